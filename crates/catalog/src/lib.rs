@@ -1,0 +1,1 @@
+//! Databases, collections, indexes and their options: persisted and versioned.

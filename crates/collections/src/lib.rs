@@ -1,0 +1,1 @@
+//! Documents and their index entries, written in one storage transaction.

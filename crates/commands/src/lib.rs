@@ -1,0 +1,1 @@
+//! Every command: arguments, reply, and the one registry.

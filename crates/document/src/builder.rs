@@ -1,0 +1,217 @@
+//! Appending elements to a buffer.
+
+use crate::{Doc, Element, Type, Value};
+
+/// Writes one document at the end of a byte buffer. Nested documents are written in place.
+/// The length and the terminator are set by `finish`, also when the writer is dropped.
+pub struct DocWriter<'b> {
+    buf: &'b mut Vec<u8>,
+    start: usize,
+}
+
+/// Writes one array at the end of a byte buffer; the names "0", "1", ... come by themselves.
+pub struct ArrayWriter<'b> {
+    doc: DocWriter<'b>,
+    next: u32,
+}
+
+impl<'b> DocWriter<'b> {
+    /// Begins a document at the end of `buf`.
+    pub fn new(buf: &'b mut Vec<u8>) -> Self {
+        let start = buf.len();
+        buf.extend_from_slice(&[0; 4]);
+        DocWriter { buf, start }
+    }
+
+    /// Appends a field.
+    #[inline]
+    pub fn append<'v>(&mut self, key: &str, value: impl Into<Value<'v>>) -> &mut Self {
+        let value = value.into();
+        self.header(value.kind(), key.as_bytes());
+        write_value(self.buf, value);
+        self
+    }
+
+    /// Appends a field unless the value is missing.
+    pub fn append_some(&mut self, key: &str, value: Option<Value<'_>>) -> &mut Self {
+        if let Some(value) = value {
+            self.append(key, value);
+        }
+        self
+    }
+
+    /// Appends a copy of an element, its name included.
+    #[inline]
+    pub fn append_element(&mut self, element: Element<'_>) -> &mut Self {
+        self.header(element.kind(), element.key_bytes());
+        self.buf.extend_from_slice(element.value_bytes());
+        self
+    }
+
+    /// Appends the element's value under another name.
+    pub fn append_renamed(&mut self, key: &str, element: Element<'_>) -> &mut Self {
+        self.header(element.kind(), key.as_bytes());
+        self.buf.extend_from_slice(element.value_bytes());
+        self
+    }
+
+    /// Appends copies of all fields of `doc`.
+    pub fn append_all(&mut self, doc: Doc<'_>) -> &mut Self {
+        self.buf.extend_from_slice(doc.element_bytes());
+        self
+    }
+
+    /// Begins a nested document; it ends when the returned writer is finished or dropped.
+    pub fn document(&mut self, key: &str) -> DocWriter<'_> {
+        self.header(Type::Document, key.as_bytes());
+        DocWriter::new(self.buf)
+    }
+
+    /// Begins a nested array; it ends when the returned writer is finished or dropped.
+    pub fn array(&mut self, key: &str) -> ArrayWriter<'_> {
+        self.header(Type::Array, key.as_bytes());
+        ArrayWriter { doc: DocWriter::new(self.buf), next: 0 }
+    }
+
+    /// Bytes written so far, without the terminator.
+    pub fn len(&self) -> usize {
+        self.buf.len() - self.start
+    }
+
+    /// True if no field has been appended.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 4
+    }
+
+    /// Ends the document. Dropping does the same.
+    pub fn finish(self) {}
+
+    fn header(&mut self, kind: Type, key: &[u8]) {
+        self.buf.push(kind.byte());
+        self.buf.extend_from_slice(key);
+        self.buf.push(0);
+    }
+}
+
+impl Drop for DocWriter<'_> {
+    fn drop(&mut self) {
+        self.buf.push(0);
+        let len = (self.buf.len() - self.start) as u32;
+        self.buf[self.start..self.start + 4].copy_from_slice(&len.to_le_bytes());
+    }
+}
+
+impl<'b> ArrayWriter<'b> {
+    /// Begins an array at the end of `buf`.
+    pub fn new(buf: &'b mut Vec<u8>) -> Self {
+        ArrayWriter { doc: DocWriter::new(buf), next: 0 }
+    }
+
+    /// Appends a value.
+    #[inline]
+    pub fn push<'v>(&mut self, value: impl Into<Value<'v>>) -> &mut Self {
+        let value = value.into();
+        self.header(value.kind());
+        write_value(self.doc.buf, value);
+        self
+    }
+
+    /// Begins a nested document; it ends when the returned writer is finished or dropped.
+    pub fn document(&mut self) -> DocWriter<'_> {
+        self.header(Type::Document);
+        DocWriter::new(self.doc.buf)
+    }
+
+    /// Begins a nested array; it ends when the returned writer is finished or dropped.
+    pub fn array(&mut self) -> ArrayWriter<'_> {
+        self.header(Type::Array);
+        ArrayWriter::new(self.doc.buf)
+    }
+
+    /// How many elements have been appended.
+    pub fn count(&self) -> u32 {
+        self.next
+    }
+
+    /// Bytes written so far, without the terminator.
+    pub fn len(&self) -> usize {
+        self.doc.len()
+    }
+
+    /// True if no element has been appended.
+    pub fn is_empty(&self) -> bool {
+        self.next == 0
+    }
+
+    /// Ends the array. Dropping does the same.
+    pub fn finish(self) {}
+
+    fn header(&mut self, kind: Type) {
+        self.doc.buf.push(kind.byte());
+        write_index(self.doc.buf, self.next);
+        self.doc.buf.push(0);
+        self.next += 1;
+    }
+}
+
+/// Appends the decimal digits of an array index.
+fn write_index(buf: &mut Vec<u8>, index: u32) {
+    if index < 10 {
+        buf.push(b'0' + index as u8);
+        return;
+    }
+    let (mut digits, mut at, mut rest) = ([0u8; 10], 10, index);
+    while rest > 0 {
+        at -= 1;
+        digits[at] = b'0' + (rest % 10) as u8;
+        rest /= 10;
+    }
+    buf.extend_from_slice(&digits[at..]);
+}
+
+/// Appends the value's bytes as they stand on the wire, without type and name.
+#[inline]
+pub(crate) fn write_value(buf: &mut Vec<u8>, value: Value<'_>) {
+    match value {
+        Value::Double(number) => buf.extend_from_slice(&number.to_bits().to_le_bytes()),
+        Value::String(text) | Value::Code(text) | Value::Symbol(text) => write_text(buf, text),
+        Value::Document(doc) => buf.extend_from_slice(doc.as_bytes()),
+        Value::Array(array) => buf.extend_from_slice(array.as_bytes()),
+        Value::Binary(binary) => {
+            buf.extend_from_slice(&(binary.bytes.len() as u32).to_le_bytes());
+            buf.push(binary.subtype);
+            buf.extend_from_slice(binary.bytes);
+        }
+        Value::Undefined | Value::Null | Value::MinKey | Value::MaxKey => {}
+        Value::ObjectId(id) => buf.extend_from_slice(&id.0),
+        Value::Bool(flag) => buf.push(flag as u8),
+        Value::Date(number) | Value::Int64(number) => buf.extend_from_slice(&number.to_le_bytes()),
+        Value::Regex(regex) => {
+            buf.extend_from_slice(regex.pattern.as_bytes());
+            buf.push(0);
+            buf.extend_from_slice(regex.options.as_bytes());
+            buf.push(0);
+        }
+        Value::DbPointer(pointer) => {
+            write_text(buf, pointer.namespace);
+            buf.extend_from_slice(&pointer.id.0);
+        }
+        Value::CodeWithScope(code) => {
+            let start = buf.len();
+            buf.extend_from_slice(&[0; 4]);
+            write_text(buf, code.code);
+            buf.extend_from_slice(code.scope.as_bytes());
+            let len = (buf.len() - start) as u32;
+            buf[start..start + 4].copy_from_slice(&len.to_le_bytes());
+        }
+        Value::Int32(number) => buf.extend_from_slice(&number.to_le_bytes()),
+        Value::Timestamp(timestamp) => buf.extend_from_slice(&timestamp.to_u64().to_le_bytes()),
+        Value::Decimal(decimal) => buf.extend_from_slice(&decimal.0),
+    }
+}
+
+fn write_text(buf: &mut Vec<u8>, text: &str) {
+    buf.extend_from_slice(&(text.len() as u32 + 1).to_le_bytes());
+    buf.extend_from_slice(text.as_bytes());
+    buf.push(0);
+}

@@ -1,0 +1,306 @@
+//! Views on the bytes of a document or an array.
+
+use crate::{
+    Binary, CodeWithScope, DbPointer, Decimal128, DocBuf, ObjectId, Regex, Timestamp, Type, Value,
+};
+use std::fmt;
+
+/// The five bytes of a document without fields.
+pub(crate) const EMPTY: &[u8] = &[5, 0, 0, 0, 0];
+
+/// A document as its bytes: length, elements, terminating zero.
+///
+/// The bytes have passed validation (at the socket) or were written by [`crate::DocWriter`].
+/// Reading is memory safe and free of panics even if they are not: iteration just ends early.
+#[derive(Clone, Copy)]
+pub struct Doc<'a>(&'a [u8]);
+
+/// An array as its bytes: a document whose names are "0", "1", ... (and are never looked at).
+#[derive(Clone, Copy)]
+pub struct Array<'a>(Doc<'a>);
+
+/// One element of a document, not yet decoded.
+#[derive(Clone, Copy)]
+pub struct Element<'a> {
+    kind: Type,
+    key: &'a [u8],
+    bytes: &'a [u8],
+}
+
+/// Walks the elements of a document in order.
+#[derive(Clone)]
+pub struct Iter<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Doc<'a> {
+    /// A view on bytes that are known to be one whole, valid document.
+    pub const fn from_valid_bytes(bytes: &'a [u8]) -> Self {
+        Doc(bytes)
+    }
+
+    /// The document without fields.
+    pub const fn empty() -> Self {
+        Doc(EMPTY)
+    }
+
+    /// All bytes, length and terminator included.
+    pub const fn as_bytes(self) -> &'a [u8] {
+        self.0
+    }
+
+    /// The elements' bytes: what stands between length and terminator.
+    pub fn element_bytes(self) -> &'a [u8] {
+        let end = self.0.len().max(5) - 1;
+        self.0.get(4..end).unwrap_or(&[])
+    }
+
+    /// Size in bytes.
+    pub const fn len(self) -> usize {
+        self.0.len()
+    }
+
+    /// True if it has no fields.
+    pub const fn is_empty(self) -> bool {
+        self.0.len() <= 5
+    }
+
+    /// The elements in order.
+    pub fn iter(self) -> Iter<'a> {
+        Iter { rest: self.element_bytes() }
+    }
+
+    /// Names and values in order.
+    pub fn fields(self) -> impl Iterator<Item = (&'a str, Value<'a>)> + Clone {
+        self.iter().map(|element| (element.key(), element.value()))
+    }
+
+    /// The first field of that name.
+    pub fn get(self, name: &str) -> Option<Value<'a>> {
+        self.find(name).map(|element| element.value())
+    }
+
+    /// The first element of that name, not decoded.
+    pub fn find(self, name: &str) -> Option<Element<'a>> {
+        self.iter().find(|element| element.key == name.as_bytes())
+    }
+
+    /// True if there is a field of that name.
+    pub fn contains(self, name: &str) -> bool {
+        self.find(name).is_some()
+    }
+
+    /// The first element, not decoded.
+    pub fn first(self) -> Option<Element<'a>> {
+        self.iter().next()
+    }
+
+    /// How many fields it has (walks them).
+    pub fn count(self) -> usize {
+        self.iter().count()
+    }
+
+    /// A copy that owns its bytes.
+    pub fn to_owned(self) -> DocBuf {
+        DocBuf::from_valid_bytes(self.0.to_vec())
+    }
+}
+
+impl<'a> Array<'a> {
+    /// A view on bytes that are known to be one whole, valid array.
+    pub const fn from_valid_bytes(bytes: &'a [u8]) -> Self {
+        Array(Doc(bytes))
+    }
+
+    /// The array without elements.
+    pub const fn empty() -> Self {
+        Array(Doc(EMPTY))
+    }
+
+    /// The same bytes seen as a document with the fields "0", "1", ...
+    pub const fn as_doc(self) -> Doc<'a> {
+        self.0
+    }
+
+    /// All bytes, length and terminator included.
+    pub const fn as_bytes(self) -> &'a [u8] {
+        self.0.0
+    }
+
+    /// True if it has no elements.
+    pub const fn is_empty(self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The values in order.
+    pub fn iter(self) -> impl Iterator<Item = Value<'a>> + Clone {
+        self.0.iter().map(|element| element.value())
+    }
+
+    /// How many elements it has (walks them).
+    pub fn count(self) -> usize {
+        self.0.count()
+    }
+
+    /// The element at `index` (walks there).
+    pub fn get(self, index: usize) -> Option<Value<'a>> {
+        self.0.iter().nth(index).map(|element| element.value())
+    }
+
+    /// The elements as a vector of views.
+    pub fn to_vec(self) -> Vec<Value<'a>> {
+        self.iter().collect()
+    }
+}
+
+impl<'a> Element<'a> {
+    /// An element from its parts; `bytes` are the value's bytes on the wire.
+    pub const fn from_parts(kind: Type, key: &'a [u8], bytes: &'a [u8]) -> Self {
+        Element { kind, key, bytes }
+    }
+
+    /// The value's type.
+    pub const fn kind(&self) -> Type {
+        self.kind
+    }
+
+    /// The field's name.
+    pub fn key(&self) -> &'a str {
+        text(self.key)
+    }
+
+    /// The field's name as bytes: cheaper where it is only compared.
+    pub const fn key_bytes(&self) -> &'a [u8] {
+        self.key
+    }
+
+    /// The value's bytes as they stand on the wire, without type and name.
+    pub const fn value_bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+
+    /// The value.
+    pub fn value(&self) -> Value<'a> {
+        decode(self.kind, self.bytes)
+    }
+}
+
+impl<'a> Iterator for Iter<'a> {
+    type Item = Element<'a>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Element<'a>> {
+        let (&byte, rest) = self.rest.split_first()?;
+        let kind = Type::from_byte(byte)?;
+        let name_len = name_length(rest)?;
+        let (key, rest) = (rest.get(..name_len)?, rest.get(name_len + 1..)?);
+        let size = value_size(kind, rest)?;
+        let bytes = rest.get(..size)?;
+        self.rest = rest.get(size..)?;
+        Some(Element { kind, key, bytes })
+    }
+}
+
+/// Field names are short: a plain loop beats a vectorised search for them.
+#[inline]
+fn name_length(bytes: &[u8]) -> Option<usize> {
+    bytes.iter().position(|&byte| byte == 0)
+}
+
+fn text(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).unwrap_or("\u{fffd}")
+}
+
+#[inline]
+fn int32(bytes: &[u8]) -> Option<i32> {
+    Some(i32::from_le_bytes(bytes.get(..4)?.try_into().ok()?))
+}
+
+#[inline]
+fn int64(bytes: &[u8]) -> Option<i64> {
+    Some(i64::from_le_bytes(bytes.get(..8)?.try_into().ok()?))
+}
+
+/// How many bytes the value at the start of `rest` takes; `None` if it does not fit.
+#[inline]
+pub(crate) fn value_size(kind: Type, rest: &[u8]) -> Option<usize> {
+    let prefixed = |extra: usize| usize::try_from(int32(rest)?).ok()?.checked_add(extra);
+    match kind {
+        Type::Int32 => Some(4),
+        Type::Double | Type::Date | Type::Timestamp | Type::Int64 => Some(8),
+        Type::String | Type::Code | Type::Symbol => prefixed(4),
+        Type::Document | Type::Array | Type::CodeWithScope => prefixed(0),
+        Type::Binary => prefixed(5),
+        Type::ObjectId => Some(12),
+        Type::Bool => Some(1),
+        Type::Undefined | Type::Null | Type::MinKey | Type::MaxKey => Some(0),
+        Type::Decimal => Some(16),
+        Type::DbPointer => prefixed(4 + 12),
+        Type::Regex => {
+            let pattern = name_length(rest)?;
+            let options = name_length(rest.get(pattern + 1..)?)?;
+            Some(pattern + 1 + options + 1)
+        }
+    }
+}
+
+/// Decodes a value from its bytes; bytes that are too short read as null.
+#[inline]
+pub(crate) fn decode(kind: Type, bytes: &[u8]) -> Value<'_> {
+    try_decode(kind, bytes).unwrap_or(Value::Null)
+}
+
+fn try_decode(kind: Type, bytes: &[u8]) -> Option<Value<'_>> {
+    Some(match kind {
+        Type::Double => Value::Double(f64::from_bits(int64(bytes)? as u64)),
+        Type::String => Value::String(prefixed_text(bytes)?),
+        Type::Document => Value::Document(Doc(bytes)),
+        Type::Array => Value::Array(Array(Doc(bytes))),
+        Type::Binary => Value::Binary(Binary { subtype: *bytes.get(4)?, bytes: bytes.get(5..)? }),
+        Type::Undefined => Value::Undefined,
+        Type::ObjectId => Value::ObjectId(ObjectId(bytes.try_into().ok()?)),
+        Type::Bool => Value::Bool(*bytes.first()? != 0),
+        Type::Date => Value::Date(int64(bytes)?),
+        Type::Null => Value::Null,
+        Type::Regex => {
+            let end = name_length(bytes)?;
+            let options = bytes.get(end + 1..bytes.len() - 1)?;
+            Value::Regex(Regex { pattern: text(bytes.get(..end)?), options: text(options) })
+        }
+        Type::DbPointer => {
+            let at = bytes.len().checked_sub(12)?;
+            let id = ObjectId(bytes.get(at..)?.try_into().ok()?);
+            Value::DbPointer(DbPointer { namespace: prefixed_text(bytes.get(..at)?)?, id })
+        }
+        Type::Code => Value::Code(prefixed_text(bytes)?),
+        Type::Symbol => Value::Symbol(prefixed_text(bytes)?),
+        Type::CodeWithScope => {
+            let inner = bytes.get(4..)?;
+            let code_size = usize::try_from(int32(inner)?).ok()?.checked_add(4)?;
+            let code = prefixed_text(inner.get(..code_size)?)?;
+            Value::CodeWithScope(CodeWithScope { code, scope: Doc(inner.get(code_size..)?) })
+        }
+        Type::Int32 => Value::Int32(int32(bytes)?),
+        Type::Timestamp => Value::Timestamp(Timestamp::from_u64(int64(bytes)? as u64)),
+        Type::Int64 => Value::Int64(int64(bytes)?),
+        Type::Decimal => Value::Decimal(Decimal128(bytes.try_into().ok()?)),
+        Type::MinKey => Value::MinKey,
+        Type::MaxKey => Value::MaxKey,
+    })
+}
+
+fn prefixed_text(bytes: &[u8]) -> Option<&str> {
+    Some(text(bytes.get(4..bytes.len().checked_sub(1)?)?))
+}
+
+impl fmt::Debug for Doc<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self.fields()).finish()
+    }
+}
+
+impl fmt::Debug for Array<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
+}

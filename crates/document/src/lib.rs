@@ -1,0 +1,20 @@
+//! BSON as bytes: views, builders, and the values they carry.
+//!
+//! A document is always its bytes. [`Doc`] and [`Array`] are `Copy` views on validated bytes,
+//! [`Value`] is one value borrowing from them, [`DocBuf`] and [`ValueBuf`] own bytes, and
+//! [`DocWriter`] appends elements to a buffer. Nothing here builds a tree.
+
+mod builder;
+mod doc;
+mod macros;
+mod owned;
+mod scalar;
+mod types;
+mod value;
+
+pub use builder::{ArrayWriter, DocWriter};
+pub use doc::{Array, Doc, Element, Iter};
+pub use owned::{ArrayBuf, DocBuf, ValueBuf};
+pub use scalar::{Decimal128, ObjectId, Timestamp};
+pub use types::Type;
+pub use value::{Binary, CodeWithScope, DbPointer, Regex, Value};

@@ -1,0 +1,195 @@
+//! Documents, arrays and values that own their bytes.
+
+use crate::builder::write_value;
+use crate::doc::{EMPTY, decode};
+use crate::{Array, ArrayWriter, Doc, DocWriter, Type, Value};
+use smallvec::SmallVec;
+use std::fmt;
+
+/// A document that owns its bytes.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct DocBuf(Vec<u8>);
+
+/// An array that owns its bytes.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct ArrayBuf(Vec<u8>);
+
+/// A value that owns its bytes; scalars up to 16 bytes need no allocation.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct ValueBuf {
+    kind: Type,
+    bytes: SmallVec<[u8; 16]>,
+}
+
+impl DocBuf {
+    /// The document without fields.
+    pub fn new() -> Self {
+        DocBuf(EMPTY.to_vec())
+    }
+
+    /// Takes bytes that are known to be one whole, valid document.
+    pub const fn from_valid_bytes(bytes: Vec<u8>) -> Self {
+        DocBuf(bytes)
+    }
+
+    /// Builds a document with a writer.
+    pub fn build(fill: impl FnOnce(&mut DocWriter<'_>)) -> Self {
+        let mut bytes = Vec::with_capacity(128);
+        fill(&mut DocWriter::new(&mut bytes));
+        DocBuf(bytes)
+    }
+
+    /// A view on it.
+    pub fn as_doc(&self) -> Doc<'_> {
+        Doc::from_valid_bytes(&self.0)
+    }
+
+    /// All bytes.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// Gives the bytes away.
+    pub fn into_bytes(self) -> Vec<u8> {
+        self.0
+    }
+
+    /// The first field of that name.
+    pub fn get(&self, name: &str) -> Option<Value<'_>> {
+        self.as_doc().get(name)
+    }
+
+    /// Appends a field at the end.
+    pub fn append<'v>(&mut self, key: &str, value: impl Into<Value<'v>>) -> &mut Self {
+        self.extend(|writer| {
+            writer.append(key, value);
+        })
+    }
+
+    /// Appends fields at the end with a writer.
+    pub fn extend(&mut self, fill: impl FnOnce(&mut DocWriter<'_>)) -> &mut Self {
+        let mut bytes = Vec::with_capacity(self.0.len() + 64);
+        let mut writer = DocWriter::new(&mut bytes);
+        writer.append_all(self.as_doc());
+        fill(&mut writer);
+        writer.finish();
+        self.0 = bytes;
+        self
+    }
+}
+
+impl Default for DocBuf {
+    fn default() -> Self {
+        DocBuf::new()
+    }
+}
+
+impl ArrayBuf {
+    /// The array without elements.
+    pub fn new() -> Self {
+        ArrayBuf(EMPTY.to_vec())
+    }
+
+    /// Takes bytes that are known to be one whole, valid array.
+    pub const fn from_valid_bytes(bytes: Vec<u8>) -> Self {
+        ArrayBuf(bytes)
+    }
+
+    /// Builds an array with a writer.
+    pub fn build(fill: impl FnOnce(&mut ArrayWriter<'_>)) -> Self {
+        let mut bytes = Vec::with_capacity(64);
+        fill(&mut ArrayWriter::new(&mut bytes));
+        ArrayBuf(bytes)
+    }
+
+    /// A view on it.
+    pub fn as_array(&self) -> Array<'_> {
+        Array::from_valid_bytes(&self.0)
+    }
+
+    /// All bytes.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl Default for ArrayBuf {
+    fn default() -> Self {
+        ArrayBuf::new()
+    }
+}
+
+impl<'v, V: Into<Value<'v>>> FromIterator<V> for ArrayBuf {
+    fn from_iter<I: IntoIterator<Item = V>>(values: I) -> Self {
+        ArrayBuf::build(|writer| {
+            for value in values {
+                writer.push(value);
+            }
+        })
+    }
+}
+
+impl ValueBuf {
+    /// A copy of the value's bytes.
+    pub fn new<'v>(value: impl Into<Value<'v>>) -> Self {
+        let value = value.into();
+        let bytes = match value {
+            Value::Document(doc) => SmallVec::from_slice(doc.as_bytes()),
+            Value::Array(array) => SmallVec::from_slice(array.as_bytes()),
+            Value::Int32(number) => SmallVec::from_slice(&number.to_le_bytes()),
+            Value::Int64(number) => SmallVec::from_slice(&number.to_le_bytes()),
+            Value::Double(number) => SmallVec::from_slice(&number.to_bits().to_le_bytes()),
+            other => {
+                let mut bytes = Vec::new();
+                write_value(&mut bytes, other);
+                if bytes.len() <= 16 { SmallVec::from_slice(&bytes) } else { SmallVec::from_vec(bytes) }
+            }
+        };
+        ValueBuf { kind: value.kind(), bytes }
+    }
+
+    /// A view on it.
+    pub fn as_value(&self) -> Value<'_> {
+        decode(self.kind, &self.bytes)
+    }
+
+    /// The value's type.
+    pub fn kind(&self) -> Type {
+        self.kind
+    }
+
+    /// Bytes it takes on the heap and inline: what memory accounting adds up.
+    pub fn size(&self) -> usize {
+        std::mem::size_of::<Self>() + if self.bytes.spilled() { self.bytes.len() } else { 0 }
+    }
+}
+
+impl From<DocBuf> for ValueBuf {
+    fn from(doc: DocBuf) -> Self {
+        ValueBuf { kind: Type::Document, bytes: SmallVec::from_vec(doc.0) }
+    }
+}
+
+impl From<ArrayBuf> for ValueBuf {
+    fn from(array: ArrayBuf) -> Self {
+        ValueBuf { kind: Type::Array, bytes: SmallVec::from_vec(array.0) }
+    }
+}
+
+impl fmt::Debug for DocBuf {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.as_doc().fmt(f)
+    }
+}
+
+impl fmt::Debug for ArrayBuf {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.as_array().fmt(f)
+    }
+}
+
+impl fmt::Debug for ValueBuf {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.as_value().fmt(f)
+    }
+}

@@ -1,0 +1,76 @@
+//! The error code: MongoDB's number, its name and its classes.
+
+use std::borrow::Cow;
+use std::fmt;
+
+/// A MongoDB error code. The named ones are associated constants (`ErrorCode::BadValue`).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ErrorCode(pub(crate) i32);
+
+/// A group of codes that clients and the server treat alike.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ErrorClass {
+    /// The network failed between two processes.
+    NetworkError,
+    /// The operation was interrupted: killed, timed out, shut down.
+    Interruption,
+    /// The server is not (or no longer) a primary.
+    NotPrimaryError,
+    /// The server is shutting down.
+    ShutdownError,
+    /// A driver may retry the command once.
+    RetriableError,
+    /// A deadline passed.
+    ExceededTimeLimitError,
+    /// A cursor cannot be used any more.
+    CursorInvalidatedError,
+    /// The write may be retried under its transaction number.
+    WriteConcernError,
+    /// The namespace or its options forbid it.
+    ValidationError,
+}
+
+impl ErrorCode {
+    /// A location code: the number of one check, whose name is `Location<number>`.
+    pub const fn location(number: i32) -> Self {
+        ErrorCode(number)
+    }
+
+    /// The number that goes on the wire.
+    pub const fn number(self) -> i32 {
+        self.0
+    }
+
+    /// MongoDB's name of the code, `Location<number>` where it has none of its own.
+    pub fn name(self) -> Cow<'static, str> {
+        match crate::codes::NAMES.binary_search_by_key(&self.0, |row| row.0) {
+            Ok(at) => Cow::Borrowed(crate::codes::NAMES[at].1),
+            Err(_) => Cow::Owned(format!("Location{}", self.0)),
+        }
+    }
+
+    /// The named code with this number, if there is one.
+    pub fn by_name(name: &str) -> Option<Self> {
+        crate::codes::NAMES.iter().find(|row| row.1 == name).map(|row| ErrorCode(row.0))
+    }
+
+    /// True if the code belongs to `class`.
+    pub fn is_a(self, class: ErrorClass) -> bool {
+        match crate::codes::NAMES.binary_search_by_key(&self.0, |row| row.0) {
+            Ok(at) => crate::codes::NAMES[at].2.contains(&class),
+            Err(_) => false,
+        }
+    }
+}
+
+impl fmt::Debug for ErrorCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}({})", self.name(), self.0)
+    }
+}
+
+impl fmt::Display for ErrorCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name())
+    }
+}

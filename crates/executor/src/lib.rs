@@ -1,0 +1,1 @@
+//! A plan on a read view to batches of documents.

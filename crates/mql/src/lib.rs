@@ -1,0 +1,1 @@
+//! MongoDB's language as pure functions: filters, expressions, projections, updates, accumulators.

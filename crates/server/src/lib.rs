@@ -1,0 +1,1 @@
+//! The listener: sockets, connections and threads.

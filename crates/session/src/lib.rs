@@ -1,0 +1,1 @@
+//! Cursors and logical sessions.

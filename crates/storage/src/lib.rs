@@ -1,0 +1,1 @@
+//! The key-value contract, the write buffer, group commit, the in-memory and the simulated engine.

@@ -1,0 +1,1 @@
+//! Case runner, generators, in-process server.

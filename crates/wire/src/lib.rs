@@ -1,0 +1,1 @@
+//! MongoDB's wire protocol: bytes to messages and back, without I/O.

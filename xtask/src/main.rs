@@ -1,0 +1,3 @@
+//! `cargo xtask NAME`: the checks and generators of this project.
+
+fn main() {}
