@@ -1,1 +1,26 @@
-//! The key-value contract, the write buffer, group commit, the in-memory and the simulated engine.
+//! The storage pipeline: a key-value contract, the write buffer over it, group commit, and the
+//! engines that need no disk (in memory, simulated). It knows neither BSON nor MongoDB.
+//!
+//! Read in this order: [`contract`] (what an engine promises), [`txn`] (how a caller uses it),
+//! [`backend`] and [`pipeline`] (how one pipeline makes an engine out of raw ordered bytes),
+//! [`memory`] and [`simulated`] (two such engines), [`conformance`] (the suite that every
+//! engine passes).
+
+pub mod clock;
+pub mod contract;
+pub mod error;
+pub mod interrupt;
+mod overlay;
+pub mod txn;
+
+pub use bytes::Bytes;
+
+pub use clock::{Clock, ManualClock, SystemClock};
+pub use contract::{
+    Caps, Check, ClusterTime, CommitBatch, Committed, CountDelta, Counts, Direction, DropRange,
+    Durability, Engine, EngineStats, KeyHash, LockOwner, Maintenance, Op, Page, ScanRequest, Size,
+    Snapshot, Space, Version, prefix_end,
+};
+pub use error::{Conflict, Result, StorageError};
+pub use interrupt::{Interrupt, Interruption};
+pub use txn::{CommitOptions, Mode, Savepoint, Txn, begin};

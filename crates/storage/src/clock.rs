@@ -1,0 +1,50 @@
+//! Wall-clock time as an argument, so that a simulation can decide what time it is.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Where an engine takes the time of day from.
+pub trait Clock: Send + Sync {
+    /// Milliseconds since 1970-01-01 UTC. May step backwards; users of it must bear that.
+    fn now_ms(&self) -> u64;
+}
+
+/// The machine's clock.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct SystemClock;
+
+impl Clock for SystemClock {
+    fn now_ms(&self) -> u64 {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+    }
+}
+
+/// A clock that moves only when told to.
+#[derive(Debug, Default)]
+pub struct ManualClock {
+    now_ms: AtomicU64,
+}
+
+impl ManualClock {
+    /// A clock that shows `now_ms`.
+    pub fn new(now_ms: u64) -> Self {
+        Self { now_ms: AtomicU64::new(now_ms) }
+    }
+
+    /// Moves the clock forward.
+    pub fn advance_ms(&self, by_ms: u64) {
+        self.now_ms.fetch_add(by_ms, Ordering::SeqCst);
+    }
+
+    /// Sets the clock, backwards as well.
+    pub fn set_ms(&self, now_ms: u64) {
+        self.now_ms.store(now_ms, Ordering::SeqCst);
+    }
+}
+
+impl Clock for ManualClock {
+    fn now_ms(&self) -> u64 {
+        self.now_ms.load(Ordering::SeqCst)
+    }
+}

@@ -1,0 +1,526 @@
+//! What every engine promises: ordered bytes in four spaces, snapshots, and an atomic commit
+//! that fails if somebody else was faster. Synchronous and object-safe; calls take many keys or
+//! return a page, so that a remote engine can batch. Callers use [`Txn`](crate::Txn), which
+//! speaks this contract for them.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use crate::error::{Conflict, Result};
+use crate::interrupt::Interrupt;
+
+/// The four ordered maps of an engine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Space {
+    /// Catalog, sessions, settings. Keys that begin with the byte 0 are the engine's own: they
+    /// cannot be written by callers and scans do not show them.
+    Meta = 0,
+    /// Documents.
+    Doc = 1,
+    /// Index entries.
+    Idx = 2,
+    /// Change records; written through [`Txn::append_log`](crate::Txn::append_log).
+    Log = 3,
+}
+
+impl Space {
+    /// All spaces, in the order of their numbers.
+    pub const ALL: [Self; 4] = [Self::Meta, Self::Doc, Self::Idx, Self::Log];
+
+    /// The place of the space in arrays of four.
+    pub const fn index(self) -> usize {
+        self as usize
+    }
+
+    /// The space with this number.
+    pub fn from_index(index: u8) -> Option<Self> {
+        Self::ALL.get(usize::from(index)).copied()
+    }
+
+    /// The name of the space on disk.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Meta => "meta",
+            Self::Doc => "doc",
+            Self::Idx => "idx",
+            Self::Log => "log",
+        }
+    }
+}
+
+/// A point in the history of commits: opaque, ordered, 16 bytes. Rises with every commit, also
+/// across restarts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub struct Version(u128);
+
+impl Version {
+    /// The version of a local engine's commit number.
+    pub const fn from_u64(number: u64) -> Self {
+        Self(number as u128)
+    }
+
+    /// The commit number of a local engine (a remote engine's versions may not fit).
+    pub const fn as_u64(self) -> u64 {
+        self.0 as u64
+    }
+
+    /// Big-endian, so that byte order is version order.
+    pub const fn to_bytes(self) -> [u8; 16] {
+        self.0.to_be_bytes()
+    }
+
+    /// The inverse of [`to_bytes`](Self::to_bytes).
+    pub const fn from_bytes(bytes: [u8; 16]) -> Self {
+        Self(u128::from_be_bytes(bytes))
+    }
+}
+
+/// MongoDB's logical time: seconds since 1970 in the upper half, a counter in the lower.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub struct ClusterTime(pub u64);
+
+impl ClusterTime {
+    /// From its two halves.
+    pub const fn new(secs: u32, increment: u32) -> Self {
+        Self(((secs as u64) << 32) | increment as u64)
+    }
+
+    /// Seconds since 1970.
+    pub const fn secs(self) -> u32 {
+        (self.0 >> 32) as u32
+    }
+
+    /// The counter within the second.
+    pub const fn increment(self) -> u32 {
+        self.0 as u32
+    }
+
+    /// The next time to give out when the clock shows `now_ms`: rises always, follows the clock
+    /// where it can.
+    #[must_use]
+    pub fn next(self, now_ms: u64) -> Self {
+        let now_secs = u32::try_from(now_ms / 1000).unwrap_or(u32::MAX);
+        if now_secs > self.secs() { Self::new(now_secs, 1) } else { Self(self.0 + 1) }
+    }
+}
+
+/// What an engine can bear; declared, not discovered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Caps {
+    /// Longest key, in bytes.
+    pub key_bytes_max: usize,
+    /// Longest value, in bytes.
+    pub value_bytes_max: usize,
+    /// Most bytes one transaction may buffer.
+    pub txn_bytes_max: usize,
+    /// How long a snapshot may stay open once newer commits exist.
+    pub snapshot_age_max: Option<Duration>,
+    /// True if the data outlive the process.
+    pub persistent: bool,
+    /// True if [`Engine::backup`] works.
+    pub backup: bool,
+}
+
+/// Which way a scan walks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Direction {
+    /// Rising keys.
+    #[default]
+    Forward,
+    /// Falling keys.
+    Reverse,
+}
+
+/// One page's worth of a range: keys in `[start, end)`, an empty `end` is open.
+#[derive(Debug, Clone, Copy)]
+pub struct ScanRequest<'a> {
+    /// The space to read.
+    pub space: Space,
+    /// First key that belongs to the range, whichever way the scan walks.
+    pub start: &'a [u8],
+    /// First key that does not belong to the range any more; empty for the end of the space.
+    pub end: &'a [u8],
+    /// Which way to walk.
+    pub direction: Direction,
+    /// Leave values empty.
+    pub keys_only: bool,
+    /// Most rows in the page; at least 1.
+    pub rows_max: usize,
+    /// The page ends with the row that reaches this sum of key and value bytes.
+    pub bytes_max: usize,
+}
+
+impl<'a> ScanRequest<'a> {
+    /// A forward scan of `[start, end)` with pages of at most 1,000 rows or 1 MiB.
+    pub const fn new(space: Space, start: &'a [u8], end: &'a [u8]) -> Self {
+        Self {
+            space,
+            start,
+            end,
+            direction: Direction::Forward,
+            keys_only: false,
+            rows_max: 1000,
+            bytes_max: 1 << 20,
+        }
+    }
+
+    /// The same range, walked from its end.
+    #[must_use]
+    pub const fn reverse(mut self) -> Self {
+        self.direction = Direction::Reverse;
+        self
+    }
+
+    /// The same range, keys only.
+    #[must_use]
+    pub const fn keys_only(mut self) -> Self {
+        self.keys_only = true;
+        self
+    }
+
+    /// The same range with pages of at most `rows_max` rows.
+    #[must_use]
+    pub const fn rows_max(mut self, rows_max: usize) -> Self {
+        self.rows_max = rows_max;
+        self
+    }
+
+    /// The request for the page after the one that ended with this resume key.
+    #[must_use]
+    pub const fn resumed(mut self, resume: &'a [u8]) -> Self {
+        match self.direction {
+            Direction::Forward => self.start = resume,
+            Direction::Reverse => self.end = resume,
+        }
+        self
+    }
+
+    /// Whether the range cannot hold a key.
+    pub fn is_empty(&self) -> bool {
+        !self.end.is_empty() && self.start >= self.end
+    }
+}
+
+/// The rows of one scan step and where the next one begins.
+#[derive(Debug, Clone, Default)]
+pub struct Page {
+    /// Keys with their values (empty if the request said `keys_only`), in scan order.
+    pub rows: Vec<(Bytes, Bytes)>,
+    /// What [`ScanRequest::resumed`] takes to go on; `None` when the range is exhausted. A page
+    /// that has a resume key has at least one row; the page after it may still be empty.
+    pub resume: Option<Bytes>,
+}
+
+impl Page {
+    /// Empties the page and keeps its memory.
+    pub fn clear(&mut self) {
+        self.rows.clear();
+        self.resume = None;
+    }
+
+    /// Sets the resume key that follows the last row of the page.
+    pub fn resume_after_last(&mut self, direction: Direction) {
+        self.resume = self.rows.last().map(|(key, _)| match direction {
+            Direction::Forward => {
+                let mut next = Vec::with_capacity(key.len() + 1);
+                next.extend_from_slice(key);
+                next.push(0);
+                Bytes::from(next)
+            }
+            Direction::Reverse => key.clone(),
+        });
+    }
+}
+
+/// The smallest key that is greater than every key with this prefix; empty (open) if there is none.
+pub fn prefix_end(prefix: &[u8]) -> Vec<u8> {
+    let mut end = prefix.to_vec();
+    while let Some(last) = end.last_mut() {
+        if *last < u8::MAX {
+            *last += 1;
+            return end;
+        }
+        end.pop();
+    }
+    end
+}
+
+/// A consistent view of all spaces at one version. Cheap to open (well under a microsecond),
+/// cheap to hold for as long as nobody writes; past the engine's caps every call answers
+/// `SnapshotTooOld`. [`Txn`](crate::Txn) is one too, with its own writes merged in.
+pub trait Snapshot: Send + Sync {
+    /// The last commit that the view contains.
+    fn version(&self) -> Version;
+
+    /// The cluster time of that commit.
+    fn cluster_time(&self) -> ClusterTime;
+
+    /// The value of a key.
+    fn get(&self, space: Space, key: &[u8]) -> Result<Option<Bytes>>;
+
+    /// The values of many keys, appended to `out` in the order of `keys`.
+    fn get_many(&self, space: Space, keys: &[&[u8]], out: &mut Vec<Option<Bytes>>) -> Result<()>;
+
+    /// Replaces the content of `page` by the first rows of the range.
+    fn scan(&self, request: &ScanRequest<'_>, page: &mut Page) -> Result<()>;
+
+    /// One page for each request; `pages` is resized to fit and its memory reused.
+    fn scan_many(&self, requests: &[ScanRequest<'_>], pages: &mut Vec<Page>) -> Result<()> {
+        pages.resize_with(requests.len(), Page::default);
+        for (request, page) in requests.iter().zip(pages.iter_mut()) {
+            self.scan(request, page)?;
+        }
+        Ok(())
+    }
+}
+
+/// How far a commit must have got before it is acknowledged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Durability {
+    /// Survives the death of the process; on stable storage within 100 ms (`w: 1`).
+    Buffered,
+    /// On stable storage (`j: true`, `w: "majority"`).
+    #[default]
+    Synced,
+}
+
+/// One change of one key; no value means delete.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Op {
+    /// The space of the key.
+    pub space: Space,
+    /// The key.
+    pub key: Bytes,
+    /// The new value, or `None` to delete the key.
+    pub value: Option<Bytes>,
+}
+
+/// A key as lock and conflict tables know it. Two keys with one hash clash falsely, which costs
+/// a retry and is rarer than anything else here.
+pub type KeyHash = u64;
+
+/// A key that nobody may have changed since the base of a commit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Check {
+    /// The key's hash, by [`key_hash`].
+    pub hash: KeyHash,
+    /// The space of the key.
+    pub space: Space,
+    /// The key.
+    pub key: Bytes,
+    /// True if the commit writes the key itself, false if it only relies on it (`guard`).
+    pub write: bool,
+}
+
+/// The hash that conflict tracking uses for a key.
+pub fn key_hash(space: Space, key: &[u8]) -> KeyHash {
+    xxhash_rust::xxh3::xxh3_64_with_seed(key, space as u64)
+}
+
+/// How a commit changes the counters of a collection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CountDelta {
+    /// The collection's id.
+    pub collection: u32,
+    /// Documents added, or removed if negative.
+    pub documents: i64,
+    /// Bytes of documents added, or removed if negative.
+    pub bytes: i64,
+    /// Forget the counters altogether (the collection is dropped).
+    pub forget: bool,
+}
+
+/// The exact size of a collection's documents.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counts {
+    /// Documents.
+    pub documents: u64,
+    /// Sum of the documents' lengths.
+    pub bytes: u64,
+}
+
+/// Keys `[start, end)` that nobody will ever read or write again; an empty `end` is open.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DropRange {
+    /// The space of the keys.
+    pub space: Space,
+    /// First key of the range.
+    pub start: Bytes,
+    /// First key after the range.
+    pub end: Bytes,
+}
+
+/// Who holds pushed keys: one an open transaction.
+pub type LockOwner = u64;
+
+/// Everything that becomes visible and durable together. Made by [`Txn`](crate::Txn).
+#[derive(Debug, Default)]
+pub struct CommitBatch {
+    /// The version that the decisions in this batch were made on. The snapshot must stay open
+    /// until the commit returns.
+    pub base: Version,
+    /// The changes.
+    pub ops: Vec<Op>,
+    /// The keys that must not have changed since `base`.
+    pub checks: Vec<Check>,
+    /// Counter changes.
+    pub counts: Vec<CountDelta>,
+    /// Ranges that die with this commit. Their space comes back later, once no snapshot is
+    /// older; until then reads may or may not show their keys.
+    pub drops: Vec<DropRange>,
+    /// Change records; the engine gives each its place in the order of versions.
+    pub log: Vec<Bytes>,
+    /// How far to go before the answer.
+    pub durability: Durability,
+    /// The locks that this commit may pass.
+    pub owner: Option<LockOwner>,
+    /// Ends the wait for backpressure. Once queued, a commit is waited for.
+    pub interrupt: Option<Arc<Interrupt>>,
+}
+
+impl CommitBatch {
+    /// Bytes of keys and values.
+    pub fn byte_len(&self) -> usize {
+        let ops: usize =
+            self.ops.iter().map(|op| op.key.len() + op.value.as_ref().map_or(0, Bytes::len)).sum();
+        ops + self.log.iter().map(Bytes::len).sum::<usize>()
+    }
+
+    /// Whether there is nothing to write.
+    pub fn is_empty(&self) -> bool {
+        self.ops.is_empty()
+            && self.counts.is_empty()
+            && self.drops.is_empty()
+            && self.log.is_empty()
+    }
+}
+
+/// The place of a commit in history.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Committed {
+    /// Its version.
+    pub version: Version,
+    /// Its cluster time.
+    pub cluster_time: ClusterTime,
+}
+
+/// An estimate of what a range holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Size {
+    /// Bytes, as stored.
+    pub bytes: u64,
+    /// Keys; 0 if the engine cannot tell.
+    pub keys: u64,
+}
+
+/// Work that an engine does when told to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Maintenance {
+    /// Everything in memory to its final place, so that the next start is quick.
+    Flush,
+    /// Give back what deleted keys occupy, however long it takes.
+    Compact,
+    /// Reclaim dropped ranges that no snapshot needs any more; returns when it is done.
+    Reclaim,
+    /// What the engine's own ticker does every 100 ms: sync buffered commits, enforce the caps
+    /// on snapshots. For simulations, which have no ticker.
+    Tick,
+}
+
+/// Counters since the engine was opened, for `serverStatus` and for tests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct EngineStats {
+    /// Successful commits.
+    pub commits: u64,
+    /// Commits that lost against another.
+    pub conflicts: u64,
+    /// Batches given to the backend; `commits / groups` is the size of a group.
+    pub groups: u64,
+    /// Times the log was forced to stable storage.
+    pub fsyncs: u64,
+    /// Key and value bytes committed.
+    pub written_bytes: u64,
+    /// Microseconds that commits have waited for backpressure.
+    pub pressure_us: u64,
+    /// Snapshots (distinct versions) that are open, the current one included.
+    pub snapshots: u64,
+    /// Snapshots that were taken from their owner by the caps.
+    pub snapshots_revoked: u64,
+    /// Keys in the conflict table.
+    pub conflict_keys: u64,
+    /// Keys held by open transactions.
+    pub locks: u64,
+    /// Dropped ranges whose space has not come back yet.
+    pub ranges_dropped: u64,
+    /// Bytes of memory in unflushed writes.
+    pub memtable_bytes: u64,
+    /// Bytes of memory in the block cache.
+    pub cache_bytes: u64,
+    /// Upper bound of the block cache.
+    pub cache_capacity_bytes: u64,
+    /// Bytes on disk, the log included.
+    pub disk_bytes: u64,
+    /// Bytes on disk that are log.
+    pub journal_bytes: u64,
+}
+
+/// A storage engine. Everything uses it as `Arc<dyn Engine>`.
+pub trait Engine: Send + Sync {
+    /// The limits of this engine.
+    fn caps(&self) -> &Caps;
+
+    /// A view of everything committed so far.
+    fn snapshot(&self) -> Result<Box<dyn Snapshot>>;
+
+    /// Commits a batch: atomic, and durable as asked when it returns.
+    fn commit(&self, batch: CommitBatch) -> Result<Committed>;
+
+    /// Takes locks on keys now, first updater wins: `Conflict` if another transaction holds one
+    /// of them or a commit after `base` changed one. Locks taken before the failure stay.
+    fn lock(&self, owner: LockOwner, base: Version, keys: &[Check]) -> Result<()>;
+
+    /// Releases all locks of a transaction.
+    fn unlock(&self, owner: LockOwner);
+
+    /// Waits until the transaction that caused this conflict has ended; at once if none holds
+    /// the key. The caller must hold nothing itself.
+    fn wait_released(&self, conflict: &Conflict, interrupt: &Arc<Interrupt>) -> Result<()>;
+
+    /// Returns once every commit up to `version` is on stable storage.
+    fn barrier(&self, version: Version) -> Result<()>;
+
+    /// Drops a range in a commit of its own; see [`CommitBatch::drops`].
+    fn drop_range(&self, space: Space, start: &[u8], end: &[u8]) -> Result<()>;
+
+    /// Estimates what a range holds.
+    fn approximate_size(&self, space: Space, start: &[u8], end: &[u8]) -> Result<Size>;
+
+    /// The counters of a collection as of the last commit; exact, also after a crash.
+    fn counts(&self, collection: u32) -> Counts;
+
+    /// Writes a consistent copy into a new directory that the same engine can open.
+    fn backup(&self, directory: &Path) -> Result<Version>;
+
+    /// Does a piece of maintenance now.
+    fn maintenance(&self, task: Maintenance) -> Result<()>;
+
+    /// The latest commit's version.
+    fn version(&self) -> Version;
+
+    /// The latest commit's cluster time.
+    fn cluster_time(&self) -> ClusterTime;
+
+    /// Counters.
+    fn stats(&self) -> EngineStats;
+
+    /// An error once the engine is poisoned: it serves no more writes and should be left.
+    fn health(&self) -> Result<()>;
+
+    /// Makes everything durable, stops the engine's threads and releases its files. Later
+    /// calls answer `Closed`.
+    fn close(&self) -> Result<()>;
+}

@@ -1,0 +1,167 @@
+//! The one primitive of waiting. Every operation owns one `Interrupt`; whoever waits (for a
+//! lock, for backpressure, for new data) waits on it, so that a kill, a deadline, a lost client
+//! and a shutdown end every wait at once.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use parking_lot::{Condvar, Mutex};
+
+/// Why an operation has to stop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Interruption {
+    /// Somebody asked for it (`killOp`, `killSessions`, `killCursors`).
+    Killed,
+    /// `maxTimeMS` or another deadline passed.
+    DeadlineExceeded,
+    /// The client is gone.
+    Disconnected,
+    /// The server stops.
+    ShuttingDown,
+}
+
+const NO_DEADLINE: u64 = u64::MAX;
+
+/// A kill switch, a deadline and a place to wait; one an operation, shared by `Arc`.
+#[derive(Debug)]
+pub struct Interrupt {
+    reason: AtomicU8,
+    born: Instant,
+    /// Nanoseconds after `born`.
+    deadline: AtomicU64,
+    gate: Mutex<u64>,
+    changed: Condvar,
+}
+
+impl Interrupt {
+    /// Never ends by itself.
+    pub fn new() -> Arc<Self> {
+        Arc::new(Self {
+            reason: AtomicU8::new(0),
+            born: Instant::now(),
+            deadline: AtomicU64::new(NO_DEADLINE),
+            gate: Mutex::new(0),
+            changed: Condvar::new(),
+        })
+    }
+
+    /// Ends `after` from now.
+    pub fn with_deadline(after: Duration) -> Arc<Self> {
+        let this = Self::new();
+        this.set_deadline(Some(Instant::now() + after));
+        this
+    }
+
+    /// Sets or removes the deadline.
+    pub fn set_deadline(&self, at: Option<Instant>) {
+        let nanos = at.map_or(NO_DEADLINE, |at| {
+            let after = at.saturating_duration_since(self.born).as_nanos();
+            u64::try_from(after).unwrap_or(NO_DEADLINE)
+        });
+        self.deadline.store(nanos, Ordering::Release);
+        self.notify();
+    }
+
+    /// The deadline, if there is one.
+    pub fn deadline(&self) -> Option<Instant> {
+        match self.deadline.load(Ordering::Acquire) {
+            NO_DEADLINE => None,
+            nanos => Some(self.born + Duration::from_nanos(nanos)),
+        }
+    }
+
+    /// Stops the operation; the first reason stays.
+    pub fn kill(&self, reason: Interruption) {
+        let code = match reason {
+            Interruption::Killed => 1,
+            Interruption::DeadlineExceeded => 2,
+            Interruption::Disconnected => 3,
+            Interruption::ShuttingDown => 4,
+        };
+        let _ = self.reason.compare_exchange(0, code, Ordering::AcqRel, Ordering::Acquire);
+        self.notify();
+    }
+
+    /// Whether the operation may go on. Some nanoseconds without a deadline, a clock reading
+    /// with one: call it once a page or batch, not once a document.
+    pub fn check(&self) -> Result<(), Interruption> {
+        match self.reason.load(Ordering::Acquire) {
+            0 => {}
+            1 => return Err(Interruption::Killed),
+            2 => return Err(Interruption::DeadlineExceeded),
+            3 => return Err(Interruption::Disconnected),
+            _ => return Err(Interruption::ShuttingDown),
+        }
+        let deadline = self.deadline.load(Ordering::Acquire);
+        if deadline != NO_DEADLINE && self.born.elapsed().as_nanos() >= u128::from(deadline) {
+            return Err(Interruption::DeadlineExceeded);
+        }
+        Ok(())
+    }
+
+    /// Waits until `ready`, `timeout` or an interruption. True if `ready`, false if the timeout
+    /// came first. Whoever makes `ready` true must call [`notify`](Self::notify) afterwards.
+    pub fn wait(
+        &self,
+        timeout: Option<Duration>,
+        mut ready: impl FnMut() -> bool,
+    ) -> Result<bool, Interruption> {
+        let until = timeout.map(|timeout| Instant::now() + timeout);
+        let mut seen = self.gate.lock();
+        loop {
+            self.check()?;
+            if ready() {
+                return Ok(true);
+            }
+            let now = Instant::now();
+            if until.is_some_and(|until| until <= now) {
+                return Ok(false);
+            }
+            match (until, self.deadline()) {
+                (None, None) => self.changed.wait(&mut seen),
+                (a, b) => {
+                    let next = a.into_iter().chain(b).min().unwrap_or(now);
+                    self.changed.wait_until(&mut seen, next);
+                }
+            }
+        }
+    }
+
+    /// Wakes a waiter so that it looks at its condition again.
+    pub fn notify(&self) {
+        *self.gate.lock() += 1;
+        self.changed.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::AtomicBool;
+
+    #[test]
+    fn a_kill_ends_a_wait_and_the_first_reason_stays() {
+        let interrupt = Interrupt::new();
+        let other = Arc::clone(&interrupt);
+        let waiter = std::thread::spawn(move || other.wait(None, || false));
+        interrupt.kill(Interruption::Disconnected);
+        interrupt.kill(Interruption::Killed);
+        assert_eq!(waiter.join().unwrap(), Err(Interruption::Disconnected));
+        assert_eq!(interrupt.check(), Err(Interruption::Disconnected));
+    }
+
+    #[test]
+    fn deadline_timeout_and_condition() {
+        let interrupt = Interrupt::with_deadline(Duration::from_millis(5));
+        assert_eq!(interrupt.wait(None, || false), Err(Interruption::DeadlineExceeded));
+        let interrupt = Interrupt::new();
+        assert_eq!(interrupt.wait(Some(Duration::from_millis(1)), || false), Ok(false));
+        let flag = Arc::new(AtomicBool::new(false));
+        let (other, seen) = (Arc::clone(&interrupt), Arc::clone(&flag));
+        let waiter = std::thread::spawn(move || other.wait(None, || seen.load(Ordering::SeqCst)));
+        flag.store(true, Ordering::SeqCst);
+        interrupt.notify();
+        assert_eq!(waiter.join().unwrap(), Ok(true));
+    }
+}

@@ -1,0 +1,338 @@
+//! The one way to read and write: a transaction owns a snapshot and a write buffer merged over
+//! it. Nothing leaves the buffer before `commit`, so dropping a transaction undoes it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use bytes::Bytes;
+
+use crate::contract::{
+    Check, ClusterTime, CommitBatch, Committed, CountDelta, DropRange, Durability, Engine,
+    LockOwner, Page, ScanRequest, Snapshot, Space, Version, key_hash,
+};
+use crate::error::{Result, StorageError};
+use crate::interrupt::Interrupt;
+use crate::overlay::{Buffered, Overlay};
+
+/// What a transaction is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// Reads only; a write answers `Unsupported`.
+    Read,
+    /// One statement or one chunk of it: clashes surface at `commit`.
+    Write,
+    /// A client's transaction: clashes surface at [`Txn::push`], which takes locks.
+    Transaction,
+}
+
+/// How to commit.
+#[derive(Debug, Clone, Default)]
+pub struct CommitOptions {
+    /// How far the commit must get before the answer.
+    pub durability: Durability,
+    /// Ends the wait for backpressure, before the commit is queued.
+    pub interrupt: Option<Arc<Interrupt>>,
+}
+
+impl CommitOptions {
+    /// On stable storage before the answer.
+    pub fn synced() -> Self {
+        Self::default()
+    }
+
+    /// Survives the process at once, a power cut after 100 ms.
+    pub fn buffered() -> Self {
+        Self { durability: Durability::Buffered, interrupt: None }
+    }
+}
+
+/// A place in a transaction to roll back to. Only good for the transaction that gave it, until
+/// that rolls back to an earlier one.
+#[derive(Debug, Clone, Copy)]
+pub struct Savepoint {
+    writes: usize,
+    guards: usize,
+    counts: usize,
+    drops: usize,
+    log: usize,
+    log_bytes: usize,
+}
+
+/// Begins a transaction on everything committed so far.
+pub fn begin(engine: &Arc<dyn Engine>, mode: Mode) -> Result<Txn> {
+    Ok(Txn {
+        snapshot: engine.snapshot()?,
+        engine: Arc::clone(engine),
+        mode,
+        overlay: Overlay::default(),
+        guards: Vec::new(),
+        counts: Vec::new(),
+        drops: Vec::new(),
+        log: Vec::new(),
+        log_bytes: 0,
+        owner: None,
+        pushed: 0,
+    })
+}
+
+/// A snapshot, the writes on it, and what they rely on.
+pub struct Txn {
+    snapshot: Box<dyn Snapshot>,
+    engine: Arc<dyn Engine>,
+    mode: Mode,
+    overlay: Overlay,
+    guards: Vec<Check>,
+    counts: Vec<CountDelta>,
+    drops: Vec<DropRange>,
+    log: Vec<Bytes>,
+    log_bytes: usize,
+    owner: Option<LockOwner>,
+    /// How much of the overlay's history has been pushed.
+    pushed: usize,
+}
+
+static NEXT_OWNER: AtomicU64 = AtomicU64::new(1);
+
+impl Txn {
+    /// The engine below.
+    pub fn engine(&self) -> &Arc<dyn Engine> {
+        &self.engine
+    }
+
+    /// What the transaction is for.
+    pub fn mode(&self) -> Mode {
+        self.mode
+    }
+
+    /// The snapshot without this transaction's writes.
+    pub fn base(&self) -> &dyn Snapshot {
+        &*self.snapshot
+    }
+
+    /// Bytes in the write buffer.
+    pub fn buffered_bytes(&self) -> usize {
+        self.overlay.bytes() + self.log_bytes
+    }
+
+    /// Keys in the write buffer.
+    pub fn buffered_keys(&self) -> usize {
+        self.overlay.len()
+    }
+
+    /// Whether nothing would be written by a commit.
+    pub fn is_empty(&self) -> bool {
+        self.overlay.len() == 0
+            && self.counts.is_empty()
+            && self.drops.is_empty()
+            && self.log.is_empty()
+    }
+
+    /// Writes a key that must be absent: `Duplicate(tag)` if it is present now, `Conflict` at
+    /// commit if somebody else writes it meanwhile.
+    pub fn insert(&mut self, space: Space, key: Bytes, value: Bytes, tag: u64) -> Result<()> {
+        if self.contains(space, &key)? {
+            return Err(StorageError::Duplicate(tag));
+        }
+        self.write(space, key, Some(value), true)
+    }
+
+    /// Writes a key; `Conflict` at commit if somebody else writes it meanwhile.
+    pub fn put(&mut self, space: Space, key: Bytes, value: Bytes) -> Result<()> {
+        self.write(space, key, Some(value), true)
+    }
+
+    /// Deletes a key; `Conflict` at commit if somebody else writes it meanwhile.
+    pub fn delete(&mut self, space: Space, key: Bytes) -> Result<()> {
+        self.write(space, key, None, true)
+    }
+
+    /// Writes a key that cannot clash where its record did not: an ordinary index entry, a
+    /// record under a new id. Not tracked.
+    pub fn put_entry(&mut self, space: Space, key: Bytes, value: Bytes) -> Result<()> {
+        self.write(space, key, Some(value), false)
+    }
+
+    /// Deletes a key that cannot clash where its record did not. Not tracked.
+    pub fn delete_entry(&mut self, space: Space, key: Bytes) -> Result<()> {
+        self.write(space, key, None, false)
+    }
+
+    /// The commit fails with `Conflict` if somebody changes this key meanwhile.
+    pub fn guard(&mut self, space: Space, key: &[u8]) {
+        let hash = key_hash(space, key);
+        if !self.guards.iter().any(|guard| guard.hash == hash) {
+            let key = Bytes::copy_from_slice(key);
+            self.guards.push(Check { hash, space, key, write: false });
+        }
+    }
+
+    /// Changes the counters of a collection with this commit.
+    pub fn add_counts(&mut self, collection: u32, documents: i64, bytes: i64) {
+        self.counts.push(CountDelta { collection, documents, bytes, forget: false });
+    }
+
+    /// Forgets the counters of a collection with this commit.
+    pub fn forget_counts(&mut self, collection: u32) {
+        self.counts.push(CountDelta { collection, documents: 0, bytes: 0, forget: true });
+    }
+
+    /// Drops `[start, end)` with this commit; see [`CommitBatch::drops`].
+    pub fn drop_range(&mut self, space: Space, start: Bytes, end: Bytes) {
+        self.drops.push(DropRange { space, start, end });
+    }
+
+    /// Appends a change record. The engine keys it by the commit's version and the record's
+    /// place in the commit, and puts the cluster time before its bytes.
+    pub fn append_log(&mut self, record: Bytes) {
+        self.log_bytes += record.len();
+        self.log.push(record);
+    }
+
+    /// Takes locks on every tracked key written since the last push: `Conflict` at once if
+    /// another transaction holds one or a newer commit changed one. Held until the transaction
+    /// ends.
+    pub fn push(&mut self) -> Result<()> {
+        let owner = *self.owner.get_or_insert_with(|| NEXT_OWNER.fetch_add(1, Ordering::Relaxed));
+        let checks: Vec<Check> = self
+            .overlay
+            .written_since(self.pushed)
+            .map(|(space, key)| Check {
+                hash: key_hash(space, key),
+                space,
+                key: key.clone(),
+                write: true,
+            })
+            .collect();
+        self.engine.lock(owner, self.snapshot.version(), &checks)?;
+        self.pushed = self.overlay.mark();
+        Ok(())
+    }
+
+    /// A place to roll back to.
+    pub fn savepoint(&self) -> Savepoint {
+        Savepoint {
+            writes: self.overlay.mark(),
+            guards: self.guards.len(),
+            counts: self.counts.len(),
+            drops: self.drops.len(),
+            log: self.log.len(),
+            log_bytes: self.log_bytes,
+        }
+    }
+
+    /// Undoes every write, guard, count and change record since the savepoint. Locks stay.
+    pub fn rollback_to(&mut self, to: Savepoint) {
+        self.overlay.roll_back(to.writes);
+        self.pushed = self.pushed.min(to.writes);
+        self.guards.truncate(to.guards);
+        self.counts.truncate(to.counts);
+        self.drops.truncate(to.drops);
+        self.log.truncate(to.log);
+        self.log_bytes = to.log_bytes;
+    }
+
+    /// Commits. A transaction that wrote nothing has no place of its own in history: it answers
+    /// its snapshot's, and with `Synced` waits until that is on stable storage.
+    pub fn commit(mut self, options: CommitOptions) -> Result<Committed> {
+        let base = self.snapshot.version();
+        if self.is_empty() {
+            let committed = Committed { version: base, cluster_time: self.snapshot.cluster_time() };
+            if self.mode != Mode::Read && options.durability == Durability::Synced {
+                self.engine.barrier(base)?;
+            }
+            return Ok(committed);
+        }
+        let mut checks = std::mem::take(&mut self.guards);
+        let mut ops = Vec::with_capacity(self.overlay.len());
+        for (space, key, entry) in self.overlay.drain() {
+            if entry.tracked {
+                let hash = key_hash(space, &key);
+                checks.push(Check { hash, space, key: key.clone(), write: true });
+            }
+            ops.push(crate::contract::Op { space, key, value: entry.value });
+        }
+        self.engine.commit(CommitBatch {
+            base,
+            ops,
+            checks,
+            counts: std::mem::take(&mut self.counts),
+            drops: std::mem::take(&mut self.drops),
+            log: std::mem::take(&mut self.log),
+            durability: options.durability,
+            owner: self.owner,
+            interrupt: options.interrupt,
+        })
+    }
+
+    fn contains(&self, space: Space, key: &[u8]) -> Result<bool> {
+        match self.overlay.get(space, key) {
+            Some(entry) => Ok(entry.value.is_some()),
+            None => Ok(self.snapshot.get(space, key)?.is_some()),
+        }
+    }
+
+    fn write(
+        &mut self,
+        space: Space,
+        key: Bytes,
+        value: Option<Bytes>,
+        tracked: bool,
+    ) -> Result<()> {
+        if self.mode == Mode::Read {
+            return Err(StorageError::Unsupported("writes in a read transaction"));
+        }
+        if space == Space::Meta && key.first() == Some(&0) {
+            return Err(StorageError::Unsupported("writes to its own keys"));
+        }
+        let caps = self.engine.caps();
+        let value_bytes = value.as_ref().map_or(0, Bytes::len);
+        let total = self.buffered_bytes() + key.len() + value_bytes;
+        if key.len() > caps.key_bytes_max
+            || value_bytes > caps.value_bytes_max
+            || total > caps.txn_bytes_max
+        {
+            return Err(StorageError::TooLarge);
+        }
+        self.overlay.set(space, key, Buffered { value, tracked });
+        Ok(())
+    }
+}
+
+impl Drop for Txn {
+    fn drop(&mut self) {
+        if let Some(owner) = self.owner {
+            self.engine.unlock(owner);
+        }
+    }
+}
+
+impl Snapshot for Txn {
+    fn version(&self) -> Version {
+        self.snapshot.version()
+    }
+
+    fn cluster_time(&self) -> ClusterTime {
+        self.snapshot.cluster_time()
+    }
+
+    fn get(&self, space: Space, key: &[u8]) -> Result<Option<Bytes>> {
+        match self.overlay.get(space, key) {
+            Some(entry) => Ok(entry.value.clone()),
+            None => self.snapshot.get(space, key),
+        }
+    }
+
+    fn get_many(&self, space: Space, keys: &[&[u8]], out: &mut Vec<Option<Bytes>>) -> Result<()> {
+        if self.overlay.is_empty_in(space) {
+            return self.snapshot.get_many(space, keys, out);
+        }
+        for key in keys {
+            out.push(self.get(space, key)?);
+        }
+        Ok(())
+    }
+
+    fn scan(&self, request: &ScanRequest<'_>, page: &mut Page) -> Result<()> {
+        self.overlay.scan(&*self.snapshot, request, page)
+    }
+}
