@@ -1,1 +1,3 @@
 //! MongoDB's language as pure functions: filters, expressions, projections, updates, accumulators.
+
+pub mod regex;

@@ -1,0 +1,276 @@
+//! Regular expressions as MongoDB reads them: PCRE2 in UTF mode, MongoDB's options and error
+//! codes, and a bound on the work of one match, so that a hostile pattern ends.
+
+use pcre2::bytes::{CaptureLocations, Regex as Pcre, RegexBuilder};
+use quire_error::{Error, ErrorCode, Result};
+use std::fmt;
+
+/// Longest pattern in bytes (MongoDB's limit, code 51091 beyond it).
+pub const PATTERN_BYTES_MAX: usize = 32764;
+
+/// Steps that one match may take before it gives up (PCRE2's own default, made explicit so
+/// that a pattern cannot raise it).
+const MATCH_STEPS_MAX: u32 = 10_000_000;
+
+/// A compiled regular expression. Cheap to share between threads.
+pub struct Regex {
+    pattern: Box<str>,
+    options: Box<str>,
+    code: Pcre,
+}
+
+/// Where a match and its groups lie, as byte offsets into the text.
+pub struct Captures(CaptureLocations);
+
+impl Captures {
+    /// Start and end of group `index` (0 is the whole match), `None` if it took no part.
+    pub fn get(&self, index: usize) -> Option<(usize, usize)> {
+        self.0.get(index)
+    }
+
+    /// How many groups there are, the whole match included.
+    pub fn count(&self) -> usize {
+        self.0.len()
+    }
+}
+
+/// What a match came to when it did not end by itself.
+#[derive(Debug)]
+pub struct MatchError {
+    /// PCRE2's result code, such as -47 for the limit on steps.
+    pub code: i32,
+}
+
+impl Regex {
+    /// Compiles a pattern. Errors: 51091 bad pattern or too long, 51108 unknown option,
+    /// BadValue for an embedded null byte.
+    pub fn new(pattern: &str, options: &str) -> Result<Regex> {
+        if pattern.contains('\0') {
+            return Err(Error::bad_value("Regular expression cannot contain an embedded null byte"));
+        }
+        if pattern.len() > PATTERN_BYTES_MAX {
+            return Err(Error::location(51091, "Regular expression is too long"));
+        }
+        let mut builder = RegexBuilder::new();
+        builder.utf(true).ucp(false).jit_if_available(true);
+        for letter in options.chars() {
+            match letter {
+                'i' => builder.caseless(true),
+                'm' => builder.multi_line(true),
+                's' => builder.dotall(true),
+                'x' => builder.extended(true),
+                'u' => &mut builder,
+                other => {
+                    let text = format!("invalid flag in regex options: {other}");
+                    return Err(Error::location(51108, text));
+                }
+            };
+        }
+        let bounded = format!("(*LIMIT_MATCH={MATCH_STEPS_MAX}){pattern}");
+        let code = builder.build(&bounded).map_err(|error| {
+            let text = error.to_string();
+            let reason = text.split_once(": ").map_or(text.as_str(), |(_, rest)| rest);
+            let reason = reason.split_once(": ").map_or(reason, |(_, rest)| rest);
+            Error::location(51091, format!("Regular expression is invalid: {reason}"))
+        })?;
+        Ok(Regex { pattern: pattern.into(), options: options.into(), code })
+    }
+
+    /// The pattern as the user wrote it.
+    pub fn pattern(&self) -> &str {
+        &self.pattern
+    }
+
+    /// The option letters as the user wrote them.
+    pub fn options(&self) -> &str {
+        &self.options
+    }
+
+    /// True if the text holds a match. A match that runs into its bound counts as none.
+    #[inline]
+    pub fn is_match(&self, text: &str) -> bool {
+        self.code.is_match(text.as_bytes()).unwrap_or(false)
+    }
+
+    /// The first match at or after byte `start`.
+    pub fn captures_at(&self, text: &str, start: usize) -> Result<Option<Captures>, MatchError> {
+        let mut locations = self.code.capture_locations();
+        match self.code.captures_read_at(&mut locations, text.as_bytes(), start) {
+            Ok(found) => Ok(found.map(|_| Captures(locations))),
+            Err(error) => Err(MatchError { code: error.code() }),
+        }
+    }
+
+    /// How many groups the pattern has, the whole match not counted.
+    pub fn group_count(&self) -> usize {
+        self.code.captures_len().saturating_sub(1)
+    }
+
+    /// What every matching string starts with, for index bounds.
+    pub fn prefix(&self) -> Prefix {
+        Prefix::of(&self.pattern, &self.options)
+    }
+}
+
+impl fmt::Debug for Regex {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "/{}/{}", self.pattern, self.options)
+    }
+}
+
+impl Clone for Regex {
+    fn clone(&self) -> Self {
+        Regex {
+            pattern: self.pattern.clone(),
+            options: self.options.clone(),
+            code: self.code.clone(),
+        }
+    }
+}
+
+impl PartialEq for Regex {
+    fn eq(&self, other: &Self) -> bool {
+        self.pattern == other.pattern && self.options == other.options
+    }
+}
+
+/// What is known of the strings that match a pattern.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Prefix {
+    /// Every matching string starts with it; empty if nothing is known.
+    pub text: String,
+    /// True if exactly the strings that start with `text` match.
+    pub exact: bool,
+}
+
+impl Prefix {
+    /// Reads the literal prefix off an anchored pattern (`^abc`, `\Aabc`, `^\Qa.b\E`). Conservative:
+    /// options other than `s` and `m` with `\A`, and alternations, give no prefix.
+    pub fn of(pattern: &str, options: &str) -> Prefix {
+        let multi_line = options.contains('m');
+        let extended = options.contains('x');
+        if options.contains('i') || pattern.contains('|') {
+            return Prefix::default();
+        }
+        let rest = match (pattern.strip_prefix('^'), pattern.strip_prefix("\\A")) {
+            (Some(rest), _) if !multi_line => rest,
+            (_, Some(rest)) => rest,
+            _ => return Prefix::default(),
+        };
+        scan_prefix(rest, extended)
+    }
+}
+
+/// Reads literal characters until something that is not one.
+fn scan_prefix(rest: &str, extended: bool) -> Prefix {
+    let mut text = String::new();
+    let mut chars = rest.chars().peekable();
+    let mut quoted = false;
+    while let Some(next) = chars.next() {
+        if quoted {
+            if next == '\\' && chars.peek() == Some(&'E') {
+                chars.next();
+                quoted = false;
+            } else {
+                text.push(next);
+            }
+            continue;
+        }
+        match next {
+            // A quantifier makes the character before it optional.
+            '*' | '?' | '{' => {
+                text.pop();
+                return Prefix { text, exact: false };
+            }
+            '\\' => match chars.next() {
+                Some('Q') => quoted = true,
+                Some('E') => {}
+                Some(letter) if letter.is_ascii_alphanumeric() => {
+                    return Prefix { text, exact: false };
+                }
+                Some(literal) => text.push(literal),
+                None => return Prefix { text, exact: false },
+            },
+            '.' => {
+                // `^abc.*` matches what `^abc` matches.
+                let exact = chars.next() == Some('*') && chars.next().is_none();
+                return Prefix { text, exact };
+            }
+            '^' | '$' | '[' | '(' | ')' | '+' => return Prefix { text, exact: false },
+            '#' if extended => return Prefix { text, exact: false },
+            blank if extended && blank.is_whitespace() => {}
+            literal => text.push(literal),
+        }
+    }
+    Prefix { text, exact: !quoted }
+}
+
+/// The error of a match that hit its bound, for operators that report it.
+pub fn match_error(operator: &str, error: &MatchError) -> Error {
+    Error::new(
+        ErrorCode::location(51156),
+        format!(
+            "Error occurred while executing the regular expression in {operator}. Result code: {}",
+            error.code
+        ),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn number(error: Error) -> i32 {
+        error.code().number()
+    }
+
+    #[test]
+    fn options_and_errors() {
+        assert!(Regex::new("ÉTÉ", "i").unwrap().is_match("un été"));
+        assert!(Regex::new("a.b", "s").unwrap().is_match("a\nb"));
+        assert!(Regex::new("^b", "m").unwrap().is_match("a\nb"));
+        assert!(Regex::new("a b # c", "x").unwrap().is_match("ab"));
+        assert_eq!(number(Regex::new("[a", "").unwrap_err()), 51091);
+        assert_eq!(number(Regex::new("a", "g").unwrap_err()), 51108);
+        assert_eq!(number(Regex::new("a\0", "").unwrap_err()), 2);
+        assert_eq!(number(Regex::new(&"a".repeat(40_000), "").unwrap_err()), 51091);
+        let error = Regex::new("[invalid", "").unwrap_err();
+        assert_eq!(
+            error.message(),
+            "Regular expression is invalid: missing terminating ] for character class"
+        );
+    }
+
+    #[test]
+    fn hostile_patterns_end() {
+        let regex = Regex::new("(a+)+$", "").unwrap();
+        assert!(!regex.is_match(&format!("{}b", "a".repeat(64))));
+    }
+
+    #[test]
+    fn captures_from_an_offset() {
+        let regex = Regex::new("(a)(x)?", "").unwrap();
+        let found = regex.captures_at("ba ba", 2).unwrap().unwrap();
+        assert_eq!((found.get(0), found.get(1), found.get(2)), (Some((4, 5)), Some((4, 5)), None));
+        assert_eq!((found.count(), regex.group_count()), (3, 2));
+    }
+
+    #[test]
+    fn prefixes() {
+        let of = |pattern, options| {
+            let prefix = Prefix::of(pattern, options);
+            (prefix.text, prefix.exact)
+        };
+        assert_eq!(of("^abc", ""), ("abc".into(), true));
+        assert_eq!(of("^abc.*", ""), ("abc".into(), true));
+        assert_eq!(of("^abc?", ""), ("ab".into(), false));
+        assert_eq!(of("^a\\.b", ""), ("a.b".into(), true));
+        assert_eq!(of("^\\Qa.b\\Ec", ""), ("a.bc".into(), true));
+        assert_eq!(of("^a|b", ""), (String::new(), false));
+        assert_eq!(of("^abc", "i"), (String::new(), false));
+        assert_eq!(of("^abc", "m"), (String::new(), false));
+        assert_eq!(of("\\Aabc", "m"), ("abc".into(), true));
+        assert_eq!(of("abc", ""), (String::new(), false));
+        assert_eq!(of("^ab+", ""), ("ab".into(), false));
+    }
+}
