@@ -1,3 +1,7 @@
 //! MongoDB's language as pure functions: filters, expressions, projections, updates, accumulators.
 
-pub mod regex;
+pub mod context;
+pub mod expression;
+
+pub use context::{Collator, EvalContext, ParseContext, Shared};
+pub use expression::Expression;

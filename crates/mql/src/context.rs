@@ -1,0 +1,423 @@
+//! What parsing and evaluating need from outside: variables, clock, collation, memory, interrupts.
+//!
+//! `mql` asks no clock, no random source and no thread; whoever runs it passes them in here.
+
+use bumpalo::Bump;
+use quire_document::{Array, ArrayWriter, Doc, DocBuf, DocWriter, Timestamp, Value, ValueBuf};
+use quire_error::{Error, ErrorCode, Result};
+use std::cell::RefCell;
+use std::cmp::Ordering;
+use std::fmt;
+use std::sync::Arc;
+
+/// How deep an expression or a value may nest (MongoDB's BSON depth limit).
+pub const EXPRESSION_DEPTH_MAX: u32 = 200;
+
+/// Bytes one evaluation may hold before it answers `ExceededMemoryLimit` (146).
+pub const MEMORY_BYTES_MAX: usize = 100 * 1024 * 1024;
+
+/// Compares strings as a collation demands; none given means byte order.
+pub trait Collator: Send + Sync + fmt::Debug {
+    /// Orders two strings.
+    fn compare(&self, left: &str, right: &str) -> Ordering;
+
+    /// Appends bytes whose order and equality are those of the strings.
+    fn append_key(&self, text: &str, key: &mut Vec<u8>);
+}
+
+/// What parsing an expression needs to know. Cheap to clone; a nested scope is a clone.
+#[derive(Clone, Debug, Default)]
+pub struct ParseContext {
+    /// Compares strings; part of what constant folding must know.
+    pub collator: Option<Arc<dyn Collator>>,
+    /// Names of the user variables (command `let`, `$lookup.let`): name `i` reads
+    /// `EvalContext::variables[i]`.
+    pub variables: Arc<[Box<str>]>,
+    /// `$$NOW` may be used (everywhere but in stored schemas).
+    pub no_clock: bool,
+    /// `$$CLUSTER_TIME` is known (the server is a replica set).
+    pub cluster_time: bool,
+    /// `$$DESCEND`, `$$PRUNE` and `$$KEEP` exist (inside `$redact` only).
+    pub redact: bool,
+    /// `apiStrict: true`: operators outside the stable API answer `APIStrictError` (323).
+    pub api_strict: bool,
+    /// Constants are not folded (tests compare with and without).
+    pub no_folding: bool,
+    /// Variables bound by enclosing expressions, innermost last.
+    scope: Vec<(Box<str>, Slot)>,
+    next_slot: u32,
+    depth: u32,
+}
+
+/// Identifies a variable that an expression binds (`$let`, `$map`, ...).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Slot(u32);
+
+/// What a variable's name stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Binding {
+    /// `$$ROOT`, and `$$CURRENT` where nothing rebinds it.
+    Root,
+    /// Bound by an enclosing expression.
+    Scoped(Slot),
+    /// Given with the command or stage: an index into `EvalContext::variables`.
+    User(usize),
+    /// `$$NOW`.
+    Now,
+    /// `$$CLUSTER_TIME`.
+    ClusterTime,
+    /// `$$REMOVE`: always missing.
+    Remove,
+    /// `$$DESCEND`, `$$PRUNE`, `$$KEEP`: a string that `$redact` knows.
+    Redact(&'static str),
+    /// `$$USER_ROLES`.
+    UserRoles,
+}
+
+impl ParseContext {
+    /// A context with the user variables `names`.
+    pub fn with_user_variables<S: AsRef<str>>(names: impl IntoIterator<Item = S>) -> Self {
+        let variables = names.into_iter().map(|name| Box::from(name.as_ref())).collect();
+        ParseContext { variables, ..ParseContext::default() }
+    }
+
+    /// The same context inside an expression that binds `name`.
+    pub fn bind(&self, name: &str) -> (Self, Slot) {
+        let mut inner = self.clone();
+        let slot = Slot(inner.next_slot);
+        inner.next_slot += 1;
+        inner.scope.push((name.into(), slot));
+        (inner, slot)
+    }
+
+    /// The same context one level deeper; answers `Overflow` (15) past the limit.
+    pub fn deeper(&self) -> Result<Self> {
+        if self.depth >= EXPRESSION_DEPTH_MAX {
+            let text = format!("Expression exceeded the maximum depth of {EXPRESSION_DEPTH_MAX}");
+            return Err(Error::new(ErrorCode::Overflow, text));
+        }
+        let mut inner = self.clone();
+        inner.depth += 1;
+        Ok(inner)
+    }
+
+    /// What `$$name` stands for here; 17276 if it is unknown.
+    pub fn resolve(&self, name: &str) -> Result<Binding> {
+        if let Some((_, slot)) = self.scope.iter().rev().find(|(bound, _)| **bound == *name) {
+            return Ok(Binding::Scoped(*slot));
+        }
+        if let Some(index) = self.variables.iter().rposition(|known| **known == *name) {
+            return Ok(Binding::User(index));
+        }
+        match name {
+            "ROOT" | "CURRENT" => return Ok(Binding::Root),
+            "REMOVE" => return Ok(Binding::Remove),
+            "NOW" if !self.no_clock => return Ok(Binding::Now),
+            "CLUSTER_TIME" if self.cluster_time => return Ok(Binding::ClusterTime),
+            "CLUSTER_TIME" => {
+                let text = "Builtin variable '$$CLUSTER_TIME' is not available";
+                return Err(Error::location(10071200, text));
+            }
+            "USER_ROLES" => return Ok(Binding::UserRoles),
+            "DESCEND" if self.redact => return Ok(Binding::Redact("descend")),
+            "PRUNE" if self.redact => return Ok(Binding::Redact("prune")),
+            "KEEP" if self.redact => return Ok(Binding::Redact("keep")),
+            _ => {}
+        }
+        Err(Error::location(17276, format!("Use of undefined variable: {name}")))
+    }
+}
+
+/// A source of random 64-bit words.
+pub type RandomSource = Arc<dyn Fn() -> u64 + Send + Sync>;
+
+/// Answers an error once the operation was killed or its deadline passed.
+pub type InterruptCheck = Arc<dyn Fn() -> Result<()> + Send + Sync>;
+
+/// What all evaluations of one command share.
+#[derive(Clone)]
+pub struct Shared {
+    /// `$$NOW` in milliseconds since the epoch: one reading for the whole command.
+    pub now_ms: i64,
+    /// `$$CLUSTER_TIME`.
+    pub cluster_time: Option<Timestamp>,
+    /// `$$USER_ROLES`: an array of role documents.
+    pub user_roles: Option<ValueBuf>,
+    /// Compares strings.
+    pub collator: Option<Arc<dyn Collator>>,
+    /// Bytes one evaluation may take from its arena.
+    pub memory_bytes_max: usize,
+    random: Option<RandomSource>,
+    interrupt: Option<InterruptCheck>,
+}
+
+impl Default for Shared {
+    fn default() -> Self {
+        Shared {
+            now_ms: 0,
+            cluster_time: None,
+            user_roles: None,
+            collator: None,
+            memory_bytes_max: MEMORY_BYTES_MAX,
+            random: None,
+            interrupt: None,
+        }
+    }
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shared").field("now_ms", &self.now_ms).finish_non_exhaustive()
+    }
+}
+
+impl Shared {
+    /// A shared context whose `$$NOW` is `now_ms`.
+    pub fn new(now_ms: i64) -> Self {
+        Shared { now_ms, ..Shared::default() }
+    }
+
+    /// The same with a random source (`$rand`, `$sampleRate`).
+    pub fn with_random(mut self, random: RandomSource) -> Self {
+        self.random = Some(random);
+        self
+    }
+
+    /// The same with an interrupt check; loops over long input call it.
+    pub fn with_interrupt(mut self, interrupt: InterruptCheck) -> Self {
+        self.interrupt = Some(interrupt);
+        self
+    }
+
+    /// The same with a collation.
+    pub fn with_collator(mut self, collator: Option<Arc<dyn Collator>>) -> Self {
+        self.collator = collator;
+        self
+    }
+
+    /// A random word; an error where no source was given.
+    pub fn random(&self) -> Result<u64> {
+        match &self.random {
+            Some(random) => Ok(random()),
+            None => Err(Error::internal("no random source in this context")),
+        }
+    }
+
+    /// Fails if the operation was killed or its deadline passed.
+    pub fn check_interrupt(&self) -> Result<()> {
+        self.interrupt.as_ref().map_or(Ok(()), |check| check())
+    }
+}
+
+/// A variable bound during evaluation; a linked list, innermost first.
+#[derive(Clone, Copy, Debug)]
+struct Frame<'a> {
+    slot: Slot,
+    value: Option<Value<'a>>,
+    outer: Option<&'a Frame<'a>>,
+}
+
+/// What evaluating an expression for one document needs. `Copy` and covariant in `'a`, so a
+/// context may be narrowed to a shorter-lived arena (`with_arena`).
+#[derive(Clone, Copy, Debug)]
+pub struct EvalContext<'a> {
+    /// Where results that stand nowhere else are built.
+    pub arena: &'a Bump,
+    /// `$$ROOT`.
+    pub root: Doc<'a>,
+    /// Values of the user variables, in the order of `ParseContext::variables`.
+    pub variables: &'a [Option<Value<'a>>],
+    /// Per-document metadata for `$meta`: a field for each kind ("textScore", "recordId", ...).
+    pub metadata: Option<Doc<'a>>,
+    /// What the whole command shares.
+    pub shared: &'a Shared,
+    frames: Option<&'a Frame<'a>>,
+}
+
+impl<'a> EvalContext<'a> {
+    /// A context for one document, without user variables and metadata.
+    pub fn new(arena: &'a Bump, root: Doc<'a>, shared: &'a Shared) -> Self {
+        EvalContext { arena, root, variables: &[], metadata: None, shared, frames: None }
+    }
+
+    /// The same for another document.
+    pub fn with_root(self, root: Doc<'a>) -> Self {
+        EvalContext { root, ..self }
+    }
+
+    /// The same with values for the user variables.
+    pub fn with_variables(self, variables: &'a [Option<Value<'a>>]) -> Self {
+        EvalContext { variables, ..self }
+    }
+
+    /// The same with metadata of the document.
+    pub fn with_metadata(self, metadata: Option<Doc<'a>>) -> Self {
+        EvalContext { metadata, ..self }
+    }
+
+    /// The same with a shorter-lived arena: loops evaluate their body in a scratch arena, copy
+    /// what they keep (`EvalContext::copy` of the outer context), and reset the scratch.
+    pub fn with_arena<'s>(self, arena: &'s Bump) -> EvalContext<'s>
+    where
+        'a: 's,
+    {
+        EvalContext { arena, ..self }
+    }
+
+    /// The same with a variable bound; the frame lives in the arena.
+    pub fn bind(self, slot: Slot, value: Option<Value<'a>>) -> Self {
+        let frame = self.arena.alloc(Frame { slot, value, outer: self.frames });
+        EvalContext { frames: Some(frame), ..self }
+    }
+
+    /// The value of a variable bound by an enclosing expression.
+    pub fn scoped(&self, slot: Slot) -> Option<Value<'a>> {
+        let mut frame = self.frames;
+        while let Some(here) = frame {
+            if here.slot == slot {
+                return here.value;
+            }
+            frame = here.outer;
+        }
+        None
+    }
+
+    /// The value of a variable.
+    pub fn variable(&self, binding: Binding) -> Option<Value<'a>> {
+        match binding {
+            Binding::Root => Some(Value::Document(self.root)),
+            Binding::Scoped(slot) => self.scoped(slot),
+            Binding::User(index) => self.variables.get(index).copied().flatten(),
+            Binding::Now => Some(Value::Date(self.shared.now_ms)),
+            Binding::ClusterTime => self.shared.cluster_time.map(Value::Timestamp),
+            Binding::Remove => None,
+            Binding::Redact(word) => Some(Value::String(word)),
+            Binding::UserRoles => Some(match &self.shared.user_roles {
+                Some(roles) => roles.as_value(),
+                None => Value::Array(Array::empty()),
+            }),
+        }
+    }
+
+    /// Fails if the operation was killed, or if the arena holds more than it may.
+    /// For loops: every few thousand rounds, or after building something big.
+    pub fn check_limits(&self) -> Result<()> {
+        if self.arena.allocated_bytes() > self.shared.memory_bytes_max {
+            let text = format!(
+                "Expression used too much memory and the limit is {} bytes",
+                self.shared.memory_bytes_max
+            );
+            return Err(Error::new(ErrorCode::ExceededMemoryLimit, text));
+        }
+        self.shared.check_interrupt()
+    }
+
+    /// Copies a string into the arena.
+    pub fn string(&self, text: &str) -> Value<'a> {
+        Value::String(self.arena.alloc_str(text))
+    }
+
+    /// Copies bytes into the arena.
+    pub fn bytes(&self, bytes: &[u8]) -> &'a [u8] {
+        self.arena.alloc_slice_copy(bytes)
+    }
+
+    /// Copies a value (all that it refers to) into this context's arena.
+    pub fn copy(&self, value: Value<'_>) -> Value<'a> {
+        use quire_document::{Binary, CodeWithScope, DbPointer, Regex};
+        let text = |text: &str| -> &'a str { self.arena.alloc_str(text) };
+        match value {
+            Value::String(s) => Value::String(text(s)),
+            Value::Code(s) => Value::Code(text(s)),
+            Value::Symbol(s) => Value::Symbol(text(s)),
+            Value::Document(doc) => {
+                Value::Document(Doc::from_valid_bytes(self.bytes(doc.as_bytes())))
+            }
+            Value::Array(array) => {
+                Value::Array(Array::from_valid_bytes(self.bytes(array.as_bytes())))
+            }
+            Value::Binary(binary) => {
+                let bytes = self.bytes(binary.bytes);
+                Value::Binary(Binary { subtype: binary.subtype, bytes })
+            }
+            Value::Regex(regex) => {
+                Value::Regex(Regex { pattern: text(regex.pattern), options: text(regex.options) })
+            }
+            Value::DbPointer(pointer) => {
+                Value::DbPointer(DbPointer { namespace: text(pointer.namespace), id: pointer.id })
+            }
+            Value::CodeWithScope(code) => {
+                let scope = Doc::from_valid_bytes(self.bytes(code.scope.as_bytes()));
+                Value::CodeWithScope(CodeWithScope { code: text(code.code), scope })
+            }
+            Value::Double(number) => Value::Double(number),
+            Value::Undefined => Value::Undefined,
+            Value::ObjectId(id) => Value::ObjectId(id),
+            Value::Bool(flag) => Value::Bool(flag),
+            Value::Date(ms) => Value::Date(ms),
+            Value::Null => Value::Null,
+            Value::Int32(number) => Value::Int32(number),
+            Value::Timestamp(timestamp) => Value::Timestamp(timestamp),
+            Value::Int64(number) => Value::Int64(number),
+            Value::Decimal(decimal) => Value::Decimal(decimal),
+            Value::MinKey => Value::MinKey,
+            Value::MaxKey => Value::MaxKey,
+        }
+    }
+
+    /// Builds a document in the arena.
+    pub fn document(&self, fill: impl FnOnce(&mut DocWriter<'_>) -> Result<()>) -> Result<Doc<'a>> {
+        with_buffer(|buffer| {
+            let mut writer = DocWriter::new(buffer);
+            fill(&mut writer)?;
+            writer.finish();
+            Ok(Doc::from_valid_bytes(self.bytes(buffer)))
+        })
+    }
+
+    /// Builds an array in the arena.
+    pub fn array(
+        &self,
+        fill: impl FnOnce(&mut ArrayWriter<'_>) -> Result<()>,
+    ) -> Result<Array<'a>> {
+        with_buffer(|buffer| {
+            let mut writer = ArrayWriter::new(buffer);
+            fill(&mut writer)?;
+            writer.finish();
+            Ok(Array::from_valid_bytes(self.bytes(buffer)))
+        })
+    }
+
+    /// Builds an array of values in the arena; missing becomes null.
+    pub fn array_of(&self, values: impl IntoIterator<Item = Value<'a>>) -> Value<'a> {
+        let array = self.array(|writer| {
+            for value in values {
+                writer.push(value);
+            }
+            Ok(())
+        });
+        Value::Array(array.unwrap_or(Array::empty()))
+    }
+
+    /// Takes a document that owns its bytes into the arena.
+    pub fn adopt(&self, doc: &DocBuf) -> Doc<'a> {
+        Doc::from_valid_bytes(self.bytes(doc.as_bytes()))
+    }
+}
+
+thread_local! {
+    /// Buffers in which results grow before they are copied to their arena at their final size.
+    static BUFFERS: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Runs `work` with an empty buffer of this thread, which keeps its capacity for the next.
+fn with_buffer<T>(work: impl FnOnce(&mut Vec<u8>) -> T) -> T {
+    const KEPT_BYTES_MAX: usize = 1 << 20;
+    let mut buffer = BUFFERS.with(|free| free.borrow_mut().pop()).unwrap_or_default();
+    buffer.clear();
+    let result = work(&mut buffer);
+    if buffer.capacity() <= KEPT_BYTES_MAX {
+        BUFFERS.with(|free| free.borrow_mut().push(buffer));
+    }
+    result
+}

@@ -1,0 +1,6 @@
+//! `$convert` and its shorthands.
+
+use super::operator::Operator;
+
+/// This family's rows of the registry.
+pub(super) const OPERATORS: &[Operator] = &[];

@@ -1,0 +1,140 @@
+//! Dotted field paths as expressions read them.
+//!
+//! Unlike in filters, a numeric component names a field only; an array on the way maps the rest
+//! of the path over those of its elements that are documents.
+
+use crate::context::EvalContext;
+use quire_document::{Array, ArrayWriter, Doc, Value};
+use quire_error::{Error, Result};
+use std::fmt;
+
+/// How many components a path may have.
+pub const PATH_COMPONENTS_MAX: usize = 200;
+
+/// A parsed path: at least one component, none of them empty.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct FieldPath {
+    components: Box<[Box<str>]>,
+}
+
+impl FieldPath {
+    /// Parses `a.b.c`, with MongoDB's codes for what a path must not be.
+    pub fn parse(dotted: &str) -> Result<FieldPath> {
+        if dotted.is_empty() {
+            let text = "FieldPath cannot be constructed with empty string";
+            return Err(Error::location(40352, text));
+        }
+        if dotted.ends_with('.') {
+            return Err(Error::location(40353, "FieldPath must not end with a '.'."));
+        }
+        let mut components = Vec::new();
+        for component in dotted.split('.') {
+            check_field_name(component)?;
+            components.push(Box::from(component));
+        }
+        if components.len() > PATH_COMPONENTS_MAX {
+            return Err(Error::location(5984700, "FieldPath is too long"));
+        }
+        Ok(FieldPath { components: components.into() })
+    }
+
+    /// The components in order.
+    pub fn components(&self) -> impl ExactSizeIterator<Item = &str> {
+        self.components.iter().map(|component| &**component)
+    }
+
+    /// The first component.
+    pub fn first(&self) -> &str {
+        self.components.first().map_or("", |component| component)
+    }
+
+    /// The value at the path in a document.
+    #[inline]
+    pub fn eval<'a>(&self, doc: Doc<'a>, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
+        walk(&self.components, doc, cx)
+    }
+
+    /// The value at the path in any value: a document, or an array that it is mapped over.
+    pub fn eval_in<'a>(&self, value: Value<'a>, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
+        into(&self.components, value, cx)
+    }
+}
+
+fn walk<'a>(
+    path: &[Box<str>],
+    doc: Doc<'a>,
+    cx: &EvalContext<'a>,
+) -> Result<Option<Value<'a>>> {
+    let Some((first, rest)) = path.split_first() else { return Ok(None) };
+    let Some(value) = doc.get(first) else { return Ok(None) };
+    if rest.is_empty() { Ok(Some(value)) } else { into(rest, value, cx) }
+}
+
+fn into<'a>(
+    path: &[Box<str>],
+    value: Value<'a>,
+    cx: &EvalContext<'a>,
+) -> Result<Option<Value<'a>>> {
+    match value {
+        Value::Document(doc) => walk(path, doc, cx),
+        Value::Array(array) => {
+            let mapped = cx.array(|writer| {
+                map(path, array, writer);
+                Ok(())
+            })?;
+            Ok(Some(Value::Array(mapped)))
+        }
+        _ => Ok(None),
+    }
+}
+
+/// Appends the path's value in each element that is a document.
+fn map(path: &[Box<str>], array: Array<'_>, writer: &mut ArrayWriter<'_>) {
+    for element in array.iter() {
+        let Value::Document(mut doc) = element else { continue };
+        let mut rest = path;
+        while let Some((first, deeper)) = rest.split_first() {
+            match doc.get(first) {
+                Some(value) if deeper.is_empty() => {
+                    writer.push(value);
+                    break;
+                }
+                Some(Value::Document(inner)) => (doc, rest) = (inner, deeper),
+                Some(Value::Array(inner)) => {
+                    map(deeper, inner, &mut writer.array());
+                    break;
+                }
+                _ => break,
+            }
+        }
+    }
+}
+
+/// Refuses what a field name in a path or an object expression must not be.
+pub fn check_field_name(name: &str) -> Result<()> {
+    if name.is_empty() {
+        let text = "FieldPath field names may not be empty strings.";
+        return Err(Error::location(15998, text));
+    }
+    if name.starts_with('$') {
+        let text = "FieldPath field names may not start with '$'. Consider using $getField or $setField.";
+        return Err(Error::location(16410, text));
+    }
+    if name.contains('\0') {
+        let text = "FieldPath field names may not contain '\\0'.";
+        return Err(Error::location(16411, text));
+    }
+    Ok(())
+}
+
+impl fmt::Display for FieldPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.components.join("."))
+    }
+}
+
+impl fmt::Debug for FieldPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "${self}")
+    }
+}

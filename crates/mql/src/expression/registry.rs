@@ -1,0 +1,44 @@
+//! All expression operators: each family's rows in one table.
+
+use super::operator::Operator;
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+/// The families. COMPATIBILITY.md is generated from this.
+const FAMILIES: &[&[Operator]] = &[
+    super::accumulators::OPERATORS,
+    super::convert::OPERATORS,
+    super::dates::OPERATORS,
+    super::literal::OPERATORS,
+    super::regex::OPERATORS,
+    super::strings::OPERATORS,
+    super::timestamps::OPERATORS,
+];
+
+static BY_NAME: LazyLock<HashMap<&'static str, &'static Operator>> =
+    LazyLock::new(|| operators().map(|operator| (operator.name, operator)).collect());
+
+/// All operators, family by family.
+pub fn operators() -> impl Iterator<Item = &'static Operator> {
+    FAMILIES.iter().flat_map(|family| family.iter())
+}
+
+/// The operator of that name (with its dollar sign).
+pub fn find_operator(name: &str) -> Option<&'static Operator> {
+    BY_NAME.get(name).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_documented() {
+        let mut seen = std::collections::HashSet::new();
+        for operator in operators() {
+            assert!(operator.name.starts_with('$'), "{operator:?}");
+            assert!(seen.insert(operator.name), "{operator:?} twice");
+            assert!(!operator.doc.is_empty(), "{operator:?} lacks its sentence");
+        }
+    }
+}

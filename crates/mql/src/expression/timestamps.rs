@@ -1,0 +1,6 @@
+//! Timestamp operators.
+
+use super::operator::Operator;
+
+/// This family's rows of the registry.
+pub(super) const OPERATORS: &[Operator] = &[];

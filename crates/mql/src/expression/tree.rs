@@ -1,0 +1,222 @@
+//! The compiled expression and its evaluation.
+
+use super::field_path::FieldPath;
+use super::operator::Call;
+use crate::context::{Binding, EvalContext, ParseContext, Shared};
+use bumpalo::Bump;
+use quire_document::{ArrayWriter, Doc, DocWriter, Value, ValueBuf};
+use quire_error::Result;
+use std::fmt;
+
+/// A compiled expression. `Send + Sync`, evaluated any number of times, by any thread.
+#[derive(Debug)]
+pub struct Expression {
+    node: Node,
+}
+
+/// What an expression is made of.
+#[derive(Debug)]
+pub enum Node {
+    /// A value known at parse time.
+    Constant(ValueBuf),
+    /// A missing value known at parse time (`$$REMOVE`, a folded result).
+    Missing,
+    /// `"$a.b"` on the root document.
+    Path(FieldPath),
+    /// `"$$name"` or `"$$name.a.b"`.
+    Variable(Variable),
+    /// `{a: ..., b: ...}`: fields whose values are expressions.
+    Object(Box<[(Box<str>, Expression)]>),
+    /// `[..., ...]`: elements that are expressions; a missing one becomes null.
+    Array(Box<[Expression]>),
+    /// An operator that is a function of its arguments.
+    Call(Call),
+    /// An operator with a tree of its own.
+    Form(Box<dyn Form>),
+    /// A named argument that was not given; evaluates to missing.
+    Absent,
+}
+
+/// A variable and a path inside it.
+#[derive(Debug)]
+pub struct Variable {
+    /// The name without dollar signs.
+    pub name: Box<str>,
+    /// What it stands for.
+    pub binding: Binding,
+    /// The path behind the name, if any.
+    pub path: Option<FieldPath>,
+}
+
+/// An operator whose tree is not just a list of arguments (`$let`, `$switch`, `$map`, ...).
+pub trait Form: Send + Sync + fmt::Debug {
+    /// Evaluates it; `None` is missing.
+    fn eval<'a>(&'a self, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>>;
+
+    /// Visits all direct sub-expressions.
+    fn children<'e>(&'e self, visit: &mut dyn FnMut(&'e Expression));
+
+    /// Writes the operator's document's fields, `{$op: ...}`, to `writer`.
+    fn serialize(&self, writer: &mut DocWriter<'_>);
+
+    /// True if the result may differ from call to call.
+    fn is_volatile(&self) -> bool {
+        false
+    }
+
+    /// The kind of metadata it reads (`$meta`).
+    fn metadata(&self) -> Option<&str> {
+        None
+    }
+}
+
+impl Expression {
+    /// Parses a value that stands where an expression may stand.
+    pub fn parse(value: Value<'_>, context: &ParseContext) -> Result<Expression> {
+        super::parse::operand(value, context)
+    }
+
+    /// Parses `{...}`: an operator or an object whose fields are expressions.
+    pub fn parse_object(doc: Doc<'_>, context: &ParseContext) -> Result<Expression> {
+        super::parse::object(doc, context)
+    }
+
+    /// A constant.
+    pub fn constant<'v>(value: impl Into<Value<'v>>) -> Expression {
+        Expression::from_node(Node::Constant(ValueBuf::new(value)))
+    }
+
+    /// A path on the root document, written without the dollar sign.
+    pub fn path(dotted: &str) -> Result<Expression> {
+        Ok(Expression::from_node(Node::Path(FieldPath::parse(dotted)?)))
+    }
+
+    /// An operator with a tree of its own, folded if all of it is constant.
+    pub fn form(form: Box<dyn Form>, context: &ParseContext) -> Expression {
+        Expression::from_node(Node::Form(form)).fold(context)
+    }
+
+    pub(super) const fn from_node(node: Node) -> Expression {
+        Expression { node }
+    }
+
+    /// The tree's top.
+    pub fn node(&self) -> &Node {
+        &self.node
+    }
+
+    /// The value, if it is known at parse time. (A missing constant is `Node::Missing`.)
+    pub fn as_constant(&self) -> Option<Value<'_>> {
+        if let Node::Constant(value) = &self.node { Some(value.as_value()) } else { None }
+    }
+
+    /// True if the result is known at parse time, be it a value or missing.
+    pub fn is_constant(&self) -> bool {
+        matches!(self.node, Node::Constant(_) | Node::Missing | Node::Absent)
+    }
+
+    /// Evaluates it for `cx.root`. `None` is missing. The result borrows from the document, from
+    /// this expression's constants, or from the arena.
+    pub fn eval<'a>(&'a self, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
+        match &self.node {
+            Node::Constant(value) => Ok(Some(value.as_value())),
+            Node::Missing | Node::Absent => Ok(None),
+            Node::Path(path) => path.eval(cx.root, cx),
+            Node::Variable(variable) => variable.eval(cx),
+            Node::Call(call) => call.evaluate(cx),
+            Node::Form(form) => form.eval(cx),
+            Node::Object(fields) => {
+                cx.document(|writer| write_object(fields, writer, cx)).map(Value::Document).map(Some)
+            }
+            Node::Array(items) => {
+                cx.array(|writer| write_array(items, writer, cx)).map(Value::Array).map(Some)
+            }
+        }
+    }
+
+    /// Evaluates it and appends the result, unless missing, as a field; nested objects and arrays
+    /// are written in place.
+    pub fn append_to(&self, key: &str, writer: &mut DocWriter<'_>, cx: &EvalContext<'_>) -> Result<()> {
+        match &self.node {
+            Node::Object(fields) => write_object(fields, &mut writer.document(key), cx),
+            Node::Array(items) => write_array(items, &mut writer.array(key), cx),
+            _ => {
+                writer.append_some(key, self.eval(cx)?);
+                Ok(())
+            }
+        }
+    }
+
+    /// Visits all direct sub-expressions.
+    pub fn children<'e>(&'e self, visit: &mut dyn FnMut(&'e Expression)) {
+        match &self.node {
+            Node::Object(fields) => fields.iter().for_each(|(_, field)| visit(field)),
+            Node::Array(items) => items.iter().for_each(visit),
+            Node::Call(call) => call.args.iter().for_each(visit),
+            Node::Form(form) => form.children(visit),
+            _ => {}
+        }
+    }
+
+    /// Replaces an expression of constants by its value. One that fails stays as it is and fails
+    /// when it runs, so that a branch never taken does no harm.
+    pub(super) fn fold(self, context: &ParseContext) -> Expression {
+        if context.no_folding || self.is_constant() || !self.is_foldable() {
+            return self;
+        }
+        let (arena, shared) = (Bump::new(), Shared::default().with_collator(context.collator.clone()));
+        let cx = EvalContext::new(&arena, Doc::empty(), &shared);
+        match self.eval(&cx) {
+            Ok(Some(value)) => Expression::constant(value),
+            Ok(None) => Expression::from_node(Node::Missing),
+            Err(_) => self,
+        }
+    }
+
+    fn is_foldable(&self) -> bool {
+        match &self.node {
+            Node::Path(_) | Node::Variable(_) => return false,
+            Node::Call(call) if call.operator.volatile => return false,
+            Node::Form(form) if form.is_volatile() || form.metadata().is_some() => return false,
+            _ => {}
+        }
+        let mut constant = true;
+        self.children(&mut |child| constant &= child.is_constant());
+        constant
+    }
+}
+
+impl Variable {
+    fn eval<'a>(&'a self, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
+        match (cx.variable(self.binding), &self.path) {
+            (Some(value), Some(path)) => path.eval_in(value, cx),
+            (value, None) => Ok(value),
+            (None, _) => Ok(None),
+        }
+    }
+}
+
+fn write_object(
+    fields: &[(Box<str>, Expression)],
+    writer: &mut DocWriter<'_>,
+    cx: &EvalContext<'_>,
+) -> Result<()> {
+    fields.iter().try_for_each(|(name, field)| field.append_to(name, writer, cx))
+}
+
+fn write_array(
+    items: &[Expression],
+    writer: &mut ArrayWriter<'_>,
+    cx: &EvalContext<'_>,
+) -> Result<()> {
+    for item in items {
+        match &item.node {
+            Node::Object(fields) => write_object(fields, &mut writer.document(), cx)?,
+            Node::Array(items) => write_array(items, &mut writer.array(), cx)?,
+            _ => {
+                writer.push(item.eval(cx)?.unwrap_or(Value::Null));
+            }
+        }
+    }
+    Ok(())
+}
