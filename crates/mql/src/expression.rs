@@ -3,6 +3,13 @@
 //! Reading order: `tree` (the tree and its evaluation), `operator` (what a row of the registry
 //! is), `registry` (all rows), `parse`, `field_path`, then one file an operator or close family,
 //! each with its rows, its code and its documentation.
+//!
+//! A new operator is a row in its family's `OPERATORS` and a function
+//! `fn run<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>>`: `call.eval(i, cx)?`
+//! evaluates argument `i` (`None` = missing), `cx.string/array/document/array_of/copy` build results
+//! in the arena. `Arity::Named` parses `{a: .., b: ..}` into arguments in the order of its fields.
+//! `Operator::checked` adds a look at constant arguments while parsing; `Operator::form` replaces
+//! the parsing. Constant calls are folded unless the row is `volatile()`.
 
 mod dependencies;
 mod field_path;

@@ -2,6 +2,7 @@
 
 pub mod context;
 pub mod expression;
+pub mod regex;
 
 pub use context::{Collator, EvalContext, ParseContext, Shared};
 pub use expression::Expression;
