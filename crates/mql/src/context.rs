@@ -101,6 +101,11 @@ impl ParseContext {
         Ok(inner)
     }
 
+    /// True outside of any expression: here parsing ends with folding.
+    pub(crate) fn is_outermost(&self) -> bool {
+        self.depth == 0
+    }
+
     /// What `$$name` stands for here; 17276 if it is unknown.
     pub fn resolve(&self, name: &str) -> Result<Binding> {
         if let Some((_, slot)) = self.scope.iter().rev().find(|(bound, _)| **bound == *name) {

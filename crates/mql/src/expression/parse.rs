@@ -39,13 +39,13 @@ pub(super) fn object(doc: Doc<'_>, context: &ParseContext) -> Result<Expression>
         }
         fields.push((Box::from(name), operand(value, context)?));
     }
-    Ok(Expression::from_node(Node::Object(fields.into())).fold(context))
+    Ok(Expression::from_node(Node::Object(fields.into())))
 }
 
 fn array_literal(array: Array<'_>, context: &ParseContext) -> Result<Expression> {
     let context = &context.deeper()?;
     let items: Result<Vec<_>> = array.iter().map(|item| operand(item, context)).collect();
-    Ok(Expression::from_node(Node::Array(items?.into())).fold(context))
+    Ok(Expression::from_node(Node::Array(items?.into())))
 }
 
 /// Parses `{$operator: argument}`.
@@ -83,7 +83,7 @@ impl Operator {
         if let Some(check) = check {
             check(&call)?;
         }
-        Ok(Expression::from_node(Node::Call(call)).fold(context))
+        Ok(Expression::from_node(Node::Call(call)))
     }
 
     /// Parses a list of arguments (or one argument without its brackets) and counts them.
@@ -202,7 +202,7 @@ pub fn check_variable_name(name: &str, user_defined: bool) -> Result<()> {
     }
     let mut bytes = name.bytes();
     let Some(first) = bytes.next() else {
-        return Err(Error::location(16867, "empty variable names are not allowed"));
+        return Err(Error::failed_to_parse("empty variable names are not allowed"));
     };
     let allowed_first = if user_defined {
         first.is_ascii_lowercase() || !first.is_ascii()

@@ -56,6 +56,17 @@ pub trait Form: Send + Sync + fmt::Debug {
     /// Visits all direct sub-expressions.
     fn children<'e>(&'e self, visit: &mut dyn FnMut(&'e Expression));
 
+    /// Visits all direct sub-expressions to change them; must visit those of `children`.
+    fn children_mut(&mut self, visit: &mut dyn FnMut(&mut Expression) -> Result<()>) -> Result<()>;
+
+    /// Optimises the sub-expressions; may answer an expression that takes this one's place.
+    /// An operator that prunes branches does so before it optimises them: what is folded may
+    /// fail, what is pruned may not.
+    fn optimize(&mut self, context: &ParseContext) -> Result<Option<Expression>> {
+        self.children_mut(&mut |child| child.optimize(context))?;
+        Ok(None)
+    }
+
     /// Writes the operator's document's fields, `{$op: ...}`, to `writer`.
     fn serialize(&self, writer: &mut DocWriter<'_>);
 
@@ -71,14 +82,22 @@ pub trait Form: Send + Sync + fmt::Debug {
 }
 
 impl Expression {
-    /// Parses a value that stands where an expression may stand.
+    /// Parses a value that stands where an expression may stand. The outermost call also folds
+    /// constants, so that an error of a constant operation surfaces here, as in mongod.
     pub fn parse(value: Value<'_>, context: &ParseContext) -> Result<Expression> {
-        super::parse::operand(value, context)
+        super::parse::operand(value, context)?.optimized(context)
     }
 
     /// Parses `{...}`: an operator or an object whose fields are expressions.
     pub fn parse_object(doc: Doc<'_>, context: &ParseContext) -> Result<Expression> {
-        super::parse::object(doc, context)
+        super::parse::object(doc, context)?.optimized(context)
+    }
+
+    pub(super) fn optimized(mut self, context: &ParseContext) -> Result<Expression> {
+        if context.is_outermost() {
+            self.optimize(context)?;
+        }
+        Ok(self)
     }
 
     /// A constant.
@@ -91,9 +110,9 @@ impl Expression {
         Ok(Expression::from_node(Node::Path(FieldPath::parse(dotted)?)))
     }
 
-    /// An operator with a tree of its own, folded if all of it is constant.
-    pub fn form(form: Box<dyn Form>, context: &ParseContext) -> Expression {
-        Expression::from_node(Node::Form(form)).fold(context)
+    /// An operator with a tree of its own.
+    pub fn form(form: Box<dyn Form>) -> Expression {
+        Expression::from_node(Node::Form(form))
     }
 
     pub(super) const fn from_node(node: Node) -> Expression {
@@ -158,19 +177,42 @@ impl Expression {
         }
     }
 
-    /// Replaces an expression of constants by its value. One that fails stays as it is and fails
-    /// when it runs, so that a branch never taken does no harm.
-    pub(super) fn fold(self, context: &ParseContext) -> Expression {
-        if context.no_folding || self.is_constant() || !self.is_foldable() {
-            return self;
+    /// Folds constants and prunes branches that constants decide. Fails where a constant
+    /// operation fails.
+    pub fn optimize(&mut self, context: &ParseContext) -> Result<()> {
+        if context.no_folding {
+            return Ok(());
         }
+        let replacement = match &mut self.node {
+            Node::Object(fields) => {
+                fields.iter_mut().try_for_each(|(_, field)| field.optimize(context))?;
+                None
+            }
+            Node::Array(items) => {
+                items.iter_mut().try_for_each(|item| item.optimize(context))?;
+                None
+            }
+            Node::Call(call) => {
+                call.args.iter_mut().try_for_each(|arg| arg.optimize(context))?;
+                None
+            }
+            Node::Form(form) => form.optimize(context)?,
+            _ => None,
+        };
+        if let Some(replacement) = replacement {
+            *self = replacement;
+        }
+        if !self.is_constant() && self.is_foldable() {
+            self.fold(context)?;
+        }
+        Ok(())
+    }
+
+    fn fold(&mut self, context: &ParseContext) -> Result<()> {
         let (arena, shared) = (Bump::new(), Shared::default().with_collator(context.collator.clone()));
-        let cx = EvalContext::new(&arena, Doc::empty(), &shared);
-        match self.eval(&cx) {
-            Ok(Some(value)) => Expression::constant(value),
-            Ok(None) => Expression::from_node(Node::Missing),
-            Err(_) => self,
-        }
+        let value = self.eval(&EvalContext::new(&arena, Doc::empty(), &shared))?.map(ValueBuf::new);
+        self.node = value.map_or(Node::Missing, Node::Constant);
+        Ok(())
     }
 
     fn is_foldable(&self) -> bool {
