@@ -1,0 +1,128 @@
+//! Replies: OP_MSG with checksum and compression as the request had them, OP_REPLY to OP_QUERY.
+
+use crate::compressed::{Compressor, pack};
+use crate::limits::{CHECKSUM_BYTES, HEADER_BYTES};
+use crate::{Flags, Header, OpCode};
+use quire_error::Error;
+
+/// `AwaitCapable`, set in every OP_REPLY.
+const AWAIT_CAPABLE: i32 = 8;
+/// Header and the 20 bytes of OP_REPLY before its document: the longest head.
+const HEAD_BYTES_MAX: usize = HEADER_BYTES + 20;
+
+/// How a reply is sent; most of it follows from the request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Reply {
+    /// The server's number of this message.
+    pub request_id: i32,
+    /// The number of the message that it answers.
+    pub response_to: i32,
+    /// The request was OP_QUERY.
+    pub legacy: bool,
+    /// The request carried a checksum, so the reply does.
+    pub checksum: bool,
+    /// The request was compressed, so the reply is.
+    pub compressor: Option<Compressor>,
+    /// Another reply follows without a request.
+    pub more_to_come: bool,
+}
+
+/// A reply ready to be written: its parts in order, without a copy of the document.
+#[derive(Debug)]
+pub struct Frame<'a> {
+    head: [u8; HEAD_BYTES_MAX],
+    head_len: usize,
+    content: &'a [u8],
+    tail: [u8; CHECKSUM_BYTES],
+    tail_len: usize,
+}
+
+impl Reply {
+    /// Puts a document into a frame. `scratch` holds the bytes of a compressed reply.
+    ///
+    /// # Errors
+    /// As [`Compressor::compress`].
+    pub fn frame<'a>(
+        &self,
+        document: &'a [u8],
+        scratch: &'a mut Vec<u8>,
+    ) -> Result<Frame<'a>, Error> {
+        let mut frame = Frame {
+            head: [0; HEAD_BYTES_MAX],
+            head_len: 0,
+            content: document,
+            tail: [0; CHECKSUM_BYTES],
+            tail_len: 0,
+        };
+        if self.legacy {
+            self.legacy_head(&mut frame);
+        } else {
+            self.msg_head(&mut frame);
+        }
+        if let Some(compressor) = self.compressor {
+            let header = self.header(&frame);
+            let [head, content, tail] = frame.parts();
+            let head = head.get(HEADER_BYTES..).unwrap_or_default();
+            pack(&header, &[head, content, tail], compressor, scratch)?;
+            frame.head_len = 0;
+            frame.tail_len = 0;
+            frame.content = scratch;
+        }
+        Ok(frame)
+    }
+
+    fn msg_head(&self, frame: &mut Frame<'_>) {
+        let flags = Flags::default()
+            .with(Flags::CHECKSUM_PRESENT, self.checksum)
+            .with(Flags::MORE_TO_COME, self.more_to_come);
+        frame.tail_len = if self.checksum { CHECKSUM_BYTES } else { 0 };
+        frame.head_len = HEADER_BYTES + 5;
+        frame.set(0, &self.header(frame).to_bytes());
+        frame.set(HEADER_BYTES, &flags.0.to_le_bytes());
+        if self.checksum {
+            let [head, content, _] = frame.parts();
+            frame.tail = crc32c::crc32c_append(crc32c::crc32c(head), content).to_le_bytes();
+        }
+    }
+
+    fn legacy_head(&self, frame: &mut Frame<'_>) {
+        frame.head_len = HEAD_BYTES_MAX;
+        frame.set(0, &self.header(frame).to_bytes());
+        frame.set(HEADER_BYTES, &AWAIT_CAPABLE.to_le_bytes());
+        frame.set(HEADER_BYTES + 16, &1i32.to_le_bytes());
+    }
+
+    fn header(&self, frame: &Frame<'_>) -> Header {
+        Header {
+            length: frame.len() as u32,
+            request_id: self.request_id,
+            response_to: self.response_to,
+            opcode: if self.legacy { OpCode::Reply } else { OpCode::Msg },
+        }
+    }
+}
+
+impl Frame<'_> {
+    /// The bytes in order; parts may be empty.
+    pub fn parts(&self) -> [&[u8]; 3] {
+        let head = self.head.get(..self.head_len).unwrap_or_default();
+        let tail = self.tail.get(..self.tail_len).unwrap_or_default();
+        [head, self.content, tail]
+    }
+
+    /// Bytes of the whole message.
+    pub fn len(&self) -> usize {
+        self.head_len + self.content.len() + self.tail_len
+    }
+
+    /// Never true: a message has at least its header.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    fn set(&mut self, at: usize, bytes: &[u8]) {
+        if let Some(slot) = self.head.get_mut(at..at + bytes.len()) {
+            slot.copy_from_slice(bytes);
+        }
+    }
+}
