@@ -154,8 +154,17 @@ impl<'b> ArrayWriter<'b> {
     }
 }
 
+/// Appends one element (type, name, value) to a buffer that holds a document under construction.
+#[inline]
+pub fn write_element(buf: &mut Vec<u8>, key: &[u8], value: Value<'_>) {
+    buf.push(value.kind().byte());
+    buf.extend_from_slice(key);
+    buf.push(0);
+    write_value(buf, value);
+}
+
 /// Appends the decimal digits of an array index.
-fn write_index(buf: &mut Vec<u8>, index: u32) {
+pub fn write_index(buf: &mut Vec<u8>, index: u32) {
     if index < 10 {
         buf.push(b'0' + index as u8);
         return;

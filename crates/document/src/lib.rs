@@ -5,14 +5,20 @@
 //! [`DocWriter`] appends elements to a buffer. Nothing here builds a tree.
 
 mod builder;
+mod compare;
+pub mod decimal;
 mod doc;
 mod macros;
+pub mod number;
 mod owned;
 mod scalar;
 mod types;
 mod value;
 
-pub use builder::{ArrayWriter, DocWriter};
+pub use builder::{ArrayWriter, DocWriter, write_element, write_index};
+pub use compare::{
+    Collator, ValueKey, compare, compare_documents, equal, hash, hash_of, identical,
+};
 pub use doc::{Array, Doc, Element, Iter};
 pub use owned::{ArrayBuf, DocBuf, ValueBuf};
 pub use scalar::{Decimal128, ObjectId, Timestamp};
