@@ -1,1 +1,39 @@
-//! Databases, collections, indexes and their options: persisted and versioned.
+//! Databases, collections, indexes and their options: an immutable, versioned snapshot, and the
+//! records in which it is stored.
+//!
+//! A [`Catalog`] never changes: a DDL statement builds the next one and publishes it together
+//! with its commit. The only thing in it that moves is [`Multikey`], whose bits only grow, and
+//! which are set before the commit that makes them true, so that a reader who took its snapshot
+//! first can trust them. This crate does no I/O; `collections` reads and writes the records.
+
+mod catalog;
+mod collection;
+mod ids;
+mod index;
+mod index_spec;
+mod names;
+mod options;
+mod record;
+mod text;
+
+pub use catalog::{Catalog, Database};
+pub use collection::{Collection, Uuid};
+pub use ids::{CollectionId, IndexId};
+pub use index::{Index, IndexField, IndexState, Multikey, MultikeyPaths};
+pub use index_spec::{IndexSpec, SpecMatch};
+pub use names::{Namespace, validate_db_name};
+pub use options::CollectionOptions;
+pub use record::{
+    CATALOG_FORMAT, FormatRecord, collection_key, decode_collection, encode_collection, format_key,
+    low_water_key, multikey_key, parse_collection_key, prefix_of_collections,
+};
+pub use text::{debug_doc, debug_value};
+
+/// Longest namespace (`db.collection`), in bytes. MongoDB: 255 (73 InvalidNamespace).
+pub const NAMESPACE_BYTES_MAX: usize = 255;
+/// Longest database name, in bytes. MongoDB: 63 (73 InvalidNamespace).
+pub const DB_NAME_BYTES_MAX: usize = 63;
+/// Most indexes a collection may have, `_id` included. MongoDB: 64 (67 CannotCreateIndex).
+pub const INDEXES_MAX: usize = 64;
+/// Most fields of a compound index. MongoDB: 32 (13103).
+pub const INDEX_FIELDS_MAX: usize = 32;

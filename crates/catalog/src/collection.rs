@@ -1,0 +1,87 @@
+//! One collection as the catalog knows it.
+
+use std::fmt;
+use std::sync::Arc;
+
+use quire_document::Doc;
+
+use crate::{CollectionId, CollectionOptions, Index, IndexId, IndexState, Namespace};
+
+/// A collection's UUID.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Uuid(pub [u8; 16]);
+
+/// A collection: its numbers, its name, its options and its indexes.
+#[derive(Debug, Clone)]
+pub struct Collection {
+    /// The number in keys.
+    pub id: CollectionId,
+    /// The UUID, which survives a rename.
+    pub uuid: Uuid,
+    /// Where it stands.
+    pub namespace: Namespace,
+    /// What it was created with.
+    pub options: CollectionOptions,
+    /// All indexes, `_id` first, then in the order of creation; those being built are among
+    /// them (`IndexState::WriteOnly`): writers serve all, readers only the ready ones.
+    pub indexes: Vec<Arc<Index>>,
+    /// Rises with every change of this record. Writes guard the record's key.
+    pub epoch: u64,
+}
+
+impl Collection {
+    /// An empty collection with only its `_id` index.
+    pub fn new(
+        id: CollectionId,
+        uuid: Uuid,
+        namespace: Namespace,
+        options: CollectionOptions,
+        id_index: IndexId,
+    ) -> Self {
+        let indexes = vec![Arc::new(Index::id_index(id_index))];
+        Collection { id, uuid, namespace, options, indexes, epoch: 1 }
+    }
+
+    /// The `_id` index.
+    pub fn id_index(&self) -> Option<&Arc<Index>> {
+        self.indexes.first().filter(|index| index.is_id())
+    }
+
+    /// The indexes that readers may use, hidden ones included (the planner leaves those out).
+    pub fn ready_indexes(&self) -> impl Iterator<Item = &Arc<Index>> {
+        self.indexes.iter().filter(|index| index.state == IndexState::Ready)
+    }
+
+    /// The index with this name, in whatever state.
+    pub fn index_by_name(&self, name: &str) -> Option<&Arc<Index>> {
+        self.indexes.iter().find(|index| index.name == name)
+    }
+
+    /// The indexes with exactly this key pattern (field order and directions; 1 equals 1.0).
+    pub fn indexes_by_key(&self, key: Doc<'_>) -> impl Iterator<Item = &Arc<Index>> {
+        self.indexes.iter().filter(move |index| index.has_key(key))
+    }
+
+    /// The index with this number.
+    pub fn index_by_id(&self, id: IndexId) -> Option<&Arc<Index>> {
+        self.indexes.iter().find(|index| index.id == id)
+    }
+}
+
+impl fmt::Display for Uuid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, byte) in self.0.iter().enumerate() {
+            if matches!(at, 4 | 6 | 8 | 10) {
+                f.write_str("-")?;
+            }
+            write!(f, "{byte:02x}")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Uuid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "UUID(\"{self}\")")
+    }
+}

@@ -1,0 +1,733 @@
+//! What `createIndexes` asks for: parsed, checked as mongod checks it, and compared with what
+//! exists.
+
+use quire_document::{Doc, DocBuf, Type, Value};
+use quire_error::{Error, ErrorCode, Result};
+
+use crate::{INDEX_FIELDS_MAX, Index, Namespace, debug_doc, debug_value};
+
+/// The specification of one index, normalised.
+#[derive(Debug, Clone, Default)]
+pub struct IndexSpec {
+    /// The key pattern as it was written.
+    pub key: DocBuf,
+    /// The name.
+    pub name: String,
+    /// Two documents may not have the same key.
+    pub unique: bool,
+    /// Leave out documents without the fields; whether it was given is shown back.
+    pub sparse: Option<bool>,
+    /// Invisible to the planner.
+    pub hidden: bool,
+    /// Given by the user, shown back, without effect.
+    pub background: Option<bool>,
+    /// Seconds after which documents expire.
+    pub expire_after_seconds: Option<i64>,
+    /// Only documents that match are in the index.
+    pub partial_filter: Option<DocBuf>,
+    /// The index version.
+    pub version: i32,
+    /// Options of other index kinds that mongod keeps on any index, as they are shown back.
+    pub extra: DocBuf,
+}
+
+/// How a wanted index relates to those that exist.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SpecMatch {
+    /// Nothing like it exists.
+    New,
+    /// It exists already, name and all.
+    Exists,
+}
+
+/// Options that every index kind accepts and only others use.
+const EXTRAS: &[&str] = &[
+    "default_language", "language_override", "textIndexVersion", "2dsphereIndexVersion",
+    "finestIndexedLevel", "coarsestIndexedLevel", "bits", "min", "max", "bucketSize",
+    "prepareUnique",
+];
+
+impl IndexSpec {
+    /// The `_id` index's.
+    pub fn id() -> Self {
+        IndexSpec {
+            key: quire_document::doc! { "_id": 1 },
+            name: "_id_".to_owned(),
+            version: 2,
+            ..IndexSpec::default()
+        }
+    }
+
+    /// True for the `_id` index's: `{_id: 1}`, 1 of any numeric type.
+    pub fn is_id(&self) -> bool {
+        is_id_pattern(self.key.as_doc())
+    }
+
+    /// Parses one element of `createIndexes.indexes`. Errors say `Error in specification ...`
+    /// where mongod's do.
+    pub fn parse(spec: Doc<'_>, ignore_unknown: bool) -> Result<Self> {
+        let kept;
+        let spec = if ignore_unknown {
+            kept = without_unknown(spec);
+            kept.as_doc()
+        } else {
+            spec
+        };
+        match Self::parse_fields(spec) {
+            Ok(parsed) => parsed.finished(),
+            Err(error) if error.code() == ErrorCode::location(13103) => Err(error),
+            Err(error) if error.code() == ErrorCode::CommandNotSupported => Err(error),
+            Err(error) => {
+                Err(error.context(&format!("Error in specification {}", debug_doc(spec))))
+            }
+        }
+    }
+
+    /// Parses `create.idIndex`.
+    pub fn parse_id_index(spec: Doc<'_>) -> Result<Self> {
+        let parsed = Self::parse_fields(spec)?;
+        if !parsed.is_id() {
+            return Err(not_id_pattern(parsed.key.as_doc()));
+        }
+        let mut parsed = parsed.finished()?;
+        parsed.name = "_id_".to_owned();
+        Ok(parsed)
+    }
+
+    fn parse_fields(spec: Doc<'_>) -> Result<Self> {
+        let mut parsed = IndexSpec { version: 2, ..IndexSpec::default() };
+        let (mut has_key, mut has_name) = (false, false);
+        for (name, value) in spec.fields() {
+            match name {
+                "key" => {
+                    let Value::Document(key) = value else {
+                        return Err(must_be("key", "an object", value));
+                    };
+                    parsed.key = key.to_owned();
+                    has_key = true;
+                }
+                "name" => {
+                    let Value::String(text) = value else {
+                        return Err(must_be("name", "a string", value));
+                    };
+                    text.clone_into(&mut parsed.name);
+                    has_name = true;
+                }
+                "v" => parsed.version = parse_version(spec, value)?,
+                _ => parsed.parse_option(spec, name, value)?,
+            }
+        }
+        if !has_key {
+            return Err(required("key"));
+        }
+        check_pattern(parsed.key.as_doc())?;
+        if !has_name {
+            return Err(required("name"));
+        }
+        parsed.check_combination(spec)?;
+        Ok(parsed)
+    }
+
+    fn parse_option(&mut self, spec: Doc<'_>, name: &str, value: Value<'_>) -> Result<()> {
+        match name {
+            "unique" => self.unique = flag(name, value)?,
+            "sparse" => self.sparse = Some(flag(name, value)?),
+            "background" => self.background = Some(flag(name, value)?),
+            "hidden" => match value {
+                Value::Bool(hidden) => self.hidden = hidden,
+                other => return Err(must_be("name", "a bool", other)),
+            },
+            "expireAfterSeconds" => self.expire_after_seconds = Some(expiry(value)?),
+            "partialFilterExpression" => match value {
+                Value::Document(filter) => self.partial_filter = Some(filter.to_owned()),
+                other => return Err(must_be(name, "an object", other)),
+            },
+            "collation" => match value {
+                Value::Document(collation) => check_collation(collation)?,
+                other => return Err(must_be(name, "an object", other)),
+            },
+            "storageEngine" => self.keep_storage_engine(value)?,
+            "ns" | "dropDups" | "clustered" if name != "clustered" => {}
+            "weights" => {
+                if !matches!(value, Value::Document(_) | Value::String(_)) {
+                    return Err(must_be(name, "an object", value));
+                }
+                if !has_plugin(spec, "text") {
+                    return Err(cannot(format!(
+                        "Invalid index specification {}; the field 'weights' can only be specified with text indexes",
+                        debug_doc(spec)
+                    )));
+                }
+            }
+            "wildcardProjection" => {
+                if !matches!(value, Value::Document(doc) if !doc.is_empty()) {
+                    return Err(must_be(name, "a non-empty object", value));
+                }
+                if !has_wildcard(spec) {
+                    return Err(Error::bad_value(
+                        "The field 'wildcardProjection' is only allowed in an 'wildcard' index",
+                    ));
+                }
+            }
+            extra if EXTRAS.contains(&extra) => self.keep_extra(extra, value)?,
+            other => {
+                return Err(Error::new(
+                    ErrorCode::InvalidIndexSpecificationOption,
+                    format!(
+                        "The field '{other}' is not valid for an index specification. Specification: {}",
+                        debug_doc(spec)
+                    ),
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn keep_storage_engine(&mut self, value: Value<'_>) -> Result<()> {
+        let Value::Document(engine) = value else {
+            return Err(cannot("\"storageEngine\" options must be a document if present"));
+        };
+        if engine.is_empty() {
+            return Err(cannot(
+                "Empty \"storageEngine\" options are invalid. Please remove the field or include valid options.",
+            ));
+        }
+        crate::options::check_storage_engine(engine)?;
+        self.extra.append("storageEngine", engine);
+        Ok(())
+    }
+
+    fn keep_extra(&mut self, name: &str, value: Value<'_>) -> Result<()> {
+        match (name, value) {
+            ("min" | "max", Value::Int32(number)) => self.extra.append(name, f64::from(number)),
+            ("min" | "max", Value::Int64(number)) => self.extra.append(name, number as f64),
+            ("default_language" | "language_override", Value::String(_)) => {
+                self.extra.append(name, value)
+            }
+            ("default_language" | "language_override", other) => {
+                return Err(must_be(name, "a string", other));
+            }
+            ("prepareUnique", _) => return Err(Error::not_built("createIndexes.prepareUnique")),
+            (_, number) if number.is_number() => self.extra.append(name, number),
+            (_, other) => return Err(must_be(name, "a number", other)),
+        };
+        Ok(())
+    }
+
+    /// What depends on several fields, and the kinds that are not built.
+    fn check_combination(&self, spec: Doc<'_>) -> Result<()> {
+        if self.version == 1 && spec.contains("collation") {
+            return Err(cannot(format!(
+                "Invalid index specification {0}; cannot create an index with the 'collation' option and v=1",
+                debug_doc(spec)
+            )));
+        }
+        if self.is_id() {
+            return self.check_id_options(spec);
+        }
+        if let Some(plugin) = plugin_of(self.key.as_doc()) {
+            return Err(Error::not_built(&format!("a {plugin} index")));
+        }
+        if let Some(partial) = &self.partial_filter {
+            if self.sparse == Some(true) {
+                return Err(cannot("cannot mix \"partialFilterExpression\" and \"sparse\" options"));
+            }
+            let _ = partial;
+        }
+        if self.expire_after_seconds.is_some() && self.key.as_doc().count() > 1 {
+            return Err(cannot(format!(
+                "TTL indexes are single-field indexes, compound indexes do not support TTL. Index spec: {}",
+                debug_doc(spec)
+            )));
+        }
+        Ok(())
+    }
+
+    fn check_id_options(&self, spec: Doc<'_>) -> Result<()> {
+        for (name, value) in spec.fields() {
+            let allowed = matches!(name, "key" | "name" | "v" | "ns" | "collation" | "background");
+            let harmless = name == "unique" && false || matches!((name, value), ("hidden", Value::Bool(false)));
+            if !allowed && !harmless {
+                let with_version = {
+                    let mut full = spec.to_owned();
+                    if !spec.contains("v") {
+                        full.append("v", 2);
+                    }
+                    full
+                };
+                return Err(Error::new(
+                    ErrorCode::InvalidIndexSpecificationOption,
+                    format!(
+                        "The field '{name}' is not valid for an _id index specification. Specification: {}",
+                        debug_doc(with_version.as_doc())
+                    ),
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// The checks that mongod does last, on the whole specification.
+    fn finished(mut self) -> Result<Self> {
+        let shown = |spec: &IndexSpec| {
+            let mut doc = quire_document::doc! { "key": &spec.key, "name": &spec.name };
+            doc.append("v", spec.version);
+            format!("Error in specification {}", debug_doc(doc.as_doc()))
+        };
+        if self.name.is_empty() {
+            return Err(cannot("index name cannot be empty").context(&shown(&self)));
+        }
+        if self.name.contains('\0') {
+            return Err(cannot("index name cannot contain NUL bytes").context(&shown(&self)));
+        }
+        if self.name == "*" {
+            return Err(Error::bad_value("The index name '*' is not valid."));
+        }
+        let key = self.key.as_doc();
+        if self.is_id() {
+            self.name = "_id_".to_owned();
+        } else if is_reversed_id(key) {
+            return Err(not_id_pattern(key));
+        } else if self.name == "_id_" {
+            return Err(Error::bad_value(format!(
+                "The index name '_id_' is reserved for the _id index, which must have key pattern {{_id: 1}}, found key: {}",
+                debug_doc(key)
+            )));
+        }
+        Ok(self)
+    }
+
+    /// Compares with the indexes of a collection: already there, new, or one of mongod's
+    /// conflicts (85, 86, 68).
+    pub fn compare(&self, existing: &[std::sync::Arc<Index>]) -> Result<SpecMatch> {
+        if let Some(index) = existing.iter().find(|index| index.name == self.name) {
+            if !self.same_signature(&index.spec) {
+                return Err(Error::new(
+                    ErrorCode::IndexKeySpecsConflict,
+                    format!(
+                        "An existing index has the same name as the requested index. When index names are not specified, they are auto generated and can cause conflicts. Please refer to our documentation. Requested index: {}, existing index: {}",
+                        self.debug(),
+                        index.spec.debug()
+                    ),
+                ));
+            }
+            if !self.same_options(&index.spec) {
+                return Err(Error::new(
+                    ErrorCode::IndexOptionsConflict,
+                    format!(
+                        "An equivalent index already exists with the same name but different options. Requested index: {}, existing index: {}",
+                        self.debug(),
+                        index.spec.debug()
+                    ),
+                ));
+            }
+            return Ok(SpecMatch::Exists);
+        }
+        let Some(index) = existing.iter().find(|index| self.same_signature(&index.spec)) else {
+            return Ok(SpecMatch::New);
+        };
+        if index.is_id() {
+            return Ok(SpecMatch::Exists);
+        }
+        let message = if self.same_options(&index.spec) {
+            format!("Index already exists with a different name: {}", index.name)
+        } else {
+            format!(
+                "An equivalent index already exists with a different name and options. Requested index: {}, existing index: {}",
+                self.debug(),
+                index.spec.debug()
+            )
+        };
+        Err(Error::new(ErrorCode::IndexOptionsConflict, message))
+    }
+
+    /// Fails with 67 if a collection with these indexes has no room for another.
+    pub fn check_room(&self, namespace: &Namespace, existing: usize) -> Result<()> {
+        if existing < crate::INDEXES_MAX {
+            return Ok(());
+        }
+        Err(cannot(format!(
+            "add index fails, too many indexes for {namespace} key:{}",
+            debug_doc(self.key.as_doc())
+        )))
+    }
+
+    fn same_signature(&self, other: &IndexSpec) -> bool {
+        same_pattern(self.key.as_doc(), other.key.as_doc())
+            && self.unique == other.unique
+            && self.sparse.unwrap_or(false) == other.sparse.unwrap_or(false)
+            && self.partial_filter.as_ref().map(DocBuf::as_bytes)
+                == other.partial_filter.as_ref().map(DocBuf::as_bytes)
+    }
+
+    fn same_options(&self, other: &IndexSpec) -> bool {
+        self.hidden == other.hidden
+            && self.expire_after_seconds == other.expire_after_seconds
+            && self.extra.as_bytes() == other.extra.as_bytes()
+    }
+
+    /// What `listIndexes` shows.
+    pub fn to_document(&self) -> DocBuf {
+        let mut doc = quire_document::doc! {
+            "v": self.version, "key": &self.key, "name": &self.name,
+        };
+        if let Some(background) = self.background {
+            doc.append("background", background);
+        }
+        if self.unique {
+            doc.append("unique", true);
+        }
+        if self.hidden {
+            doc.append("hidden", true);
+        }
+        if let Some(filter) = &self.partial_filter {
+            doc.append("partialFilterExpression", filter);
+        }
+        if let Some(sparse) = self.sparse {
+            doc.append("sparse", sparse);
+        }
+        if let Some(seconds) = self.expire_after_seconds {
+            match i32::try_from(seconds) {
+                Ok(seconds) => doc.append("expireAfterSeconds", seconds),
+                Err(_) => doc.append("expireAfterSeconds", seconds),
+            };
+        }
+        doc.extend(|writer| {
+            writer.append_all(self.extra.as_doc());
+        });
+        doc
+    }
+
+    /// From what [`to_document`](Self::to_document) gave. Fields it does not know are kept as
+    /// extras, so nothing is lost.
+    pub fn from_document(doc: Doc<'_>) -> Self {
+        let mut spec = IndexSpec { version: 2, ..IndexSpec::default() };
+        for (name, value) in doc.fields() {
+            match (name, value) {
+                ("v", Value::Int32(version)) => spec.version = version,
+                ("key", Value::Document(key)) => spec.key = key.to_owned(),
+                ("name", Value::String(text)) => text.clone_into(&mut spec.name),
+                ("background", Value::Bool(flag)) => spec.background = Some(flag),
+                ("unique", Value::Bool(flag)) => spec.unique = flag,
+                ("hidden", Value::Bool(flag)) => spec.hidden = flag,
+                ("sparse", Value::Bool(flag)) => spec.sparse = Some(flag),
+                ("partialFilterExpression", Value::Document(filter)) => {
+                    spec.partial_filter = Some(filter.to_owned());
+                }
+                ("expireAfterSeconds", Value::Int32(seconds)) => {
+                    spec.expire_after_seconds = Some(i64::from(seconds));
+                }
+                ("expireAfterSeconds", Value::Int64(seconds)) => {
+                    spec.expire_after_seconds = Some(seconds);
+                }
+                _ => {
+                    spec.extra.append(name, value);
+                }
+            }
+        }
+        spec
+    }
+
+    fn debug(&self) -> String {
+        debug_doc(self.to_document().as_doc())
+    }
+}
+
+/// Same fields in the same order with equal directions, numbers compared across types.
+pub(crate) fn same_pattern(left: Doc<'_>, right: Doc<'_>) -> bool {
+    let (mut left, mut right) = (left.fields(), right.fields());
+    loop {
+        match (left.next(), right.next()) {
+            (None, None) => return true,
+            (Some((a, x)), Some((b, y))) if a == b && same_direction(x, y) => {}
+            _ => return false,
+        }
+    }
+}
+
+fn same_direction(left: Value<'_>, right: Value<'_>) -> bool {
+    match (number(left), number(right)) {
+        (Some(a), Some(b)) => a == b,
+        (None, None) => match (left, right) {
+            (Value::String(a), Value::String(b)) => a == b,
+            (Value::Decimal(a), Value::Decimal(b)) => a == b,
+            _ => false,
+        },
+        _ => false,
+    }
+}
+
+fn number(value: Value<'_>) -> Option<f64> {
+    match value {
+        Value::Int32(number) => Some(f64::from(number)),
+        Value::Int64(number) => Some(number as f64),
+        Value::Double(number) => Some(number),
+        _ => None,
+    }
+}
+
+fn is_id_pattern(key: Doc<'_>) -> bool {
+    let mut fields = key.fields();
+    matches!((fields.next(), fields.next()), (Some(("_id", direction)), None) if number(direction) == Some(1.0))
+}
+
+fn is_reversed_id(key: Doc<'_>) -> bool {
+    let mut fields = key.fields();
+    matches!((fields.next(), fields.next()), (Some(("_id", direction)), None) if number(direction) == Some(-1.0))
+}
+
+fn not_id_pattern(key: Doc<'_>) -> Error {
+    Error::bad_value(format!(
+        "The field 'key' for an _id index must be {{_id: 1}}, but got {}",
+        debug_doc(key)
+    ))
+}
+
+fn check_pattern(key: Doc<'_>) -> Result<()> {
+    let count = key.count();
+    if count == 0 {
+        return Err(cannot("Index keys cannot be empty."));
+    }
+    if count > INDEX_FIELDS_MAX {
+        return Err(Error::location(13103, "too many compound keys"));
+    }
+    let mut plugin = None;
+    for (path, direction) in key.fields() {
+        check_direction(path, direction)?;
+        if let Value::String(name) = direction {
+            if plugin.is_some_and(|other| other != name) {
+                return Err(cannot("Can't use more than one index plugin for a single index."));
+            }
+            plugin = Some(name);
+        }
+        check_path(path)?;
+    }
+    for (at, (path, _)) in key.fields().enumerate() {
+        if key.fields().skip(at + 1).any(|(other, _)| other == path) {
+            return Err(cannot(format!(
+                "Index key pattern {} has duplicate field '{path}'.",
+                debug_doc(key)
+            ))
+            .with_message(format!(
+                "The field '{path}' appears multiple times in the index key pattern {}",
+                debug_doc(key)
+            )));
+        }
+    }
+    Ok(())
+}
+
+fn check_direction(path: &str, direction: Value<'_>) -> Result<()> {
+    match direction {
+        Value::String("") => Err(cannot("Values in the index key pattern cannot be empty strings")),
+        Value::String("geoHaystack") => {
+            Err(cannot("GeoHaystack indexes cannot be created in version 4.9 and above"))
+        }
+        Value::String("wildcard") => {
+            Err(Error::location(7246202, "The index plugin 'wildcard' is not allowed.")
+                .with_message("Index type 'wildcard' is not a valid index plugin"))
+        }
+        Value::String("hashed" | "text" | "2d" | "2dsphere") => Ok(()),
+        Value::String(other) => Err(cannot(format!("Unknown index plugin '{other}'"))),
+        Value::Decimal(number) if decimal_is_nan(number) => {
+            Err(cannot("Values in the index key pattern cannot be NaN."))
+        }
+        Value::Decimal(number) if decimal_is_zero(number) => {
+            Err(cannot("Values in the index key pattern cannot be 0."))
+        }
+        Value::Decimal(_) => Ok(()),
+        other => match number(other) {
+            Some(number) if number.is_nan() => {
+                Err(cannot("Values in the index key pattern cannot be NaN."))
+            }
+            Some(0.0) => Err(cannot("Values in the index key pattern cannot be 0.")),
+            Some(number) if number < 0.0 && is_wildcard_path(path) => {
+                Err(cannot("A numeric value in a $** index key pattern must be positive."))
+            }
+            Some(_) => Ok(()),
+            None => Err(cannot(format!(
+                "Values in v:2 index key pattern cannot be of type {}. Only numbers > 0, numbers < 0, and strings are allowed.",
+                other.type_name()
+            ))),
+        },
+    }
+}
+
+fn check_path(path: &str) -> Result<()> {
+    if path.is_empty() {
+        return Err(cannot("Index keys cannot be an empty field."));
+    }
+    if path.split('.').any(str::is_empty) {
+        return Err(cannot("Index keys cannot contain an empty field."));
+    }
+    let illegal = |(at, part): (usize, &str)| {
+        let allowed = (at > 0 && matches!(part, "$id" | "$ref" | "$db")) || part == "$**";
+        part.starts_with('$') && !allowed
+    };
+    if path.split('.').enumerate().any(illegal) {
+        return Err(cannot(
+            "Index key contains an illegal field name: field name starts with '$'.",
+        ));
+    }
+    Ok(())
+}
+
+fn is_wildcard_path(path: &str) -> bool {
+    path == "$**" || path.ends_with(".$**")
+}
+
+/// The kind of index that the pattern asks for, if it is not the ordinary one.
+fn plugin_of(key: Doc<'_>) -> Option<&str> {
+    key.fields().find_map(|(path, direction)| match direction {
+        Value::String(plugin) => Some(plugin),
+        _ if is_wildcard_path(path) => Some("wildcard"),
+        _ => None,
+    })
+}
+
+fn has_plugin(spec: Doc<'_>, plugin: &str) -> bool {
+    matches!(spec.get("key"), Some(Value::Document(key)) if plugin_of(key) == Some(plugin))
+}
+
+fn has_wildcard(spec: Doc<'_>) -> bool {
+    matches!(spec.get("key"), Some(Value::Document(key)) if key.fields().any(|(path, _)| is_wildcard_path(path)))
+}
+
+fn parse_version(spec: Doc<'_>, value: Value<'_>) -> Result<i32> {
+    let Some(number) = number(value) else {
+        return Err(must_be("v", "a number", value));
+    };
+    if number.fract() != 0.0 || number.abs() > f64::from(i32::MAX) {
+        return Err(Error::bad_value(format!(
+            "Index version must be representable as a 32-bit integer, but got {}",
+            debug_value(value)
+        )));
+    }
+    match number as i32 {
+        version @ (1 | 2) => Ok(version),
+        version => Err(cannot(format!(
+            "Invalid index specification {}; cannot create an index with v={version}",
+            debug_doc(spec)
+        ))),
+    }
+}
+
+fn flag(name: &str, value: Value<'_>) -> Result<bool> {
+    match value {
+        Value::Bool(flag) => Ok(flag),
+        Value::Decimal(number) => Ok(!decimal_is_zero(number)),
+        other => number(other).map(|number| number != 0.0).ok_or_else(|| {
+            Error::type_mismatch(format!(
+                "The field '{name} has value {name}: {}, which is not convertible to bool",
+                debug_value(other)
+            ))
+        }),
+    }
+}
+
+/// Seconds of a TTL index, whole and within 32 bits (67 otherwise).
+fn expiry(value: Value<'_>) -> Result<i64> {
+    let seconds = match value {
+        Value::Int32(number) => i64::from(number),
+        Value::Int64(number) => number,
+        Value::Double(number) if number.is_nan() => i64::from(i32::MAX),
+        Value::Double(number) => number as i64,
+        Value::Decimal(number) => decimal_to_i64(number),
+        other => {
+            return Err(cannot(format!(
+                "TTL index 'expireAfterSeconds' option must be numeric, but received a type of {}",
+                other.type_name()
+            )));
+        }
+    };
+    if seconds < 0 {
+        return Err(cannot(format!(
+            "TTL index 'expireAfterSeconds' option cannot be less than 0. Index spec value: {}",
+            debug_value(value)
+        )));
+    }
+    if seconds > i64::from(i32::MAX) {
+        return Err(cannot(format!(
+            "TTL index 'expireAfterSeconds' option must be within an acceptable range, try a different number of seconds. Index spec value: {}",
+            debug_value(value)
+        )));
+    }
+    Ok(seconds)
+}
+
+fn check_collation(collation: Doc<'_>) -> Result<()> {
+    match collation.get("locale") {
+        Some(Value::String("simple")) => Ok(()),
+        Some(Value::String(_)) => Err(Error::not_built("a collation (createIndexes.collation)")),
+        _ => Err(Error::bad_value("collation: the field 'locale' must be a string")),
+    }
+}
+
+fn without_unknown(spec: Doc<'_>) -> DocBuf {
+    const KNOWN: &[&str] = &[
+        "key", "name", "v", "ns", "unique", "sparse", "background", "hidden", "dropDups",
+        "expireAfterSeconds", "partialFilterExpression", "collation", "storageEngine", "weights",
+        "wildcardProjection",
+    ];
+    DocBuf::build(|writer| {
+        for (name, value) in spec.fields() {
+            if KNOWN.contains(&name) || EXTRAS.contains(&name) {
+                writer.append(name, value);
+            }
+        }
+    })
+}
+
+/// Decimal128 encodings with the combination field at 11111 are NaN.
+fn decimal_is_nan(number: quire_document::Decimal128) -> bool {
+    (number.bits() >> 122) & 0b11111 == 0b11111
+}
+
+fn decimal_is_zero(number: quire_document::Decimal128) -> bool {
+    let (exponent_form, significand) = decimal_parts(number);
+    exponent_form && significand == 0
+}
+
+/// Whether the significand is stored in the small form, and the significand.
+fn decimal_parts(number: quire_document::Decimal128) -> (bool, u128) {
+    let bits = number.bits();
+    ((bits >> 125) & 0b11 != 0b11, bits & ((1 << 113) - 1))
+}
+
+/// The whole part, saturating.
+fn decimal_to_i64(number: quire_document::Decimal128) -> i64 {
+    let (small, significand) = decimal_parts(number);
+    let bits = number.bits();
+    let negative = bits >> 127 == 1;
+    if !small {
+        return if decimal_is_nan(number) { i64::from(i32::MAX) } else if negative { i64::MIN } else { i64::MAX };
+    }
+    let exponent = ((bits >> 113) & 0x3fff) as i32 - 6176;
+    let mut whole = significand;
+    for _ in 0..exponent.unsigned_abs().min(40) {
+        whole = if exponent < 0 { whole / 10 } else { whole.saturating_mul(10) };
+    }
+    let whole = i64::try_from(whole).unwrap_or(i64::MAX);
+    if negative { -whole } else { whole }
+}
+
+fn must_be(field: &str, expected: &str, value: Value<'_>) -> Error {
+    Error::type_mismatch(format!(
+        "The field '{field}' must be {expected}, but got {}",
+        type_word(value.kind())
+    ))
+}
+
+fn type_word(kind: Type) -> &'static str {
+    kind.alias()
+}
+
+fn required(field: &str) -> Error {
+    Error::failed_to_parse(format!(
+        "The '{field}' field is a required property of an index specification"
+    ))
+}
+
+fn cannot(message: impl Into<String>) -> Error {
+    Error::new(ErrorCode::CannotCreateIndex, message)
+}

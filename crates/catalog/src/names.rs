@@ -1,0 +1,193 @@
+//! Names of databases and collections, checked as mongod checks them (73 InvalidNamespace).
+
+use std::fmt;
+use std::sync::Arc;
+
+use quire_error::{Error, ErrorCode, Result};
+
+use crate::{DB_NAME_BYTES_MAX, NAMESPACE_BYTES_MAX};
+
+/// A database and a collection in it, as `db.collection`. Cheap to clone.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Namespace {
+    full: Arc<str>,
+    db_len: u8,
+}
+
+impl Namespace {
+    /// Checks what every command checks: the database's name, a collection name that is not
+    /// empty and does not begin with a dot, no NUL bytes, the length of both together.
+    pub fn new(db: &str, collection: &str) -> Result<Self> {
+        if collection.is_empty() {
+            return Err(invalid(format!("Invalid namespace specified '{db}.'")));
+        }
+        if collection.contains('\0') || db.contains('\0') {
+            return Err(invalid("namespaces cannot have embedded null characters"));
+        }
+        if db.contains('.') {
+            return Err(invalid(format!(
+                "'.' is an invalid character in the database name: {db}"
+            )));
+        }
+        if !db_name_is_valid(db) {
+            return Err(invalid(format!("Invalid namespace specified '{db}.{collection}'")));
+        }
+        if collection.starts_with('.') {
+            return Err(invalid(format!("Collection names cannot start with '.': {collection}")));
+        }
+        let len = db.len() + 1 + collection.len();
+        if len > NAMESPACE_BYTES_MAX {
+            return Err(invalid(format!(
+                "Fully qualified namespace is too long. Namespace: {db}.{collection} Max: {NAMESPACE_BYTES_MAX}"
+            )));
+        }
+        let mut full = String::with_capacity(len);
+        full.push_str(db);
+        full.push('.');
+        full.push_str(collection);
+        // A valid database name is at most 63 bytes long.
+        Ok(Namespace { full: full.into(), db_len: db.len() as u8 })
+    }
+
+    /// Splits `db.collection` at the first dot and checks both.
+    pub fn parse(full: &str) -> Result<Self> {
+        match full.split_once('.') {
+            Some((db, collection)) => Self::new(db, collection),
+            None => Err(invalid(format!("Invalid namespace specified '{full}'"))),
+        }
+    }
+
+    /// The database.
+    pub fn db(&self) -> &str {
+        &self.full[..usize::from(self.db_len)]
+    }
+
+    /// The collection.
+    pub fn collection(&self) -> &str {
+        &self.full[usize::from(self.db_len) + 1..]
+    }
+
+    /// `db.collection`.
+    pub fn as_str(&self) -> &str {
+        &self.full
+    }
+
+    /// True for `system.*`.
+    pub fn is_system(&self) -> bool {
+        self.collection().starts_with("system.")
+    }
+
+    /// The further rules for a namespace that a command only reads: no `$` in it.
+    pub fn check_readable(&self) -> Result<()> {
+        if self.as_str().contains('$') && !self.collection().starts_with("$cmd") {
+            return Err(invalid(format!("Invalid collection name specified '{self}'")));
+        }
+        Ok(())
+    }
+
+    /// The further rules for a namespace that comes into being or is written: no `$`, and of
+    /// the `system.` names only those that mean something.
+    pub fn check_creatable(&self) -> Result<()> {
+        if self.db().contains('$') {
+            return Err(invalid(format!("Invalid namespace: {self}")));
+        }
+        let collection = self.collection();
+        if collection.contains('$') {
+            return Err(invalid(format!("Invalid collection name: {collection}")));
+        }
+        if self.is_system() && !self.is_known_system() {
+            return Err(invalid(format!("Invalid system namespace: {self}")));
+        }
+        Ok(())
+    }
+
+    fn is_known_system(&self) -> bool {
+        let rest = self.collection().strip_prefix("system.").unwrap_or_default();
+        match rest {
+            "js" | "profile" | "users" | "views" => true,
+            _ if rest.starts_with("buckets.") => true,
+            "version" | "roles" | "new_users" | "backup_users" | "keys" | "healthlog" => {
+                self.db() == "admin"
+            }
+            "sessions" | "indexBuilds" => self.db() == "config",
+            "replset" => self.db() == "local",
+            _ => false,
+        }
+    }
+}
+
+/// Checks a database's name as commands on a whole database do.
+pub fn validate_db_name(db: &str) -> Result<()> {
+    if db.contains('\0') {
+        return Err(invalid("namespaces cannot have embedded null characters"));
+    }
+    if db.contains('.') {
+        return Err(invalid(format!("'.' is an invalid character in the database name: {db}")));
+    }
+    if !db_name_is_valid(db) {
+        return Err(invalid(format!("Invalid database name: '{db}'")));
+    }
+    Ok(())
+}
+
+/// `$` is left to [`Namespace::check_readable`] and [`Namespace::check_creatable`].
+fn db_name_is_valid(db: &str) -> bool {
+    !db.is_empty()
+        && db.len() <= DB_NAME_BYTES_MAX
+        && !db.bytes().any(|byte| matches!(byte, b'/' | b'\\' | b' ' | b'"' | b'.' | 0))
+}
+
+fn invalid(message: impl Into<String>) -> Error {
+    Error::new(ErrorCode::InvalidNamespace, message)
+}
+
+impl fmt::Display for Namespace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.full)
+    }
+}
+
+impl fmt::Debug for Namespace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.full)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn splits_at_the_first_dot() {
+        let ns = Namespace::parse("db.a.b").unwrap();
+        assert_eq!((ns.db(), ns.collection(), ns.as_str()), ("db", "a.b", "db.a.b"));
+    }
+
+    #[test]
+    fn refuses_what_mongod_refuses() {
+        for (db, collection) in [
+            ("a.b", "t"), ("a b", "t"), ("a/b", "t"), ("a\\b", "t"), ("", "t"), ("a\"", "t"),
+            ("db", ""), ("db", ".a"), ("db", "a\0b"), ("a\0", "t"),
+        ] {
+            assert_eq!(Namespace::new(db, collection).unwrap_err().code().number(), 73, "{db}.{collection}");
+        }
+        assert!(Namespace::new(&"d".repeat(63), "t").is_ok());
+        assert!(Namespace::new(&"d".repeat(64), "t").is_err());
+        assert!(Namespace::new("d", &"t".repeat(253)).is_ok());
+        assert!(Namespace::new("d", &"t".repeat(254)).is_err());
+        assert!(Namespace::new("-<*|?:>é", "t").unwrap().check_creatable().is_ok());
+    }
+
+    #[test]
+    fn system_and_dollar_names() {
+        let ns = |text: &str| Namespace::parse(text).unwrap();
+        assert!(ns("d.system.foo").check_creatable().is_err());
+        assert!(ns("d.system.js").check_creatable().is_ok());
+        assert!(ns("d.system.version").check_creatable().is_err());
+        assert!(ns("admin.system.version").check_creatable().is_ok());
+        assert!(ns("d.a$b").check_creatable().is_err());
+        assert!(ns("d.a$b").check_readable().is_err());
+        assert!(ns("d$.a").check_creatable().is_err());
+        assert!(ns("d.systemic").check_creatable().is_ok());
+    }
+}

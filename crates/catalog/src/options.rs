@@ -1,0 +1,235 @@
+//! What a collection is created with. An option that is not built is refused by name, never
+//! stored and ignored.
+
+use quire_document::{Doc, DocBuf, DocWriter, Value};
+use quire_error::{Error, ErrorCode, Result};
+
+/// The options of a collection.
+#[derive(Debug, Clone, Default)]
+pub struct CollectionOptions {
+    /// The options as `listCollections` shows them, normalised.
+    document: DocBuf,
+}
+
+/// Options of `create` that have an issue of their own, with the words for them.
+const NOT_BUILT: &[(&str, &str)] = &[
+    ("timeseries", "a time-series collection (create.timeseries)"),
+    ("validator", "a validator (create.validator)"),
+    ("validationLevel", "a validator (create.validationLevel)"),
+    ("validationAction", "a validator (create.validationAction)"),
+    ("clusteredIndex", "a clustered collection (create.clusteredIndex)"),
+    ("expireAfterSeconds", "a time-series collection (create.expireAfterSeconds)"),
+    ("viewOn", "a view (create.viewOn)"),
+    ("pipeline", "a view (create.pipeline)"),
+    ("changeStreamPreAndPostImages", "create.changeStreamPreAndPostImages"),
+    ("encryptedFields", "an encrypted collection (create.encryptedFields)"),
+    ("recordPreImages", "create.recordPreImages"),
+];
+
+impl CollectionOptions {
+    /// Parses the options of `create`: the fields of the command that are not the command's own
+    /// name or generic arguments. What other commands share (comment, writeConcern, ...) must
+    /// have been taken out.
+    pub fn parse(fields: Doc<'_>) -> Result<Self> {
+        let mut document = Vec::new();
+        let mut writer = DocWriter::new(&mut document);
+        for (name, value) in fields.fields() {
+            if let Some((_, feature)) = NOT_BUILT.iter().find(|(option, _)| *option == name) {
+                if value.is_nullish() {
+                    continue;
+                }
+                return Err(Error::not_built(feature));
+            }
+            match name {
+                "capped" => refuse_capped(fields, value)?,
+                "size" | "max" => refuse_size(name, fields, value)?,
+                "collation" => refuse_collation(value)?,
+                "storageEngine" => keep_storage_engine(&mut writer, name, value)?,
+                "indexOptionDefaults" => keep_index_defaults(&mut writer, value)?,
+                "idIndex" => check_id_index(value)?,
+                "temp" | "autoIndexId" | "flags" => {
+                    return Err(Error::not_built(&format!("create.{name}")));
+                }
+                other => {
+                    return Err(Error::location(
+                        40415,
+                        format!("BSON field 'create.{other}' is an unknown field."),
+                    ));
+                }
+            }
+        }
+        writer.finish();
+        Ok(CollectionOptions { document: DocBuf::from_valid_bytes(document) })
+    }
+
+    /// From what [`document`](Self::document) gave.
+    pub fn from_document(document: DocBuf) -> Self {
+        CollectionOptions { document }
+    }
+
+    /// As `listCollections` shows them.
+    pub fn document(&self) -> Doc<'_> {
+        self.document.as_doc()
+    }
+
+    /// Whether creating a collection with `other` where one with these options stands changes
+    /// nothing.
+    pub fn same_as(&self, other: &Self) -> bool {
+        self.document.as_bytes() == other.document.as_bytes()
+    }
+}
+
+fn refuse_capped(_: Doc<'_>, value: Value<'_>) -> Result<()> {
+    let capped = match value {
+        Value::Bool(flag) => flag,
+        Value::Int32(number) => number != 0,
+        Value::Int64(number) => number != 0,
+        Value::Double(number) => number != 0.0,
+        Value::Decimal(_) => true,
+        Value::Null | Value::Undefined => false,
+        other => {
+            return Err(Error::type_mismatch(format!(
+                "BSON field 'create.capped' is the wrong type '{}', expected types '[bool, long, int, decimal, double]'",
+                other.type_name()
+            )));
+        }
+    };
+    if capped { Err(Error::not_built("a capped collection (create.capped)")) } else { Ok(()) }
+}
+
+fn refuse_size(name: &str, fields: Doc<'_>, value: Value<'_>) -> Result<()> {
+    if value.is_nullish() {
+        return Ok(());
+    }
+    if !value.is_number() {
+        return Err(Error::type_mismatch(format!(
+            "BSON field 'create.{name}' is the wrong type '{}', expected types '[long, int, decimal, double]'",
+            value.type_name()
+        )));
+    }
+    // capped: true is refused before or after this; without it mongod refuses the size itself.
+    match fields.get("capped") {
+        Some(Value::Bool(true)) => Ok(()),
+        _ => Err(Error::new(
+            ErrorCode::InvalidOptions,
+            format!("the field 'create.{name}' requires the 'capped' field to be true"),
+        )),
+    }
+}
+
+fn refuse_collation(value: Value<'_>) -> Result<()> {
+    match value {
+        Value::Document(collation) => match collation.get("locale") {
+            Some(Value::String("simple")) => Ok(()),
+            None => Err(Error::location(
+                40414,
+                "BSON field 'create.collation.locale' is missing but a required field",
+            )),
+            Some(_) => Err(Error::not_built("a collation (create.collation)")),
+        },
+        Value::Null | Value::Undefined => Ok(()),
+        other => Err(wrong_type("create.collation", other, "object")),
+    }
+}
+
+fn keep_storage_engine(writer: &mut DocWriter<'_>, name: &str, value: Value<'_>) -> Result<()> {
+    match value {
+        Value::Null | Value::Undefined => return Ok(()),
+        Value::Document(doc) => {
+            check_storage_engine(doc)?;
+            if !doc.is_empty() {
+                writer.append(name, doc);
+            }
+        }
+        other => return Err(wrong_type("create.storageEngine", other, "object")),
+    }
+    Ok(())
+}
+
+fn keep_index_defaults(writer: &mut DocWriter<'_>, value: Value<'_>) -> Result<()> {
+    match value {
+        Value::Null | Value::Undefined => return Ok(()),
+        Value::Document(doc) => {
+            for (name, value) in doc.fields() {
+                match (name, value) {
+                    ("storageEngine", Value::Document(engine)) => check_storage_engine(engine)?,
+                    ("storageEngine", other) => {
+                        return Err(wrong_type(
+                            "create.indexOptionDefaults.storageEngine",
+                            other,
+                            "object",
+                        ));
+                    }
+                    (other, _) => {
+                        return Err(Error::location(
+                            40415,
+                            format!(
+                                "BSON field 'create.indexOptionDefaults.{other}' is an unknown field."
+                            ),
+                        ));
+                    }
+                }
+            }
+            if !doc.is_empty() {
+                writer.append("indexOptionDefaults", doc);
+            }
+        }
+        other => return Err(wrong_type("create.indexOptionDefaults", other, "object")),
+    }
+    Ok(())
+}
+
+/// The options of storage engines by name. They are tuning of an engine that is not ours: shown
+/// back as mongod does, without effect (COMPATIBILITY.md says so).
+pub(crate) fn check_storage_engine(doc: Doc<'_>) -> Result<()> {
+    for (name, value) in doc.fields() {
+        let Value::Document(options) = value else {
+            return Err(Error::bad_value(format!(
+                "'storageEngine.{name}' has to be an embedded document."
+            )));
+        };
+        if name != "wiredTiger" {
+            return Err(Error::new(
+                ErrorCode::InvalidOptions,
+                format!("{name} is not a registered storage engine for this server"),
+            ));
+        }
+        for (option, value) in options.fields() {
+            match (option, value) {
+                ("configString", Value::String(_)) => {}
+                ("configString", _) => {
+                    return Err(Error::type_mismatch("'configString' must be a string."));
+                }
+                _ => {
+                    return Err(Error::new(
+                        ErrorCode::InvalidOptions,
+                        format!("'{option}' is not a supported option."),
+                    ));
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn check_id_index(value: Value<'_>) -> Result<()> {
+    match value {
+        Value::Null | Value::Undefined => Ok(()),
+        Value::Document(spec) => {
+            let spec = crate::IndexSpec::parse_id_index(spec)?;
+            if spec.key.as_doc().count() == 1 {
+                Ok(())
+            } else {
+                Err(Error::internal("an _id index with other fields passed its check"))
+            }
+        }
+        other => Err(wrong_type("create.idIndex", other, "object")),
+    }
+}
+
+fn wrong_type(path: &str, value: Value<'_>, expected: &str) -> Error {
+    Error::type_mismatch(format!(
+        "BSON field '{path}' is the wrong type '{}', expected type '{expected}'",
+        value.type_name()
+    ))
+}

@@ -1,0 +1,213 @@
+//! How the catalog is stored: keys and BSON records of `Space::Meta` (docs/format.md, "Catalog").
+
+use std::sync::Arc;
+
+use quire_document::{Binary, Doc, DocBuf, Value, doc};
+use quire_error::{Error, Result};
+
+use crate::{
+    Collection, CollectionId, CollectionOptions, Index, IndexId, IndexSpec, IndexState, Multikey,
+    Namespace, Uuid,
+};
+
+/// The version of everything above the engine: catalog, documents, record ids, index entries.
+/// A newer one is refused.
+pub const CATALOG_FORMAT: i32 = 1;
+
+const FORMAT: u8 = b'f';
+const COLLECTION: u8 = b'c';
+const MULTIKEY: u8 = b'm';
+const LOW_WATER: u8 = b'w';
+
+/// The key of the [`FormatRecord`].
+pub fn format_key() -> Vec<u8> {
+    vec![FORMAT]
+}
+
+/// The key of a collection's record, which every write to the collection guards.
+pub fn collection_key(id: CollectionId) -> [u8; 5] {
+    tagged(COLLECTION, id.0)
+}
+
+/// The collection whose record stands under this key.
+pub fn parse_collection_key(key: &[u8]) -> Option<CollectionId> {
+    match key {
+        [COLLECTION, a, b, c, d] => Some(CollectionId(u32::from_be_bytes([*a, *b, *c, *d]))),
+        _ => None,
+    }
+}
+
+/// Where the keys of all collections' records begin and end.
+pub fn prefix_of_collections() -> ([u8; 1], [u8; 1]) {
+    ([COLLECTION], [COLLECTION + 1])
+}
+
+/// The key of what is known about an index's entries.
+pub fn multikey_key(id: IndexId) -> [u8; 5] {
+    tagged(MULTIKEY, id.0)
+}
+
+/// The key of a collection's low-water record id.
+pub fn low_water_key(id: CollectionId) -> [u8; 5] {
+    tagged(LOW_WATER, id.0)
+}
+
+fn tagged(tag: u8, id: u32) -> [u8; 5] {
+    let [a, b, c, d] = id.to_be_bytes();
+    [tag, a, b, c, d]
+}
+
+/// What stands under [`format_key`]: the format's version and the next number to give out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FormatRecord {
+    /// [`CATALOG_FORMAT`] of the writer.
+    pub format: i32,
+    /// The next collection or index number. Never falls.
+    pub next_id: u32,
+}
+
+impl FormatRecord {
+    /// As it is stored.
+    pub fn encode(&self) -> DocBuf {
+        doc! { "format": self.format, "nextId": i64::from(self.next_id) }
+    }
+
+    /// From what is stored.
+    pub fn decode(doc: Doc<'_>) -> Result<Self> {
+        match (doc.get("format"), doc.get("nextId")) {
+            (Some(Value::Int32(format)), Some(Value::Int64(next))) => {
+                let next_id = u32::try_from(next).map_err(|_| broken("nextId"))?;
+                Ok(FormatRecord { format, next_id })
+            }
+            _ => Err(broken("format")),
+        }
+    }
+}
+
+/// A collection's record.
+pub fn encode_collection(collection: &Collection) -> DocBuf {
+    DocBuf::build(|writer| {
+        writer.append("ns", collection.namespace.as_str());
+        writer.append("uuid", Value::Binary(Binary { subtype: 4, bytes: &collection.uuid.0 }));
+        writer.append("epoch", collection.epoch as i64);
+        writer.append("options", collection.options.document());
+        let mut indexes = writer.array("indexes");
+        for index in &collection.indexes {
+            let mut entry = indexes.document();
+            entry.append("id", i64::from(index.id.0));
+            entry.append("ready", index.state == IndexState::Ready);
+            entry.append("spec", &index.to_document());
+        }
+    })
+}
+
+/// The inverse of [`encode_collection`]. `multikey` gives the stored [`Multikey`] record of an
+/// index, if there is one.
+pub fn decode_collection(
+    id: CollectionId,
+    doc: Doc<'_>,
+    mut multikey: impl FnMut(IndexId) -> Result<Option<DocBuf>>,
+) -> Result<Collection> {
+    let Some(Value::String(namespace)) = doc.get("ns") else { return Err(broken("ns")) };
+    let Some(Value::Binary(binary)) = doc.get("uuid") else { return Err(broken("uuid")) };
+    let uuid = Uuid(binary.bytes.try_into().map_err(|_| broken("uuid"))?);
+    let Some(Value::Int64(epoch)) = doc.get("epoch") else { return Err(broken("epoch")) };
+    let Some(Value::Document(options)) = doc.get("options") else { return Err(broken("options")) };
+    let Some(Value::Array(entries)) = doc.get("indexes") else { return Err(broken("indexes")) };
+    let mut indexes = Vec::new();
+    for entry in entries.iter() {
+        let Value::Document(entry) = entry else { return Err(broken("indexes")) };
+        let (Some(Value::Int64(number)), Some(Value::Bool(ready)), Some(Value::Document(spec))) =
+            (entry.get("id"), entry.get("ready"), entry.get("spec"))
+        else {
+            return Err(broken("indexes"));
+        };
+        let index_id = IndexId(u32::try_from(number).map_err(|_| broken("indexes.id"))?);
+        let state = if ready { IndexState::Ready } else { IndexState::WriteOnly };
+        let mut index = Index::new(index_id, IndexSpec::from_document(spec), state);
+        if let Some(facts) = multikey(index_id)? {
+            index.multikey = Arc::new(Multikey::decode(index.fields.len(), facts.as_doc())?);
+        }
+        indexes.push(Arc::new(index));
+    }
+    Ok(Collection {
+        id,
+        uuid,
+        namespace: Namespace::parse(namespace)?,
+        options: CollectionOptions::from_document(options.to_owned()),
+        indexes,
+        epoch: epoch as u64,
+    })
+}
+
+impl Multikey {
+    /// Facts as they are stored.
+    pub fn encode_facts(paths: &[u64], long_keys: bool) -> DocBuf {
+        DocBuf::build(|writer| {
+            let mut array = writer.array("paths");
+            for bits in paths {
+                array.push(*bits as i64);
+            }
+            array.finish();
+            writer.append("longKeys", long_keys);
+        })
+    }
+
+    /// The inverse of [`encode_facts`](Self::encode_facts).
+    pub fn decode_facts(doc: Doc<'_>) -> Result<(Vec<u64>, bool)> {
+        let (Some(Value::Array(array)), Some(Value::Bool(long_keys))) =
+            (doc.get("paths"), doc.get("longKeys"))
+        else {
+            return Err(broken("multikey"));
+        };
+        let bits = |value| match value {
+            Value::Int64(bits) => Ok(bits as u64),
+            _ => Err(broken("multikey.paths")),
+        };
+        Ok((array.iter().map(bits).collect::<Result<Vec<u64>>>()?, long_keys))
+    }
+
+    fn decode(fields: usize, doc: Doc<'_>) -> Result<Self> {
+        let (paths, long_keys) = Self::decode_facts(doc)?;
+        Ok(Multikey::restored(fields, &paths, long_keys))
+    }
+}
+
+fn broken(field: &str) -> Error {
+    Error::new(
+        quire_error::ErrorCode::DataCorruptionDetected,
+        format!("a catalog record is damaged at '{field}'"),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_come_back() {
+        let mut collection = Collection::new(
+            CollectionId(7),
+            Uuid([9; 16]),
+            Namespace::parse("db.c.d").unwrap(),
+            CollectionOptions::default(),
+            IndexId(8),
+        );
+        let spec = doc! { "key": { "a.b": 1, "c": -1.0 }, "name": "x", "unique": true, "sparse": false };
+        let spec = IndexSpec::parse(spec.as_doc(), false).unwrap();
+        collection.indexes.push(Arc::new(Index::new(IndexId(9), spec, IndexState::WriteOnly)));
+        let record = encode_collection(&collection);
+        let facts = Multikey::encode_facts(&[0, 1 << 63], true);
+        let back = decode_collection(CollectionId(7), record.as_doc(), |id| {
+            Ok((id == IndexId(9)).then(|| facts.clone()))
+        })
+        .unwrap();
+        assert_eq!(encode_collection(&back).as_bytes(), record.as_bytes());
+        let index = &back.indexes[1];
+        assert!(index.unique && !index.sparse && index.fields[1].descending);
+        assert_eq!(index.multikey_paths().0, [0, 1 << 63]);
+        assert!(index.has_long_keys() && back.id_index().is_some());
+        let format = FormatRecord { format: 1, next_id: u32::MAX };
+        assert_eq!(FormatRecord::decode(format.encode().as_doc()).unwrap(), format);
+    }
+}
