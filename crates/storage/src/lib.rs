@@ -6,11 +6,16 @@
 //! [`memory`] and [`simulated`] (two such engines), [`conformance`] (the suite that every
 //! engine passes).
 
+pub mod backend;
 pub mod clock;
+pub mod conformance;
 pub mod contract;
 pub mod error;
 pub mod interrupt;
+pub mod memory;
 mod overlay;
+pub mod pipeline;
+pub mod rng;
 pub mod txn;
 
 pub use bytes::Bytes;
@@ -23,4 +28,6 @@ pub use contract::{
 };
 pub use error::{Conflict, Result, StorageError};
 pub use interrupt::{Interrupt, Interruption};
+pub use memory::{open_memory, open_memory_with};
+pub use pipeline::{Pipeline, PipelineOptions};
 pub use txn::{CommitOptions, Mode, Savepoint, Txn, begin};

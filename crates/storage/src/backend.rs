@@ -1,0 +1,125 @@
+//! What lies below the pipeline: raw ordered bytes. A backend knows nothing of conflicts,
+//! versions, counters or groups; it applies batches that never overlap in time.
+
+use std::path::Path;
+
+use bytes::Bytes;
+
+use crate::contract::{
+    Caps, CommitBatch, DropRange, EngineStats, Maintenance, Op, Page, ScanRequest, Size, Space,
+};
+use crate::error::{Result, StorageError};
+
+/// A consistent view of a backend's bytes.
+pub trait RawSnapshot: Send + Sync + 'static {
+    /// The value of a key.
+    fn get(&self, space: Space, key: &[u8]) -> Result<Option<Bytes>>;
+
+    /// The values of many keys, appended in their order.
+    fn get_many(&self, space: Space, keys: &[&[u8]], out: &mut Vec<Option<Bytes>>) -> Result<()> {
+        for key in keys {
+            out.push(self.get(space, key)?);
+        }
+        Ok(())
+    }
+
+    /// Fills an empty page; see [`Snapshot::scan`](crate::Snapshot::scan).
+    fn scan(&self, request: &ScanRequest<'_>, page: &mut Page) -> Result<()>;
+}
+
+/// Ordered bytes that a [`Pipeline`](crate::pipeline::Pipeline) turns into an engine.
+pub trait Backend: Send + Sync + 'static {
+    /// A view of everything applied.
+    type Snap: RawSnapshot;
+
+    /// The limits of the backend.
+    fn caps(&self) -> &Caps;
+
+    /// A view of everything applied so far. Never called while `apply` runs.
+    fn snapshot(&self) -> Result<Self::Snap>;
+
+    /// Applies a batch as a whole and, if `sync`, forces it and everything before it to stable
+    /// storage. Never called twice at once. An error poisons the engine.
+    fn apply(&self, ops: Vec<Op>, sync: bool) -> Result<()>;
+
+    /// Forces everything applied to stable storage. An error poisons the engine.
+    fn sync(&self) -> Result<()>;
+
+    /// Whether a new commit should wait because flushing or compaction is behind.
+    fn under_pressure(&self) -> bool {
+        false
+    }
+
+    /// Gives back the space of ranges that nobody reads any more. `apply` commits deletes;
+    /// `stop` says that the engine is closing. True if all of it is done.
+    fn reclaim(
+        &self,
+        ranges: &[DropRange],
+        apply: &dyn Fn(Vec<Op>) -> Result<()>,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<bool> {
+        delete_ranges(self, ranges, apply, stop)
+    }
+
+    /// Estimates what a range holds.
+    fn approximate_size(&self, space: Space, start: &[u8], end: &[u8]) -> Result<Size>;
+
+    /// Flushes or compacts; `Reclaim` and `Tick` are the pipeline's.
+    fn maintenance(&self, _task: Maintenance) -> Result<()> {
+        Ok(())
+    }
+
+    /// Called about every 100 ms, never while `apply` runs: forget what only snapshots older
+    /// than `oldest` needed.
+    fn housekeeping(&self, _oldest: &Self::Snap) {}
+
+    /// Copies a view into a new directory.
+    fn backup(&self, _snap: &Self::Snap, _directory: &Path) -> Result<()> {
+        Err(StorageError::Unsupported("backup"))
+    }
+
+    /// Adds what only the backend knows.
+    fn stats(&self, _stats: &mut EngineStats) {}
+
+    /// A fault that a simulation injects: this commit is to fail with a conflict.
+    fn inject_conflict(&self, _batch: &CommitBatch) -> bool {
+        false
+    }
+
+    /// Releases files and threads. All snapshots are gone by then.
+    fn close(&self) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// Deletes every key of the ranges in batches of some hundred: right for small ranges and for
+/// memory.
+pub fn delete_ranges<B: Backend + ?Sized>(
+    backend: &B,
+    ranges: &[DropRange],
+    apply: &dyn Fn(Vec<Op>) -> Result<()>,
+    stop: &dyn Fn() -> bool,
+) -> Result<bool> {
+    let mut page = Page::default();
+    for range in ranges {
+        let mut start = range.start.clone();
+        loop {
+            if stop() {
+                return Ok(false);
+            }
+            let request = ScanRequest::new(range.space, &start, &range.end).keys_only();
+            page.clear();
+            backend.snapshot()?.scan(&request, &mut page)?;
+            if page.rows.is_empty() {
+                break;
+            }
+            let keys = page.rows.drain(..).map(|(key, _)| key);
+            apply(keys.map(|key| Op { space: range.space, key, value: None }).collect())?;
+            match page.resume.take() {
+                Some(next) => start = next,
+                None => break,
+            }
+        }
+    }
+    Ok(true)
+}

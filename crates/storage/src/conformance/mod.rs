@@ -1,0 +1,118 @@
+//! The suite that every engine passes: what the contract promises, as tests that take an engine
+//! from a harness. Failures panic with the name of the case.
+
+mod commits;
+mod model;
+mod reads;
+mod transactions;
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::contract::{Committed, Engine, Page, ScanRequest, Snapshot, Space};
+use crate::txn::{CommitOptions, Mode, Txn, begin};
+
+/// Where the suite gets its engines from.
+pub trait Harness {
+    /// A new, empty engine.
+    fn open(&self) -> Arc<dyn Engine>;
+
+    /// Closes an engine and opens what it left; `None` if nothing outlives it.
+    fn reopen(&self, engine: Arc<dyn Engine>) -> Option<Arc<dyn Engine>> {
+        let _ = engine.close();
+        None
+    }
+}
+
+/// A test of the suite.
+pub type Case = fn(&dyn Harness);
+
+/// All cases with their names.
+pub const CASES: &[(&str, Case)] = &[
+    ("get, put and delete in all spaces", reads::get_put_delete),
+    ("scans in both directions", reads::scans),
+    ("pages and resume keys", reads::pages),
+    ("snapshots do not change", reads::snapshots_stay),
+    ("own writes are merged into reads", reads::own_writes),
+    ("large values", reads::large_values),
+    ("limits", reads::limits),
+    ("the engine's own keys", reads::own_keys),
+    ("insert and duplicates", commits::duplicates),
+    ("clashes of tracked keys", commits::clashes),
+    ("guards", commits::guards),
+    ("versions, cluster times, change records", commits::numbers),
+    ("counters", commits::counters),
+    ("dropped ranges", commits::dropped_ranges),
+    ("many threads on one key", commits::hot_key),
+    ("many threads on their own keys", commits::parallel),
+    ("durability", commits::durability),
+    ("what survives a restart", commits::restart),
+    ("a closed engine", commits::closed),
+    ("savepoints", transactions::savepoints),
+    ("pushed locks", transactions::locks),
+    ("waiting for a lock", transactions::waiting),
+    ("an idle transaction", transactions::idle),
+    ("random operations against a model", model::random),
+];
+
+/// Runs every case.
+pub fn run_all(harness: &dyn Harness) {
+    for (name, case) in CASES {
+        println!("conformance: {name}");
+        case(harness);
+    }
+}
+
+fn key(text: &str) -> Bytes {
+    Bytes::copy_from_slice(text.as_bytes())
+}
+
+fn write(engine: &Arc<dyn Engine>) -> Txn {
+    begin(engine, Mode::Write).expect("a transaction begins")
+}
+
+fn commit(txn: Txn) -> Committed {
+    txn.commit(CommitOptions::buffered()).expect("the commit succeeds")
+}
+
+fn put(engine: &Arc<dyn Engine>, space: Space, name: &str, value: &str) -> Committed {
+    let mut txn = write(engine);
+    txn.put(space, key(name), key(value)).expect("a small write is buffered");
+    commit(txn)
+}
+
+fn text(value: Option<Bytes>) -> Option<String> {
+    value.map(|value| String::from_utf8_lossy(&value).into_owned())
+}
+
+fn get(from: &dyn Snapshot, space: Space, name: &str) -> Option<String> {
+    text(from.get(space, name.as_bytes()).expect("a read succeeds"))
+}
+
+/// All rows of a range, page by page.
+fn rows(from: &dyn Snapshot, request: ScanRequest<'_>) -> Vec<(String, String)> {
+    let mut out = Vec::new();
+    let mut page = Page::default();
+    let mut resume: Option<Bytes> = None;
+    loop {
+        let step = match &resume {
+            Some(key) => request.resumed(key),
+            None => request,
+        };
+        from.scan(&step, &mut page).expect("a scan succeeds");
+        assert!(page.rows.len() <= request.rows_max, "a page has too many rows");
+        assert!(page.resume.is_none() || !page.rows.is_empty(), "an empty page that goes on");
+        let string = |bytes: &Bytes| String::from_utf8_lossy(bytes).into_owned();
+        out.extend(page.rows.iter().map(|(key, value)| (string(key), string(value))));
+        match page.resume.take() {
+            Some(key) => resume = Some(key),
+            None => return out,
+        }
+    }
+}
+
+fn keys(from: &dyn Snapshot, request: ScanRequest<'_>) -> String {
+    let rows = rows(from, request);
+    rows.into_iter().map(|(key, _)| key).collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,162 @@
+//! The contract, answered by a pipeline.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use bytes::Bytes;
+
+use crate::backend::Backend;
+use crate::contract::{
+    Caps, Check, ClusterTime, CommitBatch, Committed, Counts, DropRange, Durability, Engine,
+    EngineStats, LockOwner, Maintenance, Size, Snapshot, Space, Version,
+};
+use crate::error::{Conflict, Result};
+use crate::interrupt::Interrupt;
+use crate::pipeline::Pipeline;
+use crate::pipeline::views::Handle;
+
+impl<B: Backend> Engine for Pipeline<B> {
+    fn caps(&self) -> &Caps {
+        self.inner.backend.caps()
+    }
+
+    fn snapshot(&self) -> Result<Box<dyn Snapshot>> {
+        self.inner.check_open()?;
+        Ok(Box::new(Handle(Arc::clone(&self.inner.current.read()))))
+    }
+
+    fn commit(&self, batch: CommitBatch) -> Result<Committed> {
+        self.inner.commit(batch)
+    }
+
+    fn lock(&self, owner: LockOwner, base: Version, keys: &[Check]) -> Result<()> {
+        self.inner.keys.lock().lock(owner, base.as_u64(), keys)
+    }
+
+    fn unlock(&self, owner: LockOwner) {
+        let waiters = self.inner.keys.lock().unlock(owner);
+        for waiter in waiters {
+            waiter.notify();
+        }
+    }
+
+    fn wait_released(&self, conflict: &Conflict, interrupt: &Arc<Interrupt>) -> Result<()> {
+        let keys = &self.inner.keys;
+        let hash = conflict.hash;
+        {
+            let mut keys = keys.lock();
+            if !keys.is_locked(hash) {
+                return Ok(());
+            }
+            keys.add_waiter(hash, interrupt);
+        }
+        let released = interrupt.wait(None, || !keys.lock().is_locked(hash));
+        keys.lock().remove_waiter(hash, interrupt);
+        released?;
+        Ok(())
+    }
+
+    fn barrier(&self, version: Version) -> Result<()> {
+        self.inner.sync_up_to(version.as_u64())
+    }
+
+    fn drop_range(&self, space: Space, start: &[u8], end: &[u8]) -> Result<()> {
+        let start = Bytes::copy_from_slice(start);
+        let end = Bytes::copy_from_slice(end);
+        let snapshot = self.snapshot()?;
+        let batch = CommitBatch {
+            base: snapshot.version(),
+            drops: vec![DropRange { space, start, end }],
+            durability: Durability::Synced,
+            ..CommitBatch::default()
+        };
+        self.commit(batch).map(|_| ())
+    }
+
+    fn approximate_size(&self, space: Space, start: &[u8], end: &[u8]) -> Result<Size> {
+        self.inner.check_open()?;
+        self.inner.backend.approximate_size(space, start, end)
+    }
+
+    fn counts(&self, collection: u32) -> Counts {
+        self.inner.counts.lock().get(&collection).copied().unwrap_or_default()
+    }
+
+    fn backup(&self, directory: &Path) -> Result<Version> {
+        self.inner.check_open()?;
+        let view = Arc::clone(&self.inner.current.read());
+        let (snap, version) = (view.raw()?, view.version);
+        drop(view);
+        self.inner.backend.backup(&snap, directory)?;
+        Ok(version)
+    }
+
+    fn maintenance(&self, task: Maintenance) -> Result<()> {
+        self.inner.check_open()?;
+        match task {
+            Maintenance::Tick => self.inner.tick(),
+            Maintenance::Reclaim => self.inner.reclaim(),
+            Maintenance::Flush => self.inner.backend.maintenance(task),
+            Maintenance::Compact => {
+                self.inner.reclaim()?;
+                self.inner.tick()?;
+                self.inner.backend.maintenance(task)
+            }
+        }
+    }
+
+    fn version(&self) -> Version {
+        self.inner.latest().0
+    }
+
+    fn cluster_time(&self) -> ClusterTime {
+        self.inner.latest().1
+    }
+
+    fn stats(&self) -> EngineStats {
+        let inner = &self.inner;
+        let meters = &inner.meters;
+        let (conflict_keys, locks) = inner.keys.lock().sizes();
+        let mut stats = EngineStats {
+            commits: meters.commits.load(Ordering::Relaxed),
+            conflicts: meters.conflicts.load(Ordering::Relaxed),
+            groups: meters.groups.load(Ordering::Relaxed),
+            fsyncs: meters.fsyncs.load(Ordering::Relaxed),
+            written_bytes: meters.written_bytes.load(Ordering::Relaxed),
+            pressure_us: meters.pressure_us.load(Ordering::Relaxed),
+            snapshots: inner.active.len() as u64,
+            snapshots_revoked: meters.revoked.load(Ordering::Relaxed),
+            conflict_keys,
+            locks,
+            ranges_dropped: inner.drops.lock().len() as u64,
+            ..EngineStats::default()
+        };
+        inner.backend.stats(&mut stats);
+        stats
+    }
+
+    fn health(&self) -> Result<()> {
+        self.inner.check_writable()
+    }
+
+    fn close(&self) -> Result<()> {
+        let inner = &self.inner;
+        if inner.closed.swap(true, Ordering::AcqRel) {
+            return Ok(());
+        }
+        inner.stop.stop();
+        for thread in [self.ticker.lock().take(), inner.reclaimer.lock().take()] {
+            if let Some(thread) = thread {
+                let _ = thread.join();
+            }
+        }
+        // The last group, if one is under way, finishes before the files go.
+        let _numbers = inner.applying.lock();
+        let synced =
+            if inner.broken.load(Ordering::Acquire) { Ok(()) } else { inner.backend.sync() };
+        inner.active.revoke_all();
+        inner.backend.close()?;
+        synced
+    }
+}

@@ -1,0 +1,344 @@
+//! Group commit, leader and followers, no timer. Whoever finds no leader leads: it takes the
+//! whole queue, checks conflicts in order, merges the survivors into one batch, forces it to
+//! stable storage once if anyone asked, publishes, hands leadership on and wakes all. While it
+//! waits for the disk the next group builds up; a lone committer pays no added wait.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use parking_lot::{Condvar, Mutex};
+
+use crate::backend::Backend;
+use crate::contract::{
+    ClusterTime, CommitBatch, Committed, Counts, Durability, Op, Space, Version,
+};
+use crate::error::{Conflict, Result, StorageError};
+use crate::interrupt::Interrupt;
+use crate::pipeline::views::View;
+use crate::pipeline::{Inner, Numbers, PendingDrop, records};
+
+/// Most commits in a group.
+const GROUP_COMMITS_MAX: usize = 1000;
+/// Most bytes in a group, unless its first commit alone has more.
+const GROUP_BYTES_MAX: usize = 4 << 20;
+
+/// Commits that wait, and whether somebody leads.
+#[derive(Default)]
+pub(crate) struct Queue {
+    waiting: VecDeque<Arc<Ticket>>,
+    leading: bool,
+}
+
+/// One commit on its way.
+pub(crate) struct Ticket {
+    batch: Mutex<CommitBatch>,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+enum State {
+    Waiting,
+    Lead,
+    Done(Result<Committed>),
+}
+
+impl Ticket {
+    fn set(&self, state: State) {
+        *self.state.lock() = state;
+        self.changed.notify_one();
+    }
+
+    /// The result, or `None` if the commit has to lead.
+    fn wait(&self) -> Option<Result<Committed>> {
+        let mut state = self.state.lock();
+        loop {
+            match std::mem::replace(&mut *state, State::Waiting) {
+                State::Waiting => self.changed.wait(&mut state),
+                State::Lead => return None,
+                State::Done(result) => return Some(result),
+            }
+        }
+    }
+}
+
+/// What a group is about to write.
+#[derive(Default)]
+struct Merged {
+    ops: Vec<Op>,
+    sync: bool,
+    counts: HashMap<u32, Counts>,
+    forgotten: Vec<u32>,
+    drops: Vec<PendingDrop>,
+    bytes: u64,
+    commits: u64,
+}
+
+/// Answers everybody if the leader panics, and poisons the engine.
+struct Leadership<'a, B: Backend> {
+    inner: &'a Inner<B>,
+    group: Vec<Arc<Ticket>>,
+    results: Vec<Result<Committed>>,
+}
+
+impl<B: Backend> Drop for Leadership<'_, B> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.inner.poison("a panic inside the commit pipeline");
+        }
+        let lost = || Err(StorageError::Unavailable("a panic inside the commit pipeline".into()));
+        {
+            let mut queue = self.inner.queue.lock();
+            match queue.waiting.front() {
+                Some(next) => next.set(State::Lead),
+                None => queue.leading = false,
+            }
+        }
+        let mut results = std::mem::take(&mut self.results).into_iter();
+        for ticket in &self.group {
+            ticket.set(State::Done(results.next().unwrap_or_else(lost)));
+        }
+    }
+}
+
+impl<B: Backend> Inner<B> {
+    /// Commits a batch as a member of a group.
+    pub(crate) fn commit(&self, batch: CommitBatch) -> Result<Committed> {
+        self.check_writable()?;
+        self.wait_for_pressure(batch.interrupt.as_deref())?;
+        let ticket = Arc::new(Ticket {
+            batch: Mutex::new(batch),
+            state: Mutex::new(State::Waiting),
+            changed: Condvar::new(),
+        });
+        let lead = {
+            let mut queue = self.queue.lock();
+            queue.waiting.push_back(Arc::clone(&ticket));
+            !std::mem::replace(&mut queue.leading, true)
+        };
+        if !lead && let Some(result) = ticket.wait() {
+            return result;
+        }
+        let group = self.take_group();
+        let mut leadership = Leadership { inner: self, group, results: Vec::new() };
+        leadership.results = self.run_group(&leadership.group);
+        drop(leadership);
+        ticket.wait().unwrap_or_else(|| Err(StorageError::OutcomeUnknown))
+    }
+
+    /// The leader's own commit is always the first.
+    fn take_group(&self) -> Vec<Arc<Ticket>> {
+        let mut queue = self.queue.lock();
+        let mut group = Vec::with_capacity(queue.waiting.len().min(GROUP_COMMITS_MAX));
+        let mut bytes = 0;
+        while let Some(next) = queue.waiting.front() {
+            bytes += next.batch.lock().byte_len();
+            if !group.is_empty() && (bytes > GROUP_BYTES_MAX || group.len() >= GROUP_COMMITS_MAX) {
+                break;
+            }
+            group.extend(queue.waiting.pop_front());
+        }
+        group
+    }
+
+    fn run_group(&self, group: &[Arc<Ticket>]) -> Vec<Result<Committed>> {
+        let mut numbers = self.applying.lock();
+        let fail = |error: StorageError| group.iter().map(|_| Err(error.clone())).collect();
+        if let Err(error) = self.check_writable() {
+            return fail(error);
+        }
+        let before = *numbers;
+        let mut merged = Merged::default();
+        let results = self.admit_all(group, &mut numbers, &mut merged);
+        if merged.commits == 0 {
+            return results;
+        }
+        self.add_records(&mut merged, &numbers);
+        let sync = merged.sync;
+        if let Err(error) = self.backend.apply(std::mem::take(&mut merged.ops), sync) {
+            *numbers = before;
+            self.poison(&error.to_string());
+            return fail(error);
+        }
+        match self.publish(merged, &numbers) {
+            Ok(()) => results,
+            Err(error) => fail(error),
+        }
+    }
+
+    /// Checks each commit against the tables and merges the survivors.
+    fn admit_all(
+        &self,
+        group: &[Arc<Ticket>],
+        numbers: &mut Numbers,
+        merged: &mut Merged,
+    ) -> Vec<Result<Committed>> {
+        let now_ms = self.options.clock.now_ms();
+        let oldest = self.active.oldest();
+        let mut keys = self.keys.lock();
+        keys.prune(oldest.unwrap_or(numbers.version).min(numbers.version));
+        let mut results = Vec::with_capacity(group.len());
+        for ticket in group {
+            let batch = std::mem::take(&mut *ticket.batch.lock());
+            let admitted = match keys.check(batch.base.as_u64(), batch.owner, &batch.checks) {
+                Ok(()) if self.backend.inject_conflict(&batch) => Err(injected(&batch)),
+                other => other,
+            };
+            if let Err(error) = admitted {
+                self.meters.conflicts.fetch_add(1, Ordering::Relaxed);
+                results.push(Err(error));
+                continue;
+            }
+            numbers.version += 1;
+            numbers.cluster_time = numbers.cluster_time.next(now_ms);
+            keys.record(numbers.version, &batch.checks);
+            results.push(Ok(Committed {
+                version: Version::from_u64(numbers.version),
+                cluster_time: numbers.cluster_time,
+            }));
+            self.merge(batch, numbers, merged);
+        }
+        results
+    }
+
+    fn merge(&self, batch: CommitBatch, numbers: &Numbers, merged: &mut Merged) {
+        merged.commits += 1;
+        merged.bytes += batch.byte_len() as u64;
+        merged.sync |= batch.durability == Durability::Synced;
+        if merged.ops.is_empty() {
+            merged.ops = batch.ops;
+        } else {
+            merged.ops.extend(batch.ops);
+        }
+        for (index, record) in (0..).zip(batch.log) {
+            let key = records::log_key(numbers.version, index);
+            let value = Some(records::log_value(numbers.cluster_time, &record));
+            merged.ops.push(Op { space: Space::Log, key, value });
+        }
+        for delta in batch.counts {
+            if delta.forget {
+                merged.counts.remove(&delta.collection);
+                merged.forgotten.push(delta.collection);
+                continue;
+            }
+            let counts = merged.counts.entry(delta.collection).or_insert_with(|| {
+                if merged.forgotten.contains(&delta.collection) {
+                    Counts::default()
+                } else {
+                    self.counts.lock().get(&delta.collection).copied().unwrap_or_default()
+                }
+            });
+            counts.documents = counts.documents.saturating_add_signed(delta.documents);
+            counts.bytes = counts.bytes.saturating_add_signed(delta.bytes);
+        }
+        for (index, range) in (0..).zip(batch.drops) {
+            let (record, value) = records::dropped(numbers.version, index, &range);
+            merged.ops.push(Op { space: Space::Meta, key: record.clone(), value: Some(value) });
+            merged.drops.push(PendingDrop { version: numbers.version, record, range });
+        }
+    }
+
+    /// Adds the engine's own records: counters, which carry version and time, or else these.
+    fn add_records(&self, merged: &mut Merged, numbers: &Numbers) {
+        let Numbers { version, cluster_time } = *numbers;
+        for collection in &merged.forgotten {
+            if !merged.counts.contains_key(collection) {
+                let key = records::counts_key(*collection);
+                merged.ops.push(Op { space: Space::Meta, key, value: None });
+            }
+        }
+        for (collection, counts) in &merged.counts {
+            let key = records::counts_key(*collection);
+            let value = Some(records::counts_value(*counts, version, cluster_time));
+            merged.ops.push(Op { space: Space::Meta, key, value });
+        }
+        if merged.counts.is_empty() || !merged.forgotten.is_empty() {
+            let (key, value) = records::state(version, cluster_time);
+            merged.ops.push(Op { space: Space::Meta, key, value: Some(value) });
+        }
+    }
+
+    /// Makes an applied group visible.
+    fn publish(&self, merged: Merged, numbers: &Numbers) -> Result<()> {
+        {
+            let mut counts = self.counts.lock();
+            for collection in &merged.forgotten {
+                counts.remove(collection);
+            }
+            counts.extend(merged.counts);
+        }
+        self.drops.lock().extend(merged.drops);
+        let meters = &self.meters;
+        meters.commits.fetch_add(merged.commits, Ordering::Relaxed);
+        meters.groups.fetch_add(1, Ordering::Relaxed);
+        let written =
+            meters.written_bytes.fetch_add(merged.bytes, Ordering::Relaxed) + merged.bytes;
+        if merged.sync {
+            meters.fsyncs.fetch_add(1, Ordering::Relaxed);
+            self.durable.fetch_max(numbers.version, Ordering::AcqRel);
+        }
+        let snap = self.backend.snapshot().inspect_err(|error| self.poison(&error.to_string()))?;
+        let Numbers { version, cluster_time } = *numbers;
+        let view = View::new(&self.active, version, cluster_time, snap, written);
+        let previous = std::mem::replace(&mut *self.current.write(), view);
+        previous.supersede();
+        drop(previous);
+        if self.active.over(self.options.snapshot_retained_bytes_max, written) {
+            self.enforce_caps();
+        }
+        Ok(())
+    }
+
+    /// Takes snapshots that retain too much from their owners.
+    pub(crate) fn enforce_caps(&self) {
+        let written = self.meters.written_bytes.load(Ordering::Relaxed);
+        let options = &self.options;
+        let revoked = self.active.enforce(
+            options.snapshot_age_max,
+            options.snapshot_retained_bytes_max,
+            written,
+        );
+        self.meters.revoked.fetch_add(revoked, Ordering::Relaxed);
+    }
+
+    /// Waits before a commit is queued, so that no leader ever sleeps in the backend.
+    fn wait_for_pressure(&self, interrupt: Option<&Interrupt>) -> Result<()> {
+        if !self.backend.under_pressure() {
+            return Ok(());
+        }
+        let since = Instant::now();
+        let step = Some(Duration::from_millis(2));
+        let own = Interrupt::new();
+        let interrupt = interrupt.unwrap_or(&own);
+        let waited = loop {
+            if let Err(error) = self.check_writable() {
+                break Err(error);
+            }
+            match interrupt.wait(step, || !self.backend.under_pressure()) {
+                Ok(true) => break Ok(()),
+                Ok(false) => {}
+                Err(why) => break Err(why.into()),
+            }
+        };
+        let us = u64::try_from(since.elapsed().as_micros()).unwrap_or(u64::MAX);
+        self.meters.pressure_us.fetch_add(us, Ordering::Relaxed);
+        waited
+    }
+
+    /// The cluster time and version of the latest published commit.
+    pub(crate) fn latest(&self) -> (Version, ClusterTime) {
+        let current = self.current.read();
+        (current.version, current.cluster_time)
+    }
+}
+
+fn injected(batch: &CommitBatch) -> StorageError {
+    let check = batch.checks.first();
+    StorageError::Conflict(Box::new(Conflict {
+        space: check.map_or(Space::Meta, |check| check.space),
+        key: check.map(|check| check.key.clone()).unwrap_or_default(),
+        hash: check.map_or(0, |check| check.hash),
+        held: false,
+    }))
+}

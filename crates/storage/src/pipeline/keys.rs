@@ -1,0 +1,216 @@
+//! Who clashes with whom: the version of the last commit of each key that an open snapshot
+//! could still clash with, and the keys that open transactions hold. What a commit pays here
+//! depends on its own keys only.
+
+use std::collections::{HashMap, VecDeque};
+use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::Arc;
+
+use crate::contract::{Check, KeyHash, LockOwner};
+use crate::error::{Conflict, Result, StorageError};
+use crate::interrupt::Interrupt;
+
+/// Key hashes are hashes already.
+#[derive(Default)]
+pub(crate) struct Identity(u64);
+
+impl Hasher for Identity {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
+        }
+    }
+
+    fn write_u64(&mut self, hash: u64) {
+        self.0 = hash;
+    }
+}
+
+type HashMapOfHashes<V> = HashMap<KeyHash, V, BuildHasherDefault<Identity>>;
+
+/// The conflict table and the lock table.
+pub(crate) struct KeyTable {
+    last: HashMapOfHashes<u64>,
+    /// Every entry ever put into `last`, in the order of versions.
+    order: VecDeque<(u64, KeyHash)>,
+    /// A commit on an older base cannot be judged any more.
+    floor: u64,
+    keys_max: usize,
+    locks: HashMapOfHashes<LockOwner>,
+    held: HashMap<LockOwner, Vec<KeyHash>>,
+    waiters: Vec<(KeyHash, Arc<Interrupt>)>,
+}
+
+fn clash(check: &Check, held: bool) -> StorageError {
+    StorageError::Conflict(Box::new(Conflict {
+        space: check.space,
+        key: check.key.clone(),
+        hash: check.hash,
+        held,
+    }))
+}
+
+impl KeyTable {
+    pub fn new(keys_max: usize, floor: u64) -> Self {
+        Self {
+            last: HashMapOfHashes::default(),
+            order: VecDeque::new(),
+            floor,
+            keys_max,
+            locks: HashMapOfHashes::default(),
+            held: HashMap::new(),
+            waiters: Vec::new(),
+        }
+    }
+
+    /// Whether a commit on `base` may go ahead.
+    pub fn check(&self, base: u64, owner: Option<LockOwner>, checks: &[Check]) -> Result<()> {
+        if base < self.floor && !checks.is_empty() {
+            return Err(StorageError::SnapshotTooOld);
+        }
+        for check in checks {
+            if check.write
+                && !self.locks.is_empty()
+                && self.locks.get(&check.hash).is_some_and(|holder| Some(*holder) != owner)
+            {
+                return Err(clash(check, true));
+            }
+            if self.last.get(&check.hash).is_some_and(|version| *version > base) {
+                return Err(clash(check, false));
+            }
+        }
+        Ok(())
+    }
+
+    /// Remembers the keys that a commit writes.
+    pub fn record(&mut self, version: u64, checks: &[Check]) {
+        for check in checks.iter().filter(|check| check.write) {
+            self.last.insert(check.hash, version);
+            self.order.push_back((version, check.hash));
+        }
+    }
+
+    /// Forgets what no snapshot can clash with, and over the cap what old ones could.
+    pub fn prune(&mut self, oldest: u64) {
+        self.floor = self.floor.max(oldest);
+        while let Some((version, hash)) = self.order.front().copied() {
+            if version > self.floor {
+                if self.order.len() <= self.keys_max {
+                    break;
+                }
+                self.floor = version;
+            }
+            self.order.pop_front();
+            if self.last.get(&hash) == Some(&version) {
+                self.last.remove(&hash);
+            }
+        }
+        if self.order.is_empty() && self.order.capacity() > 4096 {
+            self.order = VecDeque::new();
+            self.last = HashMapOfHashes::default();
+        }
+    }
+
+    /// Takes locks, first updater wins.
+    pub fn lock(&mut self, owner: LockOwner, base: u64, keys: &[Check]) -> Result<()> {
+        for key in keys {
+            self.check(base, Some(owner), std::slice::from_ref(key))?;
+            if self.locks.insert(key.hash, owner).is_none() {
+                self.held.entry(owner).or_default().push(key.hash);
+            }
+        }
+        Ok(())
+    }
+
+    /// Releases a transaction's locks; the waiters to wake.
+    pub fn unlock(&mut self, owner: LockOwner) -> Vec<Arc<Interrupt>> {
+        for hash in self.held.remove(&owner).unwrap_or_default() {
+            self.locks.remove(&hash);
+        }
+        let locks = &self.locks;
+        self.waiters
+            .iter()
+            .filter(|(hash, _)| !locks.contains_key(hash))
+            .map(|(_, waiter)| Arc::clone(waiter))
+            .collect()
+    }
+
+    /// Whether somebody holds the key.
+    pub fn is_locked(&self, hash: KeyHash) -> bool {
+        self.locks.contains_key(&hash)
+    }
+
+    /// Registers a waiter for a key.
+    pub fn add_waiter(&mut self, hash: KeyHash, waiter: &Arc<Interrupt>) {
+        self.waiters.push((hash, Arc::clone(waiter)));
+    }
+
+    /// Removes a waiter.
+    pub fn remove_waiter(&mut self, hash: KeyHash, waiter: &Arc<Interrupt>) {
+        let found =
+            self.waiters.iter().position(|(key, other)| *key == hash && Arc::ptr_eq(other, waiter));
+        if let Some(at) = found {
+            self.waiters.swap_remove(at);
+        }
+    }
+
+    /// Keys in the conflict table and in the lock table.
+    pub fn sizes(&self) -> (u64, u64) {
+        (self.last.len() as u64, self.locks.len() as u64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::contract::{Space, key_hash};
+    use bytes::Bytes;
+
+    fn key(name: &'static str) -> Check {
+        let key = Bytes::from_static(name.as_bytes());
+        Check { hash: key_hash(Space::Doc, &key), space: Space::Doc, key, write: true }
+    }
+
+    #[test]
+    fn the_first_commit_wins_and_old_bases_lose() {
+        let mut table = KeyTable::new(100, 0);
+        table.record(5, &[key("a")]);
+        assert!(table.check(5, None, &[key("a")]).is_ok());
+        assert!(matches!(table.check(4, None, &[key("a")]), Err(StorageError::Conflict(_))));
+        assert!(table.check(4, None, &[key("b")]).is_ok());
+        table.prune(5);
+        assert_eq!(table.sizes().0, 0);
+        assert_eq!(table.check(4, None, &[key("b")]), Err(StorageError::SnapshotTooOld));
+    }
+
+    #[test]
+    fn over_the_cap_the_floor_rises() {
+        let mut table = KeyTable::new(2, 0);
+        for (version, name) in [(1, "a"), (2, "b"), (3, "c")] {
+            table.record(version, &[key(name)]);
+        }
+        table.prune(0);
+        assert_eq!(table.check(0, None, &[key("z")]), Err(StorageError::SnapshotTooOld));
+        assert!(table.check(1, None, &[key("a")]).is_ok());
+        assert!(table.check(1, None, &[key("b")]).is_err());
+    }
+
+    #[test]
+    fn locks_belong_to_one_transaction() {
+        let mut table = KeyTable::new(100, 0);
+        table.lock(1, 0, &[key("a"), key("b")]).unwrap();
+        table.lock(1, 0, &[key("a")]).unwrap();
+        let Err(StorageError::Conflict(conflict)) = table.lock(2, 0, &[key("b")]) else {
+            panic!("the lock was given twice")
+        };
+        assert!(conflict.held);
+        assert!(table.check(0, None, &[key("a")]).is_err());
+        assert!(table.check(0, Some(1), &[key("a")]).is_ok());
+        table.unlock(1);
+        assert!(table.lock(2, 0, &[key("b")]).is_ok());
+    }
+}

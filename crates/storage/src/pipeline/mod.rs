@@ -1,0 +1,210 @@
+//! The one pipeline that makes an engine out of a backend: group commit, conflict detection,
+//! locks, versions and cluster time, exact counters, dropped ranges, snapshots with caps, the
+//! 100 ms flush of buffered commits, and poisoning. Every local engine is a `Pipeline`.
+
+mod engine;
+mod group;
+mod keys;
+mod records;
+mod ticker;
+mod views;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use parking_lot::{Mutex, RwLock};
+
+use crate::backend::Backend;
+use crate::clock::{Clock, SystemClock};
+use crate::contract::{Counts, DropRange};
+use crate::error::{Result, StorageError};
+use group::Queue;
+use keys::KeyTable;
+use records::Recovered;
+use views::{Active, View};
+
+pub use records::{log_key, split_log_key};
+
+/// What a pipeline is opened with.
+#[derive(Clone)]
+pub struct PipelineOptions {
+    /// Where cluster times come from.
+    pub clock: Arc<dyn Clock>,
+    /// How long a snapshot may live once a newer commit exists.
+    pub snapshot_age_max: Duration,
+    /// How many bytes may be committed while a snapshot lives before its owner loses it.
+    pub snapshot_retained_bytes_max: u64,
+    /// Most keys in the conflict table before older snapshots lose the right to commit.
+    pub conflict_keys_max: usize,
+    /// How often buffered commits are forced to stable storage; `None` for simulations, which
+    /// call `maintenance(Tick)`.
+    pub tick: Option<Duration>,
+}
+
+impl Default for PipelineOptions {
+    fn default() -> Self {
+        Self {
+            clock: Arc::new(SystemClock),
+            snapshot_age_max: Duration::from_secs(90),
+            snapshot_retained_bytes_max: 64 << 20,
+            conflict_keys_max: 1 << 20,
+            tick: Some(Duration::from_millis(100)),
+        }
+    }
+}
+
+/// An engine over a backend.
+pub struct Pipeline<B: Backend> {
+    inner: Arc<Inner<B>>,
+    ticker: Mutex<Option<std::thread::JoinHandle<()>>>,
+}
+
+/// What the engine and its threads share.
+pub(crate) struct Inner<B: Backend> {
+    backend: B,
+    options: PipelineOptions,
+    /// Commits that wait for a leader.
+    queue: Mutex<Queue>,
+    /// Held by the leader from admission to publication, and by whoever must know that no group
+    /// is half applied.
+    applying: Mutex<Numbers>,
+    keys: Mutex<KeyTable>,
+    counts: Mutex<HashMap<u32, Counts>>,
+    current: RwLock<Arc<View<B::Snap>>>,
+    active: Arc<Active<B::Snap>>,
+    /// Dropped ranges whose space has not come back, by the version of their drop.
+    drops: Mutex<Vec<PendingDrop>>,
+    reclaimer: Mutex<Option<std::thread::JoinHandle<()>>>,
+    reclaiming: Mutex<()>,
+    /// Everything up to here is on stable storage.
+    durable: AtomicU64,
+    syncing: Mutex<()>,
+    poisoned: RwLock<Option<String>>,
+    broken: AtomicBool,
+    closed: AtomicBool,
+    stop: ticker::StopSignal,
+    pub(crate) meters: Meters,
+}
+
+/// The last numbers given out.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Numbers {
+    version: u64,
+    cluster_time: crate::ClusterTime,
+}
+
+/// A dropped range and its record in `Meta`.
+#[derive(Debug, Clone)]
+pub(crate) struct PendingDrop {
+    version: u64,
+    record: bytes::Bytes,
+    range: DropRange,
+}
+
+/// Counters since the engine was opened.
+#[derive(Debug, Default)]
+pub(crate) struct Meters {
+    commits: AtomicU64,
+    conflicts: AtomicU64,
+    groups: AtomicU64,
+    fsyncs: AtomicU64,
+    written_bytes: AtomicU64,
+    pressure_us: AtomicU64,
+    revoked: AtomicU64,
+}
+
+impl<B: Backend> Pipeline<B> {
+    /// Reads what the backend remembers and starts the ticker.
+    pub fn open(backend: B, options: PipelineOptions) -> Result<Self> {
+        let Recovered { version, cluster_time, counts, drops } =
+            records::recover(&backend.snapshot()?)?;
+        let active = Arc::new(Active::default());
+        let view = View::new(&active, version, cluster_time, backend.snapshot()?, 0);
+        let inner = Arc::new(Inner {
+            queue: Mutex::default(),
+            applying: Mutex::new(Numbers { version, cluster_time }),
+            keys: Mutex::new(KeyTable::new(options.conflict_keys_max, version)),
+            counts: Mutex::new(counts),
+            current: RwLock::new(view),
+            active,
+            drops: Mutex::new(drops),
+            reclaimer: Mutex::new(None),
+            reclaiming: Mutex::new(()),
+            durable: AtomicU64::new(version),
+            syncing: Mutex::new(()),
+            poisoned: RwLock::new(None),
+            broken: AtomicBool::new(false),
+            closed: AtomicBool::new(false),
+            stop: ticker::StopSignal::default(),
+            meters: Meters::default(),
+            backend,
+            options,
+        });
+        let ticker = match inner.options.tick {
+            Some(every) => Some(ticker::start(&inner, every)?),
+            None => None,
+        };
+        Ok(Self { inner, ticker: Mutex::new(ticker) })
+    }
+
+    /// The backend, for what only it can do.
+    pub fn backend(&self) -> &B {
+        &self.inner.backend
+    }
+}
+
+impl<B: Backend> Inner<B> {
+    fn check_open(&self) -> Result<()> {
+        if self.closed.load(Ordering::Acquire) {
+            return Err(StorageError::Closed);
+        }
+        Ok(())
+    }
+
+    /// Open and not poisoned.
+    fn check_writable(&self) -> Result<()> {
+        self.check_open()?;
+        if self.broken.load(Ordering::Acquire) {
+            let why = self.poisoned.read().clone().unwrap_or_default();
+            return Err(StorageError::Unavailable(why));
+        }
+        Ok(())
+    }
+
+    /// No more writes, for good: what is on disk after a failed write or fsync is unknown.
+    fn poison(&self, why: &str) {
+        let mut poisoned = self.poisoned.write();
+        if poisoned.is_none() {
+            *poisoned = Some(why.to_owned());
+        }
+        self.broken.store(true, Ordering::Release);
+    }
+
+    /// Forces everything published to stable storage, once for all who ask meanwhile.
+    fn sync_up_to(&self, version: u64) -> Result<()> {
+        if self.durable.load(Ordering::Acquire) >= version {
+            return Ok(());
+        }
+        let _one_at_a_time = self.syncing.lock();
+        if self.durable.load(Ordering::Acquire) >= version {
+            return Ok(());
+        }
+        self.check_writable()?;
+        let covered = self.current.read().version.as_u64();
+        if let Err(error) = self.backend.sync() {
+            self.poison(&error.to_string());
+            return Err(error);
+        }
+        self.meters.fsyncs.fetch_add(1, Ordering::Relaxed);
+        self.durable.fetch_max(covered, Ordering::AcqRel);
+        Ok(())
+    }
+}
+
+impl<B: Backend> Drop for Pipeline<B> {
+    fn drop(&mut self) {
+        let _ = crate::Engine::close(self);
+    }
+}

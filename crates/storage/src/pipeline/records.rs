@@ -1,0 +1,159 @@
+//! The engine's own records in `Meta` and the keys of `Log` (docs/format.md, "Storage engine").
+
+use std::collections::HashMap;
+
+use bytes::{BufMut, Bytes, BytesMut};
+
+use crate::backend::RawSnapshot;
+use crate::contract::{ClusterTime, Counts, DropRange, Page, ScanRequest, Space};
+use crate::error::{Result, StorageError};
+use crate::pipeline::PendingDrop;
+
+const STATE: [u8; 2] = [0, 1];
+const COUNTS: u8 = 2;
+const DROPPED: u8 = 3;
+
+/// What the records say when an engine is opened.
+pub(crate) struct Recovered {
+    pub version: u64,
+    pub cluster_time: ClusterTime,
+    pub counts: HashMap<u32, Counts>,
+    pub drops: Vec<PendingDrop>,
+}
+
+/// `00 01`: the last version and cluster time of a group without counters.
+pub(crate) fn state(version: u64, time: ClusterTime) -> (Bytes, Bytes) {
+    let mut value = BytesMut::with_capacity(16);
+    value.put_u64(version);
+    value.put_u64(time.0);
+    (Bytes::from_static(&STATE), value.freeze())
+}
+
+/// `00 02 collection`: its key.
+pub(crate) fn counts_key(collection: u32) -> Bytes {
+    let mut key = BytesMut::with_capacity(6);
+    key.put_slice(&[0, COUNTS]);
+    key.put_u32(collection);
+    key.freeze()
+}
+
+/// The value of a counter record; it carries version and cluster time as well.
+pub(crate) fn counts_value(counts: Counts, version: u64, time: ClusterTime) -> Bytes {
+    let mut value = BytesMut::with_capacity(32);
+    value.put_u64(counts.documents);
+    value.put_u64(counts.bytes);
+    value.put_u64(version);
+    value.put_u64(time.0);
+    value.freeze()
+}
+
+/// `00 03 version index`: a dropped range whose space has not come back.
+pub(crate) fn dropped(version: u64, index: u32, range: &DropRange) -> (Bytes, Bytes) {
+    let mut key = BytesMut::with_capacity(14);
+    key.put_slice(&[0, DROPPED]);
+    key.put_u64(version);
+    key.put_u32(index);
+    let mut value = BytesMut::with_capacity(5 + range.start.len() + range.end.len());
+    value.put_u8(range.space as u8);
+    value.put_u32(u32::try_from(range.start.len()).unwrap_or(u32::MAX));
+    value.put_slice(&range.start);
+    value.put_slice(&range.end);
+    (key.freeze(), value.freeze())
+}
+
+/// The key of a change record: the version of its commit and its place in it.
+pub fn log_key(version: u64, index: u32) -> Bytes {
+    let mut key = BytesMut::with_capacity(12);
+    key.put_u64(version);
+    key.put_u32(index);
+    key.freeze()
+}
+
+/// The inverse of [`log_key`].
+pub fn split_log_key(key: &[u8]) -> Option<(u64, u32)> {
+    let (version, index) = key.split_first_chunk::<8>()?;
+    Some((u64::from_be_bytes(*version), u32::from_be_bytes(index.try_into().ok()?)))
+}
+
+/// The value of a change record: the cluster time before the caller's bytes.
+pub(crate) fn log_value(time: ClusterTime, record: &[u8]) -> Bytes {
+    let mut value = BytesMut::with_capacity(8 + record.len());
+    value.put_u64(time.0);
+    value.put_slice(record);
+    value.freeze()
+}
+
+fn corrupt(key: &[u8]) -> StorageError {
+    StorageError::Corruption { place: format!("meta record {key:02x?}") }
+}
+
+fn numbers<const N: usize>(bytes: &[u8]) -> Option<[u64; N]> {
+    let mut out = [0; N];
+    let (chunks, rest) = bytes.as_chunks::<8>();
+    if chunks.len() != N || !rest.is_empty() {
+        return None;
+    }
+    for (to, from) in out.iter_mut().zip(chunks) {
+        *to = u64::from_be_bytes(*from);
+    }
+    Some(out)
+}
+
+fn parse_dropped(key: &Bytes, value: &Bytes) -> Option<PendingDrop> {
+    let (version, _) = split_log_key(key.get(2..)?)?;
+    let space = Space::from_index(*value.first()?)?;
+    let (length, rest) = value.get(1..)?.split_first_chunk::<4>()?;
+    let length = usize::try_from(u32::from_be_bytes(*length)).ok()?;
+    let (start, end) = (rest.get(..length)?, rest.get(length..)?);
+    let range = DropRange { space, start: value.slice_ref(start), end: value.slice_ref(end) };
+    Some(PendingDrop { version, record: key.clone(), range })
+}
+
+/// Reads all records.
+pub(crate) fn recover(snap: &impl RawSnapshot) -> Result<Recovered> {
+    let mut found = Recovered {
+        version: 0,
+        cluster_time: ClusterTime::default(),
+        counts: HashMap::new(),
+        drops: Vec::new(),
+    };
+    let mut page = Page::default();
+    let mut start = Bytes::from_static(&[0]);
+    loop {
+        page.clear();
+        snap.scan(&ScanRequest::new(Space::Meta, &start, &[1]), &mut page)?;
+        for (key, value) in &page.rows {
+            read_record(key, value, &mut found).ok_or_else(|| corrupt(key))?;
+        }
+        match page.resume.take() {
+            Some(next) => start = next,
+            None => return Ok(found),
+        }
+    }
+}
+
+fn read_record(key: &Bytes, value: &Bytes, found: &mut Recovered) -> Option<()> {
+    let mut seen = |version: u64, time: u64| {
+        found.version = found.version.max(version);
+        found.cluster_time = found.cluster_time.max(ClusterTime(time));
+    };
+    match key.get(1)? {
+        1 => {
+            let [version, time] = numbers(value)?;
+            seen(version, time);
+        }
+        &COUNTS => {
+            let collection = u32::from_be_bytes(key.get(2..)?.try_into().ok()?);
+            let [documents, bytes, version, time] = numbers(value)?;
+            seen(version, time);
+            found.counts.insert(collection, Counts { documents, bytes });
+        }
+        &DROPPED => {
+            let drop = parse_dropped(key, value)?;
+            seen(drop.version, 0);
+            found.drops.push(drop);
+        }
+        _ => return None,
+    }
+    Some(())
+}
