@@ -8,11 +8,14 @@ mod builder;
 mod compare;
 pub mod decimal;
 mod doc;
+pub mod limits;
 mod macros;
 pub mod number;
 mod owned;
+pub mod path;
 mod scalar;
 mod types;
+mod validate;
 mod value;
 
 pub use builder::{ArrayWriter, DocWriter, write_element, write_index};
@@ -21,6 +24,8 @@ pub use compare::{
 };
 pub use doc::{Array, Doc, Element, Iter};
 pub use owned::{ArrayBuf, DocBuf, ValueBuf};
+pub use path::Path;
 pub use scalar::{Decimal128, ObjectId, Timestamp};
 pub use types::Type;
+pub use validate::{Fault, ValidationError, declared_length, validate};
 pub use value::{Binary, CodeWithScope, DbPointer, Regex, Value};

@@ -142,7 +142,11 @@ impl ValueBuf {
             other => {
                 let mut bytes = Vec::new();
                 write_value(&mut bytes, other);
-                if bytes.len() <= 16 { SmallVec::from_slice(&bytes) } else { SmallVec::from_vec(bytes) }
+                if bytes.len() <= 16 {
+                    SmallVec::from_slice(&bytes)
+                } else {
+                    SmallVec::from_vec(bytes)
+                }
             }
         };
         ValueBuf { kind: value.kind(), bytes }

@@ -236,7 +236,10 @@ mod tests {
         }
         assert_eq!(decimal(false, 10, -1).compare(Decimal128::ONE), Ordering::Equal);
         assert_eq!(decimal(true, 0, 7).compare(Decimal128::ZERO), Ordering::Equal);
-        assert_eq!(decimal(false, 1, 33).compare(decimal(false, 10u128.pow(33), 0)), Ordering::Equal);
+        assert_eq!(
+            decimal(false, 1, 33).compare(decimal(false, 10u128.pow(33), 0)),
+            Ordering::Equal
+        );
     }
 
     #[test]
