@@ -1,0 +1,221 @@
+//! One connection's life: read a message, run its command, write the reply, until one side ends.
+
+use crate::clients::Client;
+use crate::inbox::{Arrival, Inbox};
+use crate::server::Shared;
+use quire_commands::{Connection, ConnectionInfo, Outcome, Request, Sequence};
+use quire_document::Doc;
+use quire_storage::Interrupt;
+use quire_wire::limits::HEADER_BYTES;
+use quire_wire::{Compressor, Flags, Header, Incoming, Malformed, OpCode, Reply};
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// Reply buffers beyond this go back when the connection rests.
+const RESTING_REPLY_BYTES: usize = 4096;
+
+const HTTP_ANSWER: &[u8] = b"HTTP/1.0 200 OK\r\nConnection: close\r\nContent-Type: text/plain\r\n\
+Content-Length: 85\r\n\r\nIt looks like you are trying to access MongoDB over HTTP on the native driver port.\r\n";
+
+/// Serves a client until it or the server goes; answers why it ended.
+pub(crate) fn serve(shared: &Shared, client: &Client) -> String {
+    let info = ConnectionInfo {
+        id: client.id,
+        peer: client.socket.peer(),
+        local: client.socket.local(),
+    };
+    let connection = shared.service.connect(info);
+    let mut session = Session {
+        shared,
+        client,
+        connection,
+        expanded: Vec::new(),
+        reply: Vec::new(),
+        packed: Vec::new(),
+    };
+    match session.run() {
+        Ok(reason) => reason.to_owned(),
+        Err(error) => error.to_string(),
+    }
+}
+
+/// A client's connection with its buffers.
+struct Session<'s> {
+    shared: &'s Shared,
+    client: &'s Client,
+    connection: Connection,
+    /// The message that an OP_COMPRESSED stood for.
+    expanded: Vec<u8>,
+    /// The reply document.
+    reply: Vec<u8>,
+    /// A compressed reply.
+    packed: Vec<u8>,
+}
+
+/// Whether the connection goes on.
+enum Next {
+    Message,
+    Close(&'static str),
+}
+
+impl Session<'_> {
+    fn run(&mut self) -> io::Result<&'static str> {
+        let mut inbox = Inbox::new();
+        let mut first = true;
+        loop {
+            let Session { client, expanded, reply, packed, .. } = self;
+            let arrival = inbox.next(&client.socket, || {
+                for buffer in [&mut *expanded, &mut *reply, &mut *packed] {
+                    buffer.clear();
+                    buffer.shrink_to(RESTING_REPLY_BYTES);
+                }
+            });
+            let network = &self.shared.service.metrics.network;
+            network.bytes_in.add(inbox.take_received());
+            let header = match arrival? {
+                Arrival::Message(header) => header,
+                Arrival::Closed => return Ok("the client closed the connection"),
+                Arrival::Malformed(malformed, bytes) => {
+                    self.hang_up(&malformed, first.then_some(&bytes));
+                    return Ok("the client sent no message of this protocol");
+                }
+            };
+            first = false;
+            network.requests.add(1);
+            if self.shared.stopping.load(Ordering::Acquire) {
+                return Ok("the server stops");
+            }
+            match self.message(&header, inbox.message(&header))? {
+                Next::Message => inbox.consume(&header),
+                Next::Close(reason) => return Ok(reason),
+            }
+        }
+    }
+
+    /// Runs one message.
+    fn message(&mut self, header: &Header, message: &[u8]) -> io::Result<Next> {
+        let mut reply = Reply { response_to: header.request_id, ..Reply::default() };
+        let mut expanded = std::mem::take(&mut self.expanded);
+        let next = self.unpacked(header, message, &mut expanded, &mut reply);
+        self.expanded = expanded;
+        next
+    }
+
+    fn unpacked(
+        &mut self,
+        header: &Header,
+        message: &[u8],
+        expanded: &mut Vec<u8>,
+        reply: &mut Reply,
+    ) -> io::Result<Next> {
+        let (mut header, mut message) = (*header, message);
+        if header.opcode == OpCode::Compressed {
+            match quire_wire::expand(&header, message, expanded) {
+                Ok((inner, compressor)) => {
+                    (header, message) = (inner, expanded.as_slice());
+                    reply.compressor = Some(compressor).filter(|used| *used != Compressor::Noop);
+                }
+                Err(malformed) => return self.malformed(reply, &malformed),
+            }
+        }
+        reply.legacy = matches!(header.opcode, OpCode::Query | OpCode::GetMore);
+        match quire_wire::parse(&header, message) {
+            Ok(incoming) => self.request(incoming, reply),
+            Err(malformed) => self.malformed(reply, &malformed),
+        }
+    }
+
+    fn request(&mut self, incoming: Incoming<'_>, reply: &mut Reply) -> io::Result<Next> {
+        let (body, sequences, flags): (Doc<'_>, Vec<Sequence<'_>>, Flags) = match incoming {
+            Incoming::Query(query) => (query.body, Vec::new(), Flags::default()),
+            Incoming::Msg(msg) => {
+                let sequences = msg.sequences.into_iter().map(|sequence| Sequence {
+                    name: sequence.name,
+                    documents: sequence.documents,
+                });
+                (msg.body, sequences.collect(), msg.flags)
+            }
+        };
+        reply.checksum = flags.has(Flags::CHECKSUM_PRESENT);
+        let silent = flags.has(Flags::MORE_TO_COME);
+        let interrupt = Interrupt::new();
+        let request = Request {
+            body,
+            sequences: &sequences,
+            legacy_query: reply.legacy,
+            exhaust_allowed: flags.has(Flags::EXHAUST_ALLOWED) && !silent,
+            interrupt: Arc::clone(&interrupt),
+        };
+        self.reply.clear();
+        self.client.begin(&interrupt, !silent);
+        let outcome = self.connection.handle(&request, &mut self.reply);
+        self.client.end();
+        self.answer(outcome, silent, reply)
+    }
+
+    /// Sends the reply, and the further replies of an exhaust stream.
+    fn answer(&mut self, mut outcome: Outcome, silent: bool, reply: &mut Reply) -> io::Result<Next> {
+        loop {
+            if outcome.hang_up {
+                return Ok(Next::Close("a command closed the connection"));
+            }
+            if !silent {
+                reply.more_to_come = outcome.more_to_come;
+                self.send(reply)?;
+            }
+            if outcome.close {
+                return Ok(Next::Close("a command closed the connection"));
+            }
+            if silent || !outcome.more_to_come {
+                return Ok(Next::Message);
+            }
+            if self.shared.stopping.load(Ordering::Acquire) {
+                return Ok(Next::Close("the server stops"));
+            }
+            reply.response_to = reply.request_id;
+            let interrupt = Interrupt::new();
+            self.reply.clear();
+            self.client.begin(&interrupt, true);
+            outcome = self.connection.next_exhaust(Arc::clone(&interrupt), &mut self.reply);
+            self.client.end();
+            if self.reply.is_empty() {
+                return Ok(Next::Message);
+            }
+        }
+    }
+
+    fn send(&mut self, reply: &mut Reply) -> io::Result<()> {
+        reply.request_id = self.shared.service.next_request_id();
+        let frame = reply.frame(&self.reply, &mut self.packed).map_err(io::Error::other)?;
+        self.shared.service.metrics.network.bytes_out.add(frame.len() as u64);
+        self.client.socket.write_all(frame.parts())
+    }
+
+    /// What a message gets that never became a request.
+    fn malformed(&mut self, reply: &mut Reply, malformed: &Malformed) -> io::Result<Next> {
+        match malformed {
+            Malformed::Answer(error) => {
+                self.reply.clear();
+                self.shared.service.error_reply(error, &mut self.reply);
+                self.send(reply)?;
+                Ok(Next::Message)
+            }
+            Malformed::Ignore(_) => {
+                self.shared.log_malformed(self.connection.name(), malformed);
+                Ok(Next::Message)
+            }
+            Malformed::HangUp(_) => {
+                self.hang_up(malformed, None);
+                Ok(Next::Close("the client sent a malformed message"))
+            }
+        }
+    }
+
+    fn hang_up(&self, malformed: &Malformed, first_bytes: Option<&[u8; HEADER_BYTES]>) {
+        if first_bytes.is_some_and(Header::is_http) {
+            let _ = self.client.socket.write_all([HTTP_ANSWER, &[], &[]]);
+        }
+        self.shared.log_malformed(self.connection.name(), malformed);
+    }
+}

@@ -1,0 +1,138 @@
+//! The log: one JSON object a line, in the shape of mongod's, to a stream or a file.
+
+mod json;
+
+use crate::clients::lock;
+use quire_commands::log::{LogLine, LogSink, Severity};
+use quire_document::DocBuf;
+use std::collections::VecDeque;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Lines that `getLog` shows.
+const RECENT_MAX: usize = 1024;
+
+/// Where lines go.
+pub enum Output {
+    /// The standard output, where launchers written for mongod look.
+    Stdout,
+    /// The standard error.
+    Stderr,
+    /// A file and its path.
+    File(File, PathBuf),
+}
+
+/// A log with a memory of its newest lines.
+pub struct JsonLog {
+    output: Mutex<Output>,
+    recent: Mutex<VecDeque<String>>,
+    warnings: Mutex<Vec<String>>,
+    starting: AtomicBool,
+    verbose: bool,
+}
+
+impl Output {
+    /// Opens a log file: appends to it, or puts a file that is there aside under a name with
+    /// the time, as mongod does without `--logappend`.
+    ///
+    /// # Errors
+    /// What the system says about the file.
+    pub fn file(path: &Path, append: bool) -> io::Result<Output> {
+        if !append && path.exists() {
+            set_aside(path)?;
+        }
+        let file = OpenOptions::new().create(true).append(true).open(path)?;
+        Ok(Output::File(file, path.to_owned()))
+    }
+}
+
+impl JsonLog {
+    /// A log that writes `Debug` lines only if `verbose`.
+    pub fn new(output: Output, verbose: bool) -> JsonLog {
+        JsonLog {
+            output: Mutex::new(output),
+            recent: Mutex::new(VecDeque::new()),
+            warnings: Mutex::new(Vec::new()),
+            starting: AtomicBool::new(true),
+            verbose,
+        }
+    }
+
+    /// The start is over: warnings from now on are no startup warnings.
+    pub fn started(&self) {
+        self.starting.store(false, Ordering::Relaxed);
+    }
+
+    /// Writes a line of the start or the end of the process.
+    pub fn control(&self, severity: Severity, id: u32, message: &str, attributes: DocBuf) {
+        let context = "initandlisten";
+        self.write(LogLine { severity, component: "CONTROL", id, context, message, attributes });
+    }
+}
+
+impl LogSink for JsonLog {
+    fn write(&self, line: LogLine<'_>) {
+        if line.severity == Severity::Debug && !self.verbose {
+            return;
+        }
+        let warns = line.severity == Severity::Warning && self.starting.load(Ordering::Relaxed);
+        let mut text = json::line(&line, warns, now_ms());
+        text.push('\n');
+        // A full disk or a closed stream must not stop the server.
+        let _ = match &mut *lock(&self.output) {
+            Output::Stdout => io::stdout().lock().write_all(text.as_bytes()),
+            Output::Stderr => io::stderr().lock().write_all(text.as_bytes()),
+            Output::File(file, _) => file.write_all(text.as_bytes()),
+        };
+        text.pop();
+        if warns {
+            lock(&self.warnings).push(text.clone());
+        }
+        let mut recent = lock(&self.recent);
+        if recent.len() == RECENT_MAX {
+            recent.pop_front();
+        }
+        recent.push_back(text);
+    }
+
+    fn recent(&self) -> Vec<String> {
+        lock(&self.recent).iter().cloned().collect()
+    }
+
+    fn startup_warnings(&self) -> Vec<String> {
+        lock(&self.warnings).clone()
+    }
+
+    fn rotate(&self) -> io::Result<()> {
+        let mut output = lock(&self.output);
+        if let Output::File(file, path) = &mut *output {
+            set_aside(path)?;
+            *file = OpenOptions::new().create(true).append(true).open(&*path)?;
+        }
+        Ok(())
+    }
+}
+
+/// Renames a log file to one with the time in its name.
+fn set_aside(path: &Path) -> io::Result<()> {
+    let mut name = path.as_os_str().to_owned();
+    name.push(format!(".{}", json::time(now_ms()).get(..19).unwrap_or_default().replace(':', "-")));
+    let mut target = PathBuf::from(&name);
+    let mut attempt = 1;
+    while target.exists() {
+        let mut numbered = name.clone();
+        numbered.push(format!(".{attempt}"));
+        target = PathBuf::from(numbered);
+        attempt += 1;
+    }
+    std::fs::rename(path, target)
+}
+
+fn now_ms() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |elapsed| elapsed.as_millis() as i64)
+}

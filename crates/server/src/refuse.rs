@@ -1,0 +1,64 @@
+//! What a client gets that comes when the server is full: an answer to its handshake that says
+//! so, where a bare close would leave people guessing. A few threads at most do this; beyond
+//! them the connection is just closed.
+
+use crate::inbox::{Arrival, Inbox};
+use crate::server::Shared;
+use crate::socket::Socket;
+use quire_error::{Error, ErrorCode};
+use quire_wire::{OpCode, Reply};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+/// Refusals that are written at the same time.
+const AT_ONCE_MAX: usize = 8;
+/// How long the handshake may take to arrive.
+const PATIENCE: Duration = Duration::from_millis(500);
+/// A handshake is small.
+const MESSAGE_BYTES_MAX: u32 = 64 * 1024;
+const STACK_BYTES: usize = 128 * 1024;
+
+/// Counts the refusals in progress.
+#[derive(Default)]
+pub(crate) struct Refusals(AtomicUsize);
+
+/// Refuses a connection without making the listener wait.
+pub(crate) fn refuse(shared: &Arc<Shared>, socket: Socket, limit: usize) {
+    if shared.refusals.0.fetch_add(1, Ordering::AcqRel) >= AT_ONCE_MAX {
+        shared.refusals.0.fetch_sub(1, Ordering::AcqRel);
+        return;
+    }
+    let owner = Arc::clone(shared);
+    let thread = std::thread::Builder::new().name("refusal".into()).stack_size(STACK_BYTES);
+    let spawned = thread.spawn(move || {
+        // The client may be gone already; then nobody needs the answer.
+        let _ = answer(&owner, &socket, limit);
+        owner.refusals.0.fetch_sub(1, Ordering::AcqRel);
+    });
+    if spawned.is_err() {
+        shared.refusals.0.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+fn answer(shared: &Shared, socket: &Socket, limit: usize) -> std::io::Result<()> {
+    socket.set_read_timeout(Some(PATIENCE))?;
+    socket.set_write_timeout(Some(PATIENCE))?;
+    let mut inbox = Inbox::impatient();
+    let Arrival::Message(header) = inbox.next_up_to(socket, MESSAGE_BYTES_MAX, || {})? else {
+        return Ok(());
+    };
+    let text = format!("connection refused because there are too many open connections: {limit}");
+    let error = Error::new(ErrorCode::IngressRequestRateLimitExceeded, text);
+    let mut document = Vec::new();
+    shared.service.error_reply(&error, &mut document);
+    let reply = Reply {
+        request_id: shared.service.next_request_id(),
+        response_to: header.request_id,
+        legacy: header.opcode == OpCode::Query,
+        ..Reply::default()
+    };
+    let mut scratch = Vec::new();
+    let frame = reply.frame(&document, &mut scratch).map_err(std::io::Error::other)?;
+    socket.write_all(frame.parts())
+}

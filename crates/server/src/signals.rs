@@ -1,0 +1,65 @@
+//! SIGTERM, SIGINT and the `shutdown` command end the process through one [`Stop`].
+
+use crate::clients::lock;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
+use signal_hook::iterator::Signals;
+use std::io;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+
+/// The wish that the process stops, and a place to wait for it. Clones share it.
+#[derive(Clone, Default)]
+pub struct Stop(Arc<State>);
+
+#[derive(Default)]
+struct State {
+    reason: Mutex<Option<String>>,
+    changed: Condvar,
+}
+
+impl Stop {
+    /// Nobody wants it yet.
+    pub fn new() -> Stop {
+        Stop::default()
+    }
+
+    /// Asks the process to stop. The first reason stays.
+    pub fn request(&self, reason: &str) {
+        lock(&self.0.reason).get_or_insert_with(|| reason.to_owned());
+        self.0.changed.notify_all();
+    }
+
+    /// True once somebody asked.
+    pub fn is_requested(&self) -> bool {
+        lock(&self.0.reason).is_some()
+    }
+
+    /// Waits until somebody asks; answers why.
+    pub fn wait(&self) -> String {
+        let reason = lock(&self.0.reason);
+        let reason = self.0.changed.wait_while(reason, |reason| reason.is_none());
+        reason.unwrap_or_else(PoisonError::into_inner).clone().unwrap_or_default()
+    }
+}
+
+/// Makes SIGTERM, SIGINT and SIGHUP ask for a stop, and SIGUSR1 call `rotate_log`. A second one
+/// while the first is being honoured ends the process at once: the engine survives that.
+///
+/// # Errors
+/// What the system says about handlers and threads.
+pub fn install(stop: &Stop, rotate_log: impl Fn() + Send + 'static) -> io::Result<()> {
+    let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP, SIGUSR1])?;
+    let stop = stop.clone();
+    let thread = std::thread::Builder::new().name("signals".into()).stack_size(128 << 10);
+    thread.spawn(move || {
+        for signal in signals.forever() {
+            match signal {
+                SIGUSR1 => rotate_log(),
+                other if stop.is_requested() => std::process::exit(128 + other),
+                SIGINT => stop.request("signal 2 (Interrupt)"),
+                SIGHUP => stop.request("signal 1 (Hangup)"),
+                _ => stop.request("signal 15 (Terminated)"),
+            }
+        }
+    })?;
+    Ok(())
+}
