@@ -6,9 +6,10 @@ use bumpalo::Bump;
 use quire_document::{Array, ArrayWriter, Doc, DocBuf, DocWriter, Timestamp, Value, ValueBuf};
 use quire_error::{Error, ErrorCode, Result};
 use std::cell::RefCell;
-use std::cmp::Ordering;
 use std::fmt;
 use std::sync::Arc;
+
+pub use quire_document::Collator;
 
 /// How deep an expression or a value may nest (MongoDB's BSON depth limit).
 pub const EXPRESSION_DEPTH_MAX: u32 = 200;
@@ -16,17 +17,8 @@ pub const EXPRESSION_DEPTH_MAX: u32 = 200;
 /// Bytes one evaluation may hold before it answers `ExceededMemoryLimit` (146).
 pub const MEMORY_BYTES_MAX: usize = 100 * 1024 * 1024;
 
-/// Compares strings as a collation demands; none given means byte order.
-pub trait Collator: Send + Sync + fmt::Debug {
-    /// Orders two strings.
-    fn compare(&self, left: &str, right: &str) -> Ordering;
-
-    /// Appends bytes whose order and equality are those of the strings.
-    fn append_key(&self, text: &str, key: &mut Vec<u8>);
-}
-
 /// What parsing an expression needs to know. Cheap to clone; a nested scope is a clone.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct ParseContext {
     /// Compares strings; part of what constant folding must know.
     pub collator: Option<Arc<dyn Collator>>,
@@ -47,6 +39,12 @@ pub struct ParseContext {
     scope: Vec<(Box<str>, Slot)>,
     next_slot: u32,
     depth: u32,
+}
+
+impl fmt::Debug for ParseContext {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ParseContext").field("variables", &self.variables).finish_non_exhaustive()
+    }
 }
 
 /// Identifies a variable that an expression binds (`$let`, `$map`, ...).
@@ -304,6 +302,11 @@ impl<'a> EvalContext<'a> {
         }
     }
 
+    /// The collation's order of strings, if there is one.
+    pub fn collator(&self) -> Option<&'a dyn Collator> {
+        self.shared.collator.as_deref().map(|collator| collator as &dyn Collator)
+    }
+
     /// Fails if the operation was killed, or if the arena holds more than it may.
     /// For loops: every few thousand rounds, or after building something big.
     pub fn check_limits(&self) -> Result<()> {
@@ -315,6 +318,18 @@ impl<'a> EvalContext<'a> {
             return Err(Error::new(ErrorCode::ExceededMemoryLimit, text));
         }
         self.shared.check_interrupt()
+    }
+
+    /// Fails if a result under construction has grown past the memory limit.
+    pub fn check_size(&self, bytes: usize) -> Result<()> {
+        if bytes <= self.shared.memory_bytes_max {
+            return Ok(());
+        }
+        let text = format!(
+            "Expression used too much memory: {bytes} bytes. Memory limit: {} bytes",
+            self.shared.memory_bytes_max
+        );
+        Err(Error::new(ErrorCode::ExceededMemoryLimit, text))
     }
 
     /// Copies a string into the arena.
@@ -407,6 +422,39 @@ impl<'a> EvalContext<'a> {
     /// Takes a document that owns its bytes into the arena.
     pub fn adopt(&self, doc: &DocBuf) -> Doc<'a> {
         Doc::from_valid_bytes(self.bytes(doc.as_bytes()))
+    }
+}
+
+/// An arena for the body of a loop: what one round leaves there is dropped before the next,
+/// unless the input is so short that the context's own arena does as well.
+#[derive(Debug)]
+pub struct Scratch {
+    arena: Option<Bump>,
+    rounds: u32,
+}
+
+impl Scratch {
+    /// For a loop over `input`.
+    pub fn for_array(input: Array<'_>) -> Self {
+        const SHORT_BYTES: usize = 1024;
+        let long = input.as_bytes().len() > SHORT_BYTES;
+        Scratch { arena: long.then(Bump::new), rounds: 0 }
+    }
+
+    /// The context of the next round. Its results must be copied before the round after it.
+    pub fn next<'s, 'a: 's>(&'s mut self, cx: &EvalContext<'a>) -> Result<EvalContext<'s>> {
+        const KEPT_BYTES: usize = 64 * 1024;
+        self.rounds = self.rounds.wrapping_add(1);
+        if self.rounds.is_multiple_of(1024) {
+            cx.check_limits()?;
+        }
+        let Some(arena) = &mut self.arena else { return Ok(*cx) };
+        if arena.allocated_bytes() > KEPT_BYTES {
+            *arena = Bump::new();
+        } else {
+            arena.reset();
+        }
+        Ok(cx.with_arena(arena))
     }
 }
 

@@ -103,6 +103,22 @@ impl Operator {
         Ok(args)
     }
 
+    /// The same for an operator with a parser of its own that takes exactly `wanted` arguments.
+    pub(super) fn positional_exactly(
+        &self,
+        wanted: usize,
+        value: Value<'_>,
+        context: &ParseContext,
+    ) -> Result<Vec<Expression>> {
+        let args = self.positional(value, context)?;
+        if args.len() == wanted {
+            return Ok(args);
+        }
+        let (name, given) = (self.name, args.len());
+        let text = format!("Expression {name} takes exactly {wanted} arguments. {given} were passed in.");
+        Err(Error::location(16020, text))
+    }
+
     fn check_count(&self, given: usize) -> Result<()> {
         let name = self.name;
         match self.arity {

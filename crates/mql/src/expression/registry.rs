@@ -7,12 +7,26 @@ use std::sync::LazyLock;
 /// The families. COMPATIBILITY.md is generated from this.
 const FAMILIES: &[&[Operator]] = &[
     super::accumulators::OPERATORS,
+    super::array_access::OPERATORS,
+    super::array_building::OPERATORS,
+    super::bitwise::OPERATORS,
+    super::boolean::OPERATORS,
+    super::comparison::OPERATORS,
+    super::conditional::OPERATORS,
     super::convert::OPERATORS,
     super::dates::OPERATORS,
+    super::iteration::OPERATORS,
     super::literal::OPERATORS,
+    super::miscellaneous::OPERATORS,
+    super::n_elements::OPERATORS,
+    super::objects::OPERATORS,
     super::regex::OPERATORS,
+    super::sets::OPERATORS,
+    super::sort_array::OPERATORS,
     super::strings::OPERATORS,
     super::timestamps::OPERATORS,
+    super::types::OPERATORS,
+    super::variables::OPERATORS,
 ];
 
 static BY_NAME: LazyLock<HashMap<&'static str, &'static Operator>> =

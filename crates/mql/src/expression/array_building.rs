@@ -1,0 +1,319 @@
+//! Making arrays: `$concatArrays`, `$range`, `$zip`, `$arrayToObject`, `$objectToArray`.
+
+use super::array_access::{integral, is_nullish, type_name};
+use super::boolean::is_true;
+use super::operator::{Arity, Call, Field, Fields, Operator};
+use super::tree::{Expression, Node};
+use crate::context::EvalContext;
+use quire_document::{Array, Doc, Value};
+use quire_error::{Error, Result};
+
+/// This family's rows of the registry.
+pub(super) const OPERATORS: &[Operator] = &[
+    Operator::function("$concatArrays", Arity::Any, concat)
+        .doc("The elements of all arguments in one array.")
+        .since("3.2"),
+    Operator::function("$range", Arity::Between(2, 3), range)
+        .doc("The integers from a start up to (not including) an end, by a step.")
+        .since("3.4"),
+    Operator::checked("$zip", Arity::Named(&ZIP), check_zip, zip)
+        .doc("Transposes arrays: the first elements, the second elements, ...")
+        .since("3.4"),
+    Operator::function("$arrayToObject", Arity::Exactly(1), array_to_object)
+        .doc("A document from an array of pairs or of {k, v}.")
+        .since("3.4"),
+    Operator::function("$objectToArray", Arity::Exactly(1), object_to_array)
+        .doc("An array of {k, v} from a document.")
+        .since("3.4"),
+];
+
+const ZIP: Fields = Fields {
+    fields: &[
+        Field::required("inputs", 34465),
+        Field::optional("useLongestLength"),
+        Field::optional("defaults"),
+    ],
+    not_object: 34460,
+    unknown: 34464,
+};
+
+fn concat<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
+    let mut arrays = Vec::with_capacity(call.args.len());
+    for arg in &call.args {
+        match arg.eval(cx)? {
+            None | Some(Value::Null | Value::Undefined) => return Ok(Some(Value::Null)),
+            Some(Value::Array(array)) => arrays.push(array),
+            Some(other) => {
+                let text = format!("$concatArrays only supports arrays, not {}", other.type_name());
+                return Err(Error::location(28664, text));
+            }
+        }
+    }
+    Ok(Some(cx.array_of(arrays.into_iter().flat_map(Array::iter))))
+}
+
+fn range_bound(value: Option<Value<'_>>, name: &str, codes: (i32, i32)) -> Result<i32> {
+    let Some(value) = value.filter(Value::is_number) else {
+        let text = format!("$range requires a numeric {name} value, found value of type: {}", type_name(value));
+        return Err(Error::location(codes.0, text));
+    };
+    integral(value).ok_or_else(|| {
+        let text = format!("$range requires a {name} value that can be represented as a 32-bit integer, found value: {value:?}");
+        Error::location(codes.1, text)
+    })
+}
+
+fn range<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
+    let (start, end) = (call.eval(0, cx)?, call.eval(1, cx)?);
+    let start = range_bound(start, "starting", (34443, 34444))?;
+    let end = range_bound(end, "ending", (34445, 34446))?;
+    let step = match call.has(2) {
+        true => range_bound(call.eval(2, cx)?, "step", (34447, 34448))?,
+        false => 1,
+    };
+    if step == 0 {
+        return Err(Error::location(34449, "$range requires a non-zero step value"));
+    }
+    let array = cx.array(|writer| {
+        let (mut at, end, step) = (i64::from(start), i64::from(end), i64::from(step));
+        while if step > 0 { at < end } else { at > end } {
+            writer.push(at as i32);
+            at += step;
+            if writer.count().is_multiple_of(4096) {
+                cx.check_size(writer.len())?;
+            }
+        }
+        Ok(())
+    });
+    Ok(Some(Value::Array(array?)))
+}
+
+/// `inputs` and `defaults` must be written as arrays.
+fn check_zip(call: &Call) -> Result<()> {
+    let length = |index| match call.arg(index).map(Expression::node) {
+        Some(Node::Array(items)) => Ok(items.len()),
+        Some(Node::Constant(value)) => match value.as_value() {
+            Value::Array(array) => Ok(array.count()),
+            other => Err(other.type_name()),
+        },
+        Some(_) => Err("an expression"),
+        None => Ok(0),
+    };
+    let inputs = length(0).map_err(|found| {
+        Error::location(34461, format!("inputs must be an array of expressions, found {found}"))
+    })?;
+    if inputs == 0 {
+        return Err(Error::location(34465, "$zip requires at least one input array"));
+    }
+    if let Some(longest) = call.constant(1)
+        && longest.as_bool().is_none()
+    {
+        let text = format!("'useLongestLength' must be a bool, found {}", longest.type_name());
+        return Err(Error::location(34463, text));
+    }
+    let defaults = length(2).map_err(|found| {
+        Error::location(34462, format!("defaults must be an array of expressions, found {found}"))
+    })?;
+    if call.has(2) && defaults > 0 {
+        if !call.has(1) || call.constant(1).is_some_and(|flag| !is_true(Some(flag))) {
+            let text = "cannot specify defaults unless useLongestLength is true";
+            return Err(Error::location(34466, text));
+        }
+        if defaults != inputs {
+            let text = "defaults and inputs must have the same length";
+            return Err(Error::location(34467, text));
+        }
+    }
+    Ok(())
+}
+
+fn zip<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
+    let mut inputs = Vec::new();
+    for input in list_items(call, 0, cx)? {
+        match input {
+            None | Some(Value::Null | Value::Undefined) => return Ok(Some(Value::Null)),
+            Some(Value::Array(array)) => inputs.push(array.to_vec()),
+            Some(other) => {
+                let text = format!("$zip found a non-array expression in input: {other:?}");
+                return Err(Error::location(34468, text));
+            }
+        }
+    }
+    let longest = is_true(call.eval(1, cx)?);
+    let lengths = inputs.iter().map(Vec::len);
+    let rows = if longest { lengths.max() } else { lengths.min() }.unwrap_or(0);
+    let defaults = if call.has(2) { list_items(call, 2, cx)? } else { Vec::new() };
+    let zipped = cx.array(|writer| {
+        for row in 0..rows {
+            let mut list = writer.array();
+            for (column, input) in inputs.iter().enumerate() {
+                let default = || defaults.get(column).copied().flatten();
+                list.push(input.get(row).copied().or_else(default).unwrap_or(Value::Null));
+            }
+            list.finish();
+            cx.check_size(writer.len())?;
+        }
+        Ok(())
+    });
+    Ok(Some(Value::Array(zipped?)))
+}
+
+/// The values of an argument that is written as an array of expressions.
+fn list_items<'a>(
+    call: &'a Call,
+    index: usize,
+    cx: &EvalContext<'a>,
+) -> Result<Vec<Option<Value<'a>>>> {
+    match call.arg(index).map(Expression::node) {
+        Some(Node::Array(items)) => items.iter().map(|item| item.eval(cx)).collect(),
+        _ => match call.eval(index, cx)? {
+            Some(Value::Array(array)) => Ok(array.iter().map(Some).collect()),
+            _ => Ok(Vec::new()),
+        },
+    }
+}
+
+/// One entry of `$arrayToObject`'s input.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Entry {
+    Pair,
+    KeyValue,
+}
+
+fn array_to_object<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
+    let input = call.eval(0, cx)?;
+    if is_nullish(input) {
+        return Ok(Some(Value::Null));
+    }
+    let Some(Value::Array(array)) = input else {
+        let text = format!("$arrayToObject requires an array input, found: {}", type_name(input));
+        return Err(Error::location(40386, text));
+    };
+    let (mut entries, mut form): (Vec<(&str, Value<'_>)>, _) = (Vec::new(), None);
+    for item in array.iter() {
+        let (kind, key, value) = match item {
+            Value::Array(pair) => pair_entry(pair, form)?,
+            Value::Document(doc) => key_value_entry(doc, form)?,
+            other => {
+                let text = format!(
+                    "$arrayToObject requires a consistent input format. Elements must all be arrays or all be objects. Array was detected, now found: {}",
+                    other.type_name()
+                );
+                return Err(Error::location(40398, text));
+            }
+        };
+        form = Some(kind);
+        entries.push((key, value));
+    }
+    Ok(Some(Value::Document(last_of_each(&entries, cx)?)))
+}
+
+/// Writes the entries; a name that comes twice keeps its first place and its last value.
+pub(super) fn last_of_each<'a>(
+    entries: &[(&'a str, Value<'a>)],
+    cx: &EvalContext<'a>,
+) -> Result<Doc<'a>> {
+    let mut places = std::collections::HashMap::with_capacity(entries.len());
+    let mut unique: Vec<(&str, Value<'_>)> = Vec::with_capacity(entries.len());
+    for (key, value) in entries {
+        match places.get(key) {
+            Some(&place) => {
+                let entry: &mut (&str, Value<'_>) = &mut unique[place];
+                entry.1 = *value;
+            }
+            None => {
+                places.insert(*key, unique.len());
+                unique.push((key, *value));
+            }
+        }
+    }
+    cx.document(|writer| {
+        for (key, value) in unique {
+            writer.append(key, value);
+        }
+        Ok(())
+    })
+}
+
+fn pair_entry<'a>(pair: Array<'a>, form: Option<Entry>) -> Result<(Entry, &'a str, Value<'a>)> {
+    if form == Some(Entry::KeyValue) {
+        let text = "$arrayToObject requires a consistent input format. Elements must all be arrays or all be objects. Object was detected, now found: array";
+        return Err(Error::location(40391, text));
+    }
+    let mut items = pair.iter();
+    let (Some(key), Some(value), None) = (items.next(), items.next(), items.next()) else {
+        let text = format!(
+            "$arrayToObject requires an array of size 2 arrays,found array of size: {}",
+            pair.count()
+        );
+        return Err(Error::location(40397, text));
+    };
+    let Value::String(key) = key else {
+        let text = format!(
+            "$arrayToObject requires an array of key-value pairs, where the key must be of type string. Found key type: {}",
+            key.type_name()
+        );
+        return Err(Error::location(40395, text));
+    };
+    check_key(key, 4940400)?;
+    Ok((Entry::Pair, key, value))
+}
+
+fn key_value_entry<'a>(
+    doc: Doc<'a>,
+    form: Option<Entry>,
+) -> Result<(Entry, &'a str, Value<'a>)> {
+    if form == Some(Entry::Pair) {
+        let text = "$arrayToObject requires a consistent input format. Elements must all be arrays or all be objects. Array was detected, now found: object";
+        return Err(Error::location(40396, text));
+    }
+    if doc.count() != 2 {
+        let text = format!(
+            "$arrayToObject requires an object keys of 'k' and 'v'. Found incorrect number of keys:{}",
+            doc.count()
+        );
+        return Err(Error::location(40392, text));
+    }
+    let (Some(key), Some(value)) = (doc.get("k"), doc.get("v")) else {
+        let text = "$arrayToObject requires an object with keys 'k' and 'v'. Missing either or both keys";
+        return Err(Error::location(40393, text));
+    };
+    let Value::String(key) = key else {
+        let text = format!(
+            "$arrayToObject requires an object with keys 'k' and 'v', where the value of 'k' must be of type string. Found type: {}",
+            key.type_name()
+        );
+        return Err(Error::location(40394, text));
+    };
+    check_key(key, 4940401)?;
+    Ok((Entry::KeyValue, key, value))
+}
+
+fn check_key(key: &str, code: i32) -> Result<()> {
+    if !key.contains('\0') {
+        return Ok(());
+    }
+    let text = "Key field cannot contain an embedded null byte";
+    Err(Error::location(code, text))
+}
+
+fn object_to_array<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
+    match call.eval(0, cx)? {
+        None | Some(Value::Null | Value::Undefined) => Ok(Some(Value::Null)),
+        Some(Value::Document(doc)) => {
+            let array = cx.array(|writer| {
+                for element in doc.iter() {
+                    let mut entry = writer.document();
+                    entry.append("k", element.key());
+                    entry.append_renamed("v", element);
+                }
+                Ok(())
+            });
+            Ok(Some(Value::Array(array?)))
+        }
+        Some(other) => {
+            let text = format!("$objectToArray requires a document input, found: {}", other.type_name());
+            Err(Error::location(40390, text))
+        }
+    }
+}

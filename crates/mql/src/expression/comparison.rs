@@ -1,0 +1,57 @@
+//! `$eq`, `$ne`, `$lt`, `$lte`, `$gt`, `$gte`, `$cmp`: MongoDB's total order, across types.
+
+use super::operator::{Arity, Call, Operator};
+use crate::context::{Collator, EvalContext};
+use quire_document::{Value, compare};
+use quire_error::Result;
+use std::cmp::Ordering;
+
+/// This family's rows of the registry.
+pub(super) const OPERATORS: &[Operator] = &[
+    Operator::function("$eq", Arity::Exactly(2), |call, cx| test(call, cx, Ordering::is_eq))
+        .doc("True if both arguments are equal."),
+    Operator::function("$ne", Arity::Exactly(2), |call, cx| test(call, cx, Ordering::is_ne))
+        .doc("True if the arguments are not equal."),
+    Operator::function("$lt", Arity::Exactly(2), |call, cx| test(call, cx, Ordering::is_lt))
+        .doc("True if the first argument comes before the second."),
+    Operator::function("$lte", Arity::Exactly(2), |call, cx| test(call, cx, Ordering::is_le))
+        .doc("True if the first argument does not come after the second."),
+    Operator::function("$gt", Arity::Exactly(2), |call, cx| test(call, cx, Ordering::is_gt))
+        .doc("True if the first argument comes after the second."),
+    Operator::function("$gte", Arity::Exactly(2), |call, cx| test(call, cx, Ordering::is_ge))
+        .doc("True if the first argument does not come before the second."),
+    Operator::function("$cmp", Arity::Exactly(2), cmp)
+        .doc("-1, 0 or 1 as the first argument comes before, with or after the second."),
+];
+
+/// The order of two results; missing stands where undefined does, below null.
+pub fn compare_results(
+    left: Option<Value<'_>>,
+    right: Option<Value<'_>>,
+    collator: Option<&dyn Collator>,
+) -> Ordering {
+    match (left, right) {
+        (Some(left), Some(right)) => compare(left, right, collator),
+        (left, right) => compare(
+            left.unwrap_or(Value::Undefined),
+            right.unwrap_or(Value::Undefined),
+            collator,
+        ),
+    }
+}
+
+fn order<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Ordering> {
+    Ok(compare_results(call.eval(0, cx)?, call.eval(1, cx)?, cx.collator()))
+}
+
+fn test<'a>(
+    call: &'a Call,
+    cx: &EvalContext<'a>,
+    holds: fn(Ordering) -> bool,
+) -> Result<Option<Value<'a>>> {
+    Ok(Some(Value::Bool(holds(order(call, cx)?))))
+}
+
+fn cmp<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
+    Ok(Some(Value::Int32(order(call, cx)? as i32)))
+}

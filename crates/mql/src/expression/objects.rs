@@ -1,0 +1,249 @@
+//! `$mergeObjects`, `$getField`, `$setField`, `$unsetField`.
+
+use super::array_access::{is_nullish, type_name};
+use super::array_building::last_of_each;
+use super::operator::{Arity, Call, Operator};
+use super::tree::{Expression, Form, Node};
+use crate::context::{EvalContext, ParseContext};
+use quire_document::{Doc, DocWriter, Value};
+use quire_error::{Error, Result};
+
+/// This family's rows of the registry.
+pub(super) const OPERATORS: &[Operator] = &[
+    Operator::function("$mergeObjects", Arity::Any, merge)
+        .doc("One document with the fields of all arguments, later ones winning.")
+        .since("3.6"),
+    Operator::form("$getField", parse_get)
+        .doc("A field by its name, which may hold dots and dollar signs.")
+        .since("5.0"),
+    Operator::form("$setField", parse_set)
+        .doc("The document with one field set; its name may hold dots and dollar signs.")
+        .since("5.0"),
+    Operator::form("$unsetField", parse_set)
+        .doc("The document without one field; its name may hold dots and dollar signs.")
+        .since("5.0"),
+];
+
+fn merge<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
+    let mut docs = Vec::with_capacity(call.args.len());
+    for arg in &call.args {
+        match arg.eval(cx)? {
+            Some(Value::Document(doc)) => docs.push(doc),
+            other if is_nullish(other) => {}
+            other => {
+                let text = format!(
+                    "$mergeObjects requires object inputs, but input is of type {}",
+                    type_name(other)
+                );
+                return Err(Error::location(40400, text));
+            }
+        }
+    }
+    if let [only] = docs[..] {
+        return Ok(Some(Value::Document(only)));
+    }
+    let entries: Vec<_> = docs.iter().flat_map(|doc| doc.fields()).collect();
+    Ok(Some(Value::Document(last_of_each(&entries, cx)?)))
+}
+
+#[derive(Debug)]
+struct GetField {
+    field: Expression,
+    input: Expression,
+}
+
+fn parse_get(_: &'static Operator, value: Value<'_>, context: &ParseContext) -> Result<Expression> {
+    let (mut field, mut input) = (None, None);
+    match value {
+        Value::Document(doc) if !doc.first().is_some_and(|first| first.key().starts_with('$')) => {
+            for (name, value) in doc.fields() {
+                match name {
+                    "field" => field = Some(Expression::parse(value, context)?),
+                    "input" => input = Some(Expression::parse(value, context)?),
+                    _ => {
+                        let text = format!("$getField found an unknown argument: {name}");
+                        return Err(Error::location(3041701, text));
+                    }
+                }
+            }
+        }
+        shorthand => {
+            field = Some(Expression::parse(shorthand, context)?);
+            input = Some(Expression::parse(Value::String("$$CURRENT"), context)?);
+        }
+    }
+    let missing = |code, name| Error::location(code, format!("$getField requires '{name}' to be specified"));
+    let field = field.ok_or_else(|| missing(3041702, "field"))?;
+    let input = input.ok_or_else(|| missing(3041703, "input"))?;
+    if let Some(value) = field.as_constant()
+        && value.as_str().is_none()
+    {
+        return Err(wrong_field_type(Some(value)));
+    }
+    Ok(Expression::form(Box::new(GetField { field, input })))
+}
+
+fn wrong_field_type(value: Option<Value<'_>>) -> Error {
+    let text = format!(
+        "$getField requires 'field' to evaluate to type String, but got {}",
+        type_name(value)
+    );
+    Error::location(3041704, text)
+}
+
+impl Form for GetField {
+    fn eval<'a>(&'a self, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
+        let field = self.field.eval(cx)?;
+        let Some(Value::String(field)) = field else { return Err(wrong_field_type(field)) };
+        match self.input.eval(cx)? {
+            Some(Value::Document(doc)) => Ok(doc.get(field)),
+            Some(Value::Null | Value::Undefined) => Ok(Some(Value::Null)),
+            _ => Ok(None),
+        }
+    }
+
+    fn children<'e>(&'e self, visit: &mut dyn FnMut(&'e Expression)) {
+        visit(&self.field);
+        visit(&self.input);
+    }
+
+    fn children_mut(&mut self, visit: &mut dyn FnMut(&mut Expression) -> Result<()>) -> Result<()> {
+        visit(&mut self.field)?;
+        visit(&mut self.input)
+    }
+
+    fn serialize(&self, writer: &mut DocWriter<'_>) {
+        let mut body = writer.document("$getField");
+        self.field.serialize_to("field", &mut body);
+        self.input.serialize_to("input", &mut body);
+    }
+}
+
+/// `$setField`, and `$unsetField` where `value` is missing.
+#[derive(Debug)]
+struct SetField {
+    operator: &'static str,
+    field: Box<str>,
+    input: Expression,
+    value: Expression,
+}
+
+fn parse_set(operator: &'static Operator, value: Value<'_>, context: &ParseContext) -> Result<Expression> {
+    let name = operator.name;
+    let unset = name == "$unsetField";
+    let Value::Document(doc) = value else {
+        let text = format!("{name} only supports an object as its argument");
+        return Err(Error::location(4161100, text));
+    };
+    let (mut field, mut input, mut new_value) = (None, None, None);
+    for (key, value) in doc.fields() {
+        match key {
+            "field" => field = Some(constant_field(name, value, context)?),
+            "input" => input = Some(Expression::parse(value, context)?),
+            "value" if !unset => new_value = Some(Expression::parse(value, context)?),
+            _ => {
+                let text = format!("{name} found an unknown argument: {key}");
+                return Err(Error::location(4161101, text));
+            }
+        }
+    }
+    let missing = |code, part| Error::location(code, format!("{name} requires '{part}' to be specified"));
+    let field = field.ok_or_else(|| missing(4161102, "field"))?;
+    let value = match new_value {
+        Some(value) => value,
+        None if unset => Expression::from_node(Node::Missing),
+        None => return Err(missing(4161103, "value")),
+    };
+    let input = input.ok_or_else(|| missing(4161109, "input"))?;
+    Ok(Expression::form(Box::new(SetField { operator: name, field, input, value })))
+}
+
+fn constant_field(name: &str, value: Value<'_>, context: &ParseContext) -> Result<Box<str>> {
+    if let Value::String(text) = value
+        && text.starts_with('$')
+    {
+        let text = "A field path reference which is not allowed in this context. Did you mean {$literal: '";
+        return Err(Error::location(4161108, format!("'{}' is {text}{}'}}?", value.as_str().unwrap_or(""), value.as_str().unwrap_or(""))));
+    }
+    let field = Expression::parse(value, context)?;
+    let Some(constant) = field.as_constant() else {
+        let text = format!("{name} requires 'field' to evaluate to a constant");
+        return Err(Error::location(4161106, text));
+    };
+    let Value::String(field) = constant else {
+        let text = format!(
+            "{name} requires 'field' to evaluate to type String, but got {}",
+            constant.type_name()
+        );
+        return Err(Error::location(4161107, text));
+    };
+    if field.contains('\0') {
+        let text = format!("{name} requires 'field' to not contain null characters");
+        return Err(Error::location(9534700, text));
+    }
+    Ok(field.into())
+}
+
+impl Form for SetField {
+    fn eval<'a>(&'a self, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
+        let input = self.input.eval(cx)?;
+        if is_nullish(input) {
+            return Ok(Some(Value::Null));
+        }
+        let Some(Value::Document(input)) = input else {
+            let text = format!(
+                "{} requires 'input' to evaluate to type Object, but got {}",
+                self.operator,
+                type_name(input)
+            );
+            return Err(Error::location(4161105, text));
+        };
+        let value = self.value.eval(cx)?;
+        set_field(input, &self.field, value, cx).map(Value::Document).map(Some)
+    }
+
+    fn children<'e>(&'e self, visit: &mut dyn FnMut(&'e Expression)) {
+        visit(&self.input);
+        visit(&self.value);
+    }
+
+    fn children_mut(&mut self, visit: &mut dyn FnMut(&mut Expression) -> Result<()>) -> Result<()> {
+        visit(&mut self.input)?;
+        visit(&mut self.value)
+    }
+
+    fn serialize(&self, writer: &mut DocWriter<'_>) {
+        let mut body = writer.document(self.operator);
+        let mut field = body.document("field");
+        field.append("$const", &*self.field);
+        field.finish();
+        self.input.serialize_to("input", &mut body);
+        if self.operator == "$setField" {
+            self.value.serialize_to("value", &mut body);
+        }
+    }
+}
+
+/// The document with `field` replaced in its place, appended, or removed.
+fn set_field<'a>(
+    input: Doc<'a>,
+    field: &str,
+    value: Option<Value<'a>>,
+    cx: &EvalContext<'a>,
+) -> Result<Doc<'a>> {
+    cx.document(|writer| {
+        let mut done = false;
+        for element in input.iter() {
+            if element.key_bytes() != field.as_bytes() {
+                writer.append_element(element);
+            } else if !done {
+                writer.append_some(field, value);
+                done = true;
+            }
+        }
+        if !done {
+            writer.append_some(field, value);
+        }
+        Ok(())
+    })
+}

@@ -1,0 +1,175 @@
+//! Arrays as sets: `$setUnion`, `$setIntersection`, `$setDifference`, `$setEquals`,
+//! `$setIsSubset`, `$allElementsTrue`, `$anyElementTrue`. Equality is that of `$eq`.
+
+use super::array_access::{is_nullish, type_name};
+use super::boolean::is_true;
+use super::operator::{Arity, Call, Operator};
+use crate::context::{Collator, EvalContext};
+use quire_document::{Array, Value, compare};
+use quire_error::{Error, Result};
+
+/// This family's rows of the registry.
+pub(super) const OPERATORS: &[Operator] = &[
+    Operator::function("$setUnion", Arity::Any, union).doc("Elements of any argument, each once."),
+    Operator::function("$setIntersection", Arity::Any, intersection)
+        .doc("Elements of all arguments, each once."),
+    Operator::function("$setDifference", Arity::Exactly(2), difference)
+        .doc("Elements of the first argument that the second lacks, each once."),
+    Operator::checked("$setEquals", Arity::AtLeast(2, 17045), check_equals, equals)
+        .doc("True if all arguments have the same distinct elements."),
+    Operator::function("$setIsSubset", Arity::Exactly(2), is_subset)
+        .doc("True if the second argument has all elements of the first."),
+    Operator::function("$allElementsTrue", Arity::Exactly(1), all_true)
+        .doc("True if no element is false, null or zero."),
+    Operator::function("$anyElementTrue", Arity::Exactly(1), any_true)
+        .doc("True if any element is true."),
+];
+
+/// Distinct elements in order.
+struct Sorted<'a> {
+    items: Vec<Value<'a>>,
+    collator: Option<&'a dyn Collator>,
+}
+
+impl<'a> Sorted<'a> {
+    fn new(items: impl IntoIterator<Item = Value<'a>>, cx: &EvalContext<'a>) -> Self {
+        let collator = cx.collator();
+        let mut items: Vec<_> = items.into_iter().collect();
+        items.sort_by(|a, b| compare(*a, *b, collator));
+        items.dedup_by(|a, b| compare(*a, *b, collator).is_eq());
+        Sorted { items, collator }
+    }
+
+    fn contains(&self, value: Value<'_>) -> bool {
+        self.items.binary_search_by(|item| compare(*item, value, self.collator)).is_ok()
+    }
+}
+
+fn not_an_array(name: &str, code: i32, value: Option<Value<'_>>) -> Error {
+    let text = format!("All operands of {name} must be arrays. One argument is of type: {}", type_name(value));
+    Error::location(code, text)
+}
+
+/// All arguments as arrays; `None` if one is null or missing before one of a wrong type is met.
+fn arrays<'a>(call: &'a Call, cx: &EvalContext<'a>, code: i32) -> Result<Option<Vec<Array<'a>>>> {
+    let mut arrays = Vec::with_capacity(call.args.len());
+    for arg in &call.args {
+        match arg.eval(cx)? {
+            Some(Value::Array(array)) => arrays.push(array),
+            other if is_nullish(other) => return Ok(None),
+            other => return Err(not_an_array(call.name(), code, other)),
+        }
+    }
+    Ok(Some(arrays))
+}
+
+fn union<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
+    let Some(arrays) = arrays(call, cx, 17043)? else { return Ok(Some(Value::Null)) };
+    let union = Sorted::new(arrays.into_iter().flat_map(Array::iter), cx);
+    Ok(Some(cx.array_of(union.items)))
+}
+
+fn intersection<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
+    let Some(arrays) = arrays(call, cx, 17047)? else { return Ok(Some(Value::Null)) };
+    let mut arrays = arrays.into_iter();
+    let Some(first) = arrays.next() else { return Ok(Some(Value::Array(Array::empty()))) };
+    let mut common = Sorted::new(first.iter(), cx);
+    for other in arrays {
+        let other = Sorted::new(other.iter(), cx);
+        common.items.retain(|item| other.contains(*item));
+    }
+    Ok(Some(cx.array_of(common.items)))
+}
+
+fn difference<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
+    let (left, right) = (call.eval(0, cx)?, call.eval(1, cx)?);
+    if is_nullish(left) || is_nullish(right) {
+        return Ok(Some(Value::Null));
+    }
+    let Some(Value::Array(left)) = left else {
+        let text = format!(
+            "both operands of $setDifference must be arrays. First argument is of type: {}",
+            type_name(left)
+        );
+        return Err(Error::location(17048, text));
+    };
+    let Some(Value::Array(right)) = right else {
+        let text = format!(
+            "both operands of $setDifference must be arrays. Second argument is of type: {}",
+            type_name(right)
+        );
+        return Err(Error::location(17049, text));
+    };
+    let (right, collator) = (Sorted::new(right.iter(), cx), cx.collator());
+    let kept = left.iter().enumerate().filter(|(_, item)| !right.contains(*item));
+    let mut kept: Vec<_> = kept.collect();
+    kept.sort_by(|a, b| compare(a.1, b.1, collator));
+    kept.dedup_by(|a, b| compare(a.1, b.1, collator).is_eq());
+    kept.sort_by_key(|(place, _)| *place);
+    Ok(Some(cx.array_of(kept.into_iter().map(|(_, item)| item))))
+}
+
+/// A constant argument that is no array is refused while parsing.
+fn check_equals(call: &Call) -> Result<()> {
+    let wrong = (0..call.args.len()).filter_map(|index| call.constant(index));
+    match wrong.into_iter().find(|value| value.as_array().is_none()) {
+        Some(value) => Err(not_an_array("$setEquals", 5887502, Some(value))),
+        None => Ok(()),
+    }
+}
+
+fn equals<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
+    let mut first: Option<Sorted<'a>> = None;
+    for arg in &call.args {
+        let value = arg.eval(cx)?;
+        let Some(Value::Array(array)) = value else {
+            return Err(not_an_array("$setEquals", 17044, value));
+        };
+        let next = Sorted::new(array.iter(), cx);
+        let Some(first) = &first else {
+            first = Some(next);
+            continue;
+        };
+        let pairs = first.items.iter().zip(&next.items);
+        let same = first.items.len() == next.items.len()
+            && pairs.into_iter().all(|(a, b)| compare(*a, *b, first.collator).is_eq());
+        if !same {
+            return Ok(Some(Value::Bool(false)));
+        }
+    }
+    Ok(Some(Value::Bool(true)))
+}
+
+fn is_subset<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
+    let (left, right) = (call.eval(0, cx)?, call.eval(1, cx)?);
+    let wrong = |which: &str, value, code| {
+        let text = format!(
+            "both operands of $setIsSubset must be arrays. {which} argument is of type: {}",
+            type_name(value)
+        );
+        Error::location(code, text)
+    };
+    let Some(Value::Array(left)) = left else { return Err(wrong("First", left, 17046)) };
+    let Some(Value::Array(right)) = right else { return Err(wrong("Second", right, 17042)) };
+    let right = Sorted::new(right.iter(), cx);
+    Ok(Some(Value::Bool(left.iter().all(|item| right.contains(item)))))
+}
+
+fn elements<'a>(call: &'a Call, cx: &EvalContext<'a>, code: i32) -> Result<Array<'a>> {
+    let value = call.eval(0, cx)?;
+    let Some(Value::Array(array)) = value else {
+        let text = format!("{}'s argument must be an array, but is {}", call.name(), type_name(value));
+        return Err(Error::location(code, text));
+    };
+    Ok(array)
+}
+
+fn all_true<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
+    let array = elements(call, cx, 17040)?;
+    Ok(Some(Value::Bool(array.iter().all(|item| is_true(Some(item))))))
+}
+
+fn any_true<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
+    let array = elements(call, cx, 17041)?;
+    Ok(Some(Value::Bool(array.iter().any(|item| is_true(Some(item))))))
+}
