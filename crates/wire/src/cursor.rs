@@ -2,6 +2,7 @@
 
 use crate::Malformed;
 use quire_document::Doc;
+use quire_document::limits::Limits;
 use quire_error::{Error, ErrorCode};
 
 /// The bytes that have not been read yet.
@@ -60,7 +61,7 @@ impl<'a> Cursor<'a> {
             return Err(invalid(text));
         }
         let bytes = self.take(length)?;
-        Ok(Doc::from_valid_bytes(bytes))
+        quire_document::validate(bytes, &Limits::WIRE).map_err(|error| Malformed::Answer(error.into()))
     }
 
     fn array<const N: usize>(&mut self) -> Result<[u8; N], Malformed> {

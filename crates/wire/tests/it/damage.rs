@@ -1,0 +1,70 @@
+//! Random damage to good messages: never a panic, and memory stays bounded.
+
+use crate::request;
+use quire_document::doc;
+use quire_wire::client::Request;
+use quire_wire::limits::HEADER_BYTES;
+use quire_wire::{Compressor, Flags, Header, OpCode, expand, parse};
+
+/// A small generator (Marsaglia, "Xorshift RNGs"), so that a failure can be repeated.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self, below: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 % below.max(1) as u64) as usize
+    }
+}
+
+fn receive(bytes: &[u8]) {
+    let Some(first) = bytes.first_chunk::<HEADER_BYTES>() else { return };
+    let Ok(mut header) = Header::parse(first) else { return };
+    let mut out = Vec::new();
+    let mut message = bytes;
+    if header.opcode == OpCode::Compressed {
+        match expand(&header, bytes, &mut out) {
+            Ok((inner, _)) => (header, message) = (inner, out.as_slice()),
+            Err(_) => return,
+        }
+    }
+    if let Ok(incoming) = parse(&header, message) {
+        drop(format!("{incoming:?}"));
+    }
+}
+
+#[test]
+fn damaged_messages_never_panic() {
+    let mut random = Random(0x9E37_79B9_7F4A_7C15);
+    let compressors =
+        [None, Some(Compressor::Snappy), Some(Compressor::Zlib), Some(Compressor::Zstd)];
+    for round in 0..5_000 {
+        let sent = Request {
+            flags: Flags([0, 0, 1, 2, 1 << 16][round % 5]),
+            compressor: compressors[round % 4],
+            sequences: vec![("documents".into(), vec![doc! { "a": 1, "b": [1, "x"] }; round % 3])],
+            ..request(doc! { "insert": "c", "$db": "test", "n": { "deep": { "er": true } } })
+        };
+        let mut bytes = sent.to_bytes().unwrap();
+        for _ in 0..=random.next(4) {
+            let at = random.next(bytes.len());
+            match random.next(4) {
+                0 => bytes[at] = random.next(256) as u8,
+                1 => bytes[at] ^= 1 << random.next(8),
+                2 => bytes.truncate(at.max(1)),
+                _ => bytes.insert(at, random.next(256) as u8),
+            }
+        }
+        receive(&bytes);
+    }
+}
+
+#[test]
+fn every_prefix_of_a_message_is_refused() {
+    let bytes = request(doc! { "ping": 1, "$db": "admin" }).to_bytes().unwrap();
+    for end in HEADER_BYTES..bytes.len() {
+        let header = Header::parse(bytes.first_chunk().unwrap()).unwrap();
+        assert!(parse(&header, &bytes[..end]).is_err(), "{end}");
+    }
+}

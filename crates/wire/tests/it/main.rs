@@ -1,0 +1,65 @@
+//! Every malformed form of a message, round trips, and random damage.
+
+mod damage;
+mod malformed;
+mod round_trip;
+
+use quire_document::DocBuf;
+use quire_wire::client::Request;
+use quire_wire::limits::HEADER_BYTES;
+use quire_wire::{Header, Incoming, Malformed, Msg, OpCode};
+
+/// What the server does with the bytes of one whole message.
+fn receive(message: &[u8]) -> Result<Msg<'_>, Malformed> {
+    let header = Header::parse(message.first_chunk::<HEADER_BYTES>().expect("a header"))?;
+    assert_eq!(header.length as usize, message.len(), "tests send whole messages");
+    match quire_wire::parse(&header, message)? {
+        Incoming::Msg(msg) => Ok(msg),
+        Incoming::Query(_) => panic!("an OP_QUERY"),
+    }
+}
+
+/// An OP_MSG with these flags and these bytes as sections.
+fn raw(flags: u32, sections: &[u8]) -> Vec<u8> {
+    message(OpCode::Msg, &[&flags.to_le_bytes()[..], sections].concat())
+}
+
+/// A message of any kind.
+fn message(opcode: OpCode, content: &[u8]) -> Vec<u8> {
+    let length = (HEADER_BYTES + content.len()) as u32;
+    let header = Header { length, request_id: 7, response_to: 0, opcode };
+    [&header.to_bytes()[..], content].concat()
+}
+
+/// A section of kind 0.
+fn body(doc: &DocBuf) -> Vec<u8> {
+    [&[0][..], doc.as_bytes()].concat()
+}
+
+/// A section of kind 1.
+fn sequence(name: &str, docs: &[DocBuf]) -> Vec<u8> {
+    let mut inner = name.as_bytes().to_vec();
+    inner.push(0);
+    docs.iter().for_each(|doc| inner.extend_from_slice(doc.as_bytes()));
+    [&[1][..], &((inner.len() + 4) as i32).to_le_bytes(), &inner].concat()
+}
+
+/// The code of an answered error.
+fn answered(result: Result<Msg<'_>, Malformed>) -> i32 {
+    match result {
+        Err(Malformed::Answer(error)) => error.code().number(),
+        other => panic!("expected an answer, got {other:?}"),
+    }
+}
+
+/// The code of an error that closes the connection.
+fn hung_up(result: Result<Msg<'_>, Malformed>) -> i32 {
+    match result {
+        Err(Malformed::HangUp(error)) => error.code().number(),
+        other => panic!("expected the end of the connection, got {other:?}"),
+    }
+}
+
+fn request(doc: DocBuf) -> Request {
+    Request::new(7, doc)
+}
