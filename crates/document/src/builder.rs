@@ -148,9 +148,14 @@ impl<'b> ArrayWriter<'b> {
 
     fn header(&mut self, kind: Type) {
         self.doc.buf.push(kind.byte());
-        write_index(self.doc.buf, self.next);
-        self.doc.buf.push(0);
+        Self::write_name(self.doc.buf, self.next);
         self.next += 1;
+    }
+
+    /// Appends the name of the element at `index`, with its terminator.
+    pub(crate) fn write_name(buf: &mut Vec<u8>, index: u32) {
+        write_index(buf, index);
+        buf.push(0);
     }
 }
 

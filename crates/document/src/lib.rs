@@ -5,10 +5,12 @@
 //! [`DocWriter`] appends elements to a buffer. Nothing here builds a tree.
 
 mod builder;
+pub mod calendar;
 mod compare;
 pub mod decimal;
 mod doc;
 pub mod limits;
+pub mod literal;
 mod macros;
 pub mod number;
 mod owned;

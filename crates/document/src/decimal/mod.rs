@@ -3,11 +3,13 @@
 //! The wire form is IEEE 754-2008's binary integer decimal (BID): sign, 14-bit biased exponent,
 //! 113-bit coefficient. Coefficients above 34 digits are not canonical and read as zero.
 
+mod text;
 mod truncate;
 
 use crate::Decimal128;
 use std::cmp::Ordering;
 
+pub use text::Parsed;
 pub(crate) use truncate::truncate_to_f64;
 
 /// How many decimal digits a coefficient has at most.

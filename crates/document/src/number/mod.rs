@@ -1,9 +1,13 @@
 //! The four numeric types as one: comparison and hashing as mathematical values.
 
+mod text;
+
 use crate::decimal::{Parts, Unpacked, truncate_to_f64};
 use crate::{Decimal128, Value};
 use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
+
+pub use text::shortest_double;
 
 /// A number of any of the four types, int32 widened.
 #[derive(Clone, Copy, Debug)]
