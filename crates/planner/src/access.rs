@@ -1,0 +1,378 @@
+//! Which indexes can serve a filter, and how: one candidate for each way.
+
+use crate::bounds::{Field, Tightness, bounds};
+use crate::choose::{Statistics, cheapest};
+use crate::interval::Intervals;
+use crate::plan::{IndexScan, Node};
+use crate::predicate::{Predicate, Test};
+use quire_catalog::{Index, MultikeyPaths};
+use std::sync::Arc;
+
+/// An index that may be used, with the array paths it is known to have.
+#[derive(Debug, Clone)]
+pub(crate) struct Candidate {
+    pub index: Arc<Index>,
+    pub multikey: MultikeyPaths,
+}
+
+impl Candidate {
+    pub fn new(index: &Arc<Index>) -> Self {
+        Candidate { index: Arc::clone(index), multikey: index.multikey_paths() }
+    }
+}
+
+/// Finds the ways in which indexes can serve a filter.
+pub(crate) struct Access<'a> {
+    pub indexes: Vec<Candidate>,
+    pub stats: &'a dyn Statistics,
+}
+
+/// A predicate on one path that an index field can serve.
+#[derive(Clone)]
+struct Usable<'p> {
+    /// The conjunct it belongs to.
+    conjunct: usize,
+    path: String,
+    predicate: &'p Predicate,
+    /// The `$elemMatch` nodes around it: their paths and identities, outermost first.
+    around: Vec<(usize, usize)>,
+}
+
+/// How far a conjunct is served by a scan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Served {
+    Not,
+    By(Tightness),
+}
+
+/// A way to answer a conjunction: the node, and which conjuncts it answers exactly.
+struct Way {
+    node: Node,
+    exact: Vec<bool>,
+    /// The place of the index among the candidates, by which branches of `$or` are sorted.
+    rank: usize,
+}
+
+impl Access<'_> {
+    /// Every way to answer the filter with indexes. Keys where that is enough, documents where
+    /// a rest of the filter needs them.
+    pub fn nodes(&self, root: &Predicate) -> Vec<Node> {
+        if let Predicate::Or(branches) = root {
+            return self.any_of(branches, &[]).map(|way| way.node).into_iter().collect();
+        }
+        self.conjunction(root.conjuncts(), &[]).into_iter().map(|way| way.node).collect()
+    }
+
+    /// The ways to answer `conjuncts`, with the help of `outer` ones that hold as well. A way
+    /// serves at least one of `conjuncts`.
+    fn conjunction(&self, conjuncts: &[Predicate], outer: &[Predicate]) -> Vec<Way> {
+        let all: Vec<&Predicate> = conjuncts.iter().chain(outer).collect();
+        let usable = collect_usable(&all);
+        let mut ways = Vec::new();
+        for (rank, candidate) in self.indexes.iter().enumerate() {
+            for assigned in assignments(candidate, &usable) {
+                let own = assigned.iter().flatten().any(|at| usable[*at].conjunct < conjuncts.len());
+                if own {
+                    ways.push(self.scan_way(rank, candidate, &usable, &assigned, &all, conjuncts));
+                }
+            }
+        }
+        for (at, conjunct) in conjuncts.iter().enumerate() {
+            let Predicate::Or(branches) = conjunct else { continue };
+            let others: Vec<Predicate> = all
+                .iter()
+                .enumerate()
+                .filter(|(other, _)| *other != at)
+                .map(|(_, predicate)| (*predicate).clone())
+                .collect();
+            if let Some(way) = self.any_of(branches, &others) {
+                ways.push(or_conjunct(way, at, &all, conjuncts.len()));
+            }
+        }
+        ways
+    }
+
+    fn scan_way(
+        &self,
+        rank: usize,
+        candidate: &Candidate,
+        usable: &[Usable<'_>],
+        assigned: &[Vec<usize>],
+        all: &[&Predicate],
+        conjuncts: &[Predicate],
+    ) -> Way {
+        let index = &candidate.index;
+        let mut scan = IndexScan::whole(index, candidate.multikey.clone());
+        let mut served = vec![Served::Not; all.len()];
+        for (field, members) in assigned.iter().enumerate() {
+            for at in members {
+                let usable = &usable[*at];
+                let Some((intervals, tightness)) = usable_bounds(usable, candidate, field) else {
+                    continue;
+                };
+                scan.bounds[field] = scan.bounds[field].intersect(&intervals);
+                let tightness = match served[usable.conjunct] {
+                    Served::By(other) => tightness.max(other),
+                    Served::Not => tightness,
+                };
+                served[usable.conjunct] = Served::By(tightness);
+            }
+        }
+        let by_key = !candidate.multikey.any();
+        let (mut key_filter, mut checked, mut rest) = (Vec::new(), Vec::new(), Vec::new());
+        for (conjunct, served) in conjuncts.iter().zip(&served) {
+            match served {
+                Served::By(Tightness::Exact) => {}
+                Served::By(Tightness::InexactCovered) if by_key => key_filter.push(conjunct.clone()),
+                Served::By(_) => checked.push(conjunct.clone()),
+                Served::Not => rest.push(conjunct.clone()),
+            }
+        }
+        if !key_filter.is_empty() {
+            scan.filter = Some(Predicate::all(key_filter));
+        }
+        checked.extend(rest);
+        let exact = served.iter().map(|served| *served == Served::By(Tightness::Exact)).collect();
+        Way { node: with_rest(Node::IndexScan(Box::new(scan)), checked), exact, rank }
+    }
+
+    /// The way to answer a disjunction: every branch needs one. `exact` speaks of `outer`.
+    fn any_of(&self, branches: &[Predicate], outer: &[Predicate]) -> Option<Way> {
+        let mut ways: Vec<(Way, Option<&Predicate>)> = Vec::with_capacity(branches.len());
+        let mut exact = vec![true; outer.len()];
+        for branch in branches {
+            let conjuncts = branch.conjuncts();
+            let mut found = self.conjunction(conjuncts, outer);
+            let nodes: Vec<&Node> = found.iter().map(|way| &way.node).collect();
+            let best = cheapest(&nodes, self.stats)?;
+            let way = found.swap_remove(best);
+            for (at, flag) in exact.iter_mut().enumerate() {
+                *flag &= way.exact.get(conjuncts.len() + at).copied().unwrap_or(false);
+            }
+            let leaf = matches!(branch, Predicate::Leaf(_) | Predicate::Not(_)).then_some(branch);
+            ways.push((way, leaf));
+        }
+        ways.sort_by_key(|(way, _)| way.rank);
+        let rank = ways.first().map_or(0, |(way, _)| way.rank);
+        let mut inputs = merge_leaves(ways, outer.is_empty());
+        let node = match inputs.len() {
+            1 => inputs.remove(0),
+            _ => Node::Or { inputs },
+        };
+        Some(Way { node, exact, rank })
+    }
+}
+
+/// The way of a conjunction through one of its `$or`s; the other conjuncts are checked after it.
+fn or_conjunct(way: Way, at: usize, all: &[&Predicate], own: usize) -> Way {
+    let mut exact = Vec::with_capacity(all.len());
+    let mut others = way.exact.into_iter();
+    for place in 0..all.len() {
+        exact.push(if place == at { true } else { others.next().unwrap_or(false) });
+    }
+    let rest = (0..own).filter(|place| !exact[*place]).map(|place| all[place].clone()).collect();
+    Way { node: with_rest(way.node, rest), exact, rank: way.rank }
+}
+
+fn with_rest(node: Node, rest: Vec<Predicate>) -> Node {
+    if rest.is_empty() {
+        return node;
+    }
+    Node::Fetch { filter: Some(Predicate::all(rest)), input: Box::new(node) }
+}
+
+/// Branches that are one leaf each and scan one index become one scan.
+fn merge_leaves(ways: Vec<(Way, Option<&Predicate>)>, merge: bool) -> Vec<Node> {
+    let mut out: Vec<Node> = Vec::with_capacity(ways.len());
+    let mut groups: Vec<(usize, IndexScan, Vec<Predicate>, Tightness)> = Vec::new();
+    for (way, leaf) in ways {
+        let leaf = leaf.filter(|_| merge);
+        let scan = match (&way.node, leaf) {
+            (Node::IndexScan(scan), Some(_)) => Some((scan, scan_tightness(scan))),
+            (Node::Fetch { input, .. }, Some(_)) => match &**input {
+                Node::IndexScan(scan) => Some((scan, Tightness::InexactFetch)),
+                _ => None,
+            },
+            _ => None,
+        };
+        let (Some((scan, tightness)), Some(leaf)) = (scan, leaf) else {
+            out.push(way.node);
+            continue;
+        };
+        let group = groups.iter_mut().find(|group| group.1.index.id == scan.index.id);
+        match group {
+            Some((_, merged, leaves, worst)) => {
+                if let (Some(into), Some(from)) = (merged.bounds.first_mut(), scan.bounds.first()) {
+                    *into = std::mem::take(into).union(from.clone());
+                }
+                leaves.push(leaf.clone());
+                *worst = tightness.max(*worst);
+            }
+            None => {
+                groups.push((out.len(), IndexScan::clone(scan), vec![leaf.clone()], tightness));
+                out.push(Node::Eof);
+            }
+        }
+    }
+    for (place, mut scan, leaves, tightness) in groups {
+        let filter = Predicate::Or(leaves);
+        out[place] = match tightness {
+            Tightness::Exact => Node::IndexScan(Box::new(scan)),
+            Tightness::InexactCovered => {
+                scan.filter = Some(filter);
+                Node::IndexScan(Box::new(scan))
+            }
+            Tightness::InexactFetch => {
+                scan.filter = None;
+                Node::Fetch { filter: Some(filter), input: Box::new(Node::IndexScan(Box::new(scan))) }
+            }
+        };
+    }
+    out
+}
+
+fn scan_tightness(scan: &IndexScan) -> Tightness {
+    if scan.filter.is_some() { Tightness::InexactCovered } else { Tightness::Exact }
+}
+
+/// The predicates on single paths among the conjuncts, those inside `$elemMatch` included.
+fn collect_usable<'p>(conjuncts: &[&'p Predicate]) -> Vec<Usable<'p>> {
+    let mut out = Vec::new();
+    for (at, predicate) in conjuncts.iter().enumerate() {
+        collect_from(at, predicate, "", &[], &mut out);
+    }
+    out
+}
+
+fn collect_from<'p>(
+    conjunct: usize,
+    predicate: &'p Predicate,
+    prefix: &str,
+    around: &[(usize, usize)],
+    out: &mut Vec<Usable<'p>>,
+) {
+    let join = |path: &str| match (prefix.is_empty(), path.is_empty()) {
+        (true, _) => path.to_owned(),
+        (_, true) => prefix.to_owned(),
+        _ => format!("{prefix}.{path}"),
+    };
+    let path = match predicate {
+        Predicate::Leaf(leaf) => join(&leaf.path),
+        Predicate::ElemMatchValue { path, .. } => join(path),
+        Predicate::Not(child) => match &**child {
+            Predicate::Leaf(leaf) => join(&leaf.path),
+            _ => return,
+        },
+        Predicate::ElemMatchObject { path, inner } => {
+            let path = join(path);
+            let mut around = around.to_vec();
+            around.push((path.split('.').count(), std::ptr::from_ref(predicate) as usize));
+            for child in inner.conjuncts() {
+                collect_from(conjunct, child, &path, &around, out);
+            }
+            return;
+        }
+        _ => return,
+    };
+    out.push(Usable { conjunct, path, predicate, around: around.to_vec() });
+}
+
+/// The bounds of a predicate on a field of an index; `None` if the index cannot serve it.
+fn usable_bounds(
+    usable: &Usable<'_>,
+    candidate: &Candidate,
+    field: usize,
+) -> Option<(Intervals, Tightness)> {
+    let index = &candidate.index;
+    let multikey = candidate.multikey.field(field);
+    if index.sparse && !sparse_serves(usable.predicate) {
+        return None;
+    }
+    if multikey && !multikey_serves(usable.predicate) {
+        return None;
+    }
+    let sparse_single = index.sparse && index.fields.len() == 1;
+    let (intervals, mut tightness) = bounds(usable.predicate, Field { sparse_single })?;
+    let negated = matches!(usable.predicate, Predicate::Not(_));
+    if !usable.around.is_empty() || index.has_long_keys() || (multikey && negated) {
+        tightness = Tightness::InexactFetch;
+    }
+    Some((intervals, tightness))
+}
+
+/// A sparse index does not know the documents without its fields.
+fn sparse_serves(predicate: &Predicate) -> bool {
+    match predicate {
+        Predicate::Leaf(leaf) => !leaf.test.wants_null(),
+        Predicate::Not(child) => {
+            matches!(&**child, Predicate::Leaf(leaf) if matches!(leaf.test, Test::Eq(_)) && leaf.test.wants_null())
+        }
+        Predicate::ElemMatchValue { inner, .. } => inner.iter().all(sparse_serves),
+        _ => false,
+    }
+}
+
+/// The entries of an array do not say that none of its elements is null, nor what the array as
+/// a whole is to an expression.
+fn multikey_serves(predicate: &Predicate) -> bool {
+    match predicate {
+        Predicate::Leaf(leaf) => !matches!(leaf.test, Test::InternalExpr(..)),
+        Predicate::Not(child) => match &**child {
+            Predicate::Leaf(leaf) => !leaf.test.wants_null(),
+            _ => false,
+        },
+        _ => true,
+    }
+}
+
+/// Which predicates bound which field: one answer, or one for each predicate that may lead where
+/// two of them may not be intersected.
+fn assignments(candidate: &Candidate, usable: &[Usable<'_>]) -> Vec<Vec<Vec<usize>>> {
+    let fields = &candidate.index.fields;
+    let on_field = |field: usize| -> Vec<usize> {
+        (0..usable.len())
+            .filter(|at| usable[*at].path == fields[field].path)
+            .filter(|at| usable_bounds(&usable[*at], candidate, field).is_some())
+            .collect()
+    };
+    let leading = on_field(0);
+    let mut out: Vec<Vec<Vec<usize>>> = Vec::new();
+    for lead in &leading {
+        let mut chosen = vec![*lead];
+        let mut assigned = vec![vec![*lead]];
+        let others: Vec<Vec<usize>> = (0..fields.len()).map(on_field).collect();
+        assigned.resize(fields.len(), Vec::new());
+        for (field, members) in others.iter().enumerate() {
+            for at in members {
+                let fits = chosen.iter().all(|other| together(&usable[*other], &usable[*at], candidate));
+                if !chosen.contains(at) && fits {
+                    chosen.push(*at);
+                    assigned[field].push(*at);
+                }
+            }
+        }
+        assigned.iter_mut().for_each(|members| members.sort_unstable());
+        if !out.contains(&assigned) {
+            out.push(assigned);
+        }
+    }
+    out
+}
+
+/// Whether the bounds of both may be used in one scan: they must speak of the same element of
+/// every array that their paths share.
+fn together(a: &Usable<'_>, b: &Usable<'_>, candidate: &Candidate) -> bool {
+    let shared = a.path.split('.').zip(b.path.split('.')).take_while(|(x, y)| x == y).count();
+    let arrays = |path: &str| {
+        let field = candidate.index.fields.iter().position(|field| field.path == path);
+        field.and_then(|field| candidate.multikey.0.get(field)).copied().unwrap_or(0)
+    };
+    let bits = arrays(&a.path) | arrays(&b.path);
+    let deepest = (0..shared).rev().find(|component| bits & MultikeyPaths::bit(*component) != 0);
+    let Some(deepest) = deepest else { return true };
+    a.around
+        .iter()
+        .zip(&b.around)
+        .take_while(|(x, y)| x == y)
+        .any(|((components, _), _)| *components > deepest)
+}

@@ -1,0 +1,101 @@
+//! Choosing among candidates by how many keys each would read, with the same choice for the same
+//! data: ties go to the plan without a fetch, then without a sort, then to the first.
+
+use crate::plan::{IndexScan, Node};
+
+/// What is known about the data. The executor measures it on the read view; tests and what-if
+/// analyses use a fixed table.
+pub trait Statistics {
+    /// Documents in the collection.
+    fn documents(&self) -> u64;
+
+    /// How many keys the scan would visit, counted up to `limit` (an index dive).
+    fn keys(&self, scan: &IndexScan, limit: u64) -> u64;
+}
+
+/// Statistics of a collection about which nothing is known: every scan looks alike.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NoStatistics;
+
+impl Statistics for NoStatistics {
+    fn documents(&self) -> u64 {
+        1000
+    }
+
+    fn keys(&self, scan: &IndexScan, _: u64) -> u64 {
+        if scan.bounds.iter().all(crate::Intervals::is_all) { 1000 } else { 100 }
+    }
+}
+
+/// First depth of a dive; deeper ones follow while no candidate is within it.
+const DIVE_FIRST: u64 = 128;
+/// Last depth of a dive.
+const DIVE_LAST: u64 = 1 << 14;
+
+/// How many results a plan is judged by when nothing limits it.
+const RESULTS_JUDGED: u64 = 101;
+
+/// The place of the cheapest node; `None` if there are none.
+pub(crate) fn cheapest(nodes: &[&Node], stats: &dyn Statistics) -> Option<usize> {
+    rank(nodes, stats, 0).first().copied()
+}
+
+/// The places of the nodes, the best first, for a request that needs `limit` results (0: all).
+pub(crate) fn rank(nodes: &[&Node], stats: &dyn Statistics, limit: u64) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..nodes.len()).collect();
+    if nodes.len() < 2 {
+        return order;
+    }
+    let mut depth = DIVE_FIRST;
+    let keys = loop {
+        let keys: Vec<u64> = nodes.iter().map(|node| visited(node, stats, depth)).collect();
+        if depth >= DIVE_LAST || keys.iter().any(|keys| *keys < depth) {
+            break keys;
+        }
+        depth *= 16;
+    };
+    let results = keys.iter().copied().min().unwrap_or(0).max(1);
+    let needed = match limit {
+        0 => RESULTS_JUDGED,
+        limit => limit.min(RESULTS_JUDGED),
+    };
+    let costs: Vec<u64> = nodes
+        .iter()
+        .zip(&keys)
+        .map(|(node, keys)| {
+            let whole = is_whole(node);
+            let keys = if whole { stats.documents().max(*keys) } else { *keys };
+            if node.blocks() || results <= needed { keys } else { keys * needed / results }
+        })
+        .collect();
+    order.sort_by_key(|at| {
+        let node = nodes[*at];
+        (costs[*at], fetches(node), node.blocks(), matches!(node, Node::AndSorted { .. }), *at)
+    });
+    order
+}
+
+/// Keys that the node's scans visit, counted up to `depth` in sum.
+fn visited(node: &Node, stats: &dyn Statistics, depth: u64) -> u64 {
+    let mut sum = 0;
+    let mut any = false;
+    node.for_each_scan(&mut |scan| {
+        any = true;
+        if sum < depth {
+            sum += stats.keys(scan, depth - sum);
+        }
+    });
+    if any { sum } else { stats.documents() }
+}
+
+fn is_whole(node: &Node) -> bool {
+    let mut whole = true;
+    node.for_each_scan(&mut |scan| {
+        whole &= scan.range.is_none() && scan.bounds.iter().all(crate::Intervals::is_all);
+    });
+    whole
+}
+
+fn fetches(node: &Node) -> bool {
+    matches!(node, Node::Fetch { .. } | Node::CollScan { .. }) || node.inputs().iter().any(fetches)
+}

@@ -1,0 +1,50 @@
+//! From a `count` to its plan.
+
+use crate::choose::Statistics;
+use crate::find::plan_find;
+use crate::plan::{Node, Plan};
+use crate::request::{CountRequest, FindRequest};
+use quire_catalog::Collection;
+use quire_error::Result;
+
+/// Plans a `count`.
+///
+/// # Errors
+/// `BadValue` for a hint that names no index.
+pub fn plan_count(
+    request: &CountRequest,
+    collection: Option<&Collection>,
+    stats: &dyn Statistics,
+) -> Result<Plan> {
+    let find = FindRequest {
+        namespace: request.namespace.clone(),
+        filter: request.filter.clone(),
+        hint: request.hint.clone(),
+        ..FindRequest::default()
+    };
+    let mut plan = plan_find(&find, collection, stats)?;
+    let counted = |node| Node::Count {
+        skip: request.skip,
+        limit: request.limit,
+        input: Box::new(keys_suffice(node)),
+    };
+    let everything = request.hint.is_none() && plan.filter.root.is_everything() && !plan.missing;
+    let root = if everything { Node::RecordStoreFastCount } else { plan.root };
+    plan.root = counted(root);
+    plan.rejected = plan.rejected.into_iter().map(counted).collect();
+    Ok(plan)
+}
+
+/// Without fetching documents that nobody looks at.
+fn keys_suffice(node: Node) -> Node {
+    match node {
+        Node::Fetch { filter: None, input } => match *input {
+            Node::IndexScan(scan) if scan.filter.is_none() && scan.is_one_range() => {
+                Node::CountScan(scan)
+            }
+            other => other,
+        },
+        Node::Subplan { input } => Node::Subplan { input: Box::new(keys_suffice(*input)) },
+        other => other,
+    }
+}

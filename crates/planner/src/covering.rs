@@ -1,0 +1,156 @@
+//! What a projection needs, and whether an index key has all of it.
+
+use crate::plan::{IndexScan, Node, ProjectionKind};
+use quire_document::{Doc, Value};
+
+/// What planning needs to know of a projection.
+#[derive(Debug, Clone)]
+pub(crate) struct ProjectionFacts {
+    /// Whole top-level fields only.
+    pub simple: bool,
+    /// The paths that it keeps, if it keeps nothing else.
+    pub required: Option<Vec<String>>,
+    /// The top-level fields that it leaves out, if it is an exclusion.
+    excluded: Vec<String>,
+}
+
+impl ProjectionFacts {
+    /// Reads a projection that `mql` has accepted.
+    pub fn new(projection: Doc<'_>) -> Self {
+        let mut facts =
+            ProjectionFacts { simple: true, required: Some(Vec::new()), excluded: Vec::new() };
+        let (mut keep_id, mut id_named, mut includes, mut excludes) = (true, false, false, false);
+        for (path, value) in projection.fields() {
+            match flag(value) {
+                Some(kept) if path == "_id" => {
+                    keep_id = kept;
+                    id_named = kept;
+                }
+                Some(true) => {
+                    includes = true;
+                    facts.keep(path);
+                }
+                Some(false) => {
+                    excludes = true;
+                    facts.simple &= !path.contains('.');
+                    facts.excluded.push(top(path).to_owned());
+                }
+                None => match value {
+                    Value::Document(doc) if doc.first().is_some_and(|f| f.key() == "$meta") => {
+                        facts.simple = false;
+                    }
+                    Value::Document(doc) if nested_flags(path, doc, &mut facts) => includes = true,
+                    _ => {
+                        includes |= !is_find_operator(value);
+                        facts.simple = false;
+                        facts.required = None;
+                    }
+                },
+            }
+        }
+        if excludes || !(includes || id_named) {
+            facts.required = None;
+            if !keep_id {
+                facts.excluded.push("_id".into());
+            }
+        } else if keep_id {
+            facts.keep("_id");
+        }
+        facts
+    }
+
+    fn keep(&mut self, path: &str) {
+        self.simple &= !path.contains('.') && !path.ends_with(".$");
+        if path.ends_with(".$") {
+            self.required = None;
+        }
+        if let Some(required) = &mut self.required {
+            required.push(path.to_owned());
+        }
+    }
+
+    /// True if the keys of the scan have everything that the projection keeps.
+    pub fn covered_by(&self, scan: &IndexScan) -> bool {
+        let Some(required) = &self.required else { return false };
+        !scan.index.has_long_keys()
+            && required
+                .iter()
+                .all(|path| scan.field(path).is_some_and(|field| !scan.multikey.field(field)))
+    }
+
+    /// True if the projection does not touch the field that a sort path begins with.
+    pub fn retains(&self, sort_path: &str) -> bool {
+        match &self.required {
+            Some(required) => required.iter().any(|path| path == top(sort_path)),
+            None => self.simple && !self.excluded.iter().any(|path| path == top(sort_path)),
+        }
+    }
+
+    /// Puts the projection above a node, below a sort where that is the same.
+    pub fn apply(&self, node: Node, spec: &quire_document::DocBuf) -> Node {
+        let covered = node.only_index().is_some_and(|scan| self.covered_by(scan));
+        let kind = match (self.simple, covered) {
+            (true, true) => ProjectionKind::Covered,
+            (true, false) => ProjectionKind::Simple,
+            (false, _) => ProjectionKind::Default,
+        };
+        let node = if covered { node } else { node.fetched() };
+        self.push_down(node, kind, spec)
+    }
+
+    fn push_down(&self, node: Node, kind: ProjectionKind, spec: &quire_document::DocBuf) -> Node {
+        let project = |input: Box<Node>| Node::Projection { kind, spec: spec.clone(), input };
+        if kind != ProjectionKind::Simple {
+            return project(Box::new(node));
+        }
+        let fits = |pattern: Doc<'_>| pattern.fields().all(|(path, _)| self.retains(path));
+        match node {
+            Node::Sort { pattern, limit, simple: true, input } if fits(pattern.as_doc()) => {
+                let input = Box::new(project(input));
+                Node::Sort { pattern, limit, simple: true, input }
+            }
+            Node::Skip { count, input } => match *input {
+                Node::Sort { .. } => match self.push_down(*input, kind, spec) {
+                    sorted @ Node::Sort { .. } => Node::Skip { count, input: Box::new(sorted) },
+                    Node::Projection { input, .. } => {
+                        project(Box::new(Node::Skip { count, input }))
+                    }
+                    other => Node::Skip { count, input: Box::new(other) },
+                },
+                other => project(Box::new(Node::Skip { count, input: Box::new(other) })),
+            },
+            other => project(Box::new(other)),
+        }
+    }
+}
+
+fn top(path: &str) -> &str {
+    path.split('.').next().unwrap_or(path)
+}
+
+fn flag(value: Value<'_>) -> Option<bool> {
+    match value {
+        Value::Bool(flag) => Some(flag),
+        Value::Int32(number) => Some(number != 0),
+        Value::Int64(number) => Some(number != 0),
+        Value::Double(number) => Some(number != 0.0),
+        Value::Decimal(number) => Some(!number.is_zero()),
+        _ => None,
+    }
+}
+
+/// `{a: {b: 1}}` keeps `a.b`.
+fn nested_flags(path: &str, doc: Doc<'_>, facts: &mut ProjectionFacts) -> bool {
+    let plain = !doc.is_empty()
+        && doc.fields().all(|(name, value)| !name.starts_with('$') && flag(value) == Some(true));
+    if plain {
+        doc.fields().for_each(|(name, _)| facts.keep(&format!("{path}.{name}")));
+    }
+    plain
+}
+
+/// `$slice` and `$elemMatch` alone do not make a projection an inclusion.
+fn is_find_operator(value: Value<'_>) -> bool {
+    matches!(value, Value::Document(doc)
+        if doc.first().is_some_and(|first| first.key() == "$slice"))
+}

@@ -1,0 +1,69 @@
+//! From a `distinct` to its plan.
+
+use crate::access::Candidate;
+use crate::choose::Statistics;
+use crate::find::plan_find;
+use crate::hint::{Choice, choice};
+use crate::plan::{IndexScan, Node, Plan, ProjectionKind};
+use crate::request::{DistinctRequest, FindRequest};
+use quire_catalog::Collection;
+use quire_document::DocBuf;
+use quire_error::Result;
+
+/// Plans a `distinct`: the first key of each value where an index has them, else a `find`.
+///
+/// # Errors
+/// `BadValue` for a hint that names no index.
+pub fn plan_distinct(
+    request: &DistinctRequest,
+    collection: Option<&Collection>,
+    stats: &dyn Statistics,
+) -> Result<Plan> {
+    let find = FindRequest {
+        namespace: request.namespace.clone(),
+        filter: request.filter.clone(),
+        hint: request.hint.clone(),
+        ..FindRequest::default()
+    };
+    let mut plan = plan_find(&find, collection, stats)?;
+    let Some(collection) = collection else { return Ok(plan) };
+    if plan.filter.root.is_everything() {
+        if let Choice::Any(indexes) = choice(collection, request.hint.as_ref(), &plan.filter.root)?
+            && let Some(scan) = whole_index(&indexes, &request.key)
+        {
+            plan.root = distinct_scan(scan, 0, &request.key);
+        }
+        return Ok(plan);
+    }
+    if let Node::Fetch { filter: None, input } = &plan.root
+        && let Node::IndexScan(scan) = &**input
+        && scan.filter.is_none()
+        && let Some(field) = scan.field(&request.key)
+        && usable(scan, field)
+    {
+        plan.root = distinct_scan(IndexScan::clone(scan), field, &request.key);
+    }
+    Ok(plan)
+}
+
+/// The shortest index that begins with the key.
+fn whole_index(indexes: &[Candidate], key: &str) -> Option<IndexScan> {
+    indexes
+        .iter()
+        .filter(|candidate| candidate.index.fields.first().is_some_and(|field| field.path == key))
+        .map(|candidate| IndexScan::whole(&candidate.index, candidate.multikey.clone()))
+        .filter(|scan| usable(scan, 0))
+        .min_by_key(|scan| scan.bounds.len())
+}
+
+/// Keys of arrays are elements, not values, and long keys are not whole.
+fn usable(scan: &IndexScan, field: usize) -> bool {
+    !scan.multikey.field(field) && !scan.index.has_long_keys()
+}
+
+fn distinct_scan(scan: IndexScan, field: usize, key: &str) -> Node {
+    let dotted = key.contains('.');
+    let kind = if dotted { ProjectionKind::Default } else { ProjectionKind::Covered };
+    let input = Box::new(Node::DistinctScan { scan: Box::new(scan), field });
+    Node::Projection { kind, spec: DocBuf::new(), input }
+}

@@ -1,0 +1,1 @@
+//! Printing plans as MongoDB's `explain` does.

@@ -1,0 +1,284 @@
+//! From a `find` to its plan.
+
+use crate::access::{Access, Candidate};
+use crate::choose::{Statistics, rank};
+use crate::covering::ProjectionFacts;
+use crate::hint::{Choice, choice};
+use crate::plan::{IndexScan, Node, Plan};
+use crate::predicate::{Filter, Predicate};
+use crate::predicate_parse::{is_operators, parse};
+use crate::request::{FindRequest, Hint};
+use crate::sort_order::{self, SortPart};
+use quire_catalog::Collection;
+use quire_document::{Doc, DocBuf, Value, ValueBuf};
+use quire_error::{Error, Result};
+
+/// Plans a `find`. The filter, projection and sort have been accepted by `mql`; `collection` is
+/// `None` if it does not exist.
+///
+/// # Errors
+/// `BadValue` for a hint that names no index, 51173 to 51176 for `min` and `max` that do not fit.
+pub fn plan_find(
+    request: &FindRequest,
+    collection: Option<&Collection>,
+    stats: &dyn Statistics,
+) -> Result<Plan> {
+    let filter = parse(request.filter.as_doc());
+    let plan = |root, rejected, missing| Plan {
+        namespace: request.namespace.clone(),
+        filter: filter.clone(),
+        root,
+        rejected,
+        missing,
+    };
+    let Some(collection) = collection else { return Ok(plan(Node::Eof, Vec::new(), true)) };
+    let finish = Finish::new(request);
+    if let Some(id) = id_lookup(request) {
+        return Ok(plan(finish.id_hack(id), Vec::new(), false));
+    }
+    let mut nodes = candidates(request, &filter, collection, stats, &finish)?;
+    let needed = match request.limit {
+        0 => 0,
+        limit => limit.saturating_add(request.skip),
+    };
+    let order = rank(&nodes.iter().collect::<Vec<_>>(), stats, needed);
+    let best = order.first().copied().unwrap_or(0);
+    let root = nodes.remove(best);
+    Ok(plan(root, nodes, false))
+}
+
+/// Every complete plan worth considering; at least one.
+fn candidates(
+    request: &FindRequest,
+    filter: &Filter,
+    collection: &Collection,
+    stats: &dyn Statistics,
+    finish: &Finish<'_>,
+) -> Result<Vec<Node>> {
+    if !request.min.as_doc().is_empty() || !request.max.as_doc().is_empty() {
+        let scan = crate::min_max::scan(request, collection)?;
+        let node = with_filter(Node::IndexScan(Box::new(scan)), &filter.root);
+        return Ok(vec![finish.finish(node)]);
+    }
+    let collection_scan = |backward| Node::CollScan {
+        filter: (!filter.root.is_everything()).then(|| filter.root.clone()),
+        backward,
+    };
+    if matches!(filter.root, Predicate::AlwaysFalse) {
+        return Ok(vec![finish.finish(Node::Eof)]);
+    }
+    if let Some(backward) = finish.natural {
+        return Ok(vec![finish.finish(collection_scan(backward))]);
+    }
+    let (indexes, hinted) = match choice(collection, request.hint.as_ref(), &filter.root)? {
+        Choice::Natural { backward } => return Ok(vec![finish.finish(collection_scan(backward))]),
+        Choice::Any(indexes) => (indexes, false),
+        Choice::Only(index) => (vec![index], true),
+    };
+    let access = Access { indexes, stats };
+    let serves = |candidate: &Candidate| {
+        candidate.index.partial_filter().is_none_or(|partial| crate::partial::implies(&filter.root, partial))
+    };
+    let mut nodes = match access.indexes.first() {
+        Some(only) if hinted && !serves(only) => Vec::new(),
+        _ => access.nodes(&filter.root),
+    };
+    let rooted_or = matches!(filter.root, Predicate::Or(_)) && !hinted;
+    nodes = nodes.into_iter().map(|node| finish.finish(node)).collect();
+    if finish.sorts() && nodes.iter().all(Node::blocks) {
+        nodes.extend(whole_scans(&access.indexes, &filter.root, hinted, finish));
+    }
+    if nodes.is_empty() {
+        nodes.push(match access.indexes.first() {
+            Some(only) if hinted => {
+                let scan = IndexScan::whole(&only.index, only.multikey.clone());
+                finish.finish(with_filter(Node::IndexScan(Box::new(scan)), &filter.root))
+            }
+            _ => finish.finish(collection_scan(false)),
+        });
+    }
+    if rooted_or {
+        nodes = nodes.into_iter().map(|node| Node::Subplan { input: Box::new(node) }).collect();
+    }
+    Ok(nodes)
+}
+
+/// Scans of whole indexes that give the sort.
+fn whole_scans(
+    indexes: &[Candidate],
+    filter: &Predicate,
+    hinted: bool,
+    finish: &Finish<'_>,
+) -> Vec<Node> {
+    let Some(parts) = &finish.sort else { return Vec::new() };
+    let mut out = Vec::new();
+    for candidate in indexes {
+        if candidate.index.sparse && !hinted {
+            continue;
+        }
+        let scan = IndexScan::whole(&candidate.index, candidate.multikey.clone());
+        if !candidate.index.has_long_keys() && sort_order::direction(&scan, parts).is_some() {
+            let node = with_filter(Node::IndexScan(Box::new(scan)), filter);
+            out.push(finish.finish(node));
+        }
+    }
+    out
+}
+
+fn with_filter(node: Node, filter: &Predicate) -> Node {
+    if filter.is_everything() {
+        return node;
+    }
+    Node::Fetch { filter: Some(filter.clone()), input: Box::new(node) }
+}
+
+/// The `_id` of a request that asks for one document by it and for nothing that an index scan
+/// would have to do.
+fn id_lookup(request: &FindRequest) -> Option<ValueBuf> {
+    let plain = request.hint.is_none()
+        && request.skip == 0
+        && request.min.as_doc().is_empty()
+        && request.max.as_doc().is_empty()
+        && !request.show_record_id
+        && !request.sort.as_doc().contains("$natural");
+    if plain { id_equality(request.filter.as_doc()) } else { None }
+}
+
+/// The value of a filter that is an equality on `_id` and nothing else.
+pub fn id_equality(filter: Doc<'_>) -> Option<ValueBuf> {
+    let mut fields = filter.fields();
+    let (Some(("_id", value)), None) = (fields.next(), fields.next()) else { return None };
+    let value = match value {
+        Value::Document(doc) if is_operators(doc) => {
+            let mut operators = doc.fields();
+            match (operators.next(), operators.next()) {
+                (Some(("$eq", value)), None) => value,
+                _ => return None,
+            }
+        }
+        value => value,
+    };
+    let point = !matches!(
+        value,
+        Value::Array(_) | Value::Regex(_) | Value::Null | Value::Undefined
+    );
+    point.then(|| ValueBuf::new(value))
+}
+
+/// What is done with the documents that the filter leaves: sort, skip, projection, limit.
+struct Finish<'r> {
+    request: &'r FindRequest,
+    /// The sort, if it is one that indexes may give.
+    sort: Option<Vec<SortPart>>,
+    /// `{$natural: ...}`: backward or not.
+    natural: Option<bool>,
+    projection: Option<(ProjectionFacts, DocBuf)>,
+}
+
+impl<'r> Finish<'r> {
+    fn new(request: &'r FindRequest) -> Self {
+        let sort = request.sort.as_doc();
+        let natural = match request.hint {
+            Some(Hint::Natural(_)) | None => sort.get("$natural").map(|way| {
+                sort_order::parts(sort).is_some_and(|parts| parts.iter().any(|part| part.descending))
+                    && way.is_number()
+            }),
+            Some(_) => None,
+        };
+        let parts = (!sort.is_empty() && natural.is_none()).then(|| sort_order::parts(sort));
+        let mut spec = request.projection.clone();
+        if request.show_record_id {
+            spec.extend(|writer| {
+                writer.document("$recordId").append("$meta", "recordId");
+            });
+        }
+        let projection = (!spec.as_doc().is_empty() && !request.return_key).then(|| {
+            let mut facts = ProjectionFacts::new(spec.as_doc());
+            if request.projection.as_doc().is_empty() {
+                facts.required = None;
+            }
+            (facts, spec)
+        });
+        Finish { request, sort: parts.flatten(), natural, projection }
+    }
+
+    fn sorts(&self) -> bool {
+        !self.request.sort.as_doc().is_empty() && self.natural.is_none()
+    }
+
+    fn id_hack(&self, id: ValueBuf) -> Node {
+        let node = Node::IdHack { id };
+        match &self.projection {
+            Some((facts, spec)) => facts.apply(node, spec),
+            None if self.request.return_key => Node::ReturnKey { input: Box::new(node) },
+            None => node,
+        }
+    }
+
+    fn finish(&self, node: Node) -> Node {
+        let mut node = node;
+        let mut limited = self.request.limit == 0;
+        if self.sorts() {
+            let long_keys = has_long_keys(&node);
+            let ordered = match &self.sort {
+                Some(parts) if !long_keys => {
+                    sort_order::ordered(&node, parts, &self.request.sort)
+                }
+                _ => None,
+            };
+            node = match ordered {
+                Some(ordered) => ordered,
+                None => {
+                    limited = true;
+                    self.sorted(node)
+                }
+            };
+        }
+        if self.request.skip > 0 {
+            node = Node::Skip { count: self.request.skip, input: Box::new(node) };
+        }
+        node = match &self.projection {
+            _ if self.request.return_key => Node::ReturnKey { input: Box::new(node) },
+            Some((facts, spec)) => facts.apply(node, spec),
+            None => node.fetched(),
+        };
+        if !limited {
+            node = Node::Limit { count: self.request.limit, input: Box::new(node) };
+        }
+        node
+    }
+
+    fn sorted(&self, node: Node) -> Node {
+        let by_key = match (&self.sort, node.only_index()) {
+            (Some(parts), Some(scan)) => {
+                !scan.index.has_long_keys()
+                    && parts.iter().all(|part| {
+                        scan.field(&part.path).is_some_and(|field| !scan.multikey.field(field))
+                    })
+            }
+            _ => false,
+        };
+        let input = if by_key { node } else { node.fetched() };
+        let simple = input.gives_documents() && !self.request.return_key;
+        let limit = match self.request.limit {
+            0 => 0,
+            limit => limit.saturating_add(self.request.skip),
+        };
+        let pattern = self.request.sort.clone();
+        Node::Sort { pattern, limit, simple, input: Box::new(input) }
+    }
+}
+
+fn has_long_keys(node: &Node) -> bool {
+    let mut long = false;
+    node.for_each_scan(&mut |scan| long |= scan.index.has_long_keys());
+    long
+}
+
+/// The error of a plan that cannot be made.
+pub(crate) fn planner_error(location: i32, namespace: &str, why: &str) -> Error {
+    Error::location(
+        location,
+        format!("error processing query: ns={namespace} planner returned error :: caused by :: {why}"),
+    )
+}

@@ -1,0 +1,262 @@
+//! Intervals of values and ordered lists of them: what an index scan visits in one field.
+
+use quire_document::{ArrayBuf, Value, ValueBuf, compare};
+use std::cmp::Ordering;
+
+/// A range of values between two ends, each of which belongs to it or not.
+#[derive(Debug, Clone)]
+pub struct Interval {
+    /// The smaller end.
+    pub low: ValueBuf,
+    /// Whether the smaller end belongs to it.
+    pub low_inclusive: bool,
+    /// The larger end.
+    pub high: ValueBuf,
+    /// Whether the larger end belongs to it.
+    pub high_inclusive: bool,
+}
+
+/// Disjoint intervals in rising order. None at all means that nothing can match.
+#[derive(Debug, Clone, Default)]
+pub struct Intervals(pub Vec<Interval>);
+
+fn order(a: &ValueBuf, b: &ValueBuf) -> Ordering {
+    compare(a.as_value(), b.as_value(), None)
+}
+
+impl Interval {
+    /// An interval with these ends.
+    pub fn new<'v>(
+        low: impl Into<Value<'v>>,
+        low_inclusive: bool,
+        high: impl Into<Value<'v>>,
+        high_inclusive: bool,
+    ) -> Self {
+        let (low, high) = (ValueBuf::new(low), ValueBuf::new(high));
+        Interval { low, low_inclusive, high, high_inclusive }
+    }
+
+    /// The interval of one value.
+    pub fn point<'v>(value: impl Into<Value<'v>>) -> Self {
+        let value = ValueBuf::new(value);
+        Interval { low: value.clone(), low_inclusive: true, high: value, high_inclusive: true }
+    }
+
+    /// True if it holds exactly one value.
+    pub fn is_point(&self) -> bool {
+        self.low_inclusive && self.high_inclusive && order(&self.low, &self.high).is_eq()
+    }
+
+    /// True if it holds no value.
+    pub fn is_empty(&self) -> bool {
+        match order(&self.low, &self.high) {
+            Ordering::Less => false,
+            Ordering::Equal => !(self.low_inclusive && self.high_inclusive),
+            Ordering::Greater => true,
+        }
+    }
+
+    /// True if it is `[MinKey, MaxKey]`.
+    pub fn is_all(&self) -> bool {
+        self.low_inclusive
+            && self.high_inclusive
+            && matches!(self.low.as_value(), Value::MinKey)
+            && matches!(self.high.as_value(), Value::MaxKey)
+    }
+
+    fn low_order(&self, other: &Interval) -> Ordering {
+        order(&self.low, &other.low).then(other.low_inclusive.cmp(&self.low_inclusive))
+    }
+
+    fn high_order(&self, other: &Interval) -> Ordering {
+        order(&self.high, &other.high).then(self.high_inclusive.cmp(&other.high_inclusive))
+    }
+
+    /// True if `next`, which does not begin before this one, overlaps or touches it.
+    fn touches(&self, next: &Interval) -> bool {
+        match order(&self.high, &next.low) {
+            Ordering::Greater => true,
+            Ordering::Equal => self.high_inclusive || next.low_inclusive,
+            Ordering::Less => false,
+        }
+    }
+
+    fn intersect(&self, other: &Interval) -> Interval {
+        let low = if self.low_order(other).is_ge() { self } else { other };
+        let high = if self.high_order(other).is_le() { self } else { other };
+        Interval {
+            low: low.low.clone(),
+            low_inclusive: low.low_inclusive,
+            high: high.high.clone(),
+            high_inclusive: high.high_inclusive,
+        }
+    }
+
+    /// As explain prints it; `reversed` for a scan that walks the field downwards.
+    pub fn text(&self, reversed: bool) -> String {
+        let low = quire_catalog::debug_value(self.low.as_value());
+        let high = quire_catalog::debug_value(self.high.as_value());
+        let (first, first_in, last, last_in) = if reversed {
+            (high, self.high_inclusive, low, self.low_inclusive)
+        } else {
+            (low, self.low_inclusive, high, self.high_inclusive)
+        };
+        let open = if first_in { '[' } else { '(' };
+        let close = if last_in { ']' } else { ')' };
+        format!("{open}{first}, {last}{close}")
+    }
+}
+
+impl Intervals {
+    /// `[MinKey, MaxKey]`.
+    pub fn all() -> Self {
+        Intervals(vec![Interval::new(Value::MinKey, true, Value::MaxKey, true)])
+    }
+
+    /// No value at all.
+    pub fn none() -> Self {
+        Intervals(Vec::new())
+    }
+
+    /// One interval, or none if it is empty.
+    pub fn of(interval: Interval) -> Self {
+        Intervals(if interval.is_empty() { Vec::new() } else { vec![interval] })
+    }
+
+    /// One value.
+    pub fn point<'v>(value: impl Into<Value<'v>>) -> Self {
+        Intervals(vec![Interval::point(value)])
+    }
+
+    /// True if it is `[MinKey, MaxKey]`.
+    pub fn is_all(&self) -> bool {
+        matches!(self.0.as_slice(), [only] if only.is_all())
+    }
+
+    /// True if it is one single value.
+    pub fn is_point(&self) -> bool {
+        matches!(self.0.as_slice(), [only] if only.is_point())
+    }
+
+    /// True if it is a union of single values (and at least one).
+    pub fn is_points(&self) -> bool {
+        !self.0.is_empty() && self.0.iter().all(Interval::is_point)
+    }
+
+    /// The union of both.
+    #[must_use]
+    pub fn union(mut self, other: Intervals) -> Self {
+        self.0.extend(other.0);
+        self.0.sort_by(|a, b| a.low_order(b).then_with(|| b.high_order(a)));
+        let mut merged: Vec<Interval> = Vec::with_capacity(self.0.len());
+        for next in self.0 {
+            match merged.last_mut() {
+                Some(last) if last.touches(&next) => {
+                    if last.high_order(&next).is_lt() {
+                        last.high = next.high;
+                        last.high_inclusive = next.high_inclusive;
+                    }
+                }
+                _ => merged.push(next),
+            }
+        }
+        Intervals(merged)
+    }
+
+    /// What is in both.
+    #[must_use]
+    pub fn intersect(&self, other: &Intervals) -> Self {
+        let mut out = Vec::new();
+        let (mut left, mut right) = (self.0.iter().peekable(), other.0.iter().peekable());
+        while let (Some(a), Some(b)) = (left.peek(), right.peek()) {
+            let both = a.intersect(b);
+            if !both.is_empty() {
+                out.push(both);
+            }
+            if a.high_order(b).is_lt() {
+                left.next();
+            } else {
+                right.next();
+            }
+        }
+        Intervals(out)
+    }
+
+    /// Every value that is not in it.
+    #[must_use]
+    pub fn complement(&self) -> Self {
+        let mut out = Vec::new();
+        let (mut low, mut low_inclusive) = (ValueBuf::new(Value::MinKey), true);
+        for interval in &self.0 {
+            let gap = Interval {
+                low,
+                low_inclusive,
+                high: interval.low.clone(),
+                high_inclusive: !interval.low_inclusive,
+            };
+            // Nothing sorts between undefined and null.
+            let nothing = matches!(gap.low.as_value(), Value::Undefined)
+                && matches!(gap.high.as_value(), Value::Null)
+                && !gap.low_inclusive
+                && !gap.high_inclusive;
+            if !gap.is_empty() && !nothing {
+                out.push(gap);
+            }
+            low = interval.high.clone();
+            low_inclusive = !interval.high_inclusive;
+        }
+        let high = ValueBuf::new(Value::MaxKey);
+        let rest = Interval { low, low_inclusive, high, high_inclusive: true };
+        if !rest.is_empty() {
+            out.push(rest);
+        }
+        Intervals(out)
+    }
+
+    /// As explain prints them, in the order in which the scan visits them.
+    pub fn print(&self, reversed: bool) -> ArrayBuf {
+        let texts: Vec<String> = if reversed {
+            self.0.iter().rev().map(|interval| interval.text(true)).collect()
+        } else {
+            self.0.iter().map(|interval| interval.text(false)).collect()
+        };
+        texts.iter().map(String::as_str).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn range(low: i32, low_in: bool, high: i32, high_in: bool) -> Intervals {
+        Intervals::of(Interval::new(low, low_in, high, high_in))
+    }
+
+    fn text(intervals: &Intervals) -> Vec<String> {
+        intervals.0.iter().map(|interval| interval.text(false)).collect()
+    }
+
+    #[test]
+    fn union_merges_what_touches() {
+        let union = range(1, true, 2, false).union(range(2, true, 3, true));
+        assert_eq!(text(&union), ["[1, 3]"]);
+        let union = range(1, true, 2, false).union(range(2, false, 3, true));
+        assert_eq!(text(&union), ["[1, 2)", "(2, 3]"]);
+        let union = range(5, true, 9, true).union(range(1, true, 7, true));
+        assert_eq!(text(&union), ["[1, 9]"]);
+    }
+
+    #[test]
+    fn intersection_and_complement() {
+        let points = Intervals::point(1).union(Intervals::point(5)).union(Intervals::point(9));
+        assert_eq!(text(&points.intersect(&range(1, false, 9, true))), ["[5, 5]", "[9, 9]"]);
+        assert_eq!(
+            text(&points.complement()),
+            ["[MinKey, 1)", "(1, 5)", "(5, 9)", "(9, MaxKey]"]
+        );
+        assert!(Intervals::all().complement().0.is_empty());
+        assert!(Intervals::none().complement().is_all());
+        let nulls = Intervals::point(Value::Undefined).union(Intervals::point(Value::Null));
+        assert_eq!(text(&nulls.complement()), ["[MinKey, undefined)", "(null, MaxKey]"]);
+    }
+}

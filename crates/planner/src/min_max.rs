@@ -1,0 +1,65 @@
+//! `min` and `max`: a range between two whole keys of a hinted index.
+
+use crate::find::planner_error;
+use crate::hint::hinted;
+use crate::plan::{IndexScan, KeyRange};
+use crate::request::{FindRequest, Hint};
+use quire_catalog::{Collection, Index};
+use quire_document::{Doc, DocBuf, compare};
+use quire_error::{Error, ErrorCode, Result};
+use std::cmp::Ordering;
+
+/// The scan that `min` and `max` ask for.
+pub(crate) fn scan(request: &FindRequest, collection: &Collection) -> Result<IndexScan> {
+    let (min, max) = (request.min.as_doc(), request.max.as_doc());
+    let fail = |location, why| Err(planner_error(location, &request.namespace, why));
+    if !min.is_empty() && !max.is_empty() && !same_names(min, max) {
+        return Err(Error::location(51176, "min and max must have the same field names"));
+    }
+    let hint = match &request.hint {
+        None => {
+            return fail(
+                51173,
+                "When using min()/max() a hint of which index to use must be provided",
+            );
+        }
+        Some(Hint::Natural(_)) => {
+            return Err(Error::new(
+                ErrorCode::NoQueryExecutionPlans,
+                "min and max are incompatible with $natural",
+            ));
+        }
+        Some(hint) => hint,
+    };
+    let index = hinted(collection, hint)?;
+    let fits = |bound: Doc<'_>| {
+        bound.is_empty() || bound.iter().map(|e| e.key()).eq(index.fields.iter().map(|f| f.path.as_str()))
+    };
+    if !fits(min) || !fits(max) {
+        return fail(51174, "The index chosen is not compatible with min/max");
+    }
+    if !min.is_empty() && !max.is_empty() && key_order(index, min, max).is_ge() {
+        return fail(
+            51175,
+            "The value provided for min() does not come before the value provided for max() in the hinted index",
+        );
+    }
+    let bound = |doc: &DocBuf| (!doc.as_doc().is_empty()).then(|| doc.clone());
+    let mut scan = IndexScan::whole(index, index.multikey_paths());
+    scan.range = Some(KeyRange { start: bound(&request.min), end: bound(&request.max) });
+    Ok(scan)
+}
+
+fn same_names(a: Doc<'_>, b: Doc<'_>) -> bool {
+    a.iter().map(|element| element.key()).eq(b.iter().map(|element| element.key()))
+}
+
+fn key_order(index: &Index, a: Doc<'_>, b: Doc<'_>) -> Ordering {
+    for ((field, (_, left)), (_, right)) in index.fields.iter().zip(a.fields()).zip(b.fields()) {
+        let order = compare(left, right, None);
+        if order.is_ne() {
+            return if field.descending { order.reverse() } else { order };
+        }
+    }
+    Ordering::Equal
+}

@@ -1,0 +1,149 @@
+//! The literal prefix that every match of a regular expression must begin with.
+
+/// What a pattern demands of the beginning of a string.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Prefix {
+    /// The literal text; empty if nothing can be said.
+    pub text: String,
+    /// True if beginning with the text is all that the pattern asks for.
+    pub exact: bool,
+}
+
+const NONE: Prefix = Prefix { text: String::new(), exact: false };
+
+/// Finds the prefix of a pattern with these option letters.
+pub(crate) fn prefix(pattern: &str, options: &str) -> Prefix {
+    let (mut multiline, mut extended) = (false, false);
+    for letter in options.chars() {
+        match letter {
+            'm' => multiline = true,
+            's' | 'u' => {}
+            'x' => extended = true,
+            _ => return NONE,
+        }
+    }
+    let rest = match pattern.strip_prefix("\\A") {
+        Some(rest) => rest,
+        None => match pattern.strip_prefix('^') {
+            Some(rest) if !multiline => rest,
+            _ => return NONE,
+        },
+    };
+    if has_alternation(pattern) {
+        return NONE;
+    }
+    scan(rest, extended)
+}
+
+/// An alternation anywhere disables the prefix.
+fn has_alternation(pattern: &str) -> bool {
+    let mut chars = pattern.chars();
+    while let Some(c) = chars.next() {
+        match c {
+            '\\' if chars.next() == Some('Q') => {
+                let rest = chars.as_str();
+                match rest.find("\\E") {
+                    Some(end) => chars = rest[end + 2..].chars(),
+                    None => return false,
+                }
+            }
+            '|' => return true,
+            _ => {}
+        }
+    }
+    false
+}
+
+fn scan(pattern: &str, extended: bool) -> Prefix {
+    let mut text = String::new();
+    let mut chars = pattern.chars();
+    let mut exact = true;
+    while let Some(c) = chars.next() {
+        match c {
+            '*' | '?' => {
+                text.pop();
+                exact = false;
+                break;
+            }
+            '\\' => match chars.next() {
+                Some('Q') => {
+                    let rest = chars.as_str();
+                    let end = rest.find("\\E").unwrap_or(rest.len());
+                    text.push_str(&rest[..end]);
+                    chars = rest[(end + 2).min(rest.len())..].chars();
+                }
+                Some('E') => {}
+                Some(escaped) if !escaped.is_ascii_alphanumeric() && escaped != '\0' => {
+                    text.push(escaped);
+                }
+                _ => {
+                    exact = false;
+                    break;
+                }
+            },
+            '^' | '$' | '.' | '[' | '(' | ')' | '+' | '{' | '|' => {
+                exact = false;
+                break;
+            }
+            '#' if extended => {
+                exact = false;
+                break;
+            }
+            c if extended && c.is_ascii_whitespace() => {}
+            c => text.push(c),
+        }
+    }
+    if text.is_empty() {
+        return NONE;
+    }
+    Prefix { text, exact }
+}
+
+/// The smallest string above every string that begins with `text`: its last character plus one.
+pub(crate) fn after(text: &str) -> Option<String> {
+    let mut chars: Vec<char> = text.chars().collect();
+    while let Some(last) = chars.pop() {
+        let next = match last as u32 + 1 {
+            0xD800 => 0xE000,
+            next => next,
+        };
+        if let Some(next) = char::from_u32(next) {
+            chars.push(next);
+            return Some(chars.into_iter().collect());
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prefixes() {
+        let cases = [
+            ("^abc", "", "abc", true),
+            ("abc", "", "", false),
+            ("^ab.c", "", "ab", false),
+            ("^abc?", "", "ab", false),
+            ("^abc{0,2}", "", "abc", false),
+            ("^abc|def", "", "", false),
+            ("^abc\\|d", "", "abc|d", true),
+            ("^a\\.b", "", "a.b", true),
+            ("^a\\d", "", "a", false),
+            ("\\Aabc", "m", "abc", true),
+            ("^abc", "m", "", false),
+            ("^abc", "i", "", false),
+            ("^ab c", "x", "abc", true),
+            ("^\\Qa.b\\Ec.d", "", "a.bc", false),
+            ("^\\Qa.b\\E", "", "a.b", true),
+            ("^a?", "", "", false),
+        ];
+        for (pattern, options, text, exact) in cases {
+            let expected = Prefix { text: text.into(), exact };
+            assert_eq!(prefix(pattern, options), expected, "{pattern}");
+        }
+        assert_eq!(after("az").as_deref(), Some("a{"));
+        assert_eq!(after("é").as_deref(), Some("ê"));
+    }
+}

@@ -1,0 +1,126 @@
+//! What a client asked for, typed: the commands parse and check every field, the planner and the
+//! executor read these. Filters, projections and the like stay BSON; they are compiled once, by
+//! whoever runs them.
+
+use quire_document::{DocBuf, ValueBuf};
+
+/// Which index, or which direction of the collection, a request insists on.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Hint {
+    /// The index of that name.
+    Name(String),
+    /// The index with that key pattern.
+    Pattern(DocBuf),
+    /// `{$natural: 1}` (true) or `{$natural: -1}` (false).
+    Natural(bool),
+}
+
+/// A `find`.
+#[derive(Debug, Clone, Default)]
+pub struct FindRequest {
+    /// `database.collection`.
+    pub namespace: String,
+    /// The filter; empty matches everything.
+    pub filter: DocBuf,
+    /// The projection; empty returns whole documents.
+    pub projection: DocBuf,
+    /// The sort; empty leaves the order to the plan.
+    pub sort: DocBuf,
+    /// The index to use.
+    pub hint: Option<Hint>,
+    /// Documents to leave out first.
+    pub skip: u64,
+    /// Most documents to return; 0 for all.
+    pub limit: u64,
+    /// Inclusive lower bound on an index; empty for none.
+    pub min: DocBuf,
+    /// Exclusive upper bound on an index; empty for none.
+    pub max: DocBuf,
+    /// Return index keys instead of documents.
+    pub return_key: bool,
+    /// Add `$recordId` to each document.
+    pub show_record_id: bool,
+    /// The variables of `let`, their expressions not yet evaluated.
+    pub let_vars: DocBuf,
+    /// `allowDiskUse`, if the client said so (the default is true).
+    pub allow_disk_use: Option<bool>,
+    /// The client's comment.
+    pub comment: Option<ValueBuf>,
+}
+
+/// An `aggregate`.
+#[derive(Debug, Clone, Default)]
+pub struct AggregateRequest {
+    /// `database.collection`, or `database.$cmd.aggregate` for a pipeline without a collection.
+    pub namespace: String,
+    /// The stages, one document each.
+    pub pipeline: Vec<DocBuf>,
+    /// The index to use.
+    pub hint: Option<Hint>,
+    /// The variables of `let`, their expressions not yet evaluated.
+    pub let_vars: DocBuf,
+    /// `allowDiskUse`, if the client said so (the default is true).
+    pub allow_disk_use: Option<bool>,
+    /// The client's comment.
+    pub comment: Option<ValueBuf>,
+}
+
+/// A `count`.
+#[derive(Debug, Clone, Default)]
+pub struct CountRequest {
+    /// `database.collection`.
+    pub namespace: String,
+    /// The filter; empty matches everything.
+    pub filter: DocBuf,
+    /// The index to use.
+    pub hint: Option<Hint>,
+    /// Documents to leave out first.
+    pub skip: u64,
+    /// Most documents to count; 0 for all (a negative limit counts as its absolute value).
+    pub limit: u64,
+    /// The client's comment.
+    pub comment: Option<ValueBuf>,
+}
+
+/// A `distinct`.
+#[derive(Debug, Clone, Default)]
+pub struct DistinctRequest {
+    /// `database.collection`.
+    pub namespace: String,
+    /// The path whose values are wanted.
+    pub key: String,
+    /// The filter; empty matches everything.
+    pub filter: DocBuf,
+    /// The index to use.
+    pub hint: Option<Hint>,
+    /// The client's comment.
+    pub comment: Option<ValueBuf>,
+}
+
+/// How much `explain` tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Verbosity {
+    /// The plans.
+    QueryPlanner,
+    /// The winning plan, run.
+    ExecutionStats,
+    /// All candidates, run for a while.
+    AllPlansExecution,
+}
+
+/// What an explained write would do with each document that its query finds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WriteKind {
+    /// `update` or `findAndModify` with an update.
+    Update {
+        /// All documents, not only the first.
+        multi: bool,
+        /// Insert when nothing matches.
+        upsert: bool,
+    },
+    /// `delete` or `findAndModify` with `remove`.
+    Delete {
+        /// All documents, not only the first.
+        multi: bool,
+    },
+}

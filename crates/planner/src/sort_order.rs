@@ -1,0 +1,144 @@
+//! Which orders an index scan gives by itself, and how scans of points are split so that they do.
+
+use crate::interval::Intervals;
+use crate::plan::{IndexScan, Node};
+use quire_document::{Doc, DocBuf, Value};
+
+/// Most scans that one scan is split into.
+const SCANS_MAX: usize = 200;
+
+/// One part of a sort: a path and whether it falls.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct SortPart {
+    pub path: String,
+    pub descending: bool,
+}
+
+/// The parts of a sort pattern; `None` if one of them is no plain direction (`$meta`).
+pub(crate) fn parts(sort: Doc<'_>) -> Option<Vec<SortPart>> {
+    sort.fields()
+        .map(|(path, direction)| {
+            let descending = match direction {
+                Value::Int32(number) => number < 0,
+                Value::Int64(number) => number < 0,
+                Value::Double(number) => number < 0.0,
+                Value::Decimal(number) => number.is_negative(),
+                _ => return None,
+            };
+            Some(SortPart { path: path.to_owned(), descending })
+        })
+        .collect()
+}
+
+/// Whether the scan gives the order, walked backwards (`Some(true)`) or forwards.
+pub(crate) fn direction(scan: &IndexScan, sort: &[SortPart]) -> Option<bool> {
+    let constant = |path: &str| {
+        scan.field(path).is_some_and(|field| {
+            scan.range.is_none() && scan.bounds[field].is_point() && !scan.multikey.field(field)
+        })
+    };
+    let mut wanted = sort.iter().filter(|part| !constant(&part.path)).peekable();
+    let mut backward: Option<bool> = None;
+    for (at, field) in scan.index.fields.iter().enumerate() {
+        let Some(part) = wanted.peek() else { break };
+        if field.path == part.path {
+            if scan.multikey.field(at) && !scan.bounds[at].is_all() {
+                return None;
+            }
+            if *backward.get_or_insert(field.descending != part.descending)
+                != (field.descending != part.descending)
+            {
+                return None;
+            }
+            wanted.next();
+        } else if scan.range.is_some() || !scan.bounds[at].is_point() {
+            return None;
+        }
+    }
+    wanted.peek().is_none().then(|| backward.unwrap_or(scan.backward))
+}
+
+/// The node in that order without a blocking sort, if it can be had.
+pub(crate) fn ordered(node: &Node, sort: &[SortPart], pattern: &DocBuf) -> Option<Node> {
+    match node {
+        Node::IndexScan(scan) => {
+            if let Some(backward) = direction(scan, sort) {
+                let mut scan = scan.clone();
+                scan.backward = backward;
+                return Some(Node::IndexScan(scan));
+            }
+            let scans = explode(scan, sort)?;
+            let inputs = scans.into_iter().map(|scan| Node::IndexScan(Box::new(scan))).collect();
+            Some(Node::SortMerge { pattern: pattern.clone(), inputs })
+        }
+        Node::Fetch { filter, input } => {
+            let input = Box::new(ordered(input, sort, pattern)?);
+            Some(Node::Fetch { filter: filter.clone(), input })
+        }
+        Node::Or { inputs } => {
+            let mut merged = Vec::new();
+            for input in inputs {
+                match ordered(input, sort, pattern)? {
+                    Node::SortMerge { inputs, .. } => merged.extend(inputs),
+                    other => merged.push(other),
+                }
+            }
+            (merged.len() <= SCANS_MAX)
+                .then(|| Node::SortMerge { pattern: pattern.clone(), inputs: merged })
+        }
+        Node::Subplan { input } => {
+            Some(Node::Subplan { input: Box::new(ordered(input, sort, pattern)?) })
+        }
+        _ => None,
+    }
+}
+
+/// Splits a scan whose leading fields are points into one scan for each combination of them, so
+/// that each gives the order of the fields that follow.
+fn explode(scan: &IndexScan, sort: &[SortPart]) -> Option<Vec<IndexScan>> {
+    let first = sort.first()?;
+    let start = scan.field(&first.path)?;
+    if scan.range.is_some() || start == 0 {
+        return None;
+    }
+    let prefix = scan.bounds.get(..start)?;
+    if !prefix.iter().all(Intervals::is_points) {
+        return None;
+    }
+    let count = prefix.iter().try_fold(1usize, |all, list| all.checked_mul(list.0.len()))?;
+    if count > SCANS_MAX || count < 2 {
+        return None;
+    }
+    let mut scans = Vec::with_capacity(count);
+    for number in 0..count {
+        let mut one = scan.clone();
+        let mut rest = number;
+        for (field, list) in prefix.iter().enumerate() {
+            let point = list.0.get(rest % list.0.len())?;
+            rest /= list.0.len();
+            one.bounds[field] = Intervals(vec![point.clone()]);
+        }
+        one.backward = direction(&one, sort)?;
+        scans.push(one);
+    }
+    if scans.first().is_some_and(|scan| scan.is_reversed(0)) {
+        reverse_within(&mut scans, prefix);
+    }
+    Some(scans)
+}
+
+/// A scan that walks a field downwards visits its points from the largest.
+fn reverse_within(scans: &mut Vec<IndexScan>, prefix: &[Intervals]) {
+    let lengths: Vec<usize> = prefix.iter().map(|list| list.0.len()).collect();
+    let mut order: Vec<usize> = Vec::with_capacity(scans.len());
+    for number in 0..scans.len() {
+        let (mut rest, mut at, mut stride) = (number, 0, 1);
+        for length in &lengths {
+            at += (length - 1 - rest % length) * stride;
+            rest /= length;
+            stride *= length;
+        }
+        order.push(at);
+    }
+    *scans = order.into_iter().filter_map(|at| scans.get(at).cloned()).collect();
+}
