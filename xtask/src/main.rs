@@ -1,3 +1,49 @@
-//! `cargo xtask NAME`: the checks and generators of this project.
+//! `cargo xtask NAME`: the checks and generators of this project. It depends on nothing, so that
+//! it builds in a second on a clean checkout.
 
-fn main() {}
+mod ci;
+mod codes;
+mod layers;
+mod tidy;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+const USAGE: &str = "usage: cargo xtask NAME
+
+  ci              what CI runs: format, clippy, layers, tidiness, documentation, tests
+  layers          compares the crates' dependencies with the table of layers
+  tidy            prints long files and functions, undocumented files, dead paths in documents
+  codes           writes crates/error/src/codes.rs from crates/error/codes.csv
+  compatibility   writes COMPATIBILITY.md from the registries
+  cases ARGS      runs or records case files (cargo xtask cases help)
+  fuzz [SECONDS]  runs every fuzz target for so long (default 60)
+  crash [ROUNDS]  kills a writing server so often and checks what it left (default 200)";
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let rest = args.get(1..).unwrap_or(&[]);
+    let result = match args.first().map(String::as_str) {
+        Some("ci") => ci::run(),
+        Some("layers") => layers::check(&root()),
+        Some("tidy") => tidy::report(&root()),
+        Some("codes") => codes::write(&root()),
+        Some("compatibility") => ci::cargo_bin("compatibility", &["write".into()]),
+        Some("cases") => ci::cargo_bin("cases", rest),
+        Some("fuzz") => ci::fuzz(&root(), rest),
+        Some("crash") => ci::crash(rest),
+        _ => Err(USAGE.to_owned()),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("{message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The workspace's folder.
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).parent().map(PathBuf::from).unwrap_or_default()
+}

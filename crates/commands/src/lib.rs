@@ -1,1 +1,28 @@
-//! Every command: arguments, reply, and the one registry.
+//! Every command: its arguments, its reply, and the one registry that lists them.
+//!
+//! Read in this order: [`service`] (what a server holds), `dispatch` (what happens around every
+//! command), `registry` (the rows), then any command's own file.
+
+mod args;
+mod concern;
+mod dispatch;
+pub mod log;
+pub mod metrics;
+mod operation;
+mod registry;
+mod reply;
+pub mod service;
+
+mod admin;
+
+pub use registry::{COMMANDS, Command};
+pub use service::{
+    Connection, ConnectionInfo, Outcome, Request, Sequence, Service, ServiceOptions, Topology,
+};
+
+/// The version of MongoDB whose behaviour this server follows.
+pub const MONGODB_VERSION: &str = "8.2.0";
+/// The same as four numbers.
+pub const MONGODB_VERSION_ARRAY: [i32; 4] = [8, 2, 0, 0];
+/// The highest wire version announced: that of MongoDB 8.2.
+pub const MAX_WIRE_VERSION: i32 = 27;

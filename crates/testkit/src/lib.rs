@@ -1,1 +1,12 @@
-//! Case runner, generators, in-process server.
+//! Case runner, in-process server and clients for tests.
+//!
+//! A case file holds commands with the replies that a real server gave (tests/cases/FORMAT.md).
+//! [`case`] reads it, [`runner`] runs one case against any [`client::Client`], [`compare`] makes
+//! replies comparable, [`expected`] lists the cases that are known to differ, with reasons.
+
+pub mod case;
+pub mod client;
+pub mod compare;
+pub mod expected;
+pub mod node;
+pub mod runner;

@@ -1,0 +1,20 @@
+//! `getCmdLineOpts`: the options the server was started with, as given and as understood.
+
+use crate::args::arguments;
+use crate::dispatch::Context;
+use quire_document::{Doc, DocWriter};
+use quire_error::Result;
+
+pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
+    if let Some(arg) = arguments(cx.command.name, body).next() {
+        return Err(arg.unknown());
+    }
+    {
+        let mut argv = reply.array("argv");
+        cx.service.options.argv.iter().for_each(|arg| {
+            argv.push(arg.as_str());
+        });
+    }
+    reply.append("parsed", &cx.service.options.parsed_options);
+    Ok(())
+}

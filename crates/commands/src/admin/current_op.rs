@@ -1,0 +1,90 @@
+//! `currentOp` and what `$currentOp` reads: the operations that run now.
+
+use crate::args::is_generic;
+use crate::dispatch::Context;
+use crate::operation::Operation;
+use crate::service::{Service, now_ms};
+use quire_document::{Doc, DocBuf, DocWriter, Value};
+use quire_error::{Error, Result};
+
+pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
+    let mut filter = DocBuf::new();
+    for element in body.iter().skip(1) {
+        let (name, value) = (element.key(), element.value());
+        match name {
+            "$all" | "$ownOps" | "$truncateOps" | "$local" => {
+                if value.as_bool().is_none() && !value.is_number() {
+                    return Err(Error::type_mismatch(format!("{name} must be a boolean")));
+                }
+            }
+            _ if is_generic(element.key_bytes()) => {}
+            _ => {
+                filter.append(name, value);
+            }
+        }
+    }
+    let rows = rows(cx.service);
+    let kept = crate::matching::filter_documents(cx, filter.as_doc(), &rows)?;
+    let mut inprog = reply.array("inprog");
+    kept.iter().for_each(|row| {
+        inprog.push(*row);
+    });
+    Ok(())
+}
+
+/// One document for each running operation, oldest first.
+pub fn rows(service: &Service) -> Vec<DocBuf> {
+    let host = super::host_info::host_name();
+    service.operations.list().iter().map(|operation| row(service, operation, &host)).collect()
+}
+
+fn row(_service: &Service, operation: &Operation, host: &str) -> DocBuf {
+    let elapsed = operation.started.elapsed();
+    DocBuf::build(|row| {
+        row.append("type", "op").append("host", host);
+        row.append("desc", operation.connection.0.as_str());
+        row.append("connectionId", operation.connection.1 as i64);
+        if let Some(peer) = operation.peer {
+            row.append("client", peer.to_string().as_str());
+        }
+        if let Some(client) = &operation.client {
+            let name = client.get("application").and_then(|app| app.as_document()?.get("name"));
+            row.append_some("appName", name);
+            row.append("clientMetadata", client);
+        }
+        row.append("active", true);
+        row.append("currentOpTime", iso_time(now_ms()).as_str());
+        row.append("opid", operation.id as i32);
+        row.append("secs_running", elapsed.as_secs() as i64);
+        row.append("microsecs_running", elapsed.as_micros() as i64);
+        let op = match operation.command {
+            "find" => "query",
+            "getMore" => "getmore",
+            "insert" => "insert",
+            "update" => "update",
+            "delete" => "remove",
+            _ => "command",
+        };
+        row.append("op", op).append("ns", operation.namespace.as_str());
+        row.append("redacted", false);
+        row.append("command", &operation.body);
+        row.append("numYields", 0);
+        row.document("locks").finish();
+        row.append("waitingForLock", false);
+        row.document("lockStats").finish();
+        row.append("waitingForFlowControl", false);
+        row.document("flowControlStats").finish();
+        row.append("killPending", operation.interrupt.check().is_err());
+    })
+}
+
+/// `2026-01-02T03:04:05.678+00:00`.
+fn iso_time(ms: i64) -> String {
+    let text = quire_document::display::iso_date(ms);
+    text.strip_suffix('Z').map_or(text.clone(), |head| format!("{head}+00:00"))
+}
+
+/// The value that `killOp` and `currentOp` share for an id.
+pub fn operation_number(value: Value<'_>) -> Option<i64> {
+    crate::args::whole(value)
+}

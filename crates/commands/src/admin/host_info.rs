@@ -1,0 +1,68 @@
+//! `hostInfo`: the machine that the server runs on.
+
+use crate::args::arguments;
+use crate::dispatch::Context;
+use crate::service::now_ms;
+use quire_document::{Doc, DocWriter, Value};
+use quire_error::Result;
+
+pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
+    if let Some(arg) = arguments(cx.command.name, body).next() {
+        return Err(arg.unknown());
+    }
+    let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get()) as i32;
+    let memory_mb = proc_number("/proc/meminfo", "MemTotal:") / 1024;
+    {
+        let mut system = reply.document("system");
+        system.append("currentTime", Value::Date(now_ms()));
+        system.append("hostname", host_name().as_str());
+        system.append("cpuAddrSize", usize::BITS as i32);
+        system.append("memSizeMB", memory_mb);
+        system.append("memLimitMB", memory_mb);
+        system.append("numCores", cores);
+        system.append("numCoresAvailableToProcess", cores);
+        system.append("numPhysicalCores", cores);
+        system.append("numCpuSockets", 1);
+        system.append("cpuArch", std::env::consts::ARCH);
+        system.append("numaEnabled", false);
+        system.append("numNumaNodes", 1);
+    }
+    {
+        let mut os = reply.document("os");
+        os.append("type", if cfg!(target_os = "linux") { "Linux" } else { std::env::consts::OS });
+        os.append("name", os_release("PRETTY_NAME=").as_str());
+        os.append("version", kernel_version().as_str());
+    }
+    let mut extra = reply.document("extra");
+    extra.append("versionString", read("/proc/version").trim());
+    extra.append("pageSize", 4096i64);
+    extra.append("kernelVersion", kernel_version().as_str());
+    Ok(())
+}
+
+/// The machine's name.
+pub fn host_name() -> String {
+    let name = read("/proc/sys/kernel/hostname").trim().to_owned();
+    if name.is_empty() { std::env::var("HOSTNAME").unwrap_or_else(|_| "localhost".into()) } else { name }
+}
+
+/// The number (in kB for sizes) behind `label` in a file of `/proc`, 0 where there is none.
+pub fn proc_number(file: &str, label: &str) -> i64 {
+    let text = read(file);
+    let line = text.lines().find_map(|line| line.strip_prefix(label));
+    line.and_then(|rest| rest.split_whitespace().next()?.parse().ok()).unwrap_or(0)
+}
+
+fn kernel_version() -> String {
+    read("/proc/sys/kernel/osrelease").trim().to_owned()
+}
+
+fn os_release(label: &str) -> String {
+    let text = read("/etc/os-release");
+    let line = text.lines().find_map(|line| line.strip_prefix(label));
+    line.map_or_else(|| std::env::consts::OS.to_owned(), |name| name.trim_matches('"').to_owned())
+}
+
+fn read(file: &str) -> String {
+    std::fs::read_to_string(file).unwrap_or_default()
+}

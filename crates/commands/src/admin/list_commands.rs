@@ -1,0 +1,31 @@
+//! `listCommands`: every command that is built, with what it does.
+
+use crate::args::arguments;
+use crate::dispatch::Context;
+use crate::registry::COMMANDS;
+use quire_document::{Doc, DocWriter};
+use quire_error::Result;
+
+pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
+    if let Some(arg) = arguments(cx.command.name, body).next() {
+        return Err(arg.unknown());
+    }
+    let mut commands = reply.document("commands");
+    let mut rows: Vec<_> = COMMANDS.iter().filter(|row| row.run.is_some()).collect();
+    rows.sort_by_key(|row| row.name);
+    for row in rows {
+        let mut entry = commands.document(row.name);
+        entry.append("help", row.summary);
+        entry.append("requiresAuth", !matches!(row.name, "hello" | "isMaster" | "ping" | "buildInfo"));
+        entry.append("secondaryOk", true);
+        entry.append("adminOnly", row.admin_only);
+        entry.append("secondaryOverrideOk", true);
+        let mut versions = entry.array("apiVersions");
+        if row.in_api_v1 {
+            versions.push("1");
+        }
+        versions.finish();
+        entry.array("deprecatedApiVersions").finish();
+    }
+    Ok(())
+}

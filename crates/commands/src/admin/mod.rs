@@ -1,0 +1,16 @@
+//! Handshake, diagnostics and administration: one file a command.
+
+pub mod build_info;
+pub mod command_line;
+pub mod connection_status;
+pub mod current_op;
+pub mod get_log;
+pub mod hello;
+pub mod host_info;
+pub mod kill_op;
+pub mod list_commands;
+pub mod parameters;
+pub mod ping;
+pub mod repl_set;
+pub mod server_status;
+pub mod whatsmyuri;

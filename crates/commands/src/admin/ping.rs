@@ -1,0 +1,13 @@
+//! `ping`: answers ok, so that a client knows that the server lives.
+
+use crate::args::arguments;
+use crate::dispatch::Context;
+use quire_document::{Doc, DocWriter};
+use quire_error::Result;
+
+pub fn run(cx: &mut Context<'_>, body: Doc<'_>, _reply: &mut DocWriter<'_>) -> Result<()> {
+    match arguments(cx.command.name, body).next() {
+        Some(arg) => Err(arg.unknown()),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,125 @@
+//! `replSetInitiate`, `replSetGetStatus`, `replSetGetConfig`: the set of one member. The set
+//! exists from the first start; initiating it once is accepted so that scripts that do so run.
+
+use crate::dispatch::Context;
+use crate::service::{Service, Topology, now_ms};
+use quire_document::{Doc, DocWriter, Timestamp, Value};
+use quire_error::{Error, ErrorCode, Result};
+
+/// `replSetInitiate`.
+pub fn initiate(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
+    let set = set_name(cx.service)?;
+    if let Some(Value::Document(config)) = body.get("replSetInitiate")
+        && !config.is_empty()
+    {
+        check_config(config, &set)?;
+    }
+    if !cx.service.store.initiate_set()? {
+        let text = "already initialized";
+        return Err(Error::new(ErrorCode::AlreadyInitialized, text));
+    }
+    let _ = reply;
+    Ok(())
+}
+
+/// `replSetGetStatus`.
+pub fn status(cx: &mut Context<'_>, _body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
+    let set = set_name(cx.service)?;
+    let service = cx.service;
+    let time = Timestamp::from_u64(service.engine.cluster_time().0);
+    let now = now_ms();
+    let member = super::hello::address(service, &cx.connection.info);
+    reply.append("set", set.as_str()).append("date", Value::Date(now)).append("myState", 1);
+    reply.append("term", 1i64).append("syncSourceHost", "").append("syncSourceId", -1);
+    reply.append("heartbeatIntervalMillis", 2000i64);
+    reply.append("majorityVoteCount", 1).append("writeMajorityCount", 1);
+    reply.append("votingMembersCount", 1).append("writableVotingMembersCount", 1);
+    {
+        let mut optimes = reply.document("optimes");
+        for name in ["lastCommittedOpTime", "readConcernMajorityOpTime", "appliedOpTime", "durableOpTime"] {
+            optime(&mut optimes, name, time);
+        }
+        optimes.append("lastAppliedWallTime", Value::Date(now));
+        optimes.append("lastDurableWallTime", Value::Date(now));
+    }
+    let mut members = reply.array("members");
+    let mut row = members.document();
+    row.append("_id", 0).append("name", member.as_str()).append("health", 1.0);
+    row.append("state", 1).append("stateStr", "PRIMARY");
+    row.append("uptime", service.started.elapsed().as_secs() as i32);
+    optime(&mut row, "optime", time);
+    row.append("optimeDate", Value::Date(i64::from(time.seconds) * 1000));
+    row.append("lastAppliedWallTime", Value::Date(now)).append("lastDurableWallTime", Value::Date(now));
+    row.append("syncSourceHost", "").append("syncSourceId", -1).append("infoMessage", "");
+    row.append("electionTime", Timestamp { seconds: (service.started_ms / 1000) as u32, increment: 1 });
+    row.append("electionDate", Value::Date(service.started_ms));
+    row.append("configVersion", 1).append("configTerm", 1).append("self", true);
+    row.append("lastHeartbeatMessage", "");
+    Ok(())
+}
+
+/// `replSetGetConfig`.
+pub fn config(cx: &mut Context<'_>, _body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
+    let set = set_name(cx.service)?;
+    let member = super::hello::address(cx.service, &cx.connection.info);
+    let mut config = reply.document("config");
+    config.append("_id", set.as_str()).append("version", 1).append("term", 1);
+    {
+        let mut members = config.array("members");
+        let mut row = members.document();
+        row.append("_id", 0).append("host", member.as_str()).append("arbiterOnly", false);
+        row.append("buildIndexes", true).append("hidden", false).append("priority", 1);
+        row.document("tags").finish();
+        row.append("secondaryDelaySecs", 0i64).append("votes", 1);
+    }
+    config.append("protocolVersion", 1i64).append("writeConcernMajorityJournalDefault", true);
+    let mut settings = config.document("settings");
+    settings.append("chainingAllowed", true).append("heartbeatIntervalMillis", 2000);
+    settings.append("heartbeatTimeoutSecs", 10).append("electionTimeoutMillis", 10000);
+    settings.append("catchUpTimeoutMillis", -1).append("catchUpTakeoverDelayMillis", 30000);
+    settings.document("getLastErrorModes").finish();
+    {
+        let mut defaults = settings.document("getLastErrorDefaults");
+        defaults.append("w", 1).append("wtimeout", 0);
+    }
+    settings.append("replicaSetId", cx.service.process_id);
+    Ok(())
+}
+
+fn set_name(service: &Service) -> Result<String> {
+    match &service.options.topology {
+        Topology::ReplicaSet(name) => Ok(name.clone()),
+        Topology::Standalone => {
+            Err(Error::new(ErrorCode::NoReplicationEnabled, "not running with --replSet"))
+        }
+    }
+}
+
+/// Refuses what a set of one member cannot be.
+fn check_config(config: Doc<'_>, set: &str) -> Result<()> {
+    if let Some(Value::String(name)) = config.get("_id")
+        && name != set
+    {
+        let text = format!(
+            "Attempting to initiate a replica set with name {name}, but command line reports {set}; rejecting"
+        );
+        return Err(Error::new(ErrorCode::InvalidReplicaSetConfig, text));
+    }
+    match config.get("members") {
+        None => Ok(()),
+        Some(Value::Array(members)) if members.count() == 1 => Ok(()),
+        Some(Value::Array(members)) => {
+            let text = format!("{} members; this server is a replica set of one member", members.count());
+            Err(Error::new(ErrorCode::InvalidReplicaSetConfig, text))
+        }
+        Some(other) => {
+            let text = format!("members must be an array, not {}", other.type_name());
+            Err(Error::new(ErrorCode::InvalidReplicaSetConfig, text))
+        }
+    }
+}
+
+fn optime(writer: &mut DocWriter<'_>, name: &str, time: Timestamp) {
+    let mut optime = writer.document(name);
+    optime.append("ts", time).append("t", 1i64);
+}

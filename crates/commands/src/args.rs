@@ -1,0 +1,185 @@
+//! Reading a command's arguments: one method a type, each with MongoDB's error for a wrong one.
+
+use quire_document::{Array, Doc, Element, Type, Value};
+use quire_error::{Error, ErrorCode, Result};
+
+/// One argument of a command.
+#[derive(Clone, Copy)]
+pub struct Arg<'a> {
+    /// The command or nested structure the field belongs to: `find`, `update.updates`.
+    owner: &'static str,
+    element: Element<'a>,
+}
+
+/// Walks the arguments of a command that the command itself must know: without its first field,
+/// without the fields that every command takes.
+pub fn arguments<'a>(
+    owner: &'static str,
+    body: Doc<'a>,
+) -> impl Iterator<Item = Arg<'a>> {
+    body.iter()
+        .skip(1)
+        .filter(|element| !is_generic(element.key_bytes()))
+        .map(move |element| Arg { owner, element })
+}
+
+/// Walks the fields of a structure inside a command.
+pub fn fields<'a>(owner: &'static str, doc: Doc<'a>) -> impl Iterator<Item = Arg<'a>> {
+    doc.iter().map(move |element| Arg { owner, element })
+}
+
+/// True for the fields that every command takes; `dispatch` reads them.
+pub fn is_generic(name: &[u8]) -> bool {
+    match name.first() {
+        Some(b'$') => GENERIC_DOLLAR.iter().any(|known| known.as_bytes() == name),
+        _ => GENERIC.iter().any(|known| known.as_bytes() == name),
+    }
+}
+
+/// Fields that every command takes.
+const GENERIC: &[&str] = &[
+    "lsid", "txnNumber", "autocommit", "startTransaction", "stmtId", "stmtIds", "readConcern",
+    "writeConcern", "maxTimeMS", "maxTimeMSOpOnly", "comment", "apiVersion", "apiStrict",
+    "apiDeprecationErrors", "clientOperationKey", "mayBypassWriteBlocking",
+    "allowImplicitCollectionCreation", "shardVersion", "databaseVersion", "rawData",
+    "requestGossipRoutingCache", "expectPrefix",
+];
+const GENERIC_DOLLAR: &[&str] = &[
+    "$db", "$clusterTime", "$readPreference", "$audit", "$client", "$configTime", "$topologyTime",
+    "$configServerState", "$oplogQueryData", "$queryOptions", "$replData", "$tenant",
+    "$traceCtx", "$gleStats",
+];
+
+impl<'a> Arg<'a> {
+    /// An argument by hand.
+    pub fn new(owner: &'static str, element: Element<'a>) -> Self {
+        Arg { owner, element }
+    }
+
+    /// The field's name.
+    pub fn name(&self) -> &'a str {
+        self.element.key()
+    }
+
+    /// The value as it is.
+    pub fn value(&self) -> Value<'a> {
+        self.element.value()
+    }
+
+    /// True for null, which most optional arguments read as "not given".
+    pub fn is_null(&self) -> bool {
+        matches!(self.element.kind(), Type::Null | Type::Undefined)
+    }
+
+    /// The error for a field that the command does not know.
+    pub fn unknown(&self) -> Error {
+        let text = format!("BSON field '{}.{}' is an unknown field.", self.owner, self.name());
+        Error::new(ErrorCode::IDLUnknownField, text)
+    }
+
+    /// The error for a value of the wrong type.
+    pub fn wrong_type(&self, expected: &str) -> Error {
+        let (owner, name, found) = (self.owner, self.name(), self.value().type_name());
+        let several = expected.contains(',');
+        let expected = match several {
+            true => format!("types '[{expected}]'"),
+            false => format!("type '{expected}'"),
+        };
+        Error::type_mismatch(format!(
+            "BSON field '{owner}.{name}' is the wrong type '{found}', expected {expected}"
+        ))
+    }
+
+    /// A document.
+    pub fn document(&self) -> Result<Doc<'a>> {
+        self.value().as_document().ok_or_else(|| self.wrong_type("object"))
+    }
+
+    /// An array.
+    pub fn array(&self) -> Result<Array<'a>> {
+        self.value().as_array().ok_or_else(|| self.wrong_type("array"))
+    }
+
+    /// A string.
+    pub fn string(&self) -> Result<&'a str> {
+        self.value().as_str().ok_or_else(|| self.wrong_type("string"))
+    }
+
+    /// A boolean and nothing else.
+    pub fn bool(&self) -> Result<bool> {
+        self.value().as_bool().ok_or_else(|| self.wrong_type("bool"))
+    }
+
+    /// A boolean, or a number read as "not zero".
+    pub fn safe_bool(&self) -> Result<bool> {
+        match self.value() {
+            Value::Bool(flag) => Ok(flag),
+            Value::Int32(number) => Ok(number != 0),
+            Value::Int64(number) => Ok(number != 0),
+            Value::Double(number) => Ok(number != 0.0),
+            Value::Decimal(number) => Ok(!decimal_is_zero(number)),
+            _ => Err(self.wrong_type("bool, long, int, decimal, double")),
+        }
+    }
+
+    /// A whole number of any numeric type.
+    ///
+    /// Doubles are cut towards zero and clamped, as MongoDB's safe integers are.
+    pub fn integer(&self) -> Result<i64> {
+        whole(self.value()).ok_or_else(|| self.wrong_type("long, int, decimal, double"))
+    }
+
+    /// A whole number that is at least `least` (51024).
+    pub fn integer_from(&self, least: i64) -> Result<i64> {
+        let number = self.integer()?;
+        if number < least {
+            return Err(self.too_small(least, number));
+        }
+        Ok(number)
+    }
+
+    /// The error for a number below its least value.
+    pub fn too_small(&self, least: i64, number: i64) -> Error {
+        let name = self.name();
+        let text = format!("BSON field '{name}' value must be >= {least}, actual value '{number}'");
+        Error::location(51024, text)
+    }
+}
+
+/// The error for a required field that is not there.
+pub fn missing(owner: &str, name: &str) -> Error {
+    let text = format!("BSON field '{owner}.{name}' is missing but a required field");
+    Error::new(ErrorCode::IDLFailedToParse, text)
+}
+
+/// A number cut to a whole one, `None` for what is no number.
+pub fn whole(value: Value<'_>) -> Option<i64> {
+    match value {
+        Value::Int32(number) => Some(number.into()),
+        Value::Int64(number) => Some(number),
+        Value::Double(number) if number.is_nan() => Some(0),
+        Value::Double(number) => Some(number as i64),
+        Value::Decimal(number) => Some(decimal_to_whole(number)),
+        _ => None,
+    }
+}
+
+fn decimal_is_zero(decimal: quire_document::Decimal128) -> bool {
+    decimal_to_whole(decimal) == 0 && decimal_parts(decimal).0 == 0
+}
+
+/// Coefficient and exponent of a finite decimal.
+fn decimal_parts(decimal: quire_document::Decimal128) -> (u128, i32, bool) {
+    let bits = decimal.bits();
+    let negative = bits >> 127 == 1;
+    let exponent = ((bits >> 113) & 0x3fff) as i32 - 6176;
+    (bits & ((1 << 113) - 1), exponent, negative)
+}
+
+fn decimal_to_whole(decimal: quire_document::Decimal128) -> i64 {
+    let (coefficient, exponent, negative) = decimal_parts(decimal);
+    let mut number = coefficient as f64;
+    number *= 10f64.powi(exponent);
+    let number = if exponent == 0 { coefficient.min(i64::MAX as u128) as i64 } else { number as i64 };
+    if negative { -number } else { number }
+}

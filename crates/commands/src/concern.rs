@@ -1,0 +1,215 @@
+//! Write concern and read concern: parsed, checked, and what they mean for a set of one member.
+//!
+//! `w: 1` is acknowledged when the commit is visible and reaches the disk within 100 ms;
+//! `j: true` and `w: "majority"` when it is on disk. (Manual: "Write Concern", "Read Concern".)
+
+use crate::args::{fields, whole};
+use quire_document::{Doc, DocBuf, Timestamp, Value};
+use quire_error::{Error, ErrorCode, Result};
+use quire_storage::Durability;
+
+/// How many members must have a write.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Acknowledge {
+    /// So many members; 0 asks for no reply.
+    Members(i64),
+    /// Most members.
+    Majority,
+    /// A mode by name.
+    Mode(String),
+}
+
+/// A write concern.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WriteConcern {
+    /// Who must have the write.
+    pub w: Acknowledge,
+    /// Whether it must be on disk.
+    pub j: Option<bool>,
+    /// The older spelling of `j`.
+    pub fsync: bool,
+    /// How long to wait.
+    pub wtimeout: i64,
+}
+
+impl WriteConcern {
+    /// What a replica set does when nobody says anything.
+    pub fn majority() -> Self {
+        WriteConcern { w: Acknowledge::Majority, j: None, fsync: false, wtimeout: 0 }
+    }
+
+    /// Reads a write concern document.
+    pub fn parse(doc: Doc<'_>) -> Result<Self> {
+        let mut concern = WriteConcern { w: Acknowledge::Members(1), j: None, fsync: false, wtimeout: 0 };
+        if doc.is_empty() {
+            return Ok(WriteConcern::majority());
+        }
+        for arg in fields("writeConcern", doc) {
+            match arg.name() {
+                "w" => concern.w = parse_w(arg.value())?,
+                "j" => concern.j = Some(arg.safe_bool()?),
+                "fsync" => concern.fsync = arg.safe_bool()?,
+                "wtimeout" => concern.wtimeout = whole(arg.value()).unwrap_or(0),
+                "getLastError" | "provenance" => {}
+                _ => return Err(arg.unknown()),
+            }
+        }
+        if concern.j == Some(true) && concern.fsync {
+            return Err(Error::failed_to_parse("fsync and j options cannot be used together"));
+        }
+        Ok(concern)
+    }
+
+    /// What the engine must do before the reply.
+    pub fn durability(&self) -> Durability {
+        let synced = self.j.unwrap_or(matches!(self.w, Acknowledge::Majority)) || self.fsync;
+        if synced { Durability::Synced } else { Durability::Buffered }
+    }
+
+    /// The error of a concern that one member can't satisfy; the write is done all the same.
+    pub fn unsatisfied(&self) -> Option<Error> {
+        let (code, text) = match &self.w {
+            Acknowledge::Members(members) if *members > 1 => {
+                (ErrorCode::UnsatisfiableWriteConcern, "Not enough data-bearing nodes".to_owned())
+            }
+            Acknowledge::Mode(mode) => (
+                ErrorCode::UnknownReplWriteConcern,
+                format!("No write concern mode named '{mode}' found in replica set configuration"),
+            ),
+            _ => return None,
+        };
+        Some(Error::new(code, text).with_details(self.info().into_bytes()))
+    }
+
+    /// The concern as replies show it.
+    pub fn to_doc(&self) -> DocBuf {
+        DocBuf::build(|writer| {
+            match &self.w {
+                Acknowledge::Members(members) => writer.append("w", *members as i32),
+                Acknowledge::Majority => writer.append("w", "majority"),
+                Acknowledge::Mode(mode) => writer.append("w", mode.as_str()),
+            };
+            if let Some(j) = self.j {
+                writer.append("j", j);
+            }
+            if self.fsync {
+                writer.append("fsync", true);
+            }
+            match i32::try_from(self.wtimeout) {
+                Ok(wtimeout) => writer.append("wtimeout", wtimeout),
+                Err(_) => writer.append("wtimeout", self.wtimeout),
+            };
+        })
+    }
+
+    fn info(&self) -> DocBuf {
+        let mut shown = self.to_doc();
+        shown.append("provenance", "clientSupplied");
+        DocBuf::build(|writer| {
+            writer.append("writeConcern", &shown);
+        })
+    }
+}
+
+fn parse_w(value: Value<'_>) -> Result<Acknowledge> {
+    match value {
+        Value::String("majority") => Ok(Acknowledge::Majority),
+        Value::String(mode) => Ok(Acknowledge::Mode(mode.to_owned())),
+        Value::Document(_) => Err(Error::not_built("a write concern with tags")),
+        other => match whole(other) {
+            Some(members) if (0..=50).contains(&members) => Ok(Acknowledge::Members(members)),
+            Some(_) => Err(Error::failed_to_parse(
+                "w has to be a non-negative number and not greater than 50",
+            )),
+            None => Err(Error::failed_to_parse("w has to be a number, string, or object")),
+        },
+    }
+}
+
+/// How fresh and how durable a read must be. With one member, what is visible is the majority's.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ReadLevel {
+    /// What is there now.
+    #[default]
+    Local,
+    /// What is there now.
+    Available,
+    /// What most members have.
+    Majority,
+    /// One point in time.
+    Snapshot,
+    /// What is there now, confirmed.
+    Linearizable,
+}
+
+/// A read concern.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReadConcern {
+    /// The level, if one was given.
+    pub level: Option<ReadLevel>,
+    /// Read nothing older.
+    pub after_cluster_time: Option<Timestamp>,
+    /// Read at this time.
+    pub at_cluster_time: Option<Timestamp>,
+}
+
+impl ReadConcern {
+    /// Reads a read concern document.
+    pub fn parse(doc: Doc<'_>) -> Result<Self> {
+        let mut concern = ReadConcern::default();
+        for arg in fields("readConcern", doc) {
+            match arg.name() {
+                "level" => concern.level = Some(parse_level(arg.string()?)?),
+                "afterClusterTime" => concern.after_cluster_time = Some(timestamp(&arg)?),
+                "atClusterTime" => concern.at_cluster_time = Some(timestamp(&arg)?),
+                "provenance" | "allowTransactionTableSnapshot" | "waitLastStableRecoveryTimestamp" => {}
+                "afterOpTime" => return Err(Error::not_built("readConcern.afterOpTime")),
+                _ => return Err(arg.unknown()),
+            }
+        }
+        concern.check()?;
+        Ok(concern)
+    }
+
+    fn check(&self) -> Result<()> {
+        let level = self.level.unwrap_or_default();
+        if self.after_cluster_time.is_some() {
+            if self.at_cluster_time.is_some() {
+                let text = "Specifying both afterClusterTime and atClusterTime is not allowed";
+                return Err(Error::new(ErrorCode::InvalidOptions, text));
+            }
+            if matches!(level, ReadLevel::Available | ReadLevel::Linearizable) {
+                let text = "afterClusterTime field can be set only if level is equal to majority, \
+                            local, or snapshot";
+                return Err(Error::new(ErrorCode::InvalidOptions, text));
+            }
+        }
+        if self.at_cluster_time.is_some() && level != ReadLevel::Snapshot {
+            let text = "atClusterTime field can be set only if level is equal to snapshot";
+            return Err(Error::new(ErrorCode::InvalidOptions, text));
+        }
+        Ok(())
+    }
+}
+
+fn timestamp(arg: &crate::args::Arg<'_>) -> Result<Timestamp> {
+    match arg.value() {
+        Value::Timestamp(time) => Ok(time),
+        _ => Err(arg.wrong_type("timestamp")),
+    }
+}
+
+fn parse_level(level: &str) -> Result<ReadLevel> {
+    Ok(match level {
+        "local" => ReadLevel::Local,
+        "available" => ReadLevel::Available,
+        "majority" => ReadLevel::Majority,
+        "snapshot" => ReadLevel::Snapshot,
+        "linearizable" => ReadLevel::Linearizable,
+        _ => {
+            return Err(Error::bad_value(format!(
+                "Enumeration value '{level}' for field 'readConcern.level' is not a valid value."
+            )));
+        }
+    })
+}

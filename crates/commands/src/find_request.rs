@@ -1,0 +1,146 @@
+//! The arguments that reading commands share: hints, limits, variables, collation, and the ones
+//! of `find` itself.
+
+use crate::args::{Arg, arguments};
+use quire_document::{Doc, DocBuf, Value, ValueBuf};
+use quire_error::{Error, ErrorCode, Result};
+use quire_planner::{FindRequest, Hint};
+
+/// What a find asks for besides its plan: how the result is cut into batches.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Batching {
+    /// Documents in the first batch; `None` for the default of 101.
+    pub batch_size: Option<u64>,
+    /// Close the cursor after the first batch.
+    pub single_batch: bool,
+    /// Never close the cursor for being idle.
+    pub no_timeout: bool,
+}
+
+/// Reads the arguments of `find`.
+pub fn parse_find(namespace: String, body: Doc<'_>) -> Result<(FindRequest, Batching)> {
+    let mut request = FindRequest { namespace, ..FindRequest::default() };
+    let mut batching = Batching::default();
+    for arg in arguments("FindCommandRequest", body) {
+        match arg.name() {
+            "filter" => request.filter = owned(&arg)?,
+            "projection" => request.projection = owned(&arg)?,
+            "sort" => request.sort = owned(&arg)?,
+            "min" => request.min = owned(&arg)?,
+            "max" => request.max = owned(&arg)?,
+            "let" => request.let_vars = owned(&arg)?,
+            "hint" => request.hint = hint(&arg)?,
+            "collation" => collation(&arg)?,
+            "skip" if !arg.is_null() => request.skip = arg.integer_from(0)? as u64,
+            "limit" if !arg.is_null() => request.limit = arg.integer_from(0)? as u64,
+            "batchSize" if !arg.is_null() => {
+                batching.batch_size = Some(arg.integer_from(0)? as u64);
+            }
+            "singleBatch" => batching.single_batch = flag(&arg)?,
+            "returnKey" => request.return_key = flag(&arg)?,
+            "showRecordId" => request.show_record_id = flag(&arg)?,
+            "allowDiskUse" if !arg.is_null() => request.allow_disk_use = Some(flag(&arg)?),
+            "noCursorTimeout" => batching.no_timeout = flag(&arg)?,
+            "tailable" => refuse(&arg, "a tailable cursor")?,
+            "awaitData" => refuse(&arg, "awaitData")?,
+            "oplogReplay" | "allowPartialResults" | "allowSpeculativeMajorityRead" | "mirrored" => {
+                flag(&arg)?;
+            }
+            "skip" | "limit" | "batchSize" | "allowDiskUse" => {}
+            "term" | "readOnce" | "resumeAfter" | "startAt" | "requestResumeToken" | "ntoreturn" => {
+                return Err(Error::not_built(&format!("find.{}", arg.name())));
+            }
+            "includeQueryStatsMetrics" => {
+                arg.bool()?;
+            }
+            _ => return Err(arg.unknown()),
+        }
+    }
+    if batching.single_batch && request.limit == 0 && batching.batch_size.is_none() {
+        batching.batch_size = None;
+    }
+    Ok((request, batching))
+}
+
+/// A document argument of which null means "not given".
+pub fn owned(arg: &Arg<'_>) -> Result<DocBuf> {
+    match arg.is_null() {
+        true => Ok(DocBuf::new()),
+        false => Ok(arg.document()?.to_owned()),
+    }
+}
+
+/// A boolean argument of which null means false.
+pub fn flag(arg: &Arg<'_>) -> Result<bool> {
+    match arg.is_null() {
+        true => Ok(false),
+        false => arg.bool(),
+    }
+}
+
+/// A boolean argument that may be given, but not as true.
+fn refuse(arg: &Arg<'_>, feature: &str) -> Result<()> {
+    match flag(arg)? {
+        true => Err(Error::not_built(feature)),
+        false => Ok(()),
+    }
+}
+
+/// A hint: an index by name or key, or `{$natural: 1}`.
+pub fn hint(arg: &Arg<'_>) -> Result<Option<Hint>> {
+    match arg.value() {
+        Value::Null | Value::Undefined => Ok(None),
+        Value::String(name) => Ok(Some(Hint::Name(name.to_owned()))),
+        Value::Document(doc) if doc.is_empty() => Ok(None),
+        Value::Document(doc) => match doc.get("$natural") {
+            None => Ok(Some(Hint::Pattern(doc.to_owned()))),
+            Some(direction) => match crate::args::whole(direction) {
+                Some(1) => Ok(Some(Hint::Natural(true))),
+                Some(-1) => Ok(Some(Hint::Natural(false))),
+                _ => Err(Error::bad_value("$natural hint must be either 1 or -1")),
+            },
+        },
+        _ => Err(Error::failed_to_parse("Hint must be a string or an object")),
+    }
+}
+
+/// A collation: only the simple one is built. Its document is checked all the same.
+pub fn collation(arg: &Arg<'_>) -> Result<()> {
+    if arg.is_null() {
+        return Ok(());
+    }
+    let doc = arg.document()?;
+    if doc.is_empty() {
+        return Ok(());
+    }
+    match doc.get("locale") {
+        Some(Value::String("simple")) if doc.count() == 1 => Ok(()),
+        Some(Value::String(_)) => Err(Error::not_built("collation")),
+        Some(other) => Err(Error::type_mismatch(format!(
+            "BSON field 'collation.locale' is the wrong type '{}', expected type 'string'",
+            other.type_name()
+        ))),
+        None => Err(crate::args::missing("collation", "locale")),
+    }
+}
+
+/// The limit of `count`: a negative one counts as its absolute value.
+pub fn count_limit(arg: &Arg<'_>) -> Result<u64> {
+    if arg.is_null() {
+        return Ok(0);
+    }
+    match crate::args::whole(arg.value()) {
+        Some(number) => Ok(number.unsigned_abs()),
+        None => Err(arg.wrong_type("long, int, decimal, double")),
+    }
+}
+
+/// A comment as plans keep it.
+pub fn comment(value: Option<Value<'_>>) -> Option<ValueBuf> {
+    value.map(ValueBuf::new)
+}
+
+/// The error for a write on a collection whose name the command does not allow.
+pub fn empty_name(db: &str) -> Error {
+    Error::new(ErrorCode::InvalidNamespace, format!("Invalid namespace specified '{db}.'"))
+}

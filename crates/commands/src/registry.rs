@@ -1,0 +1,154 @@
+//! The one table of commands: name, aliases, what it is, and how dispatch treats it.
+
+use crate::admin;
+use crate::dispatch::Context;
+use quire_document::{Doc, DocWriter};
+use quire_error::Result;
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+/// Runs a command: reads the body, appends the reply's fields (without `ok`).
+pub type Run = fn(&mut Context<'_>, Doc<'_>, &mut DocWriter<'_>) -> Result<()>;
+
+/// What a command does, as `serverStatus` counts latencies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Reads documents.
+    Read,
+    /// Writes documents or the catalog; takes a write concern.
+    Write,
+    /// Anything else.
+    Other,
+}
+
+/// One command.
+pub struct Command {
+    /// The name in MongoDB's spelling.
+    pub name: &'static str,
+    /// Other spellings.
+    pub aliases: &'static [&'static str],
+    /// One sentence.
+    pub summary: &'static str,
+    /// What it does.
+    pub kind: Kind,
+    /// Runs against `admin` only.
+    pub admin_only: bool,
+    /// Is part of Stable API version 1.
+    pub in_api_v1: bool,
+    /// Fields that `apiStrict` refuses.
+    pub outside_api_v1: &'static [&'static str],
+    /// Takes `readConcern`.
+    pub takes_read_concern: bool,
+    /// Runs it; `None` for a command of MongoDB that is not built here yet.
+    pub run: Option<Run>,
+}
+
+impl Command {
+    const fn new(name: &'static str, kind: Kind, run: Run, summary: &'static str) -> Self {
+        Command {
+            name,
+            aliases: &[],
+            summary,
+            kind,
+            admin_only: false,
+            in_api_v1: false,
+            outside_api_v1: &[],
+            takes_read_concern: false,
+            run: Some(run),
+        }
+    }
+
+    const fn missing(name: &'static str, summary: &'static str) -> Self {
+        Command {
+            name,
+            aliases: &[],
+            summary,
+            kind: Kind::Other,
+            admin_only: false,
+            in_api_v1: false,
+            outside_api_v1: &[],
+            takes_read_concern: false,
+            run: None,
+        }
+    }
+
+    const fn admin(mut self) -> Self {
+        self.admin_only = true;
+        self
+    }
+
+    const fn v1(mut self) -> Self {
+        self.in_api_v1 = true;
+        self
+    }
+
+    const fn aliases(mut self, aliases: &'static [&'static str]) -> Self {
+        self.aliases = aliases;
+        self
+    }
+
+    const fn strict_refuses(mut self, fields: &'static [&'static str]) -> Self {
+        self.outside_api_v1 = fields;
+        self
+    }
+
+    const fn read_concern(mut self) -> Self {
+        self.takes_read_concern = true;
+        self
+    }
+}
+
+use Kind::{Other, Read, Write};
+
+/// Every command, in the order of the manual's chapters.
+pub static COMMANDS: &[Command] = &[
+    // Handshake and diagnostics.
+    Command::new("hello", Other, admin::hello::hello, "Tells a driver what it talks to.").v1(),
+    Command::new("isMaster", Other, admin::hello::is_master, "The older spelling of hello.")
+        .aliases(&["ismaster"]),
+    Command::new("ping", Other, admin::ping::run, "Answers ok.").v1(),
+    Command::new("buildInfo", Other, admin::build_info::run, "Version and build of the server.")
+        .aliases(&["buildinfo"]),
+    Command::new("hostInfo", Other, admin::host_info::run, "The machine the server runs on.").admin(),
+    Command::new("whatsmyuri", Other, admin::whatsmyuri::run, "The client's own address."),
+    Command::new("getParameter", Other, admin::parameters::get, "Reads server parameters.").admin(),
+    Command::new("setParameter", Other, admin::parameters::set, "Changes server parameters.").admin(),
+    Command::new(
+        "getCmdLineOpts",
+        Other,
+        admin::command_line::run,
+        "The options that the server was started with.",
+    )
+    .admin(),
+    Command::new("serverStatus", Other, admin::server_status::run, "Counters of the server."),
+    Command::new("getLog", Other, admin::get_log::run, "The newest log lines.").admin(),
+    Command::new(
+        "connectionStatus",
+        Other,
+        admin::connection_status::run,
+        "Who this connection is authenticated as.",
+    )
+    .v1(),
+    Command::new("listCommands", Other, admin::list_commands::run, "Every command."),
+    Command::new("currentOp", Other, admin::current_op::run, "What runs now.").admin(),
+    Command::new("killOp", Other, admin::kill_op::run, "Stops a running operation.").admin(),
+    // Replication, as a set of one member.
+    Command::new("replSetInitiate", Other, admin::repl_set::initiate, "Confirms the set of one member.")
+        .admin(),
+    Command::new("replSetGetStatus", Other, admin::repl_set::status, "The state of the set.").admin(),
+    Command::new("replSetGetConfig", Other, admin::repl_set::config, "The set's configuration.").admin(),
+];
+
+static BY_NAME: LazyLock<HashMap<&'static str, &'static Command>> = LazyLock::new(|| {
+    COMMANDS
+        .iter()
+        .flat_map(|row| {
+            std::iter::once(row.name).chain(row.aliases.iter().copied()).map(move |name| (name, row))
+        })
+        .collect()
+});
+
+/// The row of a command.
+pub fn find(name: &str) -> Option<&'static Command> {
+    BY_NAME.get(name).copied()
+}

@@ -1,0 +1,76 @@
+//! The shapes that every reply shares: one function builds an error reply, one a write error,
+//! one a write-concern error. Nothing else in the project does.
+
+use quire_document::{Array, Doc, DocWriter};
+use quire_error::{Error, ErrorCode, Label};
+use quire_storage::{Interruption, StorageError};
+
+/// Appends `ok: 0` with code, message, details and labels.
+pub fn write_error_reply(reply: &mut DocWriter<'_>, error: &Error) {
+    reply.append("ok", 0.0);
+    write_error_fields(reply, error);
+    if !error.labels().is_empty() {
+        let mut labels = reply.array("errorLabels");
+        error.labels().iter().for_each(|label: &Label| {
+            labels.push(label.as_str());
+        });
+    }
+}
+
+fn write_error_fields(reply: &mut DocWriter<'_>, error: &Error) {
+    reply.append("errmsg", error.message());
+    reply.append("code", error.code().number());
+    reply.append("codeName", &*error.code().name());
+    if let Some(details) = error.details() {
+        reply.append_all(Doc::from_valid_bytes(details));
+    }
+}
+
+/// Appends one element of `writeErrors`.
+pub fn write_write_error(entry: &mut DocWriter<'_>, index: i32, error: &Error) {
+    entry.append("index", index);
+    entry.append("code", error.code().number());
+    if let Some(details) = error.details() {
+        entry.append_all(Doc::from_valid_bytes(details));
+    }
+    entry.append("errmsg", error.message());
+}
+
+/// Appends `writeConcernError`.
+pub fn write_write_concern_error(reply: &mut DocWriter<'_>, error: &Error) {
+    let mut entry = reply.document("writeConcernError");
+    entry.append("code", error.code().number());
+    entry.append("codeName", &*error.code().name());
+    entry.append("errmsg", error.message());
+    if let Some(details) = error.details() {
+        entry.append("errInfo", Doc::from_valid_bytes(details));
+    }
+}
+
+/// What a client sees of a storage error: never a backend's own text.
+pub fn from_storage(error: StorageError) -> Error {
+    quire_collections::storage_error(error)
+}
+
+/// What a client sees of an interrupted operation.
+pub fn from_interruption(reason: Interruption) -> Error {
+    match reason {
+        Interruption::Killed => Error::new(ErrorCode::Interrupted, "operation was interrupted"),
+        Interruption::DeadlineExceeded => {
+            Error::new(ErrorCode::MaxTimeMSExpired, "operation exceeded time limit")
+        }
+        Interruption::Disconnected => {
+            Error::new(ErrorCode::ClientDisconnect, "operation was interrupted")
+        }
+        Interruption::ShuttingDown => Error::new(
+            ErrorCode::InterruptedAtShutdown,
+            "operation was interrupted because the server shuts down",
+        ),
+    }
+}
+
+/// Appends the reply of a cursor that is whole in its first batch.
+pub fn write_whole_cursor(reply: &mut DocWriter<'_>, namespace: &str, documents: Array<'_>) {
+    let mut cursor = reply.document("cursor");
+    cursor.append("firstBatch", documents).append("id", 0i64).append("ns", namespace);
+}

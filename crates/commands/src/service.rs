@@ -1,0 +1,227 @@
+//! What one server holds, and the door through which the listener hands in requests.
+
+use crate::log::LogSink;
+use crate::metrics::Metrics;
+use crate::operation::Operations;
+use crate::{admin, dispatch};
+use quire_document::{Doc, DocBuf, ObjectId};
+use quire_error::Result;
+use quire_storage::{Engine, Interrupt};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
+use std::time::Instant;
+
+/// What the server shows itself as.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Topology {
+    /// The primary of a replica set with one member, of this name.
+    ReplicaSet(String),
+    /// A standalone server.
+    Standalone,
+}
+
+/// What a service needs to know when it opens.
+pub struct ServiceOptions {
+    /// What drivers see.
+    pub topology: Topology,
+    /// `host:port` under which clients reach the server, where it is not the address that their
+    /// connection came in on.
+    pub advertise: Option<String>,
+    /// The command line as given.
+    pub argv: Vec<String>,
+    /// The command line as understood, in the shape of mongod's configuration file.
+    pub parsed_options: DocBuf,
+    /// The engine's name for `serverStatus`.
+    pub storage_engine: &'static str,
+    /// Parameters of `--setParameter`, by name.
+    pub parameters: Vec<(String, String)>,
+    /// Where log lines go.
+    pub log: Arc<dyn LogSink>,
+    /// Called once when the `shutdown` command asks the process to stop.
+    pub on_shutdown: Arc<dyn Fn() + Send + Sync>,
+    /// The directory of the data, `None` for memory only.
+    pub data_directory: Option<std::path::PathBuf>,
+}
+
+/// One database server without its sockets.
+pub struct Service {
+    pub(crate) engine: Arc<dyn Engine>,
+    pub(crate) options: ServiceOptions,
+    pub(crate) parameters: admin::parameters::Parameters,
+    pub(crate) operations: Operations,
+    pub(crate) process_id: ObjectId,
+    pub(crate) started: Instant,
+    pub(crate) started_ms: i64,
+    next_request_id: AtomicI32,
+    next_oid: AtomicU64,
+    /// Counters for `serverStatus`.
+    pub metrics: Metrics,
+}
+
+/// How a connection came in.
+#[derive(Clone, Debug)]
+pub struct ConnectionInfo {
+    /// The server's number of the connection.
+    pub id: u64,
+    /// The client's address; `None` for an embedded or unix-socket client.
+    pub peer: Option<SocketAddr>,
+    /// The server's address that the client reached.
+    pub local: Option<SocketAddr>,
+}
+
+/// The documents of one OP_MSG section of kind 1.
+pub struct Sequence<'a> {
+    /// The argument that they are: `documents`, `updates`, `deletes`, `ops`.
+    pub name: &'a str,
+    /// The documents in order.
+    pub documents: Vec<Doc<'a>>,
+}
+
+/// One request, validated as BSON.
+pub struct Request<'a> {
+    /// The command document.
+    pub body: Doc<'a>,
+    /// Document sequences, each name once.
+    pub sequences: &'a [Sequence<'a>],
+    /// It came as OP_QUERY: only the handshake is allowed.
+    pub legacy_query: bool,
+    /// The client takes several replies to one request.
+    pub exhaust_allowed: bool,
+    /// Ends the operation early.
+    pub interrupt: Arc<Interrupt>,
+}
+
+/// What the listener does after a reply.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Outcome {
+    /// More replies follow without a request: call [`Connection::next_exhaust`].
+    pub more_to_come: bool,
+    /// Close the connection after sending the reply.
+    pub close: bool,
+    /// Close the connection without sending the reply.
+    pub hang_up: bool,
+}
+
+/// One client's state.
+pub struct Connection {
+    pub(crate) service: Arc<Service>,
+    pub(crate) info: ConnectionInfo,
+    /// `conn12`: how log lines name it.
+    pub(crate) name: String,
+    /// What the client told about itself in its first `hello`.
+    pub(crate) client: Option<DocBuf>,
+    /// The request that an exhaust stream repeats.
+    pub(crate) exhaust: Option<DocBuf>,
+    pub(crate) seen_hello: bool,
+}
+
+impl Service {
+    /// Opens a service over an engine.
+    ///
+    /// # Errors
+    /// What the catalog reports, and `BadValue` for a parameter that does not exist.
+    pub fn open(engine: Arc<dyn Engine>, options: ServiceOptions) -> Result<Arc<Service>> {
+        let parameters = admin::parameters::Parameters::new(&options.parameters)?;
+        let seed = random_u64();
+        let started_ms = now_ms();
+        let mut process = [0; 5];
+        process.copy_from_slice(&seed.to_be_bytes()[..5]);
+        Ok(Arc::new(Service {
+            engine,
+            options,
+            parameters,
+            operations: Operations::default(),
+            process_id: ObjectId::from_parts((started_ms / 1000) as u32, process, 0),
+            started: Instant::now(),
+            started_ms,
+            next_request_id: AtomicI32::new(1),
+            next_oid: AtomicU64::new(random_u64() & 0xff_ffff),
+            metrics: Metrics::default(),
+        }))
+    }
+
+    /// Begins a client's connection.
+    pub fn connect(self: &Arc<Self>, info: ConnectionInfo) -> Connection {
+        let name = format!("conn{}", info.id);
+        let service = Arc::clone(self);
+        Connection { service, info, name, client: None, exhaust: None, seen_hello: false }
+    }
+
+    /// The id of the next message that the server sends.
+    pub fn next_request_id(&self) -> i32 {
+        self.next_request_id.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// A new object id.
+    pub fn new_object_id(&self) -> ObjectId {
+        let counter = self.next_oid.fetch_add(1, Ordering::Relaxed) as u32 & 0xff_ffff;
+        let mut process = [0; 5];
+        process.copy_from_slice(&self.process_id.0[4..9]);
+        ObjectId::from_parts((now_ms() / 1000) as u32, process, counter)
+    }
+
+    /// Interrupts every running operation: the first step of a shutdown.
+    pub fn interrupt_all(&self) {
+        self.operations.interrupt_all(quire_storage::Interruption::ShuttingDown);
+    }
+
+    /// Flushes and closes the engine. Call it when no connection is left.
+    pub fn close(&self) -> Result<()> {
+        self.engine.close().map_err(crate::reply::from_storage)
+    }
+
+    /// Appends the reply to a message that never became a request.
+    pub fn error_reply(&self, error: &quire_error::Error, reply: &mut Vec<u8>) {
+        crate::reply::write_error_reply(&mut quire_document::DocWriter::new(reply), error);
+    }
+
+    /// Where log lines go.
+    pub fn log(&self) -> &dyn LogSink {
+        &*self.options.log
+    }
+}
+
+impl Connection {
+    /// Runs one request and appends the reply document to `reply`.
+    pub fn handle(&mut self, request: &Request<'_>, reply: &mut Vec<u8>) -> Outcome {
+        dispatch::handle(self, request, reply)
+    }
+
+    /// The next reply of an exhaust stream; ends the stream if there is none.
+    pub fn next_exhaust(&mut self, interrupt: Arc<Interrupt>, reply: &mut Vec<u8>) -> Outcome {
+        let Some(body) = self.exhaust.take() else { return Outcome::default() };
+        let request = Request {
+            body: body.as_doc(),
+            sequences: &[],
+            legacy_query: false,
+            exhaust_allowed: true,
+            interrupt,
+        };
+        dispatch::handle(self, &request, reply)
+    }
+
+    /// The name in log lines: `conn12`.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What the client told about itself, if anything.
+    pub fn client_metadata(&self) -> Option<Doc<'_>> {
+        self.client.as_ref().map(DocBuf::as_doc)
+    }
+}
+
+/// Milliseconds since the Unix epoch.
+pub(crate) fn now_ms() -> i64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.map_or(0, |elapsed| elapsed.as_millis() as i64)
+}
+
+/// A number nobody can guess from the outside; seeds ids, not secrets.
+pub(crate) fn random_u64() -> u64 {
+    use std::hash::{BuildHasher, Hasher};
+    let mut hasher = std::hash::RandomState::new().build_hasher();
+    hasher.write_i64(now_ms());
+    hasher.finish()
+}

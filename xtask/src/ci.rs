@@ -1,0 +1,70 @@
+//! Running cargo: the steps of CI, the tools that live in other crates, fuzzing and crash rounds.
+
+use std::path::Path;
+use std::process::Command;
+use std::time::Instant;
+
+/// Every step of CI, in order; stops at the first that fails.
+pub fn run() -> Result<(), String> {
+    step("format", || cargo(&["fmt", "--all", "--check"]))?;
+    step("layers", || crate::layers::check(&crate::root()))?;
+    step("tidy", || crate::tidy::check(&crate::root()))?;
+    step("clippy", || {
+        cargo(&["clippy", "--workspace", "--all-targets", "--quiet", "--", "--deny", "warnings"])
+    })?;
+    step("tests", || cargo(&["test", "--workspace"]))
+}
+
+fn step(name: &str, run: impl FnOnce() -> Result<(), String>) -> Result<(), String> {
+    println!("== {name}");
+    let started = Instant::now();
+    run().map_err(|error| format!("{name}: {error}"))?;
+    println!("== {name}: {:.0} s", started.elapsed().as_secs_f64());
+    Ok(())
+}
+
+fn cargo(args: &[&str]) -> Result<(), String> {
+    run_command(Command::new(env!("CARGO")).args(args).current_dir(crate::root()))
+}
+
+/// Runs a binary of the test kit.
+pub fn cargo_bin(name: &str, args: &[String]) -> Result<(), String> {
+    let mut command = Command::new(env!("CARGO"));
+    command.args(["run", "--quiet", "--package", "quire-testkit", "--bin", name, "--"]).args(args);
+    run_command(&mut command)
+}
+
+/// Runs every fuzz target for some seconds. Needs `cargo install cargo-fuzz`; the sanitizer
+/// flags are unlocked on the stable compiler by RUSTC_BOOTSTRAP.
+pub fn fuzz(root: &Path, args: &[String]) -> Result<(), String> {
+    let seconds: u32 = match args.first() {
+        Some(text) => text.parse().map_err(|_| format!("not a number of seconds: {text}"))?,
+        None => 60,
+    };
+    let targets = std::fs::read_dir(root.join("fuzz/fuzz_targets")).map_err(|error| error.to_string())?;
+    let mut names: Vec<String> = targets
+        .filter_map(|entry| entry.ok()?.path().file_stem().map(|stem| stem.to_string_lossy().into_owned()))
+        .collect();
+    names.sort();
+    for name in names {
+        println!("== {name}");
+        let limit = format!("-max_total_time={seconds}");
+        let mut command = Command::new(env!("CARGO"));
+        command.args(["fuzz", "run", "--sanitizer", "none", &name, "--", &limit]);
+        run_command(command.current_dir(root).env("RUSTC_BOOTSTRAP", "1"))?;
+    }
+    Ok(())
+}
+
+/// Kills a writing server again and again, and checks what it left.
+pub fn crash(args: &[String]) -> Result<(), String> {
+    let rounds = args.first().cloned().unwrap_or_else(|| "200".into());
+    let mut command = Command::new(env!("CARGO"));
+    command.args(["test", "--release", "--package", "quire-cli", "--test", "it", "crash", "--", "--nocapture"]);
+    run_command(command.current_dir(crate::root()).env("QUIRE_CRASH_ROUNDS", rounds))
+}
+
+fn run_command(command: &mut Command) -> Result<(), String> {
+    let status = command.status().map_err(|error| error.to_string())?;
+    if status.success() { Ok(()) } else { Err(format!("{status}")) }
+}

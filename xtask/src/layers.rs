@@ -1,0 +1,90 @@
+//! The direction of dependencies: an arrow between crates may only point down.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// Crate and layer. Two crates of one layer may only be related as [`SIDEWAYS`] says.
+const LAYERS: &[(&str, u8)] = &[
+    ("error", 0),
+    ("document", 1),
+    ("storage", 1),
+    ("storage-fjall", 2),
+    ("wire", 2),
+    ("mql", 2),
+    ("catalog", 3),
+    ("collections", 4),
+    ("planner", 4),
+    ("executor", 5),
+    ("session", 6),
+    ("commands", 7),
+    ("server", 8),
+    ("quire", 8),
+    ("cli", 9),
+    ("testkit", 9),
+];
+
+/// What a layer may not know, although it lies below.
+const FORBIDDEN: &[(&str, &str)] = &[
+    ("storage", "error"),
+    ("storage", "document"),
+    ("storage-fjall", "document"),
+    ("document", "storage"),
+    ("mql", "storage"),
+    ("wire", "storage"),
+    ("planner", "storage"),
+    ("planner", "collections"),
+    ("commands", "storage-fjall"),
+    ("commands", "wire"),
+];
+
+/// Compares every crate's dependencies with the table.
+pub fn check(root: &Path) -> Result<(), String> {
+    let layers: BTreeMap<&str, u8> = LAYERS.iter().copied().collect();
+    let mut problems = Vec::new();
+    for (name, dependencies) in manifests(root)? {
+        let Some(layer) = layers.get(name.as_str()) else {
+            problems.push(format!("{name} stands in no layer (xtask/src/layers.rs)"));
+            continue;
+        };
+        for dependency in dependencies {
+            match layers.get(dependency.as_str()) {
+                Some(below) if below < layer => {}
+                _ => problems.push(format!("{name} may not use {dependency}: the arrow points up")),
+            }
+            if FORBIDDEN.contains(&(&name, &dependency)) {
+                problems.push(format!("{name} must never know {dependency}"));
+            }
+        }
+    }
+    if problems.is_empty() { Ok(()) } else { Err(problems.join("\n")) }
+}
+
+/// Every crate with the project's crates that it depends on (not for tests).
+fn manifests(root: &Path) -> Result<Vec<(String, Vec<String>)>, String> {
+    let mut found = Vec::new();
+    let folders = std::fs::read_dir(root.join("crates")).map_err(|error| error.to_string())?;
+    for folder in folders.flatten() {
+        let path = folder.path().join("Cargo.toml");
+        let text = std::fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+        let mut inside = false;
+        let mut dependencies = Vec::new();
+        for line in text.lines().map(str::trim) {
+            if line.starts_with('[') {
+                inside = line == "[dependencies]";
+            } else if inside && let Some(rest) = line.strip_prefix("quire-") {
+                let end = rest.find(['.', ' ', '=']).unwrap_or(rest.len());
+                dependencies.push(rest[..end].to_owned());
+            }
+        }
+        found.push((folder.file_name().to_string_lossy().into_owned(), dependencies));
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn arrows_point_down() {
+        super::check(&crate::root()).unwrap();
+    }
+}

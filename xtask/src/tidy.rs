@@ -1,0 +1,110 @@
+//! Tidiness that a machine can see: file and function lengths, first lines, unfinished marks,
+//! dead paths in documents.
+
+use std::path::{Path, PathBuf};
+
+const FILE_LINES_MAX: usize = 1000;
+const FUNCTION_LINES_MAX: usize = 70;
+
+/// Prints what is long or untidy.
+pub fn report(root: &Path) -> Result<(), String> {
+    for (path, text) in sources(root)? {
+        let lines = text.lines().count();
+        if lines > 600 {
+            println!("{lines:5} lines  {}", shown(root, &path));
+        }
+        for (line, length) in long_functions(&text) {
+            println!("{length:5} lines  {}:{line} (function)", shown(root, &path));
+        }
+    }
+    check(root)
+}
+
+/// Fails for what must not be.
+pub fn check(root: &Path) -> Result<(), String> {
+    let mut problems = dead_paths(root)?;
+    for (path, text) in sources(root)? {
+        let name = shown(root, &path);
+        if !text.starts_with("//!") && !text.starts_with("#![no_main]") {
+            problems.push(format!("{name}: the first line does not say what the file is (//!)"));
+        }
+        if text.lines().count() > FILE_LINES_MAX && !name.ends_with("codes.rs") {
+            problems.push(format!("{name}: more than {FILE_LINES_MAX} lines"));
+        }
+        let marks = ["todo!(", "unimplemented!(", concat!("TO", "DO"), concat!("FIX", "ME"), "dbg!("];
+        for (at, line) in text.lines().enumerate() {
+            if name != "xtask/src/tidy.rs" && marks.iter().any(|mark| line.contains(mark)) {
+                problems.push(format!("{name}:{}: unfinished: {}", at + 1, line.trim()));
+            }
+        }
+    }
+    if problems.is_empty() { Ok(()) } else { Err(problems.join("\n")) }
+}
+
+/// Paths that documents name and that do not exist.
+fn dead_paths(root: &Path) -> Result<Vec<String>, String> {
+    let mut problems = Vec::new();
+    for name in ["ARCHITECTURE.md", "CONTRIBUTING.md", "README.md"] {
+        let Ok(text) = std::fs::read_to_string(root.join(name)) else {
+            problems.push(format!("{name} is missing"));
+            continue;
+        };
+        for quoted in text.split('`').skip(1).step_by(2) {
+            let starts = ["crates/", "docs/", "tests/", "xtask/", "fuzz/"];
+            let plain = !quoted.contains(['*', ' ', '<', '{', '…']);
+            if plain && starts.iter().any(|start| quoted.starts_with(start)) && !root.join(quoted).exists() {
+                problems.push(format!("{name}: {quoted} does not exist"));
+            }
+        }
+    }
+    Ok(problems)
+}
+
+/// Functions longer than a screen: the line they begin in, and how long they are. A function is
+/// taken to end at the closing brace in its own column.
+fn long_functions(text: &str) -> Vec<(usize, usize)> {
+    let lines: Vec<&str> = text.lines().collect();
+    let mut found = Vec::new();
+    for (at, line) in lines.iter().enumerate() {
+        let code = line.trim_start();
+        let starts = ["fn ", "pub fn ", "pub(crate) fn ", "pub(super) fn ", "const fn ", "pub const fn "];
+        if !starts.iter().any(|start| code.starts_with(start)) {
+            continue;
+        }
+        let close = format!("{}}}", &line[..line.len() - code.len()]);
+        if let Some(length) = lines[at..].iter().position(|line| **line == close)
+            && length > FUNCTION_LINES_MAX
+        {
+            found.push((at + 1, length));
+        }
+    }
+    found
+}
+
+fn sources(root: &Path) -> Result<Vec<(PathBuf, String)>, String> {
+    let mut paths = Vec::new();
+    for folder in ["crates", "xtask", "fuzz/fuzz_targets"] {
+        collect(&root.join(folder), &mut paths);
+    }
+    paths.sort();
+    let read = |path: PathBuf| match std::fs::read_to_string(&path) {
+        Ok(text) => Ok((path, text)),
+        Err(error) => Err(format!("{}: {error}", path.display())),
+    };
+    paths.into_iter().map(read).collect()
+}
+
+fn collect(folder: &Path, paths: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            collect(&path, paths);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            paths.push(path);
+        }
+    }
+}
+
+fn shown(root: &Path, path: &Path) -> String {
+    path.strip_prefix(root).unwrap_or(path).to_string_lossy().into_owned()
+}
