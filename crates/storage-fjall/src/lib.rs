@@ -1,1 +1,59 @@
-//! The default engine on disk.
+//! The default engine on disk: fjall below the storage pipeline, used only through its plain
+//! database, batch and snapshot, in four shared keyspaces, with our own group commit, journal
+//! guard, bounds on memory and reclaiming of dropped ranges.
+//!
+//! Read in this order: `directory` (what lies in a database directory, its lock and format),
+//! [`journal`] (what a torn or damaged log is worth), `backend` (reads, batches, pressure),
+//! `reclaim` (dropped ranges), `backup`.
+
+mod backend;
+mod backup;
+mod directory;
+mod error;
+pub mod journal;
+mod reclaim;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use quire_storage::{Engine, Pipeline, PipelineOptions, Result};
+
+pub use backend::FjallBackend;
+pub use directory::FORMAT_VERSION;
+
+/// How to open a database directory.
+#[derive(Clone)]
+pub struct FjallOptions {
+    /// Snapshots, conflict table, ticker, clock.
+    pub pipeline: PipelineOptions,
+    /// Upper bound of the block cache; used as far as data is read.
+    pub cache_bytes: u64,
+    /// Mend a damaged log: keep every intact batch, put the damaged file aside, say what is
+    /// lost. Without it such a directory is refused.
+    pub repair: bool,
+}
+
+impl Default for FjallOptions {
+    fn default() -> Self {
+        Self { pipeline: PipelineOptions::default(), cache_bytes: 256 << 20, repair: false }
+    }
+}
+
+/// An open directory.
+pub struct Opened {
+    /// The engine.
+    pub engine: Arc<dyn Engine>,
+    /// What an operator should know: a torn record that was trimmed, what a repair lost.
+    pub warnings: Vec<String>,
+}
+
+/// Opens a database directory, creating it if it is missing or empty.
+///
+/// Errors: `Unavailable` if another process has it open, if its format is newer or if it holds
+/// another program's files; `Corruption` if the log is damaged with intact records after the
+/// damage (nothing is changed then; `repair` mends it).
+pub fn open(directory: &Path, options: FjallOptions) -> Result<Opened> {
+    let (backend, warnings) = FjallBackend::open(directory, options.cache_bytes, options.repair)?;
+    let engine = Arc::new(Pipeline::open(backend, options.pipeline)?);
+    Ok(Opened { engine, warnings })
+}

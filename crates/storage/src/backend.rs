@@ -51,14 +51,19 @@ pub trait Backend: Send + Sync + 'static {
     }
 
     /// Gives back the space of ranges that nobody reads any more. `apply` commits deletes;
-    /// `stop` says that the engine is closing. True if all of it is done.
+    /// `stop` says that the engine is closing. For each range, whether nothing of it is left;
+    /// what is left is asked for again later.
     fn reclaim(
         &self,
         ranges: &[DropRange],
         apply: &dyn Fn(Vec<Op>) -> Result<()>,
         stop: &dyn Fn() -> bool,
-    ) -> Result<bool> {
-        delete_ranges(self, ranges, apply, stop)
+    ) -> Result<Vec<bool>> {
+        let mut done = Vec::with_capacity(ranges.len());
+        for range in ranges {
+            done.push(delete_range(self, range, apply, stop)?);
+        }
+        Ok(done)
     }
 
     /// Estimates what a range holds.
@@ -92,34 +97,31 @@ pub trait Backend: Send + Sync + 'static {
     }
 }
 
-/// Deletes every key of the ranges in batches of some hundred: right for small ranges and for
-/// memory.
-pub fn delete_ranges<B: Backend + ?Sized>(
+/// Deletes every key of a range in batches of some hundred: right for small ranges and for
+/// memory. False if it was stopped.
+pub fn delete_range<B: Backend + ?Sized>(
     backend: &B,
-    ranges: &[DropRange],
+    range: &DropRange,
     apply: &dyn Fn(Vec<Op>) -> Result<()>,
     stop: &dyn Fn() -> bool,
 ) -> Result<bool> {
     let mut page = Page::default();
-    for range in ranges {
-        let mut start = range.start.clone();
-        loop {
-            if stop() {
-                return Ok(false);
-            }
-            let request = ScanRequest::new(range.space, &start, &range.end).keys_only();
-            page.clear();
-            backend.snapshot()?.scan(&request, &mut page)?;
-            if page.rows.is_empty() {
-                break;
-            }
-            let keys = page.rows.drain(..).map(|(key, _)| key);
-            apply(keys.map(|key| Op { space: range.space, key, value: None }).collect())?;
-            match page.resume.take() {
-                Some(next) => start = next,
-                None => break,
-            }
+    let mut start = range.start.clone();
+    loop {
+        if stop() {
+            return Ok(false);
+        }
+        let request = ScanRequest::new(range.space, &start, &range.end).keys_only();
+        page.clear();
+        backend.snapshot()?.scan(&request, &mut page)?;
+        if page.rows.is_empty() {
+            return Ok(true);
+        }
+        let keys = page.rows.drain(..).map(|(key, _)| key);
+        apply(keys.map(|key| Op { space: range.space, key, value: None }).collect())?;
+        match page.resume.take() {
+            Some(next) => start = next,
+            None => return Ok(true),
         }
     }
-    Ok(true)
 }

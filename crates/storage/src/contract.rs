@@ -424,7 +424,8 @@ pub enum Maintenance {
     Flush,
     /// Give back what deleted keys occupy, however long it takes.
     Compact,
-    /// Reclaim dropped ranges that no snapshot needs any more; returns when it is done.
+    /// Reclaim dropped ranges that no snapshot needs any more, as far as that is cheap; what
+    /// would need much rewriting waits for the engine's own compaction, or for `Compact`.
     Reclaim,
     /// What the engine's own ticker does every 100 ms: sync buffered commits, enforce the caps
     /// on snapshots. For simulations, which have no ticker.

@@ -101,7 +101,8 @@ impl<B: Backend> Engine for Pipeline<B> {
             Maintenance::Compact => {
                 self.inner.reclaim()?;
                 self.inner.tick()?;
-                self.inner.backend.maintenance(task)
+                self.inner.backend.maintenance(task)?;
+                self.inner.reclaim()
             }
         }
     }
@@ -146,10 +147,9 @@ impl<B: Backend> Engine for Pipeline<B> {
             return Ok(());
         }
         inner.stop.stop();
-        for thread in [self.ticker.lock().take(), inner.reclaimer.lock().take()] {
-            if let Some(thread) = thread {
-                let _ = thread.join();
-            }
+        let threads = [self.ticker.lock().take(), inner.reclaimer.lock().take()];
+        for thread in threads.into_iter().flatten() {
+            let _ = thread.join();
         }
         // The last group, if one is under way, finishes before the files go.
         let _numbers = inner.applying.lock();

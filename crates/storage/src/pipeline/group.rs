@@ -268,7 +268,10 @@ impl<B: Backend> Inner<B> {
             }
             counts.extend(merged.counts);
         }
-        self.drops.lock().extend(merged.drops);
+        if !merged.drops.is_empty() {
+            self.drops.lock().extend(merged.drops);
+            self.retries.lock().now();
+        }
         let meters = &self.meters;
         meters.commits.fetch_add(merged.commits, Ordering::Relaxed);
         meters.groups.fetch_add(1, Ordering::Relaxed);

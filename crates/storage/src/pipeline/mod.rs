@@ -78,6 +78,7 @@ pub(crate) struct Inner<B: Backend> {
     drops: Mutex<Vec<PendingDrop>>,
     reclaimer: Mutex<Option<std::thread::JoinHandle<()>>>,
     reclaiming: Mutex<()>,
+    retries: Mutex<ticker::Retries>,
     /// Everything up to here is on stable storage.
     durable: AtomicU64,
     syncing: Mutex<()>,
@@ -132,6 +133,7 @@ impl<B: Backend> Pipeline<B> {
             drops: Mutex::new(drops),
             reclaimer: Mutex::new(None),
             reclaiming: Mutex::new(()),
+            retries: Mutex::default(),
             durable: AtomicU64::new(version),
             syncing: Mutex::new(()),
             poisoned: RwLock::new(None),

@@ -44,6 +44,35 @@ impl StopSignal {
     }
 }
 
+/// When to try again what could not be reclaimed: after 1 s, then ever more rarely.
+#[derive(Default)]
+pub(crate) struct Retries {
+    due: Option<Instant>,
+    pause: Duration,
+}
+
+impl Retries {
+    const FIRST: Duration = Duration::from_secs(1);
+    const LONGEST: Duration = Duration::from_secs(60);
+
+    fn is_due(&self) -> bool {
+        self.due.is_none_or(|due| due <= Instant::now())
+    }
+
+    fn after(&mut self, all_done: bool) {
+        if all_done {
+            return self.now();
+        }
+        self.pause = (self.pause * 2).clamp(Self::FIRST, Self::LONGEST);
+        self.due = Some(Instant::now() + self.pause);
+    }
+
+    /// Something new to do: at the next tick.
+    pub fn now(&mut self) {
+        *self = Self::default();
+    }
+}
+
 /// Starts the ticker.
 pub(crate) fn start<B: Backend>(inner: &Arc<Inner<B>>, every: Duration) -> Result<JoinHandle<()>> {
     let inner = Arc::clone(inner);
@@ -88,7 +117,10 @@ impl<B: Backend> Inner<B> {
 
     /// Starts a thread for reclaiming if there is something to do and none runs.
     fn start_reclaim(inner: &Arc<Self>) {
-        if inner.broken.load(Ordering::Acquire) || inner.reclaimable().is_empty() {
+        if inner.broken.load(Ordering::Acquire)
+            || !inner.retries.lock().is_due()
+            || inner.reclaimable().is_empty()
+        {
             return;
         }
         let mut slot = inner.reclaimer.lock();
@@ -118,13 +150,20 @@ impl<B: Backend> Inner<B> {
         let ranges: Vec<_> = drops.iter().map(|drop| drop.range.clone()).collect();
         let apply = |ops: Vec<Op>| self.apply_own(ops);
         let stop = || self.stop.is_stopped();
-        if !self.backend.reclaim(&ranges, &apply, &stop)? {
+        let done = self.backend.reclaim(&ranges, &apply, &stop)?;
+        let finished: Vec<Bytes> = drops
+            .into_iter()
+            .zip(&done)
+            .filter(|(_, done)| **done)
+            .map(|(drop, _)| drop.record)
+            .collect();
+        self.retries.lock().after(done.iter().all(|done| *done));
+        if finished.is_empty() {
             return Ok(());
         }
-        let records: Vec<Bytes> = drops.into_iter().map(|drop| drop.record).collect();
         let forget = |key: &Bytes| Op { space: Space::Meta, key: key.clone(), value: None };
-        self.apply_own(records.iter().map(forget).collect())?;
-        self.drops.lock().retain(|drop| !records.contains(&drop.record));
+        self.apply_own(finished.iter().map(forget).collect())?;
+        self.drops.lock().retain(|drop| !finished.contains(&drop.record));
         Ok(())
     }
 

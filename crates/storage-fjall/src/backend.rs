@@ -1,0 +1,406 @@
+//! fjall as raw ordered bytes: four shared keyspaces, batches that always reach at least the
+//! operating system, and backpressure that is felt before a commit is queued.
+
+use std::ops::Bound;
+use std::panic::AssertUnwindSafe;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use fjall::compaction::Leveled;
+use fjall::config::{BlockSizePolicy, CompressionPolicy};
+use fjall::{
+    AbstractTree, CompressionType, Database, Guard, Keyspace, KeyspaceCreateOptions, PersistMode,
+    Readable,
+};
+use parking_lot::RwLock;
+use quire_storage::backend::{Backend, RawSnapshot};
+use quire_storage::{
+    Caps, Direction, DropRange, EngineStats, Maintenance, Op, Page, Result, ScanRequest, Size,
+    Space, StorageError,
+};
+
+use crate::directory::Directory;
+use crate::error::storage;
+use crate::journal;
+use crate::reclaim::{DroppedRanges, Factory};
+
+const CAPS: Caps = Caps {
+    key_bytes_max: 8 << 10,
+    value_bytes_max: 64 << 20,
+    txn_bytes_max: 256 << 20,
+    snapshot_age_max: Some(Duration::from_secs(90)),
+    persistent: true,
+    backup: true,
+};
+
+/// Unflushed bytes of all keyspaces together from which commits wait.
+const MEMTABLES_BYTES_MAX: u64 = 160 << 20;
+/// Memtables of one keyspace that wait to be flushed; fjall itself sleeps from 4.
+const SEALED_MAX: usize = 3;
+/// Runs in level 0; fjall itself slows down from 20.
+const RUNS_MAX: usize = 16;
+/// The log is given up piece by piece; more than this is never replayed.
+const JOURNALS_BYTES_MAX: u64 = 512 << 20;
+
+/// The memtable size of a space: what is written most gets most.
+const fn memtable_bytes(space: Space) -> u64 {
+    match space {
+        Space::Meta => 8 << 20,
+        Space::Doc => 32 << 20,
+        Space::Idx | Space::Log => 16 << 20,
+    }
+}
+
+/// The block size of a space: documents compress better in larger ones, index entries are small.
+const fn block_bytes(space: Space) -> u32 {
+    match space {
+        Space::Doc => 8 << 10,
+        Space::Meta | Space::Idx | Space::Log => 4 << 10,
+    }
+}
+
+fn keyspace_options(space: Space) -> KeyspaceCreateOptions {
+    KeyspaceCreateOptions::default()
+        .max_memtable_size(memtable_bytes(space))
+        // fjall's default leaves the upper levels uncompressed, and rising keys move to the lower
+        // ones without being rewritten.
+        .data_block_compression_policy(CompressionPolicy::all(CompressionType::Lz4))
+        .data_block_size_policy(BlockSizePolicy::all(block_bytes(space)))
+        .expect_point_read_hits(matches!(space, Space::Doc))
+        .compaction_strategy(Arc::new(Leveled::default().with_table_target_size(TABLE_BYTES)))
+}
+
+/// Tables are cut at this size: small enough that a dropped collection frees most of its own.
+pub(crate) const TABLE_BYTES: u64 = 32 << 20;
+
+/// fjall's handles. Whoever reads holds them, so that closing can wait.
+pub(crate) struct Parts {
+    pub db: Database,
+    pub spaces: [Keyspace; 4],
+}
+
+impl Parts {
+    pub fn space(&self, space: Space) -> &Keyspace {
+        let [meta, doc, idx, log] = &self.spaces;
+        match space {
+            Space::Meta => meta,
+            Space::Doc => doc,
+            Space::Idx => idx,
+            Space::Log => log,
+        }
+    }
+
+    pub fn open(data: &Path, cache_bytes: u64, dropped: &Arc<DroppedRanges>) -> Result<Self> {
+        let dropped = Arc::clone(dropped);
+        let factories = Arc::new(move |name: &str| {
+            let space = Space::ALL.into_iter().find(|space| space.name() == name)?;
+            Some(Factory::new(space, &dropped))
+        });
+        let db = Database::builder(data)
+            .cache_size(cache_bytes)
+            .max_journaling_size(JOURNALS_BYTES_MAX)
+            .with_compaction_filter_factories(factories)
+            .open()
+            .map_err(|error| storage(error, "opening"))?;
+        let open = |space: Space| {
+            db.keyspace(space.name(), || keyspace_options(space))
+                .map_err(|error| storage(error, space.name()))
+        };
+        let spaces = [open(Space::Meta)?, open(Space::Doc)?, open(Space::Idx)?, open(Space::Log)?];
+        Ok(Self { db, spaces })
+    }
+
+    /// Moves everything in memory to tables.
+    pub fn flush(&self) -> Result<()> {
+        for space in &self.spaces {
+            space.rotate_memtable().map_err(|error| storage(error, "flushing"))?;
+        }
+        while self.spaces.iter().any(|space| space.tree.sealed_memtable_count() > 0) {
+            // Fails once a background thread of fjall has died; nobody would flush any more.
+            self.db.persist(PersistMode::Buffer).map_err(|error| storage(error, "flushing"))?;
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        Ok(())
+    }
+
+    fn all_flushed(&self) -> bool {
+        self.spaces.iter().all(|space| {
+            space.tree.sealed_memtable_count() == 0 && space.tree.active_memtable().is_empty()
+        })
+    }
+
+    fn is_behind(&self) -> bool {
+        let sealed = |space: &Keyspace| space.tree.sealed_memtable_count();
+        let most = self.spaces.iter().map(sealed).max().unwrap_or(0);
+        most >= SEALED_MAX
+            || (most > 0 && self.db.write_buffer_size() > MEMTABLES_BYTES_MAX)
+            || self.spaces.iter().any(|space| space.tree.l0_run_count() >= RUNS_MAX)
+    }
+}
+
+/// The backend.
+pub struct FjallBackend {
+    parts: RwLock<Option<Arc<Parts>>>,
+    directory: RwLock<Option<Directory>>,
+    pub(crate) dropped: Arc<DroppedRanges>,
+    behind: AtomicBool,
+    batches: AtomicU64,
+    /// The sequence number of the oldest snapshot in use.
+    pub(crate) oldest: AtomicU64,
+}
+
+/// A snapshot of all keyspaces.
+pub struct FjallSnapshot {
+    pub(crate) snapshot: fjall::Snapshot,
+    pub(crate) parts: Arc<Parts>,
+}
+
+impl FjallBackend {
+    /// Locks and checks the directory, guards the log, opens fjall. The texts are warnings for
+    /// an operator.
+    pub fn open(path: &Path, cache_bytes: u64, repair: bool) -> Result<(Self, Vec<String>)> {
+        let directory = Directory::lock(path)?;
+        let data = directory.data();
+        let warnings = match data.try_exists()? {
+            true => journal::guard(&data, repair)?,
+            false => Vec::new(),
+        };
+        let dropped = Arc::new(DroppedRanges::default());
+        // fjall asserts some of what it reads back.
+        let opened = std::panic::catch_unwind(AssertUnwindSafe(|| {
+            Parts::open(&data, cache_bytes, &dropped)
+        }));
+        let parts = opened.unwrap_or_else(|_| {
+            Err(StorageError::Corruption { place: format!("opening {}", data.display()) })
+        })?;
+        directory.write_format()?;
+        let backend = Self {
+            parts: RwLock::new(Some(Arc::new(parts))),
+            directory: RwLock::new(Some(directory)),
+            dropped,
+            behind: AtomicBool::new(false),
+            batches: AtomicU64::new(0),
+            oldest: AtomicU64::new(0),
+        };
+        Ok((backend, warnings))
+    }
+
+    pub(crate) fn parts(&self) -> Result<Arc<Parts>> {
+        self.parts.read().clone().ok_or(StorageError::Closed)
+    }
+}
+
+fn place(space: Space, key: &[u8]) -> String {
+    format!("{} {key:02x?}", space.name())
+}
+
+impl RawSnapshot for FjallSnapshot {
+    fn get(&self, space: Space, key: &[u8]) -> Result<Option<Bytes>> {
+        match self.snapshot.get(self.parts.space(space), key) {
+            Ok(found) => Ok(found.map(Bytes::from)),
+            Err(error) => Err(storage(error, &place(space, key))),
+        }
+    }
+
+    fn scan(&self, request: &ScanRequest<'_>, page: &mut Page) -> Result<()> {
+        if request.is_empty() {
+            return Ok(());
+        }
+        let upper =
+            if request.end.is_empty() { Bound::Unbounded } else { Bound::Excluded(request.end) };
+        let range = (Bound::Included(request.start), upper);
+        let rows = self.snapshot.range::<&[u8], _>(self.parts.space(request.space), range);
+        match request.direction {
+            Direction::Forward => fill(rows, request, page),
+            Direction::Reverse => fill(rows.rev(), request, page),
+        }
+    }
+}
+
+fn fill(
+    rows: impl Iterator<Item = Guard>,
+    request: &ScanRequest<'_>,
+    page: &mut Page,
+) -> Result<()> {
+    let failed = |error| storage(error, &place(request.space, request.start));
+    let mut bytes = 0;
+    let mut full = false;
+    for row in rows {
+        if full {
+            page.resume_after_last(request.direction);
+            return Ok(());
+        }
+        let (key, value) = if request.keys_only {
+            (Bytes::from(row.key().map_err(failed)?), Bytes::new())
+        } else {
+            let (key, value) = row.into_inner().map_err(failed)?;
+            (Bytes::from(key), Bytes::from(value))
+        };
+        bytes += key.len() + value.len();
+        page.rows.push((key, value));
+        full = page.rows.len() >= request.rows_max.max(1) || bytes >= request.bytes_max;
+    }
+    Ok(())
+}
+
+impl Backend for FjallBackend {
+    type Snap = FjallSnapshot;
+
+    fn caps(&self) -> &Caps {
+        &CAPS
+    }
+
+    fn snapshot(&self) -> Result<FjallSnapshot> {
+        let parts = self.parts()?;
+        Ok(FjallSnapshot { snapshot: parts.db.snapshot(), parts })
+    }
+
+    fn apply(&self, ops: Vec<Op>, sync: bool) -> Result<()> {
+        let parts = self.parts.read();
+        let parts = parts.as_deref().ok_or(StorageError::Closed)?;
+        let mode = if sync { PersistMode::SyncData } else { PersistMode::Buffer };
+        let mut batch = fjall::OwnedWriteBatch::with_capacity(parts.db.clone(), ops.len())
+            .durability(Some(mode));
+        for op in ops {
+            let keyspace = parts.space(op.space);
+            match op.value {
+                Some(value) => batch.insert(keyspace, op.key, value),
+                None => batch.remove(keyspace, op.key),
+            }
+        }
+        batch.commit().map_err(|error| storage(error, "writing a batch"))?;
+        let batches = self.batches.fetch_add(1, Ordering::Relaxed);
+        if batches.is_multiple_of(64) || parts.db.write_buffer_size() > MEMTABLES_BYTES_MAX / 4 {
+            self.behind.store(parts.is_behind(), Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    fn sync(&self) -> Result<()> {
+        let parts = self.parts()?;
+        parts.db.persist(PersistMode::SyncData).map_err(|error| storage(error, "fsync"))
+    }
+
+    fn under_pressure(&self) -> bool {
+        if !self.behind.load(Ordering::Relaxed) {
+            return false;
+        }
+        let behind = self.parts().is_ok_and(|parts| parts.is_behind());
+        self.behind.store(behind, Ordering::Relaxed);
+        behind
+    }
+
+    fn reclaim(
+        &self,
+        ranges: &[DropRange],
+        apply: &dyn Fn(Vec<Op>) -> Result<()>,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<Vec<bool>> {
+        self.reclaim_ranges(ranges, apply, stop)
+    }
+
+    fn approximate_size(&self, space: Space, start: &[u8], end: &[u8]) -> Result<Size> {
+        self.estimate(space, start, end)
+    }
+
+    fn maintenance(&self, task: Maintenance) -> Result<()> {
+        let parts = self.parts()?;
+        match task {
+            Maintenance::Flush => parts.flush(),
+            Maintenance::Compact => {
+                parts.flush()?;
+                let watermark = self.oldest.load(Ordering::Relaxed).saturating_sub(1);
+                for space in &parts.spaces {
+                    space
+                        .tree
+                        .major_compact(TABLE_BYTES, watermark)
+                        .map_err(|error| storage(error.into(), "compacting"))?;
+                }
+                Ok(())
+            }
+            Maintenance::Reclaim | Maintenance::Tick => Ok(()),
+        }
+    }
+
+    /// fjall forgets old table lists, and the memtables that they keep alive, only when something
+    /// else happens in a keyspace; an idle server would keep its last ones for ever.
+    fn housekeeping(&self, oldest: &FjallSnapshot) {
+        let seqno = oldest.snapshot.seqno();
+        self.oldest.store(seqno, Ordering::Relaxed);
+        for space in &oldest.parts.spaces {
+            if space.tree.version_free_list_len() > 0 {
+                // What cannot be removed now is tried again with the next.
+                let _ = space.tree.get_version_history_lock().maintenance(space.path(), seqno);
+            }
+        }
+        if self.behind.load(Ordering::Relaxed) {
+            self.behind.store(oldest.parts.is_behind(), Ordering::Relaxed);
+        }
+    }
+
+    fn backup(&self, snap: &FjallSnapshot, directory: &Path) -> Result<()> {
+        crate::backup::write(snap, directory)
+    }
+
+    fn stats(&self, stats: &mut EngineStats) {
+        let Ok(parts) = self.parts() else { return };
+        let trees = parts.spaces.iter().map(|space| &space.tree);
+        stats.memtable_bytes = trees.map(|tree| tree.version_memtable_size_sum()).sum();
+        stats.cache_bytes = parts.db.cache_size();
+        stats.cache_capacity_bytes = parts.db.cache_capacity();
+        let directory = self.directory.read();
+        let data = directory.as_ref().map(Directory::data);
+        let journals = data.and_then(|data| journal::files(&data).ok()).unwrap_or_default();
+        stats.journal_bytes = journals.iter().map(|path| allocated(path)).sum();
+        let tables: u64 = parts.spaces.iter().map(Keyspace::disk_space).sum();
+        stats.disk_bytes = tables + stats.journal_bytes;
+    }
+
+    fn close(&self) -> Result<()> {
+        let Some(parts) = self.parts.write().take() else { return Ok(()) };
+        let flushed = parts.flush();
+        let whole = flushed.is_ok() && parts.all_flushed();
+        let sole = wait_until_sole(parts);
+        if let Some(directory) = self.directory.write().take()
+            && whole
+            && sole
+        {
+            journal::clear(&directory.data())?;
+        }
+        flushed
+    }
+}
+
+/// Drops the last handle on fjall, which stops its threads and releases its files; waits some
+/// seconds for readers that are still at work. False if they were not done by then.
+fn wait_until_sole(mut parts: Arc<Parts>) -> bool {
+    let until = Instant::now() + Duration::from_secs(10);
+    loop {
+        match Arc::try_unwrap(parts) {
+            Ok(parts) => {
+                drop(parts);
+                return true;
+            }
+            Err(shared) if Instant::now() < until => {
+                parts = shared;
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            Err(_) => return false,
+        }
+    }
+}
+
+/// Bytes that a file really occupies: logs are allocated ahead as holes.
+fn allocated(path: &Path) -> u64 {
+    let Ok(metadata) = path.metadata() else { return 0 };
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        metadata.blocks() * 512
+    }
+    #[cfg(not(unix))]
+    metadata.len()
+}

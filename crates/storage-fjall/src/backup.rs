@@ -1,0 +1,46 @@
+//! A consistent copy while writers go on: a snapshot streamed in key order into a new directory.
+//! Never hard links: fjall rewrites and removes live files as it likes.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use fjall::Readable;
+use quire_storage::{Result, Space, StorageError};
+
+use crate::backend::{FjallSnapshot, Parts};
+use crate::directory::Directory;
+use crate::error::storage;
+use crate::reclaim::DroppedRanges;
+
+const CACHE_BYTES: u64 = 8 << 20;
+
+/// Writes the copy. The directory must be missing or empty; it can be opened once its format
+/// file is there, which is written last.
+pub(crate) fn write(snap: &FjallSnapshot, path: &Path) -> Result<()> {
+    if path.try_exists()? && path.read_dir()?.next().is_some() {
+        return Err(StorageError::Io(format!("{} is not empty", path.display())));
+    }
+    let directory = Directory::lock(path)?;
+    let copy = Parts::open(&directory.data(), CACHE_BYTES, &Arc::new(DroppedRanges::default()))?;
+    for space in Space::ALL {
+        copy_space(snap, &copy, space)?;
+    }
+    copy.db.persist(fjall::PersistMode::SyncAll).map_err(|error| storage(error, "fsync"))?;
+    drop(copy);
+    directory.write_format()
+}
+
+fn copy_space(snap: &FjallSnapshot, copy: &Parts, space: Space) -> Result<()> {
+    let failed = |error| storage(error, space.name());
+    let mut rows = snap.snapshot.iter(snap.parts.space(space)).peekable();
+    if rows.peek().is_none() {
+        return Ok(());
+    }
+    let target = copy.space(space);
+    let mut ingestion = target.start_ingestion().map_err(failed)?;
+    for row in rows {
+        let (key, value) = row.into_inner().map_err(failed)?;
+        ingestion.write(key, value).map_err(failed)?;
+    }
+    ingestion.finish().map_err(failed)
+}

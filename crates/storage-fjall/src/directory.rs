@@ -1,0 +1,136 @@
+//! What lies in a database directory, and who may use it:
+//!
+//! - `LOCK`: locked while a process has the directory open; holds its process id.
+//! - `FORMAT`: one line, `quire-storage <version>`; written when everything else is complete.
+//! - `data/`: fjall's files.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use quire_storage::{Result, StorageError};
+
+/// The version of everything in the directory; see docs/format.md.
+pub const FORMAT_VERSION: u32 = 1;
+
+const LOCK: &str = "LOCK";
+const FORMAT: &str = "FORMAT";
+const DATA: &str = "data";
+const FORMAT_WORD: &str = "quire-storage";
+
+/// A locked directory; the lock goes with it.
+pub(crate) struct Directory {
+    path: PathBuf,
+    _lock: File,
+}
+
+impl Directory {
+    /// Locks a directory and checks its format. Creates it, but not yet its format file.
+    pub fn lock(path: &Path) -> Result<Self> {
+        std::fs::create_dir_all(path)?;
+        let lock = lock_file(path)?;
+        let directory = Self { path: path.to_owned(), _lock: lock };
+        directory.check_foreign()?;
+        directory.check_format()?;
+        directory.remove_unfinished()?;
+        Ok(directory)
+    }
+
+    /// Where fjall lives.
+    pub fn data(&self) -> PathBuf {
+        self.path.join(DATA)
+    }
+
+    /// Says that the directory is complete.
+    pub fn write_format(&self) -> Result<()> {
+        let path = self.path.join(FORMAT);
+        if path.try_exists()? {
+            return Ok(());
+        }
+        let mut file = File::create(&path)?;
+        writeln!(file, "{FORMAT_WORD} {FORMAT_VERSION}")?;
+        file.sync_all()?;
+        sync_directory(&self.path)
+    }
+
+    fn check_format(&self) -> Result<()> {
+        let path = self.path.join(FORMAT);
+        if !path.try_exists()? {
+            return Ok(());
+        }
+        let text = std::fs::read_to_string(&path)?;
+        let version = text
+            .strip_prefix(FORMAT_WORD)
+            .and_then(|rest| rest.trim().parse::<u32>().ok())
+            .ok_or_else(|| StorageError::Corruption { place: path.display().to_string() })?;
+        if version != FORMAT_VERSION {
+            return Err(StorageError::Unavailable(format!(
+                "the files in {} have format {version}; this program reads format {FORMAT_VERSION}",
+                self.path.display()
+            )));
+        }
+        Ok(())
+    }
+
+    fn check_foreign(&self) -> Result<()> {
+        for foreign in ["WiredTiger", "storage.bson", "mongod.lock"] {
+            if self.path.join(foreign).try_exists()? {
+                return Err(StorageError::Unavailable(format!(
+                    "{} holds another database's files ({foreign}); dump and restore them instead",
+                    self.path.display()
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// A directory without `FORMAT` was never finished: nothing was ever acknowledged in it.
+    fn remove_unfinished(&self) -> Result<()> {
+        let data = self.data();
+        if self.path.join(FORMAT).try_exists()? {
+            if !data.join("version").try_exists()? {
+                return Err(StorageError::Corruption {
+                    place: format!("{} has no {DATA}/version", self.path.display()),
+                });
+            }
+        } else if data.try_exists()? {
+            std::fs::remove_dir_all(&data)?;
+        }
+        Ok(())
+    }
+}
+
+fn lock_file(path: &Path) -> Result<File> {
+    let mut file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(path.join(LOCK))?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => {
+            let mut owner = String::new();
+            let _ = file.read_to_string(&mut owner);
+            return Err(StorageError::Unavailable(format!(
+                "{} is in use by another process ({})",
+                path.display(),
+                owner.trim()
+            )));
+        }
+        Err(TryLockError::Error(error)) => return Err(error.into()),
+    }
+    file.set_len(0)?;
+    file.seek(SeekFrom::Start(0))?;
+    writeln!(file, "{}", std::process::id())?;
+    Ok(file)
+}
+
+/// Makes the entries of a directory durable.
+pub(crate) fn sync_directory(path: &Path) -> Result<()> {
+    #[cfg(unix)]
+    File::open(path)?.sync_all()?;
+    #[cfg(not(unix))]
+    let _ = path;
+    Ok(())
+}

@@ -1,0 +1,243 @@
+//! How the space of dropped ranges comes back. A small range is deleted key by key. A large one
+//! goes into a set that every compaction asks; whole tables of it are dropped at once, and while
+//! the keyspace is small the rest is compacted now. A range is done when no table is left that
+//! is older than its drop and overlaps it.
+
+use std::collections::HashMap;
+use std::ops::Bound;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+use fjall::AbstractTree;
+use fjall::compaction::filter::{
+    CompactionFilter, CompactionFilterResult, Context, Factory as FilterFactory, ItemAccessor,
+    Verdict,
+};
+use quire_storage::backend::{Backend, RawSnapshot, delete_range};
+use quire_storage::{DropRange, Op, Page, Result, ScanRequest, Size, Space};
+
+use crate::backend::{FjallBackend, Parts, TABLE_BYTES};
+use crate::error::storage;
+
+/// A range with less than this, in one page, is deleted key by key.
+const SMALL_ROWS: usize = 2000;
+const SMALL_BYTES: usize = 4 << 20;
+/// Up to this size a keyspace is compacted as a whole when a range needs it.
+const COMPACT_BYTES_MAX: u64 = 1 << 30;
+
+type Ranges = Arc<Vec<(Bytes, Bytes)>>;
+
+/// The ranges that compactions leave out, and for each the newest table that may hold it.
+#[derive(Default)]
+pub(crate) struct DroppedRanges {
+    ranges: Mutex<[Ranges; 4]>,
+    tables: Mutex<HashMap<(Space, Bytes), u64>>,
+}
+
+impl DroppedRanges {
+    fn of(&self, space: Space) -> Ranges {
+        let ranges = self.ranges.lock().unwrap_or_else(PoisonError::into_inner);
+        ranges.get(space.index()).cloned().unwrap_or_default()
+    }
+
+    fn change(&self, space: Space, change: impl FnOnce(&mut Vec<(Bytes, Bytes)>)) {
+        let mut ranges = self.ranges.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(ranges) = ranges.get_mut(space.index()) {
+            let mut changed = ranges.to_vec();
+            change(&mut changed);
+            changed.sort();
+            *ranges = Arc::new(changed);
+        }
+    }
+
+    fn newest_table(&self, range: &DropRange) -> Option<u64> {
+        let tables = self.tables.lock().unwrap_or_else(PoisonError::into_inner);
+        tables.get(&(range.space, range.start.clone())).copied()
+    }
+
+    fn add(&self, range: &DropRange, newest_table: u64) {
+        let entry = (range.start.clone(), range.end.clone());
+        self.change(range.space, |ranges| ranges.push(entry));
+        let mut tables = self.tables.lock().unwrap_or_else(PoisonError::into_inner);
+        tables.insert((range.space, range.start.clone()), newest_table);
+    }
+
+    fn remove(&self, range: &DropRange) {
+        self.change(range.space, |ranges| ranges.retain(|(start, _)| *start != range.start));
+        let mut tables = self.tables.lock().unwrap_or_else(PoisonError::into_inner);
+        tables.remove(&(range.space, range.start.clone()));
+    }
+}
+
+/// Gives each compaction the ranges of its keyspace.
+pub(crate) struct Factory {
+    space: Space,
+    dropped: Arc<DroppedRanges>,
+}
+
+impl Factory {
+    pub fn new(space: Space, dropped: &Arc<DroppedRanges>) -> Arc<dyn FilterFactory> {
+        Arc::new(Self { space, dropped: Arc::clone(dropped) })
+    }
+}
+
+impl FilterFactory for Factory {
+    fn name(&self) -> &str {
+        "dropped ranges"
+    }
+
+    fn make_filter(&self, _: &Context) -> Box<dyn CompactionFilter> {
+        Box::new(Filter { ranges: self.dropped.of(self.space) })
+    }
+}
+
+struct Filter {
+    ranges: Ranges,
+}
+
+fn covers(ranges: &[(Bytes, Bytes)], key: &[u8]) -> bool {
+    let after = ranges.partition_point(|(start, _)| &start[..] <= key);
+    let last = after.checked_sub(1).and_then(|at| ranges.get(at));
+    last.is_some_and(|(_, end)| end.is_empty() || key < &end[..])
+}
+
+impl CompactionFilter for Filter {
+    fn filter_item(&mut self, item: ItemAccessor<'_>, _: &Context) -> CompactionFilterResult {
+        let dropped = !self.ranges.is_empty() && covers(&self.ranges, item.key());
+        Ok(if dropped { Verdict::Destroy } else { Verdict::Keep })
+    }
+}
+
+fn bounds(range: &DropRange) -> (Bound<&[u8]>, Bound<&[u8]>) {
+    let end = if range.end.is_empty() { Bound::Unbounded } else { Bound::Excluded(&range.end[..]) };
+    (Bound::Included(&range.start[..]), end)
+}
+
+/// Bytes in tables up to `newest` that overlap the range.
+fn left_in_tables(parts: &Parts, range: &DropRange, newest: u64) -> u64 {
+    let version = parts.space(range.space).tree.current_version();
+    let overlapping = version.iter_tables().filter(|table| {
+        let keys = &table.metadata.key_range;
+        table.id() <= newest
+            && keys.max()[..] >= range.start[..]
+            && (range.end.is_empty() || keys.min()[..] < range.end[..])
+    });
+    overlapping.map(|table| table.metadata.file_size).sum()
+}
+
+impl FjallBackend {
+    pub(crate) fn reclaim_ranges(
+        &self,
+        ranges: &[DropRange],
+        apply: &dyn Fn(Vec<Op>) -> Result<()>,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<Vec<bool>> {
+        let mut done = vec![false; ranges.len()];
+        let mut fresh = Vec::new();
+        for (range, done) in ranges.iter().zip(&mut done) {
+            if stop() {
+                return Ok(vec![false; ranges.len()]);
+            }
+            if self.dropped.newest_table(range).is_some() {
+                continue;
+            }
+            if self.is_small(range)? {
+                *done = delete_range(self, range, apply, stop)?;
+            } else {
+                fresh.push(range.clone());
+            }
+        }
+        let parts = self.parts()?;
+        if !fresh.is_empty() {
+            self.drop_tables(&parts, &fresh)?;
+        }
+        for space in Space::ALL {
+            self.compact_if_cheap(&parts, ranges.iter().filter(|range| range.space == space))?;
+        }
+        for (range, done) in ranges.iter().zip(&mut done) {
+            let Some(newest) = self.dropped.newest_table(range) else { continue };
+            if left_in_tables(&parts, range, newest) == 0 {
+                self.dropped.remove(range);
+                *done = true;
+            }
+        }
+        Ok(done)
+    }
+
+    fn is_small(&self, range: &DropRange) -> Result<bool> {
+        let mut page = Page::default();
+        let mut request =
+            ScanRequest::new(range.space, &range.start, &range.end).rows_max(SMALL_ROWS);
+        request.bytes_max = SMALL_BYTES;
+        self.snapshot()?.scan(&request, &mut page)?;
+        Ok(page.resume.is_none())
+    }
+
+    /// Moves what is in memory to tables, so that only tables hold the ranges, then drops every
+    /// table that holds nothing else.
+    fn drop_tables(&self, parts: &Parts, ranges: &[DropRange]) -> Result<()> {
+        parts.flush()?;
+        for range in ranges {
+            let tree = &parts.space(range.space).tree;
+            let newest = tree.current_version().iter_tables().map(|table| table.id()).max();
+            self.dropped.add(range, newest.unwrap_or(0));
+            tree.drop_range::<&[u8], _>(bounds(range))
+                .map_err(|error| storage(error.into(), "dropping tables"))?;
+        }
+        Ok(())
+    }
+
+    fn compact_if_cheap<'r>(
+        &self,
+        parts: &Parts,
+        ranges: impl Iterator<Item = &'r DropRange>,
+    ) -> Result<()> {
+        let mut left = 0;
+        let mut of = None;
+        for range in ranges {
+            let Some(newest) = self.dropped.newest_table(range) else { continue };
+            left += left_in_tables(parts, range, newest);
+            of = Some(range.space);
+        }
+        let Some(space) = of.filter(|_| left > 0).map(|space| parts.space(space)) else {
+            return Ok(());
+        };
+        if space.disk_space() <= COMPACT_BYTES_MAX {
+            let watermark = self.oldest.load(std::sync::atomic::Ordering::Relaxed);
+            space
+                .tree
+                .major_compact(TABLE_BYTES, watermark.saturating_sub(1))
+                .map_err(|error| storage(error.into(), "compacting"))?;
+        }
+        Ok(())
+    }
+
+    /// Exact for some thousand keys; else whole tables, and half of those that overlap partly.
+    pub(crate) fn estimate(&self, space: Space, start: &[u8], end: &[u8]) -> Result<Size> {
+        let mut page = Page::default();
+        let request = ScanRequest::new(space, start, end).rows_max(SMALL_ROWS);
+        if request.is_empty() {
+            return Ok(Size::default());
+        }
+        self.snapshot()?.scan(&request, &mut page)?;
+        let bytes: usize = page.rows.iter().map(|(key, value)| key.len() + value.len()).sum();
+        let seen = Size { bytes: bytes as u64, keys: page.rows.len() as u64 };
+        if page.resume.is_none() {
+            return Ok(seen);
+        }
+        let parts = self.parts()?;
+        let version = parts.space(space).tree.current_version();
+        let mut size = Size::default();
+        for table in version.iter_tables() {
+            let keys = &table.metadata.key_range;
+            if keys.max()[..] < *start || (!end.is_empty() && keys.min()[..] >= *end) {
+                continue;
+            }
+            let whole = keys.min()[..] >= *start && (end.is_empty() || keys.max()[..] < *end);
+            let share = if whole { 1 } else { 2 };
+            size.bytes += table.metadata.file_size / share;
+            size.keys += table.metadata.item_count / share;
+        }
+        Ok(Size { bytes: size.bytes.max(seen.bytes), keys: size.keys.max(seen.keys) })
+    }
+}

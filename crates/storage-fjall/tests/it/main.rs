@@ -1,0 +1,3 @@
+//! The fjall engine: conformance, crashes, damaged logs, bounded memory, space that comes back.
+
+mod conformance;
