@@ -2,7 +2,10 @@
 
 pub mod context;
 pub mod expression;
+pub mod filter;
 pub mod regex;
+pub mod schema;
 
 pub use context::{Collator, EvalContext, ParseContext, Shared};
 pub use expression::Expression;
+pub use filter::Filter;

@@ -1,0 +1,156 @@
+//! `$bitsAllSet`, `$bitsAnySet`, `$bitsAllClear`, `$bitsAnyClear`: bits of numbers and binary data.
+
+use super::node::{Node, Test};
+use super::number::exact;
+use super::parse::{Argument, Parser};
+use super::registry::{Operator, Parse};
+use super::show::show;
+use quire_document::{Value, number::Number};
+use quire_error::{Error, Result};
+
+/// The rows of this family.
+pub(super) const OPERATORS: &[Operator] = &[
+    Operator {
+        name: "$bitsAllSet",
+        parse: Parse::Field(|_: &Parser<'_>, argument| parse(BitKind::AllSet, argument)),
+        doc: "Matches numbers and binary data in which all given bits are 1.",
+        since: "3.2",
+    },
+    Operator {
+        name: "$bitsAnySet",
+        parse: Parse::Field(|_: &Parser<'_>, argument| parse(BitKind::AnySet, argument)),
+        doc: "Matches numbers and binary data in which one of the given bits is 1.",
+        since: "3.2",
+    },
+    Operator {
+        name: "$bitsAllClear",
+        parse: Parse::Field(|_: &Parser<'_>, argument| parse(BitKind::AllClear, argument)),
+        doc: "Matches numbers and binary data in which all given bits are 0.",
+        since: "3.2",
+    },
+    Operator {
+        name: "$bitsAnyClear",
+        parse: Parse::Field(|_: &Parser<'_>, argument| parse(BitKind::AnyClear, argument)),
+        doc: "Matches numbers and binary data in which one of the given bits is 0.",
+        since: "3.2",
+    },
+];
+
+/// Which of the four tests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[allow(missing_docs)]
+pub enum BitKind {
+    AllSet,
+    AllClear,
+    AnySet,
+    AnyClear,
+}
+
+impl BitKind {
+    /// The operator's name.
+    pub const fn operator(self) -> &'static str {
+        match self {
+            BitKind::AllSet => "$bitsAllSet",
+            BitKind::AllClear => "$bitsAllClear",
+            BitKind::AnySet => "$bitsAnySet",
+            BitKind::AnyClear => "$bitsAnyClear",
+        }
+    }
+}
+
+/// A test of bits at positions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BitTest {
+    /// Which test.
+    pub kind: BitKind,
+    /// The positions, rising; 0 is the lowest bit of the first byte.
+    pub positions: Vec<u32>,
+}
+
+impl BitTest {
+    /// True if the value is a number or binary data whose bits pass. Numbers are read as 64 bits
+    /// whose sign goes on for ever; binary data is followed by zeros.
+    pub fn test(&self, value: Value<'_>) -> bool {
+        match value {
+            Value::Binary(binary) => self.decide(|position| {
+                let byte = binary.bytes.get((position / 8) as usize).copied().unwrap_or(0);
+                byte >> (position % 8) & 1 == 1
+            }),
+            other => match exact(other) {
+                Some(number) => self.decide(|position| number >> position.min(63) & 1 == 1),
+                None => false,
+            },
+        }
+    }
+
+    fn decide(&self, is_set: impl Fn(u32) -> bool) -> bool {
+        let mut positions = self.positions.iter();
+        match self.kind {
+            BitKind::AllSet => positions.all(|position| is_set(*position)),
+            BitKind::AnySet => positions.any(|position| is_set(*position)),
+            BitKind::AllClear => positions.all(|position| !is_set(*position)),
+            BitKind::AnyClear => positions.any(|position| !is_set(*position)),
+        }
+    }
+}
+
+fn parse(kind: BitKind, argument: Argument<'_>) -> Result<Node> {
+    let operator = kind.operator();
+    let mut positions = match argument.value {
+        Value::Array(array) => array
+            .iter()
+            .enumerate()
+            .map(|(index, value)| position(index, value))
+            .collect::<Result<Vec<u32>>>()?,
+        Value::Binary(binary) => binary
+            .bytes
+            .iter()
+            .enumerate()
+            .flat_map(|(at, byte)| {
+                (0..8).filter(move |bit| byte >> bit & 1 == 1).map(move |bit| at as u32 * 8 + bit)
+            })
+            .collect(),
+        value if value.is_number() => {
+            let mask = mask(operator, value)?;
+            (0..63).filter(|bit| mask >> bit & 1 == 1).collect()
+        }
+        value => {
+            return Err(Error::bad_value(format!(
+                "{} takes an Array, a number, or a BinData but received: {operator}: {}",
+                argument.path,
+                show(value)
+            )));
+        }
+    };
+    positions.sort_unstable();
+    positions.dedup();
+    Ok(Node::path(argument.path, Test::Bits(BitTest { kind, positions })))
+}
+
+fn mask(operator: &str, value: Value<'_>) -> Result<i64> {
+    let failed =
+        |reason: &str| Err(Error::failed_to_parse(format!("{reason}: {operator}: {}", show(value))));
+    match exact(value) {
+        Some(mask) if mask >= 0 => Ok(mask),
+        Some(_) => failed("Expected a positive number in"),
+        None => match value.as_number() {
+            Some(Number::Double(number)) if number.fract() != 0.0 => failed("Expected an integer"),
+            _ => failed("Cannot represent as a 64-bit integer"),
+        },
+    }
+}
+
+fn position(index: usize, value: Value<'_>) -> Result<u32> {
+    let failed = |reason: &str| {
+        let text = format!("bit positions {reason} but got: {index}: {}", show(value));
+        Err(Error::bad_value(text))
+    };
+    match exact(value) {
+        None => failed("must be an integer"),
+        Some(position) if position < 0 => failed("must be >= 0"),
+        Some(position) => match i32::try_from(position) {
+            Ok(position) => Ok(position as u32),
+            Err(_) => failed("cannot be represented as a 32-bit signed integer"),
+        },
+    }
+}

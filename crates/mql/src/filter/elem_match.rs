@@ -1,0 +1,57 @@
+//! `$elemMatch`: one element of the array meets all conditions.
+
+use super::node::{Node, PathNode, Test};
+use super::optimize;
+use super::parse::{Argument, Level, Parser, is_operator_not_reference};
+use super::registry::{Operator, Parse, find_top_level};
+use super::scope::Scope;
+use quire_document::{Doc, Value};
+use quire_error::{Error, Result};
+
+/// The row of this operator.
+pub(super) const OPERATORS: &[Operator] = &[Operator {
+    name: "$elemMatch",
+    parse: Parse::Field(parse),
+    doc: "Matches arrays one of whose elements meets a filter, or a set of operators.",
+    since: "1.0",
+}];
+
+fn parse(parser: &Parser<'_>, argument: Argument<'_>) -> Result<Node> {
+    node(parser, argument.path, argument.value)
+}
+
+/// `{path: {$elemMatch: condition}}`.
+pub(super) fn node(parser: &Parser<'_>, path: &str, condition: Value<'_>) -> Result<Node> {
+    let Value::Document(condition) = condition else {
+        return Err(Error::bad_value("$elemMatch needs an Object"));
+    };
+    let test = if is_value_form(condition) {
+        let tests = parser.deeper()?.operators("", condition)?;
+        let tests = tests.into_iter().map(value_test).collect::<Result<Vec<Test>>>()?;
+        Test::ElemMatchValue(tests)
+    } else {
+        let inner = parser.at(Level::Element)?.document(condition)?;
+        let inner = if parser.exact { inner } else { optimize::optimize(inner) };
+        Test::ElemMatchObject(Box::new(Scope::new(inner)))
+    };
+    Ok(Node::path(path, test))
+}
+
+/// Operators on the element itself, unless the first is one that takes whole filters.
+fn is_value_form(condition: Doc<'_>) -> bool {
+    let Some(first) = condition.first() else { return false };
+    is_operator_not_reference(condition) && find_top_level(first.key()).is_none()
+}
+
+/// A node whose path is the element itself, as a test on it.
+pub(super) fn value_test(node: Node) -> Result<Test> {
+    Ok(match node {
+        Node::Path(PathNode { test, .. }) => test,
+        Node::Not(child) => Test::Not(Box::new(value_test(*child)?)),
+        Node::And(children) => {
+            Test::All(children.into_iter().map(value_test).collect::<Result<_>>()?)
+        }
+        Node::Always(answer) => Test::Always(answer),
+        _ => return Err(Error::internal("not a test on one value")),
+    })
+}

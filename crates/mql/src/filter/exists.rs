@@ -1,0 +1,20 @@
+//! `$exists`: is the field there, with whatever value.
+
+use super::node::{Node, Test};
+use super::number::is_true;
+use super::parse::{Argument, Parser};
+use super::registry::{Operator, Parse};
+use quire_error::Result;
+
+/// The row of this operator.
+pub(super) const OPERATORS: &[Operator] = &[Operator {
+    name: "$exists",
+    parse: Parse::Field(parse),
+    doc: "Matches documents that have the field (true) or lack it (false).",
+    since: "1.0",
+}];
+
+fn parse(_: &Parser<'_>, argument: Argument<'_>) -> Result<Node> {
+    let node = Node::path(argument.path, Test::Exists);
+    Ok(if is_true(argument.value) { node } else { Node::negate(node) })
+}

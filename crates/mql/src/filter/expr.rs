@@ -1,0 +1,54 @@
+//! `$expr`: an aggregation expression as a condition.
+
+use super::node::Node;
+use super::parse::{Level, Parser};
+use super::registry::{Operator, Parse};
+use crate::expression::Expression;
+use crate::filter::number::is_true;
+use crate::context::EvalContext;
+use quire_document::{Doc, Value};
+use quire_error::{Error, ErrorCode, Result};
+use std::sync::Arc;
+
+/// The row of this operator.
+pub(super) const OPERATORS: &[Operator] = &[Operator {
+    name: "$expr",
+    parse: Parse::Top(parse),
+    doc: "Matches documents for which an aggregation expression is true.",
+    since: "3.6",
+}];
+
+/// A compiled `$expr`.
+#[derive(Clone, Debug)]
+pub struct ExprTest(Arc<Expression>);
+
+impl ExprTest {
+    /// The expression.
+    pub fn expression(&self) -> &Expression {
+        &self.0
+    }
+
+    /// True if the expression's value is true for the document.
+    pub(super) fn test(&self, doc: Doc<'_>, cx: &EvalContext<'_>) -> Result<bool> {
+        let cx = narrow(cx).with_root(doc);
+        Ok(self.0.eval(&cx)?.is_some_and(is_true))
+    }
+}
+
+/// The same context for a shorter time.
+fn narrow<'s>(cx: &EvalContext<'s>) -> EvalContext<'s> {
+    *cx
+}
+
+fn parse(parser: &Parser<'_>, value: Value<'_>) -> Result<Option<Node>> {
+    if parser.level == Level::Element {
+        let text = "$expr can only be applied to the top-level document";
+        return Err(Error::bad_value(text));
+    }
+    if !parser.features.expr {
+        let text = "$expr is not allowed in this context";
+        return Err(Error::new(ErrorCode::QueryFeatureNotAllowed, text));
+    }
+    let expression = Expression::parse(value, parser.context)?;
+    Ok(Some(Node::Expr(ExprTest(Arc::new(expression)))))
+}

@@ -1,0 +1,103 @@
+//! `$in`: a sorted list of values, and the regular expressions apart.
+
+use super::order;
+use super::parse::Parser;
+use crate::context::Collator;
+use crate::regex::Regex;
+use quire_document::{Array, Value, ValueBuf};
+use quire_error::{Error, Result};
+use std::fmt;
+use std::sync::Arc;
+
+/// The operand of `$in`.
+#[derive(Clone)]
+pub struct InList {
+    values: Vec<ValueBuf>,
+    regexes: Vec<Regex>,
+    has_null: bool,
+    collator: Option<Arc<dyn Collator>>,
+}
+
+impl InList {
+    /// A list of values (sorted and freed of duplicates here) and regular expressions.
+    pub fn new(
+        mut values: Vec<ValueBuf>,
+        regexes: Vec<Regex>,
+        collator: Option<Arc<dyn Collator>>,
+    ) -> InList {
+        let compare = |left: &ValueBuf, right: &ValueBuf| {
+            order::compare(left.as_value(), right.as_value(), collator.as_deref())
+        };
+        values.sort_by(compare);
+        values.dedup_by(|left, right| compare(left, right).is_eq());
+        let has_null = values.iter().any(|value| matches!(value.as_value(), Value::Null));
+        InList { values, regexes, has_null, collator }
+    }
+
+    /// Parses the operand of `$in` or `$nin`.
+    pub(super) fn parse(operator: &str, value: Value<'_>, parser: &Parser<'_>) -> Result<InList> {
+        let Value::Array(array) = value else {
+            return Err(Error::bad_value(format!("{operator} needs an array")));
+        };
+        Self::parse_array(array, parser)
+    }
+
+    fn parse_array(array: Array<'_>, parser: &Parser<'_>) -> Result<InList> {
+        let (mut values, mut regexes) = (Vec::new(), Vec::new());
+        for value in array.iter() {
+            match value {
+                Value::Regex(regex) => regexes.push(Regex::new(regex.pattern, regex.options)?),
+                Value::Document(doc) if super::parse::is_operator_document(doc) => {
+                    return Err(Error::bad_value("cannot nest $ under $in"));
+                }
+                Value::Undefined => {
+                    return Err(Error::bad_value("InMatchExpression equality cannot be undefined"));
+                }
+                other => values.push(ValueBuf::new(other)),
+            }
+        }
+        Ok(InList::new(values, regexes, parser.collator()))
+    }
+
+    /// The values in MongoDB's order, each once.
+    pub fn values(&self) -> impl ExactSizeIterator<Item = Value<'_>> {
+        self.values.iter().map(ValueBuf::as_value)
+    }
+
+    /// The regular expressions, in the order written.
+    pub fn regexes(&self) -> &[Regex] {
+        &self.regexes
+    }
+
+    /// True if null is among the values.
+    pub fn has_null(&self) -> bool {
+        self.has_null
+    }
+
+    /// The collation that its strings compare by.
+    pub fn collator(&self) -> Option<&Arc<dyn Collator>> {
+        self.collator.as_ref()
+    }
+
+    /// True if nothing can match.
+    pub fn is_empty(&self) -> bool {
+        self.values.is_empty() && self.regexes.is_empty()
+    }
+
+    /// True if `value` (`None` = missing) is in the list or matches one of its expressions.
+    pub fn test(&self, value: Option<Value<'_>>) -> bool {
+        let Some(value) = value else { return self.has_null };
+        let collator = self.collator.as_deref();
+        let found = self
+            .values
+            .binary_search_by(|candidate| order::compare(candidate.as_value(), value, collator))
+            .is_ok();
+        found || self.regexes.iter().any(|regex| super::regex::test(regex, value))
+    }
+}
+
+impl fmt::Debug for InList {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(&self.values).entries(&self.regexes).finish()
+    }
+}

@@ -1,0 +1,72 @@
+//! `$and`, `$or`, `$nor`, `$not`: conditions made of conditions.
+
+use super::node::{Node, Test};
+use super::parse::{Argument, Parser};
+use super::registry::{Operator, Parse};
+use crate::regex::Regex;
+use quire_document::Value;
+use quire_error::{Error, Result};
+
+/// The rows of this family.
+pub(super) const OPERATORS: &[Operator] = &[
+    Operator {
+        name: "$and",
+        parse: Parse::Top(|parser, value| list("$and", parser, value).map(Node::And).map(Some)),
+        doc: "Matches documents that meet all filters of an array.",
+        since: "2.0",
+    },
+    Operator {
+        name: "$or",
+        parse: Parse::Top(|parser, value| list("$or", parser, value).map(Node::Or).map(Some)),
+        doc: "Matches documents that meet one filter of an array.",
+        since: "1.6",
+    },
+    Operator {
+        name: "$nor",
+        parse: Parse::Top(|parser, value| list("$nor", parser, value).map(Node::Nor).map(Some)),
+        doc: "Matches documents that meet none of the filters of an array.",
+        since: "1.8",
+    },
+    Operator {
+        name: "$not",
+        parse: Parse::Field(not),
+        doc: "Matches documents whose field does not pass the operators, also those without it.",
+        since: "1.0",
+    },
+];
+
+fn list(operator: &str, parser: &Parser<'_>, value: Value<'_>) -> Result<Vec<Node>> {
+    let Value::Array(array) = value else {
+        return Err(Error::bad_value(format!("{operator} must be an array")));
+    };
+    if array.is_empty() {
+        let text = format!("{operator} argument must be a non-empty array");
+        return Err(Error::bad_value(text));
+    }
+    let parser = parser.deeper()?;
+    array
+        .iter()
+        .map(|value| match value {
+            Value::Document(doc) => parser.document(doc),
+            _ => Err(Error::bad_value(format!("{operator} argument's entries must be objects"))),
+        })
+        .collect()
+}
+
+fn not(parser: &Parser<'_>, argument: Argument<'_>) -> Result<Node> {
+    match argument.value {
+        Value::Regex(regex) => {
+            let regex = Regex::new(regex.pattern, regex.options)?;
+            Ok(Node::negate(Node::path(argument.path, Test::Regex(Box::new(regex)))))
+        }
+        Value::Document(doc) if doc.is_empty() => Err(Error::bad_value("$not cannot be empty")),
+        Value::Document(doc) => {
+            let mut children = parser.deeper()?.operators(argument.path, doc)?;
+            Ok(Node::negate(match children.len() {
+                1 => children.remove(0),
+                _ => Node::And(children),
+            }))
+        }
+        _ => Err(Error::bad_value("$not needs a regex or a document")),
+    }
+}

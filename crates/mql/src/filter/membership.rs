@@ -1,0 +1,27 @@
+//! `$in`, `$nin`: equal to one of a list, or matching one of its regular expressions.
+
+use super::in_list::InList;
+use super::node::{Node, Test};
+use super::registry::{Operator, Parse};
+
+/// The rows of this family.
+pub(super) const OPERATORS: &[Operator] = &[
+    Operator {
+        name: "$in",
+        parse: Parse::Field(|parser, argument| {
+            let list = InList::parse("$in", argument.value, parser)?;
+            Ok(Node::path(argument.path, Test::In(list)))
+        }),
+        doc: "Matches values that are in an array, or match a regular expression in it.",
+        since: "1.0",
+    },
+    Operator {
+        name: "$nin",
+        parse: Parse::Field(|parser, argument| {
+            let list = InList::parse("$nin", argument.value, parser)?;
+            Ok(Node::negate(Node::path(argument.path, Test::In(list))))
+        }),
+        doc: "Matches documents none of whose values `$in` would match.",
+        since: "1.0",
+    },
+];

@@ -1,0 +1,64 @@
+//! `$mod`: the value divided by a divisor leaves a remainder.
+
+use super::node::{Node, Test};
+use super::number::{is_not_finite, truncated};
+use super::parse::{Argument, Parser};
+use super::registry::{Operator, Parse};
+use quire_document::Value;
+use quire_error::{Error, Result};
+
+/// The row of this operator.
+pub(super) const OPERATORS: &[Operator] = &[Operator {
+    name: "$mod",
+    parse: Parse::Field(parse),
+    doc: "Matches numbers that leave the given remainder; all three are cut to whole numbers.",
+    since: "1.0",
+}];
+
+/// Divisor and remainder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Modulo {
+    /// Never zero.
+    pub divisor: i64,
+    /// Has the sign of the dividends that match.
+    pub remainder: i64,
+}
+
+impl Modulo {
+    /// True if the value is a number that leaves the remainder.
+    pub fn test(self, value: Value<'_>) -> bool {
+        truncated(value).is_some_and(|number| number.wrapping_rem(self.divisor) == self.remainder)
+    }
+}
+
+fn parse(_: &Parser<'_>, argument: Argument<'_>) -> Result<Node> {
+    let Value::Array(array) = argument.value else {
+        return Err(Error::bad_value("malformed mod, needs to be an array"));
+    };
+    let (divisor, remainder) = match array.to_vec()[..] {
+        [divisor, remainder] => (divisor, remainder),
+        [] | [_] => return Err(Error::bad_value("malformed mod, not enough elements")),
+        _ => return Err(Error::bad_value("malformed mod, too many elements")),
+    };
+    let divisor = whole(divisor, "divisor")?;
+    let remainder = whole(remainder, "remainder")?;
+    if divisor == 0 {
+        return Err(Error::bad_value("divisor cannot be 0"));
+    }
+    Ok(Node::path(argument.path, Test::Mod(Modulo { divisor, remainder })))
+}
+
+fn whole(value: Value<'_>, what: &str) -> Result<i64> {
+    if !value.is_number() {
+        return Err(Error::bad_value(format!("malformed mod, {what} not a number")));
+    }
+    truncated(value).ok_or_else(|| {
+        let reason = if is_not_finite(value) {
+            "Unable to coerce NaN/Inf to integral type"
+        } else {
+            "Out of bounds coercing to integral value"
+        };
+        let text = format!("malformed mod, {what} value is invalid :: caused by :: {reason}");
+        Error::bad_value(text)
+    })
+}

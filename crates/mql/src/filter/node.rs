@@ -1,0 +1,148 @@
+//! The tree of a filter, open to be read by whoever plans with it.
+
+use super::bits::BitTest;
+use super::expr::ExprTest;
+use super::in_list::InList;
+use super::modulo::Modulo;
+use super::operand::{Comparison, Operand};
+use super::path::{Leaf, Path};
+use super::scope::Scope;
+use super::type_set::TypeSet;
+use crate::regex::Regex;
+use crate::schema::Schema;
+use std::sync::Arc;
+
+/// A condition on a document.
+#[derive(Clone, Debug)]
+pub enum Node {
+    /// All of them hold. Without children: always true (`{}`).
+    And(Vec<Node>),
+    /// One of them holds.
+    Or(Vec<Node>),
+    /// None of them holds.
+    Nor(Vec<Node>),
+    /// It does not hold. `$ne`, `$nin` and `$exists: false` are negations too.
+    Not(Box<Node>),
+    /// A test on the values at a path.
+    Path(PathNode),
+    /// `$expr`.
+    Expr(ExprTest),
+    /// `$jsonSchema`.
+    JsonSchema(Arc<Schema>),
+    /// `$sampleRate`: holds with that probability.
+    SampleRate(f64),
+    /// `$alwaysTrue`, `$alwaysFalse`, and what optimising finds out.
+    Always(bool),
+}
+
+/// A path and the test on the values that it names.
+#[derive(Clone, Debug)]
+pub struct PathNode {
+    /// The path.
+    pub path: Path,
+    /// The test; one value that passes is enough.
+    pub test: Test,
+}
+
+/// A test on one value (or on a missing one).
+#[derive(Clone, Debug)]
+pub enum Test {
+    /// `$eq`, `$lt`, `$lte`, `$gt`, `$gte`.
+    Compare(Comparison, Operand),
+    /// `$in`.
+    In(InList),
+    /// `$regex`.
+    Regex(Box<Regex>),
+    /// `$exists: true`.
+    Exists,
+    /// `$type`.
+    Type(TypeSet),
+    /// `$mod`.
+    Mod(Modulo),
+    /// `$size`.
+    Size(i64),
+    /// `$bitsAllSet`, `$bitsAnySet`, `$bitsAllClear`, `$bitsAnyClear`.
+    Bits(BitTest),
+    /// `$elemMatch` with conditions on an element's fields.
+    ElemMatchObject(Box<Scope>),
+    /// `$elemMatch` with operators on the element itself; all must hold for one element.
+    ElemMatchValue(Vec<Test>),
+    /// The negation of a test on the same value (inside `$elemMatch` with operators).
+    Not(Box<Test>),
+    /// Several tests on the same value (inside `$not` or `$elemMatch` with operators).
+    All(Vec<Test>),
+    /// A test whose answer is known.
+    Always(bool),
+}
+
+impl Test {
+    /// What an array at the end of the path yields for this test.
+    pub(super) fn leaf(&self) -> Leaf {
+        match self {
+            Test::Size(_) | Test::ElemMatchObject(_) | Test::ElemMatchValue(_) => Leaf::Whole,
+            _ => Leaf::Expand,
+        }
+    }
+
+    /// The operator's name.
+    pub fn operator(&self) -> &'static str {
+        match self {
+            Test::Compare(comparison, _) => comparison.operator(),
+            Test::In(_) => "$in",
+            Test::Regex(_) => "$regex",
+            Test::Exists => "$exists",
+            Test::Type(_) => "$type",
+            Test::Mod(_) => "$mod",
+            Test::Size(_) => "$size",
+            Test::Bits(bits) => bits.kind.operator(),
+            Test::ElemMatchObject(_) | Test::ElemMatchValue(_) => "$elemMatch",
+            Test::Not(_) => "$not",
+            Test::All(_) => "$and",
+            Test::Always(true) => "$alwaysTrue",
+            Test::Always(false) => "$alwaysFalse",
+        }
+    }
+}
+
+impl Node {
+    /// A test on a path.
+    pub fn path(path: &str, test: Test) -> Node {
+        Node::Path(PathNode { path: Path::new(path), test })
+    }
+
+    /// The negation of `node`.
+    pub fn negate(node: Node) -> Node {
+        Node::Not(Box::new(node))
+    }
+
+    /// True for the filter that every document passes.
+    pub fn is_always_true(&self) -> bool {
+        match self {
+            Node::Always(answer) => *answer,
+            Node::And(children) => children.is_empty(),
+            _ => false,
+        }
+    }
+
+    /// True for the filter that no document passes.
+    pub fn is_always_false(&self) -> bool {
+        matches!(self, Node::Always(false))
+    }
+
+    /// The direct children of a logical node.
+    pub fn children(&self) -> &[Node] {
+        match self {
+            Node::And(children) | Node::Or(children) | Node::Nor(children) => children,
+            Node::Not(child) => std::slice::from_ref(child),
+            _ => &[],
+        }
+    }
+
+    /// Visits every path node below, those inside `$elemMatch` excepted.
+    pub fn visit_paths<'n>(&'n self, visit: &mut dyn FnMut(&'n PathNode)) {
+        match self {
+            Node::Path(node) => visit(node),
+            other => other.children().iter().for_each(|child| child.visit_paths(visit)),
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! `$eq`, `$lt`, `$lte`, `$gt`, `$gte` on one value, with MongoDB's type bracketing.
+
+use super::order;
+use crate::context::Collator;
+use quire_document::{Type, Value, ValueBuf};
+use std::cmp::Ordering;
+use std::fmt;
+use std::sync::Arc;
+
+/// Which comparison.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[allow(missing_docs)]
+pub enum Comparison {
+    Eq,
+    Lte,
+    Lt,
+    Gt,
+    Gte,
+}
+
+impl Comparison {
+    /// The operator's name.
+    pub const fn operator(self) -> &'static str {
+        match self {
+            Comparison::Eq => "$eq",
+            Comparison::Lt => "$lt",
+            Comparison::Lte => "$lte",
+            Comparison::Gt => "$gt",
+            Comparison::Gte => "$gte",
+        }
+    }
+
+    /// True if a value that compares so to the operand passes.
+    #[inline]
+    pub const fn accepts(self, ordering: Ordering) -> bool {
+        match self {
+            Comparison::Eq => ordering.is_eq(),
+            Comparison::Lt => ordering.is_lt(),
+            Comparison::Lte => ordering.is_le(),
+            Comparison::Gt => ordering.is_gt(),
+            Comparison::Gte => ordering.is_ge(),
+        }
+    }
+
+    /// True if a value equal to the operand passes.
+    const fn includes_equal(self) -> bool {
+        matches!(self, Comparison::Eq | Comparison::Lte | Comparison::Gte)
+    }
+}
+
+/// What a comparison compares with.
+#[derive(Clone)]
+pub struct Operand {
+    value: ValueBuf,
+    fast: Fast,
+    collator: Option<Arc<dyn Collator>>,
+}
+
+/// Operands that are compared without decoding them each time.
+#[derive(Clone, Debug)]
+enum Fast {
+    Int(i64),
+    Text(Box<str>),
+    Null,
+    None,
+}
+
+impl Operand {
+    /// An operand; strings in it compare by the collator, if one is given.
+    pub fn new(value: Value<'_>, collator: Option<Arc<dyn Collator>>) -> Operand {
+        let fast = match value {
+            Value::Int32(number) => Fast::Int(number.into()),
+            Value::Int64(number) => Fast::Int(number),
+            Value::String(text) if collator.is_none() => Fast::Text(text.into()),
+            Value::Null => Fast::Null,
+            _ => Fast::None,
+        };
+        Operand { value: ValueBuf::new(value), fast, collator }
+    }
+
+    /// The value.
+    pub fn value(&self) -> Value<'_> {
+        self.value.as_value()
+    }
+
+    /// The value's type.
+    pub fn kind(&self) -> Type {
+        self.value.kind()
+    }
+
+    /// The collation that its strings compare by.
+    pub fn collator(&self) -> Option<&Arc<dyn Collator>> {
+        self.collator.as_ref()
+    }
+
+    /// True if `value` (`None` = missing) passes.
+    #[inline]
+    pub fn test(&self, comparison: Comparison, value: Option<Value<'_>>) -> bool {
+        match (&self.fast, value) {
+            (Fast::Int(number), Some(Value::Int32(value))) => {
+                comparison.accepts(i64::from(value).cmp(number))
+            }
+            (Fast::Int(number), Some(Value::Int64(value))) => comparison.accepts(value.cmp(number)),
+            (Fast::Text(text), Some(Value::String(value))) => {
+                comparison.accepts(value.as_bytes().cmp(text.as_bytes()))
+            }
+            // A missing field is null to `$eq`, `$gte` and `$lte`; undefined is not (since 8.0).
+            (Fast::Null, None | Some(Value::Null)) => comparison.includes_equal(),
+            (Fast::Null, _) => false,
+            (_, value) => self.test_any(comparison, value),
+        }
+    }
+
+    fn test_any(&self, comparison: Comparison, value: Option<Value<'_>>) -> bool {
+        let operand = self.value.as_value();
+        let rank = value.map_or(Type::Undefined.rank(), |value| value.kind().rank());
+        if rank != operand.kind().rank() {
+            // Values compare within their type only, but MinKey and MaxKey compare with all.
+            return match comparison {
+                Comparison::Eq => false,
+                Comparison::Lt | Comparison::Lte => operand.kind() == Type::MaxKey,
+                Comparison::Gt | Comparison::Gte => operand.kind() == Type::MinKey,
+            };
+        }
+        let Some(value) = value else { return false };
+        if is_nan(value) || is_nan(operand) {
+            return is_nan(value) && is_nan(operand) && comparison.includes_equal();
+        }
+        comparison.accepts(order::compare(value, operand, self.collator.as_deref()))
+    }
+}
+
+impl fmt::Debug for Operand {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.value.fmt(f)
+    }
+}
+
+/// NaN equals NaN and is neither less nor greater than any number.
+pub(crate) fn is_nan(value: Value<'_>) -> bool {
+    match value {
+        Value::Double(number) => number.is_nan(),
+        // Combination bits 11111 in the high byte.
+        Value::Decimal(decimal) => (decimal.bits() >> 122) & 0x1f == 0x1f,
+        _ => false,
+    }
+}

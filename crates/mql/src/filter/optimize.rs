@@ -1,0 +1,225 @@
+//! Making a tree smaller without changing what it matches, and giving equal filters one form.
+
+use super::in_list::InList;
+use super::node::{Node, PathNode, Test};
+use super::operand::{Comparison, Operand};
+use quire_document::ValueBuf;
+use std::cmp::Ordering;
+
+/// The simplest tree that matches the same documents, its children in a fixed order.
+pub(crate) fn optimize(node: Node) -> Node {
+    sort(simplify(node))
+}
+
+fn simplify(node: Node) -> Node {
+    match node {
+        Node::And(children) => conjunction(children),
+        Node::Or(children) => disjunction(children),
+        Node::Nor(children) => {
+            let mut children = joined(children, false);
+            if children.iter().any(Node::is_always_true) {
+                return Node::Always(false);
+            }
+            match children.len() {
+                0 => Node::And(Vec::new()),
+                1 => Node::negate(children.remove(0)),
+                _ => Node::Nor(children),
+            }
+        }
+        Node::Not(child) => match simplify(*child) {
+            Node::Always(answer) => Node::Always(!answer),
+            Node::And(children) if children.is_empty() => Node::Always(false),
+            child => Node::negate(child),
+        },
+        Node::Path(PathNode { path, test }) => match simplify_test(test) {
+            Test::Always(answer) => Node::Always(answer),
+            test => Node::Path(PathNode { path, test }),
+        },
+        other => other,
+    }
+}
+
+/// The simplified children without those that always answer `neutral`.
+fn joined(children: Vec<Node>, neutral: bool) -> Vec<Node> {
+    children
+        .into_iter()
+        .map(simplify)
+        .filter(|child| !(if neutral { child.is_always_true() } else { child.is_always_false() }))
+        .collect()
+}
+
+fn conjunction(children: Vec<Node>) -> Node {
+    let mut flat = Vec::new();
+    for child in joined(children, true) {
+        match child {
+            Node::And(inner) => flat.extend(inner),
+            Node::Always(false) => return Node::Always(false),
+            other => flat.push(other),
+        }
+    }
+    match flat.len() {
+        1 => flat.remove(0),
+        _ => Node::And(flat),
+    }
+}
+
+fn disjunction(children: Vec<Node>) -> Node {
+    let mut flat = Vec::new();
+    for child in joined(children, false) {
+        match child {
+            Node::Or(inner) => flat.extend(inner),
+            child if child.is_always_true() => return Node::And(Vec::new()),
+            other => flat.push(other),
+        }
+    }
+    let mut flat = join_equalities(flat);
+    match flat.len() {
+        0 => Node::Always(false),
+        1 => flat.remove(0),
+        _ => Node::Or(flat),
+    }
+}
+
+/// `{$or: [{a: 1}, {a: 2}, {b: 3}]}` is `{$or: [{a: {$in: [1, 2]}}, {b: 3}]}`.
+fn join_equalities(children: Vec<Node>) -> Vec<Node> {
+    let mut rest: Vec<Node> = Vec::new();
+    let mut groups: Vec<(super::path::Path, Vec<Node>)> = Vec::new();
+    for child in children {
+        let path = match &child {
+            Node::Path(PathNode { path, test: Test::Compare(Comparison::Eq, _) }) => path.clone(),
+            Node::Path(PathNode { path, test: Test::Regex(_) | Test::In(_) }) => path.clone(),
+            _ => {
+                rest.push(child);
+                continue;
+            }
+        };
+        match groups.iter_mut().find(|(known, _)| *known == path) {
+            Some((_, members)) => members.push(child),
+            None => groups.push((path, vec![child])),
+        }
+    }
+    for (path, mut members) in groups {
+        if members.len() == 1 {
+            rest.push(members.remove(0));
+        } else {
+            let test = Test::In(join(members));
+            rest.push(Node::Path(PathNode { path, test }));
+        }
+    }
+    rest
+}
+
+fn join(members: Vec<Node>) -> InList {
+    let (mut values, mut regexes, mut collator) = (Vec::new(), Vec::new(), None);
+    for member in members {
+        let Node::Path(PathNode { test, .. }) = member else { continue };
+        match test {
+            Test::Compare(_, operand) => {
+                collator = collator.or(operand.collator().cloned());
+                values.push(ValueBuf::new(operand.value()));
+            }
+            Test::Regex(regex) => regexes.push(*regex),
+            Test::In(list) => {
+                collator = collator.or(list.collator().cloned());
+                values.extend(list.values().map(ValueBuf::new));
+                regexes.extend(list.regexes().iter().cloned());
+            }
+            _ => {}
+        }
+    }
+    InList::new(values, regexes, collator)
+}
+
+fn simplify_test(test: Test) -> Test {
+    match test {
+        Test::In(list) if list.is_empty() => Test::Always(false),
+        Test::In(list) => simplify_list(list),
+        Test::ElemMatchValue(tests) => {
+            let tests: Vec<Test> = tests.into_iter().map(simplify_test).collect();
+            if tests.iter().any(|test| matches!(test, Test::Always(false))) {
+                return Test::Always(false);
+            }
+            Test::ElemMatchValue(tests)
+        }
+        Test::ElemMatchObject(scope) if scope.node.is_always_false() => Test::Always(false),
+        Test::Not(test) => match simplify_test(*test) {
+            Test::Always(answer) => Test::Always(!answer),
+            test => Test::Not(Box::new(test)),
+        },
+        Test::All(tests) => Test::All(tests.into_iter().map(simplify_test).collect()),
+        other => other,
+    }
+}
+
+fn simplify_list(list: InList) -> Test {
+    if let (0, [regex]) = (list.values().len(), list.regexes()) {
+        return Test::Regex(Box::new(regex.clone()));
+    }
+    if list.values().len() == 1
+        && list.regexes().is_empty()
+        && let Some(value) = list.values().next()
+    {
+        let operand = Operand::new(value, list.collator().cloned());
+        return Test::Compare(Comparison::Eq, operand);
+    }
+    Test::In(list)
+}
+
+/// Puts children into the order in which mongod keeps them: by kind, then by path.
+fn sort(node: Node) -> Node {
+    let sorted = |children: Vec<Node>| {
+        let mut children: Vec<Node> = children.into_iter().map(sort).collect();
+        children.sort_by(compare);
+        children
+    };
+    match node {
+        Node::And(children) => Node::And(sorted(children)),
+        Node::Or(children) => Node::Or(sorted(children)),
+        Node::Nor(children) => Node::Nor(sorted(children)),
+        Node::Not(child) => Node::negate(sort(*child)),
+        other => other,
+    }
+}
+
+fn compare(left: &Node, right: &Node) -> Ordering {
+    let path = |node: &Node| match node {
+        Node::Path(node) => node.path.as_str().to_owned(),
+        _ => String::new(),
+    };
+    rank(left)
+        .cmp(&rank(right))
+        .then_with(|| path(left).cmp(&path(right)))
+        .then_with(|| compare_children(left.children(), right.children()))
+}
+
+fn compare_children(left: &[Node], right: &[Node]) -> Ordering {
+    let unequal = left.iter().zip(right).map(|(l, r)| compare(l, r)).find(|order| order.is_ne());
+    unequal.unwrap_or_else(|| left.len().cmp(&right.len()))
+}
+
+/// The place of a node's kind in mongod's order.
+fn rank(node: &Node) -> u8 {
+    match node {
+        Node::And(_) => 0,
+        Node::Or(_) => 1,
+        Node::Path(node) => match &node.test {
+            Test::ElemMatchObject(_) => 2,
+            Test::ElemMatchValue(_) => 3,
+            Test::Size(_) => 4,
+            Test::Compare(comparison, _) => 5 + *comparison as u8,
+            Test::Regex(_) => 10,
+            Test::Mod(_) => 11,
+            Test::Exists => 12,
+            Test::In(_) => 13,
+            Test::Bits(bits) => 14 + bits.kind as u8,
+            Test::Type(_) => 20,
+            Test::Not(_) | Test::All(_) | Test::Always(_) => 25,
+        },
+        Node::Not(_) => 18,
+        Node::Nor(_) => 19,
+        Node::Expr(_) => 21,
+        Node::Always(false) => 22,
+        Node::Always(true) => 23,
+        Node::JsonSchema(_) | Node::SampleRate(_) => 24,
+    }
+}

@@ -1,0 +1,256 @@
+//! Running a filter over the bytes of a document, or over values that an index holds.
+
+use super::node::{Node, PathNode, Test};
+use super::operand::Operand;
+use super::path::walk;
+use super::regex;
+use super::scope::{Fields, Scope};
+use crate::context::EvalContext;
+use quire_document::{Array, Doc, Value};
+use quire_error::Result;
+
+/// Where the index of the array element that matched is noted down.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Position {
+    wanted: bool,
+    pub(super) index: Option<u32>,
+}
+
+impl Position {
+    pub(super) const fn wanted() -> Position {
+        Position { wanted: true, index: None }
+    }
+
+    fn note(&mut self, index: Option<u32>) {
+        if self.wanted && index.is_some() {
+            self.index = index;
+        }
+    }
+}
+
+impl Scope {
+    /// True if the document meets the condition.
+    pub(super) fn matches(
+        &self,
+        doc: Doc<'_>,
+        cx: &EvalContext<'_>,
+        position: &mut Position,
+    ) -> Result<bool> {
+        if let Node::Path(node) = &self.node {
+            return path_matches(node, doc.find(node.path.first()), cx, position);
+        }
+        eval(&self.node, &mut self.open(doc), cx, position)
+    }
+}
+
+fn eval(
+    node: &Node,
+    fields: &mut Fields<'_, '_>,
+    cx: &EvalContext<'_>,
+    position: &mut Position,
+) -> Result<bool> {
+    // Only a conjunction's matches tell a position; the others look at several or at none.
+    let mut unnoted = Position::default();
+    Ok(match node {
+        Node::Path(node) => {
+            let start = fields.get(node.path.slot);
+            return path_matches(node, start, cx, position);
+        }
+        Node::And(children) => {
+            for child in children {
+                if !eval(child, fields, cx, position)? {
+                    position.index = None;
+                    return Ok(false);
+                }
+            }
+            true
+        }
+        Node::Or(children) => any(children, fields, cx)?,
+        Node::Nor(children) => !any(children, fields, cx)?,
+        Node::Not(child) => !eval(child, fields, cx, &mut unnoted)?,
+        Node::Expr(test) => test.test(fields.doc, cx)?,
+        Node::JsonSchema(schema) => schema.matches(fields.doc),
+        Node::SampleRate(rate) => unit_interval(cx.shared.random()?) < *rate,
+        Node::Always(answer) => *answer,
+    })
+}
+
+fn any(children: &[Node], fields: &mut Fields<'_, '_>, cx: &EvalContext<'_>) -> Result<bool> {
+    for child in children {
+        if eval(child, fields, cx, &mut Position::default())? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// 53 random bits as a number from 0 to below 1.
+pub(crate) fn unit_interval(word: u64) -> f64 {
+    (word >> 11) as f64 / (1u64 << 53) as f64
+}
+
+fn path_matches(
+    node: &PathNode,
+    start: Option<quire_document::Element<'_>>,
+    cx: &EvalContext<'_>,
+    position: &mut Position,
+) -> Result<bool> {
+    let test = &node.test;
+    walk(start, node.path.rest(), test.leaf(), &mut |value, index| {
+        if !test.matches(value, cx, position)? {
+            return Ok(false);
+        }
+        position.note(index);
+        Ok(true)
+    })
+}
+
+impl Test {
+    /// True if one value (`None` = missing) passes. Arrays are values here: what a path yields
+    /// is decided before.
+    #[inline]
+    pub(super) fn matches(
+        &self,
+        value: Option<Value<'_>>,
+        cx: &EvalContext<'_>,
+        position: &mut Position,
+    ) -> Result<bool> {
+        if let Test::Compare(comparison, operand) = self {
+            return Ok(Operand::test(operand, *comparison, value));
+        }
+        let Some(present) = value else { return self.matches_missing(cx) };
+        Ok(match self {
+            Test::Compare(comparison, operand) => operand.test(*comparison, value),
+            Test::In(list) => list.test(value),
+            Test::Regex(pattern) => regex::test(pattern, present),
+            Test::Exists => true,
+            Test::Type(set) => set.contains(present.kind()),
+            Test::Mod(modulo) => modulo.test(present),
+            Test::Size(size) => present.as_array().is_some_and(|array| has_size(array, *size)),
+            Test::Bits(bits) => bits.test(present),
+            Test::ElemMatchObject(scope) => match present {
+                Value::Array(array) => element_matches(array, cx, position, |element, cx| {
+                    let doc = match element {
+                        Value::Document(doc) => doc,
+                        Value::Array(inner) => inner.as_doc(),
+                        _ => return Ok(false),
+                    };
+                    scope.matches(doc, cx, &mut Position::default())
+                })?,
+                _ => false,
+            },
+            Test::ElemMatchValue(tests) => match present {
+                Value::Array(array) => element_matches(array, cx, position, |element, cx| {
+                    all(tests, Some(element), cx)
+                })?,
+                _ => false,
+            },
+            Test::Not(test) => !test.matches(value, cx, &mut Position::default())?,
+            Test::All(tests) => all(tests, value, cx)?,
+            Test::Always(answer) => *answer,
+        })
+    }
+
+    fn matches_missing(&self, cx: &EvalContext<'_>) -> Result<bool> {
+        Ok(match self {
+            Test::Compare(comparison, operand) => operand.test(*comparison, None),
+            Test::In(list) => list.has_null(),
+            Test::Not(test) => !test.matches(None, cx, &mut Position::default())?,
+            Test::All(tests) => all(tests, None, cx)?,
+            Test::Always(answer) => *answer,
+            _ => false,
+        })
+    }
+
+    /// Like a path that ends at `value`: an array also yields its elements to the tests that
+    /// take them.
+    pub(super) fn matches_field(
+        &self,
+        value: Option<Value<'_>>,
+        cx: &EvalContext<'_>,
+    ) -> Result<bool> {
+        let mut position = Position::default();
+        if let (Some(Value::Array(array)), super::path::Leaf::Expand) = (value, self.leaf()) {
+            for element in array.iter() {
+                if self.matches(Some(element), cx, &mut position)? {
+                    return Ok(true);
+                }
+            }
+        }
+        self.matches(value, cx, &mut position)
+    }
+}
+
+fn all(tests: &[Test], value: Option<Value<'_>>, cx: &EvalContext<'_>) -> Result<bool> {
+    for test in tests {
+        if !test.matches(value, cx, &mut Position::default())? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+fn element_matches<'a>(
+    array: Array<'a>,
+    cx: &EvalContext<'_>,
+    position: &mut Position,
+    mut test: impl FnMut(Value<'a>, &EvalContext<'_>) -> Result<bool>,
+) -> Result<bool> {
+    for (index, element) in array.iter().enumerate() {
+        if test(element, cx)? {
+            position.note(Some(index as u32));
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Counts no further than it must.
+fn has_size(array: Array<'_>, size: i64) -> bool {
+    let limit = usize::try_from(size).unwrap_or(usize::MAX).saturating_add(1);
+    array.as_doc().iter().take(limit).count() as i64 == size
+}
+
+impl Node {
+    /// Runs the tree on values that an index key holds, one for each path, none of them standing
+    /// for several (the index is not multikey on these paths). `lookup` answers what stands at a
+    /// path; a node that reads a path that it does not know must not be given.
+    pub fn matches_key<'k>(
+        &self,
+        lookup: &dyn Fn(&str) -> Option<Value<'k>>,
+        cx: &EvalContext<'_>,
+    ) -> Result<bool> {
+        Ok(match self {
+            Node::Path(node) => node.test.matches_field(lookup(node.path.as_str()), cx)?,
+            Node::And(children) => {
+                for child in children {
+                    if !child.matches_key(lookup, cx)? {
+                        return Ok(false);
+                    }
+                }
+                true
+            }
+            Node::Or(children) => any_key(children, lookup, cx)?,
+            Node::Nor(children) => !any_key(children, lookup, cx)?,
+            Node::Not(child) => !child.matches_key(lookup, cx)?,
+            Node::SampleRate(rate) => unit_interval(cx.shared.random()?) < *rate,
+            Node::Always(answer) => *answer,
+            Node::Expr(_) | Node::JsonSchema(_) => {
+                return Err(quire_error::Error::internal("this condition needs the document"));
+            }
+        })
+    }
+}
+
+fn any_key<'k>(
+    children: &[Node],
+    lookup: &dyn Fn(&str) -> Option<Value<'k>>,
+    cx: &EvalContext<'_>,
+) -> Result<bool> {
+    for child in children {
+        if child.matches_key(lookup, cx)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}

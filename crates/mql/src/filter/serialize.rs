@@ -1,0 +1,203 @@
+//! Back to BSON: explain's `parsedQuery`, and the shape by which plans are cached.
+
+use super::in_list::InList;
+use super::node::{Node, PathNode, Test};
+use crate::regex::Regex;
+use quire_document::{DocWriter, Regex as RegexValue, Value};
+
+/// Writes the condition's fields as mongod's explain shows them.
+pub(super) fn write(node: &Node, writer: &mut DocWriter<'_>) {
+    match node {
+        Node::And(children) if children.is_empty() => {}
+        Node::And(children) => write_list("$and", children, writer),
+        Node::Or(children) => write_list("$or", children, writer),
+        Node::Nor(children) => write_list("$nor", children, writer),
+        Node::Not(child) => write_not(child, writer),
+        Node::Path(PathNode { path, test }) => {
+            write_test(test, &mut writer.document(path.as_str()));
+        }
+        Node::Expr(test) => {
+            writer.append("$expr", test.expression().to_bson().as_value());
+        }
+        Node::JsonSchema(schema) => {
+            writer.append("$jsonSchema", schema.source());
+        }
+        Node::SampleRate(rate) => {
+            writer.append("$sampleRate", *rate);
+        }
+        Node::Always(true) => {
+            writer.append("$alwaysTrue", 1);
+        }
+        Node::Always(false) => {
+            writer.append("$alwaysFalse", 1);
+        }
+    }
+}
+
+fn write_list(operator: &str, children: &[Node], writer: &mut DocWriter<'_>) {
+    let mut list = writer.array(operator);
+    for child in children {
+        write(child, &mut list.document());
+    }
+}
+
+/// `{path: {$not: {...}}}` where one path is negated, else `{$nor: [...]}`.
+fn write_not(child: &Node, writer: &mut DocWriter<'_>) {
+    let of_one_path = match child {
+        Node::Path(node) => Some(node.path.as_str()),
+        Node::And(children) => common_path(children),
+        _ => None,
+    };
+    let Some(path) = of_one_path else {
+        return write_list("$nor", std::slice::from_ref(child), writer);
+    };
+    let mut field = writer.document(path);
+    let mut not = field.document("$not");
+    for node in if let Node::And(children) = child { children } else { std::slice::from_ref(child) }
+    {
+        if let Node::Path(node) = node {
+            write_test(&node.test, &mut not);
+        }
+    }
+}
+
+fn common_path(children: &[Node]) -> Option<&str> {
+    let mut paths = children.iter().map(|child| match child {
+        Node::Path(node) => Some(node.path.as_str()),
+        _ => None,
+    });
+    let first = paths.next()??;
+    paths.all(|path| path == Some(first)).then_some(first)
+}
+
+fn write_test(test: &Test, writer: &mut DocWriter<'_>) {
+    match test {
+        Test::Compare(comparison, operand) => {
+            writer.append(comparison.operator(), operand.value());
+        }
+        Test::In(list) => write_in(list, writer),
+        Test::Regex(regex) => {
+            writer.append("$regex", regex.pattern());
+            if !regex.options().is_empty() {
+                writer.append("$options", regex.options());
+            }
+        }
+        Test::Exists => {
+            writer.append("$exists", true);
+        }
+        Test::Type(set) => set.write(&mut writer.array("$type")),
+        Test::Mod(modulo) => {
+            let mut pair = writer.array("$mod");
+            pair.push(modulo.divisor).push(modulo.remainder);
+        }
+        Test::Size(size) => {
+            match i32::try_from(*size) {
+                Ok(size) => writer.append("$size", size),
+                Err(_) => writer.append("$size", *size),
+            };
+        }
+        Test::Bits(bits) => {
+            let mut list = writer.array(bits.kind.operator());
+            for position in &bits.positions {
+                list.push(*position as i32);
+            }
+        }
+        Test::ElemMatchObject(scope) => write(&scope.node, &mut writer.document("$elemMatch")),
+        Test::ElemMatchValue(tests) => {
+            let mut inner = writer.document("$elemMatch");
+            tests.iter().for_each(|test| write_test(test, &mut inner));
+        }
+        Test::Not(test) => write_test(test, &mut writer.document("$not")),
+        Test::All(tests) => tests.iter().for_each(|test| write_test(test, writer)),
+        Test::Always(answer) => {
+            writer.append(if *answer { "$alwaysTrue" } else { "$alwaysFalse" }, 1);
+        }
+    }
+}
+
+fn write_in(list: &InList, writer: &mut DocWriter<'_>) {
+    let mut values = writer.array("$in");
+    for value in list.values() {
+        values.push(value);
+    }
+    for regex in list.regexes() {
+        values.push(regex_value(regex));
+    }
+}
+
+fn regex_value(regex: &Regex) -> Value<'_> {
+    Value::Regex(RegexValue { pattern: regex.pattern(), options: regex.options() })
+}
+
+/// Appends what two filters share whose plans may be shared: operators and paths without values,
+/// and what of a value decides which bounds are possible.
+pub(super) fn append_shape(node: &Node, shape: &mut Vec<u8>) {
+    let list = |tag: &[u8], children: &[Node], shape: &mut Vec<u8>| {
+        shape.extend_from_slice(tag);
+        children.iter().for_each(|child| append_shape(child, shape));
+        shape.push(b']');
+    };
+    match node {
+        Node::And(children) => list(b"an[", children, shape),
+        Node::Or(children) => list(b"or[", children, shape),
+        Node::Nor(children) => list(b"nr[", children, shape),
+        Node::Not(child) => list(b"nt[", std::slice::from_ref(child), shape),
+        Node::Path(node) => {
+            test_shape(&node.test, shape);
+            shape.extend_from_slice(node.path.as_str().as_bytes());
+            shape.push(0);
+        }
+        Node::Expr(test) => {
+            shape.extend_from_slice(b"ex");
+            let mut doc = Vec::new();
+            DocWriter::new(&mut doc).append("", test.expression().to_bson().as_value());
+            shape.extend_from_slice(&doc);
+        }
+        Node::JsonSchema(schema) => {
+            shape.extend_from_slice(b"js");
+            shape.extend_from_slice(schema.source().as_bytes());
+        }
+        Node::SampleRate(_) => shape.extend_from_slice(b"sr"),
+        Node::Always(answer) => shape.extend_from_slice(if *answer { b"at" } else { b"af" }),
+    }
+}
+
+fn test_shape(test: &Test, shape: &mut Vec<u8>) {
+    shape.extend_from_slice(test.operator().as_bytes());
+    match test {
+        // Null and arrays have bounds of their own kind.
+        Test::Compare(_, operand) => match operand.value() {
+            Value::Null => shape.extend_from_slice(b"/n"),
+            Value::Array(_) => shape.extend_from_slice(b"/a"),
+            Value::Document(_) => shape.extend_from_slice(b"/d"),
+            Value::String(_) => shape.extend_from_slice(b"/s"),
+            _ => {}
+        },
+        Test::In(list) => {
+            if list.has_null() {
+                shape.extend_from_slice(b"/n");
+            }
+            for regex in list.regexes() {
+                shape.extend_from_slice(b"/r");
+                shape.extend_from_slice(regex.options().as_bytes());
+            }
+        }
+        Test::Regex(regex) => {
+            shape.extend_from_slice(if regex.prefix().text.is_empty() { b"/" } else { b"^" });
+            shape.extend_from_slice(regex.options().as_bytes());
+        }
+        Test::ElemMatchObject(scope) => {
+            shape.push(b'{');
+            append_shape(&scope.node, shape);
+            shape.push(b'}');
+        }
+        Test::ElemMatchValue(tests) | Test::All(tests) => {
+            shape.push(b'{');
+            tests.iter().for_each(|test| test_shape(test, shape));
+            shape.push(b'}');
+        }
+        Test::Not(test) => test_shape(test, shape),
+        Test::Type(set) => shape.extend(set.types().iter().map(|kind| kind.byte())),
+        Test::Exists | Test::Mod(_) | Test::Size(_) | Test::Bits(_) | Test::Always(_) => {}
+    }
+}

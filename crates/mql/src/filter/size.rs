@@ -1,0 +1,32 @@
+//! `$size`: the number of an array's elements.
+
+use super::node::{Node, Test};
+use super::number::exact;
+use super::parse::{Argument, Parser};
+use super::registry::{Operator, Parse};
+use super::show::show;
+use quire_error::{Error, Result};
+
+/// The row of this operator.
+pub(super) const OPERATORS: &[Operator] = &[Operator {
+    name: "$size",
+    parse: Parse::Field(parse),
+    doc: "Matches arrays of exactly that many elements.",
+    since: "1.0",
+}];
+
+fn parse(_: &Parser<'_>, argument: Argument<'_>) -> Result<Node> {
+    let value = argument.value;
+    let failed = |reason: &str| {
+        let text = format!("Failed to parse $size. {reason}: $size: {}", show(value));
+        Err(Error::bad_value(text))
+    };
+    if !value.is_number() {
+        return failed("Expected a number in");
+    }
+    match exact(value) {
+        None => failed("Expected an integer"),
+        Some(size) if size < 0 => failed("Expected a non-negative number in"),
+        Some(size) => Ok(Node::path(argument.path, Test::Size(size))),
+    }
+}

@@ -1,0 +1,169 @@
+//! `$type`: the value's type is one of a set.
+
+use super::node::{Node, Test};
+use super::parse::{Argument, Parser};
+use super::registry::{Operator, Parse};
+use super::show::show;
+use quire_document::{ArrayWriter, Type, Value};
+use quire_error::{Error, Result};
+
+/// The row of this operator.
+pub(super) const OPERATORS: &[Operator] = &[Operator {
+    name: "$type",
+    parse: Parse::Field(parse),
+    doc: "Matches values of a type, given by alias, by number or by an array of these.",
+    since: "1.0",
+}];
+
+/// A set of BSON types.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TypeSet {
+    numbers: bool,
+    types: Vec<Type>,
+}
+
+/// Every type, in the order of its number.
+const TYPES: [Type; 21] = [
+    Type::MinKey,
+    Type::Double,
+    Type::String,
+    Type::Document,
+    Type::Array,
+    Type::Binary,
+    Type::Undefined,
+    Type::ObjectId,
+    Type::Bool,
+    Type::Date,
+    Type::Null,
+    Type::Regex,
+    Type::DbPointer,
+    Type::Code,
+    Type::Symbol,
+    Type::CodeWithScope,
+    Type::Int32,
+    Type::Timestamp,
+    Type::Int64,
+    Type::Decimal,
+    Type::MaxKey,
+];
+
+/// The type with this alias.
+pub fn type_by_alias(alias: &str) -> Option<Type> {
+    TYPES.into_iter().find(|kind| kind.alias() == alias)
+}
+
+fn type_by_number(number: i64) -> Option<Type> {
+    TYPES.into_iter().find(|kind| i64::from(kind.number()) == number)
+}
+
+impl TypeSet {
+    /// The set of one type.
+    pub fn one(kind: Type) -> TypeSet {
+        TypeSet { numbers: false, types: vec![kind] }
+    }
+
+    /// The set of the four numeric types.
+    pub fn numbers() -> TypeSet {
+        TypeSet { numbers: true, types: Vec::new() }
+    }
+
+    /// True if the type is in the set.
+    #[inline]
+    pub fn contains(&self, kind: Type) -> bool {
+        (self.numbers && kind.is_number()) || self.types.contains(&kind)
+    }
+
+    /// True if the set holds the alias "number".
+    pub fn has_numbers(&self) -> bool {
+        self.numbers
+    }
+
+    /// The types by rising number, those that "number" stands for not repeated.
+    pub fn types(&self) -> &[Type] {
+        &self.types
+    }
+
+    /// True if the set names nothing.
+    pub fn is_empty(&self) -> bool {
+        !self.numbers && self.types.is_empty()
+    }
+
+    /// The only type of the set, if it names one.
+    pub fn single(&self) -> Option<Type> {
+        match (self.numbers, self.types.as_slice()) {
+            (false, [only]) => Some(*only),
+            _ => None,
+        }
+    }
+
+    /// Adds what an alias stands for; false if it is unknown.
+    pub fn insert_alias(&mut self, alias: &str) -> bool {
+        match type_by_alias(alias) {
+            _ if alias == "number" => self.numbers = true,
+            Some(kind) => self.insert(kind),
+            None => return false,
+        }
+        true
+    }
+
+    /// Adds a type.
+    pub fn insert(&mut self, kind: Type) {
+        if !self.types.contains(&kind) {
+            self.types.push(kind);
+            self.types.sort_by_key(|kind| kind.number());
+        }
+    }
+
+    /// Writes the set as mongod shows it: "number" first, then numbers.
+    pub fn write(&self, writer: &mut ArrayWriter<'_>) {
+        if self.numbers {
+            writer.push("number");
+        }
+        for kind in &self.types {
+            writer.push(kind.number());
+        }
+    }
+
+    fn add(&mut self, value: Value<'_>) -> Result<()> {
+        if let Value::String(alias) = value {
+            return if self.insert_alias(alias) {
+                Ok(())
+            } else {
+                Err(Error::bad_value(format!("Unknown type name alias: {alias}")))
+            };
+        }
+        let Some(number) = value.as_number() else {
+            let text = "type must be represented as a number or a string";
+            return Err(Error::type_mismatch(text));
+        };
+        match number.exact_i64() {
+            Some(0) => {
+                let text = "Invalid numerical type code: 0. Instead use {$exists:false}.";
+                Err(Error::bad_value(text))
+            }
+            code => match code.and_then(type_by_number) {
+                Some(kind) => {
+                    self.insert(kind);
+                    Ok(())
+                }
+                None => {
+                    let text = format!("Invalid numerical type code: {}", show(value));
+                    Err(Error::bad_value(text))
+                }
+            },
+        }
+    }
+}
+
+fn parse(_: &Parser<'_>, argument: Argument<'_>) -> Result<Node> {
+    let mut set = TypeSet::default();
+    match argument.value {
+        Value::Array(array) => array.iter().try_for_each(|value| set.add(value))?,
+        value => set.add(value)?,
+    }
+    if set.is_empty() {
+        let text = format!("{} must match at least one type", argument.path);
+        return Err(Error::failed_to_parse(text));
+    }
+    Ok(Node::path(argument.path, Test::Type(set)))
+}

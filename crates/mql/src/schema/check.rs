@@ -1,0 +1,210 @@
+//! Does a value comply.
+
+use super::compare::{first_duplicate, same};
+use super::rules::{Additional, Bound, Dependency, Items, Rules};
+use quire_document::decimal::Parts;
+use quire_document::number::Number;
+use quire_document::{Array, Decimal128, Doc, Value, compare};
+use std::cmp::Ordering;
+
+impl Rules {
+    /// True if the value complies with all keywords that apply to its type.
+    pub(super) fn accept(&self, value: Value<'_>) -> bool {
+        self.types.as_ref().is_none_or(|types| types.contains(value.kind()))
+            && self.encrypted.as_ref().is_none_or(|encrypted| encrypted.accepts(value))
+            && self.accept_by_type(value)
+            && self.accept_logic(value)
+    }
+
+    fn accept_by_type(&self, value: Value<'_>) -> bool {
+        match value {
+            Value::Document(doc) => self.accept_object(doc),
+            Value::Array(array) => self.accept_array(array),
+            Value::String(text) => self.accept_text(text),
+            value if value.is_number() => self.accept_number(value),
+            _ => true,
+        }
+    }
+
+    fn accept_number(&self, value: Value<'_>) -> bool {
+        self.multiple_of.as_ref().is_none_or(|of| is_multiple(value, of.as_value()))
+            && self.maximum.as_ref().is_none_or(|bound| bound.holds(value, Ordering::Less))
+            && self.minimum.as_ref().is_none_or(|bound| bound.holds(value, Ordering::Greater))
+    }
+
+    fn accept_text(&self, text: &str) -> bool {
+        let length = || text.chars().count() as i64;
+        self.max_length.is_none_or(|max| length() <= max)
+            && self.min_length.is_none_or(|min| length() >= min)
+            && self.pattern.as_ref().is_none_or(|pattern| pattern.is_match(text))
+    }
+
+    fn accept_array(&self, array: Array<'_>) -> bool {
+        let length = || array.count() as i64;
+        self.min_items.is_none_or(|min| length() >= min)
+            && self.max_items.is_none_or(|max| length() <= max)
+            && !(self.unique_items && first_duplicate(&array.to_vec()).is_some())
+            && self.first_bad_item(array).is_none()
+            && self.first_bad_additional_item(array).is_none()
+    }
+
+    /// The first element that does not comply with `items`.
+    pub(super) fn first_bad_item<'a>(&self, array: Array<'a>) -> Option<(usize, Value<'a>)> {
+        let mut numbered = array.iter().enumerate();
+        match self.items.as_ref()? {
+            Items::All(rules) => numbered.find(|(_, value)| !rules.accept(*value)),
+            Items::Each(list) => {
+                numbered.find(|(at, value)| list.get(*at).is_some_and(|rules| !rules.accept(*value)))
+            }
+        }
+    }
+
+    /// The first element beyond those of `items` that `additionalItems` forbids.
+    pub(super) fn first_bad_additional_item<'a>(
+        &self,
+        array: Array<'a>,
+    ) -> Option<(usize, Value<'a>)> {
+        let Some(Items::Each(list)) = &self.items else { return None };
+        let additional = self.additional_items.as_ref()?;
+        array.iter().enumerate().skip(list.len()).find(|(_, value)| !additional.accepts(*value))
+    }
+
+    fn accept_object(&self, doc: Doc<'_>) -> bool {
+        let count = || doc.count() as i64;
+        self.required.iter().all(|name| find(doc, name).is_some())
+            && self.properties.iter().all(|(name, rules)| property_complies(doc, name, rules))
+            && (self.pattern_properties.is_empty()
+                || doc.fields().all(|(name, value)| self.patterns_accept(name, value)))
+            && self.additional_properties.as_ref().is_none_or(|additional| {
+                doc.fields()
+                    .filter(|(name, _)| self.is_additional(name))
+                    .all(|(_, value)| additional.accepts(value))
+            })
+            && self.min_properties.is_none_or(|min| count() >= min)
+            && self.max_properties.is_none_or(|max| count() <= max)
+            && self.dependencies.iter().all(|(name, dependency)| {
+                find(doc, name).is_none() || dependency.holds(doc)
+            })
+    }
+
+    fn patterns_accept(&self, name: &str, value: Value<'_>) -> bool {
+        let mut applying = self.pattern_properties.iter().filter(|(regex, _)| regex.is_match(name));
+        applying.all(|(_, rules)| rules.accept(value))
+    }
+
+    /// True if neither `properties` nor `patternProperties` speaks of the property.
+    pub(super) fn is_additional(&self, name: &str) -> bool {
+        !self.properties.iter().any(|(known, _)| known == name)
+            && !self.pattern_properties.iter().any(|(regex, _)| regex.is_match(name))
+    }
+
+    fn accept_logic(&self, value: Value<'_>) -> bool {
+        self.all_of.iter().all(|rules| rules.accept(value))
+            && (self.any_of.is_empty() || self.any_of.iter().any(|rules| rules.accept(value)))
+            && (self.one_of.is_empty()
+                || self.one_of.iter().filter(|rules| rules.accept(value)).take(2).count() == 1)
+            && self.not.as_ref().is_none_or(|rules| !rules.accept(value))
+            && self.value_is_listed(value)
+    }
+
+    /// False if `enum` does not list the value.
+    pub(super) fn value_is_listed(&self, value: Value<'_>) -> bool {
+        let Some(list) = &self.one_of_values else { return true };
+        list.iter().any(|listed| same(listed.as_value(), value))
+    }
+}
+
+impl Bound {
+    /// True if the value lies on the side `inside` of the bound, or on it where that is allowed.
+    pub(super) fn holds(&self, value: Value<'_>, inside: Ordering) -> bool {
+        let nan = |value: Value<'_>| value.as_number().is_some_and(Number::is_nan);
+        let bound = self.value.as_value();
+        if nan(value) || nan(bound) {
+            return nan(value) && nan(bound) && !self.exclusive;
+        }
+        match compare(value, bound, None) {
+            Ordering::Equal => !self.exclusive,
+            order => order == inside,
+        }
+    }
+}
+
+impl Additional {
+    pub(super) fn accepts(&self, value: Value<'_>) -> bool {
+        match self {
+            Additional::Allowed(allowed) => *allowed,
+            Additional::Rules(rules) => rules.accept(value),
+        }
+    }
+}
+
+impl Dependency {
+    pub(super) fn holds(&self, doc: Doc<'_>) -> bool {
+        match self {
+            Dependency::Properties(names) => names.iter().all(|name| find(doc, name).is_some()),
+            Dependency::Rules(rules) => rules.accept(Value::Document(doc)),
+        }
+    }
+}
+
+/// True if the property is missing or complies.
+pub(super) fn property_complies(doc: Doc<'_>, name: &str, rules: &Rules) -> bool {
+    find(doc, name).is_none_or(|value| rules.accept(value))
+}
+
+/// The property of that name. As in mongod a dot in the name leads into nested objects, though
+/// never into arrays.
+pub(super) fn find<'a>(doc: Doc<'a>, name: &str) -> Option<Value<'a>> {
+    match name.split_once('.') {
+        None => doc.get(name),
+        Some((first, rest)) => find(doc.get(first)?.as_document()?, rest),
+    }
+}
+
+/// True if the value is a whole multiple, reckoned in decimal; doubles count with 15 digits.
+pub(super) fn is_multiple(value: Value<'_>, of: Value<'_>) -> bool {
+    match (parts(value), parts(of)) {
+        (Some(value), Some(of)) => divides(of, value),
+        // Any finite number leaves itself as the remainder of an infinite divisor.
+        (Some(value), None) => value.coefficient == 0,
+        _ => false,
+    }
+}
+
+fn parts(value: Value<'_>) -> Option<Parts> {
+    match value.as_number()? {
+        Number::Int(number) => Some(Parts::from_i64(number)),
+        Number::Double(number) if number.is_finite() => {
+            let text = format!("{number:.14e}");
+            let (mantissa, exponent) = text.split_once('e')?;
+            let digits: String = mantissa.chars().filter(char::is_ascii_digit).collect();
+            let exponent = exponent.parse::<i32>().ok()? - 14;
+            Some(Parts { negative: number < 0.0, coefficient: digits.parse().ok()?, exponent })
+        }
+        Number::Double(_) => None,
+        Number::Decimal(decimal) => Decimal128::parts(decimal),
+    }
+}
+
+fn divides(divisor: Parts, value: Parts) -> bool {
+    if divisor.coefficient == 0 || value.coefficient == 0 {
+        return value.coefficient == 0;
+    }
+    let shift = value.exponent - divisor.exponent;
+    if shift < 0 {
+        let scaled = 10u128
+            .checked_pow(shift.unsigned_abs())
+            .and_then(|scale| scale.checked_mul(divisor.coefficient));
+        // A divisor beyond 128 bits is larger than any coefficient.
+        return scaled.is_some_and(|divisor| value.coefficient % divisor == 0);
+    }
+    // Factors of ten are cancelled from the divisor instead of being multiplied in.
+    let (mut divisor, mut twos, mut fives) = (divisor.coefficient, shift, shift);
+    while twos > 0 && divisor % 2 == 0 {
+        (divisor, twos) = (divisor / 2, twos - 1);
+    }
+    while fives > 0 && divisor % 5 == 0 {
+        (divisor, fives) = (divisor / 5, fives - 1);
+    }
+    value.coefficient % divisor == 0
+}

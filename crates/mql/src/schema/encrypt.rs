@@ -1,0 +1,74 @@
+//! `encrypt`: the value is a payload of client-side field level encryption.
+
+use crate::filter::{TypeSet, type_by_alias};
+use quire_document::{Doc, Type, Value};
+use quire_error::{Error, Result};
+
+/// The subtype of encrypted binary data.
+const SUBTYPE: u8 = 6;
+
+/// Where the original value's type stands in the payload.
+const TYPE_OFFSET: usize = 17;
+
+/// What `encrypt` demands.
+#[derive(Debug, Default)]
+pub(super) struct Encrypted {
+    types: Option<TypeSet>,
+}
+
+impl Encrypted {
+    pub(super) fn parse(value: Value<'_>) -> Result<Encrypted> {
+        let Value::Document(doc) = value else {
+            let text = "$jsonSchema keyword 'encrypt' must be an object ";
+            return Err(Error::type_mismatch(text));
+        };
+        check_fields("encrypt", doc)?;
+        let types = match doc.get("bsonType") {
+            None => None,
+            Some(Value::String(alias)) => Some(one_type(alias)?),
+            Some(Value::Array(array)) => {
+                let mut set = TypeSet::default();
+                for value in array.iter() {
+                    let alias = value.as_str().unwrap_or("");
+                    let Some(kind) = type_by_alias(alias) else { return Err(unknown(alias)) };
+                    set.insert(kind);
+                }
+                Some(set)
+            }
+            Some(_) => {
+                let text = "$jsonSchema keyword 'bsonType' must be either a string or an array of strings";
+                return Err(Error::type_mismatch(text));
+            }
+        };
+        Ok(Encrypted { types })
+    }
+
+    pub(super) fn accepts(&self, value: Value<'_>) -> bool {
+        let Value::Binary(binary) = value else { return false };
+        if binary.subtype != SUBTYPE {
+            return false;
+        }
+        let Some(types) = &self.types else { return true };
+        let original = binary.bytes.get(TYPE_OFFSET).and_then(|byte| Type::from_byte(*byte));
+        original.is_some_and(|kind| types.contains(kind))
+    }
+}
+
+/// Refuses what neither `encrypt` nor `encryptMetadata` knows.
+pub(super) fn check_fields(keyword: &str, doc: Doc<'_>) -> Result<()> {
+    for (name, _) in doc.fields() {
+        if !matches!(name, "bsonType" | "keyId" | "algorithm") {
+            let text = format!("BSON field '{keyword}.{name}' is an unknown field.");
+            return Err(Error::location(40415, text));
+        }
+    }
+    Ok(())
+}
+
+fn one_type(alias: &str) -> Result<TypeSet> {
+    type_by_alias(alias).map(TypeSet::one).ok_or_else(|| unknown(alias))
+}
+
+fn unknown(alias: &str) -> Error {
+    Error::bad_value(format!("Unknown type name alias: {alias}"))
+}
