@@ -105,11 +105,8 @@ fn check_zip(call: &Call) -> Result<()> {
     if inputs == 0 {
         return Err(Error::location(34465, "$zip requires at least one input array"));
     }
-    if let Some(longest) = call.constant(1)
-        && longest.as_bool().is_none()
-    {
-        let text = format!("'useLongestLength' must be a bool, found {}", longest.type_name());
-        return Err(Error::location(34463, text));
+    if call.has(1) && call.constant(1).and_then(|flag| flag.as_bool()).is_none() {
+        return Err(Error::location(34463, "useLongestLength must be a bool"));
     }
     let defaults = length(2).map_err(|found| {
         Error::location(34462, format!("defaults must be an array of expressions, found {found}"))
@@ -191,16 +188,10 @@ fn array_to_object<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Va
     };
     let (mut entries, mut form): (Vec<(&str, Value<'_>)>, _) = (Vec::new(), None);
     for item in array.iter() {
-        let (kind, key, value) = match item {
-            Value::Array(pair) => pair_entry(pair, form)?,
-            Value::Document(doc) => key_value_entry(doc, form)?,
-            other => {
-                let text = format!(
-                    "$arrayToObject requires a consistent input format. Elements must all be arrays or all be objects. Array was detected, now found: {}",
-                    other.type_name()
-                );
-                return Err(Error::location(40398, text));
-            }
+        let (kind, key, value) = match (item, form) {
+            (Value::Array(pair), None | Some(Entry::Pair)) => pair_entry(pair)?,
+            (Value::Document(doc), None | Some(Entry::KeyValue)) => key_value_entry(doc)?,
+            (other, form) => return Err(inconsistent(form, other)),
         };
         form = Some(kind);
         entries.push((key, value));
@@ -235,11 +226,23 @@ pub(super) fn last_of_each<'a>(
     })
 }
 
-fn pair_entry<'a>(pair: Array<'a>, form: Option<Entry>) -> Result<(Entry, &'a str, Value<'a>)> {
-    if form == Some(Entry::KeyValue) {
-        let text = "$arrayToObject requires a consistent input format. Elements must all be arrays or all be objects. Object was detected, now found: array";
-        return Err(Error::location(40391, text));
-    }
+fn inconsistent(form: Option<Entry>, found: Value<'_>) -> Error {
+    let (code, before) = match form {
+        None => {
+            let text = format!("Unrecognised input type format for $arrayToObject: {}", found.type_name());
+            return Error::location(40398, text);
+        }
+        Some(Entry::Pair) => (40396, "Array"),
+        Some(Entry::KeyValue) => (40391, "Object"),
+    };
+    let text = format!(
+        "$arrayToObject requires a consistent input format. Elements must all be arrays or all be objects. {before} was detected, now found: {}",
+        found.type_name()
+    );
+    Error::location(code, text)
+}
+
+fn pair_entry<'a>(pair: Array<'a>) -> Result<(Entry, &'a str, Value<'a>)> {
     let mut items = pair.iter();
     let (Some(key), Some(value), None) = (items.next(), items.next(), items.next()) else {
         let text = format!(
@@ -259,14 +262,7 @@ fn pair_entry<'a>(pair: Array<'a>, form: Option<Entry>) -> Result<(Entry, &'a st
     Ok((Entry::Pair, key, value))
 }
 
-fn key_value_entry<'a>(
-    doc: Doc<'a>,
-    form: Option<Entry>,
-) -> Result<(Entry, &'a str, Value<'a>)> {
-    if form == Some(Entry::Pair) {
-        let text = "$arrayToObject requires a consistent input format. Elements must all be arrays or all be objects. Array was detected, now found: object";
-        return Err(Error::location(40396, text));
-    }
+fn key_value_entry<'a>(doc: Doc<'a>) -> Result<(Entry, &'a str, Value<'a>)> {
     if doc.count() != 2 {
         let text = format!(
             "$arrayToObject requires an object keys of 'k' and 'v'. Found incorrect number of keys:{}",

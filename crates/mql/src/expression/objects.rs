@@ -24,26 +24,39 @@ pub(super) const OPERATORS: &[Operator] = &[
         .since("5.0"),
 ];
 
+/// One argument that is an array stands for its elements, as for the accumulators.
 fn merge<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
     let mut docs = Vec::with_capacity(call.args.len());
-    for arg in &call.args {
-        match arg.eval(cx)? {
-            Some(Value::Document(doc)) => docs.push(doc),
-            other if is_nullish(other) => {}
-            other => {
-                let text = format!(
-                    "$mergeObjects requires object inputs, but input is of type {}",
-                    type_name(other)
-                );
-                return Err(Error::location(40400, text));
+    if let [only] = &call.args[..] {
+        match only.eval(cx)? {
+            Some(Value::Array(array)) => {
+                array.iter().try_for_each(|item| add_document(&mut docs, Some(item)))?;
             }
+            other => add_document(&mut docs, other)?,
         }
+    } else {
+        call.args.iter().try_for_each(|arg| add_document(&mut docs, arg.eval(cx)?))?;
     }
     if let [only] = docs[..] {
         return Ok(Some(Value::Document(only)));
     }
     let entries: Vec<_> = docs.iter().flat_map(|doc| doc.fields()).collect();
     Ok(Some(Value::Document(last_of_each(&entries, cx)?)))
+}
+
+fn add_document<'a>(docs: &mut Vec<Doc<'a>>, value: Option<Value<'a>>) -> Result<()> {
+    match value {
+        Some(Value::Document(doc)) => docs.push(doc),
+        other if is_nullish(other) => {}
+        other => {
+            let text = format!(
+                "$mergeObjects requires object inputs, but input is of type {}",
+                type_name(other)
+            );
+            return Err(Error::location(40400, text));
+        }
+    }
+    Ok(())
 }
 
 #[derive(Debug)]
@@ -138,7 +151,7 @@ fn parse_set(operator: &'static Operator, value: Value<'_>, context: &ParseConte
     let (mut field, mut input, mut new_value) = (None, None, None);
     for (key, value) in doc.fields() {
         match key {
-            "field" => field = Some(constant_field(name, value, context)?),
+            "field" => field = Some(value),
             "input" => input = Some(Expression::parse(value, context)?),
             "value" if !unset => new_value = Some(Expression::parse(value, context)?),
             _ => {
@@ -155,6 +168,7 @@ fn parse_set(operator: &'static Operator, value: Value<'_>, context: &ParseConte
         None => return Err(missing(4161103, "value")),
     };
     let input = input.ok_or_else(|| missing(4161109, "input"))?;
+    let field = constant_field(name, field, context)?;
     Ok(Expression::form(Box::new(SetField { operator: name, field, input, value })))
 }
 
@@ -162,8 +176,10 @@ fn constant_field(name: &str, value: Value<'_>, context: &ParseContext) -> Resul
     if let Value::String(text) = value
         && text.starts_with('$')
     {
-        let text = "A field path reference which is not allowed in this context. Did you mean {$literal: '";
-        return Err(Error::location(4161108, format!("'{}' is {text}{}'}}?", value.as_str().unwrap_or(""), value.as_str().unwrap_or(""))));
+        let text = format!(
+            "'{text}' is a field path reference which is not allowed in this context. Did you mean {{$literal: '{text}'}}?"
+        );
+        return Err(Error::location(4161108, text));
     }
     let field = Expression::parse(value, context)?;
     let Some(constant) = field.as_constant() else {

@@ -4,6 +4,7 @@
 use super::array_access::{is_nullish, type_name};
 use super::boolean::is_true;
 use super::operator::{Arity, Call, Operator};
+use super::tree::{Expression, Node};
 use crate::context::{Collator, EvalContext};
 use quire_document::{Array, Value, compare};
 use quire_error::{Error, Result};
@@ -111,10 +112,23 @@ fn difference<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'
 
 /// A constant argument that is no array is refused while parsing.
 fn check_equals(call: &Call) -> Result<()> {
-    let wrong = (0..call.args.len()).filter_map(|index| call.constant(index));
-    match wrong.into_iter().find(|value| value.as_array().is_none()) {
-        Some(value) => Err(not_an_array("$setEquals", 5887502, Some(value))),
+    match call.args.iter().find(|arg| is_constant_tree(arg) && !is_array_literal(arg)) {
+        Some(wrong) => Err(not_an_array("$setEquals", 5887502, wrong.as_constant())),
         None => Ok(()),
+    }
+}
+
+fn is_array_literal(arg: &Expression) -> bool {
+    let constant = arg.as_constant().is_some_and(|value| value.as_array().is_some());
+    constant || matches!(arg.node(), Node::Array(_))
+}
+
+/// True for constants and for literal objects and arrays of constants.
+fn is_constant_tree(arg: &Expression) -> bool {
+    match arg.node() {
+        Node::Object(fields) => fields.iter().all(|(_, field)| is_constant_tree(field)),
+        Node::Array(items) => items.iter().all(is_constant_tree),
+        _ => arg.as_constant().is_some(),
     }
 }
 

@@ -3,7 +3,7 @@
 use super::operator::Operator;
 use super::tree::{Expression, Form};
 use crate::context::{Collator, EvalContext, ParseContext};
-use quire_document::{Array, Doc, DocWriter, Value, ValueBuf, compare};
+use quire_document::{Array, DocWriter, Value, ValueBuf, compare};
 use quire_error::{Error, Result};
 use std::cmp::Ordering;
 
@@ -91,9 +91,10 @@ fn parse_order(sort_by: Value<'_>) -> Result<Order> {
     Ok(Order::Fields(fields))
 }
 
-/// The value at a path; a numeric component indexes an array, nothing is mapped over arrays.
-fn at_path<'a>(doc: Doc<'a>, path: &[Box<str>]) -> Value<'a> {
-    let mut value = Value::Document(doc);
+/// The value at a path, null where it is missing; a numeric component indexes an array, nothing
+/// is mapped over arrays.
+fn at_path<'a>(mut value: Value<'a>, path: &[Box<str>]) -> Value<'a> {
+    let Value::Document(_) = value else { return Value::Null };
     for component in path {
         let next = match value {
             Value::Document(doc) => doc.get(component),
@@ -133,10 +134,6 @@ fn compare_by(
     b: Value<'_>,
     collator: Option<&dyn Collator>,
 ) -> Ordering {
-    let (Value::Document(a), Value::Document(b)) = (a, b) else {
-        let descending = fields.first().is_some_and(|field| field.descending);
-        return directed(compare(a, b, collator), descending);
-    };
     for field in fields {
         let order = compare(at_path(a, &field.path), at_path(b, &field.path), collator);
         if order.is_ne() {
