@@ -1,1 +1,367 @@
-//! Printing plans as MongoDB's `explain` does.
+//! Printing plans as MongoDB's `explain` does: the stages, and beside them what happened when
+//! they ran.
+
+use crate::plan::{IndexScan, Node, Plan};
+use crate::predicate_print::{Style, print};
+use quire_document::{DocBuf, DocWriter, Value};
+
+/// Bytes that a sort may hold in memory, as explain shows it.
+pub const SORT_BYTES_MAX: u64 = 100 * 1024 * 1024;
+
+/// What one stage did, and its inputs in the order of [`Node::inputs`].
+#[derive(Debug, Clone, Default)]
+pub struct NodeStats {
+    /// Rows it gave.
+    pub returned: u64,
+    /// It has nothing more to give.
+    pub is_eof: bool,
+    /// Index keys looked at.
+    pub keys_examined: u64,
+    /// Documents looked at.
+    pub docs_examined: u64,
+    /// Times an index was positioned.
+    pub seeks: u64,
+    /// Record ids that were looked up among those already given.
+    pub dups_tested: u64,
+    /// Record ids that had been given already.
+    pub dups_dropped: u64,
+    /// Bytes that went through a sort.
+    pub bytes_sorted: u64,
+    /// Times a sort wrote what it held to disk.
+    pub spills: u64,
+    /// Rows that a count or a skip left out.
+    pub skipped: u64,
+    /// Rows counted.
+    pub counted: u64,
+    /// Time spent in it and below, in milliseconds.
+    pub millis: u64,
+    /// Of what it reads from.
+    pub inputs: Vec<NodeStats>,
+}
+
+impl NodeStats {
+    /// Index keys looked at, here and below.
+    pub fn total_keys(&self) -> u64 {
+        self.keys_examined + self.inputs.iter().map(NodeStats::total_keys).sum::<u64>()
+    }
+
+    /// Documents looked at, here and below.
+    pub fn total_docs(&self) -> u64 {
+        self.docs_examined + self.inputs.iter().map(NodeStats::total_docs).sum::<u64>()
+    }
+
+    /// Rough number of steps it took, as MongoDB's `works`.
+    fn works(&self) -> u64 {
+        self.returned.max(self.keys_examined).max(self.docs_examined) + u64::from(self.is_eof)
+    }
+}
+
+/// The fields of `queryPlanner`.
+pub fn query_planner(plan: &Plan, out: &mut DocWriter<'_>) {
+    out.append("namespace", plan.namespace.as_str());
+    let parsed = print(&plan.filter.root, Style::Explain);
+    out.append("parsedQuery", &parsed);
+    out.append("indexFilterSet", false);
+    let shape = format!("{:08X}", shape_hash(plan) as u32);
+    out.append("queryHash", shape.as_str());
+    out.append("planCacheShapeHash", shape.as_str());
+    let key = format!("{:08X}", (shape_hash(plan) >> 32) as u32);
+    out.append("planCacheKey", key.as_str());
+    out.append("optimizationTimeMillis", 0);
+    out.append("maxIndexedOrSolutionsReached", false);
+    out.append("maxIndexedAndSolutionsReached", false);
+    out.append("maxScansToExplodeReached", false);
+    out.append("prunedSimilarIndexes", false);
+    {
+        let mut winning = out.document("winningPlan");
+        winning.append("isCached", false);
+        stage(&plan.root, None, &mut winning);
+    }
+    let mut rejected = out.array("rejectedPlans");
+    for node in &plan.rejected {
+        let mut one = rejected.document();
+        one.append("isCached", false);
+        stage(node, None, &mut one);
+    }
+}
+
+/// The fields of `executionStats` for a plan that ran.
+pub fn execution_stats(plan: &Plan, stats: &NodeStats, all_plans: bool, out: &mut DocWriter<'_>) {
+    let returned = match plan.root {
+        Node::Count { .. } | Node::Update { .. } | Node::Delete { .. } => 0,
+        _ => stats.returned,
+    };
+    out.append("executionSuccess", true);
+    number("nReturned", returned, out);
+    number("executionTimeMillis", stats.millis, out);
+    number("totalKeysExamined", stats.total_keys(), out);
+    number("totalDocsExamined", stats.total_docs(), out);
+    stage(&plan.root, Some(stats), &mut out.document("executionStages"));
+    if all_plans {
+        out.array("allPlansExecution");
+    }
+}
+
+/// One stage with what it reads from, and what it did if it ran.
+pub fn stage(node: &Node, stats: Option<&NodeStats>, out: &mut DocWriter<'_>) {
+    out.append("stage", node.name());
+    let filter = match node {
+        Node::CollScan { filter, .. } | Node::Fetch { filter, .. } => filter.as_ref(),
+        Node::IndexScan(scan) => scan.filter.as_ref(),
+        _ => None,
+    };
+    if let Some(filter) = filter {
+        out.append("filter", &print(filter, Style::Explain));
+    }
+    if let Some(stats) = stats {
+        common_stats(node, stats, out);
+    }
+    facts(node, stats, out);
+    match node {
+        Node::Or { inputs } | Node::AndSorted { inputs } | Node::SortMerge { inputs, .. } => {
+            let mut list = out.array("inputStages");
+            for (at, input) in inputs.iter().enumerate() {
+                stage(input, stats.and_then(|stats| stats.inputs.get(at)), &mut list.document());
+            }
+        }
+        other => {
+            if let Some(input) = other.inputs().first() {
+                let stats = stats.and_then(|stats| stats.inputs.first());
+                stage(input, stats, &mut out.document("inputStage"));
+            }
+        }
+    }
+}
+
+fn common_stats(node: &Node, stats: &NodeStats, out: &mut DocWriter<'_>) {
+    let returned = match node {
+        Node::Count { .. } | Node::Update { .. } | Node::Delete { .. } => 0,
+        _ => stats.returned,
+    };
+    let works = stats.works();
+    number("nReturned", returned, out);
+    number("executionTimeMillisEstimate", stats.millis, out);
+    number("works", works, out);
+    number("advanced", returned, out);
+    number("needTime", works.saturating_sub(returned + u64::from(stats.is_eof)), out);
+    number("needYield", 0, out);
+    number("saveState", 0, out);
+    number("restoreState", 0, out);
+    out.append("isEOF", i32::from(stats.is_eof));
+}
+
+/// What is particular to a kind of stage.
+fn facts(node: &Node, stats: Option<&NodeStats>, out: &mut DocWriter<'_>) {
+    match node {
+        Node::CollScan { backward, .. } => {
+            out.append("direction", direction(*backward));
+            if let Some(stats) = stats {
+                number("docsExamined", stats.docs_examined, out);
+            }
+        }
+        Node::IdHack { .. } => {
+            if let Some(stats) = stats {
+                number("keysExamined", stats.keys_examined, out);
+                number("docsExamined", stats.docs_examined, out);
+            }
+        }
+        Node::IndexScan(scan) => {
+            index_facts(scan, out);
+            out.append("direction", direction(scan.backward));
+            out.append("indexBounds", &index_bounds(scan));
+            if let Some(stats) = stats {
+                number("keysExamined", stats.keys_examined, out);
+                number("seeks", stats.seeks, out);
+                duplicates(stats, out);
+            }
+        }
+        Node::CountScan(scan) => {
+            if let Some(stats) = stats {
+                number("keysExamined", stats.keys_examined, out);
+            }
+            index_facts(scan, out);
+            out.append("indexBounds", &count_bounds(scan));
+        }
+        Node::DistinctScan { scan, .. } => {
+            index_facts(scan, out);
+            out.append("direction", direction(scan.backward));
+            out.append("indexBounds", &index_bounds(scan));
+            if let Some(stats) = stats {
+                number("keysExamined", stats.keys_examined, out);
+            }
+        }
+        Node::Fetch { .. } => {
+            if let Some(stats) = stats {
+                number("docsExamined", stats.docs_examined, out);
+                number("alreadyHasObj", 0, out);
+            }
+        }
+        Node::Or { .. } => {
+            if let Some(stats) = stats {
+                duplicates(stats, out);
+            }
+        }
+        Node::SortMerge { pattern, .. } => {
+            out.append("sortPattern", &integral(pattern));
+            if let Some(stats) = stats {
+                duplicates(stats, out);
+            }
+        }
+        Node::Sort { pattern, limit, simple, .. } => sort_facts(pattern, *limit, *simple, stats, out),
+        Node::Skip { count, .. } => number("skipAmount", *count, out),
+        Node::Limit { count, .. } => number("limitAmount", *count, out),
+        Node::Projection { spec, .. } => {
+            out.append("transformBy", spec);
+        }
+        Node::Count { .. } => {
+            if let Some(stats) = stats {
+                number("nCounted", stats.counted, out);
+                number("nSkipped", stats.skipped, out);
+            }
+        }
+        Node::Update { .. } => {
+            if let Some(stats) = stats {
+                number("nMatched", stats.counted, out);
+                number("nWouldModify", stats.counted, out);
+                number("nWouldUpsert", stats.skipped, out);
+            }
+        }
+        Node::Delete { .. } => {
+            if let Some(stats) = stats {
+                number("nWouldDelete", stats.counted, out);
+            }
+        }
+        Node::Eof
+        | Node::AndSorted { .. }
+        | Node::ReturnKey { .. }
+        | Node::Subplan { .. }
+        | Node::RecordStoreFastCount => {}
+    }
+}
+
+fn sort_facts(
+    pattern: &DocBuf,
+    limit: u64,
+    simple: bool,
+    stats: Option<&NodeStats>,
+    out: &mut DocWriter<'_>,
+) {
+    out.append("sortPattern", &integral(pattern));
+    number("memLimit", SORT_BYTES_MAX, out);
+    if limit > 0 {
+        number("limitAmount", limit, out);
+    }
+    out.append("type", if simple { "simple" } else { "default" });
+    if let Some(stats) = stats {
+        number("totalDataSizeSorted", stats.bytes_sorted, out);
+        out.append("usedDisk", stats.spills > 0);
+        number("spills", stats.spills, out);
+    }
+}
+
+fn duplicates(stats: &NodeStats, out: &mut DocWriter<'_>) {
+    number("dupsTested", stats.dups_tested, out);
+    number("dupsDropped", stats.dups_dropped, out);
+}
+
+fn index_facts(scan: &IndexScan, out: &mut DocWriter<'_>) {
+    let index = &scan.index;
+    out.append("keyPattern", index.key());
+    out.append("indexName", index.name.as_str());
+    out.append("isMultiKey", scan.multikey.any());
+    {
+        let mut paths = out.document("multiKeyPaths");
+        for (at, field) in index.fields.iter().enumerate() {
+            let bits = scan.multikey.0.get(at).copied().unwrap_or(0);
+            let mut list = paths.array(&field.path);
+            for prefix in array_prefixes(&field.path, bits) {
+                list.push(prefix);
+            }
+        }
+    }
+    out.append("isUnique", index.unique);
+    out.append("isSparse", index.sparse);
+    out.append("isPartial", index.partial_filter().is_some());
+    out.append("indexVersion", index.version);
+}
+
+fn array_prefixes(path: &str, bits: u64) -> impl Iterator<Item = &str> {
+    let ends = path.match_indices('.').map(|(at, _)| at).chain(std::iter::once(path.len()));
+    ends.enumerate()
+        .filter(move |(component, _)| bits & quire_catalog::MultikeyPaths::bit(*component) != 0)
+        .filter_map(move |(_, end)| path.get(..end))
+}
+
+fn index_bounds(scan: &IndexScan) -> DocBuf {
+    DocBuf::build(|out| {
+        if scan.range.is_some() {
+            return;
+        }
+        for (at, (field, intervals)) in scan.index.fields.iter().zip(&scan.bounds).enumerate() {
+            out.append(&field.path, &intervals.print(scan.is_reversed(at)));
+        }
+    })
+}
+
+/// The two ends of the one range that a COUNT_SCAN visits.
+fn count_bounds(scan: &IndexScan) -> DocBuf {
+    let (mut start_inclusive, mut end_inclusive) = (true, true);
+    let end = |first: bool, inclusive: &mut bool| {
+        DocBuf::build(|out| {
+            for (at, (field, intervals)) in scan.index.fields.iter().zip(&scan.bounds).enumerate() {
+                let Some(interval) = intervals.0.first() else { continue };
+                let low = first != scan.is_reversed(at);
+                let (value, belongs) = if low {
+                    (interval.low.as_value(), interval.low_inclusive)
+                } else {
+                    (interval.high.as_value(), interval.high_inclusive)
+                };
+                *inclusive &= belongs;
+                out.append(&field.path, value);
+            }
+        })
+    };
+    let start_key = end(true, &mut start_inclusive);
+    let end_key = end(false, &mut end_inclusive);
+    DocBuf::build(|out| {
+        out.append("startKey", &start_key);
+        out.append("startKeyInclusive", start_inclusive);
+        out.append("endKey", &end_key);
+        out.append("endKeyInclusive", end_inclusive);
+    })
+}
+
+/// Directions print as integers, however they were written.
+fn integral(pattern: &DocBuf) -> DocBuf {
+    DocBuf::build(|out| {
+        for (path, value) in pattern.as_doc().fields() {
+            match value {
+                Value::Double(number) => out.append(path, number as i32),
+                Value::Int64(number) => out.append(path, number as i32),
+                other => out.append(path, other),
+            };
+        }
+    })
+}
+
+fn direction(backward: bool) -> &'static str {
+    if backward { "backward" } else { "forward" }
+}
+
+/// A counter as MongoDB writes it: an int while it fits.
+fn number(name: &str, value: u64, out: &mut DocWriter<'_>) {
+    match i32::try_from(value) {
+        Ok(value) => out.append(name, value),
+        Err(_) => out.append(name, i64::try_from(value).unwrap_or(i64::MAX)),
+    };
+}
+
+/// A number that requests of one shape share: the filter's structure without its values.
+fn shape_hash(plan: &Plan) -> u64 {
+    use std::hash::{Hash, Hasher};
+    let mut hasher = std::collections::hash_map::DefaultHasher::new();
+    crate::shape::hash(&plan.filter.root, &mut hasher);
+    plan.sort.as_bytes().hash(&mut hasher);
+    plan.projection.as_bytes().hash(&mut hasher);
+    hasher.finish()
+}

@@ -30,6 +30,8 @@ pub fn plan_find(
         root,
         rejected,
         missing,
+        sort: request.sort.clone(),
+        projection: request.projection.clone(),
     };
     let Some(collection) = collection else { return Ok(plan(Node::Eof, Vec::new(), true)) };
     let finish = Finish::new(request);

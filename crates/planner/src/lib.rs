@@ -24,6 +24,7 @@ mod predicate_parse;
 mod predicate_print;
 mod regex_prefix;
 mod request;
+mod shape;
 mod sort_order;
 
 pub use choose::{NoStatistics, Statistics};

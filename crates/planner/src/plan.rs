@@ -19,6 +19,10 @@ pub struct Plan {
     pub rejected: Vec<Node>,
     /// True if the collection does not exist.
     pub missing: bool,
+    /// The sort as written.
+    pub sort: DocBuf,
+    /// The projection as written.
+    pub projection: DocBuf,
 }
 
 /// A scan of one index.

@@ -1,0 +1,86 @@
+//! What an execution is given from outside, its limits and what it counts.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use quire_document::{Timestamp, ValueBuf};
+use quire_storage::Interrupt;
+
+/// Bytes a blocking stage may hold in memory. MongoDB: 100 MiB
+/// (292 QueryExceededMemoryLimitNoDiskUseAllowed).
+pub const STAGE_BYTES_MAX: usize = 100 * 1024 * 1024;
+
+/// What an execution is given from outside.
+#[derive(Clone)]
+pub struct ExecParams {
+    /// Ends the operation early. Each getMore brings its own: [`crate::Execution::next_batch`].
+    pub interrupt: Arc<Interrupt>,
+    /// `$$NOW`, in milliseconds since the epoch.
+    pub now_ms: i64,
+    /// `$$CLUSTER_TIME`; `None` on a standalone.
+    pub cluster_time: Option<Timestamp>,
+    /// `$$USER_ROLES`: an array of role documents.
+    pub user_roles: Option<ValueBuf>,
+    /// Bytes a blocking stage may hold in memory.
+    pub stage_bytes_max: usize,
+    /// Whether stages may go on on disk, and where; `None` answers 292 where memory ends.
+    pub spill_directory: Option<PathBuf>,
+    /// Operators outside the stable API are refused.
+    pub api_strict: bool,
+}
+
+impl ExecParams {
+    /// Nothing but an interrupt and the time.
+    pub fn new(interrupt: Arc<Interrupt>, now_ms: i64) -> Self {
+        ExecParams {
+            interrupt,
+            now_ms,
+            cluster_time: None,
+            user_roles: None,
+            stage_bytes_max: STAGE_BYTES_MAX,
+            spill_directory: Some(std::env::temp_dir()),
+            api_strict: false,
+        }
+    }
+}
+
+/// How much a batch may hold.
+#[derive(Debug, Clone, Copy)]
+pub struct BatchLimits {
+    /// Most documents.
+    pub docs_max: usize,
+    /// The batch ends before the document that would pass this sum of bytes, but holds at least
+    /// one.
+    pub bytes_max: usize,
+}
+
+impl BatchLimits {
+    /// At most so many documents, and what a reply can hold (16 MiB).
+    pub fn docs(docs_max: usize) -> Self {
+        BatchLimits { docs_max, bytes_max: 16 * 1024 * 1024 }
+    }
+}
+
+/// What a batch ended with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BatchEnd {
+    /// Documents in the batch.
+    pub docs: usize,
+    /// Nothing follows: no cursor is needed.
+    pub exhausted: bool,
+}
+
+/// What an execution has looked at so far: for the profiler, `serverStatus` and slow-query lines.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Index keys looked at.
+    pub keys_examined: u64,
+    /// Documents looked at.
+    pub docs_examined: u64,
+    /// Documents returned.
+    pub returned: u64,
+    /// A stage sorted in memory or on disk.
+    pub sorted: bool,
+    /// A stage went to disk.
+    pub used_disk: bool,
+}
