@@ -9,6 +9,7 @@ pub mod calendar;
 mod compare;
 pub mod decimal;
 mod doc;
+pub mod key;
 pub mod limits;
 pub mod literal;
 mod macros;

@@ -130,8 +130,8 @@ pub(crate) fn quote(text: &str, out: &mut dyn Write) -> fmt::Result {
 /// `/pattern/options` where that reads back as the same value, `RegExp(...)` otherwise.
 fn write_regex(regex: Regex<'_>, out: &mut dyn Write) -> fmt::Result {
     let Regex { pattern, options } = regex;
-    let options_plain = options.bytes().all(|byte| byte.is_ascii_lowercase())
-        && options.as_bytes().is_sorted();
+    let options_plain =
+        options.bytes().all(|byte| byte.is_ascii_lowercase()) && options.as_bytes().is_sorted();
     match slashed(pattern) {
         Some(text) if options_plain => write!(out, "/{text}/{options}"),
         _ => {
