@@ -5,6 +5,7 @@ pub mod expression;
 pub mod filter;
 pub mod regex;
 pub mod schema;
+pub mod sort;
 
 pub use context::{Collator, EvalContext, ParseContext, Shared};
 pub use expression::Expression;

@@ -1,6 +1,6 @@
 //! `$in`: a sorted list of values, and the regular expressions apart.
 
-use super::order;
+
 use super::parse::Parser;
 use crate::context::Collator;
 use crate::regex::Regex;
@@ -26,7 +26,7 @@ impl InList {
         collator: Option<Arc<dyn Collator>>,
     ) -> InList {
         let compare = |left: &ValueBuf, right: &ValueBuf| {
-            order::compare(left.as_value(), right.as_value(), collator.as_deref())
+            quire_document::compare(left.as_value(), right.as_value(), collator.as_deref())
         };
         values.sort_by(compare);
         values.dedup_by(|left, right| compare(left, right).is_eq());
@@ -90,7 +90,7 @@ impl InList {
         let collator = self.collator.as_deref();
         let found = self
             .values
-            .binary_search_by(|candidate| order::compare(candidate.as_value(), value, collator))
+            .binary_search_by(|candidate| quire_document::compare(candidate.as_value(), value, collator))
             .is_ok();
         found || self.regexes.iter().any(|regex| super::regex::test(regex, value))
     }

@@ -21,7 +21,6 @@ mod node;
 pub(crate) mod number;
 mod operand;
 mod optimize;
-pub(crate) mod order;
 mod parse;
 pub(crate) mod path;
 mod regex;

@@ -1,6 +1,6 @@
 //! `$eq`, `$lt`, `$lte`, `$gt`, `$gte` on one value, with MongoDB's type bracketing.
 
-use super::order;
+
 use crate::context::Collator;
 use quire_document::{Type, Value, ValueBuf};
 use std::cmp::Ordering;
@@ -126,7 +126,7 @@ impl Operand {
         if is_nan(value) || is_nan(operand) {
             return is_nan(value) && is_nan(operand) && comparison.includes_equal();
         }
-        comparison.accepts(order::compare(value, operand, self.collator.as_deref()))
+        comparison.accepts(quire_document::compare(value, operand, self.collator.as_deref()))
     }
 }
 

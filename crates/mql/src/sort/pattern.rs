@@ -1,0 +1,205 @@
+//! What a sort is made of.
+
+use crate::context::Collator;
+use quire_document::key::{TypeBits, append_full};
+use quire_document::path::Path;
+use quire_document::{DocBuf, Value, compare};
+use std::cmp::Ordering;
+use std::fmt;
+use std::sync::Arc;
+
+/// How many fields a sort may have (MongoDB's limit, 13103 beyond it).
+pub const SORT_KEYS_MAX: usize = 32;
+
+/// Up or down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs)]
+pub enum Direction {
+    Ascending,
+    Descending,
+}
+
+/// Metadata that a sort can read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs)]
+pub enum MetaKind {
+    TextScore,
+    RandVal,
+    GeoNearDistance,
+    SearchScore,
+    VectorSearchScore,
+    Score,
+}
+
+/// What one part of a sort looks at.
+#[derive(Clone, Debug)]
+pub enum SortBy {
+    /// A field.
+    Field(Path),
+    /// A document's metadata.
+    Meta(MetaKind),
+}
+
+/// One part of a sort.
+#[derive(Clone, Debug)]
+pub struct SortPart {
+    /// What it looks at.
+    pub by: SortBy,
+    /// Which way.
+    pub direction: Direction,
+}
+
+/// A compiled sort.
+#[derive(Clone, Default)]
+pub struct SortPattern {
+    parts: Vec<SortPart>,
+    /// The fields' paths, in order; those of metadata left out.
+    pub(super) paths: Vec<Path>,
+    pub(super) collator: Option<Arc<dyn Collator>>,
+    source: DocBuf,
+}
+
+impl fmt::Debug for SortPattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.source.fmt(f)
+    }
+}
+
+impl Direction {
+    /// 1 or -1.
+    pub const fn sign(self) -> i32 {
+        match self {
+            Direction::Ascending => 1,
+            Direction::Descending => -1,
+        }
+    }
+
+    /// The order as this direction sees it.
+    #[inline]
+    pub const fn apply(self, order: Ordering) -> Ordering {
+        match self {
+            Direction::Ascending => order,
+            Direction::Descending => order.reverse(),
+        }
+    }
+
+    /// The other direction.
+    pub const fn reverse(self) -> Direction {
+        match self {
+            Direction::Ascending => Direction::Descending,
+            Direction::Descending => Direction::Ascending,
+        }
+    }
+}
+
+impl MetaKind {
+    /// The name that `$meta` takes, which is also the field of `EvalContext::metadata`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            MetaKind::TextScore => "textScore",
+            MetaKind::RandVal => "randVal",
+            MetaKind::GeoNearDistance => "geoNearDistance",
+            MetaKind::SearchScore => "searchScore",
+            MetaKind::VectorSearchScore => "vectorSearchScore",
+            MetaKind::Score => "score",
+        }
+    }
+
+    /// Scores sort best first, distances nearest first.
+    pub(super) const fn direction(self) -> Direction {
+        match self {
+            MetaKind::GeoNearDistance => Direction::Ascending,
+            _ => Direction::Descending,
+        }
+    }
+}
+
+impl SortPart {
+    /// The field's path, if it looks at a field.
+    pub fn path(&self) -> Option<&Path> {
+        match &self.by {
+            SortBy::Field(path) => Some(path),
+            SortBy::Meta(_) => None,
+        }
+    }
+}
+
+impl SortPattern {
+    pub(super) fn new(
+        parts: Vec<SortPart>,
+        collator: Option<Arc<dyn Collator>>,
+        source: DocBuf,
+    ) -> SortPattern {
+        let paths = parts.iter().filter_map(SortPart::path).cloned().collect();
+        SortPattern { parts, paths, collator, source }
+    }
+
+    /// A sort by the given paths.
+    pub fn by_paths<'p>(
+        paths: impl IntoIterator<Item = (&'p str, Direction)>,
+        collator: Option<Arc<dyn Collator>>,
+    ) -> SortPattern {
+        let parts: Vec<SortPart> = paths
+            .into_iter()
+            .map(|(path, direction)| SortPart { by: SortBy::Field(Path::new(path)), direction })
+            .collect();
+        let source = DocBuf::build(|writer| {
+            for part in &parts {
+                if let Some(path) = part.path() {
+                    writer.append(path.as_str(), part.direction.sign());
+                }
+            }
+        });
+        SortPattern::new(parts, collator, source)
+    }
+
+    /// The parts in order.
+    pub fn parts(&self) -> &[SortPart] {
+        &self.parts
+    }
+
+    /// True if it sorts by nothing.
+    pub fn is_empty(&self) -> bool {
+        self.parts.is_empty()
+    }
+
+    /// The sort as it was written.
+    pub fn to_bson(&self) -> &DocBuf {
+        &self.source
+    }
+
+    /// The collation that its strings compare by.
+    pub fn collator(&self) -> Option<&Arc<dyn Collator>> {
+        self.collator.as_ref()
+    }
+
+    /// The kinds of metadata that it reads.
+    pub fn metadata(&self) -> impl Iterator<Item = MetaKind> {
+        self.parts.iter().filter_map(|part| match part.by {
+            SortBy::Meta(kind) => Some(kind),
+            SortBy::Field(_) => None,
+        })
+    }
+
+    /// Appends bytes whose order is this pattern's order of keys.
+    pub fn append_bytes(&self, key: &[Value<'_>], bytes: &mut Vec<u8>) {
+        let collator = self.collator.as_deref();
+        for (part, value) in self.parts.iter().zip(key) {
+            let descending = part.direction == Direction::Descending;
+            append_full(*value, descending, collator, bytes, &mut TypeBits::new());
+        }
+    }
+
+    /// The order of two keys of this pattern.
+    #[inline]
+    pub fn compare(&self, left: &[Value<'_>], right: &[Value<'_>]) -> Ordering {
+        let collator = self.collator.as_deref();
+        for (part, (left, right)) in self.parts.iter().zip(left.iter().zip(right)) {
+            let order = part.direction.apply(compare(*left, *right, collator));
+            if order != Ordering::Equal {
+                return order;
+            }
+        }
+        Ordering::Equal
+    }
+}
