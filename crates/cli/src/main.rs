@@ -1,3 +1,6 @@
-//! The one binary, `quire`.
+//! The one binary, `quire`; under the name `mongod` it is `quire serve`.
 
-fn main() {}
+fn main() -> std::process::ExitCode {
+    let words: Vec<_> = std::env::args_os().collect();
+    quire_cli::run(words)
+}

@@ -33,6 +33,8 @@ pub struct JsonLog {
     warnings: Mutex<Vec<String>>,
     starting: AtomicBool,
     verbose: bool,
+    /// A rotation opens the file again instead of putting it aside: somebody else moves it.
+    reopening: bool,
 }
 
 impl Output {
@@ -59,7 +61,14 @@ impl JsonLog {
             warnings: Mutex::new(Vec::new()),
             starting: AtomicBool::new(true),
             verbose,
+            reopening: false,
         }
+    }
+
+    /// The same log, whose rotation only opens the file again.
+    #[must_use]
+    pub fn reopening(self, reopening: bool) -> JsonLog {
+        JsonLog { reopening, ..self }
     }
 
     /// The start is over: warnings from now on are no startup warnings.
@@ -110,7 +119,9 @@ impl LogSink for JsonLog {
     fn rotate(&self) -> io::Result<()> {
         let mut output = lock(&self.output);
         if let Output::File(file, path) = &mut *output {
-            set_aside(path)?;
+            if !self.reopening {
+                set_aside(path)?;
+            }
             *file = OpenOptions::new().create(true).append(true).open(&*path)?;
         }
         Ok(())

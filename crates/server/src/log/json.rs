@@ -20,7 +20,7 @@ pub(crate) fn line(line: &LogLine<'_>, startup: bool, now_ms: i64) -> String {
     // Writing to a string cannot fail.
     let _ = write!(
         out,
-        "{{\"t\":{{\"$date\":\"{}\"}},\"s\":{severity:<5}\"c\":{component:<11}\"id\":{id:<9}\"ctx\":",
+        "{{\"t\":{{\"$date\":\"{}\"}},\"s\":{severity:<6}\"c\":{component:<12}\"id\":{id:<9}\"ctx\":",
         time(now_ms)
     );
     text(&mut out, line.context);

@@ -1,0 +1,98 @@
+//! The command line: `quire serve`, `quire check`, and what a launcher of mongod expects.
+//!
+//! [`COMMANDS`] lists the subcommands and [`serve::options::OPTIONS`] every option of the
+//! server; help, checks and COMPATIBILITY.md come from these two tables.
+
+mod check;
+mod exit;
+pub mod serve;
+mod version;
+
+use exit::Failure;
+use std::ffi::OsString;
+use std::io::Write;
+use std::path::Path;
+use std::process::ExitCode;
+
+/// How a program was called: its name, and the words after its subcommand.
+pub struct Call {
+    /// The program's name as people type it: `quire serve`, or `mongod`.
+    pub program: String,
+    /// The whole command line.
+    pub line: Vec<String>,
+    /// The words after the subcommand.
+    pub words: Vec<OsString>,
+    /// It was called through the name `mongod`.
+    pub as_mongod: bool,
+}
+
+/// A subcommand of `quire`.
+pub struct Subcommand {
+    /// The word.
+    pub name: &'static str,
+    /// One line of help.
+    pub summary: &'static str,
+    run: fn(&Call) -> Result<(), Failure>,
+}
+
+/// Every subcommand, in the order of the help.
+pub static COMMANDS: &[Subcommand] = &[
+    Subcommand { name: "serve", summary: "Starts the server.", run: serve::run },
+    Subcommand {
+        name: "check",
+        summary: "Compares every document of a stopped directory with its index entries.",
+        run: check::run,
+    },
+];
+
+/// Runs the program.
+pub fn run(words: Vec<OsString>) -> ExitCode {
+    let line: Vec<String> = words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    let name = line.first().map(Path::new).and_then(Path::file_stem);
+    let as_mongod = name.is_some_and(|name| name == "mongod");
+    let result = if as_mongod {
+        let words = words.into_iter().skip(1).collect();
+        serve::run(&Call { program: "mongod".into(), line, words, as_mongod })
+    } else {
+        subcommand(words, line)
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("{}", failure.message);
+            ExitCode::from(failure.code)
+        }
+    }
+}
+
+fn subcommand(words: Vec<OsString>, line: Vec<String>) -> Result<(), Failure> {
+    let first = line.get(1).map_or("--help", String::as_str);
+    if let Some(command) = COMMANDS.iter().find(|command| command.name == first) {
+        let program = format!("quire {first}");
+        let words = words.into_iter().skip(2).collect();
+        return (command.run)(&Call { program, line, words, as_mongod: false });
+    }
+    match first {
+        "--help" | "-h" | "help" => print(&help()),
+        "--version" | "-V" | "version" => print(&version::short()),
+        other => {
+            let text = format!("'{other}' is no command of quire\n\n{}", help());
+            return Err(Failure::options(text));
+        }
+    }
+    Ok(())
+}
+
+fn help() -> String {
+    let mut text = format!("{}\n\nUsage: quire COMMAND [OPTIONS]\n\nCommands:\n", version::short());
+    for command in COMMANDS {
+        text.push_str(&format!("  {:<10} {}\n", command.name, command.summary));
+    }
+    text.push_str("\n'quire COMMAND --help' tells more.");
+    text
+}
+
+/// Prints a text; a reader that has gone (`quire --help | head -1`) is no failure.
+pub(crate) fn print(text: &str) {
+    let _ = writeln!(std::io::stdout().lock(), "{}", text.trim_end());
+}

@@ -1,0 +1,255 @@
+//! What was asked for, as text: the command line first, then the configuration file.
+
+use super::options::{self, ServeOption, Status, Takes};
+use crate::exit::Failure;
+use lexopt::{Arg, Parser};
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use yaml_rust2::{Yaml, YamlLoader};
+
+/// The options that were given, by name; an option may come several times only if it is a pair.
+#[derive(Debug, Default)]
+pub(crate) struct Given {
+    values: BTreeMap<&'static str, Vec<String>>,
+}
+
+impl Given {
+    /// The value of an option.
+    pub(crate) fn text(&self, name: &str) -> Option<&str> {
+        self.values.get(name).and_then(|values| values.last()).map(String::as_str)
+    }
+
+    /// All values of an option.
+    pub(crate) fn all(&self, name: &str) -> &[String] {
+        self.values.get(name).map_or(&[], Vec::as_slice)
+    }
+
+    /// Whether a flag was given.
+    pub(crate) fn flag(&self, name: &str) -> bool {
+        self.values.contains_key(name)
+    }
+
+    /// Every option with its values, by name.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&'static ServeOption, &[String])> {
+        let rows = self.values.iter();
+        rows.filter_map(|(name, values)| Some((options::by_name(name)?, values.as_slice())))
+    }
+
+    /// Reads the words after the program's name.
+    pub(crate) fn from_words(words: &[OsString], program: &str) -> Result<Given, Failure> {
+        let mut given = Given::default();
+        let mut parser = Parser::from_args(words.iter().cloned());
+        let bad = |text: String| {
+            Failure::options(format!(
+                "Error parsing command line: {text}\ntry '{program} --help' for more information"
+            ))
+        };
+        while let Some(word) = parser.next().map_err(|error| bad(error.to_string()))? {
+            let (option, shown) = match &word {
+                Arg::Long(name) => (options::by_name(name), format!("--{name}")),
+                Arg::Short(letter) => (options::by_letter(*letter), format!("-{letter}")),
+                Arg::Value(value) => {
+                    return Err(bad(format!("unexpected word '{}'", value.to_string_lossy())));
+                }
+            };
+            let verbose_letter = word == Arg::Short('v');
+            let option = option.ok_or_else(|| bad(format!("unrecognised option '{shown}'")))?;
+            let value = match option.takes {
+                Takes::Flag => String::new(),
+                _ if verbose_letter => "1".to_owned(),
+                _ => {
+                    let value = parser.value().map_err(|error| bad(error.to_string()))?;
+                    value.into_string().map_err(|_| bad(format!("{shown} is not UTF-8")))?
+                }
+            };
+            if !verbose_letter && option.name != "verbose" {
+                given.check_once(option, &shown).map_err(bad)?;
+            }
+            given.add(option, value)?;
+        }
+        Ok(given)
+    }
+
+    /// Adds what a configuration file says where the command line said nothing.
+    pub(crate) fn add_file(&mut self, text: &str, path: &str) -> Result<(), Failure> {
+        let bad = |what: String| Failure::options(format!("Error parsing {path}: {what}"));
+        let documents = YamlLoader::load_from_str(text).map_err(|error| bad(error.to_string()))?;
+        let mut from_file = Given::default();
+        match documents.as_slice() {
+            [] => {}
+            [document] => from_file.add_yaml("", document).map_err(|failure| bad(failure.message))?,
+            _ => return Err(bad("there is more than one document in it".to_owned())),
+        }
+        for (name, values) in from_file.values {
+            let pairs = name == "setParameter";
+            let entry = self.values.entry(name);
+            match entry {
+                std::collections::btree_map::Entry::Vacant(slot) => {
+                    slot.insert(values);
+                }
+                std::collections::btree_map::Entry::Occupied(mut slot) if pairs => {
+                    let mut merged = values;
+                    merged.append(slot.get_mut());
+                    slot.insert(merged);
+                }
+                std::collections::btree_map::Entry::Occupied(_) => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn add_yaml(&mut self, path: &str, value: &Yaml) -> Result<(), Failure> {
+        if path == "setParameter" {
+            return self.add_parameters(value);
+        }
+        if let Some(option) = options::by_path(path) {
+            let text = scalar(value)
+                .ok_or_else(|| Failure::options(format!("{path} must be a single value")))?;
+            return match (option.takes, text.as_str()) {
+                (Takes::Flag, "true") => self.add(option, String::new()),
+                (Takes::Flag, "false") => Ok(()),
+                (Takes::Flag, _) => Err(Failure::options(format!("{path} must be true or false"))),
+                _ => self.add(option, text),
+            };
+        }
+        match value {
+            Yaml::Hash(fields) => fields.iter().try_for_each(|(key, inner)| {
+                let key = scalar(key).unwrap_or_default();
+                let path = if path.is_empty() { key } else { format!("{path}.{key}") };
+                self.add_yaml(&path, inner)
+            }),
+            Yaml::Null if path.is_empty() || is_section(path) => Ok(()),
+            _ => Err(Failure::options(format!("Unrecognized option: {path}"))),
+        }
+    }
+
+    fn add_parameters(&mut self, value: &Yaml) -> Result<(), Failure> {
+        let bad = || Failure::options("setParameter must be a map of names and values");
+        let Some(option) = options::by_name("setParameter") else { return Err(bad()) };
+        for (name, value) in value.as_hash().ok_or_else(bad)? {
+            let (name, value) = scalar(name).zip(scalar(value)).ok_or_else(bad)?;
+            self.add(option, format!("{name}={value}"))?;
+        }
+        Ok(())
+    }
+
+    fn check_once(&self, option: &ServeOption, shown: &str) -> Result<(), String> {
+        let again = self.values.contains_key(option.name);
+        match option.takes {
+            Takes::Text(_) | Takes::Number(_) if again => {
+                Err(format!("option '{shown}' cannot be specified more than once"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn add(&mut self, option: &'static ServeOption, value: String) -> Result<(), Failure> {
+        let name = option.name;
+        if let (Status::Refused(why), false) =
+            (option.status, option.harmless.contains(&value.as_str()))
+        {
+            let asked = if option.config.is_empty() || !option.harmless.is_empty() {
+                format!("--{name} {value}")
+            } else {
+                format!("--{name}")
+            };
+            return Err(Failure::options(format!("{} is refused: {why}", asked.trim_end())));
+        }
+        if let Takes::Number(_) = option.takes
+            && value.parse::<i64>().is_err()
+        {
+            let text = format!("the argument ('{value}') for option '--{name}' is invalid: it must be a whole number");
+            return Err(Failure::options(text));
+        }
+        if let Takes::Pair(_) = option.takes
+            && !value.contains('=')
+        {
+            let text = format!("Illegal option assignment: \"{value}\"; --{name} takes NAME=VALUE");
+            return Err(Failure::options(text));
+        }
+        self.values.entry(name).or_default().push(value);
+        Ok(())
+    }
+}
+
+/// True if some option's path goes through this one.
+fn is_section(path: &str) -> bool {
+    let within = |option: &ServeOption| {
+        option.config.strip_prefix(path).is_some_and(|rest| rest.starts_with('.'))
+    };
+    options::OPTIONS.iter().any(within)
+}
+
+fn scalar(value: &Yaml) -> Option<String> {
+    match value {
+        Yaml::String(text) | Yaml::Real(text) => Some(text.clone()),
+        Yaml::Integer(number) => Some(number.to_string()),
+        Yaml::Boolean(flag) => Some(flag.to_string()),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(words: &[&str]) -> Result<Given, Failure> {
+        let words: Vec<OsString> = words.iter().map(OsString::from).collect();
+        Given::from_words(&words, "quire serve")
+    }
+
+    #[test]
+    fn mongods_spellings_are_understood() {
+        let given = words(&[
+            "--dbpath=/x", "--port", "1", "--quiet", "-vvv", "--setParameter", "a=1",
+            "--setParameter=b=2", "-f", "c.yaml",
+        ])
+        .unwrap_or_else(|failure| panic!("{}", failure.message));
+        assert_eq!(given.text("dbpath"), Some("/x"));
+        assert_eq!(given.text("port"), Some("1"));
+        assert!(given.flag("quiet") && !given.flag("ipv6"));
+        assert_eq!(given.all("verbose").len(), 3);
+        assert_eq!(given.all("setParameter"), ["a=1", "b=2"]);
+        assert_eq!(given.text("config"), Some("c.yaml"));
+    }
+
+    #[test]
+    fn what_is_unknown_or_refused_says_so() {
+        let message = |words_given: &[&str]| words(words_given).unwrap_err().message;
+        assert!(message(&["--nope"]).contains("unrecognised option '--nope'"));
+        assert!(message(&["word"]).contains("unexpected word"));
+        assert!(message(&["--port", "x"]).contains("whole number"));
+        assert!(message(&["--port", "1", "--port", "2"]).contains("more than once"));
+        assert!(message(&["--auth"]).contains("logins are not built yet"));
+        assert!(message(&["--tlsMode", "requireTLS"]).contains("TLS is not built yet"));
+        assert!(words(&["--tlsMode", "disabled"]).is_ok());
+        assert!(message(&["--setParameter", "x"]).contains("NAME=VALUE"));
+        assert!(message(&["--fork"]).contains("service manager"));
+    }
+
+    #[test]
+    fn a_file_fills_what_the_line_left_open() {
+        let mut given = words(&["--port", "5", "--setParameter", "a=2"]).unwrap_or_default();
+        let file = "net:\n  port: 6\n  bindIp: localhost\n  ipv6: false\nstorage:\n  dbPath: /d\n  journal:\n\
+                    \x20   enabled: true\nsecurity:\n  authorization: disabled\nsetParameter:\n  a: 1\n  b: true\nsystemLog:\n";
+        given.add_file(file, "f").unwrap_or_else(|failure| panic!("{}", failure.message));
+        assert_eq!(given.text("port"), Some("5"));
+        assert_eq!(given.text("bind_ip"), Some("localhost"));
+        assert_eq!(given.text("dbpath"), Some("/d"));
+        assert!(!given.flag("ipv6"));
+        assert_eq!(given.all("setParameter"), ["a=1", "b=true", "a=2"]);
+    }
+
+    #[test]
+    fn a_file_with_unknown_keys_is_refused() {
+        let message = |text: &str| Given::default().add_file(text, "f").unwrap_err().message;
+        assert!(message("net:\n  prot: 1\n").contains("Unrecognized option: net.prot"));
+        assert!(message("nope: 1\n").contains("Unrecognized option: nope"));
+        assert!(message("nope:\n").contains("Unrecognized option: nope"));
+        assert!(message("net: 5\n").contains("Unrecognized option: net"));
+        assert!(message("net:\n  port: [1]\n").contains("single value"));
+        assert!(message("net:\n  ipv6: 3\n").contains("true or false"));
+        assert!(message("security:\n  authorization: enabled\n").contains("not built yet"));
+        assert!(message("a: [").contains("Error parsing f"));
+    }
+}

@@ -1,0 +1,31 @@
+//! `quire serve`: from the command line to a listening server, and to its clean end.
+
+mod given;
+pub mod options;
+mod settings;
+mod start;
+
+use crate::exit::Failure;
+use crate::{Call, version};
+use given::Given;
+use settings::Settings;
+
+/// Runs the server until a signal or the `shutdown` command ends it.
+pub(crate) fn run(call: &Call) -> Result<(), Failure> {
+    let mut given = Given::from_words(&call.words, &call.program)?;
+    if given.flag("help") {
+        crate::print(&options::help(&call.program));
+        return Ok(());
+    }
+    if given.flag("version") {
+        crate::print(&version::as_mongod());
+        return Ok(());
+    }
+    if let Some(path) = given.text("config").map(str::to_owned) {
+        let text = std::fs::read_to_string(&path)
+            .map_err(|error| Failure::options(format!("Error opening config file {path}: {error}")))?;
+        given.add_file(&text, &path)?;
+    }
+    let settings = Settings::new(&given, call.as_mongod)?;
+    start::serve(settings, call)
+}

@@ -1,0 +1,252 @@
+//! Every option of the server, in one table: the command line, the configuration file, the help
+//! and COMPATIBILITY.md are made from it.
+
+use Status::{NoEffect, Refused, Works};
+use Takes::{Flag, Text, Number, Pair};
+
+/// One option.
+pub struct ServeOption {
+    /// The spelling after `--`.
+    pub name: &'static str,
+    /// The spelling after `-`.
+    pub short: Option<char>,
+    /// The path in the configuration file; empty where it stands on the command line only.
+    pub config: &'static str,
+    /// What follows it.
+    pub takes: Takes,
+    /// What it does here.
+    pub status: Status,
+    /// Values that ask for nothing this server would not do anyway: taken whatever the status.
+    pub harmless: &'static [&'static str],
+    /// One sentence.
+    pub summary: &'static str,
+}
+
+/// What follows an option.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Takes {
+    /// Nothing.
+    Flag,
+    /// A text, shown in the help under this name.
+    Text(&'static str),
+    /// A whole number.
+    Number(&'static str),
+    /// `name=value`, any number of times.
+    Pair(&'static str),
+}
+
+/// What an option does here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Status {
+    /// What its summary says.
+    Works,
+    /// Taken, because it asks for nothing that would be false; for this reason.
+    NoEffect(&'static str),
+    /// An error, for this reason.
+    Refused(&'static str),
+}
+
+const fn row(
+    name: &'static str,
+    config: &'static str,
+    takes: Takes,
+    status: Status,
+    summary: &'static str,
+) -> ServeOption {
+    ServeOption { name, short: None, config, takes, status, harmless: &[], summary }
+}
+
+const fn short(short: char, option: ServeOption) -> ServeOption {
+    ServeOption { short: Some(short), ..option }
+}
+
+const fn harmless(values: &'static [&'static str], option: ServeOption) -> ServeOption {
+    ServeOption { harmless: values, ..option }
+}
+
+const TLS: Status = Refused("TLS is not built yet; put a TLS proxy in front");
+const LOGINS: Status = Refused("users and logins are not built yet");
+const ENGINE: Status = NoEffect("the storage engine has no such knob");
+const ONE_LAYOUT: Status = Refused("all databases share one set of files");
+
+/// Every option, in the order of the help.
+pub static OPTIONS: &[ServeOption] = &[
+    short('h', row("help", "", Flag, Works, "Shows this help.")),
+    row("version", "", Flag, Works, "Shows the version.")  ,
+    short('f', row("config", "", Text("FILE"), Works, "Reads options from a YAML file; the command line goes first.")),
+    row("configExpand", "", Text("WHAT"), Refused("the configuration file is read as it is"), "Expands the configuration file."),
+    // Storage.
+    row("dbpath", "storage.dbPath", Text("DIR"), Works, "The directory of the data: ./quire-data, as mongod /data/db."),
+    row("memory", "storage.memory", Flag, Works, "Keeps all data in memory; nothing survives the process."),
+    row("storageEngine", "storage.engine", Text("NAME"), Works, "'wiredTiger' means the default engine, 'inMemory' and 'ephemeralForTest' mean --memory."),
+    row("wiredTigerCacheSizeGB", "storage.wiredTiger.engineConfig.cacheSizeGB", Text("GB"), ENGINE, "The cache's size."),
+    row("wiredTigerCacheSizePct", "storage.wiredTiger.engineConfig.cacheSizePct", Text("PERCENT"), ENGINE, "The cache's size."),
+    row("wiredTigerJournalCompressor", "storage.wiredTiger.engineConfig.journalCompressor", Text("NAME"), ENGINE, "How the journal is compressed."),
+    row("wiredTigerCollectionBlockCompressor", "storage.wiredTiger.collectionConfig.blockCompressor", Text("NAME"), ENGINE, "How data is compressed; here always lz4."),
+    row("wiredTigerIndexPrefixCompression", "storage.wiredTiger.indexConfig.prefixCompression", Text("BOOL"), ENGINE, "How indexes are compressed."),
+    row("wiredTigerStatisticsLogDelaySecs", "storage.wiredTiger.engineConfig.statisticsLogDelaySecs", Number("SECONDS"), ENGINE, "How often statistics are logged."),
+    row("wiredTigerEngineConfigString", "storage.wiredTiger.engineConfig.configString", Text("TEXT"), Refused("the engine is not WiredTiger"), "WiredTiger's own settings."),
+    row("wiredTigerDirectoryForIndexes", "storage.wiredTiger.engineConfig.directoryForIndexes", Flag, ONE_LAYOUT, "A directory for indexes."),
+    row("zstdDefaultCompressionLevel", "storage.wiredTiger.engineConfig.zstdCompressionLevel", Number("LEVEL"), ENGINE, "How hard zstd works."),
+    row("inMemorySizeGB", "storage.inMemory.engineConfig.inMemorySizeGB", Text("GB"), Refused("the memory engine has no limit"), "The memory engine's limit."),
+    row("directoryperdb", "storage.directoryPerDB", Flag, ONE_LAYOUT, "A directory for each database."),
+    row("journal", "storage.journal.enabled", Flag, NoEffect("writes are always journaled"), "Journals writes."),
+    row("nojournal", "", Flag, NoEffect("writes are always journaled"), "Journals nothing."),
+    row("journalCommitInterval", "storage.journal.commitIntervalMs", Number("MS"), NoEffect("a write that asks for it is durable before its reply; others within 100 ms"), "How often the journal is flushed."),
+    row("syncdelay", "storage.syncPeriodSecs", Text("SECONDS"), NoEffect("there are no checkpoints; the journal is enough"), "The time between checkpoints."),
+    row("oplogMinRetentionHours", "storage.oplogMinRetentionHours", Text("HOURS"), Refused("the change log's window cannot be set yet"), "How long changes are kept."),
+    row("repair", "", Flag, Refused("use 'quire check --repair DIR'"), "Repairs the data."),
+    row("upgrade", "", Flag, NoEffect("a format that can be read is upgraded at the start"), "Upgrades the data."),
+    row("validate", "", Flag, Refused("use 'quire check DIR'"), "Validates the data."),
+    row("restore", "", Flag, Refused("a restored directory starts like any other"), "Starts on restored files."),
+    // Network.
+    row("port", "net.port", Number("PORT"), Works, "The port: 27017; 0 takes a free one."),
+    row("bind_ip", "net.bindIp", Text("HOSTS"), Works, "Addresses to listen on, with commas between: 127.0.0.1. A path is a unix socket."),
+    row("bind_ip_all", "net.bindIpAll", Flag, Works, "Listens on all addresses."),
+    row("allow-anonymous", "security.allowAnonymous", Flag, Works, "Listens beyond this machine although nobody has to log in."),
+    row("advertise", "net.advertise", Text("HOST:PORT"), Works, "The address that clients are told; else the one that each came in on."),
+    row("ipv6", "net.ipv6", Flag, Works, "Resolves host names to IPv6 addresses too."),
+    row("maxConns", "net.maxIncomingConnections", Number("COUNT"), Works, "Connections beyond this are refused: 20000, or what the limit on open files leaves."),
+    row("listenBacklog", "net.listenBacklog", Number("COUNT"), NoEffect("the system's own limit holds"), "Connections that may wait."),
+    row("unixSocketPrefix", "net.unixDomainSocket.pathPrefix", Text("DIR"), Works, "Makes a unix socket mongodb-PORT.sock in this directory; as mongod in /tmp."),
+    row("nounixsocket", "", Flag, Works, "Makes no unix socket."),
+    row("unixDomainSocketEnabled", "net.unixDomainSocket.enabled", Text("BOOL"), Works, "Whether there is a unix socket."),
+    row("filePermissions", "net.unixDomainSocket.filePermissions", Text("OCTAL"), Works, "The unix socket's permissions: 0700."),
+    row("networkMessageCompressors", "net.compression.compressors", Text("NAMES"), NoEffect("snappy, zstd and zlib are offered; the client chooses"), "Compressors to offer."),
+    row("objcheck", "net.wireObjectCheck", Flag, NoEffect("documents from clients are always checked"), "Checks documents from clients."),
+    // Replication.
+    row("replSet", "replication.replSetName", Text("NAME"), Works, "The replica set's name: rs0."),
+    row("standalone", "replication.standalone", Flag, Works, "Shows a standalone server to drivers."),
+    row("oplogSize", "replication.oplogSizeMB", Number("MB"), NoEffect("there is no oplog to size"), "The oplog's size."),
+    harmless(&["true"], row("enableMajorityReadConcern", "replication.enableMajorityReadConcern", Text("BOOL"), Refused("majority reads cannot be turned off"), "Allows majority reads.")),
+    row("shardsvr", "", Flag, Refused("there are no shards"), "Is a shard."),
+    row("configsvr", "", Flag, Refused("there are no shards"), "Is a config server."),
+    row("clusterRole", "sharding.clusterRole", Text("ROLE"), Refused("there are no shards"), "The role in a sharded cluster."),
+    // Logs and the process.
+    row("logpath", "systemLog.path", Text("FILE"), Works, "Logs to a file instead of the standard error (as mongod: output)."),
+    row("logappend", "systemLog.logAppend", Flag, Works, "Appends to the log file instead of putting it aside."),
+    row("logRotate", "systemLog.logRotate", Text("HOW"), Works, "What SIGUSR1 does with the log file: 'rename' or 'reopen'."),
+    harmless(&["file"], row("logDestination", "systemLog.destination", Text("WHERE"), Refused("logs go to a file or a standard stream"), "Where logs go.")),
+    harmless(&["iso8601-utc", "iso8601-local"], row("timeStampFormat", "systemLog.timeStampFormat", Text("FORMAT"), Refused("times are ISO 8601"), "How times are logged; always UTC.")),
+    row("syslog", "", Flag, Refused("logs go to a file or a standard stream"), "Logs to syslog."),
+    row("syslogFacility", "systemLog.syslogFacility", Text("NAME"), Refused("logs go to a file or a standard stream"), "The syslog facility."),
+    short('v', row("verbose", "systemLog.verbosity", Text("LEVEL"), Works, "Logs more, e.g. -v or -vvv.")),
+    row("quiet", "systemLog.quiet", Flag, Works, "Does not log connections."),
+    row("pidfilepath", "processManagement.pidFilePath", Text("FILE"), Works, "Writes the process id to a file."),
+    row("timeZoneInfo", "processManagement.timeZoneInfo", Text("DIR"), NoEffect("time zones are built in"), "Where time zones stand."),
+    row("fork", "processManagement.fork", Flag, Refused("run it under a service manager such as systemd"), "Goes to the background."),
+    row("setParameter", "setParameter", Pair("NAME=VALUE"), Works, "Sets a server parameter."),
+    row("slowms", "operationProfiling.slowOpThresholdMs", Number("MS"), Works, "Operations that take longer are logged: 100."),
+    harmless(&["0", "off"], row("profile", "operationProfiling.mode", Text("LEVEL"), Refused("the profiler is not built yet"), "Records operations.")),
+    harmless(&["1", "1.0"], row("slowOpSampleRate", "operationProfiling.slowOpSampleRate", Text("RATE"), Refused("every slow operation is logged"), "The share of slow operations that are logged.")),
+    row("profileFilter", "operationProfiling.filter", Text("FILTER"), Refused("the profiler is not built yet"), "Operations to record."),
+    row("notablescan", "", Flag, Works, "Refuses queries without an index."),
+    row("noscripting", "", Flag, NoEffect("there is no JavaScript in the server"), "Runs no JavaScript."),
+    harmless(&["false"], row("javascriptEnabled", "security.javascriptEnabled", Text("BOOL"), NoEffect("there is no JavaScript in the server; its operators say so"), "Runs JavaScript.")),
+    row("cpu", "", Flag, NoEffect("there is nothing to show"), "Shows CPU use."),
+    // Security.
+    row("noauth", "", Flag, Works, "Nobody has to log in: the default."),
+    row("auth", "", Flag, LOGINS, "Clients have to log in."),
+    harmless(&["disabled"], row("authorization", "security.authorization", Text("MODE"), LOGINS, "Clients have to log in.")),
+    row("keyFile", "security.keyFile", Text("FILE"), LOGINS, "The key of a replica set."),
+    row("clusterAuthMode", "security.clusterAuthMode", Text("MODE"), LOGINS, "How members of a set log in."),
+    row("transitionToAuth", "security.transitionToAuth", Flag, LOGINS, "Allows clients with and without login."),
+    harmless(&["disabled"], row("tlsMode", "net.tls.mode", Text("MODE"), TLS, "Speaks TLS.")),
+    row("tlsCertificateKeyFile", "net.tls.certificateKeyFile", Text("FILE"), TLS, "The server's certificate and key."),
+    row("tlsCertificateKeyFilePassword", "net.tls.certificateKeyFilePassword", Text("TEXT"), TLS, "The key's password."),
+    row("tlsClusterFile", "net.tls.clusterFile", Text("FILE"), TLS, "The certificate towards other members."),
+    row("tlsClusterCAFile", "net.tls.clusterCAFile", Text("FILE"), TLS, "The authority of other members."),
+    row("tlsCAFile", "net.tls.CAFile", Text("FILE"), TLS, "The certificate authority."),
+    row("tlsCRLFile", "net.tls.CRLFile", Text("FILE"), TLS, "Revoked certificates."),
+    row("tlsAllowConnectionsWithoutCertificates", "net.tls.allowConnectionsWithoutCertificates", Flag, TLS, "Clients need no certificate."),
+    row("tlsAllowInvalidCertificates", "net.tls.allowInvalidCertificates", Flag, TLS, "Checks no certificates."),
+    row("tlsAllowInvalidHostnames", "net.tls.allowInvalidHostnames", Flag, TLS, "Checks no host names."),
+    row("tlsDisabledProtocols", "net.tls.disabledProtocols", Text("NAMES"), TLS, "Protocols to refuse."),
+    row("tlsFIPSMode", "net.tls.FIPSMode", Flag, TLS, "Uses FIPS mode."),
+    row("tlsOnNormalPorts", "", Flag, TLS, "Speaks TLS on the port."),
+    harmless(&["disabled"], row("sslMode", "net.ssl.mode", Text("MODE"), TLS, "Speaks TLS.")),
+    row("sslPEMKeyFile", "net.ssl.PEMKeyFile", Text("FILE"), TLS, "The server's certificate and key."),
+    row("sslCAFile", "net.ssl.CAFile", Text("FILE"), TLS, "The certificate authority."),
+];
+
+/// The option of this name.
+pub fn by_name(name: &str) -> Option<&'static ServeOption> {
+    OPTIONS.iter().find(|option| option.name == name)
+}
+
+/// The option with this letter.
+pub fn by_letter(letter: char) -> Option<&'static ServeOption> {
+    OPTIONS.iter().find(|option| option.short == Some(letter))
+}
+
+/// The option with this path in the configuration file.
+pub fn by_path(path: &str) -> Option<&'static ServeOption> {
+    OPTIONS.iter().find(|option| option.config == path && !path.is_empty())
+}
+
+/// The help of `quire serve`.
+pub fn help(program: &str) -> String {
+    let mut text = format!("Usage: {program} [OPTIONS]\n");
+    section(&mut text, "Options", |status| status == Works);
+    section(&mut text, "Taken without effect", |status| matches!(status, NoEffect(_)));
+    section(&mut text, "Refused", |status| matches!(status, Refused(_)));
+    text
+}
+
+fn section(text: &mut String, title: &str, wanted: fn(Status) -> bool) {
+    text.push_str(&format!("\n{title}:\n"));
+    for option in OPTIONS.iter().filter(|option| wanted(option.status)) {
+        let letter = option.short.map_or_else(|| "   ".to_owned(), |letter| format!("-{letter},"));
+        let value = match option.takes {
+            Flag => String::new(),
+            Text(value) | Number(value) | Pair(value) => format!(" {value}"),
+        };
+        let (why, dot) = match option.status {
+            Works => ("", ""),
+            NoEffect(why) | Refused(why) => (why, "."),
+        };
+        let spelling = format!("{letter} --{}{value}", option.name);
+        let line = format!("  {spelling:<42} {} {why}{dot}", option.summary);
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+}
+
+/// The table in Markdown, for COMPATIBILITY.md.
+pub fn markdown() -> String {
+    let mut text = String::from("| option | configuration file | here |\n| --- | --- | --- |\n");
+    for option in OPTIONS {
+        let here = match option.status {
+            Works => option.summary.to_owned(),
+            NoEffect(why) => format!("no effect: {why}"),
+            Refused(why) => format!("refused: {why}"),
+        };
+        let config = if option.config.is_empty() { String::new() } else { format!("`{}`", option.config) };
+        text.push_str(&format!("| `--{}` | {config} | {here} |\n", option.name));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn names_letters_and_paths_are_unique() {
+        let names: BTreeSet<_> = OPTIONS.iter().map(|option| option.name).collect();
+        assert_eq!(names.len(), OPTIONS.len());
+        let paths: Vec<_> = OPTIONS.iter().map(|option| option.config).filter(|path| !path.is_empty()).collect();
+        assert_eq!(paths.iter().collect::<BTreeSet<_>>().len(), paths.len());
+        let letters: Vec<_> = OPTIONS.iter().filter_map(|option| option.short).collect();
+        assert_eq!(letters.iter().collect::<BTreeSet<_>>().len(), letters.len());
+    }
+
+    #[test]
+    fn the_help_shows_every_option() {
+        let help = help("quire serve");
+        for option in OPTIONS {
+            assert!(help.contains(&format!("--{}", option.name)), "{}", option.name);
+        }
+    }
+}

@@ -1,0 +1,347 @@
+//! From what was asked for to what the server does: every value checked, every default filled in.
+
+use super::given::Given;
+use super::options::Takes;
+use crate::exit::{Failure, NETWORK};
+use quire_document::{DocBuf, DocWriter};
+use quire_server::Endpoint;
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
+use std::path::PathBuf;
+
+const DEFAULT_PORT: u16 = 27017;
+const DEFAULT_CONNECTIONS_MAX: usize = 20_000;
+
+/// What the server does.
+#[derive(Debug)]
+pub(crate) struct Settings {
+    /// `None`: in memory.
+    pub(crate) dbpath: Option<PathBuf>,
+    /// `None`: a standalone.
+    pub(crate) set_name: Option<String>,
+    pub(crate) advertise: Option<String>,
+    pub(crate) endpoints: Vec<Endpoint>,
+    pub(crate) connections_max: usize,
+    pub(crate) log: LogSettings,
+    pub(crate) pidfile: Option<PathBuf>,
+    pub(crate) parameters: Vec<(String, String)>,
+    /// The options in the shape of the configuration file, for `getCmdLineOpts`.
+    pub(crate) parsed: DocBuf,
+}
+
+/// How the server logs.
+#[derive(Debug)]
+pub(crate) struct LogSettings {
+    pub(crate) path: Option<PathBuf>,
+    pub(crate) append: bool,
+    pub(crate) reopen: bool,
+    pub(crate) verbose: bool,
+    pub(crate) quiet: bool,
+}
+
+impl Settings {
+    pub(crate) fn new(given: &Given, as_mongod: bool) -> Result<Settings, Failure> {
+        let memory = given.flag("memory") || memory_engine(given)?;
+        if memory && given.flag("dbpath") && given.flag("memory") {
+            return Err(Failure::options("--memory and --dbpath exclude each other"));
+        }
+        let default = if as_mongod { "/data/db" } else { "quire-data" };
+        let dbpath = PathBuf::from(given.text("dbpath").unwrap_or(default));
+        if given.flag("standalone") && given.flag("replSet") {
+            return Err(Failure::options("--standalone and --replSet exclude each other"));
+        }
+        let set_name = given.text("replSet").unwrap_or("rs0");
+        if set_name.is_empty() || set_name.contains('/') {
+            return Err(Failure::options("--replSet takes a name without seeds"));
+        }
+        Ok(Settings {
+            dbpath: (!memory).then_some(dbpath),
+            set_name: (!given.flag("standalone")).then(|| set_name.to_owned()),
+            advertise: given.text("advertise").map(advertised).transpose()?,
+            endpoints: endpoints(given, as_mongod)?,
+            connections_max: connections_max(given)?,
+            log: LogSettings {
+                path: given.text("logpath").map(PathBuf::from),
+                append: given.flag("logappend"),
+                reopen: reopens(given)?,
+                verbose: given.all("verbose").iter().any(|level| level != "0"),
+                quiet: given.flag("quiet"),
+            },
+            pidfile: given.text("pidfilepath").map(PathBuf::from),
+            parameters: parameters(given),
+            parsed: parsed(given),
+        })
+    }
+}
+
+fn memory_engine(given: &Given) -> Result<bool, Failure> {
+    match given.text("storageEngine") {
+        None | Some("wiredTiger") => Ok(false),
+        Some("inMemory" | "ephemeralForTest") => Ok(true),
+        Some(other) => {
+            let text = format!("Cannot start server with an unknown storage engine: {other}");
+            Err(Failure::options(text))
+        }
+    }
+}
+
+fn reopens(given: &Given) -> Result<bool, Failure> {
+    match given.text("logRotate") {
+        None | Some("rename") => Ok(false),
+        Some("reopen") if given.flag("logappend") => Ok(true),
+        Some("reopen") => Err(Failure::options("--logRotate reopen needs --logappend")),
+        Some(_) => Err(Failure::options("--logRotate is 'rename' or 'reopen'")),
+    }
+}
+
+fn advertised(text: &str) -> Result<String, Failure> {
+    let port = text.rsplit_once(':').filter(|(host, _)| !host.is_empty());
+    match port.and_then(|(_, port)| port.parse::<u16>().ok()) {
+        Some(port) if port > 0 => Ok(text.to_owned()),
+        _ => Err(Failure::options(format!("--advertise takes HOST:PORT, not '{text}'"))),
+    }
+}
+
+fn connections_max(given: &Given) -> Result<usize, Failure> {
+    let Some(text) = given.text("maxConns") else { return Ok(DEFAULT_CONNECTIONS_MAX) };
+    match text.parse() {
+        Ok(count) if count > 0 => Ok(count),
+        _ => Err(Failure::options("--maxConns has to be greater than 0")),
+    }
+}
+
+fn port(given: &Given) -> Result<u16, Failure> {
+    let Some(text) = given.text("port") else { return Ok(DEFAULT_PORT) };
+    let text = text.trim();
+    text.parse().map_err(|_| Failure::options("--port has to be between 0 and 65535"))
+}
+
+fn endpoints(given: &Given, as_mongod: bool) -> Result<Vec<Endpoint>, Failure> {
+    let (port, mode) = (port(given)?, permissions(given)?);
+    let mut found = Vec::new();
+    if given.flag("bind_ip_all") {
+        if given.flag("bind_ip") {
+            return Err(Failure::options("--bind_ip and --bind_ip_all exclude each other"));
+        }
+        add_all_addresses(&mut found, port, given.flag("ipv6"));
+    } else {
+        for host in given.text("bind_ip").unwrap_or("127.0.0.1").split(',').map(str::trim) {
+            add_host(&mut found, host, port, given)?;
+        }
+    }
+    let enabled = !given.flag("nounixsocket") && given.text("unixDomainSocketEnabled") != Some("false");
+    let asked = as_mongod || given.flag("unixSocketPrefix");
+    if enabled && asked && cfg!(unix) && port != 0 {
+        let prefix = given.text("unixSocketPrefix").unwrap_or("/tmp");
+        let path = PathBuf::from(prefix).join(format!("mongodb-{port}.sock"));
+        found.push(Endpoint::Unix(path, mode));
+    }
+    check_exposure(&found, given.flag("allow-anonymous"))?;
+    Ok(found)
+}
+
+fn add_all_addresses(found: &mut Vec<Endpoint>, port: u16, ipv6: bool) {
+    found.push(Endpoint::Tcp(SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), port)));
+    if ipv6 {
+        found.push(Endpoint::Tcp(SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), port)));
+    }
+}
+
+fn add_host(found: &mut Vec<Endpoint>, host: &str, port: u16, given: &Given) -> Result<(), Failure> {
+    let ipv6 = given.flag("ipv6");
+    if host == "*" {
+        add_all_addresses(found, port, ipv6);
+        return Ok(());
+    }
+    if host.starts_with('/') {
+        found.push(Endpoint::Unix(PathBuf::from(host), permissions(given)?));
+        return Ok(());
+    }
+    if let Ok(address) = host.parse::<IpAddr>() {
+        push(found, SocketAddr::new(address, port));
+        return Ok(());
+    }
+    let unknown = |why: String| Failure::new(NETWORK, format!("--bind_ip {host}: {why}"));
+    let addresses = (host, port).to_socket_addrs().map_err(|error| unknown(error.to_string()))?;
+    let before = found.len();
+    addresses.filter(|address| ipv6 || address.is_ipv4()).for_each(|address| push(found, address));
+    if found.len() == before && host.is_empty() {
+        return Err(unknown("the host has no address to listen on".to_owned()));
+    }
+    Ok(())
+}
+
+fn push(found: &mut Vec<Endpoint>, address: SocketAddr) {
+    let endpoint = Endpoint::Tcp(address);
+    if !found.contains(&endpoint) {
+        found.push(endpoint);
+    }
+}
+
+fn permissions(given: &Given) -> Result<u32, Failure> {
+    let text = given.text("filePermissions").unwrap_or("0700");
+    match u32::from_str_radix(text, 8) {
+        Ok(mode) if mode <= 0o777 => Ok(mode),
+        _ => Err(Failure::options("--filePermissions takes an octal mode such as 0700")),
+    }
+}
+
+/// Nobody logs in, so a server that other machines reach is a decision that people say aloud.
+fn check_exposure(endpoints: &[Endpoint], allowed: bool) -> Result<(), Failure> {
+    let exposed = endpoints.iter().find(|endpoint| match endpoint {
+        Endpoint::Tcp(address) => !address.ip().is_loopback(),
+        Endpoint::Unix(..) => false,
+    });
+    match exposed {
+        Some(endpoint) if !allowed => Err(Failure::options(format!(
+            "{endpoint} can be reached from other machines, and nobody has to log in; \
+             add --allow-anonymous if that is what you want"
+        ))),
+        _ => Ok(()),
+    }
+}
+
+fn parameters(given: &Given) -> Vec<(String, String)> {
+    let pairs = given.all("setParameter").iter().filter_map(|pair| pair.split_once('='));
+    let mut found: Vec<(String, String)> =
+        pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+    for (option, parameter) in [("slowms", "slowMs")] {
+        if let Some(value) = given.text(option) {
+            found.push((parameter.to_owned(), value.to_owned()));
+        }
+    }
+    for (option, parameter) in [("notablescan", "notablescan"), ("quiet", "quiet")] {
+        if given.flag(option) {
+            found.push((parameter.to_owned(), "true".to_owned()));
+        }
+    }
+    found
+}
+
+/// A value or a section of the configuration file.
+enum Node {
+    Flag,
+    Text(String),
+    Number(i64),
+    Section(BTreeMap<String, Node>),
+}
+
+fn parsed(given: &Given) -> DocBuf {
+    let mut root = BTreeMap::new();
+    for (option, values) in given.iter() {
+        let path = if option.config.is_empty() { option.name } else { option.config };
+        let last = values.last().map_or("", String::as_str);
+        let node = match option.takes {
+            Takes::Flag => Node::Flag,
+            Takes::Number(_) => last.parse().map_or(Node::Text(last.to_owned()), Node::Number),
+            Takes::Text(_) => Node::Text(last.to_owned()),
+            Takes::Pair(_) => {
+                let pairs = values.iter().filter_map(|pair| pair.split_once('='));
+                let pairs = pairs.map(|(name, value)| (name.to_owned(), Node::Text(value.to_owned())));
+                Node::Section(pairs.collect())
+            }
+        };
+        place(&mut root, path, node);
+    }
+    DocBuf::build(|writer| write_section(writer, &root))
+}
+
+fn place(section: &mut BTreeMap<String, Node>, path: &str, node: Node) {
+    match path.split_once('.') {
+        None => {
+            section.insert(path.to_owned(), node);
+        }
+        Some((first, rest)) => {
+            let inner = section.entry(first.to_owned()).or_insert_with(|| Node::Section(BTreeMap::new()));
+            if let Node::Section(inner) = inner {
+                place(inner, rest, node);
+            }
+        }
+    }
+}
+
+fn write_section(writer: &mut DocWriter<'_>, section: &BTreeMap<String, Node>) {
+    for (name, node) in section {
+        match node {
+            Node::Flag => {
+                writer.append(name, true);
+            }
+            Node::Text(text) => {
+                writer.append(name, text.as_str());
+            }
+            Node::Number(number) => {
+                match i32::try_from(*number) {
+                    Ok(small) => writer.append(name, small),
+                    Err(_) => writer.append(name, *number),
+                };
+            }
+            Node::Section(inner) => write_section(&mut writer.document(name), inner),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use quire_document::doc;
+    use std::ffi::OsString;
+
+    fn settings(words: &[&str], as_mongod: bool) -> Result<Settings, Failure> {
+        let words: Vec<OsString> = words.iter().map(OsString::from).collect();
+        Settings::new(&Given::from_words(&words, "quire serve")?, as_mongod)
+    }
+
+    fn refused(words: &[&str]) -> String {
+        match settings(words, false) {
+            Err(failure) => failure.message,
+            Ok(found) => panic!("{found:?}"),
+        }
+    }
+
+    fn accepted(words: &[&str], as_mongod: bool) -> Settings {
+        settings(words, as_mongod).unwrap_or_else(|failure| panic!("{}", failure.message))
+    }
+
+    #[test]
+    fn defaults_depend_on_the_name() {
+        let found = accepted(&[], false);
+        assert_eq!(found.dbpath, Some(PathBuf::from("quire-data")));
+        assert_eq!(found.set_name.as_deref(), Some("rs0"));
+        assert_eq!(found.endpoints, [Endpoint::Tcp(([127, 0, 0, 1], 27017).into())]);
+        let found = accepted(&[], true);
+        assert_eq!(found.dbpath, Some(PathBuf::from("/data/db")));
+        assert_eq!(found.endpoints.len(), 2);
+        assert_eq!(accepted(&["--nounixsocket"], true).endpoints.len(), 1);
+    }
+
+    #[test]
+    fn addresses_beyond_this_machine_need_a_word() {
+        for words in [&["--bind_ip", "0.0.0.0"][..], &["--bind_ip_all"], &["--bind_ip", "127.0.0.1,*"]] {
+            assert!(refused(words).contains("--allow-anonymous"), "{words:?}");
+            let mut words = words.to_vec();
+            words.push("--allow-anonymous");
+            accepted(&words, false);
+        }
+        accepted(&["--bind_ip", "localhost,127.0.0.2,::1,/tmp/x.sock"], false);
+    }
+
+    #[test]
+    fn bad_values_are_refused() {
+        assert!(refused(&["--port", "70000"]).contains("between 0 and 65535"));
+        assert!(refused(&["--maxConns", "0"]).contains("greater than 0"));
+        assert!(refused(&["--advertise", "host"]).contains("HOST:PORT"));
+        assert!(refused(&["--standalone", "--replSet", "x"]).contains("exclude"));
+        assert!(refused(&["--storageEngine", "mmapv1"]).contains("unknown storage engine"));
+        assert!(refused(&["--filePermissions", "9"]).contains("octal"));
+        assert_eq!(accepted(&["--storageEngine", "ephemeralForTest"], false).dbpath, None);
+    }
+
+    #[test]
+    fn the_parsed_line_has_the_files_shape() {
+        let found = accepted(&["--port", "5", "--dbpath", "/d", "--setParameter", "a=1"], false);
+        let expected = doc! {
+            "net": { "port": 5 }, "setParameter": { "a": "1" }, "storage": { "dbPath": "/d" },
+        };
+        assert_eq!(found.parsed, expected);
+    }
+}

@@ -1,0 +1,213 @@
+//! The order of the start and of the end.
+
+use super::settings::{LogSettings, Settings};
+use crate::exit::{FAILED, Failure, NEEDS_NEWER, NETWORK};
+use crate::{Call, version};
+use quire_commands::log::Severity;
+use quire_commands::{Service, ServiceOptions, Topology};
+use quire_document::{DocBuf, doc};
+use quire_error::ErrorCode;
+use quire_server::log::{JsonLog, Output};
+use quire_server::{Endpoint, Listeners, Server, ServerOptions, StartError, Stop, signals};
+use quire_storage::{Engine, StorageError};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use std::io::Write;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// File descriptors that connections leave to the engine and the log.
+const RESERVED_FILES: u64 = 256;
+
+/// Starts, serves, and ends.
+pub(crate) fn serve(settings: Settings, call: &Call) -> Result<(), Failure> {
+    let log = Arc::new(open_log(&settings.log, call.as_mongod)?);
+    let stop = Stop::new();
+    let rotated = Arc::clone(&log);
+    let rotate = move || {
+        // Nobody waits for the answer; the next line shows whether there is a file.
+        let _ = quire_commands::log::LogSink::rotate(&*rotated);
+    };
+    signals::install(&stop, rotate)
+        .map_err(|error| Failure::new(FAILED, format!("cannot handle signals: {error}")))?;
+    log_start(&log, &settings, call);
+    let result = serve_until_stopped(settings, call, &log, &stop);
+    if let Err(failure) = &result {
+        let attributes = doc! { "error": failure.message.as_str(), "exitCode": i32::from(failure.code) };
+        log.control(Severity::Error, 20557, "The start failed, terminating", attributes);
+    }
+    result
+}
+
+fn serve_until_stopped(
+    settings: Settings,
+    call: &Call,
+    log: &Arc<JsonLog>,
+    stop: &Stop,
+) -> Result<(), Failure> {
+    let listeners = Listeners::bind(&settings.endpoints).map_err(|error| cannot_listen(&error))?;
+    let engine = open_engine(settings.dbpath.as_deref(), log)?;
+    let asked = stop.clone();
+    let options = ServiceOptions {
+        topology: settings.set_name.clone().map_or(Topology::Standalone, Topology::ReplicaSet),
+        advertise: settings.advertise.clone(),
+        argv: call.line.clone(),
+        parsed_options: settings.parsed.clone(),
+        storage_engine: if settings.dbpath.is_some() { "wiredTiger" } else { "inMemory" },
+        parameters: settings.parameters.clone(),
+        log: log.clone(),
+        on_shutdown: Arc::new(move || asked.request("the shutdown command")),
+        data_directory: settings.dbpath.clone(),
+    };
+    let service = Service::open(engine, options).map_err(|error| match error.code() {
+        ErrorCode::BadValue => Failure::options(error.message()),
+        _ => Failure::new(FAILED, format!("cannot open the data: {error}")),
+    })?;
+    let server_options = ServerOptions {
+        connections_max: connections_max(settings.connections_max),
+        quiet: settings.log.quiet,
+        ..ServerOptions::default()
+    };
+    let mut server = Server::start(Arc::clone(&service), listeners, server_options)
+        .map_err(|error| cannot_listen(&error))?;
+    let _pidfile = settings.pidfile.as_deref().map(Pidfile::write).transpose()?;
+    announce(&server, &settings, call, log);
+    let reason = stop.wait();
+    log.control(Severity::Info, 23138, "Shutting down", doc! { "reason": reason.as_str() });
+    server.stop();
+    service.close().map_err(|error| {
+        Failure::new(FAILED, format!("the data could not be closed cleanly: {error}"))
+    })?;
+    log.control(Severity::Info, 23138, "Shut down", doc! { "exitCode": 0 });
+    Ok(())
+}
+
+fn open_log(settings: &LogSettings, as_mongod: bool) -> Result<JsonLog, Failure> {
+    let output = match &settings.path {
+        Some(path) => Output::file(path, settings.append).map_err(|error| {
+            Failure::new(1, format!("cannot open the log file {}: {error}", path.display()))
+        })?,
+        None if as_mongod => Output::Stdout,
+        None => Output::Stderr,
+    };
+    Ok(JsonLog::new(output, settings.verbose).reopening(settings.reopen))
+}
+
+fn log_start(log: &JsonLog, settings: &Settings, call: &Call) {
+    let attributes = doc! {
+        "pid": i64::from(std::process::id()),
+        "quire": version::QUIRE,
+        "version": quire_commands::MONGODB_VERSION,
+        "dbPath": settings.dbpath.as_deref().map_or("(memory)", |path| path.to_str().unwrap_or("?")),
+    };
+    log.control(Severity::Info, 4615611, "Quire starting", attributes);
+    let attributes = doc! { "options": &settings.parsed };
+    log.control(Severity::Info, 21951, "Options set by command line", attributes);
+    let text = "Access control is not enabled for the database. Read and write access to data and \
+                configuration is unrestricted";
+    log.control(Severity::Warning, 22120, text, DocBuf::new());
+    if call.as_mongod {
+        log.control(Severity::Info, 1, "This is Quire, started as mongod", DocBuf::new());
+    }
+}
+
+/// Opens the engine on disk, or in memory where there is no directory.
+fn open_engine(dbpath: Option<&Path>, log: &JsonLog) -> Result<Arc<dyn Engine>, Failure> {
+    let Some(path) = dbpath else {
+        return quire_storage::open_memory().map_err(|error| cannot_open(Path::new("(memory)"), &error));
+    };
+    std::fs::create_dir_all(path).map_err(|error| {
+        Failure::new(FAILED, format!("cannot make the data directory {}: {error}", path.display()))
+    })?;
+    let _ = log;
+    Err(cannot_open(path, &StorageError::Unsupported("disk")))
+}
+
+fn cannot_open(path: &Path, error: &StorageError) -> Failure {
+    let path = path.display();
+    Failure::new(FAILED, format!("cannot open the data directory {path}: {error}"))
+}
+
+fn cannot_listen(error: &StartError) -> Failure {
+    let code = match error {
+        StartError::AddressInUse(_) | StartError::Bind(..) => NETWORK,
+        StartError::Thread(_) => FAILED,
+    };
+    Failure::new(code, error.to_string())
+}
+
+/// Raises the limit on open files as far as it goes, and leaves the engine its share of it.
+fn connections_max(asked: usize) -> usize {
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
+    let files = match setrlimit(Resource::Nofile, raised) {
+        Ok(()) => limit.maximum,
+        Err(_) => limit.current,
+    };
+    let Some(files) = files else { return asked };
+    let room = files.saturating_sub(RESERVED_FILES).max(files / 2);
+    asked.min(usize::try_from(room).unwrap_or(usize::MAX))
+}
+
+/// Tells that the server is ready: one line for people, or the log line that launchers of
+/// mongod wait for.
+fn announce(server: &Server, settings: &Settings, call: &Call, log: &JsonLog) {
+    for endpoint in server.endpoints() {
+        let address = endpoint.to_string();
+        log.control(Severity::Info, 23015, "Listening on", doc! { "address": address.as_str() });
+    }
+    let port = server.endpoints().iter().find_map(|endpoint| match endpoint {
+        Endpoint::Tcp(address) => Some(i32::from(address.port())),
+        Endpoint::Unix(..) => None,
+    });
+    let attributes = doc! { "port": port.unwrap_or(0), "ssl": "off" };
+    log.control(Severity::Info, 23016, "Waiting for connections", attributes);
+    log.started();
+    if !call.as_mongod {
+        let mut out = std::io::stdout().lock();
+        // Whoever started it may have closed the stream; the server works without a reader.
+        let _ = writeln!(
+            out,
+            "Quire {} (follows MongoDB {}), ready: {}",
+            version::QUIRE,
+            quire_commands::MONGODB_VERSION,
+            connection_string(server.endpoints(), settings)
+        );
+        let _ = out.flush();
+    }
+}
+
+fn connection_string(endpoints: &[Endpoint], settings: &Settings) -> String {
+    let first = endpoints.first().map(|endpoint| match endpoint {
+        Endpoint::Tcp(address) if address.ip().is_unspecified() => match address.ip() {
+            IpAddr::V4(_) => format!("127.0.0.1:{}", address.port()),
+            IpAddr::V6(_) => format!("[::1]:{}", address.port()),
+        },
+        Endpoint::Tcp(address) => address.to_string(),
+        Endpoint::Unix(path, _) => path.to_string_lossy().replace('/', "%2F"),
+    });
+    let host = settings.advertise.clone().or(first).unwrap_or_default();
+    match &settings.set_name {
+        Some(set) => format!("mongodb://{host}/?replicaSet={set}"),
+        None => format!("mongodb://{host}/"),
+    }
+}
+
+/// A file with the process id; it goes when the process ends well.
+struct Pidfile(PathBuf);
+
+impl Pidfile {
+    fn write(path: &Path) -> Result<Pidfile, Failure> {
+        std::fs::write(path, format!("{}\n", std::process::id())).map_err(|error| {
+            Failure::new(1, format!("cannot write the pid file {}: {error}", path.display()))
+        })?;
+        Ok(Pidfile(path.to_owned()))
+    }
+}
+
+impl Drop for Pidfile {
+    fn drop(&mut self) {
+        // It may have been removed already.
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
