@@ -93,7 +93,7 @@ fn ping() -> DocBuf {
 }
 
 fn ok(reply: &DocBuf) -> bool {
-    reply.get("ok") == Some(Value::Double(1.0))
+    matches!(reply.get("ok"), Some(Value::Double(1.0)))
 }
 
 fn code(reply: &DocBuf) -> i32 {

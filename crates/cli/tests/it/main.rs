@@ -1,0 +1,117 @@
+//! The binary itself: its start, its end, its exit codes, its names.
+
+mod names;
+mod refusals;
+mod serving;
+
+use quire_document::DocBuf;
+use quire_wire::client::{Request, parse_response};
+use rustix::process::{Pid, Signal, kill_process};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+const QUIRE: &str = env!("CARGO_BIN_EXE_quire");
+
+/// Runs the program to its end.
+fn quire(words: &[&str]) -> Output {
+    Command::new(QUIRE).args(words).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// A directory of its own for a test; it goes with the value.
+struct Directory(PathBuf);
+
+impl Directory {
+    fn new() -> Directory {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let path = std::env::temp_dir().join(format!("quire-cli-{}-{number}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap();
+        Directory(path)
+    }
+
+    fn join(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A running server; it is killed with the value.
+struct Serving {
+    child: Child,
+    /// The line that says that it is ready.
+    ready: String,
+}
+
+impl Serving {
+    /// Starts `quire serve` on a free port and waits until it is ready.
+    fn start(words: &[&str]) -> Serving {
+        let words = [&["serve", "--port", "0"], words].concat();
+        Serving::start_program(Path::new(QUIRE), &words, "ready: ")
+    }
+
+    fn start_program(program: &Path, words: &[&str], sign: &str) -> Serving {
+        let mut command = Command::new(program);
+        command.args(words).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let ready = lines.find_map(|line| line.ok().filter(|line| line.contains(sign)));
+        let Some(ready) = ready else {
+            let mut log = String::new();
+            child.stderr.take().unwrap().read_to_string(&mut log).unwrap();
+            panic!("it ended: {log}");
+        };
+        // The pipes must not fill up.
+        std::thread::spawn(move || lines.for_each(drop));
+        let mut log = child.stderr.take().unwrap();
+        std::thread::spawn(move || std::io::copy(&mut log, &mut std::io::sink()));
+        Serving { child, ready }
+    }
+
+    fn port(&self) -> u16 {
+        let address = self.ready.split("mongodb://127.0.0.1:").nth(1).unwrap();
+        address.split('/').next().unwrap().parse().unwrap()
+    }
+
+    fn run(&self, body: DocBuf) -> DocBuf {
+        run(TcpStream::connect(("127.0.0.1", self.port())).unwrap(), body)
+    }
+
+    fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).unwrap();
+    }
+
+    fn end(mut self) -> ExitStatus {
+        self.signal(Signal::TERM);
+        self.child.wait().unwrap()
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// One command over a connection of its own.
+fn run(mut stream: impl Read + Write, body: DocBuf) -> DocBuf {
+    stream.write_all(&Request::new(1, body).to_bytes().unwrap()).unwrap();
+    let mut length = [0; 4];
+    stream.read_exact(&mut length).unwrap();
+    let mut message = length.to_vec();
+    message.resize(i32::from_le_bytes(length) as usize, 0);
+    stream.read_exact(&mut message[4..]).unwrap();
+    parse_response(&message).unwrap().body
+}

@@ -1,0 +1,100 @@
+//! A server from its ready line to its exit code.
+
+use crate::{Directory, QUIRE, Serving, quire, run, text};
+use quire_document::{Value, doc};
+use rustix::process::Signal;
+use std::os::unix::net::UnixStream;
+
+#[test]
+fn it_says_where_it_is_serves_and_ends() {
+    for signal in [Signal::TERM, Signal::INT] {
+        let mut serving = Serving::start(&["--memory"]);
+        assert!(serving.ready.ends_with("/?replicaSet=rs0"), "{}", serving.ready);
+        let reply = serving.run(doc! { "hello": 1, "$db": "admin" });
+        assert_eq!(reply.get("setName").and_then(|name| name.as_str().map(str::to_owned)), Some("rs0".into()));
+        let me = format!("127.0.0.1:{}", serving.port());
+        assert_eq!(reply.get("me").and_then(|me| me.as_str().map(str::to_owned)), Some(me));
+        serving.signal(signal);
+        assert_eq!(serving.child.wait().unwrap().code(), Some(0));
+    }
+}
+
+#[test]
+fn names_and_addresses_are_told() {
+    let serving = Serving::start(&["--memory", "--replSet", "mine", "--advertise", "db.test:5"]);
+    assert!(serving.ready.ends_with("mongodb://db.test:5/?replicaSet=mine"), "{}", serving.ready);
+    assert_eq!(serving.end().code(), Some(0));
+    let serving = Serving::start(&["--memory", "--standalone"]);
+    let reply = serving.run(doc! { "hello": 1, "$db": "admin" });
+    assert!(reply.get("setName").is_none());
+    assert!(matches!(reply.get("isWritablePrimary"), Some(Value::Bool(true))));
+}
+
+#[test]
+fn the_command_line_can_be_asked_for() {
+    let serving = Serving::start(&["--memory", "--quiet", "--setParameter", "enableTestCommands=1"]);
+    let reply = serving.run(doc! { "getCmdLineOpts": 1, "$db": "admin" });
+    let argv = reply.get("argv").unwrap().as_array().unwrap();
+    assert_eq!(argv.get(0).unwrap().as_str(), Some(QUIRE));
+    assert_eq!(argv.count(), 7);
+    let parsed = reply.get("parsed").unwrap().as_document().unwrap();
+    let log = parsed.get("systemLog").unwrap().as_document().unwrap();
+    assert!(matches!(log.get("quiet"), Some(Value::Bool(true))));
+}
+
+#[test]
+fn a_configuration_file_and_a_log_file() {
+    let directory = Directory::new();
+    let (config, log, pid) = (directory.join("c.yaml"), directory.join("l.log"), directory.join("pid"));
+    let content = format!(
+        "storage:\n  memory: true\nsystemLog:\n  destination: file\n  path: {}\nprocessManagement:\n  \
+         pidFilePath: {}\nnet:\n  unixDomainSocket:\n    pathPrefix: {}\n",
+        log.display(),
+        pid.display(),
+        directory.0.display()
+    );
+    std::fs::write(&config, content).unwrap();
+    std::fs::write(&log, "old\n").unwrap();
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let port = free.to_string();
+    let words = ["serve", "--port", &port, "-f", config.to_str().unwrap()];
+    let serving = Serving::start_program(QUIRE.as_ref(), &words, "ready: ");
+    let socket = directory.join(&format!("mongodb-{port}.sock"));
+    let reply = run(UnixStream::connect(&socket).unwrap(), doc! { "ping": 1, "$db": "admin" });
+    assert!(matches!(reply.get("ok"), Some(Value::Double(1.0))));
+    let id = serving.child.id();
+    assert_eq!(std::fs::read_to_string(&pid).unwrap(), format!("{id}\n"));
+    assert_eq!(serving.end().code(), Some(0));
+    assert!(!pid.exists() && !socket.exists());
+    let written = std::fs::read_to_string(&log).unwrap();
+    assert!(written.contains("\"msg\":\"Waiting for connections\""));
+    assert!(!written.contains("old"));
+    let aside = std::fs::read_dir(&directory.0).unwrap().filter_map(|entry| entry.ok());
+    let aside = aside.filter(|entry| entry.file_name().to_string_lossy().starts_with("l.log."));
+    assert_eq!(aside.count(), 1, "the old log was put aside");
+}
+
+#[test]
+fn a_log_rotates_on_usr1() {
+    let directory = Directory::new();
+    let log = directory.join("l.log");
+    let serving = Serving::start(&["--memory", "--logpath", log.to_str().unwrap()]);
+    serving.signal(Signal::USR1);
+    let until = std::time::Instant::now() + std::time::Duration::from_secs(20);
+    while std::fs::read_dir(&directory.0).unwrap().count() < 2 {
+        assert!(std::time::Instant::now() < until, "no second file");
+        std::thread::sleep(std::time::Duration::from_millis(2));
+    }
+    serving.run(doc! { "ping": 1, "$db": "admin" });
+    assert_eq!(serving.end().code(), Some(0));
+    assert!(std::fs::read_to_string(&log).unwrap().contains("Shutting down"));
+}
+
+#[test]
+fn versions_and_help() {
+    let output = quire(&["serve", "--version"]);
+    assert!(text(&output.stdout).starts_with("db version v8.2."));
+    assert!(text(&quire(&["--version"]).stdout).starts_with("quire "));
+    assert!(text(&quire(&["serve", "--help"]).stdout).contains("--wiredTigerCacheSizeGB"));
+    assert!(text(&quire(&[]).stdout).contains("serve"));
+}
