@@ -27,6 +27,8 @@ pub struct Collection {
     pub indexes: Vec<Arc<Index>>,
     /// Rises with every change of this record. Writes guard the record's key.
     pub epoch: u64,
+    /// Refuses writes while it is copied to another database. Not stored.
+    pub frozen: bool,
 }
 
 impl Collection {
@@ -39,7 +41,7 @@ impl Collection {
         id_index: IndexId,
     ) -> Self {
         let indexes = vec![Arc::new(Index::id_index(id_index))];
-        Collection { id, uuid, namespace, options, indexes, epoch: 1 }
+        Collection { id, uuid, namespace, options, indexes, epoch: 1, frozen: false }
     }
 
     /// The `_id` index.

@@ -61,6 +61,9 @@ pub struct Index {
 pub struct Multikey {
     paths: Box<[AtomicU64]>,
     long_keys: AtomicBool,
+    /// What a commit that has ended stored; what is only in `paths` may still fail.
+    stored_paths: Box<[AtomicU64]>,
+    stored_long_keys: AtomicBool,
 }
 
 /// For each field of an index a set of path components that are arrays in some document: bit 0
@@ -145,9 +148,12 @@ impl Index {
 impl Multikey {
     /// Nothing but scalars and short keys so far.
     pub fn new(fields: usize) -> Self {
+        let bits = || (0..fields).map(|_| AtomicU64::new(0)).collect();
         Multikey {
-            paths: (0..fields).map(|_| AtomicU64::new(0)).collect(),
+            paths: bits(),
             long_keys: AtomicBool::new(false),
+            stored_paths: bits(),
+            stored_long_keys: AtomicBool::new(false),
         }
     }
 
@@ -155,6 +161,7 @@ impl Multikey {
     pub fn restored(fields: usize, paths: &[u64], long_keys: bool) -> Self {
         let this = Multikey::new(fields);
         this.grow(paths, long_keys);
+        this.mark_stored(paths, long_keys);
         this
     }
 
@@ -185,7 +192,27 @@ impl Multikey {
         }
     }
 
-    /// Whether these facts are known already.
+    /// Notes that a commit which stored these facts has ended.
+    pub fn mark_stored(&self, paths: &[u64], long_keys: bool) {
+        for (bits, more) in self.stored_paths.iter().zip(paths) {
+            bits.fetch_or(*more, Ordering::AcqRel);
+        }
+        if long_keys {
+            self.stored_long_keys.store(true, Ordering::Release);
+        }
+    }
+
+    /// Whether these facts are stored for certain.
+    pub fn stored_covers(&self, paths: &[u64], long_keys: bool) -> bool {
+        (!long_keys || self.stored_long_keys.load(Ordering::Acquire))
+            && self
+                .stored_paths
+                .iter()
+                .zip(paths)
+                .all(|(bits, more)| bits.load(Ordering::Acquire) & more == *more)
+    }
+
+    /// Whether readers are told these facts.
     pub fn covers(&self, paths: &[u64], long_keys: bool) -> bool {
         (!long_keys || self.long_keys())
             && self

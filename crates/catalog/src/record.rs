@@ -137,6 +137,7 @@ pub fn decode_collection(
         options: CollectionOptions::from_document(options.to_owned()),
         indexes,
         epoch: epoch as u64,
+        frozen: false,
     })
 }
 

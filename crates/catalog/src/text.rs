@@ -85,7 +85,7 @@ fn write_value(out: &mut String, value: Value<'_>) {
         Value::Int32(number) => write!(out, "{number}"),
         Value::Timestamp(at) => write!(out, "Timestamp({}, {})", at.seconds, at.increment),
         Value::Int64(number) => write!(out, "{number}"),
-        Value::Decimal(number) => write!(out, "{number:?}"),
+        Value::Decimal(number) => write!(out, "{number}"),
         Value::MinKey => write!(out, "MinKey"),
         Value::MaxKey => write!(out, "MaxKey"),
     };

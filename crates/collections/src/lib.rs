@@ -1,1 +1,40 @@
-//! Documents and their index entries, written in one storage transaction.
+//! Documents and their index entries: read on a snapshot, written in one storage transaction.
+//!
+//! [`Store`] is the engine with the published catalog. [`Store::read_view`] gives a [`ReadView`],
+//! a snapshot with the catalog that fits it; everything that reads takes the [`View`] of one,
+//! or of a [`Writer`] (which adds its own writes). `write.rs` alone touches documents and index
+//! entries. A catalog is read first and a snapshot taken under the same lock, so a view never
+//! shows an index whose entries its snapshot lacks.
+
+mod check;
+mod ddl;
+mod duplicate;
+mod entry;
+mod failure;
+mod id_cache;
+mod index_scan;
+mod keycode;
+mod keygen;
+mod layout;
+mod low_water;
+mod multikey;
+mod scan;
+mod store;
+mod view;
+mod write;
+
+pub use check::{Finding, Report, check};
+pub use ddl::{
+    BuiltIndexes, CreateIndexes, DropIndexes, DroppedIndexes, Rename, collection_sizes,
+};
+pub use ddl::{CollectionSizes, IndexSize};
+pub use duplicate::duplicate_key_error;
+pub use entry::{DecodedKey, EntryKeys, KeyOfEntry, decode_entry};
+pub use failure::{Attempt, Failure, from_interruption, from_storage};
+pub use index_scan::{IndexCursor, IndexEntry, IndexRange};
+pub use keygen::{GeneratedKeys, KeyGenerator};
+pub use layout::{RecordId, StoredDoc};
+pub use scan::{CollectionCursor, Record};
+pub use store::{Store, StoreOptions};
+pub use view::{ReadView, View};
+pub use write::{CommitOutcome, Writer, WriterMode, prepare_insert};

@@ -1,0 +1,74 @@
+//! `create`, and the creation that a first write implies.
+
+use std::sync::Arc;
+
+use quire_catalog::{
+    Catalog, Collection, CollectionId, CollectionOptions, IndexId, Namespace,
+};
+use quire_error::{Error, ErrorCode, Result};
+use quire_storage::{CommitOptions, Txn};
+
+use super::{put_collection, take_id};
+use crate::Store;
+
+impl Store {
+    /// Creates a collection. One that exists with the same options is left as it is; with other
+    /// options: 48 NamespaceExists.
+    pub fn create_collection(
+        &self,
+        namespace: &Namespace,
+        collection_options: CollectionOptions,
+        options: &CommitOptions,
+    ) -> Result<Arc<Collection>> {
+        namespace.check_creatable()?;
+        self.change_catalog(options, |txn, catalog, next_id| {
+            if let Some(existing) = catalog.lookup(namespace) {
+                if existing.options.same_as(&collection_options) {
+                    return Ok((None, Arc::clone(existing)));
+                }
+                return Err(Error::new(
+                    ErrorCode::NamespaceExists,
+                    format!("Collection already exists. NS: {namespace}"),
+                ));
+            }
+            let (next, created) =
+                self.create_in(txn, catalog, next_id, namespace, collection_options.clone())?;
+            Ok((Some(next), created))
+        })
+    }
+
+    /// The collection, made without options if it does not exist: what a write to it implies.
+    pub fn ensure_collection(&self, namespace: &Namespace) -> Result<Arc<Collection>> {
+        if let Some(existing) = self.catalog().lookup(namespace) {
+            return Ok(Arc::clone(existing));
+        }
+        namespace.check_creatable()?;
+        // The write that follows carries the durability that its client wants, and comes later
+        // in the log than this.
+        self.change_catalog(&CommitOptions::buffered(), |txn, catalog, next_id| {
+            if let Some(existing) = catalog.lookup(namespace) {
+                return Ok((None, Arc::clone(existing)));
+            }
+            let options = CollectionOptions::default();
+            let (next, created) = self.create_in(txn, catalog, next_id, namespace, options)?;
+            Ok((Some(next), created))
+        })
+    }
+
+    pub(super) fn create_in(
+        &self,
+        txn: &mut Txn,
+        catalog: &Catalog,
+        next_id: &mut u32,
+        namespace: &Namespace,
+        options: CollectionOptions,
+    ) -> Result<(Catalog, Arc<Collection>)> {
+        catalog.check_db_case(namespace.db())?;
+        let id = CollectionId(take_id(next_id)?);
+        let id_index = IndexId(take_id(next_id)?);
+        let collection =
+            Arc::new(Collection::new(id, self.new_uuid(), namespace.clone(), options, id_index));
+        put_collection(txn, &collection)?;
+        Ok((catalog.with(Arc::clone(&collection)), collection))
+    }
+}

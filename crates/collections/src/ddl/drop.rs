@@ -1,0 +1,47 @@
+//! `drop` and `dropDatabase`: one commit; the space comes back later.
+
+use std::sync::Arc;
+
+use quire_catalog::{Collection, Namespace};
+use quire_error::{Error, ErrorCode, Result};
+use quire_storage::CommitOptions;
+
+use super::drop_data;
+use crate::Store;
+
+impl Store {
+    /// Drops a collection and answers what it was; `None` if there was none.
+    pub fn drop_collection(
+        &self,
+        namespace: &Namespace,
+        options: &CommitOptions,
+    ) -> Result<Option<Arc<Collection>>> {
+        let dropped = self.change_catalog(options, |txn, catalog, _| {
+            let Some(collection) = catalog.lookup(namespace) else { return Ok((None, None)) };
+            drop_data(txn, collection)?;
+            Ok((Some(catalog.without(namespace)), Some(Arc::clone(collection))))
+        })?;
+        if let Some(collection) = &dropped {
+            self.forget_record_ids(collection.id);
+        }
+        Ok(dropped)
+    }
+
+    /// Drops all collections of a database and answers how many there were.
+    pub fn drop_database(&self, db: &str, options: &CommitOptions) -> Result<usize> {
+        if db == "local" {
+            return Err(Error::new(
+                ErrorCode::IllegalOperation,
+                "Cannot drop 'local' database while replication is active",
+            ));
+        }
+        let dropped = self.change_catalog(options, |txn, catalog, _| {
+            let Some(database) = catalog.database(db) else { return Ok((None, Vec::new())) };
+            let collections: Vec<_> = database.collections().cloned().collect();
+            collections.iter().try_for_each(|collection| drop_data(txn, collection))?;
+            Ok((Some(catalog.without_database(db)), collections))
+        })?;
+        dropped.iter().for_each(|collection| self.forget_record_ids(collection.id));
+        Ok(dropped.len())
+    }
+}

@@ -1,0 +1,74 @@
+//! Statements that change the catalog. Each is one commit (an index build several), published
+//! with it.
+
+mod create;
+mod create_indexes;
+mod drop;
+mod drop_indexes;
+mod index_build;
+mod rename;
+mod sizes;
+
+pub use create_indexes::{BuiltIndexes, CreateIndexes};
+pub use drop_indexes::{DropIndexes, DroppedIndexes};
+pub use rename::Rename;
+pub use sizes::{CollectionSizes, IndexSize, collection_sizes};
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use quire_catalog::{Collection, CollectionId, Index, collection_key, encode_collection, multikey_key};
+use quire_error::{Error, ErrorCode, Result};
+use quire_storage::{Space, Txn};
+
+use crate::entry::index_range;
+use crate::failure::from_storage;
+use crate::layout::collection_end;
+use crate::store::put_meta;
+
+/// The next number for a collection or an index.
+fn take_id(next: &mut u32) -> Result<u32> {
+    let id = *next;
+    *next = id.checked_add(1).ok_or_else(|| {
+        Error::new(ErrorCode::OperationFailed, "all 2^32 collection and index numbers are used up")
+    })?;
+    Ok(id)
+}
+
+/// Writes a collection's record under the next epoch.
+fn put_collection(txn: &mut Txn, collection: &Collection) -> Result<()> {
+    put_meta(txn, &collection_key(collection.id), encode_collection(collection))
+}
+
+/// A copy to be changed: the epoch is the next one.
+fn next_epoch(collection: &Collection) -> Collection {
+    let mut next = collection.clone();
+    next.epoch += 1;
+    next
+}
+
+/// Everything that a collection has in the engine, gone with this commit.
+fn drop_data(txn: &mut Txn, collection: &Collection) -> Result<()> {
+    let id = collection.id;
+    delete_meta(txn, &collection_key(id))?;
+    delete_meta(txn, &quire_catalog::low_water_key(id))?;
+    txn.forget_counts(id.0);
+    drop_documents(txn, id);
+    collection.indexes.iter().try_for_each(|index| drop_index_data(txn, index))
+}
+
+fn drop_documents(txn: &mut Txn, id: CollectionId) {
+    let start = Bytes::copy_from_slice(&id.to_bytes());
+    txn.drop_range(Space::Doc, start, collection_end(id).into());
+}
+
+fn drop_index_data(txn: &mut Txn, index: &Arc<Index>) -> Result<()> {
+    delete_meta(txn, &multikey_key(index.id))?;
+    let (start, end) = index_range(index.id);
+    txn.drop_range(Space::Idx, start.into(), end.into());
+    Ok(())
+}
+
+fn delete_meta(txn: &mut Txn, key: &[u8]) -> Result<()> {
+    txn.delete(Space::Meta, Bytes::copy_from_slice(key)).map_err(from_storage)
+}

@@ -1,0 +1,182 @@
+//! `renameCollection`: within a database one commit; across databases a copy, then one commit
+//! that puts it in place.
+
+use std::sync::Arc;
+
+use quire_catalog::{Collection, CollectionOptions, Index, IndexId, IndexState, Namespace};
+use quire_error::{Error, ErrorCode, Result};
+use quire_storage::{CommitOptions, Direction, Interrupt};
+
+use super::{drop_data, next_epoch, put_collection, take_id};
+use crate::{CollectionCursor, Store, WriterMode};
+
+/// What to rename.
+#[derive(Debug, Clone)]
+pub struct Rename {
+    /// The collection.
+    pub from: Namespace,
+    /// Its new name.
+    pub to: Namespace,
+    /// Drop what stands under the new name first.
+    pub drop_target: bool,
+}
+
+/// Documents in one commit of a copy.
+const COPY_CHUNK: usize = 1000;
+const COPY_BYTES: usize = 4 << 20;
+
+impl Store {
+    /// Renames a collection. 26 NamespaceNotFound, 48 NamespaceExists, 20 IllegalOperation if
+    /// both names are the same.
+    pub fn rename_collection(
+        self: &Arc<Self>,
+        rename: &Rename,
+        interrupt: &Arc<Interrupt>,
+        options: &CommitOptions,
+    ) -> Result<()> {
+        let Rename { from, to, drop_target } = rename;
+        to.check_creatable()?;
+        if from == to {
+            return Err(Error::new(
+                ErrorCode::IllegalOperation,
+                "Can't rename a collection to itself",
+            ));
+        }
+        check_names(&self.catalog(), from, to, *drop_target)?;
+        if from.db() != to.db() {
+            return self.rename_across(rename, interrupt, options);
+        }
+        let dropped = self.change_catalog(options, |txn, catalog, _| {
+            let source = check_names(catalog, from, to, *drop_target)?;
+            let mut next = (**catalog).clone();
+            let target = catalog.lookup(to).cloned();
+            if let Some(target) = &target {
+                drop_data(txn, target)?;
+            }
+            let mut renamed = next_epoch(source);
+            renamed.namespace = to.clone();
+            put_collection(txn, &renamed)?;
+            next = next.without(from).with(Arc::new(renamed));
+            Ok((Some(next), target))
+        })?;
+        if let Some(target) = dropped {
+            self.forget_record_ids(target.id);
+        }
+        Ok(())
+    }
+
+    /// Copies documents and indexes into a temporary collection of the other database, then
+    /// puts it in place and drops the source. Writes to the source are refused meanwhile.
+    fn rename_across(
+        self: &Arc<Self>,
+        rename: &Rename,
+        interrupt: &Arc<Interrupt>,
+        options: &CommitOptions,
+    ) -> Result<()> {
+        let Rename { from, to, drop_target } = rename;
+        let source = self.freeze(from, true)?;
+        let temporary = Namespace::new(to.db(), &format!("tmp{}.renameCollection", self.new_uuid()))?;
+        let copied = self.copy_collection(&source, &temporary, interrupt);
+        let ended = copied.and_then(|copy| {
+            self.change_catalog(options, |txn, catalog, _| {
+                let now = check_names(catalog, from, to, *drop_target)?;
+                if now.id != source.id {
+                    return Err(Error::new(
+                        ErrorCode::NamespaceNotFound,
+                        format!("Source collection {from} was dropped while it was copied"),
+                    ));
+                }
+                let target = catalog.lookup(to).cloned();
+                if let Some(target) = &target {
+                    drop_data(txn, target)?;
+                }
+                drop_data(txn, now)?;
+                let mut renamed = next_epoch(&copy);
+                renamed.frozen = false;
+                renamed.namespace = to.clone();
+                put_collection(txn, &renamed)?;
+                let next = catalog.without(from).without(&temporary).with(Arc::new(renamed));
+                Ok((Some(next), ()))
+            })
+        });
+        if ended.is_err() {
+            self.drop_collection(&temporary, &CommitOptions::buffered())?;
+            self.freeze(from, false)?;
+        }
+        ended
+    }
+
+    /// Refuses or admits writes to a collection; those under way when it freezes fail and are
+    /// tried again, which then meets the refusal.
+    fn freeze(&self, namespace: &Namespace, frozen: bool) -> Result<Arc<Collection>> {
+        self.change_catalog(&CommitOptions::buffered(), |txn, catalog, _| {
+            let mut next = next_epoch(catalog.require(namespace)?);
+            if frozen && next.frozen {
+                return Err(Error::new(
+                    ErrorCode::ConflictingOperationInProgress,
+                    format!("{namespace} is being renamed already"),
+                ));
+            }
+            next.frozen = frozen;
+            put_collection(txn, &next)?;
+            let next = Arc::new(next);
+            Ok((Some(catalog.with(Arc::clone(&next))), next))
+        })
+    }
+
+    fn copy_collection(
+        self: &Arc<Self>,
+        source: &Collection,
+        to: &Namespace,
+        interrupt: &Arc<Interrupt>,
+    ) -> Result<Arc<Collection>> {
+        let copy = self.change_catalog(&CommitOptions::buffered(), |txn, catalog, next_id| {
+            let options = CollectionOptions::from_document(source.options.document().to_owned());
+            let (next, created) = self.create_in(txn, catalog, next_id, to, options)?;
+            let mut with_indexes = Collection::clone(&created);
+            for index in source.ready_indexes().filter(|index| !index.is_id()) {
+                let id = IndexId(take_id(next_id)?);
+                let index = Index::new(id, index.spec.clone(), IndexState::Ready);
+                with_indexes.indexes.push(Arc::new(index));
+            }
+            put_collection(txn, &with_indexes)?;
+            let with_indexes = Arc::new(with_indexes);
+            Ok((Some(next.with(Arc::clone(&with_indexes))), with_indexes))
+        })?;
+        let mut cursor = CollectionCursor::new(source, Direction::Forward);
+        let mut records = Vec::new();
+        let mut more = true;
+        while more {
+            interrupt.check().map_err(crate::from_interruption)?;
+            records.clear();
+            let view = self.read_view()?;
+            more = cursor.next_page(&view.view(), source, COPY_CHUNK, COPY_BYTES, &mut records)?;
+            drop(view);
+            let mut writer = self.writer(WriterMode::Statement)?;
+            for record in &records {
+                writer.insert(&copy, record.doc.as_doc())?;
+            }
+            writer.commit(CommitOptions::buffered()).map_err(Error::from)?;
+        }
+        Ok(copy)
+    }
+}
+
+fn check_names<'c>(
+    catalog: &'c quire_catalog::Catalog,
+    from: &Namespace,
+    to: &Namespace,
+    drop_target: bool,
+) -> Result<&'c Arc<Collection>> {
+    let source = catalog.lookup(from).ok_or_else(|| {
+        Error::new(
+            ErrorCode::NamespaceNotFound,
+            format!("Source collection {from} does not exist"),
+        )
+    })?;
+    catalog.check_db_case(to.db())?;
+    if !drop_target && catalog.lookup(to).is_some() {
+        return Err(Error::new(ErrorCode::NamespaceExists, "target namespace exists"));
+    }
+    Ok(source)
+}

@@ -1,0 +1,260 @@
+//! Keys and values of `Space::Idx` (docs/format.md, "Index entries").
+//!
+//! An ordinary entry is `index id | values | record id -> type bits`, a unique one
+//! `index id | values -> record id | type bits`. Values are in the order-preserving encoding of
+//! `quire_document::key`; more than [`LONG_KEY_BYTES`] of them are stored as that many bytes and
+//! a hash of all.
+
+use std::cmp::Ordering;
+
+use bytes::Bytes;
+use quire_catalog::{Index, IndexId};
+use quire_document::key::TypeBits;
+use quire_document::{Value, ValueBuf};
+use quire_error::{Error, Result};
+
+use crate::layout::damaged;
+use crate::{GeneratedKeys, RecordId, keycode};
+
+/// Encoded values up to this length are stored whole.
+pub(crate) const LONG_KEY_BYTES: usize = 1024;
+/// What follows the first [`LONG_KEY_BYTES`] of a longer key.
+const HASH_BYTES: usize = 16;
+const ID_BYTES: usize = 4;
+const RECORD_BYTES: usize = 8;
+
+/// The entries of one document in one index, encoded, in key order, each once. Reused from
+/// document to document.
+#[derive(Debug, Default)]
+pub struct EntryKeys {
+    keys: Vec<u8>,
+    bits: Vec<u8>,
+    entries: Vec<Entry>,
+    long: bool,
+    collected: TypeBits,
+}
+
+/// One entry within the buffers of [`EntryKeys`].
+#[derive(Debug, Clone, Copy)]
+struct Entry {
+    key: (u32, u32),
+    bits: (u32, u32),
+    /// Which of the generated keys it came from.
+    source: u32,
+}
+
+/// An index key as a scan meets it, its parts told apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KeyOfEntry<'k> {
+    /// The encoded values.
+    pub values: &'k [u8],
+    /// True if `values` is the beginning of a longer key and a hash.
+    pub shortened: bool,
+}
+
+/// The values of an index key, given back as they were, one a field.
+#[derive(Debug, Clone, Default)]
+pub struct DecodedKey {
+    /// The values in the order of the index's fields; `None` where the document has none.
+    pub values: Vec<Option<ValueBuf>>,
+}
+
+impl EntryKeys {
+    /// Encodes all generated keys of a document.
+    pub fn encode(&mut self, index: &Index, generated: &GeneratedKeys<'_>) -> Result<()> {
+        self.clear();
+        for (source, values) in generated.keys().enumerate() {
+            self.push(index, values, source as u32)?;
+        }
+        if self.entries.len() > 1 {
+            let keys = &self.keys;
+            self.entries.sort_by(|a, b| slice(keys, a.key).cmp(slice(keys, b.key)));
+            self.entries.dedup_by(|b, a| slice(keys, a.key) == slice(keys, b.key));
+        }
+        Ok(())
+    }
+
+    /// Encodes one key of one value.
+    pub fn encode_single(&mut self, index: &Index, value: Value<'_>) -> Result<()> {
+        self.clear();
+        self.push(index, &[Some(value)], 0)
+    }
+
+    fn clear(&mut self) {
+        self.keys.clear();
+        self.bits.clear();
+        self.entries.clear();
+        self.long = false;
+    }
+
+    fn push(&mut self, index: &Index, values: &[Option<Value<'_>>], source: u32) -> Result<()> {
+        let (key_start, bits_start) = (self.keys.len(), self.bits.len());
+        self.keys.extend_from_slice(&index.id.to_bytes());
+        self.collected.clear();
+        keycode::append(index, values, &mut self.keys, &mut self.collected);
+        self.bits.extend_from_slice(self.collected.as_bytes());
+        self.long |= shorten(&mut self.keys, key_start + ID_BYTES);
+        let too_many = |_| Error::internal("more than 4 GiB of index keys for one document");
+        self.entries.push(Entry {
+            key: (
+                u32::try_from(key_start).map_err(too_many)?,
+                u32::try_from(self.keys.len()).map_err(too_many)?,
+            ),
+            bits: (bits_start as u32, u32::try_from(self.bits.len()).map_err(too_many)?),
+            source,
+        });
+        Ok(())
+    }
+
+    /// How many entries there are.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// True if the document is not in the index.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// True if some key was too long to be stored whole.
+    pub(crate) fn has_long(&self) -> bool {
+        self.long
+    }
+
+    /// Which of the generated keys this entry came from.
+    pub(crate) fn source(&self, at: usize) -> usize {
+        self.entries.get(at).map_or(0, |entry| entry.source as usize)
+    }
+
+    /// Index id and values of an entry: the whole key of a unique one.
+    pub(crate) fn unique_key(&self, _: &Index, at: usize) -> &[u8] {
+        self.entries.get(at).map_or(&[], |entry| slice(&self.keys, entry.key))
+    }
+
+    /// The type bits of an entry.
+    pub(crate) fn type_bits(&self, at: usize) -> &[u8] {
+        self.entries.get(at).map_or(&[], |entry| slice(&self.bits, entry.bits))
+    }
+
+    /// Key and value under which an entry is stored.
+    pub(crate) fn stored(&self, index: &Index, at: usize, id: RecordId) -> (Bytes, Bytes) {
+        let (key, bits) = (self.unique_key(index, at), self.type_bits(at));
+        let record = id.0.to_be_bytes();
+        if index.unique {
+            let mut value = Vec::with_capacity(RECORD_BYTES + bits.len());
+            value.extend_from_slice(&record);
+            value.extend_from_slice(bits);
+            (Bytes::copy_from_slice(key), Bytes::from(value))
+        } else {
+            let mut whole = Vec::with_capacity(key.len() + RECORD_BYTES);
+            whole.extend_from_slice(key);
+            whole.extend_from_slice(&record);
+            (Bytes::from(whole), Bytes::copy_from_slice(bits))
+        }
+    }
+
+    /// Walks both in key order: what is only in `old`, what is only in `new`, and what is in
+    /// both with other type bits (told as both).
+    pub(crate) fn difference(
+        old: &EntryKeys,
+        new: &EntryKeys,
+        removed: &mut Vec<usize>,
+        added: &mut Vec<usize>,
+    ) {
+        removed.clear();
+        added.clear();
+        let (mut a, mut b) = (0, 0);
+        loop {
+            let (left, right) = (old.entries.get(a), new.entries.get(b));
+            let order = match (left, right) {
+                (None, None) => return,
+                (Some(_), None) => Ordering::Less,
+                (None, Some(_)) => Ordering::Greater,
+                (Some(x), Some(y)) => slice(&old.keys, x.key).cmp(slice(&new.keys, y.key)),
+            };
+            match order {
+                Ordering::Less => {
+                    removed.push(a);
+                    a += 1;
+                }
+                Ordering::Greater => {
+                    added.push(b);
+                    b += 1;
+                }
+                Ordering::Equal => {
+                    if old.type_bits(a) != new.type_bits(b) {
+                        removed.push(a);
+                        added.push(b);
+                    }
+                    a += 1;
+                    b += 1;
+                }
+            }
+        }
+    }
+}
+
+fn slice(buffer: &[u8], range: (u32, u32)) -> &[u8] {
+    buffer.get(range.0 as usize..range.1 as usize).unwrap_or(&[])
+}
+
+/// Cuts the values from `start` on to their stored length. True if they were cut.
+pub(crate) fn shorten(key: &mut Vec<u8>, start: usize) -> bool {
+    if key.len() - start <= LONG_KEY_BYTES {
+        return false;
+    }
+    let hash = xxhash_rust::xxh3::xxh3_128(&key[start..]);
+    key.truncate(start + LONG_KEY_BYTES);
+    key.extend_from_slice(&hash.to_be_bytes());
+    true
+}
+
+/// The record id in a unique entry's value.
+pub(crate) fn record_id_of_unique(value: &[u8]) -> Result<RecordId> {
+    match value.first_chunk::<RECORD_BYTES>() {
+        Some(bytes) => Ok(RecordId(u64::from_be_bytes(*bytes))),
+        None => Err(damaged("a unique index entry")),
+    }
+}
+
+/// Takes an entry apart: the values in its key, the record, the type bits.
+pub(crate) fn split_entry(
+    unique: bool,
+    key: &Bytes,
+    value: &Bytes,
+) -> Result<(Bytes, RecordId, Bytes)> {
+    if unique {
+        let id = record_id_of_unique(value)?;
+        if key.len() < ID_BYTES {
+            return Err(damaged("an index entry's key"));
+        }
+        Ok((key.slice(ID_BYTES..), id, value.slice(RECORD_BYTES..)))
+    } else {
+        let end = key.len().checked_sub(RECORD_BYTES).filter(|end| *end >= ID_BYTES);
+        let end = end.ok_or_else(|| damaged("an index entry's key"))?;
+        let record = key.get(end..).and_then(|bytes| bytes.first_chunk::<RECORD_BYTES>());
+        let record = record.ok_or_else(|| damaged("an index entry's key"))?;
+        Ok((key.slice(ID_BYTES..end), RecordId(u64::from_be_bytes(*record)), value.clone()))
+    }
+}
+
+/// Whether encoded values are the beginning of a longer key and a hash.
+pub(crate) fn is_shortened(values: &[u8]) -> bool {
+    values.len() == LONG_KEY_BYTES + HASH_BYTES
+}
+
+/// The values of an entry as they were in the document; `None` if the key was too long to be
+/// stored whole.
+pub fn decode_entry(index: &Index, values: &[u8], type_bits: &[u8]) -> Result<Option<DecodedKey>> {
+    if is_shortened(values) {
+        return Ok(None);
+    }
+    Ok(Some(DecodedKey { values: keycode::decode(index, values, type_bits)? }))
+}
+
+/// Where the entries of an index begin and end.
+pub(crate) fn index_range(id: IndexId) -> (Vec<u8>, Vec<u8>) {
+    let start = id.to_bytes().to_vec();
+    let end = quire_storage::prefix_end(&start);
+    (start, end)
+}

@@ -1,0 +1,117 @@
+//! Failures of the engine as MongoDB's errors, with conflicts kept apart so that whoever can
+//! retry does.
+
+use quire_error::{Error, ErrorCode, Label};
+use quire_storage::{Conflict, Interruption, StorageError};
+
+/// What a write attempt ended in.
+#[derive(Debug)]
+pub enum Failure {
+    /// Somebody else was faster or holds the key: nothing happened, try again (outside a
+    /// client's transaction).
+    Conflict(Box<Conflict>),
+    /// Anything else.
+    Error(Error),
+}
+
+/// The result of one attempt to write.
+pub type Attempt<T> = Result<T, Failure>;
+
+impl Failure {
+    /// The error inside, if it is not a conflict.
+    pub fn error(&self) -> Option<&Error> {
+        match self {
+            Failure::Conflict(_) => None,
+            Failure::Error(error) => Some(error),
+        }
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Failure::Error(error)
+    }
+}
+
+impl From<StorageError> for Failure {
+    fn from(error: StorageError) -> Self {
+        match error {
+            StorageError::Conflict(conflict) => Failure::Conflict(conflict),
+            other => Failure::Error(from_storage(other)),
+        }
+    }
+}
+
+impl From<Interruption> for Failure {
+    fn from(why: Interruption) -> Self {
+        Failure::Error(from_interruption(why))
+    }
+}
+
+impl From<Failure> for Error {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::Conflict(_) => write_conflict(),
+            Failure::Error(error) => error,
+        }
+    }
+}
+
+fn write_conflict() -> Error {
+    Error::new(
+        ErrorCode::WriteConflict,
+        "Caused by :: Write conflict during plan execution and yielding is disabled. :: Please retry your operation or multi-document transaction.",
+    )
+}
+
+/// MongoDB's error for a failure of the engine.
+pub fn from_storage(error: StorageError) -> Error {
+    match error {
+        StorageError::Conflict(_) => write_conflict(),
+        StorageError::Duplicate(_) => Error::internal("a duplicate key was not expected here"),
+        StorageError::SnapshotTooOld => {
+            Error::new(ErrorCode::SnapshotTooOld, "the snapshot of this operation is no longer available")
+        }
+        StorageError::TooLarge => Error::new(
+            ErrorCode::TransactionTooLarge,
+            "the write is larger than the storage engine can commit at once",
+        ),
+        StorageError::Corruption { place } => Error::new(
+            ErrorCode::DataCorruptionDetected,
+            format!("stored data is damaged: {place}"),
+        ),
+        StorageError::Full => Error::new(ErrorCode::OutOfDiskSpace, "the disk is full"),
+        StorageError::Io(text) => Error::internal(format!("I/O error: {text}")),
+        StorageError::Unavailable(why) => {
+            Error::internal(format!("the storage engine does not serve: {why}"))
+        }
+        StorageError::OutcomeUnknown => {
+            Error::new(ErrorCode::UnknownError, "the outcome of the commit is unknown")
+                .with_label(Label::UnknownTransactionCommitResult)
+        }
+        StorageError::Closed => {
+            Error::new(ErrorCode::InterruptedAtShutdown, "the storage engine is closed")
+        }
+        StorageError::Interrupted(why) => from_interruption(why),
+        StorageError::Unsupported(what) => {
+            Error::new(ErrorCode::IllegalOperation, format!("the storage engine has no {what}"))
+        }
+    }
+}
+
+/// MongoDB's error for an operation that had to stop.
+pub fn from_interruption(why: Interruption) -> Error {
+    match why {
+        Interruption::Killed => Error::new(ErrorCode::Interrupted, "operation was interrupted"),
+        Interruption::DeadlineExceeded => {
+            Error::new(ErrorCode::MaxTimeMSExpired, "operation exceeded time limit")
+        }
+        Interruption::Disconnected => {
+            Error::new(ErrorCode::ClientDisconnect, "operation was interrupted because a client disconnected")
+        }
+        Interruption::ShuttingDown => Error::new(
+            ErrorCode::InterruptedAtShutdown,
+            "operation was interrupted because the server is shutting down",
+        ),
+    }
+}

@@ -1,0 +1,225 @@
+//! Walking an index in key order, page by page. A cursor is only bytes: it can go on with any
+//! later view.
+
+use bytes::Bytes;
+use quire_catalog::Index;
+use quire_document::Value;
+use quire_error::Result;
+use quire_storage::{Direction, Page, ScanRequest, Space, prefix_end};
+
+use crate::entry::{LONG_KEY_BYTES, index_range, is_shortened, split_entry};
+use crate::failure::from_storage;
+use crate::{DecodedKey, RecordId, View, decode_entry, keycode};
+
+/// Keys `[start, end)` of one index, in the order of the index whichever way it is walked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IndexRange {
+    start: Vec<u8>,
+    end: Vec<u8>,
+}
+
+/// One entry of an index.
+#[derive(Debug, Clone)]
+pub struct IndexEntry {
+    /// The document.
+    pub record: RecordId,
+    /// The encoded values: equal bytes are equal keys, and byte order is the index's order.
+    pub values: Bytes,
+    /// What [`decode_entry`] needs beside them.
+    pub type_bits: Bytes,
+}
+
+/// A walk over a range of an index. Entries that exist all the time come exactly once.
+#[derive(Debug)]
+pub struct IndexCursor {
+    unique: bool,
+    direction: Direction,
+    range: IndexRange,
+    done: bool,
+    page: Page,
+}
+
+impl IndexRange {
+    /// The whole index.
+    pub fn whole(index: &Index) -> Self {
+        let (start, end) = index_range(index.id);
+        IndexRange { start, end }
+    }
+
+    /// Keys between two bounds, each the values of the first fields in the order of the index
+    /// (so under a descending field the greater value comes first). An inclusive bound takes in
+    /// all keys that begin with its values, an exclusive one leaves them all out; no values
+    /// leave the side open. Where a bound is longer than a stored key the range is wider than
+    /// asked: whoever reads an index with [`Index::has_long_keys`] checks the documents.
+    pub fn new(
+        index: &Index,
+        start: &[Value<'_>],
+        start_inclusive: bool,
+        end: &[Value<'_>],
+        end_inclusive: bool,
+    ) -> Self {
+        let mut range = Self::whole(index);
+        if !start.is_empty() {
+            let (key, cut) = encode_bound(index, start);
+            range.start = if start_inclusive || cut { key } else { prefix_end(&key) };
+        }
+        if !end.is_empty() {
+            let (key, cut) = encode_bound(index, end);
+            range.end = if end_inclusive || cut { prefix_end(&key) } else { key };
+        }
+        range
+    }
+
+    /// All keys that begin with these values.
+    pub fn equal(index: &Index, values: &[Value<'_>]) -> Self {
+        Self::new(index, values, true, values, true)
+    }
+
+    /// A range of encoded values (as `quire_document::key` appends them, one after the other):
+    /// keys whose values are at least `start` and before `end`; an empty `end` is the end of the
+    /// index. Bounds longer than a stored key widen the range, as in [`IndexRange::new`].
+    pub fn encoded(index: &Index, start: &[u8], end: &[u8]) -> Self {
+        let mut range = Self::whole(index);
+        range.start.extend_from_slice(&start[..start.len().min(LONG_KEY_BYTES)]);
+        if !end.is_empty() {
+            let mut bound = index.id.to_bytes().to_vec();
+            bound.extend_from_slice(&end[..end.len().min(LONG_KEY_BYTES)]);
+            range.end = if end.len() > LONG_KEY_BYTES { prefix_end(&bound) } else { bound };
+        }
+        range
+    }
+
+    /// Keys whose encoded values are at least `start` and below `end`; nothing leaves a side
+    /// open. Bounds are what `quire_document::key` writes, one value after the other; they are
+    /// cut like keys are.
+    pub fn of_encoded(index: &Index, start: &[u8], end: &[u8]) -> Self {
+        let mut range = Self::whole(index);
+        let with_id = |bound: &[u8]| {
+            let mut key = index.id.to_bytes().to_vec();
+            key.extend_from_slice(bound.get(..LONG_KEY_BYTES).unwrap_or(bound));
+            key
+        };
+        if !start.is_empty() {
+            range.start = with_id(start);
+        }
+        if !end.is_empty() {
+            let key = with_id(end);
+            range.end = if end.len() > LONG_KEY_BYTES { prefix_end(&key) } else { key };
+        }
+        range
+    }
+
+    /// What of this range comes after an entry, walking in `direction`.
+    #[must_use]
+    pub fn after(&self, index: &Index, entry: &IndexEntry, direction: Direction) -> Self {
+        let mut key = index.id.to_bytes().to_vec();
+        key.extend_from_slice(&entry.values);
+        if !index.unique {
+            key.extend_from_slice(&entry.record.0.to_be_bytes());
+        }
+        let mut range = self.clone();
+        match direction {
+            Direction::Forward => {
+                key.push(0);
+                range.start = key;
+            }
+            Direction::Reverse => range.end = key,
+        }
+        range
+    }
+
+    /// True if no key can be in it.
+    pub fn is_empty(&self) -> bool {
+        self.start >= self.end
+    }
+
+    /// The first key of the range, as stored.
+    pub fn start(&self) -> &[u8] {
+        &self.start
+    }
+
+    /// The first key after the range.
+    pub fn end(&self) -> &[u8] {
+        &self.end
+    }
+}
+
+fn encode_bound(index: &Index, values: &[Value<'_>]) -> (Vec<u8>, bool) {
+    let mut key = index.id.to_bytes().to_vec();
+    let start = key.len();
+    keycode::append_bound(index, values, &mut key);
+    let cut = key.len() - start > LONG_KEY_BYTES;
+    key.truncate(start + LONG_KEY_BYTES);
+    (key, cut)
+}
+
+impl IndexCursor {
+    /// A walk over `range` of `index`.
+    pub fn new(index: &Index, range: IndexRange, direction: Direction) -> Self {
+        let done = range.is_empty();
+        IndexCursor { unique: index.unique, direction, range, done, page: Page::default() }
+    }
+
+    /// Appends the next entries to `out`, at most `rows_max`. False when there are no more.
+    pub fn next_page(
+        &mut self,
+        view: &View<'_>,
+        rows_max: usize,
+        out: &mut Vec<IndexEntry>,
+    ) -> Result<bool> {
+        if self.done {
+            return Ok(false);
+        }
+        let request = ScanRequest {
+            space: Space::Idx,
+            start: &self.range.start,
+            end: &self.range.end,
+            direction: self.direction,
+            keys_only: false,
+            rows_max: rows_max.max(1),
+            bytes_max: 1 << 20,
+        };
+        view.snapshot().scan(&request, &mut self.page).map_err(from_storage)?;
+        out.reserve(self.page.rows.len());
+        for (key, value) in self.page.rows.drain(..) {
+            let (values, record, type_bits) = split_entry(self.unique, &key, &value)?;
+            out.push(IndexEntry { record, values, type_bits });
+        }
+        match (&self.page.resume, self.direction) {
+            (None, _) => self.done = true,
+            (Some(resume), Direction::Forward) => self.range.start = resume.to_vec(),
+            (Some(resume), Direction::Reverse) => self.range.end = resume.to_vec(),
+        }
+        self.done |= self.range.is_empty();
+        Ok(!self.done)
+    }
+
+    /// Goes on in another range, before or behind: how a scan of many intervals skips.
+    pub fn seek(&mut self, range: IndexRange) {
+        self.done = range.is_empty();
+        self.range = range;
+    }
+
+    /// What is left to walk.
+    pub fn remaining(&self) -> &IndexRange {
+        &self.range
+    }
+
+    /// True once the walk has ended.
+    pub fn is_done(&self) -> bool {
+        self.done
+    }
+}
+
+impl IndexEntry {
+    /// The values as they stand in the document; `None` if the key was too long to be stored
+    /// whole.
+    pub fn decode(&self, index: &Index) -> Result<Option<DecodedKey>> {
+        decode_entry(index, &self.values, &self.type_bits)
+    }
+
+    /// True if the entry holds only the beginning of its key.
+    pub fn is_shortened(&self) -> bool {
+        is_shortened(&self.values)
+    }
+}

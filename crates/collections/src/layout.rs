@@ -1,0 +1,108 @@
+//! Keys and values of `Space::Doc` (docs/format.md, "Documents").
+
+use std::fmt;
+
+use bytes::{Buf, Bytes};
+use quire_catalog::CollectionId;
+use quire_document::{Doc, Value};
+use quire_error::{Error, ErrorCode, Result};
+
+/// The place of a document in its collection. Rises in the order of insertion; never 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct RecordId(pub u64);
+
+impl RecordId {
+    /// The largest.
+    pub const MAX: Self = RecordId(u64::MAX);
+}
+
+impl fmt::Display for RecordId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// How a document's bytes are stored: the first byte of its value.
+const CODEC_BSON: u8 = 1;
+
+/// Bytes of a document's key.
+pub(crate) const DOC_KEY_BYTES: usize = 12;
+
+/// The key of a document.
+pub(crate) fn doc_key(collection: CollectionId, id: RecordId) -> [u8; DOC_KEY_BYTES] {
+    let mut key = [0; DOC_KEY_BYTES];
+    key[..4].copy_from_slice(&collection.to_bytes());
+    key[4..].copy_from_slice(&id.0.to_be_bytes());
+    key
+}
+
+/// The record id in a document's key.
+pub(crate) fn record_id_of(key: &[u8]) -> Result<RecordId> {
+    match key.get(4..).and_then(|rest| <[u8; 8]>::try_from(rest).ok()) {
+        Some(bytes) => Ok(RecordId(u64::from_be_bytes(bytes))),
+        None => Err(damaged("a document's key")),
+    }
+}
+
+/// Where the documents of a collection end: the first key after them.
+pub(crate) fn collection_end(collection: CollectionId) -> Vec<u8> {
+    quire_storage::prefix_end(&collection.to_bytes())
+}
+
+/// The value under which a document is stored.
+pub(crate) fn encode_doc(doc: Doc<'_>) -> Bytes {
+    let mut value = Vec::with_capacity(1 + doc.len());
+    value.push(CODEC_BSON);
+    value.extend_from_slice(doc.as_bytes());
+    Bytes::from(value)
+}
+
+/// A document as the engine handed it out; cheap to clone, keeps its page alive.
+#[derive(Clone)]
+pub struct StoredDoc(Bytes);
+
+impl StoredDoc {
+    /// Takes the codec byte off.
+    pub(crate) fn decode(mut value: Bytes) -> Result<Self> {
+        if value.first() != Some(&CODEC_BSON) || value.len() < 6 {
+            return Err(damaged("a document's first byte"));
+        }
+        value.advance(1);
+        let declared = value.get(..4).and_then(|len| <[u8; 4]>::try_from(len).ok());
+        if declared.map(u32::from_le_bytes) != u32::try_from(value.len()).ok() {
+            return Err(damaged("a document's length"));
+        }
+        Ok(StoredDoc(value))
+    }
+
+    /// The document.
+    #[inline]
+    pub fn as_doc(&self) -> Doc<'_> {
+        Doc::from_valid_bytes(&self.0)
+    }
+
+    /// A field of the document.
+    pub fn get(&self, name: &str) -> Option<Value<'_>> {
+        self.as_doc().get(name)
+    }
+
+    /// The bytes.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// The bytes, with their owner.
+    pub fn into_bytes(self) -> Bytes {
+        self.0
+    }
+}
+
+impl fmt::Debug for StoredDoc {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.as_doc().fmt(f)
+    }
+}
+
+pub(crate) fn damaged(what: &str) -> Error {
+    Error::new(ErrorCode::DataCorruptionDetected, format!("stored data is damaged: {what}"))
+}

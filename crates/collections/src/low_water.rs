@@ -1,0 +1,128 @@
+//! What a process knows about a collection's record ids: the next one to give out, and the
+//! low-water mark, below which no snapshot from some version on has a record. A queue popped
+//! from its head leaves tombstones behind; scans that start at the mark never see them.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+use quire_storage::Version;
+
+use crate::RecordId;
+
+/// The record ids of one collection.
+#[derive(Debug)]
+pub(crate) struct RecordIds {
+    next: AtomicU64,
+    state: Mutex<State>,
+    /// The mark as it was last stored.
+    stored: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// The first id that each unfinished writer took.
+    unfinished: Vec<u64>,
+    /// The latest commit that inserted.
+    last_insert: Version,
+    mark: u64,
+    /// The version from which on the mark holds.
+    holds_from: Version,
+}
+
+/// How far the mark must have moved before it is worth storing.
+const STORE_STEP: u64 = 4096;
+
+impl RecordIds {
+    /// `highest` is the largest id in use, `mark` the stored low-water mark.
+    pub(crate) fn new(highest: u64, mark: u64) -> Self {
+        RecordIds {
+            next: AtomicU64::new(highest.max(mark) + 1),
+            state: Mutex::new(State { mark, ..State::default() }),
+            stored: AtomicU64::new(mark),
+        }
+    }
+
+    /// Registers a writer; every id that it takes is at least the answer.
+    pub(crate) fn enter(&self) -> u64 {
+        let mut state = self.state.lock();
+        let floor = self.next.load(Ordering::SeqCst);
+        state.unfinished.push(floor);
+        floor
+    }
+
+    /// A fresh id, for a registered writer.
+    pub(crate) fn take(&self) -> RecordId {
+        RecordId(self.next.fetch_add(1, Ordering::SeqCst))
+    }
+
+    /// Ends what [`enter`](Self::enter) began.
+    pub(crate) fn leave(&self, floor: u64, committed: Option<Version>) {
+        let mut state = self.state.lock();
+        if let Some(at) = state.unfinished.iter().position(|other| *other == floor) {
+            state.unfinished.swap_remove(at);
+        }
+        if let Some(version) = committed {
+            state.last_insert = state.last_insert.max(version);
+        }
+    }
+
+    /// The smallest id that a snapshot of this version can hold.
+    pub(crate) fn low_water(&self, snapshot: Version) -> u64 {
+        let state = self.state.lock();
+        if snapshot >= state.holds_from { state.mark } else { 0 }
+    }
+
+    /// A scan on this snapshot, begun at the mark, met `first` (nothing: the collection is
+    /// empty). Moves the mark if nobody can have added a record below.
+    pub(crate) fn saw_first(&self, snapshot: Version, first: Option<RecordId>) {
+        let mut state = self.state.lock();
+        if snapshot < state.last_insert {
+            return;
+        }
+        let bound = state.unfinished.iter().copied().min();
+        let bound = bound.unwrap_or_else(|| self.next.load(Ordering::SeqCst));
+        let mark = first.map_or(bound, |id| id.0.min(bound));
+        if mark > state.mark {
+            state.mark = mark;
+            state.holds_from = snapshot;
+        }
+    }
+
+    /// The mark, if it has moved far enough since it was stored to be stored again.
+    pub(crate) fn worth_storing(&self) -> Option<u64> {
+        let mark = self.state.lock().mark;
+        let stored = self.stored.load(Ordering::Relaxed);
+        (mark >= stored + STORE_STEP).then(|| {
+            self.stored.store(mark, Ordering::Relaxed);
+            mark
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn version(number: u64) -> Version {
+        Version::from_u64(number)
+    }
+
+    #[test]
+    fn the_mark_never_passes_an_unfinished_writer() {
+        let ids = RecordIds::new(10, 0);
+        let slow = ids.enter();
+        assert_eq!(ids.take(), RecordId(11));
+        let fast = ids.enter();
+        assert_eq!(ids.take(), RecordId(12));
+        ids.leave(fast, Some(version(5)));
+        ids.saw_first(version(4), Some(RecordId(12)));
+        assert_eq!(ids.low_water(version(9)), 0, "an older snapshot than the last insert says nothing");
+        ids.saw_first(version(5), Some(RecordId(12)));
+        assert_eq!(ids.low_water(version(5)), 11);
+        assert_eq!(ids.low_water(version(4)), 0);
+        ids.leave(slow, None);
+        ids.saw_first(version(6), None);
+        assert_eq!(ids.low_water(version(6)), 13);
+        assert_eq!(ids.enter(), 13);
+    }
+}

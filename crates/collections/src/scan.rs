@@ -1,0 +1,115 @@
+//! Walking a collection in the order of record ids, page by page. A cursor is only bytes: it can
+//! go on with any later view.
+
+use quire_catalog::Collection;
+use quire_error::Result;
+use quire_storage::{Direction, Page, ScanRequest, Space};
+
+use crate::failure::from_storage;
+use crate::layout::{collection_end, doc_key, record_id_of};
+use crate::{RecordId, StoredDoc, View};
+
+/// A document and its place.
+#[derive(Debug, Clone)]
+pub struct Record {
+    /// Its place.
+    pub id: RecordId,
+    /// Its bytes.
+    pub doc: StoredDoc,
+}
+
+/// A walk over a collection. Answers each record that exists all the time exactly once.
+#[derive(Debug)]
+pub struct CollectionCursor {
+    direction: Direction,
+    start: Vec<u8>,
+    end: Vec<u8>,
+    /// The forward walk begins where the collection does, so it may use the low-water mark.
+    from_head: bool,
+    done: bool,
+    page: Page,
+}
+
+impl CollectionCursor {
+    /// All of a collection.
+    pub fn new(collection: &Collection, direction: Direction) -> Self {
+        CollectionCursor {
+            direction,
+            start: collection.id.to_bytes().to_vec(),
+            end: collection_end(collection.id),
+            from_head: direction == Direction::Forward,
+            done: false,
+            page: Page::default(),
+        }
+    }
+
+    /// Records in `[from, to]`, whichever way the cursor walks.
+    pub fn between(
+        collection: &Collection,
+        direction: Direction,
+        from: Option<RecordId>,
+        to: Option<RecordId>,
+    ) -> Self {
+        let mut cursor = Self::new(collection, direction);
+        if let Some(from) = from {
+            cursor.start = doc_key(collection.id, from).to_vec();
+            cursor.from_head = false;
+        }
+        if let Some(to) = to
+            && to < RecordId::MAX
+        {
+            cursor.end = doc_key(collection.id, RecordId(to.0 + 1)).to_vec();
+        }
+        cursor
+    }
+
+    /// Appends the next records to `out`: at most `rows_max`, ending with the one that reaches
+    /// `bytes_max`. False when there are no more.
+    pub fn next_page(
+        &mut self,
+        view: &View<'_>,
+        collection: &Collection,
+        rows_max: usize,
+        bytes_max: usize,
+        out: &mut Vec<Record>,
+    ) -> Result<bool> {
+        if self.done {
+            return Ok(false);
+        }
+        let from_head = std::mem::take(&mut self.from_head);
+        if from_head {
+            let low = view.low_water(collection);
+            if low.0 > 0 {
+                self.start = doc_key(collection.id, low).to_vec();
+            }
+        }
+        let request = ScanRequest {
+            space: Space::Doc,
+            start: &self.start,
+            end: &self.end,
+            direction: self.direction,
+            keys_only: false,
+            rows_max: rows_max.max(1),
+            bytes_max,
+        };
+        view.snapshot().scan(&request, &mut self.page).map_err(from_storage)?;
+        if from_head {
+            view.saw_first(collection, self.page.rows.first().map(|(key, _)| &key[..]))?;
+        }
+        out.reserve(self.page.rows.len());
+        for (key, value) in self.page.rows.drain(..) {
+            out.push(Record { id: record_id_of(&key)?, doc: StoredDoc::decode(value)? });
+        }
+        match (&self.page.resume, self.direction) {
+            (None, _) => self.done = true,
+            (Some(resume), Direction::Forward) => self.start = resume.to_vec(),
+            (Some(resume), Direction::Reverse) => self.end = resume.to_vec(),
+        }
+        Ok(!self.done)
+    }
+
+    /// True once the walk has ended.
+    pub fn is_done(&self) -> bool {
+        self.done
+    }
+}

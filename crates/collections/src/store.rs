@@ -1,0 +1,288 @@
+//! The engine with the published catalog and what a process remembers about each collection.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use parking_lot::{Mutex, RwLock};
+use quire_catalog::{
+    CATALOG_FORMAT, Catalog, Collection, CollectionId, FormatRecord, IndexState, Uuid,
+    decode_collection, format_key, low_water_key, multikey_key, parse_collection_key,
+    prefix_of_collections,
+};
+use quire_document::{Doc, DocBuf, ObjectId};
+use quire_error::{Error, ErrorCode, Result};
+use quire_storage::{
+    Clock, CommitOptions, Counts, Engine, Mode, Page, ScanRequest, Space, SystemClock,
+    Txn, begin,
+};
+
+use crate::failure::from_storage;
+use crate::id_cache::IdCache;
+use crate::layout::{collection_end, damaged, record_id_of};
+use crate::low_water::RecordIds;
+use crate::{CollectionCursor, ReadView};
+
+/// What a store needs from outside.
+#[derive(Clone)]
+pub struct StoreOptions {
+    /// The time of day, for object ids.
+    pub clock: Arc<dyn Clock>,
+    /// Seeds object ids and UUIDs; draw it from the system, or fix it in a simulation.
+    pub random_seed: u64,
+}
+
+impl Default for StoreOptions {
+    /// The system's clock, and a seed from the addresses and the time of this process.
+    fn default() -> Self {
+        use std::hash::{BuildHasher, Hasher};
+        let mut hasher = std::collections::hash_map::RandomState::new().build_hasher();
+        hasher.write_u64(SystemClock.now_ms());
+        StoreOptions { clock: Arc::new(SystemClock), random_seed: hasher.finish() }
+    }
+}
+
+/// Databases on an engine.
+pub struct Store {
+    engine: Arc<dyn Engine>,
+    /// Written together with the commit that makes the next catalog true: whoever takes a
+    /// snapshot under the read lock gets the catalog that fits it.
+    published: RwLock<Arc<Catalog>>,
+    /// One DDL statement at a time; holds the next number to give out.
+    ddl: Mutex<u32>,
+    record_ids: RwLock<HashMap<CollectionId, Arc<RecordIds>>>,
+    id_cache: IdCache,
+    clock: Arc<dyn Clock>,
+    process: [u8; 5],
+    next_object: AtomicU32,
+    random: Mutex<u64>,
+}
+
+impl Store {
+    /// Opens what the engine holds: reads the catalog, drops indexes whose build a crash cut
+    /// short. A newer format is refused (MustUpgrade).
+    pub fn open(engine: Arc<dyn Engine>, options: StoreOptions) -> Result<Arc<Self>> {
+        let mut random = options.random_seed ^ 0x9e37_79b9_7f4a_7c15;
+        let seed = next_random(&mut random).to_be_bytes();
+        let next_object = next_random(&mut random) as u32 & 0xff_ffff;
+        let (catalog, next_id) = load(&engine)?;
+        let store = Arc::new(Store {
+            engine,
+            published: RwLock::new(Arc::new(catalog)),
+            ddl: Mutex::new(next_id),
+            record_ids: RwLock::new(HashMap::new()),
+            id_cache: IdCache::new(),
+            clock: options.clock,
+            process: [seed[0], seed[1], seed[2], seed[3], seed[4]],
+            next_object: AtomicU32::new(next_object),
+            random: Mutex::new(random),
+        });
+        store.drop_unfinished_indexes()?;
+        Ok(store)
+    }
+
+    /// The engine.
+    pub fn engine(&self) -> &Arc<dyn Engine> {
+        &self.engine
+    }
+
+    /// The time of day.
+    pub fn clock(&self) -> &Arc<dyn Clock> {
+        &self.clock
+    }
+
+    /// The published catalog, without a snapshot: for names and options only.
+    pub fn catalog(&self) -> Arc<Catalog> {
+        Arc::clone(&self.published.read())
+    }
+
+    /// A snapshot with the catalog that fits it.
+    pub fn read_view(self: &Arc<Self>) -> Result<ReadView> {
+        let published = self.published.read();
+        let snapshot = self.engine.snapshot().map_err(from_storage)?;
+        Ok(ReadView::new(Arc::clone(self), Arc::clone(&published), snapshot))
+    }
+
+    /// A transaction with the catalog that fits it.
+    pub(crate) fn begin(&self, mode: Mode) -> Result<(Txn, Arc<Catalog>)> {
+        let published = self.published.read();
+        let txn = begin(&self.engine, mode).map_err(from_storage)?;
+        Ok((txn, Arc::clone(&published)))
+    }
+
+    /// A fresh object id.
+    pub fn new_object_id(&self) -> ObjectId {
+        let seconds = (self.clock.now_ms() / 1000) as u32;
+        let counter = self.next_object.fetch_add(1, Ordering::Relaxed) & 0xff_ffff;
+        ObjectId::from_parts(seconds, self.process, counter)
+    }
+
+    /// The exact size of a collection as of the last commit.
+    pub fn counts(&self, collection: &Collection) -> Counts {
+        self.engine.counts(collection.id.0)
+    }
+
+    /// A random (version 4) UUID.
+    pub(crate) fn new_uuid(&self) -> Uuid {
+        let mut random = self.random.lock();
+        let mut bytes = [0; 16];
+        bytes[..8].copy_from_slice(&next_random(&mut random).to_be_bytes());
+        bytes[8..].copy_from_slice(&next_random(&mut random).to_be_bytes());
+        bytes[6] = bytes[6] & 0x0f | 0x40;
+        bytes[8] = bytes[8] & 0x3f | 0x80;
+        Uuid(bytes)
+    }
+
+    pub(crate) fn id_cache(&self) -> &IdCache {
+        &self.id_cache
+    }
+
+    pub(crate) fn record_ids_if_known(&self, id: CollectionId) -> Option<Arc<RecordIds>> {
+        self.record_ids.read().get(&id).cloned()
+    }
+
+    /// The record ids of a collection; the first call in a process looks for the highest.
+    pub(crate) fn record_ids(&self, id: CollectionId) -> Result<Arc<RecordIds>> {
+        if let Some(known) = self.record_ids_if_known(id) {
+            return Ok(known);
+        }
+        let mut all = self.record_ids.write();
+        if let Some(known) = all.get(&id) {
+            return Ok(Arc::clone(known));
+        }
+        let snapshot = self.engine.snapshot().map_err(from_storage)?;
+        let mark = match snapshot.get(Space::Meta, &low_water_key(id)).map_err(from_storage)? {
+            Some(bytes) => u64::from_be_bytes(
+                bytes.as_ref().try_into().map_err(|_| damaged("a low-water mark"))?,
+            ),
+            None => 0,
+        };
+        let start = crate::layout::doc_key(id, crate::RecordId(mark));
+        let end = collection_end(id);
+        let request = ScanRequest::new(Space::Doc, &start, &end).reverse().keys_only().rows_max(1);
+        let mut page = Page::default();
+        snapshot.scan(&request, &mut page).map_err(from_storage)?;
+        let highest = match page.rows.first() {
+            Some((key, _)) => record_id_of(key)?.0,
+            None => 0,
+        };
+        let ids = Arc::new(RecordIds::new(highest, mark));
+        all.insert(id, Arc::clone(&ids));
+        Ok(ids)
+    }
+
+    pub(crate) fn forget_record_ids(&self, id: CollectionId) {
+        self.record_ids.write().remove(&id);
+    }
+
+    /// Runs one DDL statement: `change` writes records into the transaction and answers the next
+    /// catalog, or `None` to leave everything as it is. Published with the commit.
+    pub(crate) fn change_catalog<T>(
+        &self,
+        options: &CommitOptions,
+        change: impl FnOnce(&mut Txn, &Arc<Catalog>, &mut u32) -> Result<(Option<Catalog>, T)>,
+    ) -> Result<T> {
+        let mut next_id = self.ddl.lock();
+        let (mut txn, catalog) = self.begin(Mode::Write)?;
+        let before = *next_id;
+        let mut next = before;
+        let (changed, answer) = change(&mut txn, &catalog, &mut next)?;
+        let Some(changed) = changed else { return Ok(answer) };
+        if next != before {
+            let record = FormatRecord { format: CATALOG_FORMAT, next_id: next };
+            put_meta(&mut txn, &format_key(), record.encode())?;
+        }
+        let committed = {
+            let mut published = self.published.write();
+            let committed = txn.commit(CommitOptions::buffered()).map_err(from_storage)?;
+            *published = Arc::new(changed);
+            committed
+        };
+        *next_id = next;
+        drop(next_id);
+        if options.durability == quire_storage::Durability::Synced {
+            self.engine.barrier(committed.version).map_err(from_storage)?;
+        }
+        Ok(answer)
+    }
+
+    /// A walk over all documents of a collection.
+    pub fn scan(&self, collection: &Collection) -> CollectionCursor {
+        CollectionCursor::new(collection, quire_storage::Direction::Forward)
+    }
+
+    fn drop_unfinished_indexes(&self) -> Result<()> {
+        let catalog = self.catalog();
+        let unfinished = catalog
+            .collections()
+            .filter(|c| c.indexes.iter().any(|index| index.state == IndexState::WriteOnly));
+        for collection in unfinished {
+            let doomed: Vec<_> = collection
+                .indexes
+                .iter()
+                .filter(|index| index.state == IndexState::WriteOnly)
+                .map(|index| index.id)
+                .collect();
+            self.remove_indexes(&collection.namespace, &doomed, &CommitOptions::buffered())?;
+        }
+        Ok(())
+    }
+}
+
+/// Writes a record of `Space::Meta`.
+pub(crate) fn put_meta(txn: &mut Txn, key: &[u8], record: DocBuf) -> Result<()> {
+    let key = bytes::Bytes::copy_from_slice(key);
+    txn.put(Space::Meta, key, record.into_bytes().into()).map_err(from_storage)
+}
+
+/// A document stored as such in `Space::Meta`.
+pub(crate) fn meta_doc(bytes: &[u8]) -> Result<Doc<'_>> {
+    let limits = quire_document::limits::Limits::WIRE;
+    quire_document::validate(bytes, &limits).map_err(|_| damaged("a catalog record"))
+}
+
+fn load(engine: &Arc<dyn Engine>) -> Result<(Catalog, u32)> {
+    let snapshot = engine.snapshot().map_err(from_storage)?;
+    let next_id = match snapshot.get(Space::Meta, &format_key()).map_err(from_storage)? {
+        None => 1,
+        Some(bytes) => {
+            let record = FormatRecord::decode(meta_doc(&bytes)?)?;
+            if record.format > CATALOG_FORMAT {
+                return Err(Error::new(
+                    ErrorCode::MustUpgrade,
+                    format!(
+                        "the data were written in format {}, this version knows formats up to {CATALOG_FORMAT}",
+                        record.format
+                    ),
+                ));
+            }
+            record.next_id
+        }
+    };
+    let (start, end) = prefix_of_collections();
+    let (mut collections, mut page) = (Vec::new(), Page::default());
+    let mut from = start.to_vec();
+    loop {
+        snapshot.scan(&ScanRequest::new(Space::Meta, &from, &end), &mut page).map_err(from_storage)?;
+        for (key, value) in &page.rows {
+            let id = parse_collection_key(key).ok_or_else(|| damaged("a catalog key"))?;
+            collections.push(decode_collection(id, meta_doc(value)?, |index| {
+                let facts = snapshot.get(Space::Meta, &multikey_key(index)).map_err(from_storage)?;
+                facts.map(|bytes| Ok(meta_doc(&bytes)?.to_owned())).transpose()
+            })?);
+        }
+        match &page.resume {
+            Some(resume) => from = resume.to_vec(),
+            None => return Ok((Catalog::new(collections), next_id)),
+        }
+    }
+}
+
+/// SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", 2014).
+fn next_random(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let mut z = *state;
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}

@@ -1,0 +1,150 @@
+//! Reading on a snapshot: documents by record id and by `_id`.
+
+use std::sync::Arc;
+
+use quire_catalog::{Catalog, Collection, Namespace};
+use quire_document::Value;
+use quire_error::Result;
+use quire_storage::{ClusterTime, Snapshot, Space, Version};
+
+use crate::entry::EntryKeys;
+use crate::failure::from_storage;
+use crate::layout::{doc_key, record_id_of};
+use crate::{Record, RecordId, Store, StoredDoc};
+
+/// A snapshot with the catalog that fits it. Cheap to open; holding it while others write keeps
+/// old data alive, so long operations drop it now and then and go on with a new one.
+pub struct ReadView {
+    store: Arc<Store>,
+    catalog: Arc<Catalog>,
+    snapshot: Box<dyn Snapshot>,
+}
+
+/// Something to read from: a [`ReadView`], or a [`Writer`](crate::Writer) with its own writes.
+#[derive(Clone, Copy)]
+pub struct View<'v> {
+    store: &'v Store,
+    catalog: &'v Arc<Catalog>,
+    snapshot: &'v dyn Snapshot,
+}
+
+impl ReadView {
+    pub(crate) fn new(store: Arc<Store>, catalog: Arc<Catalog>, snapshot: Box<dyn Snapshot>) -> Self {
+        ReadView { store, catalog, snapshot }
+    }
+
+    /// What readers take.
+    pub fn view(&self) -> View<'_> {
+        View { store: &self.store, catalog: &self.catalog, snapshot: &*self.snapshot }
+    }
+
+    /// The catalog at this view.
+    pub fn catalog(&self) -> &Arc<Catalog> {
+        &self.catalog
+    }
+
+    /// The store that it came from.
+    pub fn store(&self) -> &Arc<Store> {
+        &self.store
+    }
+}
+
+impl<'v> View<'v> {
+    pub(crate) fn new(
+        store: &'v Store,
+        catalog: &'v Arc<Catalog>,
+        snapshot: &'v dyn Snapshot,
+    ) -> Self {
+        View { store, catalog, snapshot }
+    }
+
+    /// The catalog at this view.
+    pub fn catalog(&self) -> &'v Arc<Catalog> {
+        self.catalog
+    }
+
+    /// The snapshot.
+    pub fn snapshot(&self) -> &'v dyn Snapshot {
+        self.snapshot
+    }
+
+    /// The store.
+    pub fn store(&self) -> &'v Store {
+        self.store
+    }
+
+    /// The last commit that the view contains.
+    pub fn version(&self) -> Version {
+        self.snapshot.version()
+    }
+
+    /// The cluster time of that commit.
+    pub fn cluster_time(&self) -> ClusterTime {
+        self.snapshot.cluster_time()
+    }
+
+    /// The collection, if it exists.
+    pub fn collection(&self, namespace: &Namespace) -> Option<&'v Arc<Collection>> {
+        self.catalog.lookup(namespace)
+    }
+
+    /// A document by record id.
+    pub fn get(&self, collection: &Collection, id: RecordId) -> Result<Option<StoredDoc>> {
+        let value = self.snapshot.get(Space::Doc, &doc_key(collection.id, id)).map_err(from_storage)?;
+        value.map(StoredDoc::decode).transpose()
+    }
+
+    /// Documents by record id, appended to `out` in the order of `ids`.
+    pub fn get_many(
+        &self,
+        collection: &Collection,
+        ids: &[RecordId],
+        out: &mut Vec<Option<StoredDoc>>,
+    ) -> Result<()> {
+        let keys: Vec<_> = ids.iter().map(|id| doc_key(collection.id, *id)).collect();
+        let keys: Vec<&[u8]> = keys.iter().map(<[u8; 12]>::as_slice).collect();
+        let mut values = Vec::with_capacity(ids.len());
+        self.snapshot.get_many(Space::Doc, &keys, &mut values).map_err(from_storage)?;
+        out.reserve(values.len());
+        for value in values {
+            out.push(value.map(StoredDoc::decode).transpose()?);
+        }
+        Ok(())
+    }
+
+    /// The document with this `_id` (compared as MongoDB compares: 1 finds 1.0).
+    pub fn get_by_id(&self, collection: &Collection, id: Value<'_>) -> Result<Option<Record>> {
+        let Some(index) = collection.id_index() else { return Ok(None) };
+        let mut keys = EntryKeys::default();
+        keys.encode_single(index, id)?;
+        let key = keys.unique_key(index, 0);
+        if let Some(hint) = self.store.id_cache().get(collection.id, key)
+            && let Some(doc) = self.get(collection, hint)?
+            && doc.get("_id").is_some_and(|found| quire_document::equal(found, id, None))
+        {
+            return Ok(Some(Record { id: hint, doc }));
+        }
+        let entry = self.snapshot.get(Space::Idx, key).map_err(from_storage)?;
+        let Some(entry) = entry else { return Ok(None) };
+        let record_id = crate::entry::record_id_of_unique(&entry)?;
+        self.store.id_cache().put(collection.id, key, record_id);
+        Ok(self.get(collection, record_id)?.map(|doc| Record { id: record_id, doc }))
+    }
+
+    /// The smallest record id that a forward scan has to look at.
+    pub(crate) fn low_water(&self, collection: &Collection) -> RecordId {
+        match self.store.record_ids_if_known(collection.id) {
+            Some(ids) => RecordId(ids.low_water(self.snapshot.version())),
+            None => RecordId(0),
+        }
+    }
+
+    /// Tells the low-water mark where a scan that began at it met its first record.
+    pub(crate) fn saw_first(&self, collection: &Collection, first: Option<&[u8]>) -> Result<()> {
+        if let Some(ids) = self.store.record_ids_if_known(collection.id) {
+            let first = first.map(record_id_of).transpose()?;
+            ids.saw_first(self.snapshot.version(), first);
+        }
+        Ok(())
+    }
+}

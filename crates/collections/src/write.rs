@@ -1,0 +1,583 @@
+//! The one place that writes documents and index entries.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use quire_catalog::{Catalog, Collection, Index, IndexState, collection_key, low_water_key};
+use quire_document::{Doc, DocWriter, Timestamp, Value, limits};
+use quire_error::{Error, ErrorCode, Result};
+use quire_storage::{
+    CommitOptions, Committed, Interrupt, Mode, Savepoint, Snapshot, Space, StorageError, Txn,
+};
+use smallvec::SmallVec;
+
+use crate::duplicate::duplicate_key_error;
+use crate::entry::{EntryKeys, record_id_of_unique};
+use crate::failure::{Attempt, Failure};
+use crate::layout::{doc_key, encode_doc};
+use crate::low_water::RecordIds;
+use crate::multikey::{GrownFacts, grow};
+use crate::{GeneratedKeys, KeyGenerator, RecordId, Store, View};
+
+/// What a writer is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WriterMode {
+    /// One statement, or one chunk of it: conflicts show at the commit.
+    Statement,
+    /// A client's transaction: conflicts show at [`Writer::push`].
+    Transaction,
+}
+
+/// Where a commit stands in history.
+pub type CommitOutcome = Committed;
+
+/// Writes of documents in one storage transaction. Dropping it undoes them.
+pub struct Writer {
+    store: Arc<Store>,
+    catalog: Arc<Catalog>,
+    txn: Txn,
+    counts: SmallVec<[Delta; 2]>,
+    taken: SmallVec<[Taken; 2]>,
+    grown: Vec<GrownFacts>,
+    scratch: Scratch,
+}
+
+/// A place to go back to.
+pub struct WriterSavepoint {
+    txn: Savepoint,
+    counts: SmallVec<[Delta; 2]>,
+    grown: usize,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Delta {
+    collection: u32,
+    documents: i64,
+    bytes: i64,
+}
+
+/// Record ids that this writer has taken from a collection.
+struct Taken {
+    collection: u32,
+    ids: Arc<RecordIds>,
+    floor: u64,
+    inserted: bool,
+    deleted: bool,
+}
+
+#[derive(Default)]
+struct Scratch {
+    old: EntryKeys,
+    new: EntryKeys,
+    removed: Vec<usize>,
+    added: Vec<usize>,
+}
+
+impl Store {
+    /// Begins to write on everything committed so far.
+    pub fn writer(self: &Arc<Self>, mode: WriterMode) -> Result<Writer> {
+        let mode = match mode {
+            WriterMode::Statement => Mode::Write,
+            WriterMode::Transaction => Mode::Transaction,
+        };
+        let (txn, catalog) = self.begin(mode)?;
+        Ok(Writer {
+            store: Arc::clone(self),
+            catalog,
+            txn,
+            counts: SmallVec::new(),
+            taken: SmallVec::new(),
+            grown: Vec::new(),
+            scratch: Scratch::default(),
+        })
+    }
+
+    /// Runs `attempt` and commits, again and again while somebody else is faster; waits for open
+    /// transactions that hold a key, holding nothing itself.
+    pub fn write<T>(
+        self: &Arc<Self>,
+        options: &CommitOptions,
+        interrupt: &Arc<Interrupt>,
+        mut attempt: impl FnMut(&mut Writer) -> Attempt<T>,
+    ) -> Result<(T, CommitOutcome)> {
+        loop {
+            let mut writer = self.writer(WriterMode::Statement)?;
+            let ended = match attempt(&mut writer) {
+                Ok(answer) => writer.commit(options.clone()).map(|committed| (answer, committed)),
+                Err(failure) => {
+                    drop(writer);
+                    Err(failure)
+                }
+            };
+            match ended {
+                Ok(done) => return Ok(done),
+                Err(failure) => self.before_retry(failure, interrupt)?,
+            }
+        }
+    }
+
+    /// After a conflict: returns once it makes sense to try again. Any other failure is the
+    /// answer.
+    pub fn before_retry(&self, failure: Failure, interrupt: &Arc<Interrupt>) -> Result<()> {
+        match failure {
+            Failure::Error(error) => Err(error),
+            Failure::Conflict(conflict) => {
+                interrupt.check().map_err(crate::from_interruption)?;
+                if conflict.held {
+                    self.engine()
+                        .wait_released(&conflict, interrupt)
+                        .map_err(crate::from_storage)?;
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+impl Writer {
+    /// Reads on the writer's snapshot with its own writes.
+    pub fn view(&self) -> View<'_> {
+        View::new(&self.store, &self.catalog, &self.txn)
+    }
+
+    /// The catalog that fits the writer's snapshot.
+    pub fn catalog(&self) -> &Arc<Catalog> {
+        &self.catalog
+    }
+
+    /// The store.
+    pub fn store(&self) -> &Arc<Store> {
+        &self.store
+    }
+
+    /// Bytes waiting to be committed.
+    pub fn buffered_bytes(&self) -> usize {
+        self.txn.buffered_bytes()
+    }
+
+    /// Whether nothing has been written.
+    pub fn is_empty(&self) -> bool {
+        self.txn.is_empty() && self.counts.is_empty()
+    }
+
+    /// Inserts a document, which must have passed [`prepare_insert`]. On an error nothing of it
+    /// remains. 11000 DuplicateKey, 171 CannotIndexParallelArrays.
+    pub fn insert(&mut self, collection: &Collection, doc: Doc<'_>) -> Attempt<RecordId> {
+        self.guard(collection)?;
+        let id = self.take_record_id(collection)?;
+        let before = self.mark();
+        let key = Bytes::copy_from_slice(&doc_key(collection.id, id));
+        let ended = self.insert_entries(collection, id, doc).and_then(|()| {
+            self.txn.put_entry(Space::Doc, key, encode_doc(doc)).map_err(Failure::from)
+        });
+        self.undo_on_error(before, ended)?;
+        self.count(collection, 1, doc.len() as i64);
+        Ok(id)
+    }
+
+    /// Replaces a document by another with the same `_id`. `old` is what stands there now.
+    pub fn update(
+        &mut self,
+        collection: &Collection,
+        id: RecordId,
+        old: Doc<'_>,
+        new: Doc<'_>,
+    ) -> Attempt<()> {
+        check_size(new, "Resulting document after update is larger than 16777216")?;
+        self.guard(collection)?;
+        let before = self.mark();
+        let mut scratch = std::mem::take(&mut self.scratch);
+        let ended = collection
+            .indexes
+            .iter()
+            .try_for_each(|index| self.update_entries(collection, index, id, old, new, &mut scratch));
+        self.scratch = scratch;
+        let key = Bytes::copy_from_slice(&doc_key(collection.id, id));
+        let ended = ended.and_then(|()| {
+            self.txn.put(Space::Doc, key, encode_doc(new)).map_err(Failure::from)
+        });
+        self.undo_on_error(before, ended)?;
+        if old.len() != new.len() {
+            self.count(collection, 0, new.len() as i64 - old.len() as i64);
+        }
+        Ok(())
+    }
+
+    /// Deletes a document. `old` is what stands there now.
+    pub fn delete(&mut self, collection: &Collection, id: RecordId, old: Doc<'_>) -> Attempt<()> {
+        self.guard(collection)?;
+        let before = self.mark();
+        let mut keys = std::mem::take(&mut self.scratch.old);
+        let ended = collection.indexes.iter().try_for_each(|index| {
+            let generated = generate(index, old)?;
+            keys.encode(index, &generated)?;
+            (0..keys.len()).try_for_each(|at| self.delete_entry(index, &keys, at, id))
+        });
+        self.scratch.old = keys;
+        let key = Bytes::copy_from_slice(&doc_key(collection.id, id));
+        let ended = ended.and_then(|()| self.txn.delete(Space::Doc, key).map_err(Failure::from));
+        self.undo_on_error(before, ended)?;
+        self.note_deleted(collection)?;
+        self.count(collection, -1, -(old.len() as i64));
+        Ok(())
+    }
+
+    /// A place to go back to.
+    pub fn savepoint(&self) -> WriterSavepoint {
+        WriterSavepoint {
+            txn: self.txn.savepoint(),
+            counts: self.counts.clone(),
+            grown: self.grown.len(),
+        }
+    }
+
+    /// Undoes what was written since the savepoint.
+    pub fn rollback_to(&mut self, to: WriterSavepoint) {
+        self.txn.rollback_to(to.txn);
+        self.counts = to.counts;
+        self.grown.truncate(to.grown);
+    }
+
+    /// In a client's transaction: takes locks on everything written since the last push, and
+    /// fails at once if somebody else was first.
+    pub fn push(&mut self) -> Attempt<()> {
+        self.txn.push().map_err(Failure::from)
+    }
+
+    /// Makes it so.
+    pub fn commit(mut self, options: CommitOptions) -> Attempt<CommitOutcome> {
+        for delta in std::mem::take(&mut self.counts) {
+            if delta.documents != 0 || delta.bytes != 0 {
+                self.txn.add_counts(delta.collection, delta.documents, delta.bytes);
+            }
+        }
+        for taken in self.taken.iter().filter(|taken| taken.deleted) {
+            if let Some(mark) = taken.ids.worth_storing() {
+                let key = low_water_key(quire_catalog::CollectionId(taken.collection));
+                let value = Bytes::copy_from_slice(&mark.to_be_bytes());
+                self.txn.put_entry(Space::Meta, Bytes::copy_from_slice(&key), value)?;
+            }
+        }
+        let Writer { txn, taken, grown, .. } = self;
+        let ended = txn.commit(options);
+        for taken in taken {
+            let version = ended.as_ref().ok().map(|committed| committed.version);
+            taken.finish(version);
+        }
+        let committed = ended?;
+        grown.iter().for_each(GrownFacts::committed);
+        Ok(committed)
+    }
+
+    fn mark(&self) -> (Savepoint, usize) {
+        (self.txn.savepoint(), self.grown.len())
+    }
+
+    fn undo_on_error<T>(&mut self, before: (Savepoint, usize), ended: Attempt<T>) -> Attempt<T> {
+        if ended.is_err() {
+            self.txn.rollback_to(before.0);
+            self.grown.truncate(before.1);
+        }
+        ended
+    }
+
+    pub(crate) fn txn_mut(&mut self) -> &mut Txn {
+        &mut self.txn
+    }
+
+    /// The commit fails if the collection changes meanwhile.
+    pub(crate) fn guard(&mut self, collection: &Collection) -> Attempt<()> {
+        if collection.frozen {
+            return Err(Error::new(
+                ErrorCode::ConflictingOperationInProgress,
+                format!("{} is being renamed to another database", collection.namespace),
+            )
+            .into());
+        }
+        self.txn.guard(Space::Meta, &collection_key(collection.id));
+        Ok(())
+    }
+
+    fn insert_entries(&mut self, collection: &Collection, id: RecordId, doc: Doc<'_>) -> Attempt<()> {
+        let mut keys = std::mem::take(&mut self.scratch.new);
+        let ended = collection
+            .indexes
+            .iter()
+            .try_for_each(|index| self.add_document(collection, index, id, doc, &mut keys));
+        self.scratch.new = keys;
+        ended
+    }
+
+    /// Writes all entries of one document in one index.
+    pub(crate) fn add_document(
+        &mut self,
+        collection: &Collection,
+        index: &Arc<Index>,
+        id: RecordId,
+        doc: Doc<'_>,
+        keys: &mut EntryKeys,
+    ) -> Attempt<()> {
+        let generated = generate(index, doc)?;
+        keys.encode(index, &generated)?;
+        self.grow_facts(index, &generated, keys)?;
+        if index.is_id() {
+            self.store.id_cache().put(collection.id, keys.unique_key(index, 0), id);
+        }
+        (0..keys.len())
+            .try_for_each(|at| self.add_entry(collection, index, keys, at, &generated, id))
+    }
+
+    fn update_entries(
+        &mut self,
+        collection: &Collection,
+        index: &Arc<Index>,
+        id: RecordId,
+        old: Doc<'_>,
+        new: Doc<'_>,
+        scratch: &mut Scratch,
+    ) -> Attempt<()> {
+        if !touches(index, old, new) {
+            return Ok(());
+        }
+        let (was, becomes) = (generate(index, old)?, generate(index, new)?);
+        scratch.old.encode(index, &was)?;
+        scratch.new.encode(index, &becomes)?;
+        self.grow_facts(index, &becomes, &scratch.new)?;
+        let Scratch { old, new, removed, added } = scratch;
+        EntryKeys::difference(old, new, removed, added);
+        for at in removed.iter() {
+            self.delete_entry(index, old, *at, id)?;
+        }
+        for at in added.iter() {
+            self.add_entry(collection, index, new, *at, &becomes, id)?;
+        }
+        Ok(())
+    }
+
+    fn grow_facts(
+        &mut self,
+        index: &Index,
+        generated: &GeneratedKeys<'_>,
+        keys: &EntryKeys,
+    ) -> Attempt<()> {
+        if keys.has_long() || generated.multikey.iter().any(|bits| *bits != 0) {
+            let grown = grow(&mut self.txn, index, &generated.multikey, keys.has_long())?;
+            self.grown.extend(grown);
+        }
+        Ok(())
+    }
+
+    fn add_entry(
+        &mut self,
+        collection: &Collection,
+        index: &Index,
+        keys: &EntryKeys,
+        at: usize,
+        generated: &GeneratedKeys<'_>,
+        id: RecordId,
+    ) -> Attempt<()> {
+        let (key, value) = keys.stored(index, at, id);
+        if !index.unique {
+            return Ok(self.txn.put_entry(Space::Idx, key, value)?);
+        }
+        match self.txn.insert(Space::Idx, key.clone(), value.clone(), u64::from(index.id.0)) {
+            Ok(()) => Ok(()),
+            Err(StorageError::Duplicate(_)) => {
+                // Only a build meets its own entries: a write has put them there already.
+                let other = self.txn.get(Space::Idx, &key)?;
+                if other.map(|value| record_id_of_unique(&value)).transpose()? == Some(id) {
+                    return Ok(self.txn.put(Space::Idx, key, value)?);
+                }
+                let source = keys.source(at);
+                let values = generated.keys().nth(source).unwrap_or(&[]);
+                Err(duplicate_key_error(collection, index, values).into())
+            }
+            Err(other) => Err(other.into()),
+        }
+    }
+
+    fn delete_entry(
+        &mut self,
+        index: &Index,
+        keys: &EntryKeys,
+        at: usize,
+        id: RecordId,
+    ) -> Attempt<()> {
+        let (key, _) = keys.stored(index, at, id);
+        if !index.unique {
+            return Ok(self.txn.delete_entry(Space::Idx, key)?);
+        }
+        if index.state == IndexState::WriteOnly {
+            // The build may not have come here yet, and another document may have the key.
+            let found = self.txn.get(Space::Idx, &key)?;
+            if found.map(|value| record_id_of_unique(&value)).transpose()? != Some(id) {
+                return Ok(());
+            }
+        }
+        Ok(self.txn.delete(Space::Idx, key)?)
+    }
+
+    fn take_record_id(&mut self, collection: &Collection) -> Attempt<RecordId> {
+        let taken = self.taken(collection)?;
+        taken.inserted = true;
+        Ok(taken.ids.take())
+    }
+
+    fn note_deleted(&mut self, collection: &Collection) -> Attempt<()> {
+        self.taken(collection)?.deleted = true;
+        Ok(())
+    }
+
+    fn taken(&mut self, collection: &Collection) -> Attempt<&mut Taken> {
+        let number = collection.id.0;
+        let at = match self.taken.iter().position(|taken| taken.collection == number) {
+            Some(at) => at,
+            None => {
+                let ids = self.store.record_ids(collection.id)?;
+                let floor = ids.enter();
+                self.taken.push(Taken {
+                    collection: number,
+                    ids,
+                    floor,
+                    inserted: false,
+                    deleted: false,
+                });
+                self.taken.len() - 1
+            }
+        };
+        self.taken
+            .get_mut(at)
+            .ok_or_else(|| Error::internal("a collection's record ids were lost").into())
+    }
+
+    fn count(&mut self, collection: &Collection, documents: i64, bytes: i64) {
+        let number = collection.id.0;
+        match self.counts.iter_mut().find(|delta| delta.collection == number) {
+            Some(delta) => {
+                delta.documents += documents;
+                delta.bytes += bytes;
+            }
+            None => self.counts.push(Delta { collection: number, documents, bytes }),
+        }
+    }
+}
+
+impl Taken {
+    fn finish(mut self, committed: Option<quire_storage::Version>) {
+        self.end(committed.filter(|_| self.inserted));
+    }
+
+    fn end(&mut self, committed: Option<quire_storage::Version>) {
+        if self.floor != 0 {
+            self.ids.leave(self.floor, committed);
+            self.floor = 0;
+        }
+    }
+}
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        self.end(None);
+    }
+}
+
+fn generate<'a>(index: &Index, doc: Doc<'a>) -> Result<GeneratedKeys<'a>> {
+    KeyGenerator::generate(index, doc)
+}
+
+/// Whether a change from `old` to `new` can change the document's keys in the index: false only
+/// if the fields at the head of every path are the same bytes.
+fn touches(index: &Index, old: Doc<'_>, new: Doc<'_>) -> bool {
+    index.fields.iter().any(|field| {
+        let head = field.path.split_once('.').map_or(field.path.as_str(), |(head, _)| head);
+        match (old.find(head), new.find(head)) {
+            (None, None) => false,
+            (Some(a), Some(b)) => a.kind() != b.kind() || a.value_bytes() != b.value_bytes(),
+            _ => true,
+        }
+    })
+}
+
+fn check_size(doc: Doc<'_>, what: &str) -> Result<()> {
+    if doc.len() > limits::USER_DOCUMENT_BYTES_MAX {
+        return Err(Error::new(ErrorCode::BSONObjectTooLarge, what));
+    }
+    Ok(())
+}
+
+/// A document as an insert stores it: `_id` first, made up if it is missing, checked (53
+/// InvalidIdField, 52 DollarPrefixedFieldName, 10334 BSONObjectTooLarge), empty timestamps
+/// filled in. Copied into `buffer` only if something changes.
+pub fn prepare_insert<'d>(
+    store: &Store,
+    doc: Doc<'d>,
+    buffer: &'d mut Vec<u8>,
+) -> Result<Doc<'d>> {
+    if doc.len() > limits::USER_DOCUMENT_BYTES_MAX {
+        return Err(Error::new(
+            ErrorCode::BSONObjectTooLarge,
+            format!(
+                "object to insert too large. size in bytes: {}, max size: {}",
+                doc.len(),
+                limits::USER_DOCUMENT_BYTES_MAX
+            ),
+        ));
+    }
+    let first_is_id = doc.first().is_some_and(|element| element.key_bytes() == b"_id");
+    let (mut ids, mut stamps) = (0, false);
+    for element in doc.iter() {
+        if element.key_bytes() == b"_id" {
+            ids += 1;
+            check_id(element.value())?;
+        } else if let Value::Timestamp(Timestamp { seconds: 0, increment: 0 }) = element.value() {
+            stamps = true;
+        }
+    }
+    if ids > 1 {
+        return Err(Error::bad_value("can't have multiple _id fields in one document"));
+    }
+    if first_is_id && !stamps {
+        return Ok(doc);
+    }
+    buffer.clear();
+    let mut writer = DocWriter::new(buffer);
+    match doc.find("_id") {
+        Some(id) => writer.append_element(id),
+        None => writer.append("_id", store.new_object_id()),
+    };
+    for element in doc.iter().filter(|element| element.key_bytes() != b"_id") {
+        match element.value() {
+            Value::Timestamp(Timestamp { seconds: 0, increment: 0 }) => {
+                let now = store.engine().cluster_time().next(store.clock().now_ms());
+                writer.append(element.key(), Timestamp::from_u64(now.0));
+            }
+            _ => {
+                writer.append_element(element);
+            }
+        }
+    }
+    writer.finish();
+    let doc = Doc::from_valid_bytes(buffer);
+    check_size(doc, "object to insert too large")?;
+    Ok(doc)
+}
+
+/// Refuses what cannot be an `_id`.
+fn check_id(id: Value<'_>) -> Result<()> {
+    match id {
+        Value::Array(_) | Value::Regex(_) | Value::Undefined => Err(Error::new(
+            ErrorCode::InvalidIdField,
+            format!("The '_id' value cannot be of type {}", id.type_name()),
+        )),
+        Value::Document(doc) => match doc.fields().find(|(name, _)| name.starts_with('$')) {
+            Some((name, _)) => Err(Error::new(
+                ErrorCode::DollarPrefixedFieldName,
+                format!(
+                    "_id fields may not contain '$'-prefixed fields: {name} is not valid for storage."
+                ),
+            )),
+            None => Ok(()),
+        },
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,151 @@
+//! Statements that change the catalog.
+
+use super::*;
+use quire_collections::{DropIndexes, Rename};
+use quire_error::ErrorCode;
+
+#[test]
+fn create_drop_and_create_again() {
+    let engine: Arc<dyn quire_storage::Engine> = quire_storage::open_memory().unwrap();
+    let store = open(Arc::clone(&engine));
+    insert(&store, "d.t", &doc! { "_id": 1 }).unwrap();
+    let first = collection(&store, "d.t");
+    assert!(store.drop_collection(&ns("d.t"), &CommitOptions::synced()).unwrap().is_some());
+    assert!(store.drop_collection(&ns("d.t"), &CommitOptions::synced()).unwrap().is_none());
+    assert!(store.catalog().database("d").is_none());
+    insert(&store, "d.t", &doc! { "_id": 1 }).unwrap();
+    let second = collection(&store, "d.t");
+    assert!(second.id > first.id && second.uuid != first.uuid);
+    insert(&store, "d.u", &doc! { "_id": 1 }).unwrap();
+    insert(&store, "e.u", &doc! { "_id": 1 }).unwrap();
+    assert_eq!(store.drop_database("d", &CommitOptions::synced()).unwrap(), 2);
+    assert_eq!(collection_names(&store), ["e.u"]);
+    let again = open(engine);
+    assert_eq!(collection_names(&again), ["e.u"]);
+    assert!(collection(&again, "e.v").id > second.id);
+    assert_clean(&again);
+}
+
+#[test]
+fn names_that_differ_in_case_clash() {
+    let store = store();
+    collection(&store, "d.t");
+    assert_eq!(store.ensure_collection(&ns("D.t")).unwrap_err().code(), ErrorCode::DatabaseDifferCase);
+}
+
+#[test]
+fn indexes_are_built_over_what_is_there() {
+    let store = store();
+    for id in 0..2500 {
+        insert(&store, "d.t", &doc! { "_id": id, "a": id % 100 }).unwrap();
+    }
+    let built = index(&store, "d.t", &doc! { "key": { "a": 1 }, "name": "a_1" }).unwrap();
+    assert_eq!((built.before, built.after, built.created_collection), (1, 2, false));
+    assert_eq!(built.note(1), None);
+    let again = index(&store, "d.t", &doc! { "key": { "a": 1.0 }, "name": "a_1" }).unwrap();
+    assert_eq!((again.before, again.after, again.note(1)), (2, 2, Some("all indexes already exist")));
+    let error = index(&store, "d.t", &doc! { "key": { "a": 1, "b": 1 }, "name": "u", "unique": true });
+    assert_eq!(error.unwrap_err().code().number(), 11000);
+    assert_eq!(collection(&store, "d.t").indexes.len(), 2);
+    let code = |spec: &DocBuf| index(&store, "d.t", spec).unwrap_err().code().number();
+    assert_eq!(code(&doc! { "key": { "a": 1 }, "name": "other" }), 85);
+    assert_eq!(code(&doc! { "key": { "b": 1 }, "name": "a_1" }), 86);
+    assert_eq!(code(&doc! { "key": { "a": 1 }, "name": "a_1", "unique": true }), 86);
+    assert_eq!(code(&doc! { "key": { "a": 1 }, "name": "a_1", "hidden": true }), 85);
+    assert_eq!(code(&doc! { "key": { "a": "hashed" }, "name": "h" }), 115);
+    assert_clean(&store);
+}
+
+#[test]
+fn indexes_are_dropped_by_name_key_and_star() {
+    let store = store();
+    for (key, name) in [(doc! { "a": 1 }, "a_1"), (doc! { "b": 1 }, "b_1"), (doc! { "c": 1 }, "c_1")] {
+        index(&store, "d.t", &doc! { "key": &key, "name": name }).unwrap();
+    }
+    insert(&store, "d.t", &doc! { "_id": 1, "a": 1 }).unwrap();
+    let drop = |which: DropIndexes| store.drop_indexes(&ns("d.t"), &which, &CommitOptions::synced());
+    let code = |which: DropIndexes| drop(which).unwrap_err().code().number();
+    assert_eq!(code(DropIndexes::Name("_id_".into())), 72);
+    assert_eq!(code(DropIndexes::Name("x".into())), 27);
+    assert_eq!(code(DropIndexes::Names(vec!["a_1".into(), "x".into()])), 27);
+    assert_eq!(drop(DropIndexes::Key(doc! { "a": 1 })).unwrap().before, 4);
+    assert_eq!(drop(DropIndexes::Name("b_1".into())).unwrap().before, 3);
+    assert_eq!(drop(DropIndexes::All).unwrap().names, ["c_1"]);
+    assert_eq!(drop(DropIndexes::All).unwrap().before, 1);
+    assert_clean(&store);
+}
+
+#[test]
+fn renames_within_and_across_databases() {
+    let store = store();
+    for id in 0..1500 {
+        insert(&store, "d.t", &doc! { "_id": id, "a": id }).unwrap();
+    }
+    index(&store, "d.t", &doc! { "key": { "a": 1 }, "name": "a_1" }).unwrap();
+    insert(&store, "d.u", &doc! { "_id": 1 }).unwrap();
+    let rename = |from: &str, to: &str, drop_target| {
+        let rename = Rename { from: ns(from), to: ns(to), drop_target };
+        store.rename_collection(&rename, &Interrupt::new(), &CommitOptions::synced())
+    };
+    assert_eq!(rename("d.x", "d.y", false).unwrap_err().code(), ErrorCode::NamespaceNotFound);
+    assert_eq!(rename("d.t", "d.u", false).unwrap_err().code(), ErrorCode::NamespaceExists);
+    assert_eq!(rename("d.t", "d.t", false).unwrap_err().code(), ErrorCode::IllegalOperation);
+    rename("d.t", "d.u", true).unwrap();
+    assert_eq!(collection_names(&store), ["d.u"]);
+    assert_eq!(all(&store, "d.u").len(), 1500);
+    rename("d.u", "e.v", false).unwrap();
+    assert_eq!(collection_names(&store), ["e.v"]);
+    assert_eq!(all(&store, "e.v").len(), 1500);
+    assert_eq!(collection(&store, "e.v").indexes.len(), 2);
+    insert(&store, "e.v", &doc! { "_id": 5000 }).unwrap();
+    assert_clean(&store);
+}
+
+#[test]
+fn a_build_while_others_write_misses_nothing() {
+    let store = store();
+    for id in 0..3000 {
+        insert(&store, "d.t", &doc! { "_id": id, "a": id }).unwrap();
+    }
+    std::thread::scope(|scope| {
+        for thread in 0..3 {
+            let store = &store;
+            scope.spawn(move || {
+                for round in 0..300 {
+                    let id = (round * 7 + thread * 1000) % 3000;
+                    match round % 3 {
+                        0 => update(store, "d.t", id, doc! { "_id": id, "a": [id, -id] }.as_doc()).unwrap(),
+                        1 => insert(store, "d.t", &doc! { "_id": 10_000 + thread * 1000 + round, "a": round }).unwrap(),
+                        _ => update(store, "d.t", id, doc! { "_id": id, "a": "x" }.as_doc()).unwrap(),
+                    }
+                }
+            });
+        }
+        index(&store, "d.t", &doc! { "key": { "a": 1 }, "name": "a_1" }).unwrap();
+        index(&store, "d.t", &doc! { "key": { "_id": 1, "a": 1 }, "name": "both", "unique": true }).unwrap();
+    });
+    assert_clean(&store);
+}
+
+#[test]
+fn the_head_of_a_queue_is_remembered() {
+    let store = store();
+    for id in 0..200 {
+        insert(&store, "d.q", &doc! { "_id": id }).unwrap();
+    }
+    for id in 0..200 {
+        assert_eq!(records(&store, "d.q").len(), 200 - id as usize);
+        delete(&store, "d.q", id).unwrap();
+    }
+    assert!(records(&store, "d.q").is_empty());
+    insert(&store, "d.q", &doc! { "_id": 1 }).unwrap();
+    assert_eq!(records(&store, "d.q").len(), 1);
+    assert_clean(&store);
+}
+
+fn collection_names(store: &Arc<Store>) -> Vec<String> {
+    let catalog = store.catalog();
+    let mut names: Vec<_> = catalog.collections().map(|c| c.namespace.to_string()).collect();
+    names.sort();
+    names
+}

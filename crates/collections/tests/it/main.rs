@@ -1,0 +1,101 @@
+//! Documents and indexes on the memory engine.
+
+mod basics;
+mod ddl;
+mod model;
+
+use std::sync::Arc;
+
+use quire_catalog::{Collection, IndexSpec, Namespace};
+use quire_collections::{CreateIndexes, Record, Store, StoreOptions, WriterMode, check};
+use quire_document::{Doc, DocBuf, doc};
+use quire_error::Result;
+use quire_storage::{CommitOptions, Interrupt};
+
+fn store() -> Arc<Store> {
+    open(quire_storage::open_memory().unwrap())
+}
+
+fn open(engine: Arc<dyn quire_storage::Engine>) -> Arc<Store> {
+    Store::open(engine, StoreOptions { random_seed: 7, ..StoreOptions::default() }).unwrap()
+}
+
+fn ns(text: &str) -> Namespace {
+    Namespace::parse(text).unwrap()
+}
+
+fn collection(store: &Arc<Store>, name: &str) -> Arc<Collection> {
+    store.ensure_collection(&ns(name)).unwrap()
+}
+
+fn insert(store: &Arc<Store>, name: &str, doc: &DocBuf) -> Result<()> {
+    let collection = collection(store, name);
+    let mut buffer = Vec::new();
+    let doc = quire_collections::prepare_insert(store, doc.as_doc(), &mut buffer)?;
+    store
+        .write(&CommitOptions::buffered(), &Interrupt::new(), |writer| {
+            writer.insert(&collection, doc).map(|_| ())
+        })
+        .map(|_| ())
+}
+
+fn index(store: &Arc<Store>, name: &str, spec: &DocBuf) -> Result<quire_collections::BuiltIndexes> {
+    let spec = IndexSpec::parse(spec.as_doc(), false)?;
+    let request = CreateIndexes { namespace: ns(name), specs: vec![spec] };
+    store.create_indexes(&request, &Interrupt::new(), &CommitOptions::buffered())
+}
+
+fn all(store: &Arc<Store>, name: &str) -> Vec<DocBuf> {
+    records(store, name).iter().map(|record| record.doc.as_doc().to_owned()).collect()
+}
+
+fn records(store: &Arc<Store>, name: &str) -> Vec<Record> {
+    let view = store.read_view().unwrap();
+    let Some(collection) = view.catalog().lookup(&ns(name)).cloned() else { return Vec::new() };
+    let mut cursor = store.scan(&collection);
+    let mut out = Vec::new();
+    while cursor.next_page(&view.view(), &collection, 100, 1 << 20, &mut out).unwrap() {}
+    out
+}
+
+fn assert_clean(store: &Arc<Store>) {
+    let report = check(store, false).unwrap();
+    assert!(report.is_clean(), "{:#?}", report.findings);
+}
+
+fn update(store: &Arc<Store>, name: &str, id: i32, new: Doc<'_>) -> Result<()> {
+    store
+        .write(&CommitOptions::buffered(), &Interrupt::new(), |writer| {
+            let collection = writer.catalog().lookup(&ns(name)).cloned().unwrap();
+            let found = writer.view().get_by_id(&collection, id.into())?.unwrap();
+            writer.update(&collection, found.id, found.doc.as_doc(), new)
+        })
+        .map(|_| ())
+}
+
+fn delete(store: &Arc<Store>, name: &str, id: i32) -> Result<()> {
+    store
+        .write(&CommitOptions::buffered(), &Interrupt::new(), |writer| {
+            let collection = writer.catalog().lookup(&ns(name)).cloned().unwrap();
+            let found = writer.view().get_by_id(&collection, id.into())?.unwrap();
+            writer.delete(&collection, found.id, found.doc.as_doc())
+        })
+        .map(|_| ())
+}
+
+#[test]
+fn a_savepoint_loses_one_document_and_not_the_others() {
+    let store = store();
+    let c = collection(&store, "d.t");
+    let mut writer = store.writer(WriterMode::Statement).unwrap();
+    writer.insert(&c, doc! { "_id": 1 }.as_doc()).unwrap();
+    let before = writer.savepoint();
+    writer.insert(&c, doc! { "_id": 2 }.as_doc()).unwrap();
+    writer.rollback_to(before);
+    assert!(writer.insert(&c, doc! { "_id": 1.0 }.as_doc()).is_err());
+    writer.insert(&c, doc! { "_id": 3 }.as_doc()).unwrap();
+    writer.commit(CommitOptions::buffered()).unwrap();
+    assert_eq!(all(&store, "d.t").len(), 2);
+    assert_eq!(store.counts(&c).documents, 2);
+    assert_clean(&store);
+}

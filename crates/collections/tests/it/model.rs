@@ -1,0 +1,79 @@
+//! Random writes and index builds against a map of what should be there.
+
+use super::*;
+use std::collections::BTreeMap;
+
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (self.0 >> 33) % sides
+    }
+}
+
+fn random_doc(dice: &mut Dice, id: i32) -> DocBuf {
+    let mut doc = doc! { "_id": id };
+    match dice.roll(5) {
+        0 => doc.append("a", dice.roll(8) as i32),
+        1 => doc.append("a", &quire_document::array![dice.roll(4) as i32, dice.roll(4) as f64]),
+        2 => doc.append("a", &"long ".repeat(dice.roll(400) as usize)),
+        3 => doc.append("a", &doc! { "b": [dice.roll(3) as i32, { "c": 1 }] }),
+        _ => &mut doc,
+    };
+    if dice.roll(3) > 0 {
+        doc.append("u", dice.roll(60) as i32);
+    }
+    doc.append("pad", &"p".repeat(dice.roll(20) as usize));
+    doc
+}
+
+fn round(seed: u64) {
+    let mut dice = Dice(seed);
+    let store = store();
+    collection(&store, "m.c");
+    let mut model: BTreeMap<i32, Vec<u8>> = BTreeMap::new();
+    let specs = [
+        doc! { "key": { "a": 1 }, "name": "a" },
+        doc! { "key": { "a.b": -1, "u": 1 }, "name": "ab" },
+        doc! { "key": { "u": 1 }, "name": "u", "unique": true, "sparse": true },
+        doc! { "key": { "a.b.c": 1, "_id": 1 }, "name": "abc", "unique": true },
+    ];
+    for step in 0..300 {
+        let id = dice.roll(40) as i32;
+        let doc = random_doc(&mut dice, id);
+        match dice.roll(10) {
+            0..=4 => {
+                if insert(&store, "m.c", &doc).is_ok() {
+                    assert!(model.insert(id, doc.as_bytes().to_vec()).is_none());
+                }
+            }
+            5..=7 if model.contains_key(&id) => {
+                if update(&store, "m.c", id, doc.as_doc()).is_ok() {
+                    model.insert(id, doc.into_bytes());
+                }
+            }
+            8 if model.contains_key(&id) => {
+                delete(&store, "m.c", id).unwrap();
+                model.remove(&id);
+            }
+            _ if step % 20 == 0 => {
+                let spec = &specs[dice.roll(4) as usize];
+                let _ = index(&store, "m.c", spec);
+            }
+            _ => {}
+        }
+    }
+    let mut found: Vec<Vec<u8>> = all(&store, "m.c").into_iter().map(DocBuf::into_bytes).collect();
+    found.sort();
+    let mut expected: Vec<Vec<u8>> = model.into_values().collect();
+    expected.sort();
+    assert_eq!(found, expected, "seed {seed}");
+    let report = check(&store, false).unwrap();
+    assert!(report.is_clean(), "seed {seed}: {:#?}", report.findings);
+}
+
+#[test]
+fn random_writes_agree_with_the_model() {
+    (1..=40).for_each(round);
+}
