@@ -1,0 +1,181 @@
+//! The storage engine's gate (docs/adr/0001-storage-engine-gate.md): what bounds memory and disk.
+//!
+//! `gate snapshot DIR [--no-caps]`: 100 MB of data, 2 GB of updates while one snapshot stays open.
+//! `gate soak DIR MINUTES GIGABYTES`: load, then overwrite at random for that long.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use quire_storage::rng::Rng;
+use quire_storage::{
+    Bytes, CommitOptions, Engine, Mode, Page, PipelineOptions, ScanRequest, Space, begin,
+};
+use quire_storage_fjall::{FjallOptions, open};
+
+const WORDS: [&str; 16] = [
+    "storage", "engine", "document", "value", "index", "commit", "snapshot", "journal", "table",
+    "block", "record", "number", "cluster", "version", "reader", "writer",
+];
+
+/// A kilobyte of words and numbers, compressible about as documents are.
+fn document(rng: &mut Rng) -> Bytes {
+    let mut text = String::with_capacity(1040);
+    while text.len() < 1000 {
+        let word = WORDS[usize::try_from(rng.below(16)).unwrap_or(0)];
+        text.push_str(word);
+        text.push_str(&rng.below(1_000_000).to_string());
+    }
+    text.truncate(1000);
+    Bytes::from(text)
+}
+
+fn record(number: u64) -> Bytes {
+    let mut key = vec![0, 0, 0, 1];
+    key.extend_from_slice(&number.to_be_bytes());
+    Bytes::from(key)
+}
+
+fn resident_mb() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap_or_default();
+    line.split_whitespace().nth(1).and_then(|kb| kb.parse::<u64>().ok()).unwrap_or(0) / 1024
+}
+
+fn load(engine: &Arc<dyn Engine>, documents: u64, rng: &mut Rng) {
+    let mut number = 0;
+    while number < documents {
+        let mut txn = begin(engine, Mode::Write).expect("a transaction");
+        for _ in 0..1000.min(documents - number) {
+            txn.put_entry(Space::Doc, record(number), document(rng)).expect("a write");
+            number += 1;
+        }
+        txn.add_counts(1, 1000, 1_000_000);
+        txn.commit(CommitOptions::buffered()).expect("a commit");
+    }
+}
+
+fn update(engine: &Arc<dyn Engine>, documents: u64, rng: &mut Rng) {
+    let mut txn = begin(engine, Mode::Write).expect("a transaction");
+    txn.put(Space::Doc, record(rng.below(documents)), document(rng)).expect("a write");
+    txn.commit(CommitOptions::buffered()).expect("a commit");
+}
+
+/// Reads up to `rows_max` rows of a new snapshot; rows a second.
+fn scan_speed(engine: &Arc<dyn Engine>, rows_max: usize, from: u64) -> f64 {
+    let since = Instant::now();
+    let (mut rows, mut start) = (0, record(from));
+    let mut page = Page::default();
+    while rows < rows_max {
+        let snapshot = engine.snapshot().expect("a snapshot");
+        snapshot.scan(&ScanRequest::new(Space::Doc, &start, b""), &mut page).expect("a scan");
+        rows += page.rows.len();
+        match page.resume.take() {
+            Some(next) => start = next,
+            None => break,
+        }
+    }
+    rows as f64 / since.elapsed().as_secs_f64()
+}
+
+fn options(caps: bool) -> FjallOptions {
+    let mut pipeline = PipelineOptions::default();
+    if !caps {
+        pipeline.snapshot_retained_bytes_max = u64::MAX;
+        pipeline.snapshot_age_max = Duration::from_secs(1 << 30);
+        pipeline.conflict_keys_max = usize::MAX;
+    }
+    FjallOptions { pipeline, ..FjallOptions::default() }
+}
+
+fn snapshot_test(path: &Path, caps: bool) {
+    const DOCUMENTS: u64 = 100_000;
+    const UPDATES: u64 = 2_000_000;
+    let engine = open(path, options(caps)).expect("the engine opens").engine;
+    let mut rng = Rng::new(1);
+    load(&engine, DOCUMENTS, &mut rng);
+    engine.maintenance(quire_storage::Maintenance::Flush).expect("a flush");
+    println!("caps {caps}: loaded 100 MB, resident {} MB", resident_mb());
+    let held = engine.snapshot().expect("a snapshot");
+    let key = record(7);
+    let before = held.get(Space::Doc, &key).expect("a read");
+    for step in 1..=20 {
+        let since = Instant::now();
+        for _ in 0..UPDATES / 20 {
+            update(&engine, DOCUMENTS, &mut rng);
+        }
+        let writes = (UPDATES / 20) as f64 / since.elapsed().as_secs_f64();
+        let state = match held.get(Space::Doc, &key) {
+            Ok(value) if value == before => "held",
+            Ok(_) => "WRONG VALUE",
+            Err(_) => "taken",
+        };
+        let stats = engine.stats();
+        println!(
+            "{:4} MB updated: resident {} MB, memtables {} MB, disk {} MB, {writes:.0} writes/s, \
+             {:.0} rows scanned/s, snapshot {state}",
+            step * 100,
+            resident_mb(),
+            stats.memtable_bytes >> 20,
+            stats.disk_bytes >> 20,
+            scan_speed(&engine, 100_000, 0),
+        );
+    }
+    drop(held);
+    engine.maintenance(quire_storage::Maintenance::Tick).expect("a tick");
+    println!("snapshot closed: resident {} MB", resident_mb());
+    engine.close().expect("the engine closes");
+}
+
+fn soak(path: &Path, minutes: u64, gigabytes: u64) {
+    let documents = gigabytes * 1_000_000;
+    let engine = open(path, options(true)).expect("the engine opens").engine;
+    let mut rng = Rng::new(2);
+    let since = Instant::now();
+    load(&engine, documents, &mut rng);
+    println!(
+        "loaded {gigabytes} GB in {:.0} s, disk {} MB, resident {} MB",
+        since.elapsed().as_secs_f64(),
+        engine.stats().disk_bytes >> 20,
+        resident_mb()
+    );
+    let since = Instant::now();
+    for minute in 1..=minutes {
+        let until = since + Duration::from_secs(minute * 60);
+        let (mut writes, mut slowest) = (0u64, Duration::ZERO);
+        let pressure_us = engine.stats().pressure_us;
+        while Instant::now() < until {
+            let one = Instant::now();
+            update(&engine, documents, &mut rng);
+            slowest = slowest.max(one.elapsed());
+            writes += 1;
+        }
+        let stats = engine.stats();
+        println!(
+            "minute {minute}: {} writes/s, slowest {} ms, pressure {} ms, resident {} MB, \
+             memtables {} MB, disk {} MB, {:.0} rows scanned/s",
+            writes / 60,
+            slowest.as_millis(),
+            (stats.pressure_us - pressure_us) / 1000,
+            resident_mb(),
+            stats.memtable_bytes >> 20,
+            stats.disk_bytes >> 20,
+            scan_speed(&engine, 100_000, rng.below(documents / 2)),
+        );
+    }
+    engine.close().expect("the engine closes");
+}
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match arguments[..] {
+        ["snapshot", path] => snapshot_test(Path::new(path), true),
+        ["snapshot", path, "--no-caps"] => snapshot_test(Path::new(path), false),
+        ["soak", path, minutes, gigabytes] => {
+            let number = |text: &str| text.parse().expect("a number");
+            soak(Path::new(path), number(minutes), number(gigabytes));
+        }
+        _ => eprintln!("gate snapshot DIR [--no-caps] | gate soak DIR MINUTES GIGABYTES"),
+    }
+}
