@@ -1,6 +1,7 @@
 //! MongoDB's language as pure functions: filters, expressions, projections, updates, accumulators.
 
 pub mod context;
+pub mod decimal;
 pub mod expression;
 pub mod filter;
 pub mod regex;
