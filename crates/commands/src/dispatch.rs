@@ -9,9 +9,11 @@ use crate::operation::Operation;
 use crate::registry::{self, Command, Kind};
 use crate::reply;
 use crate::service::{Connection, Outcome, Request, Sequence, Service, Topology};
+use quire_catalog::Namespace;
 use quire_document::{Doc, DocBuf, DocWriter, Timestamp, Value};
 use quire_error::{Error, ErrorCode, Result};
-use quire_storage::Interrupt;
+use quire_storage::{CommitOptions, Interrupt};
+use quire_mql::context::Shared;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -76,6 +78,35 @@ impl Context<'_> {
     /// The write concern of this command.
     pub fn write_concern(&self) -> WriteConcern {
         self.generic.write_concern.clone().unwrap_or_else(WriteConcern::majority)
+    }
+
+    /// How far a commit of this command must get before the reply.
+    pub fn commit_options(&self) -> CommitOptions {
+        let durability = self.write_concern().durability();
+        CommitOptions { durability, interrupt: Some(Arc::clone(&self.interrupt)) }
+    }
+
+    /// The namespace that the command's first field names.
+    pub fn target(&self, body: Doc<'_>) -> Result<Namespace> {
+        match body.first().map(|first| first.value()) {
+            Some(Value::String(collection)) => Namespace::new(self.db, collection),
+            other => {
+                let found = other.map_or("missing", |value| value.type_name());
+                let text = format!("collection name has invalid type {found}");
+                Err(Error::new(ErrorCode::InvalidNamespace, text))
+            }
+        }
+    }
+
+    /// What evaluating the command's expressions shares: clock, interrupts, randomness.
+    pub fn shared(&self) -> Shared {
+        let interrupt = Arc::clone(&self.interrupt);
+        let check = move || interrupt.check().map_err(reply::from_interruption);
+        let mut shared = Shared::new(crate::service::now_ms()).with_interrupt(Arc::new(check));
+        if self.service.options.topology != Topology::Standalone {
+            shared.cluster_time = Some(Timestamp::from_u64(self.service.engine.cluster_time().0));
+        }
+        shared.with_random(Arc::new(crate::service::random_u64))
     }
 
     /// Fails if the operation was killed, timed out, or lost its client.
@@ -212,7 +243,7 @@ fn database<'c>(request: &'c Request<'_>) -> Result<&'c str> {
             return Err(Error::location(40571, text));
         }
     };
-    quire_catalog::check_database_name(db)?;
+    quire_catalog::validate_db_name(db)?;
     Ok(db)
 }
 

@@ -14,6 +14,9 @@ mod reply;
 pub mod service;
 
 mod admin;
+mod ddl;
+mod find_request;
+mod matching;
 
 pub use registry::{COMMANDS, Command};
 pub use service::{

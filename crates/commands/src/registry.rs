@@ -1,6 +1,6 @@
 //! The one table of commands: name, aliases, what it is, and how dispatch treats it.
 
-use crate::admin;
+use crate::{admin, ddl};
 use crate::dispatch::Context;
 use quire_document::{Doc, DocWriter};
 use quire_error::Result;
@@ -132,6 +132,23 @@ pub static COMMANDS: &[Command] = &[
     Command::new("listCommands", Other, admin::list_commands::run, "Every command."),
     Command::new("currentOp", Other, admin::current_op::run, "What runs now.").admin(),
     Command::new("killOp", Other, admin::kill_op::run, "Stops a running operation.").admin(),
+    // Databases, collections, indexes.
+    Command::new("create", Write, ddl::create::run, "Makes a collection.")
+        .v1()
+        .strict_refuses(&["capped", "size", "max", "storageEngine", "indexOptionDefaults"]),
+    Command::new("drop", Write, ddl::drop::run, "Removes a collection.").v1(),
+    Command::new("dropDatabase", Write, ddl::drop_database::run, "Removes a database.").v1(),
+    Command::new("renameCollection", Write, ddl::rename_collection::run, "Renames a collection.").admin(),
+    Command::new("listCollections", Read, ddl::list_collections::run, "The collections of a database.")
+        .v1(),
+    Command::new("listDatabases", Read, ddl::list_databases::run, "The databases with their sizes.")
+        .admin()
+        .v1(),
+    Command::new("createIndexes", Write, ddl::create_indexes::run, "Makes indexes.").v1(),
+    Command::new("listIndexes", Read, ddl::list_indexes::run, "The indexes of a collection.").v1(),
+    Command::new("dropIndexes", Write, ddl::drop_indexes::run, "Removes indexes.")
+        .aliases(&["deleteIndexes"])
+        .v1(),
     // Replication, as a set of one member.
     Command::new("replSetInitiate", Other, admin::repl_set::initiate, "Confirms the set of one member.")
         .admin(),

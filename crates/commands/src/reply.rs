@@ -2,8 +2,8 @@
 //! one a write-concern error. Nothing else in the project does.
 
 use quire_document::{Array, Doc, DocWriter};
-use quire_error::{Error, ErrorCode, Label};
-use quire_storage::{Interruption, StorageError};
+use quire_error::{Error, Label};
+use quire_storage::StorageError;
 
 /// Appends `ok: 0` with code, message, details and labels.
 pub fn write_error_reply(reply: &mut DocWriter<'_>, error: &Error) {
@@ -49,25 +49,10 @@ pub fn write_write_concern_error(reply: &mut DocWriter<'_>, error: &Error) {
 
 /// What a client sees of a storage error: never a backend's own text.
 pub fn from_storage(error: StorageError) -> Error {
-    quire_collections::storage_error(error)
+    quire_collections::from_storage(error)
 }
 
-/// What a client sees of an interrupted operation.
-pub fn from_interruption(reason: Interruption) -> Error {
-    match reason {
-        Interruption::Killed => Error::new(ErrorCode::Interrupted, "operation was interrupted"),
-        Interruption::DeadlineExceeded => {
-            Error::new(ErrorCode::MaxTimeMSExpired, "operation exceeded time limit")
-        }
-        Interruption::Disconnected => {
-            Error::new(ErrorCode::ClientDisconnect, "operation was interrupted")
-        }
-        Interruption::ShuttingDown => Error::new(
-            ErrorCode::InterruptedAtShutdown,
-            "operation was interrupted because the server shuts down",
-        ),
-    }
-}
+pub use quire_collections::from_interruption;
 
 /// Appends the reply of a cursor that is whole in its first batch.
 pub fn write_whole_cursor(reply: &mut DocWriter<'_>, namespace: &str, documents: Array<'_>) {

@@ -5,11 +5,12 @@ use crate::metrics::Metrics;
 use crate::operation::Operations;
 use crate::{admin, dispatch};
 use quire_document::{Doc, DocBuf, ObjectId};
+use quire_collections::{Store, StoreOptions};
 use quire_error::Result;
 use quire_storage::{Engine, Interrupt};
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::Instant;
 
 /// What the server shows itself as.
@@ -47,6 +48,7 @@ pub struct ServiceOptions {
 /// One database server without its sockets.
 pub struct Service {
     pub(crate) engine: Arc<dyn Engine>,
+    pub(crate) store: Arc<Store>,
     pub(crate) options: ServiceOptions,
     pub(crate) parameters: admin::parameters::Parameters,
     pub(crate) operations: Operations,
@@ -54,7 +56,6 @@ pub struct Service {
     pub(crate) started: Instant,
     pub(crate) started_ms: i64,
     next_request_id: AtomicI32,
-    next_oid: AtomicU64,
     /// Counters for `serverStatus`.
     pub metrics: Metrics,
 }
@@ -123,12 +124,14 @@ impl Service {
     /// What the catalog reports, and `BadValue` for a parameter that does not exist.
     pub fn open(engine: Arc<dyn Engine>, options: ServiceOptions) -> Result<Arc<Service>> {
         let parameters = admin::parameters::Parameters::new(&options.parameters)?;
+        let store = Store::open(Arc::clone(&engine), StoreOptions::default())?;
         let seed = random_u64();
         let started_ms = now_ms();
         let mut process = [0; 5];
         process.copy_from_slice(&seed.to_be_bytes()[..5]);
         Ok(Arc::new(Service {
             engine,
+            store,
             options,
             parameters,
             operations: Operations::default(),
@@ -136,7 +139,6 @@ impl Service {
             started: Instant::now(),
             started_ms,
             next_request_id: AtomicI32::new(1),
-            next_oid: AtomicU64::new(random_u64() & 0xff_ffff),
             metrics: Metrics::default(),
         }))
     }
@@ -153,14 +155,6 @@ impl Service {
         self.next_request_id.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// A new object id.
-    pub fn new_object_id(&self) -> ObjectId {
-        let counter = self.next_oid.fetch_add(1, Ordering::Relaxed) as u32 & 0xff_ffff;
-        let mut process = [0; 5];
-        process.copy_from_slice(&self.process_id.0[4..9]);
-        ObjectId::from_parts((now_ms() / 1000) as u32, process, counter)
-    }
-
     /// Interrupts every running operation: the first step of a shutdown.
     pub fn interrupt_all(&self) {
         self.operations.interrupt_all(quire_storage::Interruption::ShuttingDown);
@@ -174,6 +168,16 @@ impl Service {
     /// Appends the reply to a message that never became a request.
     pub fn error_reply(&self, error: &quire_error::Error, reply: &mut Vec<u8>) {
         crate::reply::write_error_reply(&mut quire_document::DocWriter::new(reply), error);
+    }
+
+    /// Whether `hello` announces sessions.
+    pub(crate) fn sessions_announced(&self) -> bool {
+        false
+    }
+
+    /// The databases.
+    pub fn store(&self) -> &Arc<Store> {
+        &self.store
     }
 
     /// Where log lines go.

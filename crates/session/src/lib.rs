@@ -1,1 +1,5 @@
-//! Cursors and logical sessions.
+//! Cursors: what a client keeps between two batches.
+
+mod cursors;
+
+pub use cursors::{Checkout, Cursor, CursorCounts, Cursors, Source};

@@ -42,7 +42,7 @@ impl Node {
     /// The literal text.
     pub fn show(&self) -> String {
         let wrapped = DocBuf::build(|writer| write_field(writer, "v", self));
-        literal::show(wrapped.get("v").expect("just written"))
+        literal::print(wrapped.get("v").expect("just written"))
     }
 
     /// The field of that name.

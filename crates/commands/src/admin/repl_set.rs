@@ -3,7 +3,8 @@
 
 use crate::dispatch::Context;
 use crate::service::{Service, Topology, now_ms};
-use quire_document::{Doc, DocWriter, Timestamp, Value};
+use quire_catalog::Namespace;
+use quire_document::{Doc, DocWriter, Timestamp, Value, doc};
 use quire_error::{Error, ErrorCode, Result};
 
 /// `replSetInitiate`.
@@ -14,12 +15,28 @@ pub fn initiate(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) 
     {
         check_config(config, &set)?;
     }
-    if !cx.service.store.initiate_set()? {
+    if !note_initiated(cx)? {
         let text = "already initialized";
         return Err(Error::new(ErrorCode::AlreadyInitialized, text));
     }
     let _ = reply;
     Ok(())
+}
+
+/// Notes in `local.system.replset` that somebody initiated the set; false if it stood there.
+fn note_initiated(cx: &Context<'_>) -> Result<bool> {
+    let store = &cx.service.store;
+    let namespace = Namespace::new("local", "system.replset")?;
+    let collection = store.ensure_collection(&namespace)?;
+    let entry = doc! { "_id": set_name(cx.service)?.as_str(), "version": 1i64 };
+    let inserted = store.write(&cx.commit_options(), &cx.interrupt, |writer| {
+        writer.insert(&collection, entry.as_doc()).map(|_| ())
+    });
+    match inserted {
+        Ok(_) => Ok(true),
+        Err(error) if error.code() == ErrorCode::DuplicateKey => Ok(false),
+        Err(error) => Err(error),
+    }
 }
 
 /// `replSetGetStatus`.

@@ -1,0 +1,23 @@
+//! `create`: makes a collection.
+
+use crate::args::{is_generic, missing};
+use crate::dispatch::Context;
+use quire_catalog::CollectionOptions;
+use quire_document::{Doc, DocBuf, DocWriter};
+use quire_error::Result;
+
+pub fn run(cx: &mut Context<'_>, body: Doc<'_>, _reply: &mut DocWriter<'_>) -> Result<()> {
+    let namespace = cx.target(body)?;
+    if body.is_empty() {
+        return Err(missing(cx.command.name, "create"));
+    }
+    let fields = DocBuf::build(|writer| {
+        let own = body.iter().skip(1).filter(|element| !is_generic(element.key_bytes()));
+        own.for_each(|element| {
+            writer.append_element(element);
+        });
+    });
+    let options = CollectionOptions::parse(fields.as_doc())?;
+    cx.service.store.create_collection(&namespace, options, &cx.commit_options())?;
+    Ok(())
+}

@@ -1,0 +1,80 @@
+//! `createIndexes`: makes indexes, and the collection if it does not exist.
+
+use crate::args::{Arg, arguments, missing};
+use crate::dispatch::Context;
+use quire_catalog::IndexSpec;
+use quire_collections::CreateIndexes;
+use quire_document::{Array, Doc, DocWriter, Value};
+use quire_error::{Error, ErrorCode, Result};
+
+pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
+    let (mut indexes, mut ignore_unknown) = (None, false);
+    for arg in arguments(cx.command.name, body) {
+        match arg.name() {
+            "indexes" => indexes = Some((arg, arg.array()?)),
+            "ignoreUnknownIndexOptions" if !arg.is_null() => ignore_unknown = arg.bool()?,
+            "commitQuorum" => check_quorum(&arg)?,
+            "ignoreUnknownIndexOptions" => {}
+            "isTimeseriesNamespace" => {
+                arg.bool()?;
+            }
+            _ => return Err(arg.unknown()),
+        }
+    }
+    let namespace = cx.target(body)?;
+    let (arg, indexes) = indexes.ok_or_else(|| missing(cx.command.name, "indexes"))?;
+    let specs = specs(&arg, indexes, ignore_unknown)?;
+    let request = CreateIndexes { namespace, specs };
+    let options = cx.commit_options();
+    let built = cx.service.store.create_indexes(&request, &cx.interrupt, &options)?;
+    reply.append("numIndexesBefore", built.before as i32);
+    reply.append("numIndexesAfter", built.after as i32);
+    match built.note(request.specs.len()) {
+        Some(note) => {
+            reply.append("note", note);
+        }
+        None => {
+            reply.append("createdCollectionAutomatically", built.created_collection);
+            reply.append("commitQuorum", "votingMembers");
+        }
+    }
+    Ok(())
+}
+
+fn specs(arg: &Arg<'_>, indexes: Array<'_>, ignore_unknown: bool) -> Result<Vec<IndexSpec>> {
+    if indexes.is_empty() {
+        return Err(Error::bad_value("Must specify at least one index to create"));
+    }
+    let mut specs = Vec::new();
+    for (at, index) in indexes.iter().enumerate() {
+        let Value::Document(spec) = index else {
+            let found = index.type_name();
+            let name = arg.name();
+            return Err(Error::type_mismatch(format!(
+                "BSON field 'createIndexes.{name}.{at}' is the wrong type '{found}', expected type 'object'"
+            )));
+        };
+        specs.push(IndexSpec::parse(spec, ignore_unknown)?);
+    }
+    Ok(specs)
+}
+
+/// How many members must have built the index: with one member every quorum of one is met.
+fn check_quorum(arg: &Arg<'_>) -> Result<()> {
+    match arg.value() {
+        Value::Null | Value::String("majority" | "votingMembers") => Ok(()),
+        Value::String(mode) => {
+            let text = format!("No write concern mode named '{mode}' found in replica set configuration");
+            Err(Error::new(ErrorCode::UnknownReplWriteConcern, text))
+        }
+        value => match crate::args::whole(value) {
+            Some(0 | 1) => Ok(()),
+            Some(members) if members > 1 => {
+                let text = format!("Commit quorum cannot be satisfied with the current replica set configuration: {members}");
+                Err(Error::new(ErrorCode::UnsatisfiableCommitQuorum, text))
+            }
+            Some(_) => Err(Error::failed_to_parse("commitQuorum has to be a non-negative number")),
+            None => Err(Error::failed_to_parse("commitQuorum has to be a number or a string")),
+        },
+    }
+}

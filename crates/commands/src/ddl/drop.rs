@@ -1,0 +1,22 @@
+//! `drop`: removes a collection. One that does not exist is no error.
+
+use crate::args::arguments;
+use crate::dispatch::Context;
+use quire_document::{Doc, DocWriter};
+use quire_error::{Error, Result};
+
+pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
+    if let Some(arg) = arguments(cx.command.name, body).next() {
+        return Err(arg.unknown());
+    }
+    let namespace = cx.target(body)?;
+    if namespace.as_str() == "local.oplog.rs" {
+        return Err(Error::location(5255000, "can't drop live oplog while replicating"));
+    }
+    let dropped = cx.service.store.drop_collection(&namespace, &cx.commit_options())?;
+    if let Some(collection) = dropped {
+        reply.append("nIndexesWas", collection.indexes.len() as i32);
+        reply.append("ns", namespace.as_str());
+    }
+    Ok(())
+}

@@ -1,0 +1,32 @@
+//! `dropDatabase`: removes all collections of a database.
+
+use crate::args::{Arg, arguments, whole};
+use crate::dispatch::Context;
+use quire_document::{Doc, DocWriter};
+use quire_error::{Error, ErrorCode, Result};
+
+pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
+    if let Some(arg) = arguments(cx.command.name, body).next() {
+        return Err(arg.unknown());
+    }
+    if let Some(first) = body.first() {
+        let arg = Arg::new(cx.command.name, first);
+        match whole(first.value()) {
+            Some(1) => {}
+            Some(_) => {
+                let text = "Have to pass 1 as 'drop' parameter";
+                return Err(Error::location(5255100, text));
+            }
+            None => return Err(arg.wrong_type("long, int, decimal, double")),
+        }
+    }
+    if matches!(cx.db, "admin" | "config") {
+        let text = format!("Dropping the '{}' database is prohibited.", cx.db);
+        return Err(Error::new(ErrorCode::IllegalOperation, text));
+    }
+    let dropped = cx.service.store.drop_database(cx.db, &cx.commit_options())?;
+    if dropped > 0 {
+        reply.append("dropped", cx.db);
+    }
+    Ok(())
+}

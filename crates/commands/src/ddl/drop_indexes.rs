@@ -1,0 +1,43 @@
+//! `dropIndexes`: by name, by key, several by name, or all but `_id`.
+
+use crate::args::{Arg, arguments, missing};
+use crate::dispatch::Context;
+use quire_collections::DropIndexes;
+use quire_document::{Doc, DocWriter, Value};
+use quire_error::Result;
+
+pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
+    let mut which = None;
+    for arg in arguments(cx.command.name, body) {
+        match arg.name() {
+            "index" if !arg.is_null() => which = Some(target(&arg)?),
+            "index" => {}
+            "isTimeseriesNamespace" => {
+                arg.bool()?;
+            }
+            _ => return Err(arg.unknown()),
+        }
+    }
+    let namespace = cx.target(body)?;
+    let which = which.ok_or_else(|| missing(cx.command.name, "index"))?;
+    let dropped = cx.service.store.drop_indexes(&namespace, &which, &cx.commit_options())?;
+    reply.append("nIndexesWas", dropped.before as i32);
+    if matches!(which, DropIndexes::All) {
+        reply.append("msg", "non-_id indexes dropped for collection");
+    }
+    Ok(())
+}
+
+fn target(arg: &Arg<'_>) -> Result<DropIndexes> {
+    match arg.value() {
+        Value::String("*") => Ok(DropIndexes::All),
+        Value::String(name) => Ok(DropIndexes::Name(name.to_owned())),
+        Value::Document(key) => Ok(DropIndexes::Key(key.to_owned())),
+        Value::Array(names) => {
+            let names = names.iter().map(|name| name.as_str().map(str::to_owned));
+            let names: Option<Vec<String>> = names.collect();
+            names.map(DropIndexes::Names).ok_or_else(|| arg.wrong_type("string, object"))
+        }
+        _ => Err(arg.wrong_type("string, object")),
+    }
+}

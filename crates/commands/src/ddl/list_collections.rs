@@ -1,0 +1,69 @@
+//! `listCollections`: the collections of a database with their options.
+
+use crate::args::{arguments, fields};
+use crate::dispatch::Context;
+use crate::find_request::owned;
+use crate::matching::filter_documents;
+use quire_catalog::Collection;
+use quire_document::{Binary, Doc, DocBuf, DocWriter, Value};
+use quire_error::Result;
+
+pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
+    let (mut filter, mut name_only, mut batch) = (DocBuf::new(), false, None);
+    for arg in arguments(cx.command.name, body) {
+        match arg.name() {
+            "filter" => filter = owned(&arg)?,
+            "nameOnly" if !arg.is_null() => name_only = arg.bool()?,
+            "cursor" if !arg.is_null() => batch = batch_size("listCollections.cursor", arg.document()?)?,
+            "authorizedCollections" | "includePendingDrops" if !arg.is_null() => {
+                arg.bool()?;
+            }
+            "nameOnly" | "cursor" | "authorizedCollections" | "includePendingDrops" => {}
+            _ => return Err(arg.unknown()),
+        }
+    }
+    let catalog = cx.service.store.catalog();
+    let mut rows: Vec<DocBuf> = match catalog.database(cx.db) {
+        Some(database) => database.collections().map(|collection| row(collection, name_only)).collect(),
+        None => Vec::new(),
+    };
+    rows.sort_by(|a, b| name_of(a).cmp(name_of(b)));
+    let kept = filter_documents(cx, filter.as_doc(), &rows)?;
+    let kept: Vec<DocBuf> = kept.into_iter().cloned().collect();
+    let namespace = format!("{}.$cmd.listCollections", cx.db);
+    cx.list_reply(reply, &namespace, kept, batch)
+}
+
+/// Reads `cursor: {batchSize}`.
+pub fn batch_size(owner: &'static str, cursor: Doc<'_>) -> Result<Option<u64>> {
+    let mut batch = None;
+    for arg in fields(owner, cursor) {
+        match arg.name() {
+            "batchSize" if !arg.is_null() => batch = Some(arg.integer_from(0)? as u64),
+            "batchSize" => {}
+            _ => return Err(arg.unknown()),
+        }
+    }
+    Ok(batch)
+}
+
+fn name_of(row: &DocBuf) -> &str {
+    row.get("name").and_then(|name| name.as_str()).unwrap_or_default()
+}
+
+fn row(collection: &Collection, name_only: bool) -> DocBuf {
+    DocBuf::build(|writer| {
+        writer.append("name", collection.namespace.collection()).append("type", "collection");
+        if name_only {
+            return;
+        }
+        writer.append("options", collection.options.document());
+        {
+            let uuid = Value::Binary(Binary { subtype: 4, bytes: &collection.uuid.0 });
+            writer.document("info").append("readOnly", false).append("uuid", uuid);
+        }
+        if let Some(index) = collection.id_index() {
+            writer.append("idIndex", &index.to_document());
+        }
+    })
+}

@@ -1,0 +1,11 @@
+//! Commands that change or list the catalog: one file a command.
+
+pub mod create;
+pub mod create_indexes;
+pub mod drop;
+pub mod drop_database;
+pub mod drop_indexes;
+pub mod list_collections;
+pub mod list_databases;
+pub mod list_indexes;
+pub mod rename_collection;

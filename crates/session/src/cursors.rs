@@ -1,0 +1,274 @@
+//! The open cursors of a server: ids, owners, time-outs. A cursor pins nothing in the engine; it
+//! holds whatever gives its next batch.
+
+use quire_document::{ArrayWriter, DocBuf};
+use quire_error::{Error, ErrorCode, Result};
+use quire_executor::{BatchEnd, BatchLimits};
+use quire_storage::{Interrupt, Interruption};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Gives a cursor's batches.
+pub trait Source: Send {
+    /// Appends the next documents.
+    ///
+    /// # Errors
+    /// What the plan meets; the cursor is closed afterwards.
+    fn next_batch(
+        &mut self,
+        interrupt: &Arc<Interrupt>,
+        limits: BatchLimits,
+        out: &mut ArrayWriter<'_>,
+    ) -> Result<BatchEnd>;
+}
+
+/// An open cursor.
+pub struct Cursor {
+    /// `database.collection`, which getMore must name.
+    pub namespace: String,
+    /// The session that opened it, as `lsid.id`; a getMore of another one is refused.
+    pub session: Option<[u8; 16]>,
+    /// The API parameters that opened it, which getMore must repeat.
+    pub api: DocBuf,
+    /// The command that opened it, for `currentOp` and slow-query lines.
+    pub command: DocBuf,
+    /// Never closed for being idle.
+    pub no_timeout: bool,
+    /// The batches.
+    pub source: Box<dyn Source>,
+}
+
+enum Slot {
+    /// Nobody uses it.
+    Idle { cursor: Box<Cursor>, since: Instant },
+    /// A getMore runs; killing it interrupts that.
+    Pinned { namespace: String, session: Option<[u8; 16]>, interrupt: Arc<Interrupt>, killed: bool, no_timeout: bool },
+}
+
+/// All open cursors.
+#[derive(Default)]
+pub struct Cursors {
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    slots: HashMap<i64, Slot>,
+    total_opened: u64,
+    timed_out: u64,
+    random: u64,
+}
+
+/// How many cursors there are and were.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CursorCounts {
+    /// Open now.
+    pub open: u64,
+    /// Of these, in use by a getMore.
+    pub pinned: u64,
+    /// Of these, without a time-out.
+    pub open_no_timeout: u64,
+    /// Closed for being idle.
+    pub timed_out: u64,
+    /// Opened since the start.
+    pub total_opened: u64,
+}
+
+/// A cursor in use by a getMore. Dropping it closes the cursor; [`Checkout::keep`] keeps it open.
+pub struct Checkout<'c> {
+    cursors: &'c Cursors,
+    id: i64,
+    cursor: Option<Box<Cursor>>,
+}
+
+impl Cursors {
+    /// Opens a cursor and gives its id: random, positive, never 0.
+    pub fn open(&self, cursor: Cursor) -> i64 {
+        let mut state = self.lock();
+        let id = loop {
+            let id = (state.next_random() >> 1) as i64;
+            if id != 0 && !state.slots.contains_key(&id) {
+                break id;
+            }
+        };
+        state.total_opened += 1;
+        state.slots.insert(id, Slot::Idle { cursor: Box::new(cursor), since: Instant::now() });
+        id
+    }
+
+    /// Takes a cursor for a getMore.
+    ///
+    /// # Errors
+    /// 43 CursorNotFound; 143 CursorInUse; 13 Unauthorized for another namespace or session.
+    pub fn checkout(
+        &self,
+        id: i64,
+        namespace: &str,
+        session: Option<[u8; 16]>,
+        interrupt: &Arc<Interrupt>,
+    ) -> Result<Checkout<'_>> {
+        let mut state = self.lock();
+        let cursor = match state.slots.get(&id) {
+            None => return Err(not_found(id)),
+            Some(Slot::Pinned { .. }) => {
+                let text = format!("cursor id {id} is already in use");
+                return Err(Error::new(ErrorCode::CursorInUse, text));
+            }
+            Some(Slot::Idle { cursor, .. }) => cursor,
+        };
+        check_owner(cursor, id, namespace, session)?;
+        let pinned = Slot::Pinned {
+            namespace: cursor.namespace.clone(),
+            session: cursor.session,
+            interrupt: Arc::clone(interrupt),
+            killed: false,
+            no_timeout: cursor.no_timeout,
+        };
+        let Some(Slot::Idle { cursor, .. }) = state.slots.insert(id, pinned) else {
+            return Err(not_found(id));
+        };
+        Ok(Checkout { cursors: self, id, cursor: Some(cursor) })
+    }
+
+    /// Closes a cursor; false if there is none of that id and namespace.
+    pub fn kill(&self, id: i64, namespace: Option<&str>) -> bool {
+        let mut state = self.lock();
+        let fits = |found: &str| namespace.is_none_or(|wanted| wanted == found);
+        match state.slots.get_mut(&id) {
+            Some(Slot::Pinned { namespace, interrupt, killed, .. }) if fits(namespace) => {
+                *killed = true;
+                interrupt.kill(Interruption::Killed);
+                true
+            }
+            Some(Slot::Idle { cursor, .. }) if fits(&cursor.namespace) => {
+                state.slots.remove(&id);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Closes the cursors of the sessions that `which` picks.
+    pub fn kill_sessions(&self, which: impl Fn(&[u8; 16]) -> bool) {
+        let mut state = self.lock();
+        state.slots.retain(|_, slot| match slot {
+            Slot::Idle { cursor, .. } => !cursor.session.as_ref().is_some_and(&which),
+            Slot::Pinned { session, interrupt, killed, .. } => {
+                if session.as_ref().is_some_and(&which) {
+                    *killed = true;
+                    interrupt.kill(Interruption::Killed);
+                }
+                true
+            }
+        });
+    }
+
+    /// Closes cursors that nobody has used for so long.
+    pub fn close_idle(&self, limit: Duration) {
+        let mut state = self.lock();
+        let before = state.slots.len();
+        state.slots.retain(|_, slot| match slot {
+            Slot::Idle { cursor, since } => cursor.no_timeout || since.elapsed() < limit,
+            Slot::Pinned { .. } => true,
+        });
+        let closed = before - state.slots.len();
+        state.timed_out += closed as u64;
+    }
+
+    /// How many cursors there are and were.
+    pub fn counts(&self) -> CursorCounts {
+        let state = self.lock();
+        let mut counts = CursorCounts {
+            open: state.slots.len() as u64,
+            timed_out: state.timed_out,
+            total_opened: state.total_opened,
+            ..CursorCounts::default()
+        };
+        for slot in state.slots.values() {
+            match slot {
+                Slot::Idle { cursor, .. } => counts.open_no_timeout += u64::from(cursor.no_timeout),
+                Slot::Pinned { no_timeout, .. } => {
+                    counts.pinned += 1;
+                    counts.open_no_timeout += u64::from(*no_timeout);
+                }
+            }
+        }
+        counts
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn check_owner(cursor: &Cursor, id: i64, namespace: &str, session: Option<[u8; 16]>) -> Result<()> {
+    if cursor.namespace != namespace {
+        let owner = &cursor.namespace;
+        let text = format!(
+            "Requested getMore on namespace '{namespace}', but cursor belongs to a different namespace {owner}"
+        );
+        return Err(Error::new(ErrorCode::Unauthorized, text));
+    }
+    if cursor.session != session {
+        let text = match (cursor.session, session) {
+            (Some(_), None) => format!("Cannot run getMore on cursor {id}, which was created in a session, without an lsid"),
+            (None, _) => format!("Cannot run getMore on cursor {id}, which was not created in a session, in a session"),
+            _ => format!("Cannot run getMore on cursor {id}, which was created in another session"),
+        };
+        let number = match (cursor.session, session) {
+            (Some(_), None) => 50737,
+            (None, _) => 50736,
+            _ => 50738,
+        };
+        return Err(Error::location(number, text));
+    }
+    Ok(())
+}
+
+fn not_found(id: i64) -> Error {
+    Error::new(ErrorCode::CursorNotFound, format!("cursor id {id} not found"))
+}
+
+impl State {
+    /// The next word of a generator seeded from the system (xorshift64*, Vigna 2016).
+    fn next_random(&mut self) -> u64 {
+        if self.random == 0 {
+            use std::hash::{BuildHasher, Hasher};
+            self.random = std::hash::RandomState::new().build_hasher().finish() | 1;
+        }
+        self.random ^= self.random >> 12;
+        self.random ^= self.random << 25;
+        self.random ^= self.random >> 27;
+        self.random.wrapping_mul(0x2545_f491_4f6c_dd1d)
+    }
+}
+
+impl Checkout<'_> {
+    /// The cursor.
+    pub fn cursor(&mut self) -> Option<&mut Cursor> {
+        self.cursor.as_deref_mut()
+    }
+
+    /// Gives the cursor back for the next getMore, unless it was killed meanwhile.
+    pub fn keep(mut self) {
+        let Some(cursor) = self.cursor.take() else { return };
+        let mut state = self.cursors.lock();
+        match state.slots.get(&self.id) {
+            Some(Slot::Pinned { killed: false, .. }) => {
+                state.slots.insert(self.id, Slot::Idle { cursor, since: Instant::now() });
+            }
+            _ => {
+                state.slots.remove(&self.id);
+            }
+        }
+    }
+}
+
+impl Drop for Checkout<'_> {
+    fn drop(&mut self) {
+        if self.cursor.is_some() {
+            self.cursors.lock().slots.remove(&self.id);
+        }
+    }
+}
