@@ -3,12 +3,16 @@
 //! The wire form is IEEE 754-2008's binary integer decimal (BID): sign, 14-bit biased exponent,
 //! 113-bit coefficient. Coefficients above 34 digits are not canonical and read as zero.
 
+mod arithmetic;
+mod convert;
 mod text;
 mod truncate;
+mod wide;
 
 use crate::Decimal128;
 use std::cmp::Ordering;
 
+pub use arithmetic::Rounding;
 pub use text::Parsed;
 pub(crate) use truncate::truncate_to_f64;
 
