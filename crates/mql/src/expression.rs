@@ -20,6 +20,7 @@ mod serialize;
 mod tree;
 
 mod accumulators;
+mod arithmetic;
 mod array_access;
 mod array_building;
 mod bitwise;
@@ -33,11 +34,14 @@ mod literal;
 mod miscellaneous;
 mod n_elements;
 mod objects;
+mod powers;
 mod regex;
+mod rounding;
 mod sets;
 mod sort_array;
 mod strings;
 mod timestamps;
+mod trigonometry;
 mod types;
 mod variables;
 

@@ -7,6 +7,7 @@ use std::sync::LazyLock;
 /// The families. COMPATIBILITY.md is generated from this.
 const FAMILIES: &[&[Operator]] = &[
     super::accumulators::OPERATORS,
+    super::arithmetic::OPERATORS,
     super::array_access::OPERATORS,
     super::array_building::OPERATORS,
     super::bitwise::OPERATORS,
@@ -20,11 +21,14 @@ const FAMILIES: &[&[Operator]] = &[
     super::miscellaneous::OPERATORS,
     super::n_elements::OPERATORS,
     super::objects::OPERATORS,
+    super::powers::OPERATORS,
     super::regex::OPERATORS,
+    super::rounding::OPERATORS,
     super::sets::OPERATORS,
     super::sort_array::OPERATORS,
     super::strings::OPERATORS,
     super::timestamps::OPERATORS,
+    super::trigonometry::OPERATORS,
     super::types::OPERATORS,
     super::variables::OPERATORS,
 ];

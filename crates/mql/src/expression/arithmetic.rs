@@ -1,0 +1,326 @@
+//! `$add`, `$subtract`, `$multiply`, `$divide`, `$mod`.
+//!
+//! The result has the widest type of the arguments: int grows to long, long to double where it
+//! overflows; a decimal makes everything decimal. Null and missing make the result null.
+
+use super::array_access::type_name;
+use super::operator::{Arity, Call, Operator};
+use crate::context::EvalContext;
+use crate::decimal;
+use quire_document::{Decimal128, Value};
+use quire_error::{Error, ErrorCode, Result};
+
+/// This family's rows of the registry.
+pub(super) const OPERATORS: &[Operator] = &[
+    Operator::function("$add", Arity::Any, add)
+        .doc("The sum; with one date among the arguments, that date moved by milliseconds."),
+    Operator::function("$subtract", Arity::Exactly(2), subtract)
+        .doc("The difference; of two dates in milliseconds."),
+    Operator::function("$multiply", Arity::Any, multiply).doc("The product."),
+    Operator::function("$divide", Arity::Exactly(2), divide).doc("The quotient, never truncated."),
+    Operator::function("$mod", Arity::Exactly(2), modulo)
+        .doc("The remainder, with the sign of the dividend."),
+];
+
+/// The number as a decimal; a double with 15 digits. Zero for what is no number.
+pub(super) fn as_decimal(value: Value<'_>) -> Decimal128 {
+    match value {
+        Value::Int32(number) => decimal::from_i64(number.into()),
+        Value::Int64(number) => decimal::from_i64(number),
+        Value::Double(number) => decimal::from_f64(number),
+        Value::Decimal(number) => number,
+        _ => Decimal128::ZERO,
+    }
+}
+
+/// The number as a double; NaN for what is no number.
+pub(super) fn as_double(value: Value<'_>) -> f64 {
+    match value {
+        Value::Int32(number) => number.into(),
+        Value::Int64(number) => number as f64,
+        Value::Double(number) => number,
+        Value::Decimal(number) => decimal::to_f64(number),
+        _ => f64::NAN,
+    }
+}
+
+/// An int where it fits, else a long.
+pub(super) fn int_or_long<'a>(number: i64) -> Value<'a> {
+    i32::try_from(number).map_or(Value::Int64(number), Value::Int32)
+}
+
+/// A running sum or product in the widest type met so far.
+#[derive(Clone, Copy)]
+enum Running {
+    Int(i64),
+    Long(i64),
+    Double(f64),
+    Decimal(Decimal128),
+}
+
+impl Running {
+    fn value<'a>(self) -> Value<'a> {
+        match self {
+            Running::Int(number) => int_or_long(number),
+            Running::Long(number) => Value::Int64(number),
+            Running::Double(number) => Value::Double(number),
+            Running::Decimal(number) => Value::Decimal(number),
+        }
+    }
+
+    fn as_decimal(self) -> Decimal128 {
+        match self {
+            Running::Int(number) | Running::Long(number) => decimal::from_i64(number),
+            Running::Double(number) => decimal::from_f64(number),
+            Running::Decimal(number) => number,
+        }
+    }
+
+    fn as_double(self) -> f64 {
+        match self {
+            Running::Int(number) | Running::Long(number) => number as f64,
+            Running::Double(number) => number,
+            Running::Decimal(number) => decimal::to_f64(number),
+        }
+    }
+
+    fn add(self, value: Value<'_>) -> Running {
+        let (total, number, long) = match (self, value) {
+            (Running::Decimal(_), _) | (_, Value::Decimal(_)) => {
+                return Running::Decimal(decimal::add(self.as_decimal(), as_decimal(value)));
+            }
+            (Running::Double(_), _) | (_, Value::Double(_)) => {
+                return Running::Double(self.as_double() + as_double(value));
+            }
+            (Running::Int(total), Value::Int32(number)) => (total, i64::from(number), false),
+            (Running::Int(total), Value::Int64(number)) => (total, number, true),
+            (Running::Long(total), Value::Int32(number)) => (total, i64::from(number), true),
+            (Running::Long(total), Value::Int64(number)) => (total, number, true),
+            _ => return self,
+        };
+        match total.checked_add(number) {
+            Some(sum) if long => Running::Long(sum),
+            Some(sum) => Running::Int(sum),
+            None => Running::Double(total as f64 + number as f64),
+        }
+    }
+}
+
+fn add<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
+    let (mut total, mut is_date) = (Running::Int(0), false);
+    for arg in &call.args {
+        let value = match arg.eval(cx)? {
+            None | Some(Value::Null | Value::Undefined) => return Ok(Some(Value::Null)),
+            Some(Value::Date(_)) if is_date => {
+                return Err(Error::location(16612, "only one date allowed in an $add expression"));
+            }
+            Some(Value::Date(ms)) => {
+                is_date = true;
+                Value::Int64(ms)
+            }
+            Some(value) if value.is_number() => value,
+            Some(other) => {
+                let text = format!("$add only supports numeric or date types, not {}", other.type_name());
+                return Err(Error::type_mismatch(text));
+            }
+        };
+        total = total.add(value);
+    }
+    if !is_date {
+        return Ok(Some(total.value()));
+    }
+    let ms = match total {
+        Running::Int(number) | Running::Long(number) => Some(number),
+        Running::Double(number) => round_to_i64(number),
+        Running::Decimal(number) => decimal_to_i64(number),
+    };
+    ms.map(|ms| Some(Value::Date(ms))).ok_or_else(|| date_overflow("$add"))
+}
+
+fn date_overflow(operator: &str) -> Error {
+    Error::new(ErrorCode::Overflow, format!("date overflow in {operator}"))
+}
+
+/// The nearest long, halves away from zero; `None` outside of the longs.
+fn round_to_i64(number: f64) -> Option<i64> {
+    const TWO_63: f64 = 9_223_372_036_854_775_808.0;
+    (number >= -TWO_63 && number < TWO_63).then(|| number.round() as i64)
+}
+
+fn decimal_to_i64(number: Decimal128) -> Option<i64> {
+    let rounded = decimal::to_integral(number, decimal::Rounding::HalfEven);
+    Value::Decimal(rounded).as_number()?.exact_i64()
+}
+
+fn subtract<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
+    let (left, right) = (call.eval(0, cx)?, call.eval(1, cx)?);
+    let (Some(left), Some(right)) = (left, right) else { return Ok(Some(Value::Null)) };
+    if left.is_nullish() || right.is_nullish() {
+        return Ok(Some(Value::Null));
+    }
+    let difference = match (left, right) {
+        (Value::Date(left), right) => return subtract_from_date(left, right).map(Some),
+        (left, right) if !left.is_number() || !right.is_number() => {
+            return Err(cannot_subtract(left, right));
+        }
+        (Value::Decimal(_), _) | (_, Value::Decimal(_)) => {
+            Value::Decimal(decimal::subtract(as_decimal(left), as_decimal(right)))
+        }
+        (Value::Int32(left), Value::Int32(right)) => {
+            int_or_long(i64::from(left) - i64::from(right))
+        }
+        (left, right) => match (long(left), long(right)) {
+            (Some(a), Some(b)) => match a.checked_sub(b) {
+                Some(difference) => Value::Int64(difference),
+                None => Value::Double(a as f64 - b as f64),
+            },
+            _ => Value::Double(as_double(left) - as_double(right)),
+        },
+    };
+    Ok(Some(difference))
+}
+
+/// The value of an int or a long.
+fn long(value: Value<'_>) -> Option<i64> {
+    match value {
+        Value::Int32(number) => Some(number.into()),
+        Value::Int64(number) => Some(number),
+        _ => None,
+    }
+}
+
+fn cannot_subtract(left: Value<'_>, right: Value<'_>) -> Error {
+    let text = format!("can't $subtract {} from {}", right.type_name(), left.type_name());
+    Error::type_mismatch(text)
+}
+
+fn subtract_from_date<'a>(left: i64, right: Value<'_>) -> Result<Value<'a>> {
+    let overflow = || date_overflow("$subtract");
+    let ms = match right {
+        Value::Date(right) => {
+            return left.checked_sub(right).map(Value::Int64).ok_or_else(overflow);
+        }
+        Value::Int32(number) => Some(i64::from(number)),
+        Value::Int64(number) => Some(number),
+        Value::Double(number) => round_to_i64(number),
+        Value::Decimal(number) => decimal_to_i64(number),
+        other => return Err(cannot_subtract(Value::Date(left), other)),
+    };
+    ms.and_then(|ms| left.checked_sub(ms)).map(Value::Date).ok_or_else(overflow)
+}
+
+fn multiply<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
+    let mut product = Product { running: Running::Int(1), double: 1.0 };
+    for arg in &call.args {
+        match arg.eval(cx)? {
+            None | Some(Value::Null | Value::Undefined) => return Ok(Some(Value::Null)),
+            Some(value) if value.is_number() => product.multiply(value),
+            Some(other) => {
+                let text = format!("$multiply only supports numeric types, not {}", other.type_name());
+                return Err(Error::type_mismatch(text));
+            }
+        }
+    }
+    Ok(Some(product.running.value()))
+}
+
+/// A product that keeps its double beside it, so that an overflow of longs loses no more than
+/// doubles would have.
+struct Product {
+    running: Running,
+    double: f64,
+}
+
+impl Product {
+    fn multiply(&mut self, value: Value<'_>) {
+        if let (Running::Decimal(_), _) | (_, Value::Decimal(_)) = (self.running, value) {
+            let product = decimal::multiply(self.running.as_decimal(), as_decimal(value));
+            self.running = Running::Decimal(product);
+            return;
+        }
+        self.double *= as_double(value);
+        self.running = match (self.running, long(value)) {
+            (Running::Int(product), Some(number)) | (Running::Long(product), Some(number)) => {
+                let int = matches!((self.running, value), (Running::Int(_), Value::Int32(_)));
+                match product.checked_mul(number) {
+                    Some(product) if int => Running::Int(product),
+                    Some(product) => Running::Long(product),
+                    None => Running::Double(self.double),
+                }
+            }
+            _ => Running::Double(self.double),
+        };
+    }
+}
+
+fn divide<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
+    let (left, right) = (call.eval(0, cx)?, call.eval(1, cx)?);
+    let by_zero = || Error::bad_value("can't $divide by zero");
+    match (left, right) {
+        (Some(a), Some(b)) if a.is_number() && b.is_number() => {
+            if let (Value::Decimal(_), _) | (_, Value::Decimal(_)) = (a, b) {
+                let divisor = as_decimal(b);
+                if divisor.is_zero() {
+                    return Err(by_zero());
+                }
+                return Ok(Some(Value::Decimal(decimal::divide(as_decimal(a), divisor))));
+            }
+            let divisor = as_double(b);
+            if divisor == 0.0 {
+                return Err(by_zero());
+            }
+            Ok(Some(Value::Double(as_double(a) / divisor)))
+        }
+        (None | Some(Value::Null | Value::Undefined), _)
+        | (_, None | Some(Value::Null | Value::Undefined)) => Ok(Some(Value::Null)),
+        (left, right) => {
+            let text = format!(
+                "$divide only supports numeric types, not {} and {}",
+                type_name(left),
+                type_name(right)
+            );
+            Err(Error::type_mismatch(text))
+        }
+    }
+}
+
+fn modulo<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
+    let (left, right) = (call.eval(0, cx)?, call.eval(1, cx)?);
+    match (left, right) {
+        (Some(a), Some(b)) if a.is_number() && b.is_number() => number_modulo(a, b).map(Some),
+        (None | Some(Value::Null | Value::Undefined), _)
+        | (_, None | Some(Value::Null | Value::Undefined)) => Ok(Some(Value::Null)),
+        (left, right) => {
+            let text = format!(
+                "$mod only supports numeric types, not {} and {}",
+                type_name(left),
+                type_name(right)
+            );
+            Err(Error::location(16611, text))
+        }
+    }
+}
+
+fn number_modulo<'a>(a: Value<'_>, b: Value<'_>) -> Result<Value<'a>> {
+    if let (Value::Decimal(_), _) | (_, Value::Decimal(_)) = (a, b) {
+        let divisor = as_decimal(b);
+        if divisor.is_zero() {
+            return Err(Error::location(5733415, "can't $mod by zero"));
+        }
+        return Ok(Value::Decimal(decimal::remainder(as_decimal(a), divisor)));
+    }
+    if as_double(b) == 0.0 {
+        return Err(Error::location(16610, "can't $mod by zero"));
+    }
+    let divisor = match (long(a), b) {
+        (None, _) => None,
+        (_, Value::Double(_)) => super::array_access::integral(b).map(i64::from),
+        (_, b) => long(b),
+    };
+    let (Some(dividend), Some(divisor)) = (long(a), divisor) else {
+        return Ok(Value::Double(as_double(a) % as_double(b)));
+    };
+    let rest = dividend.wrapping_rem(divisor);
+    let is_long = matches!((a, b), (Value::Int64(_), _) | (_, Value::Int64(_)));
+    Ok(if is_long { Value::Int64(rest) } else { Value::Int32(rest as i32) })
+}

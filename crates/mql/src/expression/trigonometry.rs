@@ -1,0 +1,172 @@
+//! Trigonometry in radians: doubles, and decimals to 34 digits.
+
+use super::arithmetic::{as_decimal, as_double};
+use super::array_access::{is_nullish, type_name};
+use super::operator::{Arity, Call, Operator};
+use super::rounding::numeric_argument;
+use crate::context::EvalContext;
+use crate::decimal::{self, Function};
+use quire_document::{Decimal128, Value};
+use quire_error::{Error, Result};
+
+/// This family's rows of the registry.
+pub(super) const OPERATORS: &[Operator] = &[
+    Operator::function("$sin", Arity::Exactly(1), |call, cx| {
+        run(call, cx, Function::Sin, f64::sin, FINITE)
+    })
+    .doc("The sine.")
+    .since("4.2"),
+    Operator::function("$cos", Arity::Exactly(1), |call, cx| {
+        run(call, cx, Function::Cos, f64::cos, FINITE)
+    })
+    .doc("The cosine.")
+    .since("4.2"),
+    Operator::function("$tan", Arity::Exactly(1), |call, cx| {
+        run(call, cx, Function::Tan, f64::tan, FINITE)
+    })
+    .doc("The tangent.")
+    .since("4.2"),
+    Operator::function("$asin", Arity::Exactly(1), |call, cx| {
+        run(call, cx, Function::Asin, f64::asin, UNIT)
+    })
+    .doc("The inverse sine.")
+    .since("4.2"),
+    Operator::function("$acos", Arity::Exactly(1), |call, cx| {
+        run(call, cx, Function::Acos, f64::acos, UNIT)
+    })
+    .doc("The inverse cosine.")
+    .since("4.2"),
+    Operator::function("$atan", Arity::Exactly(1), |call, cx| {
+        run(call, cx, Function::Atan, f64::atan, ANY)
+    })
+    .doc("The inverse tangent.")
+    .since("4.2"),
+    Operator::function("$atan2", Arity::Exactly(2), atan2)
+        .doc("The angle of the point (x, y), given as y, x.")
+        .since("4.2"),
+    Operator::function("$sinh", Arity::Exactly(1), |call, cx| {
+        run(call, cx, Function::Sinh, f64::sinh, ANY)
+    })
+    .doc("The hyperbolic sine.")
+    .since("4.2"),
+    Operator::function("$cosh", Arity::Exactly(1), |call, cx| {
+        run(call, cx, Function::Cosh, f64::cosh, ANY)
+    })
+    .doc("The hyperbolic cosine.")
+    .since("4.2"),
+    Operator::function("$tanh", Arity::Exactly(1), |call, cx| {
+        run(call, cx, Function::Tanh, f64::tanh, ANY)
+    })
+    .doc("The hyperbolic tangent.")
+    .since("4.2"),
+    Operator::function("$asinh", Arity::Exactly(1), |call, cx| {
+        run(call, cx, Function::Asinh, f64::asinh, ANY)
+    })
+    .doc("The inverse hyperbolic sine.")
+    .since("4.2"),
+    Operator::function("$acosh", Arity::Exactly(1), |call, cx| {
+        run(call, cx, Function::Acosh, f64::acosh, FROM_ONE)
+    })
+    .doc("The inverse hyperbolic cosine.")
+    .since("4.2"),
+    Operator::function("$atanh", Arity::Exactly(1), |call, cx| {
+        run(call, cx, Function::Atanh, f64::atanh, UNIT)
+    })
+    .doc("The inverse hyperbolic tangent.")
+    .since("4.2"),
+    Operator::function("$degreesToRadians", Arity::Exactly(1), |call, cx| {
+        scale(call, cx, f64::to_radians, |number, pi, half_turn| {
+            decimal::divide(decimal::multiply(number, pi), half_turn)
+        })
+    })
+    .doc("Degrees as radians.")
+    .since("4.2"),
+    Operator::function("$radiansToDegrees", Arity::Exactly(1), |call, cx| {
+        scale(call, cx, f64::to_degrees, |number, pi, half_turn| {
+            decimal::divide(decimal::multiply(number, half_turn), pi)
+        })
+    })
+    .doc("Radians as degrees.")
+    .since("4.2"),
+];
+
+/// The arguments a function takes: bounds, and whether they themselves belong to it.
+struct Domain {
+    low: f64,
+    high: f64,
+    closed: bool,
+}
+
+const ANY: Domain = Domain { low: f64::NEG_INFINITY, high: f64::INFINITY, closed: true };
+const FINITE: Domain = Domain { low: f64::NEG_INFINITY, high: f64::INFINITY, closed: false };
+const UNIT: Domain = Domain { low: -1.0, high: 1.0, closed: true };
+const FROM_ONE: Domain = Domain { low: 1.0, high: f64::INFINITY, closed: true };
+
+impl Domain {
+    fn contains(&self, number: f64) -> bool {
+        let inside = number > self.low && number < self.high;
+        number.is_nan() || inside || (self.closed && (number == self.low || number == self.high))
+    }
+}
+
+fn run<'a>(
+    call: &'a Call,
+    cx: &EvalContext<'a>,
+    function: Function,
+    of_double: fn(f64) -> f64,
+    domain: Domain,
+) -> Result<Option<Value<'a>>> {
+    let Some(value) = numeric_argument(call, cx)? else { return Ok(Some(Value::Null)) };
+    if !domain.contains(as_double(value)) {
+        let (open, close) = if domain.closed { ('[', ']') } else { ('(', ')') };
+        let text = format!(
+            "cannot apply {} to {}, value must be in {open}{},{}{close}",
+            call.name(),
+            as_double(value),
+            domain.low,
+            domain.high
+        );
+        return Err(Error::location(50989, text));
+    }
+    Ok(Some(match value {
+        Value::Decimal(number) => Value::Decimal(decimal::apply(function, number)),
+        other => Value::Double(of_double(as_double(other))),
+    }))
+}
+
+fn atan2<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
+    let (y, x) = (call.eval(0, cx)?, call.eval(1, cx)?);
+    if is_nullish(y) || is_nullish(x) {
+        return Ok(Some(Value::Null));
+    }
+    match (y, x) {
+        (Some(y), Some(x)) if y.is_number() && x.is_number() => Ok(Some(match (y, x) {
+            (Value::Decimal(_), _) | (_, Value::Decimal(_)) => {
+                Value::Decimal(decimal::atan2(as_decimal(y), as_decimal(x)))
+            }
+            _ => Value::Double(as_double(y).atan2(as_double(x))),
+        })),
+        (y, x) => {
+            let wrong = if y.is_some_and(|y| y.is_number()) { x } else { y };
+            let code = if y.is_some_and(|y| y.is_number()) { 51045 } else { 51044 };
+            let text = format!("$atan2 only supports numeric types, not {}", type_name(wrong));
+            Err(Error::location(code, text))
+        }
+    }
+}
+
+fn scale<'a>(
+    call: &'a Call,
+    cx: &EvalContext<'a>,
+    of_double: fn(f64) -> f64,
+    of_decimal: fn(Decimal128, Decimal128, Decimal128) -> Decimal128,
+) -> Result<Option<Value<'a>>> {
+    Ok(Some(match numeric_argument(call, cx)? {
+        None => Value::Null,
+        Some(Value::Decimal(number)) => {
+            let pi = decimal::apply(Function::Acos, decimal::from_i64(-1));
+            Value::Decimal(of_decimal(number, pi, decimal::from_i64(180)))
+        }
+        Some(value) => Value::Double(of_double(as_double(value))),
+    }))
+}
