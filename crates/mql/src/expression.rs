@@ -48,7 +48,7 @@ mod variables;
 pub use boolean::is_true;
 pub use comparison::compare_results;
 pub use dependencies::Dependencies;
-pub use field_path::{FieldPath, PATH_COMPONENTS_MAX};
+pub use field_path::{FieldPath, PATH_COMPONENTS_MAX, check_field_name};
 pub use parse::check_variable_name;
 pub use operator::{Arity, Call, Field, Fields, Operator, Run};
 pub use registry::{find_operator, operators};

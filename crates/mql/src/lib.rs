@@ -1,5 +1,6 @@
 //! MongoDB's language as pure functions: filters, expressions, projections, updates, accumulators.
 
+pub mod accumulator;
 pub mod context;
 pub mod decimal;
 pub mod expression;
@@ -7,7 +8,11 @@ pub mod filter;
 pub mod regex;
 pub mod schema;
 pub mod sort;
+pub mod stage;
+pub mod update;
 
 pub use context::{Collator, EvalContext, ParseContext, Shared};
 pub use expression::Expression;
 pub use filter::Filter;
+pub use stage::Stage;
+pub use update::{Outcome, Update, UpdateSpec};

@@ -163,6 +163,11 @@ impl Test {
     }
 }
 
+/// True for the name of an operator on a field (`$gt`), not of one on documents (`$or`).
+pub(crate) fn is_field_operator(name: &str) -> bool {
+    registry::find_field(name).is_some()
+}
+
 fn needs_whole(node: &Node, whole: &mut bool) {
     match node {
         Node::Expr(_) | Node::JsonSchema(_) => *whole = true,

@@ -1,0 +1,62 @@
+//! `$min`, `$max`: the least and the greatest value by BSON order; null and missing don't count.
+
+use super::registry::Accumulator;
+use super::{Collation, State};
+use crate::context::EvalContext;
+
+use quire_document::{Value, ValueBuf, compare};
+use quire_error::Result;
+use std::cmp::Ordering;
+
+pub(super) const MIN: Accumulator = Accumulator::unary(
+    "$min",
+    "1.0",
+    "The least value by BSON order; null and missing don't count.",
+    |collation| Box::new(Extreme { replaces_when: Ordering::Less, best: None, collation }),
+);
+
+pub(super) const MAX: Accumulator = Accumulator::unary(
+    "$max",
+    "1.0",
+    "The greatest value by BSON order; null and missing don't count.",
+    |collation| Box::new(Extreme { replaces_when: Ordering::Greater, best: None, collation }),
+);
+
+#[derive(Debug)]
+struct Extreme {
+    replaces_when: Ordering,
+    best: Option<ValueBuf>,
+    collation: Collation,
+}
+
+impl State for Extreme {
+    fn add(&mut self, value: Option<Value<'_>>) -> Result<()> {
+        let Some(value) = value.filter(|value| !value.is_nullish()) else { return Ok(()) };
+        let better = match &self.best {
+            None => true,
+            Some(best) => {
+                compare(value, best.as_value(), self.collation.as_deref()) == self.replaces_when
+            }
+        };
+        if better {
+            self.best = Some(ValueBuf::new(value));
+        }
+        Ok(())
+    }
+
+    fn result<'a>(&self, cx: &EvalContext<'a>) -> Result<Value<'a>> {
+        Ok(self.best.as_ref().map_or(Value::Null, |best| cx.copy(best.as_value())))
+    }
+
+    fn size(&self) -> usize {
+        size_of::<Self>() + self.best.as_ref().map_or(0, ValueBuf::size)
+    }
+
+    fn save(&self) -> ValueBuf {
+        self.best.clone().unwrap_or_else(|| ValueBuf::new(Value::Null))
+    }
+
+    fn merge(&mut self, saved: Value<'_>) -> Result<()> {
+        self.add(Some(saved))
+    }
+}

@@ -1,0 +1,218 @@
+//! `$percentile`, `$median`: values below which a share of the numbers lies.
+//!
+//! mongod approximates with a t-digest; here all numbers are kept and the answer is exact, by
+//! the same definition of the rank ("discrete"; "continuous" interpolates).
+
+use super::registry::{Accumulator, Parsed};
+use super::spec::Argument;
+use super::{State, check_memory};
+use crate::context::{EvalContext, ParseContext};
+use crate::expression::Expression;
+use quire_document::{ArrayBuf, Doc, Value, ValueBuf};
+use quire_error::{Error, ErrorCode, Result};
+
+pub(super) const PERCENTILE: Accumulator = Accumulator::own(
+    "$percentile",
+    "7.0",
+    "An array of percentiles of the numbers; null for none.",
+    |value, cx| {
+        let spec = object("$percentile", value)?;
+        let quantiles = Quantiles::parse_percentile(spec, cx)?;
+        accumulator("$percentile", spec, quantiles, cx)
+    },
+);
+
+pub(super) const MEDIAN: Accumulator = Accumulator::own(
+    "$median",
+    "7.0",
+    "The median of the numbers; null for none.",
+    |value, cx| {
+        let spec = object("$median", value)?;
+        let quantiles = Quantiles::parse_median(spec, cx)?;
+        accumulator("$median", spec, quantiles, cx)
+    },
+);
+
+/// Which percentiles are asked for, and how they are taken.
+#[derive(Clone, Debug)]
+pub struct Quantiles {
+    shares: Vec<f64>,
+    continuous: bool,
+    /// One number instead of an array.
+    single: bool,
+}
+
+fn object<'v>(name: &str, value: Value<'v>) -> Result<Doc<'v>> {
+    value.as_document().ok_or_else(|| {
+        let number = if name == "$median" { 7436100 } else { 7429703 };
+        let text = format!("specification must be an object; found {name}: {}", crate::update::text::value(value));
+        Error::location(number, text)
+    })
+}
+
+fn accumulator(
+    name: &'static str,
+    spec: Doc<'_>,
+    quantiles: Quantiles,
+    cx: &ParseContext,
+) -> Result<Parsed> {
+    let input = spec.get("input").unwrap_or(Value::Null);
+    Ok(Parsed {
+        argument: Argument::One(Expression::parse(input, cx)?),
+        n: None,
+        make: Box::new(move |_, _| {
+            Box::new(Numbers { name, quantiles: quantiles.clone(), numbers: Vec::new() })
+        }),
+    })
+}
+
+impl Quantiles {
+    /// Parses `{input, p, method}`.
+    pub fn parse_percentile(spec: Doc<'_>, cx: &ParseContext) -> Result<Self> {
+        check_fields("$percentile", spec, &["input", "p", "method"])?;
+        let continuous = is_continuous(spec)?;
+        let shares = shares(spec.get("p").unwrap_or(Value::Null), cx)?;
+        Ok(Quantiles { shares, continuous, single: false })
+    }
+
+    /// Parses `{input, method}`.
+    pub fn parse_median(spec: Doc<'_>, _: &ParseContext) -> Result<Self> {
+        check_fields("$median", spec, &["input", "method"])?;
+        let continuous = is_continuous(spec)?;
+        Ok(Quantiles { shares: vec![0.5], continuous, single: true })
+    }
+
+    /// The result for numbers, which it sorts.
+    pub fn result<'a>(&self, numbers: &mut [f64], cx: &EvalContext<'a>) -> Value<'a> {
+        numbers.sort_by(f64::total_cmp);
+        let value = |share: &f64| match quantile(numbers, *share, self.continuous) {
+            Some(number) => Value::Double(number),
+            None => Value::Null,
+        };
+        match (self.single, self.shares.first()) {
+            (true, Some(share)) => value(share),
+            _ => cx.array_of(self.shares.iter().map(value)),
+        }
+    }
+}
+
+fn check_fields(name: &str, spec: Doc<'_>, allowed: &[&str]) -> Result<()> {
+    for (field, _) in spec.fields() {
+        if !allowed.contains(&field) {
+            let message = format!("BSON field '{name}.{field}' is an unknown field.");
+            return Err(Error::location(40415, message));
+        }
+    }
+    match allowed.iter().find(|field| !spec.contains(field)) {
+        None => Ok(()),
+        Some(missing) => {
+            let message = format!("BSON field '{name}.{missing}' is missing but a required field");
+            Err(Error::location(40414, message))
+        }
+    }
+}
+
+fn is_continuous(spec: Doc<'_>) -> Result<bool> {
+    match spec.get("method") {
+        Some(Value::String("approximate" | "discrete")) => Ok(false),
+        Some(Value::String("continuous")) => Ok(true),
+        Some(Value::String(_)) => Err(Error::bad_value(
+            "Currently only 'approximate', 'discrete' and 'continuous' can be used as percentile 'method'.",
+        )),
+        other => {
+            let kind = other.map_or("missing", |value| value.type_name());
+            let message = format!("BSON field '$percentile.method' is the wrong type '{kind}', expected type 'string'");
+            Err(Error::new(ErrorCode::TypeMismatch, message))
+        }
+    }
+}
+
+fn shares(p: Value<'_>, cx: &ParseContext) -> Result<Vec<f64>> {
+    let not_array = || {
+        let shown = crate::update::text::value(p);
+        Error::location(7750301, format!("The $percentile 'p' field must be an array of numbers from [0.0, 1.0], but found: {shown}"))
+    };
+    let parsed = Expression::parse(p, cx)?;
+    let Some(Value::Array(values)) = parsed.as_constant() else { return Err(not_array()) };
+    if values.is_empty() {
+        return Err(not_array());
+    }
+    values.iter().map(share).collect()
+}
+
+fn share(value: Value<'_>) -> Result<f64> {
+    let Some(number) = to_f64(value) else {
+        let shown = crate::update::text::value(value);
+        return Err(Error::location(7750302, format!("The $percentile 'p' field must be an array of numbers from [0.0, 1.0], but found: {shown}")));
+    };
+    if !(0.0..=1.0).contains(&number) {
+        let shown = crate::update::text::value(value);
+        return Err(Error::location(7750303, format!("The $percentile 'p' field must be an array of numbers from [0.0, 1.0], but found: {shown}")));
+    }
+    Ok(number)
+}
+
+/// The number as a double, if the value is one.
+pub(crate) fn to_f64(value: Value<'_>) -> Option<f64> {
+    Some(match value {
+        Value::Int32(number) => f64::from(number),
+        Value::Int64(number) => number as f64,
+        Value::Double(number) => number,
+        Value::Decimal(number) => number.to_f64(),
+        _ => return None,
+    })
+}
+
+/// The quantile of sorted numbers: the one at rank `ceil(share * n)`, or interpolated.
+pub fn quantile(sorted: &[f64], share: f64, continuous: bool) -> Option<f64> {
+    let last = sorted.len().checked_sub(1)?;
+    if !continuous {
+        let rank = (share * sorted.len() as f64).ceil() as usize;
+        return sorted.get(rank.saturating_sub(1).min(last)).copied();
+    }
+    let rank = share * last as f64;
+    let (low, high) = (sorted.get(rank.floor() as usize)?, sorted.get(rank.ceil() as usize)?);
+    if low == high || rank.fract() == 0.0 {
+        return Some(*low);
+    }
+    Some(low * (1.0 - rank.fract()) + high * rank.fract())
+}
+
+#[derive(Debug)]
+struct Numbers {
+    name: &'static str,
+    quantiles: Quantiles,
+    numbers: Vec<f64>,
+}
+
+impl Numbers {
+    fn push(&mut self, number: f64) -> Result<()> {
+        self.numbers.push(number);
+        check_memory(self.name, self.numbers.len() * 8)
+    }
+}
+
+impl State for Numbers {
+    fn add(&mut self, value: Option<Value<'_>>) -> Result<()> {
+        match value.and_then(to_f64).filter(|number| !number.is_nan()) {
+            Some(number) => self.push(number),
+            None => Ok(()),
+        }
+    }
+
+    fn result<'a>(&self, cx: &EvalContext<'a>) -> Result<Value<'a>> {
+        Ok(self.quantiles.result(&mut self.numbers.clone(), cx))
+    }
+
+    fn size(&self) -> usize {
+        size_of::<Self>() + self.numbers.len() * 8
+    }
+
+    fn save(&self) -> ValueBuf {
+        self.numbers.iter().copied().collect::<ArrayBuf>().into()
+    }
+
+    fn merge(&mut self, saved: Value<'_>) -> Result<()> {
+        super::elements(saved).try_for_each(|value| self.add(Some(value)))
+    }
+}

@@ -1,0 +1,197 @@
+//! `$top`, `$bottom`, `$topN`, `$bottomN`: outputs of the first or last documents by a sort.
+
+use super::registry::{Accumulator, Parsed};
+use super::spec::Argument;
+use super::{State, check_memory};
+use crate::context::{EvalContext, ParseContext};
+use crate::expression::{Dependencies, Expression};
+use crate::sort::SortPattern;
+use quire_document::{Array, ArrayBuf, Value, ValueBuf};
+use quire_error::{Error, Result};
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+pub(super) const TOP: Accumulator = Accumulator::own(
+    "$top",
+    "5.2",
+    "The output of the first document by a sort.",
+    |value, cx| parse("$top", false, value, cx),
+);
+
+pub(super) const TOP_N: Accumulator = Accumulator::own(
+    "$topN",
+    "5.2",
+    "The outputs of the first n documents by a sort.",
+    |value, cx| parse("$topN", false, value, cx),
+);
+
+pub(super) const BOTTOM: Accumulator = Accumulator::own(
+    "$bottom",
+    "5.2",
+    "The output of the last document by a sort.",
+    |value, cx| parse("$bottom", true, value, cx),
+);
+
+pub(super) const BOTTOM_N: Accumulator = Accumulator::own(
+    "$bottomN",
+    "5.2",
+    "The outputs of the last n documents by a sort.",
+    |value, cx| parse("$bottomN", true, value, cx),
+);
+
+/// The sort and the output of a ranking accumulator.
+#[derive(Debug)]
+pub struct Ranking {
+    sort: Arc<SortPattern>,
+    output: Expression,
+}
+
+impl Ranking {
+    /// For `cx.root`: an array of its sort key and its output.
+    pub(super) fn eval<'a>(&'a self, cx: &EvalContext<'a>) -> Result<Value<'a>> {
+        let key = self.sort.key(cx.root, cx)?;
+        let output = self.output.eval(cx)?.unwrap_or(Value::Null);
+        let array = cx.array(|writer| {
+            for value in &key {
+                writer.push(*value);
+            }
+            writer.push(output);
+            Ok(())
+        })?;
+        Ok(Value::Array(array))
+    }
+
+    pub(super) fn add_dependencies(&self, needed: &mut Dependencies) {
+        for path in self.sort.parts().iter().filter_map(|part| part.path()) {
+            needed.paths.insert(path.as_str().to_owned());
+        }
+        needed.metadata.extend(self.sort.metadata().map(|kind| kind.name().to_owned()));
+        self.output.add_dependencies(needed);
+    }
+}
+
+fn parse(
+    name: &'static str,
+    bottom: bool,
+    value: Value<'_>,
+    cx: &ParseContext,
+) -> Result<Parsed> {
+    let Value::Document(spec) = value else {
+        let shown = crate::update::text::value(value);
+        let message = format!("specification must be an object; found {name}: {shown}");
+        return Err(Error::location(5788001, message));
+    };
+    let single = !name.ends_with('N');
+    let (mut n, mut output, mut sort) = (None, None, None);
+    for (field, value) in spec.fields() {
+        match field {
+            "n" if !single => n = Some(Expression::parse(value, cx)?),
+            "output" => output = Some(Expression::parse(value, cx)?),
+            "sortBy" => {
+                let Value::Document(pattern) = value else {
+                    let shown = crate::update::text::field("sortBy", value);
+                    let message = format!("expected 'sortBy' to already be an object in the arguments to {name}; found {shown}");
+                    return Err(Error::location(10065, message));
+                };
+                sort = Some(SortPattern::parse(pattern, cx)?);
+            }
+            _ => {
+                let message = format!("Unknown argument to {name} '{field}'");
+                return Err(Error::location(5788002, message));
+            }
+        }
+    }
+    if !single && n.is_none() {
+        return Err(Error::location(5788003, format!("Missing value for 'n' in {name}")));
+    }
+    let missing = |number, field| {
+        Error::location(number, format!("Missing value for '{field}' in {name}"))
+    };
+    let output = output.ok_or_else(|| missing(5788004, "output"))?;
+    let sort = Arc::new(sort.ok_or_else(|| missing(5788005, "sortBy"))?);
+    let ranking = Ranking { sort: sort.clone(), output };
+    Ok(Parsed {
+        argument: Argument::Ranked(ranking),
+        n,
+        make: Box::new(move |n, _| {
+            let n = if single { 1 } else { n };
+            Box::new(Ranked { name, bottom, single, n, sort: sort.clone(), rows: Vec::new(), bytes: 0 })
+        }),
+    })
+}
+
+/// Rows of sort key and output, in the order of the sort.
+#[derive(Debug)]
+struct Ranked {
+    name: &'static str,
+    bottom: bool,
+    single: bool,
+    n: usize,
+    sort: Arc<SortPattern>,
+    rows: Vec<ValueBuf>,
+    bytes: usize,
+}
+
+impl Ranked {
+    fn compare(&self, left: Value<'_>, right: Value<'_>) -> Ordering {
+        self.sort.compare(&parts(left), &parts(right))
+    }
+
+    fn remove(&mut self, at: usize) {
+        let dropped = self.rows.remove(at);
+        self.bytes -= dropped.size();
+    }
+}
+
+/// The sort key and the output, in one vector.
+fn parts(row: Value<'_>) -> Vec<Value<'_>> {
+    row.as_array().unwrap_or(Array::empty()).to_vec()
+}
+
+fn output(row: &ValueBuf) -> Value<'_> {
+    parts(row.as_value()).last().copied().unwrap_or(Value::Null)
+}
+
+impl State for Ranked {
+    fn add(&mut self, row: Option<Value<'_>>) -> Result<()> {
+        let Some(row) = row else { return Ok(()) };
+        // Equal keys keep their order of arrival.
+        let at = self.rows.partition_point(|known| self.compare(known.as_value(), row).is_le());
+        let full = self.rows.len() >= self.n;
+        if full && (if self.bottom { at == 0 } else { at >= self.n }) {
+            return Ok(());
+        }
+        let owned = ValueBuf::new(row);
+        self.bytes += owned.size();
+        self.rows.insert(at, owned);
+        if full {
+            self.remove(if self.bottom { 0 } else { self.n });
+        }
+        check_memory(self.name, self.bytes)
+    }
+
+    fn result<'a>(&self, cx: &EvalContext<'a>) -> Result<Value<'a>> {
+        if self.single {
+            return Ok(self.rows.first().map_or(Value::Null, |row| cx.copy(output(row))));
+        }
+        let array = cx.array(|writer| {
+            for row in &self.rows {
+                writer.push(output(row));
+            }
+            Ok(())
+        })?;
+        Ok(Value::Array(array))
+    }
+
+    fn size(&self) -> usize {
+        size_of::<Self>() + self.bytes
+    }
+
+    fn save(&self) -> ValueBuf {
+        self.rows.iter().collect::<ArrayBuf>().into()
+    }
+
+    fn merge(&mut self, saved: Value<'_>) -> Result<()> {
+        super::elements(saved).try_for_each(|row| self.add(Some(row)))
+    }
+}

@@ -1,0 +1,133 @@
+//! One accumulator of a stage: what it is given for each document, and how its states are made.
+
+use super::{Collation, State};
+use super::ranked::Ranking;
+use super::registry::{Accumulator, Make, Parsed, find_accumulator, not_unary};
+use crate::context::{EvalContext, ParseContext};
+use crate::expression::{Dependencies, Expression};
+use quire_document::{Doc, DocBuf, DocWriter, Value};
+use quire_error::{Error, Result};
+use std::fmt;
+
+/// What an accumulator is given for each document.
+#[derive(Debug)]
+pub enum Argument {
+    /// The value of one expression.
+    One(Expression),
+    /// The values of sort keys and of an output expression (`$top` and its like).
+    Ranked(Ranking),
+}
+
+/// A parsed accumulator.
+pub struct AccumulatorSpec {
+    accumulator: &'static Accumulator,
+    argument: Argument,
+    n: Option<Expression>,
+    make: Make,
+    /// `{$sum: ...}` as it was written.
+    source: DocBuf,
+}
+
+impl AccumulatorSpec {
+    /// Parses `{$sum: "$x"}`, the accumulator of the output field `field`.
+    pub fn parse(field: &str, spec: Value<'_>, cx: &ParseContext) -> Result<Self> {
+        let Value::Document(spec) = spec else { return Err(not_an_object(field)) };
+        let Some(first) = spec.first().filter(|first| first.key().starts_with('$')) else {
+            return Err(not_an_object(field));
+        };
+        if spec.count() > 1 {
+            let message = format!("The field '{field}' must specify one accumulator");
+            return Err(Error::location(40238, message));
+        }
+        if first.value().as_array().is_some() {
+            return Err(not_unary(first.key()));
+        }
+        let Some(accumulator) = find_accumulator(first.key()) else {
+            let message = format!("unknown group operator '{}'", first.key());
+            return Err(Error::location(15952, message));
+        };
+        let Parsed { argument, n, make } = accumulator.parsed(first.value(), cx)?;
+        Ok(AccumulatorSpec { accumulator, argument, n, make, source: spec.to_owned() })
+    }
+
+    /// The accumulator's name with the dollar sign.
+    pub fn name(&self) -> &'static str {
+        self.accumulator.name
+    }
+
+    /// What it is given for each document.
+    pub fn argument(&self) -> &Argument {
+        &self.argument
+    }
+
+    /// The one expression that it is given, if that is all.
+    pub fn expression(&self) -> Option<&Expression> {
+        match &self.argument {
+            Argument::One(expression) => Some(expression),
+            Argument::Ranked(_) => None,
+        }
+    }
+
+    /// A state for the group with this key (`n` may depend on it).
+    pub fn new_state(&self, key: Value<'_>, cx: &EvalContext<'_>) -> Result<Box<dyn State>> {
+        let n = match &self.n {
+            None => 0,
+            Some(n) => {
+                let cx = narrowed(cx);
+                let root = cx.copy(key).as_document().unwrap_or(Doc::empty());
+                super::n_values::evaluate_n(n, &cx.with_root(root))?
+            }
+        };
+        Ok((self.make)(n, Collation(cx.shared.collator.clone())))
+    }
+
+    /// Gives the state the document `cx.root`.
+    #[inline]
+    pub fn add(&self, state: &mut dyn State, cx: &EvalContext<'_>) -> Result<()> {
+        let cx = narrowed(cx);
+        match &self.argument {
+            Argument::One(expression) => state.add(eval(expression, &cx)?),
+            Argument::Ranked(ranking) => state.add(Some(ranking.eval(&cx)?)),
+        }
+    }
+
+    /// Adds what it reads to `needed`.
+    pub fn add_dependencies(&self, needed: &mut Dependencies) {
+        match &self.argument {
+            Argument::One(expression) => expression.add_dependencies(needed),
+            Argument::Ranked(ranking) => ranking.add_dependencies(needed),
+        }
+    }
+
+    /// Appends `{$sum: ...}` as the field `field`.
+    pub fn serialize(&self, field: &str, writer: &mut DocWriter<'_>) {
+        match (&self.argument, &self.n) {
+            (Argument::One(expression), None) if self.name() != "$count" => {
+                let mut inner = writer.document(field);
+                inner.append(self.name(), &expression.to_bson());
+            }
+            _ => {
+                writer.append(field, &self.source);
+            }
+        }
+    }
+}
+
+/// The same context for a shorter time.
+fn narrowed<'s>(cx: &EvalContext<'s>) -> EvalContext<'s> {
+    *cx
+}
+
+fn eval<'a>(expression: &'a Expression, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
+    expression.eval(cx)
+}
+
+fn not_an_object(field: &str) -> Error {
+    Error::location(40234, format!("The field '{field}' must be an accumulator object"))
+}
+
+impl fmt::Debug for AccumulatorSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.source.fmt(f)
+    }
+}

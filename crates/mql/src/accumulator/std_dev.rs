@@ -1,0 +1,100 @@
+//! `$stdDevPop`, `$stdDevSamp`: standard deviations by Welford's method.
+
+use super::State;
+use super::registry::Accumulator;
+use crate::context::EvalContext;
+use quire_document::{Value, ValueBuf, array};
+use quire_error::Result;
+
+pub(super) const STD_DEV_POP: Accumulator = Accumulator::unary(
+    "$stdDevPop",
+    "3.2",
+    "The standard deviation of the numbers as a whole population; null for none.",
+    |_| Box::new(Deviation::new(false)),
+);
+
+pub(super) const STD_DEV_SAMP: Accumulator = Accumulator::unary(
+    "$stdDevSamp",
+    "3.2",
+    "The standard deviation of the numbers as a sample; null for fewer than two.",
+    |_| Box::new(Deviation::new(true)),
+);
+
+/// A running standard deviation.
+#[derive(Clone, Debug)]
+pub struct Deviation {
+    sample: bool,
+    count: i64,
+    mean: f64,
+    squares: f64,
+}
+
+impl Deviation {
+    /// Of a sample, or of a whole population.
+    pub fn new(sample: bool) -> Self {
+        Deviation { sample, count: 0, mean: 0.0, squares: 0.0 }
+    }
+
+    /// Adds a value if it is a number.
+    pub fn push(&mut self, value: Value<'_>) {
+        let number = match value {
+            Value::Int32(number) => f64::from(number),
+            Value::Int64(number) => number as f64,
+            Value::Double(number) => number,
+            Value::Decimal(number) => number.to_f64(),
+            _ => return,
+        };
+        self.count += 1;
+        let delta = number - self.mean;
+        if delta != 0.0 {
+            self.mean += delta / self.count as f64;
+            self.squares += delta * (number - self.mean);
+        }
+    }
+
+    /// The deviation; null for too few numbers.
+    pub fn value(&self) -> Value<'static> {
+        let divisor = self.count - i64::from(self.sample);
+        if divisor <= 0 {
+            return Value::Null;
+        }
+        Value::Double((self.squares / divisor as f64).sqrt())
+    }
+}
+
+impl State for Deviation {
+    fn add(&mut self, value: Option<Value<'_>>) -> Result<()> {
+        if let Some(value) = value {
+            self.push(value);
+        }
+        Ok(())
+    }
+
+    fn result<'a>(&self, _: &EvalContext<'a>) -> Result<Value<'a>> {
+        Ok(self.value())
+    }
+
+    fn size(&self) -> usize {
+        size_of::<Self>()
+    }
+
+    fn save(&self) -> ValueBuf {
+        array![self.count, self.mean, self.squares].into()
+    }
+
+    fn merge(&mut self, saved: Value<'_>) -> Result<()> {
+        let parts: Vec<Value<'_>> = super::elements(saved).collect();
+        let [Value::Int64(count), Value::Double(mean), Value::Double(squares)] = parts[..] else {
+            return Ok(());
+        };
+        if count == 0 {
+            return Ok(());
+        }
+        let (ours, theirs) = (self.count as f64, count as f64);
+        let (delta, all) = (mean - self.mean, ours + theirs);
+        self.mean = (ours * self.mean + theirs * mean) / all;
+        self.squares += squares + delta * delta * (ours * theirs / all);
+        self.count += count;
+        Ok(())
+    }
+}

@@ -1,0 +1,139 @@
+//! `$sum`: the sum in the widest type of its numbers; everything else counts nothing.
+
+use super::State;
+use super::registry::Accumulator;
+use super::summation::DoubleDouble;
+use crate::context::EvalContext;
+use quire_document::{Decimal128, Value, ValueBuf, array};
+use quire_error::Result;
+
+pub(super) const SUM: Accumulator = Accumulator::unary(
+    "$sum",
+    "1.0",
+    "The sum of the numbers, in their widest type.",
+    |_| Box::new(Sum::default()),
+);
+
+/// The sum of numbers of all types.
+#[derive(Clone, Debug, Default)]
+pub struct Sum {
+    total: DoubleDouble,
+    decimals: Option<Decimal128>,
+    widest: Widest,
+}
+
+/// The widest type seen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+enum Widest {
+    #[default]
+    Int,
+    Long,
+    Double,
+}
+
+impl Sum {
+    /// Adds a value if it is a number.
+    #[inline]
+    pub fn push(&mut self, value: Value<'_>) {
+        match value {
+            Value::Int32(number) => self.total.add(f64::from(number)),
+            Value::Int64(number) => {
+                self.widest = self.widest.max(Widest::Long);
+                self.total.add_i64(number);
+            }
+            Value::Double(number) => {
+                self.widest = Widest::Double;
+                self.total.add(number);
+            }
+            Value::Decimal(number) => {
+                self.decimals = Some(self.decimals.unwrap_or(Decimal128::ZERO).add(number));
+            }
+            _ => {}
+        }
+    }
+
+    /// The sum.
+    pub fn value(&self) -> Value<'static> {
+        if let Some(decimals) = self.decimals {
+            return Value::Decimal(decimals.add(self.total.to_decimal()));
+        }
+        if self.widest == Widest::Double {
+            return Value::Double(self.total.value());
+        }
+        match self.total.to_i64() {
+            Some(long) => match i32::try_from(long) {
+                Ok(int) if self.widest == Widest::Int => Value::Int32(int),
+                _ => Value::Int64(long),
+            },
+            None => Value::Double(self.total.value()),
+        }
+    }
+
+    /// The sum divided by a count of at least 1: a double, or a decimal where one was added.
+    pub(super) fn mean(&self, count: i64) -> Value<'static> {
+        match self.decimals {
+            Some(decimals) => {
+                let sum = decimals.add(self.total.to_decimal());
+                Value::Decimal(sum.divide(Decimal128::from_i64(count)))
+            }
+            None => Value::Double(self.total.value() / count as f64),
+        }
+    }
+
+    pub(super) fn to_saved(&self) -> ValueBuf {
+        let [sum, addend, special] = self.total.to_raw();
+        let widest = self.widest as i32;
+        let decimals = self.decimals.map_or(Value::Null, Value::Decimal);
+        array![sum, addend, special, widest, decimals].into()
+    }
+
+    pub(super) fn merge_saved(&mut self, saved: Value<'_>) {
+        let parts: Vec<Value<'_>> = super::elements(saved).collect();
+        let [Value::Double(sum), Value::Double(addend), Value::Double(special), widest, decimals] =
+            parts[..]
+        else {
+            return;
+        };
+        self.total.merge(DoubleDouble::from_raw([sum, addend, special]));
+        self.widest = self.widest.max(match widest {
+            Value::Int32(1) => Widest::Long,
+            Value::Int32(2) => Widest::Double,
+            _ => Widest::Int,
+        });
+        if let Value::Decimal(number) = decimals {
+            self.decimals = Some(self.decimals.unwrap_or(Decimal128::ZERO).add(number));
+        }
+    }
+}
+
+impl State for Sum {
+    #[inline]
+    fn add(&mut self, value: Option<Value<'_>>) -> Result<()> {
+        if let Some(value) = value {
+            self.push(value);
+        }
+        Ok(())
+    }
+
+    fn add_f64(&mut self, number: f64) -> Result<()> {
+        self.push(Value::Double(number));
+        Ok(())
+    }
+
+    fn result<'a>(&self, _: &EvalContext<'a>) -> Result<Value<'a>> {
+        Ok(self.value())
+    }
+
+    fn size(&self) -> usize {
+        size_of::<Self>()
+    }
+
+    fn save(&self) -> ValueBuf {
+        self.to_saved()
+    }
+
+    fn merge(&mut self, saved: Value<'_>) -> Result<()> {
+        self.merge_saved(saved);
+        Ok(())
+    }
+}

@@ -1,0 +1,139 @@
+//! Exact-as-mongod summation of doubles: a sum and its running error, each a double
+//! (Knuth, TAOCP volume 2, section 4.2.2, theorem B; Kahan's compensated summation).
+
+use quire_document::Decimal128;
+
+/// The sum of doubles and 64-bit integers to about 106 bits.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct DoubleDouble {
+    sum: f64,
+    addend: f64,
+    /// The plain sum: what counts once NaN or an infinity is among the numbers.
+    special: f64,
+}
+
+const TWO_63: f64 = 9_223_372_036_854_775_808.0;
+
+impl DoubleDouble {
+    /// Adds a double.
+    #[inline]
+    pub fn add(&mut self, number: f64) {
+        self.special += number;
+        let (sum, error) = two_sum(self.sum, number);
+        self.sum = sum;
+        self.addend += error;
+    }
+
+    /// Adds an integer, exactly.
+    #[inline]
+    pub fn add_i64(&mut self, number: i64) {
+        const HALF: i64 = 1 << 32;
+        if number.unsigned_abs() <= 1 << 53 {
+            return self.add(number as f64);
+        }
+        let high = number / HALF * HALF;
+        self.add((number - high) as f64);
+        self.add(high as f64);
+    }
+
+    /// Adds what another one has summed up.
+    pub fn merge(&mut self, other: DoubleDouble) {
+        let special = self.special + other.special;
+        self.add(other.sum);
+        self.add(other.addend);
+        self.special = special;
+    }
+
+    /// The sum rounded to a double.
+    pub fn value(&self) -> f64 {
+        let (sum, addend) = self.parts();
+        sum + addend
+    }
+
+    /// The sum as two doubles, the second less than half a unit in the last place of the first.
+    pub fn parts(&self) -> (f64, f64) {
+        if self.sum.is_nan() {
+            return (self.special, 0.0);
+        }
+        let sum = self.sum + self.addend;
+        if sum.is_infinite() {
+            return (self.special, 0.0);
+        }
+        (sum, self.addend - (sum - self.sum))
+    }
+
+    /// The sum of integers, if it fits a long.
+    pub fn to_i64(&self) -> Option<i64> {
+        let (sum, addend) = self.parts();
+        if !sum.is_finite() || sum.abs() > TWO_63 * 2.0 {
+            return None;
+        }
+        i64::try_from(sum as i128 + addend as i128).ok()
+    }
+
+    /// The sum as a decimal.
+    pub fn to_decimal(&self) -> Decimal128 {
+        let (sum, addend) = self.parts();
+        Decimal128::from_f64_exact(sum).add(Decimal128::from_f64_exact(addend))
+    }
+
+    /// The three numbers it consists of, to be saved.
+    pub fn to_raw(&self) -> [f64; 3] {
+        [self.sum, self.addend, self.special]
+    }
+
+    /// The inverse of `to_raw`.
+    pub fn from_raw([sum, addend, special]: [f64; 3]) -> Self {
+        DoubleDouble { sum, addend, special }
+    }
+}
+
+/// The rounded sum and its exact error.
+#[inline]
+fn two_sum(a: f64, b: f64) -> (f64, f64) {
+    let sum = a + b;
+    let b_part = sum - a;
+    let a_part = sum - b_part;
+    (sum, (a - a_part) + (b - b_part))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn small_errors_add_up() {
+        let mut sum = DoubleDouble::default();
+        for number in [0.1, 0.2, 0.3] {
+            sum.add(number);
+        }
+        assert_eq!(sum.value(), 0.6);
+        let mut sum = DoubleDouble::default();
+        for number in [1e100, 1.0, -1e100] {
+            sum.add(number);
+        }
+        assert_eq!(sum.value(), 0.0);
+    }
+
+    #[test]
+    fn longs_stay_exact() {
+        let mut sum = DoubleDouble::default();
+        sum.add_i64(i64::MAX);
+        sum.add_i64(i64::MIN);
+        sum.add_i64(i64::MAX);
+        assert_eq!(sum.to_i64(), Some(i64::MAX - 1));
+        sum.add_i64(2);
+        assert_eq!(sum.to_i64(), None);
+        assert_eq!(sum.value(), TWO_63);
+    }
+
+    #[test]
+    fn infinities_and_nan() {
+        let mut sum = DoubleDouble::default();
+        sum.add(f64::INFINITY);
+        sum.add(1.0);
+        assert_eq!(sum.value(), f64::INFINITY);
+        sum.add(f64::NEG_INFINITY);
+        assert!(sum.value().is_nan());
+    }
+}

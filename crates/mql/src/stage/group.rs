@@ -1,0 +1,194 @@
+//! `$group`: one document for each key, with what accumulators make of its documents.
+
+use super::Stage;
+use super::registry::StageRow;
+use crate::accumulator::{AccumulatorSpec, State};
+use crate::context::{EvalContext, ParseContext};
+use crate::expression::{Dependencies, Expression, FieldPath, Node};
+use quire_document::{Doc, DocWriter, Value};
+use quire_error::{Error, Result};
+
+pub(super) const GROUP: StageRow = StageRow {
+    name: "$group",
+    since: "2.2",
+    doc: "One document for each value of a key, with accumulated values.",
+    parse: |_, value, cx| Ok(vec![Stage::Group(Group::parse(value, cx)?)]),
+};
+
+/// A parsed `$group`.
+#[derive(Debug)]
+pub struct Group {
+    key: GroupKey,
+    fields: Vec<(Box<str>, AccumulatorSpec)>,
+}
+
+/// What documents are grouped by.
+#[derive(Debug)]
+pub enum GroupKey {
+    /// The value of an expression; missing counts as null.
+    Expression(Expression),
+    /// A document of expressions.
+    Fields(Vec<(Box<str>, Expression)>),
+}
+
+impl Group {
+    /// Parses the stage's operand.
+    pub fn parse(value: Value<'_>, cx: &ParseContext) -> Result<Self> {
+        let Value::Document(spec) = value else {
+            let message = "a group's fields must be specified in an object";
+            return Err(Error::location(15947, message));
+        };
+        let mut key = None;
+        let mut fields = Vec::new();
+        for (name, value) in spec.fields() {
+            if name == "_id" {
+                if key.is_some() {
+                    let message = "a group's _id may only be specified once";
+                    return Err(Error::location(15948, message));
+                }
+                key = Some(GroupKey::parse(value, cx)?);
+                continue;
+            }
+            check_name(name)?;
+            fields.push((Box::from(name), AccumulatorSpec::parse(name, value, cx)?));
+        }
+        let Some(key) = key else {
+            let message = "a group specification must include an _id";
+            return Err(Error::location(15955, message));
+        };
+        Ok(Group { key, fields })
+    }
+
+    /// What documents are grouped by.
+    pub fn key(&self) -> &GroupKey {
+        &self.key
+    }
+
+    /// Output fields with their accumulators, in order.
+    pub fn fields(&self) -> &[(Box<str>, AccumulatorSpec)] {
+        &self.fields
+    }
+
+    /// New states for a group, one for each field.
+    pub fn new_states(&self, key: Value<'_>, cx: &EvalContext<'_>) -> Result<Vec<Box<dyn State>>> {
+        self.fields.iter().map(|(_, spec)| spec.new_state(key, cx)).collect()
+    }
+
+    /// Gives the document `cx.root` to a group's states.
+    pub fn add(&self, states: &mut [Box<dyn State>], cx: &EvalContext<'_>) -> Result<()> {
+        for ((_, spec), state) in self.fields.iter().zip(states) {
+            spec.add(state.as_mut(), cx)?;
+        }
+        Ok(())
+    }
+
+    /// The output document of a group.
+    pub fn output<'a>(
+        &self,
+        key: Value<'_>,
+        states: &[Box<dyn State>],
+        cx: &EvalContext<'a>,
+    ) -> Result<Doc<'a>> {
+        cx.document(|writer| {
+            writer.append("_id", key);
+            for ((name, _), state) in self.fields.iter().zip(states) {
+                writer.append(name, state.result(cx)?);
+            }
+            Ok(())
+        })
+    }
+
+    pub(super) fn add_dependencies(&self, needed: &mut Dependencies) {
+        match &self.key {
+            GroupKey::Expression(expression) => expression.add_dependencies(needed),
+            GroupKey::Fields(fields) => {
+                fields.iter().for_each(|(_, expression)| expression.add_dependencies(needed));
+            }
+        }
+        self.fields.iter().for_each(|(_, spec)| spec.add_dependencies(needed));
+    }
+
+    pub(super) fn serialize(&self, writer: &mut DocWriter<'_>) {
+        let mut inner = writer.document("$group");
+        match &self.key {
+            GroupKey::Expression(expression) => expression.serialize_to("_id", &mut inner),
+            GroupKey::Fields(fields) => {
+                let mut id = inner.document("_id");
+                for (name, expression) in fields {
+                    expression.serialize_to(name, &mut id);
+                }
+            }
+        }
+        for (name, spec) in &self.fields {
+            spec.serialize(name, &mut inner);
+        }
+    }
+}
+
+impl GroupKey {
+    fn parse(value: Value<'_>, cx: &ParseContext) -> Result<Self> {
+        let Value::Document(spec) = value else {
+            return Ok(GroupKey::Expression(Expression::parse(value, cx)?));
+        };
+        let operator = spec.first().is_none_or(|first| first.key().starts_with('$'));
+        if operator {
+            return Ok(GroupKey::Expression(Expression::parse(value, cx)?));
+        }
+        let mut fields = Vec::new();
+        for (name, value) in spec.fields() {
+            if name.contains('.') {
+                let message = "FieldPath field names may not contain '.'. Consider using $getField or $setField.";
+                return Err(Error::location(16412, message));
+            }
+            crate::expression::check_field_name(name)?;
+            if value.is_number() || matches!(value, Value::Bool(_)) {
+                let message = "$group does not support inclusion-style expressions";
+                return Err(Error::location(17390, message));
+            }
+            fields.push((Box::from(name), Expression::parse(value, cx)?));
+        }
+        Ok(GroupKey::Fields(fields))
+    }
+
+    /// The path, if documents are grouped by one field.
+    pub fn path(&self) -> Option<&FieldPath> {
+        match self {
+            GroupKey::Expression(expression) => match expression.node() {
+                Node::Path(path) => Some(path),
+                _ => None,
+            },
+            GroupKey::Fields(_) => None,
+        }
+    }
+
+    /// The key of `cx.root`.
+    pub fn eval<'a>(&'a self, cx: &EvalContext<'a>) -> Result<Value<'a>> {
+        match self {
+            GroupKey::Expression(expression) => Ok(expression.eval(cx)?.unwrap_or(Value::Null)),
+            GroupKey::Fields(fields) => {
+                let only = fields.len() == 1;
+                let doc = cx.document(|writer| {
+                    for (name, expression) in fields {
+                        // In a key of several fields missing and null differ, as in mongod.
+                        let value = expression.eval(cx)?;
+                        writer.append_some(name, value.or(only.then_some(Value::Null)));
+                    }
+                    Ok(())
+                })?;
+                Ok(Value::Document(doc))
+            }
+        }
+    }
+}
+
+fn check_name(name: &str) -> Result<()> {
+    if name.contains('.') {
+        let message = format!("The field name '{name}' cannot contain '.'");
+        return Err(Error::location(40235, message));
+    }
+    if name.starts_with('$') {
+        let message = format!("The field name '{name}' cannot be an operator name");
+        return Err(Error::location(40236, message));
+    }
+    Ok(())
+}

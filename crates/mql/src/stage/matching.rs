@@ -1,0 +1,81 @@
+//! `$match`: lets the documents through that a filter matches.
+
+use super::Stage;
+use super::registry::StageRow;
+use crate::context::ParseContext;
+use crate::expression::Dependencies;
+use crate::filter::{Features, Filter};
+use quire_document::{Doc, DocBuf, DocWriter, Value};
+use quire_error::{Error, Result};
+
+pub(super) const MATCH: StageRow = StageRow {
+    name: "$match",
+    since: "2.2",
+    doc: "Lets through the documents that a filter matches.",
+    parse: |_, value, cx| {
+        let Value::Document(filter) = value else {
+            let message = "the match filter must be an expression in an object";
+            return Err(Error::location(15959, message));
+        };
+        Ok(vec![Stage::Match(Match::new(filter, cx)?)])
+    },
+};
+
+/// A parsed `$match`.
+#[derive(Clone, Debug)]
+pub struct Match {
+    filter: Filter,
+    source: DocBuf,
+}
+
+impl Match {
+    /// Parses a filter.
+    pub fn new(filter: Doc<'_>, cx: &ParseContext) -> Result<Self> {
+        check_near(filter)?;
+        let features = Features { near: false, ..Features::ALL };
+        let parsed = Filter::parse_with(filter, cx, features)?;
+        Ok(Match { filter: parsed, source: filter.to_owned() })
+    }
+
+    /// The filter.
+    pub fn filter(&self) -> &Filter {
+        &self.filter
+    }
+
+    /// The filter as it was written.
+    pub fn source(&self) -> Doc<'_> {
+        self.source.as_doc()
+    }
+
+    pub(super) fn add_dependencies(&self, needed: &mut Dependencies) {
+        match self.filter.paths() {
+            Some(paths) => needed.paths.extend(paths.into_iter().map(str::to_owned)),
+            None => needed.whole_document = true,
+        }
+    }
+
+    pub(super) fn serialize(&self, writer: &mut DocWriter<'_>) {
+        writer.append("$match", &self.source);
+    }
+}
+
+/// 5626500: `$near`, `$nearSphere` and `$geoNear` sort, which a `$match` can't.
+fn check_near(filter: Doc<'_>) -> Result<()> {
+    for (name, value) in filter.fields() {
+        match value {
+            Value::Array(filters) if name.starts_with('$') => {
+                let inner = filters.iter().filter_map(|value| value.as_document());
+                inner.into_iter().try_for_each(check_near)?;
+            }
+            Value::Document(operators) if !name.starts_with('$') => {
+                let near = ["$near", "$nearSphere", "$geoNear"];
+                if near.iter().any(|operator| operators.contains(operator)) {
+                    let message = "$geoNear, $near, and $nearSphere are not allowed in this context, as these operators require sorting geospatial data. If you do not need sort, consider using $geoWithin instead.";
+                    return Err(Error::location(5626500, message));
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}

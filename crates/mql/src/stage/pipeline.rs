@@ -1,0 +1,52 @@
+//! Parsing pipelines.
+
+use super::Stage;
+use super::registry::{NOT_BUILT, find_stage};
+use crate::context::ParseContext;
+use quire_document::{Array, ArrayBuf, Value};
+use quire_error::{Error, Result};
+
+/// How many stages a pipeline may have.
+const STAGES_MAX: usize = 1000;
+
+/// Parses a pipeline.
+pub fn parse_pipeline(stages: Array<'_>, cx: &ParseContext) -> Result<Vec<Stage>> {
+    if stages.count() > STAGES_MAX {
+        let message = format!("Pipeline length must be no longer than {STAGES_MAX} stages");
+        return Err(Error::location(7749501, message));
+    }
+    let mut parsed = Vec::new();
+    for stage in stages.iter() {
+        parsed.extend(parse_stage(stage, cx)?);
+    }
+    Ok(parsed)
+}
+
+/// Parses one stage, `{$name: ...}`; a shorthand becomes several.
+pub fn parse_stage(stage: Value<'_>, cx: &ParseContext) -> Result<Vec<Stage>> {
+    let Value::Document(stage) = stage else {
+        let message = "Each element of the 'pipeline' array must be an object";
+        return Err(Error::type_mismatch(message));
+    };
+    let Some(only) = stage.first().filter(|_| stage.count() == 1) else {
+        let message = "A pipeline stage specification object must contain exactly one field.";
+        return Err(Error::location(40323, message));
+    };
+    match find_stage(only.key()) {
+        Some(row) => (row.parse)(row.name, only.value(), cx),
+        None if NOT_BUILT.contains(&only.key()) => Err(Error::not_built(only.key())),
+        None => {
+            let message = format!("Unrecognized pipeline stage name: '{}'", only.key());
+            Err(Error::location(40324, message))
+        }
+    }
+}
+
+/// The stages as explain shows them.
+pub fn pipeline_to_bson(stages: &[Stage]) -> ArrayBuf {
+    ArrayBuf::build(|writer| {
+        for stage in stages {
+            stage.serialize(&mut writer.document());
+        }
+    })
+}

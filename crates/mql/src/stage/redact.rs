@@ -1,0 +1,123 @@
+//! `$redact`: keeps, prunes or descends into each document and its sub-documents.
+
+use super::Stage;
+use super::registry::StageRow;
+use crate::context::{EvalContext, ParseContext, Slot};
+use crate::expression::Expression;
+use crate::update::text;
+use quire_document::{Array, ArrayWriter, Doc, DocWriter, Value};
+use quire_error::{Error, Result};
+
+pub(super) const REDACT: StageRow = StageRow {
+    name: "$redact",
+    since: "2.6",
+    doc: "Keeps, prunes or descends into documents and their sub-documents.",
+    parse: |_, value, cx| Ok(vec![Stage::Redact(Redact::parse(value, cx)?)]),
+};
+
+/// A parsed `$redact`.
+#[derive(Debug)]
+pub struct Redact {
+    expression: Expression,
+    /// `$$CURRENT`: the sub-document that is being judged.
+    current: Slot,
+}
+
+enum Verdict {
+    Keep,
+    Prune,
+    Descend,
+}
+
+impl Redact {
+    fn parse(value: Value<'_>, cx: &ParseContext) -> Result<Self> {
+        let mut cx = cx.clone();
+        cx.redact = true;
+        let (cx, current) = cx.bind("CURRENT");
+        Ok(Redact { expression: Expression::parse(value, &cx)?, current })
+    }
+
+    /// What is left of `cx.root`; `None` if nothing.
+    pub fn apply<'a>(&'a self, cx: &EvalContext<'a>) -> Result<Option<Doc<'a>>> {
+        match self.judge(cx.root, cx)? {
+            Verdict::Keep => Ok(Some(cx.root)),
+            Verdict::Prune => Ok(None),
+            Verdict::Descend => {
+                Ok(Some(cx.document(|writer| self.descend(cx.root, writer, cx))?))
+            }
+        }
+    }
+
+    fn judge<'a>(&'a self, doc: Doc<'a>, cx: &EvalContext<'a>) -> Result<Verdict> {
+        let cx = cx.bind(self.current, Some(Value::Document(doc)));
+        let result = self.expression.eval(&cx)?;
+        match result {
+            Some(Value::String("keep")) => Ok(Verdict::Keep),
+            Some(Value::String("prune")) => Ok(Verdict::Prune),
+            Some(Value::String("descend")) => Ok(Verdict::Descend),
+            other => {
+                let shown = other.map_or_else(|| "MISSING".to_owned(), text::value);
+                let message = format!(
+                    "$redact's expression should not return anything aside from the variables $$KEEP, $$DESCEND, and $$PRUNE, but returned {shown}"
+                );
+                Err(Error::location(17053, message))
+            }
+        }
+    }
+
+    fn descend<'a>(
+        &'a self,
+        doc: Doc<'a>,
+        writer: &mut DocWriter<'_>,
+        cx: &EvalContext<'a>,
+    ) -> Result<()> {
+        for element in doc.iter() {
+            match element.value() {
+                Value::Document(inner) => match self.judge(inner, cx)? {
+                    Verdict::Keep => {
+                        writer.append_element(element);
+                    }
+                    Verdict::Prune => {}
+                    Verdict::Descend => {
+                        self.descend(inner, &mut writer.document(element.key()), cx)?;
+                    }
+                },
+                Value::Array(inner) => {
+                    self.descend_array(inner, &mut writer.array(element.key()), cx)?;
+                }
+                _ => {
+                    writer.append_element(element);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn descend_array<'a>(
+        &'a self,
+        array: Array<'a>,
+        writer: &mut ArrayWriter<'_>,
+        cx: &EvalContext<'a>,
+    ) -> Result<()> {
+        for value in array.iter() {
+            match value {
+                Value::Document(inner) => match self.judge(inner, cx)? {
+                    Verdict::Keep => {
+                        writer.push(inner);
+                    }
+                    Verdict::Prune => {}
+                    Verdict::Descend => self.descend(inner, &mut writer.document(), cx)?,
+                },
+                Value::Array(inner) => self.descend_array(inner, &mut writer.array(), cx)?,
+                other => {
+                    writer.push(other);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn serialize(&self, writer: &mut DocWriter<'_>) {
+        self.expression.serialize_to("$redact", writer);
+    }
+}

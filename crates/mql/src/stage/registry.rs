@@ -1,0 +1,91 @@
+//! All stages: those that are built, with their parsers, and the names of those that are not yet.
+
+use super::{
+    Stage, add_fields, count, group, limit, matching, redact, replace_root, sample, sort,
+    sort_by_count, unset, unwind,
+};
+use crate::context::ParseContext;
+use quire_document::Value;
+use quire_error::Result;
+
+/// Parses the value behind a stage's name; a shorthand becomes several stages.
+pub(super) type ParseFn = fn(&'static str, Value<'_>, &ParseContext) -> Result<Vec<Stage>>;
+
+/// A stage.
+pub struct StageRow {
+    /// Its name with the dollar sign.
+    pub name: &'static str,
+    /// The MongoDB version that introduced it.
+    pub since: &'static str,
+    /// One sentence for COMPATIBILITY.md.
+    pub doc: &'static str,
+    pub(super) parse: ParseFn,
+}
+
+/// All stages that are built.
+pub const STAGES: &[StageRow] = &[
+    add_fields::ADD_FIELDS,
+    count::COUNT,
+    group::GROUP,
+    limit::LIMIT,
+    matching::MATCH,
+    redact::REDACT,
+    replace_root::REPLACE_ROOT,
+    replace_root::REPLACE_WITH,
+    sample::SAMPLE,
+    add_fields::SET,
+    limit::SKIP,
+    sort::SORT,
+    sort_by_count::SORT_BY_COUNT,
+    unset::UNSET,
+    unwind::UNWIND,
+];
+
+/// Stages that MongoDB knows and that are not built here yet.
+pub const NOT_BUILT: &[&str] = &[
+    "$bucket",
+    "$bucketAuto",
+    "$changeStream",
+    "$changeStreamSplitLargeEvent",
+    "$collStats",
+    "$currentOp",
+    "$densify",
+    "$documents",
+    "$facet",
+    "$fill",
+    "$geoNear",
+    "$graphLookup",
+    "$indexStats",
+    "$listCatalog",
+    "$listClusterCatalog",
+    "$listLocalSessions",
+    "$listSampledQueries",
+    "$listSearchIndexes",
+    "$listSessions",
+    "$lookup",
+    "$merge",
+    "$out",
+    "$planCacheStats",
+    "$querySettings",
+    "$queryStats",
+    "$rankFusion",
+    "$score",
+    "$scoreFusion",
+    "$search",
+    "$searchBeta",
+    "$searchMeta",
+    "$setWindowFields",
+    "$shardedDataDistribution",
+    "$unionWith",
+    "$vectorSearch",
+];
+
+/// The stage of that name, if it is built.
+pub fn find_stage(name: &str) -> Option<&'static StageRow> {
+    STAGES.iter().find(|stage| stage.name == name)
+}
+
+/// True if MongoDB knows a stage of that name.
+pub fn is_known(name: &str) -> bool {
+    find_stage(name).is_some() || NOT_BUILT.contains(&name)
+}

@@ -1,0 +1,103 @@
+//! `$replaceRoot`, `$replaceWith`: another document takes each document's place.
+
+use super::registry::StageRow;
+use super::{Stage, Transform};
+use crate::context::{EvalContext, ParseContext};
+use crate::expression::{Dependencies, Expression};
+use crate::update::text;
+use quire_document::{Doc, DocWriter, Value};
+use quire_error::{Error, Result};
+
+pub(super) const REPLACE_ROOT: StageRow = StageRow {
+    name: "$replaceRoot",
+    since: "3.4",
+    doc: "Replaces each document by the one that an expression gives.",
+    parse: |_, value, cx| {
+        let stage = ReplaceRoot::parse_root(value, cx)?;
+        Ok(vec![Stage::Transform(Transform::ReplaceRoot(stage))])
+    },
+};
+
+pub(super) const REPLACE_WITH: StageRow = StageRow {
+    name: "$replaceWith",
+    since: "4.2",
+    doc: "Replaces each document by the one that an expression gives.",
+    parse: |_, value, cx| {
+        let stage = ReplaceRoot::parse_with(value, cx)?;
+        Ok(vec![Stage::Transform(Transform::ReplaceRoot(stage))])
+    },
+};
+
+/// A parsed `$replaceRoot` or `$replaceWith`.
+#[derive(Debug)]
+pub struct ReplaceRoot {
+    new_root: Expression,
+    /// How messages call the expression.
+    called: &'static str,
+}
+
+impl ReplaceRoot {
+    pub(super) fn parse_root(value: Value<'_>, cx: &ParseContext) -> Result<Self> {
+        let Value::Document(spec) = value else {
+            return Err(Error::location(
+                40229,
+                format!(
+                    "expected an object as specification for $replaceRoot stage, got {}",
+                    value.type_name()
+                ),
+            ));
+        };
+        for (name, _) in spec.fields() {
+            if name != "newRoot" {
+                let message = format!("BSON field '$replaceRoot.{name}' is an unknown field.");
+                return Err(Error::location(40415, message));
+            }
+        }
+        let Some(new_root) = spec.get("newRoot") else {
+            let message = "BSON field '$replaceRoot.newRoot' is missing but a required field";
+            return Err(Error::location(40414, message));
+        };
+        let new_root = Expression::parse(new_root, cx)?;
+        Ok(ReplaceRoot { new_root, called: "'newRoot' expression " })
+    }
+
+    pub(super) fn parse_with(value: Value<'_>, cx: &ParseContext) -> Result<Self> {
+        let new_root = Expression::parse(value, cx)?;
+        Ok(ReplaceRoot { new_root, called: "'replacement document' " })
+    }
+
+    /// The expression.
+    pub fn expression(&self) -> &Expression {
+        &self.new_root
+    }
+
+    pub(super) fn apply<'a>(&'a self, cx: &EvalContext<'a>) -> Result<Doc<'a>> {
+        match self.new_root.eval(cx)? {
+            Some(Value::Document(doc)) => Ok(doc),
+            other => {
+                let value = other.unwrap_or(Value::Null);
+                let (shown, kind) = match other {
+                    Some(value) => (text::value(value), value.type_name()),
+                    None => ("MISSING".to_owned(), "missing"),
+                };
+                let _ = value;
+                Err(Error::location(
+                    40228,
+                    format!(
+                        "{}must evaluate to an object, but resulting value was: {shown}. Type of resulting value: '{kind}'. Input document: {}",
+                        self.called,
+                        text::doc(cx.root)
+                    ),
+                ))
+            }
+        }
+    }
+
+    pub(super) fn add_dependencies(&self, needed: &mut Dependencies) {
+        self.new_root.add_dependencies(needed);
+    }
+
+    pub(super) fn serialize(&self, writer: &mut DocWriter<'_>) {
+        writer.document("$replaceRoot").append("newRoot", &self.new_root.to_bson());
+    }
+}

@@ -1,0 +1,225 @@
+//! `$unwind`: one document for each element of an array.
+
+use super::Stage;
+use super::registry::StageRow;
+use crate::context::{EvalContext, ParseContext};
+use crate::expression::{FieldPath, PATH_COMPONENTS_MAX};
+use quire_document::{Doc, DocWriter, Value};
+use quire_error::{Error, ErrorCode, Result};
+use std::collections::BTreeSet;
+
+pub(super) const UNWIND: StageRow = StageRow {
+    name: "$unwind",
+    since: "2.2",
+    doc: "One document for each element of an array.",
+    parse: |_, value, cx| Ok(vec![Stage::Unwind(Unwind::parse(value, cx)?)]),
+};
+
+/// A parsed `$unwind`.
+#[derive(Debug)]
+pub struct Unwind {
+    path: FieldPath,
+    index: Option<FieldPath>,
+    preserve: bool,
+}
+
+impl Unwind {
+    fn parse(value: Value<'_>, _: &ParseContext) -> Result<Self> {
+        let (path, index, preserve) = match value {
+            Value::String(path) => (Some(path), None, false),
+            Value::Document(spec) => options(spec)?,
+            _ => {
+                let message = format!(
+                    "expected either a string or an object as specification for $unwind stage, got {}",
+                    value.type_name()
+                );
+                return Err(Error::location(15981, message));
+            }
+        };
+        let path = match path {
+            Some(path) if !path.is_empty() => path,
+            _ => return Err(Error::location(28812, "no path specified to $unwind stage")),
+        };
+        let Some(path) = path.strip_prefix('$') else {
+            let message =
+                format!("path option to $unwind stage should be prefixed with a '$': {path}");
+            return Err(Error::location(28818, message));
+        };
+        if path.contains('\0') {
+            let message = "field path must not contain embedded null bytes";
+            return Err(Error::location(16419, message));
+        }
+        let index = index.map(parse_path).transpose()?;
+        Ok(Unwind { path: parse_path(path)?, index, preserve })
+    }
+
+    /// The array's path.
+    pub fn path(&self) -> &FieldPath {
+        &self.path
+    }
+
+    /// Where the element's position goes.
+    pub fn index_path(&self) -> Option<&FieldPath> {
+        self.index.as_ref()
+    }
+
+    /// True if documents without elements are kept (`preserveNullAndEmptyArrays`).
+    pub fn preserves(&self) -> bool {
+        self.preserve
+    }
+
+    /// Calls `emit` with each document that `cx.root` becomes.
+    pub fn for_each<'a>(
+        &self,
+        cx: &EvalContext<'a>,
+        emit: &mut dyn FnMut(Doc<'a>) -> Result<()>,
+    ) -> Result<()> {
+        let path: Vec<&str> = self.path.components().collect();
+        let value = nested(cx.root, &path);
+        let Some(Value::Array(array)) = value else {
+            let absent = value.is_none_or(|value| value.is_nullish());
+            return if absent && !self.preserve { Ok(()) } else { emit(self.indexed(cx.root, None, cx)?) };
+        };
+        if array.is_empty() {
+            if !self.preserve {
+                return Ok(());
+            }
+            let without = cx.document(|writer| {
+                set(cx.root, &path, None, writer);
+                Ok(())
+            })?;
+            return emit(self.indexed(without, None, cx)?);
+        }
+        for (index, element) in array.iter().enumerate() {
+            let with = cx.document(|writer| {
+                set(cx.root, &path, Some(element), writer);
+                Ok(())
+            })?;
+            emit(self.indexed(with, Some(index as i64), cx)?)?;
+        }
+        Ok(())
+    }
+
+    /// The document with the element's position in its place.
+    fn indexed<'a>(
+        &self,
+        doc: Doc<'a>,
+        index: Option<i64>,
+        cx: &EvalContext<'a>,
+    ) -> Result<Doc<'a>> {
+        let Some(path) = &self.index else { return Ok(doc) };
+        let path: Vec<&str> = path.components().collect();
+        let index = index.map_or(Value::Null, Value::Int64);
+        cx.document(|writer| {
+            set(doc, &path, Some(index), writer);
+            Ok(())
+        })
+    }
+
+    pub(super) fn modified_paths(&self) -> BTreeSet<String> {
+        let paths = std::iter::once(&self.path).chain(&self.index);
+        paths.map(FieldPath::to_string).collect()
+    }
+
+    pub(super) fn serialize(&self, writer: &mut DocWriter<'_>) {
+        let mut inner = writer.document("$unwind");
+        inner.append("path", format!("${}", self.path).as_str());
+        if self.preserve {
+            inner.append("preserveNullAndEmptyArrays", true);
+        }
+        if let Some(index) = &self.index {
+            inner.append("includeArrayIndex", index.to_string().as_str());
+        }
+    }
+}
+
+type Options<'v> = (Option<&'v str>, Option<&'v str>, bool);
+
+fn options<'v>(spec: Doc<'v>) -> Result<Options<'v>> {
+    let (mut path, mut index, mut preserve) = (None, None, false);
+    for (name, value) in spec.fields() {
+        match (name, value) {
+            ("path", Value::String(text)) => path = Some(text),
+            ("path", other) => {
+                let message = format!(
+                    "expected a string as the path for $unwind stage, got {}",
+                    other.type_name()
+                );
+                return Err(Error::location(28808, message));
+            }
+            ("preserveNullAndEmptyArrays", Value::Bool(flag)) => preserve = flag,
+            ("preserveNullAndEmptyArrays", other) => {
+                let message = format!(
+                    "expected a boolean for the preserveNullAndEmptyArrays option to $unwind stage, got {}",
+                    other.type_name()
+                );
+                return Err(Error::location(28809, message));
+            }
+            ("includeArrayIndex", Value::String(text)) if !text.is_empty() => {
+                if text.starts_with('$') {
+                    let message = format!(
+                        "includeArrayIndex option to $unwind stage should not be prefixed with a '$': {text}"
+                    );
+                    return Err(Error::location(28822, message));
+                }
+                index = Some(text);
+            }
+            ("includeArrayIndex", other) => {
+                let message = format!(
+                    "expected a non-empty string for the includeArrayIndex  option to $unwind stage, got {}",
+                    other.type_name()
+                );
+                return Err(Error::location(28810, message));
+            }
+            (other, _) => {
+                let message = format!("unrecognized option to $unwind stage: {other}");
+                return Err(Error::location(28811, message));
+            }
+        }
+    }
+    Ok((path, index, preserve))
+}
+
+fn parse_path(path: &str) -> Result<FieldPath> {
+    if path.split('.').count() > PATH_COMPONENTS_MAX {
+        return Err(Error::new(ErrorCode::Overflow, "FieldPath is too long"));
+    }
+    FieldPath::parse(path)
+}
+
+/// The value at a path through documents only.
+fn nested<'a>(doc: Doc<'a>, path: &[&str]) -> Option<Value<'a>> {
+    let (first, rest) = path.split_first()?;
+    match doc.get(first)? {
+        value if rest.is_empty() => Some(value),
+        Value::Document(inner) => nested(inner, rest),
+        _ => None,
+    }
+}
+
+/// Writes `doc` with another value (or none) at a path; what is missing on the way is created.
+fn set(doc: Doc<'_>, path: &[&str], value: Option<Value<'_>>, writer: &mut DocWriter<'_>) {
+    let Some((first, rest)) = path.split_first() else { return };
+    let mut found = false;
+    for element in doc.iter() {
+        if found || element.key_bytes() != first.as_bytes() {
+            writer.append_element(element);
+            continue;
+        }
+        found = true;
+        if rest.is_empty() {
+            writer.append_some(first, value);
+        } else {
+            let inner = element.value().as_document().unwrap_or(Doc::empty());
+            set(inner, rest, value, &mut writer.document(first));
+        }
+    }
+    if found {
+        return;
+    }
+    if rest.is_empty() {
+        writer.append_some(first, value);
+    } else {
+        set(Doc::empty(), rest, value, &mut writer.document(first));
+    }
+}

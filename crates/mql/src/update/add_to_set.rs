@@ -1,0 +1,106 @@
+//! `$addToSet`: append values that the array does not hold yet.
+
+use super::apply::{Run, header};
+use super::modifier::{Effect, Missing, Modifier, depth};
+use super::operator::{Operand, Operator};
+use super::{extreme, pop, text};
+use quire_document::{ArrayBuf, Element, Type, Value};
+use quire_error::{Error, Result};
+use std::cmp::Ordering;
+
+pub(super) const ADD_TO_SET: Operator = Operator {
+    name: "$addToSet",
+    since: "2.2",
+    doc: "Appends a value, or those of `$each`, to an array unless an element equals it.",
+    parse: |operand, _| Ok(Box::new(AddToSet::parse(operand)?)),
+};
+
+#[derive(Debug)]
+struct AddToSet {
+    values: ArrayBuf,
+    depth: usize,
+}
+
+impl AddToSet {
+    fn parse(operand: &Operand<'_>) -> Result<Self> {
+        let values = match each(operand)? {
+            Some(values) => values,
+            None => std::iter::once(operand.value).collect(),
+        };
+        let depth = depth(Value::Array(values.as_array()));
+        Ok(AddToSet { values, depth })
+    }
+
+    /// The values that are neither in `present` nor repeated.
+    fn new_values<'v>(&'v self, run: &Run<'_>, present: &[Value<'_>]) -> Vec<Value<'v>> {
+        let mut new: Vec<Value<'v>> = Vec::new();
+        for value in self.values.as_array().iter() {
+            let equals = |other: &Value<'_>| {
+                extreme::compare(run.cx, value, *other) == Ordering::Equal
+            };
+            if !present.iter().any(equals) && !new.iter().any(equals) {
+                new.push(value);
+            }
+        }
+        new
+    }
+}
+
+/// The values of `$each`, if the operand has it in front.
+fn each(operand: &Operand<'_>) -> Result<Option<ArrayBuf>> {
+    let Value::Document(spec) = operand.value else { return Ok(None) };
+    let Some(("$each", values)) = spec.fields().next() else { return Ok(None) };
+    let Value::Array(values) = values else {
+        return Err(Error::type_mismatch(format!(
+            "The argument to $each in $addToSet must be an array but it was of type {}",
+            values.type_name()
+        )));
+    };
+    if spec.count() > 1 {
+        let shown = text::doc(spec);
+        return Err(Error::bad_value(format!(
+            "Found unexpected fields after $each in $addToSet: {shown}"
+        )));
+    }
+    Ok(Some(values.iter().collect()))
+}
+
+impl Modifier for AddToSet {
+    fn update(
+        &self,
+        run: &Run<'_>,
+        _: bool,
+        element: Element<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<Effect> {
+        let Value::Array(array) = element.value() else {
+            return Err(Error::bad_value(format!(
+                "Cannot apply $addToSet to non-array field. Field named '{}' has non-array type {}",
+                element.key(),
+                element.value().type_name()
+            )));
+        };
+        let present = array.to_vec();
+        let new = self.new_values(run, &present);
+        if new.is_empty() {
+            return Ok(Effect::Kept);
+        }
+        header(out, Type::Array, element.key_bytes());
+        pop::write_array(out, present.into_iter().chain(new));
+        Ok(Effect::Written)
+    }
+
+    fn missing(&self, _: &Run<'_>) -> Missing {
+        Missing::Create
+    }
+
+    fn create(&self, run: &Run<'_>, name: &[u8], out: &mut Vec<u8>) -> Result<()> {
+        header(out, Type::Array, name);
+        pop::write_array(out, self.new_values(run, &[]));
+        Ok(())
+    }
+
+    fn depth(&self) -> usize {
+        self.depth
+    }
+}

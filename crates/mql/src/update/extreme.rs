@@ -1,0 +1,75 @@
+//! `$min`, `$max`: keep the smaller or greater of the field's value and another.
+
+use super::apply::{Run, put};
+use super::modifier::{Effect, Missing, Modifier, depth};
+use super::operator::{Operand, Operator};
+use crate::context::EvalContext;
+use quire_document::{Element, ValueBuf};
+use quire_error::Result;
+use std::cmp::Ordering;
+
+pub(super) const MIN: Operator = Operator {
+    name: "$min",
+    since: "2.6",
+    doc: "Sets a field to the value if that is less than the field's, by BSON order.",
+    parse: |operand, _| Ok(Extreme::boxed(operand, Ordering::Less)),
+};
+
+pub(super) const MAX: Operator = Operator {
+    name: "$max",
+    since: "2.6",
+    doc: "Sets a field to the value if that is greater than the field's, by BSON order.",
+    parse: |operand, _| Ok(Extreme::boxed(operand, Ordering::Greater)),
+};
+
+#[derive(Debug)]
+struct Extreme {
+    value: ValueBuf,
+    depth: usize,
+    replaces_when: Ordering,
+}
+
+impl Extreme {
+    fn boxed(operand: &Operand<'_>, replaces_when: Ordering) -> Box<dyn Modifier> {
+        let (value, depth) = (ValueBuf::new(operand.value), depth(operand.value));
+        Box::new(Extreme { value, depth, replaces_when })
+    }
+}
+
+impl Modifier for Extreme {
+    fn update(
+        &self,
+        run: &Run<'_>,
+        _: bool,
+        element: Element<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<Effect> {
+        let value = self.value.as_value();
+        if compare(run.cx, value, element.value()) != self.replaces_when {
+            return Ok(Effect::Kept);
+        }
+        Ok(put(out, element.key_bytes(), value))
+    }
+
+    fn missing(&self, _: &Run<'_>) -> Missing {
+        Missing::Create
+    }
+
+    fn create(&self, _: &Run<'_>, name: &[u8], out: &mut Vec<u8>) -> Result<()> {
+        put(out, name, self.value.as_value());
+        Ok(())
+    }
+
+    fn depth(&self) -> usize {
+        self.depth
+    }
+}
+
+/// MongoDB's order under the update's collation.
+pub(super) fn compare(
+    cx: &EvalContext<'_>,
+    left: quire_document::Value<'_>,
+    right: quire_document::Value<'_>,
+) -> Ordering {
+    quire_document::compare(left, right, cx.collator())
+}

@@ -1,0 +1,212 @@
+//! Updates: operators, replacements and pipelines, compiled once and applied to bytes.
+//!
+//! Reading order: this file (the three kinds), `operator` (the registry), `tree` (which operator
+//! acts where, and conflicts), `apply` (the walk over the bytes), `modifier` (what an operator
+//! is), then one file an operator or close family. Around them: `path`, `element_filter` and
+//! `array_filter` (`$[name]`), `replacement`, `pipeline`, `upsert` (what an upsert starts from),
+//! `text` (values in messages), `limits`.
+
+mod add_to_set;
+mod apply;
+mod arithmetic;
+mod array_filter;
+mod bit;
+mod current_date;
+mod element_filter;
+mod extreme;
+mod limits;
+mod modifier;
+mod modifiers;
+mod operator;
+mod path;
+mod pipeline;
+mod pop;
+mod pull;
+mod push;
+mod rename;
+mod replacement;
+mod set;
+pub(crate) mod text;
+mod tree;
+mod unset;
+mod upsert;
+
+#[cfg(test)]
+mod tests;
+
+pub use operator::{OPERATORS, Operand, Operator, find_operator};
+
+use crate::context::{EvalContext, ParseContext};
+use array_filter::ArrayFilters;
+use modifiers::Modifiers;
+use pipeline::PipelineUpdate;
+use quire_document::{Doc, DocBuf, ObjectId, Value};
+use quire_error::{Error, Result};
+use replacement::Replacement;
+
+/// An update as the user wrote it.
+#[derive(Clone, Copy, Debug)]
+pub struct UpdateSpec<'v> {
+    /// Operators, a replacement document, or a pipeline.
+    pub update: Value<'v>,
+    /// The documents of `arrayFilters`.
+    pub array_filters: &'v [Doc<'v>],
+    /// Many documents are updated: replacements may not be.
+    pub multi: bool,
+}
+
+/// A compiled update.
+#[derive(Debug)]
+pub struct Update {
+    kind: Kind,
+}
+
+#[derive(Debug)]
+enum Kind {
+    Modifiers(Modifiers),
+    Replacement(Replacement),
+    Pipeline(PipelineUpdate),
+}
+
+/// What an update did to a document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// The document counts as modified (`nModified`). If false, nothing needs to be written.
+    pub changed: bool,
+}
+
+impl Update {
+    /// Compiles an update.
+    pub fn parse(spec: UpdateSpec<'_>, cx: &ParseContext) -> Result<Update> {
+        let kind = match spec.update {
+            Value::Array(stages) => {
+                if !spec.array_filters.is_empty() {
+                    return Err(Error::failed_to_parse(
+                        "arrayFilters may not be specified for pipeline-syle updates",
+                    ));
+                }
+                Kind::Pipeline(PipelineUpdate::parse(stages, cx)?)
+            }
+            Value::Document(update) => {
+                let filters = ArrayFilters::parse(spec.array_filters, cx)?;
+                if update.first().is_some_and(|first| first.key().starts_with('$')) {
+                    Kind::Modifiers(Modifiers::parse(update, filters, cx)?)
+                } else {
+                    if spec.multi {
+                        return Err(Error::failed_to_parse(
+                            "multi update is not supported for replacement-style update",
+                        ));
+                    }
+                    Kind::Replacement(Replacement::parse(update)?)
+                }
+            }
+            _ => {
+                return Err(Error::failed_to_parse(
+                    "Update argument must be either an object or an array",
+                ));
+            }
+        };
+        Ok(Update { kind })
+    }
+
+    /// True for a replacement document.
+    pub fn is_replacement(&self) -> bool {
+        matches!(self.kind, Kind::Replacement(_))
+    }
+
+    /// True for a pipeline.
+    pub fn is_pipeline(&self) -> bool {
+        matches!(self.kind, Kind::Pipeline(_))
+    }
+
+    /// True if a path has a `$`: `apply` then wants the position that the filter matched.
+    pub fn needs_position(&self) -> bool {
+        match &self.kind {
+            Kind::Modifiers(modifiers) => modifiers.needs_position(),
+            Kind::Replacement(_) | Kind::Pipeline(_) => false,
+        }
+    }
+
+    /// True unless the update surely leaves everything at and below the dotted path `path` alone.
+    pub fn may_change(&self, path: &str) -> bool {
+        match &self.kind {
+            Kind::Modifiers(modifiers) => modifiers.may_change(path),
+            Kind::Replacement(_) | Kind::Pipeline(_) => true,
+        }
+    }
+
+    /// Appends the updated document to `out` (also where nothing changed). `position` is the
+    /// index of the array element that the filter matched, for `$`.
+    pub fn apply(
+        &self,
+        doc: Doc<'_>,
+        position: Option<u32>,
+        cx: &EvalContext<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<Outcome> {
+        let start = out.len();
+        let changed = match &self.kind {
+            Kind::Modifiers(modifiers) => modifiers.apply(doc, position, false, cx, out)?,
+            Kind::Replacement(replacement) => {
+                replacement.apply(doc, cx, out)?;
+                replacement::check_id(doc, written(out, start))?;
+                replacement.document().as_bytes() != doc.as_bytes()
+            }
+            Kind::Pipeline(pipeline) => pipeline.apply(doc, cx, out)?,
+        };
+        limits::check_size(out.len() - start)?;
+        Ok(Outcome { changed })
+    }
+
+    /// The document that an upsert inserts: the equalities of `filter`, then the update. `_id`
+    /// comes first; where nothing gives it, `new_id` does.
+    pub fn upsert_document(
+        &self,
+        filter: Doc<'_>,
+        cx: &EvalContext<'_>,
+        new_id: impl FnOnce() -> ObjectId,
+    ) -> Result<DocBuf> {
+        let seed = upsert::seed(filter, self.is_replacement())?;
+        if let Some(id) = seed.get("_id") {
+            upsert::check_id(id)?;
+        }
+        let mut bytes = Vec::with_capacity(seed.as_bytes().len() + 64);
+        match &self.kind {
+            Kind::Modifiers(modifiers) => {
+                modifiers.apply(seed.as_doc(), None, true, cx, &mut bytes)?;
+            }
+            Kind::Replacement(replacement) => {
+                replacement.apply(seed.as_doc(), cx, &mut bytes)?;
+                replacement::check_id(seed.as_doc(), written(&bytes, 0))?;
+            }
+            Kind::Pipeline(pipeline) => {
+                pipeline.apply(seed.as_doc(), cx, &mut bytes)?;
+            }
+        }
+        finish_upsert(written(&bytes, 0), new_id)
+    }
+}
+
+fn written(out: &[u8], start: usize) -> Doc<'_> {
+    Doc::from_valid_bytes(out.get(start..).unwrap_or_default())
+}
+
+/// Puts `_id` first, making one where there is none, and checks what an insert checks.
+fn finish_upsert(doc: Doc<'_>, new_id: impl FnOnce() -> ObjectId) -> Result<DocBuf> {
+    let id = doc.find("_id").map(|id| id.value());
+    if let Some(id) = id {
+        upsert::check_id(id)?;
+    }
+    let document = DocBuf::build(|writer| {
+        writer.append("_id", id.unwrap_or_else(|| Value::ObjectId(new_id())));
+        for element in doc.iter().filter(|element| element.key_bytes() != b"_id") {
+            writer.append_element(element);
+        }
+    });
+    if document.as_bytes().len() > limits::DOCUMENT_BYTES_MAX {
+        let max = limits::DOCUMENT_BYTES_MAX;
+        let message = format!("Document to upsert is larger than {max}");
+        return Err(Error::location(17420, message));
+    }
+    Ok(document)
+}

@@ -1,0 +1,140 @@
+//! An update by operators: parsing `{$set: {..}, $inc: {..}}` into one tree, and applying it.
+
+use super::apply::Run;
+use super::array_filter::ArrayFilters;
+use super::operator::{self, Operand};
+use super::rename::{self, Rename};
+use super::tree::{Fields, TreeBuilder};
+use super::{path, text};
+use crate::context::{EvalContext, ParseContext};
+use quire_document::{Doc, Value};
+use quire_error::{Error, Result};
+
+/// The operators of an update, as a tree of paths.
+#[derive(Debug)]
+pub(super) struct Modifiers {
+    tree: Fields,
+    renames: Vec<Rename>,
+    filters: ArrayFilters,
+    /// The paths up to their first dynamic part, dotted.
+    touched: Vec<String>,
+    positional: bool,
+}
+
+struct Builder<'f> {
+    tree: TreeBuilder<'f>,
+    renames: Vec<Rename>,
+    touched: Vec<String>,
+    positional: bool,
+}
+
+impl Modifiers {
+    pub(super) fn parse(update: Doc<'_>, filters: ArrayFilters, cx: &ParseContext) -> Result<Self> {
+        let mut builder = Builder {
+            tree: TreeBuilder::new(&filters),
+            renames: Vec::new(),
+            touched: Vec::new(),
+            positional: false,
+        };
+        for (name, operands) in update.fields() {
+            builder.operator(name, operands, cx)?;
+        }
+        let Builder { tree, renames, touched, positional } = builder;
+        let (tree, used) = tree.finish();
+        if let Some(unused) = filters.names().find(|name| !used.contains(*name)) {
+            let shown = text::doc(update);
+            return Err(Error::failed_to_parse(format!(
+                "The array filter for identifier '{unused}' was not used in the update {shown}"
+            )));
+        }
+        Ok(Modifiers { tree, renames, filters, touched, positional })
+    }
+
+    pub(super) fn needs_position(&self) -> bool {
+        self.positional
+    }
+
+    pub(super) fn may_change(&self, path: &str) -> bool {
+        let within = |inner: &str, outer: &str| {
+            inner == outer
+                || inner.strip_prefix(outer).is_some_and(|rest| rest.starts_with('.'))
+        };
+        self.touched.iter().any(|touched| within(touched, path) || within(path, touched))
+    }
+
+    /// Appends the result to `out`; true if anything changed.
+    pub(super) fn apply(
+        &self,
+        doc: Doc<'_>,
+        position: Option<u32>,
+        insert: bool,
+        cx: &EvalContext<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<bool> {
+        let position = position.filter(|_| self.positional).map(|index| index.to_string());
+        let mut run = Run::new(doc, position.as_deref(), insert, cx, &self.filters);
+        for rename in &self.renames {
+            run.renames.push(rename.find(doc)?);
+        }
+        run.document(&self.tree, out)?;
+        Ok(run.changed)
+    }
+}
+
+impl Builder<'_> {
+    fn operator(&mut self, name: &str, operands: Value<'_>, cx: &ParseContext) -> Result<()> {
+        let Some(operator) = operator::find_operator(name) else {
+            return Err(Error::failed_to_parse(format!(
+                "Unknown modifier: {name}. Expected a valid update modifier or pipeline-style update specified as an array"
+            )));
+        };
+        let Value::Document(operands) = operands else {
+            return Err(Error::failed_to_parse(format!(
+                "Modifiers operate on fields but we found type {} instead. For example: {{$mod: {{<field>: ...}}}} not {{{}}}",
+                operands.type_name(),
+                text::field(name, operands)
+            )));
+        };
+        for (path, value) in operands.fields() {
+            let operand = Operand { path, value };
+            if name == rename::RENAME.name {
+                self.rename(&operand)?;
+            } else {
+                let parts = path::parse(path)?;
+                let modifier = (operator.parse)(&operand, cx)?;
+                self.tree.add(&parts, modifier)?;
+                self.note(&parts);
+            }
+        }
+        Ok(())
+    }
+
+    fn rename(&mut self, operand: &Operand<'_>) -> Result<()> {
+        let Value::String(to) = operand.value else {
+            return Err(Error::bad_value(format!(
+                "The 'to' field for $rename must be a string: {}",
+                text::field(operand.path, operand.value)
+            )));
+        };
+        if to.contains('\0') {
+            let message = "The 'to' field for $rename cannot contain an embedded null byte";
+            return Err(Error::location(9867600, message));
+        }
+        let number = self.renames.len();
+        let from_parts = path::parse(operand.path)?;
+        self.tree.add(&from_parts, Rename::source(number))?;
+        let to_parts = path::parse(to)?;
+        let rename = Rename::parse(operand.path, to)?;
+        self.tree.add(&to_parts, Rename::target(number))?;
+        self.renames.push(rename);
+        self.note(&from_parts);
+        self.note(&to_parts);
+        Ok(())
+    }
+
+    fn note(&mut self, parts: &[&str]) {
+        self.positional |= parts.contains(&"$");
+        let fixed = parts.iter().take_while(|part| !path::is_dynamic(part));
+        self.touched.push(fixed.copied().collect::<Vec<_>>().join("."));
+    }
+}

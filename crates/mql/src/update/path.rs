@@ -1,0 +1,84 @@
+//! The dotted paths of update operators: which are allowed, what their parts mean, how they sort.
+
+use quire_error::{Error, ErrorCode, Result};
+use std::cmp::Ordering;
+
+/// The parts of an update path, checked as mongod checks every path of a modifier.
+pub(super) fn parse(path: &str) -> Result<Vec<&str>> {
+    if path.is_empty() {
+        return Err(Error::new(ErrorCode::EmptyFieldName, "An empty update path is not valid."));
+    }
+    let parts: Vec<&str> = path.split('.').collect();
+    if parts.iter().any(|part| part.is_empty()) {
+        let message =
+            format!("The update path '{path}' contains an empty field name, which is not allowed.");
+        return Err(Error::new(ErrorCode::EmptyFieldName, message));
+    }
+    let positional = parts.iter().filter(|part| **part == "$").count();
+    if positional > 1 {
+        let message = format!("Too many positional (i.e. '$') elements found in path '{path}'");
+        return Err(Error::bad_value(message));
+    }
+    if parts[0] == "$" {
+        return Err(Error::bad_value(format!(
+            "Cannot have positional (i.e. '$') element in the first position in path '{path}'"
+        )));
+    }
+    if identifier(parts[0]).is_some() {
+        return Err(Error::bad_value(format!(
+            "Cannot have array filter identifier (i.e. '$[<id>]') element in the first position in path '{path}'"
+        )));
+    }
+    Ok(parts)
+}
+
+/// The name in `$[name]`; empty for `$[]`.
+pub(super) fn identifier(part: &str) -> Option<&str> {
+    part.strip_prefix("$[")?.strip_suffix(']')
+}
+
+/// True if a part is `$`, `$[]` or `$[name]`.
+pub(super) fn is_dynamic(part: &str) -> bool {
+    part == "$" || identifier(part).is_some()
+}
+
+/// The array position that a part names, if it is all digits.
+pub(super) fn index(part: &str) -> Option<u32> {
+    if part.is_empty() || !part.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    part.parse().ok()
+}
+
+/// The order in which the children of a path are applied (and so new fields appended):
+/// by name, but by number where both are numbers.
+pub(super) fn order(left: &str, right: &str) -> Ordering {
+    match (index(left), index(right)) {
+        (Some(left_index), Some(right_index)) => {
+            left_index.cmp(&right_index).then_with(|| left.cmp(right))
+        }
+        _ => left.cmp(right),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_sort_by_value_and_names_by_bytes() {
+        let mut names = ["z", "a", "10", "9", "B", "o"];
+        names.sort_by(|a, b| order(a, b));
+        assert_eq!(names, ["9", "10", "B", "a", "o", "z"]);
+    }
+
+    #[test]
+    fn bad_paths() {
+        assert_eq!(parse("").unwrap_err().code(), ErrorCode::EmptyFieldName);
+        assert_eq!(parse("a..b").unwrap_err().code(), ErrorCode::EmptyFieldName);
+        assert_eq!(parse("$.a").unwrap_err().code(), ErrorCode::BadValue);
+        assert_eq!(parse("a.$.b.$").unwrap_err().code(), ErrorCode::BadValue);
+        assert_eq!(parse("$[].a").unwrap_err().code(), ErrorCode::BadValue);
+        assert_eq!(parse("a.$[].b.$").unwrap().len(), 4);
+    }
+}

@@ -1,0 +1,88 @@
+//! Updates by a pipeline of stages that work on one document.
+
+use super::apply::{begin, end, header};
+use super::limits;
+use super::modifier::depth;
+use super::replacement;
+use crate::context::{EvalContext, ParseContext};
+use crate::stage::Transform;
+use quire_document::{Array, Doc, Value};
+use quire_error::{Error, ErrorCode, Result};
+
+/// The stages, in order.
+#[derive(Debug)]
+pub(super) struct PipelineUpdate {
+    stages: Vec<Transform>,
+}
+
+impl PipelineUpdate {
+    pub(super) fn parse(stages: Array<'_>, cx: &ParseContext) -> Result<Self> {
+        let stages = stages.iter().map(|stage| parse_stage(stage, cx));
+        Ok(PipelineUpdate { stages: stages.collect::<Result<_>>()? })
+    }
+
+    /// Appends the result to `out`; true if the pipeline's output differs from `original`.
+    pub(super) fn apply(
+        &self,
+        original: Doc<'_>,
+        cx: &EvalContext<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<bool> {
+        let cx = narrowed(cx);
+        let mut doc = original;
+        for stage in &self.stages {
+            doc = stage.apply(&cx.with_root(doc))?;
+        }
+        if depth(Value::Document(doc)) > limits::DEPTH_MAX {
+            return Err(limits::too_deep());
+        }
+        let start = out.len();
+        write_with_id(original, doc, out);
+        let written = Doc::from_valid_bytes(out.get(start..).unwrap_or_default());
+        replacement::check_id(original, written)?;
+        Ok(doc.as_bytes() != original.as_bytes())
+    }
+}
+
+/// The same context for a shorter time.
+fn narrowed<'s>(cx: &EvalContext<'s>) -> EvalContext<'s> {
+    *cx
+}
+
+/// Writes `doc` with `_id` in front, the original's if it has none of its own.
+fn write_with_id(original: Doc<'_>, doc: Doc<'_>, out: &mut Vec<u8>) {
+    let first_is_id = doc.first().is_some_and(|first| first.key_bytes() == b"_id");
+    let id = doc.find("_id").or_else(|| original.find("_id"));
+    let Some(id) = id.filter(|_| !first_is_id) else {
+        out.extend_from_slice(doc.as_bytes());
+        return;
+    };
+    let start = begin(out);
+    header(out, id.kind(), b"_id");
+    out.extend_from_slice(id.value_bytes());
+    for element in doc.iter().filter(|element| element.key_bytes() != b"_id") {
+        header(out, element.kind(), element.key_bytes());
+        out.extend_from_slice(element.value_bytes());
+    }
+    end(out, start);
+}
+
+fn parse_stage(stage: Value<'_>, cx: &ParseContext) -> Result<Transform> {
+    let Value::Document(stage) = stage else {
+        let message = "Each element of the 'pipeline' array must be an object";
+        return Err(Error::type_mismatch(message));
+    };
+    let Some(only) = stage.first().filter(|_| stage.count() == 1) else {
+        let message = "A pipeline stage specification object must contain exactly one field.";
+        return Err(Error::location(40323, message));
+    };
+    if let Some(transform) = Transform::parse(only.key(), only.value(), cx)? {
+        return Ok(transform);
+    }
+    if !crate::stage::is_known(only.key()) {
+        let message = format!("Unrecognized pipeline stage name: '{}'", only.key());
+        return Err(Error::location(40324, message));
+    }
+    let message = format!("{} is not allowed to be used within an update", only.key());
+    Err(Error::new(ErrorCode::InvalidOptions, message))
+}

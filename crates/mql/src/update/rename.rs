@@ -1,0 +1,195 @@
+//! `$rename`: move a field to another path. It stands in the tree twice: the source goes away,
+//! the target gets its value; what the source holds is looked up before anything is written.
+
+use super::apply::{Run, put};
+use super::modifier::{Effect, Missing, Modifier, depth};
+use super::operator::Operator;
+use super::{path, text};
+use quire_document::{Doc, Element, Value};
+use quire_error::{Error, ErrorCode, Result};
+
+pub(super) const RENAME: Operator = Operator {
+    name: "$rename",
+    since: "2.2",
+    doc: "Moves a field to another path; a missing source does nothing.",
+    parse: |_, _| Err(Error::internal("$rename is parsed as a pair of paths")),
+};
+
+/// One `$rename` of an update: where from, where to.
+#[derive(Debug)]
+pub(super) struct Rename {
+    from: String,
+    to: String,
+}
+
+/// What a rename found at its source; `None` where nothing stands there.
+pub(super) type Source<'r> = Option<Element<'r>>;
+
+impl Rename {
+    /// Checks a pair of paths.
+    pub(super) fn parse(from: &str, to: &str) -> Result<Self> {
+        let shown = || text::field(from, Value::String(to));
+        if from == to {
+            return Err(Error::bad_value(format!(
+                "The source and target field for $rename must differ: {}",
+                shown()
+            )));
+        }
+        if is_prefix(from, to) || is_prefix(to, from) {
+            return Err(Error::bad_value(format!(
+                "The source and target field for $rename must not be on the same path: {}",
+                shown()
+            )));
+        }
+        if from.split('.').any(path::is_dynamic) {
+            let message = format!("The source field for $rename may not be dynamic: {from}");
+            return Err(Error::bad_value(message));
+        }
+        if to.split('.').any(path::is_dynamic) {
+            let message = format!("The destination field for $rename may not be dynamic: {to}");
+            return Err(Error::bad_value(message));
+        }
+        Ok(Rename { from: from.to_owned(), to: to.to_owned() })
+    }
+
+    /// The leaf at the source path; `number` counts the renames of the update.
+    pub(super) fn source(number: usize) -> Box<dyn Modifier> {
+        Box::new(From { number })
+    }
+
+    /// The leaf at the target path.
+    pub(super) fn target(number: usize) -> Box<dyn Modifier> {
+        Box::new(To { number })
+    }
+
+    /// Looks up what moves in `root`, refusing paths through arrays.
+    pub(super) fn find<'r>(&self, root: Doc<'r>) -> Result<Source<'r>> {
+        let mut parts = self.from.split('.').peekable();
+        let mut current = root;
+        let mut array = None;
+        let mut found = None;
+        while let Some(part) = parts.next() {
+            let Some(element) = current.find(part) else { break };
+            if parts.peek().is_none() {
+                found = Some(element);
+                break;
+            }
+            current = match element.value() {
+                Value::Document(doc) => doc,
+                Value::Array(items) if parts.peek().is_some_and(|next| path::index(next).is_some()) => {
+                    array = array.or(Some(element.key()));
+                    items.as_doc()
+                }
+                _ => return Err(self.not_viable(part, element)),
+            };
+        }
+        let Some(source) = found else { return Ok(None) };
+        if let Some(array) = array {
+            return Err(through_array("source", &self.from, array, root));
+        }
+        self.check_target(root)?;
+        Ok(Some(source))
+    }
+
+    fn check_target(&self, root: Doc<'_>) -> Result<()> {
+        let mut parts = self.to.split('.').peekable();
+        let mut current = root;
+        while let Some(part) = parts.next() {
+            let Some(element) = current.find(part) else { break };
+            if parts.peek().is_none() {
+                break;
+            }
+            current = match element.value() {
+                Value::Document(doc) => doc,
+                Value::Array(_) => {
+                    return Err(through_array("destination", &self.to, element.key(), root));
+                }
+                _ => break,
+            };
+        }
+        Ok(())
+    }
+
+    fn not_viable(&self, part: &str, element: Element<'_>) -> Error {
+        let message = format!(
+            "cannot use the part ({part} of {}) to traverse the element ({{{}}})",
+            self.from,
+            text::element(element)
+        );
+        Error::new(ErrorCode::PathNotViable, message)
+    }
+}
+
+fn through_array(which: &str, path: &str, array: &str, root: Doc<'_>) -> Error {
+    let id = root.find("_id").map_or_else(|| "no id".to_owned(), text::element);
+    Error::bad_value(format!(
+        "The {which} field cannot be an array element, '{path}' in doc with {id} has an array field called '{array}'"
+    ))
+}
+
+fn is_prefix(prefix: &str, path: &str) -> bool {
+    path.strip_prefix(prefix).is_some_and(|rest| rest.starts_with('.'))
+}
+
+#[derive(Debug)]
+struct From {
+    number: usize,
+}
+
+#[derive(Debug)]
+struct To {
+    number: usize,
+}
+
+fn moved<'r>(run: &Run<'r>, number: usize) -> Source<'r> {
+    run.renames.get(number).copied().flatten()
+}
+
+impl Modifier for From {
+    fn update(
+        &self,
+        run: &Run<'_>,
+        _: bool,
+        _: Element<'_>,
+        _: &mut Vec<u8>,
+    ) -> Result<Effect> {
+        let moves = moved(run, self.number).is_some();
+        Ok(if moves { Effect::Removed } else { Effect::Kept })
+    }
+
+    fn missing(&self, _: &Run<'_>) -> Missing {
+        Missing::Ignore
+    }
+
+    fn create(&self, _: &Run<'_>, _: &[u8], _: &mut Vec<u8>) -> Result<()> {
+        Ok(())
+    }
+}
+
+impl To {
+    fn write(&self, run: &Run<'_>, name: &[u8], out: &mut Vec<u8>) -> Result<Effect> {
+        let Some(source) = moved(run, self.number) else { return Ok(Effect::Kept) };
+        run.check_depth(depth(source.value()))?;
+        Ok(put(out, name, source.value()))
+    }
+}
+
+impl Modifier for To {
+    fn update(
+        &self,
+        run: &Run<'_>,
+        _: bool,
+        element: Element<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<Effect> {
+        self.write(run, element.key_bytes(), out)
+    }
+
+    fn missing(&self, run: &Run<'_>) -> Missing {
+        if moved(run, self.number).is_some() { Missing::Create } else { Missing::Ignore }
+    }
+
+    fn create(&self, run: &Run<'_>, name: &[u8], out: &mut Vec<u8>) -> Result<()> {
+        self.write(run, name, out).map(|_| ())
+    }
+}

@@ -1,0 +1,68 @@
+//! `$set`, `$setOnInsert`: give a field a value.
+
+use super::apply::{Run, put};
+use super::modifier::{Effect, Missing, Modifier, depth};
+use super::operator::{Operand, Operator};
+use quire_document::{Element, Value, ValueBuf, identical};
+use quire_error::Result;
+
+pub(super) const SET: Operator = Operator {
+    name: "$set",
+    since: "2.2",
+    doc: "Gives a field a value, creating it and its parents where they are missing.",
+    parse: |operand, _| Ok(Set::boxed(operand, false)),
+};
+
+pub(super) const SET_ON_INSERT: Operator = Operator {
+    name: "$setOnInsert",
+    since: "2.4",
+    doc: "Gives a field a value if the upsert inserts; does nothing to a document that exists.",
+    parse: |operand, _| Ok(Set::boxed(operand, true)),
+};
+
+#[derive(Debug)]
+struct Set {
+    value: ValueBuf,
+    depth: usize,
+    on_insert: bool,
+}
+
+impl Set {
+    fn boxed(operand: &Operand<'_>, on_insert: bool) -> Box<dyn Modifier> {
+        let value = ValueBuf::new(operand.value);
+        Box::new(Set { value, depth: depth(operand.value), on_insert })
+    }
+}
+
+impl Modifier for Set {
+    fn update(
+        &self,
+        run: &Run<'_>,
+        _: bool,
+        element: Element<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<Effect> {
+        if self.on_insert && !run.insert || same_bytes(element.value(), self.value.as_value()) {
+            return Ok(Effect::Kept);
+        }
+        Ok(put(out, element.key_bytes(), self.value.as_value()))
+    }
+
+    fn missing(&self, run: &Run<'_>) -> Missing {
+        if self.on_insert && !run.insert { Missing::Ignore } else { Missing::Create }
+    }
+
+    fn create(&self, _: &Run<'_>, name: &[u8], out: &mut Vec<u8>) -> Result<()> {
+        put(out, name, self.value.as_value());
+        Ok(())
+    }
+
+    fn depth(&self) -> usize {
+        self.depth
+    }
+}
+
+/// Equality of type and bytes: `1` and `1.0` differ, NaN equals itself.
+pub(super) fn same_bytes(left: Value<'_>, right: Value<'_>) -> bool {
+    left.kind() == right.kind() && identical(left, right)
+}

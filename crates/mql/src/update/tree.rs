@@ -1,0 +1,150 @@
+//! The tree of paths that an update touches: which operator acts where, and which paths clash.
+
+use super::array_filter::ArrayFilters;
+use super::modifier::Modifier;
+use super::path;
+use quire_error::{Error, ErrorCode, Result};
+use std::collections::BTreeSet;
+
+/// A place in the tree.
+#[derive(Debug)]
+pub(super) enum Node {
+    /// An operator acts here.
+    Leaf(Box<dyn Modifier>),
+    /// Fields of a document, or positions of an array.
+    Fields(Fields),
+    /// Elements of an array: `$[]` and `$[name]`.
+    Elements(Elements),
+}
+
+/// Children by name, in the order in which they are applied.
+#[derive(Debug, Default)]
+pub(super) struct Fields {
+    pub(super) children: Vec<(Box<str>, Node)>,
+    /// The child under `$`.
+    pub(super) positional: Option<Box<Node>>,
+}
+
+/// Children by the name of their array filter; `""` is `$[]`.
+#[derive(Debug, Default)]
+pub(super) struct Elements {
+    pub(super) children: Vec<(Box<str>, Node)>,
+}
+
+impl Node {
+    fn child(&mut self, part: &str) -> Option<&mut Node> {
+        match self {
+            Node::Leaf(_) => None,
+            Node::Fields(Fields { children, positional }) => {
+                if part == "$" {
+                    return positional.as_deref_mut();
+                }
+                let at = children.binary_search_by(|(name, _)| path::order(name, part)).ok()?;
+                Some(&mut children[at].1)
+            }
+            Node::Elements(elements) => {
+                let name = path::identifier(part)?;
+                let found = elements.children.iter_mut().find(|(known, _)| **known == *name);
+                found.map(|(_, node)| node)
+            }
+        }
+    }
+
+    fn insert(&mut self, part: &str, node: Node) {
+        match self {
+            Node::Leaf(_) => {}
+            Node::Fields(Fields { children, positional }) => {
+                if part == "$" {
+                    *positional = Some(Box::new(node));
+                    return;
+                }
+                let at = children.partition_point(|(name, _)| path::order(name, part).is_lt());
+                children.insert(at, (part.into(), node));
+            }
+            Node::Elements(elements) => {
+                let name = path::identifier(part).unwrap_or_default();
+                let at = elements.children.partition_point(|(known, _)| **known < *name);
+                elements.children.insert(at, (name.into(), node));
+            }
+        }
+    }
+}
+
+/// The tree under construction.
+#[derive(Debug)]
+pub(super) struct TreeBuilder<'f> {
+    root: Node,
+    filters: &'f ArrayFilters,
+    used: BTreeSet<String>,
+}
+
+impl<'f> TreeBuilder<'f> {
+    pub(super) fn new(filters: &'f ArrayFilters) -> Self {
+        TreeBuilder { root: Node::Fields(Fields::default()), filters, used: BTreeSet::new() }
+    }
+
+    /// Puts an operator at a path whose parts have been checked by `path::parse`.
+    pub(super) fn add(&mut self, parts: &[&str], modifier: Box<dyn Modifier>) -> Result<()> {
+        let Some((last, inner)) = parts.split_last() else { return Ok(()) };
+        for part in parts {
+            self.check_identifier(part, parts)?;
+        }
+        let mut current = &mut self.root;
+        for (depth, part) in inner.iter().enumerate() {
+            let elements = path::identifier(parts[depth + 1]).is_some();
+            if current.child(part).is_none() {
+                let empty = match elements {
+                    true => Node::Elements(Elements::default()),
+                    false => Node::Fields(Fields::default()),
+                };
+                current.insert(part, empty);
+            }
+            let Some(child) = current.child(part) else { return Err(conflict(parts, depth + 1)) };
+            let fits = match child {
+                Node::Leaf(_) => false,
+                Node::Fields(_) => !elements,
+                Node::Elements(_) => elements,
+            };
+            if !fits {
+                return Err(conflict(parts, depth + 1));
+            }
+            current = child;
+        }
+        if current.child(last).is_some() {
+            return Err(conflict(parts, parts.len()));
+        }
+        current.insert(last, Node::Leaf(modifier));
+        Ok(())
+    }
+
+    fn check_identifier(&mut self, part: &str, parts: &[&str]) -> Result<()> {
+        let Some(name) = path::identifier(part).filter(|name| !name.is_empty()) else {
+            return Ok(());
+        };
+        if !self.filters.contains(name) {
+            let path = parts.join(".");
+            return Err(Error::bad_value(format!(
+                "No array filter found for identifier '{name}' in path '{path}'"
+            )));
+        }
+        self.used.insert(name.to_owned());
+        Ok(())
+    }
+
+    /// The finished tree and the names of the array filters it uses.
+    pub(super) fn finish(self) -> (Fields, BTreeSet<String>) {
+        match self.root {
+            Node::Fields(fields) => (fields, self.used),
+            Node::Leaf(_) | Node::Elements(_) => (Fields::default(), self.used),
+        }
+    }
+}
+
+fn conflict(parts: &[&str], at: usize) -> Error {
+    let message = format!(
+        "Updating the path '{}' would create a conflict at '{}'",
+        parts.join("."),
+        parts[..at].join(".")
+    );
+    Error::new(ErrorCode::ConflictingUpdateOperators, message)
+}

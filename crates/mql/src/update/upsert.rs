@@ -1,0 +1,167 @@
+//! The document that an upsert starts from: the equalities of its filter.
+
+use quire_document::{Doc, DocBuf, Value};
+use quire_error::{Error, ErrorCode, Result};
+use std::collections::BTreeMap;
+
+type Equalities<'f> = BTreeMap<&'f str, Value<'f>>;
+
+/// A document with what the filter demands to be equal; all of it, or only `_id` (replacements).
+pub(super) fn seed(filter: Doc<'_>, only_id: bool) -> Result<DocBuf> {
+    let mut equalities = Equalities::new();
+    collect(filter, only_id, &mut equalities)?;
+    let mut root = Branch::default();
+    for (path, value) in &equalities {
+        let parts: Vec<&str> = path.split('.').collect();
+        if !(only_id && parts.first() != Some(&"_id")) {
+            root.insert(&parts, *value);
+        }
+    }
+    Ok(DocBuf::build(|writer| root.write(writer)))
+}
+
+/// Takes the equalities out of a filter.
+fn collect<'f>(
+    filter: Doc<'f>,
+    only_id: bool,
+    equalities: &mut Equalities<'f>,
+) -> Result<()> {
+    for (key, value) in filter.fields() {
+        match (key, value) {
+            ("$and", Value::Array(filters)) => {
+                for filter in filters.iter().filter_map(|value| value.as_document()) {
+                    collect(filter, only_id, equalities)?;
+                }
+            }
+            ("$or", Value::Array(filters)) if filters.count() == 1 => {
+                if let Some(Value::Document(filter)) = filters.get(0) {
+                    collect(filter, only_id, equalities)?;
+                }
+            }
+            (key, _) if key.starts_with('$') => {}
+            (path, _) if only_id && path.split('.').next() != Some("_id") => {}
+            (path, value) => collect_field(path, value, equalities)?,
+        }
+    }
+    Ok(())
+}
+
+fn collect_field<'f>(
+    path: &'f str,
+    value: Value<'f>,
+    equalities: &mut Equalities<'f>,
+) -> Result<()> {
+    let Value::Document(operators) = value else {
+        return match value {
+            Value::Regex(_) => Ok(()),
+            value => add(path, value, equalities),
+        };
+    };
+    let first = operators.first().map_or("", |first| first.key());
+    if !first.starts_with('$') || matches!(first, "$ref" | "$id" | "$db") {
+        return add(path, value, equalities);
+    }
+    for (operator, operand) in operators.fields() {
+        match (operator, operand) {
+            ("$eq", value) => add(path, value, equalities)?,
+            ("$in", Value::Array(values)) if values.count() == 1 => match values.get(0) {
+                Some(Value::Regex(_)) | None => {}
+                Some(value) => add(path, value, equalities)?,
+            },
+            ("$all", Value::Array(values)) => {
+                for value in values.iter() {
+                    let elem_match =
+                        value.as_document().is_some_and(|doc| doc.contains("$elemMatch"));
+                    if !elem_match && !matches!(value, Value::Regex(_)) {
+                        add(path, value, equalities)?;
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn add<'f>(path: &'f str, value: Value<'f>, equalities: &mut Equalities<'f>) -> Result<()> {
+    let clash = |message: String| Err(Error::new(ErrorCode::NotSingleValueField, message));
+    if equalities.contains_key(path) {
+        return clash(format!(
+            "cannot infer query fields to set, path '{path}' is matched twice"
+        ));
+    }
+    for known in equalities.keys() {
+        let (short, long) = if known.len() < path.len() { (*known, path) } else { (path, *known) };
+        if long.strip_prefix(short).is_some_and(|rest| rest.starts_with('.')) {
+            return clash(format!(
+                "cannot infer query fields to set, both paths '{path}' and '{known}' are matched"
+            ));
+        }
+    }
+    equalities.insert(path, value);
+    Ok(())
+}
+
+/// A document being put together from dotted paths.
+#[derive(Default)]
+struct Branch<'f> {
+    children: Vec<(&'f str, Option<Value<'f>>, Branch<'f>)>,
+}
+
+impl<'f> Branch<'f> {
+    fn insert(&mut self, parts: &[&'f str], value: Value<'f>) {
+        let Some((first, rest)) = parts.split_first() else { return };
+        let at = match self.children.iter().position(|(name, _, _)| name == first) {
+            Some(at) => at,
+            None => {
+                self.children.push((first, None, Branch::default()));
+                self.children.len() - 1
+            }
+        };
+        if rest.is_empty() {
+            self.children[at].1 = Some(value);
+        } else {
+            self.children[at].2.insert(rest, value);
+        }
+    }
+
+    fn write(&self, writer: &mut quire_document::DocWriter<'_>) {
+        for (name, value, branch) in &self.children {
+            match value {
+                Some(value) => {
+                    writer.append(name, *value);
+                }
+                None => branch.write(&mut writer.document(name)),
+            }
+        }
+    }
+}
+
+/// Refuses an `_id` that can't be one: arrays, regular expressions, undefined.
+pub(super) fn check_id(id: Value<'_>) -> Result<()> {
+    match id {
+        Value::Array(_) | Value::Regex(_) | Value::Undefined => {
+            let message = format!("The '_id' value cannot be of type {}", id.type_name());
+            Err(Error::new(ErrorCode::InvalidIdField, message))
+        }
+        Value::Document(doc) => check_id_fields(doc),
+        _ => Ok(()),
+    }
+}
+
+fn check_id_fields(doc: Doc<'_>) -> Result<()> {
+    for (name, value) in doc.fields() {
+        if name.starts_with('$') {
+            let message = format!(
+                "_id fields may not contain '$'-prefixed fields: {name} is not valid for storage."
+            );
+            return Err(Error::new(ErrorCode::DollarPrefixedFieldName, message));
+        }
+        match value {
+            Value::Document(inner) => check_id_fields(inner)?,
+            Value::Array(inner) => check_id_fields(inner.as_doc())?,
+            _ => {}
+        }
+    }
+    Ok(())
+}
