@@ -5,6 +5,7 @@
 
 mod arithmetic;
 mod convert;
+mod functions;
 mod text;
 mod truncate;
 mod wide;

@@ -1,0 +1,477 @@
+//! Exponentials, logarithms, powers and trigonometry of decimals.
+//!
+//! Computed in binary with many more bits than are kept, then rounded to binary128 and from there to
+//! 34 digits: these are the two roundings behind the results that MongoDB's servers give. Results
+//! that are exactly short numbers are written short (`log10(100)` is `2`).
+
+use super::{EXPONENT_MIN, Parts, Unpacked, digits};
+use crate::Decimal128;
+use astro_float_num::{BigFloat, Consts, RoundingMode, Sign};
+use std::cell::RefCell;
+
+/// Bits of every intermediate result: binary128's 113 and what cancellation may cost.
+const PRECISION: usize = 320;
+/// Bits of binary128's significand.
+const BINARY128: usize = 113;
+/// e^x overflows above this and is zero below its negative.
+const EXPONENTIAL_MAX: i64 = 14_300;
+const EXPONENTIAL_MIN: i64 = -EXPONENTIAL_MAX;
+/// The logarithm of 10^6145, where powers overflow.
+const LN_OVERFLOW: Decimal128 = Decimal128::pack(Parts {
+    negative: false,
+    coefficient: 1_414_938_539_644_841_072_829_055_748_903_542,
+    exponent: -29,
+});
+const NEAREST: RoundingMode = RoundingMode::ToEven;
+const ANY: RoundingMode = RoundingMode::None;
+
+thread_local! {
+    /// Digits of pi, e and their like that have been computed already.
+    static CONSTANTS: RefCell<Option<Consts>> = RefCell::new(Consts::new().ok());
+}
+
+impl Decimal128 {
+    /// pi.
+    pub const PI: Decimal128 = Decimal128::pack(Parts {
+        negative: false,
+        coefficient: 3_141_592_653_589_793_238_462_643_383_279_503,
+        exponent: -33,
+    });
+
+    /// e to the power of this number.
+    pub fn exp(self) -> Self {
+        match self.unpack() {
+            Unpacked::Nan => Decimal128::NAN,
+            Unpacked::Infinite { negative: true } => Decimal128::ZERO,
+            Unpacked::Infinite { negative: false } => self,
+            Unpacked::Finite(parts) => match self.to_i64_truncated() {
+                _ if parts.coefficient == 0 => Decimal128::ONE,
+                Some(EXPONENTIAL_MIN..=EXPONENTIAL_MAX) => {
+                    compute(parts, |x, p, cc| x.exp(p, ANY, cc))
+                }
+                _ => overflowed(parts.negative),
+            },
+        }
+    }
+
+    /// The natural logarithm; of 0 -Infinity, of a negative number NaN.
+    pub fn ln(self) -> Self {
+        self.logarithm(|x, p, cc| x.ln(p, ANY, cc))
+    }
+
+    /// The decimal logarithm; of 0 -Infinity, of a negative number NaN.
+    pub fn log10(self) -> Self {
+        self.logarithm(|x, p, cc| x.log10(p, ANY, cc))
+    }
+
+    fn logarithm(self, function: impl Fn(&BigFloat, usize, &mut Consts) -> BigFloat) -> Self {
+        match self.unpack() {
+            Unpacked::Infinite { negative: false } => self,
+            Unpacked::Finite(parts) if parts.coefficient == 0 => Decimal128::NEG_INFINITY,
+            Unpacked::Finite(parts) if !parts.negative => compute(parts, function),
+            _ => Decimal128::NAN,
+        }
+    }
+
+    /// This number to the power of another. A negative number to a power that is no integer is NaN.
+    /// Results have all the digits that fit, as MongoDB's `$pow` gives them.
+    pub fn pow(self, power: Decimal128) -> Self {
+        // Adding the smallest zero fills up with zeros, and makes -0 a plain zero.
+        let smallest =
+            Decimal128::pack(Parts { negative: false, coefficient: 0, exponent: EXPONENT_MIN });
+        self.pow_short(power).add(smallest)
+    }
+
+    fn pow_short(self, power: Decimal128) -> Self {
+        if power.is_zero() || self.compare(Decimal128::ONE).is_eq() {
+            return Decimal128::ONE;
+        }
+        if self.is_nan() || power.is_nan() {
+            return Decimal128::NAN;
+        }
+        let parity = power.parts().and_then(Parts::parity);
+        let negative = self.is_negative() && parity == Some(true);
+        let grows = self.abs().compare(Decimal128::ONE).is_gt() != power.is_negative();
+        let (Some(base), Some(exponent)) = (self.parts(), power.parts()) else {
+            return match self.abs().compare(Decimal128::ONE).is_eq() {
+                true => Decimal128::ONE,
+                false => signed(grows, negative),
+            };
+        };
+        if base.coefficient == 0 {
+            return signed(power.is_negative(), negative);
+        }
+        if base.negative && parity.is_none() {
+            return Decimal128::NAN;
+        }
+        let size = self.abs().ln().multiply(power);
+        if size.compare(LN_OVERFLOW).is_ge() {
+            return signed(true, negative);
+        }
+        match size.to_i64_truncated() {
+            Some(EXPONENTIAL_MIN..=EXPONENTIAL_MAX) => {}
+            _ => return signed(grows, negative),
+        }
+        let result = with_constants(|cc| {
+            let (x, y) = (to_float(base.magnitude(), PRECISION), to_float(exponent, PRECISION));
+            let power = x.ln(PRECISION, ANY, cc).mul(&y, PRECISION, ANY);
+            from_float(power.exp(PRECISION, ANY, cc))
+        });
+        if negative { result.negate() } else { result }
+    }
+
+    /// The sine of an angle in radians; of an infinity NaN.
+    pub fn sin(self) -> Self {
+        self.odd(Decimal128::NAN, |x, p, cc| x.sin(p, ANY, cc))
+    }
+
+    /// The cosine of an angle in radians; of an infinity NaN.
+    pub fn cos(self) -> Self {
+        self.even(Decimal128::NAN, |x, p, cc| x.cos(p, ANY, cc))
+    }
+
+    /// The tangent of an angle in radians; of an infinity NaN.
+    pub fn tan(self) -> Self {
+        self.odd(Decimal128::NAN, |x, p, cc| x.tan(p, ANY, cc))
+    }
+
+    /// The angle whose sine this is; outside -1 to 1 NaN.
+    pub fn asin(self) -> Self {
+        self.odd(Decimal128::NAN, |x, p, cc| x.asin(p, ANY, cc))
+    }
+
+    /// The angle whose cosine this is; outside -1 to 1 NaN.
+    pub fn acos(self) -> Self {
+        match self.unpack() {
+            Unpacked::Finite(parts) => compute(parts, |x, p, cc| x.acos(p, ANY, cc)),
+            _ => Decimal128::NAN,
+        }
+    }
+
+    /// The angle whose tangent this is.
+    pub fn atan(self) -> Self {
+        self.odd(half_pi(self.is_negative()), |x, p, cc| x.atan(p, ANY, cc))
+    }
+
+    /// The angle of the point (`x`, `self`), from -pi to pi.
+    pub fn atan2(self, x: Decimal128) -> Self {
+        if self.is_nan() || x.is_nan() {
+            return Decimal128::NAN;
+        }
+        let sign = |angle: Decimal128| if self.is_negative() { angle.negate() } else { angle };
+        let (y, x) = match (self.parts(), x.parts()) {
+            (Some(y), Some(x)) => (y, x),
+            (None, Some(_)) => return half_pi(self.is_negative()),
+            (None, None) => {
+                let quarters = Decimal128::from_i32(if x.is_negative() { 3 } else { 1 });
+                return sign(Decimal128::PI.multiply(quarters).divide(Decimal128::from_i32(4)));
+            }
+            (Some(_), None) if x.is_negative() => return sign(Decimal128::PI),
+            (Some(_), None) => return sign(Decimal128::ZERO),
+        };
+        match (y.coefficient, x.coefficient) {
+            (0, _) if x.negative => return sign(Decimal128::PI),
+            (0, _) => return self,
+            (_, 0) => return half_pi(self.is_negative()),
+            _ => {}
+        }
+        with_constants(|cc| {
+            let (above, right) = (to_float(y, PRECISION), to_float(x, PRECISION));
+            let mut angle = above.div(&right, PRECISION, ANY).atan(PRECISION, ANY, cc);
+            if x.negative {
+                let pi = cc.pi(PRECISION, ANY);
+                angle = match y.negative {
+                    true => angle.sub(&pi, PRECISION, ANY),
+                    false => angle.add(&pi, PRECISION, ANY),
+                };
+            }
+            from_float(angle)
+        })
+    }
+
+    /// The hyperbolic sine.
+    pub fn sinh(self) -> Self {
+        match self.to_i64_truncated() {
+            None if self.is_finite() => Decimal128::infinite(self.is_negative()),
+            Some(..EXPONENTIAL_MIN | EXPONENTIAL_MAX..) => Decimal128::infinite(self.is_negative()),
+            _ => self.odd(self, |x, p, cc| x.sinh(p, ANY, cc)),
+        }
+    }
+
+    /// The hyperbolic cosine.
+    pub fn cosh(self) -> Self {
+        match self.to_i64_truncated() {
+            None if self.is_finite() => Decimal128::INFINITY,
+            Some(..EXPONENTIAL_MIN | EXPONENTIAL_MAX..) => Decimal128::INFINITY,
+            _ => self.even(Decimal128::INFINITY, |x, p, cc| x.cosh(p, ANY, cc)),
+        }
+    }
+
+    /// The hyperbolic tangent.
+    pub fn tanh(self) -> Self {
+        let one = if self.is_negative() { Decimal128::ONE.negate() } else { Decimal128::ONE };
+        match self.to_i64_truncated() {
+            None if self.is_finite() => one,
+            Some(..-100 | 100..) => one,
+            _ => self.odd(one, |x, p, cc| x.tanh(p, ANY, cc)),
+        }
+    }
+
+    /// The inverse hyperbolic sine.
+    pub fn asinh(self) -> Self {
+        self.odd(self, |x, p, cc| x.asinh(p, ANY, cc))
+    }
+
+    /// The inverse hyperbolic cosine; below 1 NaN.
+    pub fn acosh(self) -> Self {
+        match self.unpack() {
+            Unpacked::Infinite { negative: false } => self,
+            Unpacked::Finite(parts) => compute(parts, |x, p, cc| x.acosh(p, ANY, cc)),
+            _ => Decimal128::NAN,
+        }
+    }
+
+    /// The inverse hyperbolic tangent; of 1 Infinity, outside -1 to 1 NaN.
+    pub fn atanh(self) -> Self {
+        match self.abs().compare(Decimal128::ONE) {
+            std::cmp::Ordering::Equal => Decimal128::infinite(self.is_negative()),
+            std::cmp::Ordering::Greater => Decimal128::NAN,
+            std::cmp::Ordering::Less => self.odd(Decimal128::NAN, |x, p, cc| x.atanh(p, ANY, cc)),
+        }
+    }
+
+    /// A function that keeps zero as it is; `at_infinity` is its value there.
+    fn odd(
+        self,
+        at_infinity: Decimal128,
+        function: impl Fn(&BigFloat, usize, &mut Consts) -> BigFloat,
+    ) -> Self {
+        match self.unpack() {
+            Unpacked::Nan => Decimal128::NAN,
+            Unpacked::Infinite { .. } => at_infinity,
+            Unpacked::Finite(parts) if parts.coefficient == 0 => self,
+            Unpacked::Finite(parts) => compute(parts, function),
+        }
+    }
+
+    /// A function that makes 1 of zero.
+    fn even(
+        self,
+        at_infinity: Decimal128,
+        function: impl Fn(&BigFloat, usize, &mut Consts) -> BigFloat,
+    ) -> Self {
+        if self.is_zero() { Decimal128::ONE } else { self.odd(at_infinity, function) }
+    }
+}
+
+/// Infinity or zero, with a sign.
+fn signed(infinite: bool, negative: bool) -> Decimal128 {
+    match (infinite, negative) {
+        (true, _) => Decimal128::infinite(negative),
+        (false, false) => Decimal128::ZERO,
+        (false, true) => Decimal128::ZERO.negate(),
+    }
+}
+
+fn overflowed(to_zero: bool) -> Decimal128 {
+    match to_zero {
+        true => Decimal128::pack(Parts { negative: false, coefficient: 0, exponent: EXPONENT_MIN }),
+        false => Decimal128::INFINITY,
+    }
+}
+
+fn half_pi(negative: bool) -> Decimal128 {
+    let half = Decimal128::PI.divide(Decimal128::from_i32(2));
+    if negative { half.negate() } else { half }
+}
+
+fn with_constants(compute: impl FnOnce(&mut Consts) -> Decimal128) -> Decimal128 {
+    CONSTANTS.with_borrow_mut(|constants| constants.as_mut().map_or(Decimal128::NAN, compute))
+}
+
+/// Applies a function to finite parts, with bits enough to reduce a large angle exactly.
+fn compute(
+    parts: Parts,
+    function: impl Fn(&BigFloat, usize, &mut Consts) -> BigFloat,
+) -> Decimal128 {
+    let before_point = (parts.exponent + digits(parts.coefficient) as i32).max(0) as usize;
+    let precision = PRECISION + before_point * 10 / 3;
+    with_constants(|cc| from_float(function(&to_float(parts, precision), precision, cc)))
+}
+
+fn to_float(parts: Parts, precision: usize) -> BigFloat {
+    let mut number = BigFloat::from_u128(parts.coefficient, precision);
+    let scale = BigFloat::from_u8(10, precision);
+    let scale = scale.powi(parts.exponent.unsigned_abs() as usize, precision, ANY);
+    number = match parts.exponent < 0 {
+        true => number.div(&scale, precision, ANY),
+        false => number.mul(&scale, precision, ANY),
+    };
+    if parts.negative { number.neg() } else { number }
+}
+
+/// Rounds to binary128 and from there to a decimal, which is short if it can be.
+fn from_float(mut number: BigFloat) -> Decimal128 {
+    if number.is_nan() {
+        return Decimal128::NAN;
+    }
+    if number.is_inf() {
+        return Decimal128::infinite(number.is_inf_neg());
+    }
+    if number.is_zero() {
+        return Decimal128::ZERO;
+    }
+    if number.set_precision(BINARY128, NEAREST).is_err() {
+        return Decimal128::NAN;
+    }
+    // Scaled to 37 or 38 digits before the point; the rest only says that there is more.
+    let exponent = number.exponent().unwrap_or(0) as i64;
+    let places = 36 - (exponent - 1) * 30103 / 100_000;
+    let scale = BigFloat::from_u8(10, PRECISION);
+    let scale = scale.powi(places.unsigned_abs() as usize, PRECISION, ANY);
+    let scaled = match places < 0 {
+        true => number.div(&scale, PRECISION, ANY),
+        false => number.mul(&scale, PRECISION, ANY),
+    };
+    let negative = number.sign() == Some(Sign::Neg);
+    let (coefficient, sticky) = whole_part(&scaled);
+    let parts = Parts { negative, coefficient, exponent: -places as i32 };
+    let (decimal, exact) = Decimal128::round(parts, sticky);
+    match decimal.parts() {
+        Some(parts) if exact && parts.coefficient != 0 => Decimal128::pack(parts.without_zeros()),
+        _ => decimal,
+    }
+}
+
+/// The integer part of a number below 2^128 and whether there is a fraction.
+fn whole_part(number: &BigFloat) -> (u128, bool) {
+    let (Some(words), Some(exponent)) = (number.mantissa_digits(), number.exponent()) else {
+        return (0, false);
+    };
+    // The mantissa is a fraction below one, its highest word last.
+    let bits = exponent.clamp(0, 128) as u32;
+    let mut whole = 0u128;
+    let mut sticky = false;
+    for (at, &word) in words.iter().rev().enumerate() {
+        let below = 64 * (at as u32 + 1);
+        let word = word as u128;
+        if below <= bits {
+            whole = whole << 64 | word;
+        } else if below - 64 < bits {
+            let kept = bits + 64 - below;
+            whole = whole << kept | word >> (64 - kept);
+            sticky |= word & ((1 << (64 - kept)) - 1) != 0;
+        } else {
+            sticky |= word != 0;
+        }
+    }
+    (whole, sticky)
+}
+
+impl Parts {
+    fn magnitude(self) -> Parts {
+        Parts { negative: false, ..self }
+    }
+
+    /// Whether the number is an odd integer; `None` if it is no integer.
+    fn parity(self) -> Option<bool> {
+        let stripped = self.stripped();
+        match stripped.exponent {
+            0 => Some(stripped.coefficient % 2 == 1),
+            1.. => Some(false),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn d(text: &str) -> Decimal128 {
+        Decimal128::parse(text).unwrap()
+    }
+
+    fn check(result: Decimal128, text: &str) {
+        assert_eq!(result.to_string(), text);
+    }
+
+    #[test]
+    fn exponentials_and_logarithms() {
+        check(d("1").exp(), "2.718281828459045235360287471352662");
+        check(d("-1").exp(), "0.3678794411714423215955237701614609");
+        check(d("-0").exp(), "1");
+        check(d("1E-6143").exp(), "1");
+        check(d("-9.999999999999999999999999999999999E+6144").exp(), "0E-6176");
+        check(d("1E+6144").exp(), "Infinity");
+        check(d("2.718281828459045").ln(), "0.9999999999999999134157889710887611");
+        check(d("10").ln(), "2.302585092994045684017991454684364");
+        check(d("1E-6143").ln(), "-14144.78022626242263692252150612605");
+        check(d("1E-6176").ln(), "-14220.76553433122614449511522413063");
+        check(
+            d("9.999999999999999999999999999999999E+6144").ln(),
+            "14149.38539644841072829055748903542",
+        );
+        check(d("1").ln(), "0");
+        check(d("0").ln(), "-Infinity");
+        check(d("1E-6143").log10(), "-6143");
+        check(d("9.999999999999999999999999999999999E+6144").log10(), "6145");
+        check(d("100").log10(), "2");
+        check(d("2").log10(), "0.3010299956639811952137388947244930");
+        check(d("64").ln().divide(d("2").ln()), "5.999999999999999999999999999999999");
+        check(d("1000").ln().divide(d("10").ln()), "3.000000000000000000000000000000000");
+        check(d("100").ln().divide(d("10").ln()), "2");
+        check(d("32").ln().divide(d("2").ln()), "5");
+        check(d("1E-6176").ln().divide(d("10").ln()), "-6175.999999999999999999999999999999");
+    }
+
+    #[test]
+    fn powers() {
+        for (base, power, result) in [
+            ("0.5", "2", "0.2500000000000000000000000000000000"),
+            ("1.5", "2", "2.250000000000000000000000000000000"),
+            ("0.4999999999999999999999999999999999", "2", "0.2499999999999999999999999999999999"),
+            ("0.5000000000000000000000000000000001", "2", "0.2500000000000000000000000000000001"),
+            ("10", "20", "100000000000000000000.0000000000000"),
+            ("2", "100", "1267650600228229401496703205376.000"),
+            ("2", "3", "8.000000000000000000000000000000000"),
+            ("-2", "3", "-8.000000000000000000000000000000000"),
+            ("Infinity", "2", "Infinity"),
+            ("-Infinity", "3", "-Infinity"),
+            ("-Infinity", "2", "Infinity"),
+            ("-Infinity", "-1", "0E-6176"),
+            ("-0", "3", "0E-6176"),
+            ("-2", "0.5", "NaN"),
+            ("0", "-1", "Infinity"),
+            ("10", "7000", "Infinity"),
+            ("9.999999999999999999999999999999999E+6144", "1", "Infinity"),
+            ("1E+6144", "1", "1.000000000000000000000000000000000E+6144"),
+        ] {
+            check(d(base).pow(d(power)), result);
+        }
+    }
+
+    #[test]
+    fn trigonometry() {
+        check(d("1").sin(), "0.8414709848078965066525023216302990");
+        check(d("1").cos(), "0.5403023058681397174009366074429766");
+        check(d("1").tan(), "1.557407724654902230506974807458360");
+        check(d("1").asin(), "1.570796326794896619231321691639751");
+        check(d("1").acos(), "0");
+        check(d("0").acos(), "1.570796326794896619231321691639751");
+        check(d("1").atan(), "0.7853981633974483096156608458198757");
+        check(d("-1").atan2(d("-1")), "-2.356194490192344928846982537459627");
+        check(d("1").sinh(), "1.175201193643801456882381850595601");
+        check(d("1").cosh(), "1.543080634815243778477905620757062");
+        check(d("1").tanh(), "0.7615941559557648881194582826047936");
+        check(d("1").asinh(), "0.8813735870195430252326093249797923");
+        check(d("2").acosh(), "1.316957896924816708625046347307968");
+        check(d("0.5").atanh(), "0.5493061443340548456976226184612628");
+        check(d("-0").sin(), "-0");
+        check(d("2").asin(), "NaN");
+        check(d("1").atanh(), "Infinity");
+        check(d("Infinity").atan(), "1.570796326794896619231321691639751");
+        check(d("1E+300").sin().abs().subtract(d("1")).floor(), "-1");
+        check(d("1E-6143").sin(), "1.000000000000000000000000000000000E-6143");
+    }
+}
