@@ -164,7 +164,7 @@ impl Decimal128 {
             (None, Some(_)) => return half_pi(self.is_negative()),
             (None, None) => {
                 let quarters = Decimal128::from_i32(if x.is_negative() { 3 } else { 1 });
-                return sign(Decimal128::PI.multiply(quarters).divide(Decimal128::from_i32(4)));
+                return sign(Decimal128::ONE.atan().multiply(quarters));
             }
             (Some(_), None) if x.is_negative() => return sign(Decimal128::PI),
             (Some(_), None) => return sign(Decimal128::ZERO),
@@ -281,7 +281,11 @@ fn overflowed(to_zero: bool) -> Decimal128 {
 }
 
 fn half_pi(negative: bool) -> Decimal128 {
-    let half = Decimal128::PI.divide(Decimal128::from_i32(2));
+    let half = Decimal128::pack(Parts {
+        negative: false,
+        coefficient: 1_570_796_326_794_896_619_231_321_691_639_751,
+        exponent: -33,
+    });
     if negative { half.negate() } else { half }
 }
 
