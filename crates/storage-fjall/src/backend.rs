@@ -42,6 +42,8 @@ const MEMTABLES_BYTES_MAX: u64 = 160 << 20;
 const SEALED_MAX: usize = 3;
 /// Runs in level 0; fjall itself slows down from 20.
 const RUNS_MAX: usize = 16;
+/// How often, in bytes written, the pressure is looked at.
+const LOOK_EVERY_BYTES: u64 = 256 << 10;
 /// The log is given up piece by piece; more than this is never replayed.
 const JOURNALS_BYTES_MAX: u64 = 512 << 20;
 
@@ -147,7 +149,7 @@ pub struct FjallBackend {
     directory: RwLock<Option<Directory>>,
     pub(crate) dropped: Arc<DroppedRanges>,
     behind: AtomicBool,
-    batches: AtomicU64,
+    written: AtomicU64,
     /// The sequence number of the oldest snapshot in use.
     pub(crate) oldest: AtomicU64,
 }
@@ -182,7 +184,7 @@ impl FjallBackend {
             directory: RwLock::new(Some(directory)),
             dropped,
             behind: AtomicBool::new(false),
-            batches: AtomicU64::new(0),
+            written: AtomicU64::new(0),
             oldest: AtomicU64::new(0),
         };
         Ok((backend, warnings))
@@ -264,7 +266,9 @@ impl Backend for FjallBackend {
         let mode = if sync { PersistMode::SyncData } else { PersistMode::Buffer };
         let mut batch = fjall::OwnedWriteBatch::with_capacity(parts.db.clone(), ops.len())
             .durability(Some(mode));
+        let mut bytes = 0;
         for op in ops {
+            bytes += (op.key.len() + op.value.as_ref().map_or(0, Bytes::len)) as u64;
             let keyspace = parts.space(op.space);
             match op.value {
                 Some(value) => batch.insert(keyspace, op.key, value),
@@ -272,8 +276,8 @@ impl Backend for FjallBackend {
             }
         }
         batch.commit().map_err(|error| storage(error, "writing a batch"))?;
-        let batches = self.batches.fetch_add(1, Ordering::Relaxed);
-        if batches.is_multiple_of(64) || parts.db.write_buffer_size() > MEMTABLES_BYTES_MAX / 4 {
+        let written = self.written.fetch_add(bytes, Ordering::Relaxed);
+        if written / LOOK_EVERY_BYTES != (written + bytes) / LOOK_EVERY_BYTES {
             self.behind.store(parts.is_behind(), Ordering::Relaxed);
         }
         Ok(())

@@ -16,6 +16,7 @@ pub mod memory;
 mod overlay;
 pub mod pipeline;
 pub mod rng;
+pub mod simulated;
 pub mod txn;
 
 pub use bytes::Bytes;
@@ -30,4 +31,5 @@ pub use error::{Conflict, Result, StorageError};
 pub use interrupt::{Interrupt, Interruption};
 pub use memory::{open_memory, open_memory_with};
 pub use pipeline::{Pipeline, PipelineOptions};
+pub use simulated::{Crash, Faults, SimulatedDisk};
 pub use txn::{CommitOptions, Mode, Savepoint, Txn, begin};
