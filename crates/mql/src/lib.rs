@@ -5,6 +5,7 @@ pub mod context;
 pub mod decimal;
 pub mod expression;
 pub mod filter;
+pub mod projection;
 pub mod regex;
 pub mod schema;
 pub mod sort;

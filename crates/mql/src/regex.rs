@@ -46,7 +46,9 @@ impl Regex {
     /// BadValue for an embedded null byte.
     pub fn new(pattern: &str, options: &str) -> Result<Regex> {
         if pattern.contains('\0') {
-            return Err(Error::bad_value("Regular expression cannot contain an embedded null byte"));
+            return Err(Error::bad_value(
+                "Regular expression cannot contain an embedded null byte",
+            ));
         }
         if pattern.len() > PATTERN_BYTES_MAX {
             return Err(Error::location(51091, "Regular expression is too long"));

@@ -128,8 +128,9 @@ fn parse(kind: BitKind, argument: Argument<'_>) -> Result<Node> {
 }
 
 fn mask(operator: &str, value: Value<'_>) -> Result<i64> {
-    let failed =
-        |reason: &str| Err(Error::failed_to_parse(format!("{reason}: {operator}: {}", show(value))));
+    let failed = |reason: &str| {
+        Err(Error::failed_to_parse(format!("{reason}: {operator}: {}", show(value))))
+    };
     match exact(value) {
         Some(mask) if mask >= 0 => Ok(mask),
         Some(_) => failed("Expected a positive number in"),

@@ -56,7 +56,8 @@ fn not_below_top(name: &str, parser: &Parser<'_>) -> Result<Option<Node>> {
     }
     if !parser.features.whole_document {
         let text = format!("{name} is not allowed in this context");
-        let code = if name == "$where" { ErrorCode::BadValue } else { ErrorCode::QueryFeatureNotAllowed };
+        let code =
+            if name == "$where" { ErrorCode::BadValue } else { ErrorCode::QueryFeatureNotAllowed };
         return Err(Error::new(code, text));
     }
     Err(Error::not_built(name))

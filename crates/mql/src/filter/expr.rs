@@ -3,9 +3,9 @@
 use super::node::Node;
 use super::parse::{Level, Parser};
 use super::registry::{Operator, Parse};
+use crate::context::EvalContext;
 use crate::expression::Expression;
 use crate::filter::number::is_true;
-use crate::context::EvalContext;
 use quire_document::{Doc, Value};
 use quire_error::{Error, ErrorCode, Result};
 use std::sync::Arc;

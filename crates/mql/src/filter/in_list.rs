@@ -1,6 +1,5 @@
 //! `$in`: a sorted list of values, and the regular expressions apart.
 
-
 use super::parse::Parser;
 use crate::context::Collator;
 use crate::regex::Regex;
@@ -90,7 +89,9 @@ impl InList {
         let collator = self.collator.as_deref();
         let found = self
             .values
-            .binary_search_by(|candidate| quire_document::compare(candidate.as_value(), value, collator))
+            .binary_search_by(|candidate| {
+                quire_document::compare(candidate.as_value(), value, collator)
+            })
             .is_ok();
         found || self.regexes.iter().any(|regex| super::regex::test(regex, value))
     }

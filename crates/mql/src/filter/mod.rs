@@ -38,11 +38,11 @@ pub use in_list::InList;
 pub use modulo::Modulo;
 pub use node::{Node, PathNode, Test};
 pub use operand::{Comparison, Operand};
-pub use parse::{FILTER_DEPTH_MAX, Features};
 pub(crate) use parse::is_operator_document;
-pub(crate) use run::unit_interval;
+pub use parse::{FILTER_DEPTH_MAX, Features};
 pub use path::Path;
 pub use registry::{Operator, operators};
+pub(crate) use run::unit_interval;
 pub use scope::Scope;
 pub use type_set::{TypeSet, type_by_alias};
 
@@ -113,11 +113,7 @@ impl Filter {
 
     /// `Some` if the document passes; inside, the index of the array element that matched, if
     /// the filter tells one: what the positional `$` stands for.
-    pub fn find_position(
-        &self,
-        doc: Doc<'_>,
-        cx: &EvalContext<'_>,
-    ) -> Result<Option<Option<u32>>> {
+    pub fn find_position(&self, doc: Doc<'_>, cx: &EvalContext<'_>) -> Result<Option<Option<u32>>> {
         let mut position = Position::wanted();
         Ok(self.scope.matches(doc, cx, &mut position)?.then_some(position.index))
     }

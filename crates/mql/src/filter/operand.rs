@@ -1,6 +1,5 @@
 //! `$eq`, `$lt`, `$lte`, `$gt`, `$gte` on one value, with MongoDB's type bracketing.
 
-
 use crate::context::Collator;
 use quire_document::{Type, Value, ValueBuf};
 use std::cmp::Ordering;

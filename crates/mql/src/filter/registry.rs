@@ -3,8 +3,8 @@
 use super::node::Node;
 use super::parse::{Argument, Parser};
 use super::{
-    all, bits, compare, constant, elem_match, elsewhere, exists, expr, json_schema, logical, membership, modulo,
-    regex, size, type_set,
+    all, bits, compare, constant, elem_match, elsewhere, exists, expr, json_schema, logical,
+    membership, modulo, regex, size, type_set,
 };
 use quire_document::Value;
 use quire_error::Result;

@@ -36,8 +36,9 @@ impl Scope {
                 list.len() - 1
             }
         });
-        let table = (list.len() > LINEAR_NAMES_MAX)
-            .then(|| slots.into_iter().map(|(name, slot)| (name.as_bytes().into(), slot)).collect());
+        let table = (list.len() > LINEAR_NAMES_MAX).then(|| {
+            slots.into_iter().map(|(name, slot)| (name.as_bytes().into(), slot)).collect()
+        });
         Scope { node, names: Names { list, table } }
     }
 

@@ -72,10 +72,7 @@ fn in_lists() {
     assert!(matches(list(), doc! {}));
     assert!(matches(list(), doc! { "a": [9, "x"] }));
     assert!(!matches(list(), doc! { "a": 2 }));
-    assert_eq!(
-        parsed(list()),
-        doc! { "a": { "$in": [Value::Null, 1, 3, "x"] } }
-    );
+    assert_eq!(parsed(list()), doc! { "a": { "$in": [Value::Null, 1, 3, "x"] } });
     let regex = Value::Regex(quire_document::Regex { pattern: "^x", options: "i" });
     assert!(matches(doc! { "a": { "$in": [regex, 5] } }, doc! { "a": "Xy" }));
     assert!(matches(doc! { "a": { "$nin": [regex, 5] } }, doc! { "a": "y" }));
@@ -92,8 +89,14 @@ fn elements() {
     assert!(!matches(doc! { "a": { "$elemMatch": { "x": 1, "y": 2 } } }, scores()));
     assert!(matches(doc! { "a": { "$elemMatch": { "$gt": 2, "$lt": 6 } } }, doc! { "a": [1, 4] }));
     assert!(!matches(doc! { "a": { "$elemMatch": { "$gt": 2 } } }, doc! { "a": 4 }));
-    assert!(matches(doc! { "a": { "$elemMatch": { "$elemMatch": { "$eq": 1 } } } }, doc! { "a": [[1]] }));
-    assert!(matches(doc! { "a": { "$elemMatch": { "$not": { "$gt": 2 } } } }, doc! { "a": [1, 4] }));
+    assert!(matches(
+        doc! { "a": { "$elemMatch": { "$elemMatch": { "$eq": 1 } } } },
+        doc! { "a": [[1]] }
+    ));
+    assert!(matches(
+        doc! { "a": { "$elemMatch": { "$not": { "$gt": 2 } } } },
+        doc! { "a": [1, 4] }
+    ));
     assert!(matches(doc! { "a": { "$elemMatch": { "$or": [{ "x": 5 }, { "x": 7 }] } } }, scores()));
     assert!(matches(doc! { "a": { "$elemMatch": { "0": 5 } } }, doc! { "a": [[5]] }));
     assert!(matches(doc! { "a": { "$size": 2i64 } }, scores()));
@@ -165,10 +168,7 @@ fn one_form_for_equal_filters() {
         parsed(doc! { "b": 1, "a": { "$gt": 2 }, "$and": [{ "c": 3 }] }),
         doc! { "$and": [{ "b": { "$eq": 1 } }, { "c": { "$eq": 3 } }, { "a": { "$gt": 2 } }] }
     );
-    assert_eq!(
-        parsed(doc! { "$or": [{ "a": 1 }, { "a": 2 }] }),
-        doc! { "a": { "$in": [1, 2] } }
-    );
+    assert_eq!(parsed(doc! { "$or": [{ "a": 1 }, { "a": 2 }] }), doc! { "a": { "$in": [1, 2] } });
     assert_eq!(parsed(doc! { "$or": [{ "a": 1 }] }), doc! { "a": { "$eq": 1 } });
     assert_eq!(parsed(doc! { "a": { "$ne": 1 } }), doc! { "a": { "$not": { "$eq": 1 } } });
     assert_eq!(parsed(doc! {}), doc! {});
@@ -180,10 +180,19 @@ fn one_form_for_equal_filters() {
 #[test]
 fn positions() {
     assert_eq!(position(doc! { "a": 3 }, doc! { "a": [1, 3] }), Some(Some(1)));
-    assert_eq!(position(doc! { "a.b": 3 }, doc! { "a": [{ "b": 1 }, { "b": [3] }] }), Some(Some(1)));
+    assert_eq!(
+        position(doc! { "a.b": 3 }, doc! { "a": [{ "b": 1 }, { "b": [3] }] }),
+        Some(Some(1))
+    );
     assert_eq!(position(doc! { "a.1": 3 }, doc! { "a": [1, 3] }), Some(None));
-    assert_eq!(position(doc! { "a": { "$elemMatch": { "$gt": 2 } } }, doc! { "a": [1, 3] }), Some(Some(1)));
-    assert_eq!(position(doc! { "$or": [{ "a": 3 }, { "b": 1 }] }, doc! { "a": [1, 3] }), Some(None));
+    assert_eq!(
+        position(doc! { "a": { "$elemMatch": { "$gt": 2 } } }, doc! { "a": [1, 3] }),
+        Some(Some(1))
+    );
+    assert_eq!(
+        position(doc! { "$or": [{ "a": 3 }, { "b": 1 }] }, doc! { "a": [1, 3] }),
+        Some(None)
+    );
     assert_eq!(position(doc! { "a": 3, "b": 1 }, doc! { "a": [1, 3], "b": 1 }), Some(Some(1)));
     assert_eq!(position(doc! { "a": 4 }, doc! { "a": [1, 3] }), None);
 }

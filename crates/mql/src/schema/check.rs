@@ -53,9 +53,8 @@ impl Rules {
         let mut numbered = array.iter().enumerate();
         match self.items.as_ref()? {
             Items::All(rules) => numbered.find(|(_, value)| !rules.accept(*value)),
-            Items::Each(list) => {
-                numbered.find(|(at, value)| list.get(*at).is_some_and(|rules| !rules.accept(*value)))
-            }
+            Items::Each(list) => numbered
+                .find(|(at, value)| list.get(*at).is_some_and(|rules| !rules.accept(*value))),
         }
     }
 
@@ -82,9 +81,10 @@ impl Rules {
             })
             && self.min_properties.is_none_or(|min| count() >= min)
             && self.max_properties.is_none_or(|max| count() <= max)
-            && self.dependencies.iter().all(|(name, dependency)| {
-                find(doc, name).is_none() || dependency.holds(doc)
-            })
+            && self
+                .dependencies
+                .iter()
+                .all(|(name, dependency)| find(doc, name).is_none() || dependency.holds(doc))
     }
 
     fn patterns_accept(&self, name: &str, value: Value<'_>) -> bool {

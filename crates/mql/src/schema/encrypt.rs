@@ -36,7 +36,8 @@ impl Encrypted {
                 Some(set)
             }
             Some(_) => {
-                let text = "$jsonSchema keyword 'bsonType' must be either a string or an array of strings";
+                let text =
+                    "$jsonSchema keyword 'bsonType' must be either a string or an array of strings";
                 return Err(Error::type_mismatch(text));
             }
         };

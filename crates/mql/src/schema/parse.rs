@@ -84,7 +84,9 @@ fn keyword(rules: &mut Rules, name: &str, value: Value<'_>, root: bool) -> Resul
         "enum" => rules.one_of_values = Some(enumeration(value)?),
         "title" | "description" => {
             if !matches!(value, Value::String(_)) {
-                return Err(mismatch(format!("$jsonSchema keyword '{name}' must be of type string")));
+                return Err(mismatch(format!(
+                    "$jsonSchema keyword '{name}' must be of type string"
+                )));
             }
         }
         "encrypt" => rules.encrypted = Some(Encrypted::parse(value)?),

@@ -44,7 +44,10 @@ fn numbers() {
 fn texts_and_arrays() {
     assert!(accepts(property(doc! { "maxLength": 2 }), doc! { "a": "éé" }));
     assert!(!accepts(property(doc! { "pattern": "^x" }), doc! { "a": "yx" }));
-    assert!(!accepts(property(doc! { "uniqueItems": true }), doc! { "a": [{ "x": 1, "y": 2 }, { "y": 2, "x": 1 }] }));
+    assert!(!accepts(
+        property(doc! { "uniqueItems": true }),
+        doc! { "a": [{ "x": 1, "y": 2 }, { "y": 2, "x": 1 }] }
+    ));
     assert!(!accepts(property(doc! { "items": { "type": "string" } }), doc! { "a": ["x", 1] }));
     let tuple = || property(doc! { "items": [{ "type": "string" }], "additionalItems": false });
     assert!(accepts(tuple(), doc! { "a": ["x"] }));
@@ -61,7 +64,10 @@ fn objects() {
     assert!(!accepts(closed(), doc! { "b": 2 }));
     assert!(!accepts(doc! { "dependencies": { "a": ["b"] } }, doc! { "a": 1 }));
     assert!(accepts(doc! { "dependencies": { "a": ["b"] } }, doc! { "c": 1 }));
-    assert!(!accepts(doc! { "properties": { "a.b": { "bsonType": "int" } } }, doc! { "a": { "b": "x" } }));
+    assert!(!accepts(
+        doc! { "properties": { "a.b": { "bsonType": "int" } } },
+        doc! { "a": { "b": "x" } }
+    ));
     assert_eq!(error(doc! { "required": ["a", "a"] }), 9);
     assert_eq!(error(doc! { "$ref": "x" }), 9);
     assert_eq!(error(doc! { "bogus": "x" }), 9);
@@ -73,7 +79,10 @@ fn combinations() {
     assert!(accepts(one(), doc! { "a": 1 }));
     assert!(!accepts(one(), doc! { "a": 1, "b": 1 }));
     assert!(!accepts(doc! { "not": { "required": ["a"] } }, doc! { "a": 1 }));
-    assert!(accepts(property(doc! { "enum": [1, { "x": 1, "y": 2 }] }), doc! { "a": { "y": 2, "x": 1.0 } }));
+    assert!(accepts(
+        property(doc! { "enum": [1, { "x": 1, "y": 2 }] }),
+        doc! { "a": { "y": 2, "x": 1.0 } }
+    ));
     assert!(!accepts(property(doc! { "enum": [1] }), doc! { "a": [1] }));
     assert_eq!(error(doc! { "anyOf": [] }), 2);
     assert_eq!(error(doc! { "enum": [1, 1.0] }), 9);

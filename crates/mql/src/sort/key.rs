@@ -71,9 +71,10 @@ impl SortPattern {
             let key: SortValues<'a> =
                 key.iter().map(|value| value.unwrap_or(Value::Null)).collect();
             let earlier = best.as_ref().is_none_or(|best| {
-                let orders = key.iter().zip(best).zip(&directions).map(|((new, old), direction)| {
-                    direction.apply(quire_document::compare(*new, *old, collator))
-                });
+                let orders =
+                    key.iter().zip(best).zip(&directions).map(|((new, old), direction)| {
+                        direction.apply(quire_document::compare(*new, *old, collator))
+                    });
                 orders.into_iter().find(|order| order.is_ne()).is_some_and(|order| order.is_lt())
             });
             if earlier {
@@ -86,7 +87,9 @@ impl SortPattern {
                 Err(Error::bad_value("cannot sort with keys that are parallel arrays"))
             }
             Err(ExpandError::AmbiguousField(name)) => {
-                let text = format!("Ambiguous field name found in array (do not use numeric field names in embedded elements in an array), field: '{name}'");
+                let text = format!(
+                    "Ambiguous field name found in array (do not use numeric field names in embedded elements in an array), field: '{name}'"
+                );
                 Err(Error::location(16746, text))
             }
         }

@@ -28,14 +28,16 @@ fn sorted(sort: DocBuf, docs: &[DocBuf]) -> Vec<usize> {
 
 #[test]
 fn arrays_count_with_their_extremes() {
-    let docs = [doc! { "a": [3, 9] }, doc! { "a": 5 }, doc! { "a": [] }, doc! {}, doc! { "a": [1, 4] }];
+    let docs =
+        [doc! { "a": [3, 9] }, doc! { "a": 5 }, doc! { "a": [] }, doc! {}, doc! { "a": [1, 4] }];
     assert_eq!(sorted(doc! { "a": 1 }, &docs), [2, 3, 4, 0, 1]);
     assert_eq!(sorted(doc! { "a": -1 }, &docs), [0, 1, 4, 3, 2]);
 }
 
 #[test]
 fn parts_in_one_array_go_together() {
-    let docs = [doc! { "a": [{ "x": 1, "y": 9 }, { "x": 2, "y": 1 }] }, doc! { "a": { "x": 1, "y": 5 } }];
+    let docs =
+        [doc! { "a": [{ "x": 1, "y": 9 }, { "x": 2, "y": 1 }] }, doc! { "a": { "x": 1, "y": 5 } }];
     assert_eq!(sorted(doc! { "a.x": 1, "a.y": 1 }, &docs), [1, 0]);
     assert_eq!(sorted(doc! { "a.y": 1, "a.x": 1 }, &docs), [0, 1]);
     let (arena, shared) = (Bump::new(), Shared::default());

@@ -1,0 +1,261 @@
+//! Applying a projection: one walk over the document's bytes, written straight into the result.
+//!
+//! Fields come out in the document's order; computed ones that were not there follow, in the
+//! projection's order. `$addFields` and exclusions compute a field that is there in its place.
+
+use super::positional::{Matched, Positional};
+use super::tree::{Branch, Entry, Field, Kind, Projection};
+use crate::context::EvalContext;
+use quire_document::{Array, ArrayWriter, Doc, DocBuf, DocWriter, Element, Value};
+use quire_error::Result;
+use smallvec::SmallVec;
+
+/// What is the same for all of one document.
+struct Run<'r> {
+    /// True if fields that are not named stay.
+    keep: bool,
+    positional: Option<&'r Positional>,
+    matched: Matched,
+    cx: EvalContext<'r>,
+}
+
+impl Projection {
+    /// Appends the projected fields of `doc` to `writer`. `doc` is the root of expressions;
+    /// variables and metadata come from `cx`.
+    pub fn apply(
+        &self,
+        doc: Doc<'_>,
+        writer: &mut DocWriter<'_>,
+        cx: &EvalContext<'_>,
+    ) -> Result<()> {
+        if self.is_identity() {
+            writer.append_all(doc);
+            return Ok(());
+        }
+        let run = Run {
+            keep: self.kind != Kind::Inclusion,
+            positional: self.positional.as_ref(),
+            matched: Matched::default(),
+            cx: narrow(cx).with_root(doc),
+        };
+        run.document(&self.root, doc, true, writer)
+    }
+
+    /// The projected document.
+    pub fn apply_to(&self, doc: Doc<'_>, cx: &EvalContext<'_>) -> Result<DocBuf> {
+        let mut bytes = Vec::with_capacity(doc.len());
+        let mut writer = DocWriter::new(&mut bytes);
+        self.apply(doc, &mut writer, cx)?;
+        writer.finish();
+        Ok(DocBuf::from_valid_bytes(bytes))
+    }
+}
+
+/// The same context for a shorter time.
+fn narrow<'s>(cx: &EvalContext<'s>) -> EvalContext<'s> {
+    *cx
+}
+
+/// Which of a branch's computed fields have been written.
+type Done = SmallVec<[bool; 16]>;
+
+impl Run<'_> {
+    /// `live`: the positional operator has not met its array yet.
+    fn document(
+        &self,
+        branch: &Branch,
+        doc: Doc<'_>,
+        live: bool,
+        writer: &mut DocWriter<'_>,
+    ) -> Result<()> {
+        if !branch.computes {
+            return self.copied(branch, doc, live, writer);
+        }
+        let mut done: Done = SmallVec::from_elem(false, branch.fields.len());
+        for element in doc.iter() {
+            match branch.find(element.key_bytes()) {
+                Some(at) => self.field(branch, at, element, live, writer, &mut done)?,
+                None if self.keep => {
+                    writer.append_element(element);
+                }
+                None => {}
+            }
+        }
+        self.computed(branch, &done, writer)
+    }
+
+    /// A branch without computed fields; an inclusion stops at the last one it names.
+    fn copied(
+        &self,
+        branch: &Branch,
+        doc: Doc<'_>,
+        live: bool,
+        writer: &mut DocWriter<'_>,
+    ) -> Result<()> {
+        let mut left = branch.fields.len();
+        let mut done = Done::new();
+        for element in doc.iter() {
+            match branch.find(element.key_bytes()) {
+                Some(at) => {
+                    self.field(branch, at, element, live, writer, &mut done)?;
+                    left -= 1;
+                    if left == 0 && !self.keep {
+                        break;
+                    }
+                    left = left.max(1);
+                }
+                None if self.keep => {
+                    writer.append_element(element);
+                }
+                None => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn field(
+        &self,
+        branch: &Branch,
+        at: usize,
+        element: Element<'_>,
+        live: bool,
+        writer: &mut DocWriter<'_>,
+        done: &mut Done,
+    ) -> Result<()> {
+        let Some(field) = branch.fields.get(at) else { return Ok(()) };
+        if live && field.positional && self.picked(field, element, writer)? {
+            return Ok(());
+        }
+        match &field.entry {
+            Entry::Keep(false) => {}
+            Entry::Keep(true) => {
+                writer.append_element(element);
+            }
+            Entry::Slice(slice) => match element.value() {
+                Value::Array(array) => slice.write(array, &mut writer.array(&field.name)),
+                _ => {
+                    writer.append_element(element);
+                }
+            },
+            Entry::Computed(_) | Entry::ElemMatch(_) => {
+                // An inclusion does not have the field yet: it follows with the others.
+                let Some(done) = done.get_mut(at) else { return Ok(()) };
+                if self.keep && !std::mem::replace(done, true) {
+                    self.compute(field, writer)?;
+                }
+            }
+            Entry::Branch(inner) => {
+                if let Some(done) = done.get_mut(at) {
+                    *done = true;
+                }
+                self.nested(inner, element, live && field.positional, writer)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn nested(
+        &self,
+        branch: &Branch,
+        element: Element<'_>,
+        live: bool,
+        writer: &mut DocWriter<'_>,
+    ) -> Result<()> {
+        match element.value() {
+            Value::Document(doc) => {
+                self.document(branch, doc, live, &mut writer.document(element.key()))
+            }
+            Value::Array(array) => {
+                self.array(branch, array, live, &mut writer.array(element.key()))
+            }
+            _ if branch.computes => {
+                self.computed(branch, &Done::new(), &mut writer.document(element.key()))
+            }
+            _ if self.keep => {
+                writer.append_element(element);
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn array(
+        &self,
+        branch: &Branch,
+        array: Array<'_>,
+        live: bool,
+        writer: &mut ArrayWriter<'_>,
+    ) -> Result<()> {
+        array.iter().try_for_each(|value| self.element(branch, value, live, writer))
+    }
+
+    fn element(
+        &self,
+        branch: &Branch,
+        value: Value<'_>,
+        live: bool,
+        writer: &mut ArrayWriter<'_>,
+    ) -> Result<()> {
+        match value {
+            Value::Document(doc) => self.document(branch, doc, live, &mut writer.document()),
+            Value::Array(array) => self.array(branch, array, live, &mut writer.array()),
+            _ if branch.computes => self.computed(branch, &Done::new(), &mut writer.document()),
+            value if self.keep => {
+                writer.push(value);
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The first array on the positional operator's path gives one element. False if the value
+    /// is no array.
+    fn picked(
+        &self,
+        field: &Field,
+        element: Element<'_>,
+        writer: &mut DocWriter<'_>,
+    ) -> Result<bool> {
+        let (Some(positional), Value::Array(array)) = (self.positional, element.value()) else {
+            return Ok(false);
+        };
+        let picked = positional.element(array, self.cx.root, &self.matched, &self.cx)?;
+        let mut writer = writer.array(&field.name);
+        match &field.entry {
+            Entry::Branch(inner) => self.element(inner, picked, false, &mut writer)?,
+            _ => {
+                writer.push(picked);
+            }
+        }
+        Ok(true)
+    }
+
+    /// The computed fields that the document did not have, in the order of the projection.
+    fn computed(&self, branch: &Branch, done: &Done, writer: &mut DocWriter<'_>) -> Result<()> {
+        for (at, field) in branch.fields.iter().enumerate() {
+            if done.get(at).copied().unwrap_or(false) {
+                continue;
+            }
+            match &field.entry {
+                Entry::Branch(inner) if inner.computes => {
+                    self.computed(inner, &Done::new(), &mut writer.document(&field.name))?;
+                }
+                _ => self.compute(field, writer)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn compute(&self, field: &Field, writer: &mut DocWriter<'_>) -> Result<()> {
+        match &field.entry {
+            Entry::Computed(expression) => expression.append_to(&field.name, writer, &self.cx),
+            Entry::ElemMatch(elem_match) => {
+                if let Some(value) = elem_match.find(self.cx.root, &self.cx)? {
+                    writer.array(&field.name).push(value);
+                }
+                Ok(())
+            }
+            Entry::Keep(_) | Entry::Slice(_) | Entry::Branch(_) => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,24 @@
+//! Projections: what of a document is kept, dropped, cut and computed, applied over bytes.
+//!
+//! One tree serves `find`'s projections and the stages `$project`, `$addFields`, `$set` and
+//! `$unset`. Reading order: `tree`, `parse` (find and `$project`), `add_fields`, `unset`, `apply`,
+//! then `slice`, `elem_match` and `positional`, which only find knows, and `needs` (what of a
+//! document is read).
+
+mod add_fields;
+mod apply;
+mod elem_match;
+mod needs;
+mod parse;
+mod path;
+mod positional;
+mod slice;
+mod tree;
+mod unset;
+
+pub use needs::Needs;
+pub use parse::Policy;
+pub use tree::{Kind, Projection};
+
+#[cfg(test)]
+mod tests;

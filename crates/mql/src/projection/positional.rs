@@ -1,0 +1,53 @@
+//! The positional operator in a projection: the element that the filter matched.
+
+use crate::context::{EvalContext, ParseContext};
+use crate::filter::{Features, Filter};
+use quire_document::{Array, Doc, Value};
+use quire_error::{Error, Result};
+use std::cell::OnceCell;
+
+/// The filter that tells which element matched.
+#[derive(Debug)]
+pub(super) struct Positional {
+    filter: Filter,
+}
+
+/// The element's index for one document, found when it is first asked for.
+#[derive(Default)]
+pub(super) struct Matched(OnceCell<Option<u32>>);
+
+impl Positional {
+    /// The filter may use nothing that looks at more than one field's values.
+    pub(super) fn parse(filter: Option<Doc<'_>>, context: &ParseContext) -> Result<Positional> {
+        let filter = filter.unwrap_or(Doc::empty());
+        Ok(Positional { filter: Filter::parse_exact(filter, context, Features::PARTS)? })
+    }
+
+    /// The element of `array`, the first array on the path, that the filter matched. 51246 if
+    /// the filter tells no element, 51247 if the array is too short.
+    pub(super) fn element<'a>(
+        &self,
+        array: Array<'a>,
+        doc: Doc<'_>,
+        matched: &Matched,
+        cx: &EvalContext<'_>,
+    ) -> Result<Value<'a>> {
+        let index = match matched.0.get() {
+            Some(index) => *index,
+            None => {
+                let index = self.filter.find_position(doc, cx)?.flatten();
+                *matched.0.get_or_init(|| index)
+            }
+        };
+        let Some(index) = index else {
+            let text = "Executor error during find command :: caused by :: positional operator \
+                        '.$' couldn't find a matching element in the array";
+            return Err(Error::location(51246, text));
+        };
+        array.get(index as usize).ok_or_else(|| {
+            let text = "Executor error during find command :: caused by :: positional operator \
+                        '.$' element mismatch";
+            Error::location(51247, text)
+        })
+    }
+}

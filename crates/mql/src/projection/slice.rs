@@ -1,0 +1,61 @@
+//! `$slice` as find has it: an array is cut to a number of its elements.
+
+use crate::filter::number::truncated;
+use quire_document::number::Number;
+use quire_document::{Array, ArrayWriter, Value};
+
+/// Which elements stay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Slice {
+    /// Elements passed over; counted from the end if negative.
+    skip: Option<i32>,
+    /// Elements kept; without a skip the last ones if negative.
+    limit: i32,
+}
+
+impl Slice {
+    /// Parses the operand. `None` if it is not find's form: the expression's form is tried then.
+    pub(super) fn parse(operand: Value<'_>) -> Option<Slice> {
+        match operand {
+            Value::Array(array) => match array.to_vec()[..] {
+                [skip, limit] if skip.is_number() && limit.is_number() => {
+                    let limit = clamped(limit);
+                    (limit > 0).then_some(Slice { skip: Some(clamped(skip)), limit })
+                }
+                _ => None,
+            },
+            limit if limit.is_number() => Some(Slice { skip: None, limit: clamped(limit) }),
+            _ => None,
+        }
+    }
+
+    /// Writes the elements that stay.
+    pub(super) fn write(self, array: Array<'_>, writer: &mut ArrayWriter<'_>) {
+        let (start, count) = self.range(array);
+        for value in array.iter().skip(start).take(count) {
+            writer.push(value);
+        }
+    }
+
+    fn range(self, array: Array<'_>) -> (usize, usize) {
+        let limit = self.limit.unsigned_abs() as usize;
+        match self.skip {
+            None if self.limit >= 0 => (0, limit),
+            None => (array.count().saturating_sub(limit), limit),
+            Some(skip) if skip >= 0 => (skip as usize, limit),
+            Some(skip) => (array.count().saturating_sub(skip.unsigned_abs() as usize), limit),
+        }
+    }
+}
+
+/// The number cut to a whole one of 32 bits; NaN is 0, what is too large is the largest.
+fn clamped(value: Value<'_>) -> i32 {
+    let whole = truncated(value).unwrap_or_else(|| match value.as_number() {
+        Some(Number::Double(number)) if number.is_nan() => 0,
+        Some(Number::Double(number)) if number < 0.0 => i64::MIN,
+        Some(Number::Decimal(decimal)) if decimal.is_nan() => 0,
+        Some(Number::Decimal(decimal)) if decimal.is_negative() => i64::MIN,
+        _ => i64::MAX,
+    });
+    whole.clamp(i32::MIN.into(), i32::MAX.into()) as i32
+}
