@@ -1,1 +1,33 @@
 //! A plan on a read view to batches of documents.
+//!
+//! Read in this order: [`views`] (where it reads), [`params`] (what it is given), `find.rs`,
+//! `aggregate.rs`, `count.rs`, `distinct.rs` (how a request is opened), [`execution`] (how it is
+//! continued), `build.rs` and `operator.rs` (its stages), then one file a stage.
+
+mod build;
+mod collection_scan;
+mod count;
+mod env;
+mod execution;
+mod fetch;
+mod filtering;
+mod find;
+mod index_bounds;
+mod index_scan;
+pub mod modify;
+mod operator;
+mod params;
+mod projection;
+mod row;
+mod simple;
+mod sort;
+mod spill;
+mod statistics;
+mod union;
+mod views;
+
+pub use count::count;
+pub use execution::Execution;
+pub use find::open_find;
+pub use params::{BatchEnd, BatchLimits, Counters, ExecParams, STAGE_BYTES_MAX};
+pub use views::{FreshViews, PinnedView, Views};

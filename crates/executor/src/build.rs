@@ -1,0 +1,94 @@
+//! From the stages of a plan to the stages that run.
+
+use quire_error::{Error, Result};
+use quire_mql::filter::Filter;
+use quire_mql::sort::SortPattern;
+use quire_planner::explain::NodeStats;
+use quire_planner::{Node, Predicate, Style, print_filter};
+
+use crate::collection_scan::CollectionScan;
+use crate::env::Env;
+use crate::fetch::Fetch;
+use crate::index_scan::IndexScanOp;
+use crate::operator::{BoxedOperator, Eof};
+use crate::projection::Project;
+use crate::simple::{Count, DistinctScan, IdLookup, Limit, ReturnKey, Skip, Subplan};
+use crate::sort::Sort;
+use crate::union::{Merge, Union};
+
+/// What stages above a node need of its rows.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Needs {
+    /// Index keys are read: by a covered projection, a sort of keys, `returnKey`.
+    pub keys: bool,
+    /// `$meta: "sortKey"` is read.
+    pub sort_keys: bool,
+}
+
+/// Builds the stages of a plan's node.
+pub(crate) fn build(node: &Node, env: &Env, filter: &Filter, needs: Needs) -> Result<BoxedOperator> {
+    let stats = NodeStats::default();
+    let below = |input: &Node| build(input, env, filter, needs);
+    Ok(match node {
+        Node::Eof => Box::new(Eof),
+        Node::CollScan { filter, backward } => {
+            Box::new(CollectionScan::new(*backward, compile(filter.as_ref(), env)?))
+        }
+        Node::IdHack { id } => Box::new(IdLookup { id: id.clone(), stats }),
+        Node::IndexScan(scan) => {
+            let filter = compile(scan.filter.as_ref(), env)?;
+            Box::new(IndexScanOp::new(scan.clone(), filter, needs.keys, false))
+        }
+        Node::CountScan(scan) => Box::new(IndexScanOp::new(scan.clone(), None, false, true)),
+        Node::DistinctScan { scan, field } => {
+            let scan = IndexScanOp::distinct(scan.clone());
+            Box::new(DistinctScan { scan, field: *field })
+        }
+        Node::Fetch { filter: rest, input } => {
+            Box::new(Fetch::new(below(input)?, compile(rest.as_ref(), env)?))
+        }
+        Node::Or { inputs } => Box::new(Union::new(inputs.iter().map(below).collect::<Result<_>>()?)),
+        Node::SortMerge { pattern, inputs } => {
+            let pattern = SortPattern::parse(pattern.as_doc(), &env.parse)?;
+            let needs = Needs { keys: true, ..needs };
+            let inputs = inputs.iter().map(|input| build(input, env, filter, needs));
+            Box::new(Merge::new(inputs.collect::<Result<_>>()?, pattern))
+        }
+        Node::Sort { pattern, limit, simple, input } => {
+            let pattern = SortPattern::parse(pattern.as_doc(), &env.parse)?;
+            let inner = Needs { keys: needs.keys || !simple, ..needs };
+            let input = build(input, env, filter, inner)?;
+            Box::new(Sort::new(input, pattern, *limit, needs.sort_keys))
+        }
+        Node::Skip { count, input } => Box::new(Skip { input: below(input)?, left: *count, stats }),
+        Node::Limit { count, input } => {
+            Box::new(Limit { input: below(input)?, left: *count, stats })
+        }
+        Node::Projection { spec, input, .. } => {
+            let needs = Needs { keys: needs.keys || !input.gives_documents(), ..needs };
+            let input = build(input, env, filter, needs)?;
+            Box::new(Project::new(input, spec.as_doc(), env, filter)?)
+        }
+        Node::ReturnKey { input } => {
+            let needs = Needs { keys: true, ..needs };
+            Box::new(ReturnKey { input: build(input, env, filter, needs)?, stats })
+        }
+        Node::Subplan { input } => Box::new(Subplan { input: below(input)?, stats }),
+        Node::Count { skip, limit, input } => {
+            Box::new(Count { input: below(input)?, skip: *skip, limit: *limit, stats })
+        }
+        Node::RecordStoreFastCount
+        | Node::AndSorted { .. }
+        | Node::Update { .. }
+        | Node::Delete { .. } => {
+            return Err(Error::internal(format!("{} is not run by itself", node.name())));
+        }
+    })
+}
+
+/// The filter that a part of the request's filter is.
+pub(crate) fn compile(predicate: Option<&Predicate>, env: &Env) -> Result<Option<Filter>> {
+    let Some(predicate) = predicate else { return Ok(None) };
+    let printed = print_filter(predicate, Style::Executable);
+    Filter::parse(printed.as_doc(), &env.parse).map(Some)
+}

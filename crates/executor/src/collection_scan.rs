@@ -1,0 +1,115 @@
+//! COLLSCAN: all documents in record order.
+
+use quire_collections::{CollectionCursor, Record, RecordId};
+use quire_error::Result;
+use quire_mql::filter::Filter;
+use quire_planner::explain::NodeStats;
+use quire_storage::Direction;
+
+use crate::env::Run;
+use crate::filtering::Matcher;
+use crate::operator::Operator;
+use crate::row::Row;
+
+/// Rows of the first page; later ones grow.
+const PAGE_ROWS_FIRST: usize = 16;
+/// Rows of the largest page.
+const PAGE_ROWS_MAX: usize = 1024;
+/// Bytes of a page.
+const PAGE_BYTES: usize = 1 << 20;
+
+/// A walk over a collection.
+pub(crate) struct CollectionScan {
+    direction: Direction,
+    filter: Option<Matcher>,
+    cursor: Option<CollectionCursor>,
+    page: std::vec::IntoIter<Record>,
+    buffer: Vec<Record>,
+    page_rows: usize,
+    last: Option<RecordId>,
+    generation: u64,
+    stats: NodeStats,
+}
+
+impl CollectionScan {
+    pub fn new(backward: bool, filter: Option<Filter>) -> Self {
+        CollectionScan {
+            direction: if backward { Direction::Reverse } else { Direction::Forward },
+            filter: filter.map(Matcher::new),
+            cursor: None,
+            page: Vec::new().into_iter(),
+            buffer: Vec::new(),
+            page_rows: PAGE_ROWS_FIRST,
+            last: None,
+            generation: 0,
+            stats: NodeStats::default(),
+        }
+    }
+
+    /// Reads the next page; false if there is none.
+    fn fill(&mut self, run: &mut Run<'_>, wanted: usize) -> Result<bool> {
+        run.pause()?;
+        let collection = run.collection()?;
+        if self.cursor.is_none() || self.generation != run.generation {
+            self.generation = run.generation;
+            let after = match (self.last, self.direction) {
+                (None, _) => (None, None),
+                (Some(last), Direction::Forward) => (Some(RecordId(last.0.saturating_add(1))), None),
+                (Some(last), Direction::Reverse) => (None, Some(RecordId(last.0.saturating_sub(1)))),
+            };
+            self.cursor = Some(match after {
+                (None, None) => CollectionCursor::new(&collection, self.direction),
+                (from, to) => CollectionCursor::between(&collection, self.direction, from, to),
+            });
+        }
+        let Some(cursor) = &mut self.cursor else { return Ok(false) };
+        if cursor.is_done() {
+            return Ok(false);
+        }
+        let rows = self.page_rows.max(if self.filter.is_none() { wanted.min(PAGE_ROWS_MAX) } else { 0 });
+        self.page_rows = (self.page_rows * 4).min(PAGE_ROWS_MAX);
+        let mut page = std::mem::take(&mut self.buffer);
+        page.clear();
+        cursor.next_page(&run.view(), &collection, rows, PAGE_BYTES, &mut page)?;
+        let any = !page.is_empty();
+        self.page = page.into_iter();
+        Ok(any)
+    }
+}
+
+impl Operator for CollectionScan {
+    fn next(&mut self, run: &mut Run<'_>, max: usize, out: &mut Vec<Row>) -> Result<bool> {
+        let limit = out.len() + max;
+        let mut begun = false;
+        if self.generation != run.generation {
+            self.page = Vec::new().into_iter();
+        }
+        while out.len() < limit {
+            let Some(record) = self.page.next() else {
+                if begun && !out.is_empty() {
+                    return Ok(true);
+                }
+                begun = true;
+                if !self.fill(run, limit - out.len())? {
+                    self.stats.is_eof = true;
+                    return Ok(false);
+                }
+                continue;
+            };
+            self.stats.docs_examined += 1;
+            self.last = Some(record.id);
+            if let Some(filter) = &mut self.filter
+                && !filter.matches(record.doc.as_doc(), run.env)?
+            {
+                continue;
+            }
+            self.stats.returned += 1;
+            out.push(Row::of_document(record.id, record.doc.into_bytes()));
+        }
+        Ok(true)
+    }
+
+    fn stats(&self) -> NodeStats {
+        self.stats.clone()
+    }
+}

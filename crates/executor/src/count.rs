@@ -1,0 +1,58 @@
+//! Running a `count`.
+
+use std::sync::Arc;
+
+use quire_error::Result;
+use quire_mql::filter::Filter;
+use quire_planner::{CountRequest, Node, plan_count};
+use quire_storage::Interrupt;
+
+use crate::build::{Needs, build};
+use crate::env::Env;
+use crate::execution::Execution;
+use crate::find::find_collection;
+use crate::params::{Counters, ExecParams};
+use crate::statistics::ViewStatistics;
+use crate::views::Views;
+
+/// Counts the documents that match.
+///
+/// # Errors
+/// What `mql` says about the filter, the planner about the hint, and what running it meets.
+pub fn count(
+    request: &CountRequest,
+    views: &mut dyn Views,
+    params: ExecParams,
+) -> Result<(u64, Counters)> {
+    let interrupt: Arc<Interrupt> = Arc::clone(&params.interrupt);
+    let env = Env::new(params, quire_document::Doc::empty(), true)?;
+    let filter = Filter::parse(request.filter.as_doc(), &env.parse)?;
+    let collection = find_collection(&request.namespace, views)?;
+    let plan = {
+        let stats = ViewStatistics::new(views.view(), collection.as_deref());
+        plan_count(request, collection.as_deref(), &stats)?
+    };
+    if let (Node::Count { input, .. }, Some(collection)) = (&plan.root, &collection)
+        && matches!(**input, Node::RecordStoreFastCount)
+        && !views.is_pinned()
+    {
+        let all = views.view().store().counts(collection).documents;
+        return Ok((limited(all, request), Counters::default()));
+    }
+    let root = match &plan.root {
+        Node::Count { skip, limit, input } if matches!(**input, Node::RecordStoreFastCount) => {
+            let scan = Node::CollScan { filter: None, backward: false };
+            Node::Count { skip: *skip, limit: *limit, input: Box::new(scan) }
+        }
+        other => other.clone(),
+    };
+    let root = build(&root, &env, &filter, Needs::default())?;
+    let mut execution = Execution::new(env, root, collection, Some(Arc::new(plan)));
+    execution.drain(views, &interrupt)?;
+    Ok((execution.root.stats().counted, execution.counters()))
+}
+
+fn limited(all: u64, request: &CountRequest) -> u64 {
+    let rest = all.saturating_sub(request.skip);
+    if request.limit > 0 { rest.min(request.limit) } else { rest }
+}

@@ -1,0 +1,155 @@
+//! What all stages of one execution share: variables, clock, limits, and the way to a newer view.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bumpalo::Bump;
+use parking_lot::Mutex;
+use quire_catalog::Collection;
+use quire_collections::{View, from_interruption};
+use quire_document::{Doc, Value, ValueBuf};
+use quire_error::{Error, ErrorCode, Result};
+use quire_mql::{EvalContext, Expression, ParseContext, Shared};
+use quire_storage::Interrupt;
+
+use crate::params::ExecParams;
+use crate::views::Views;
+
+/// How long a scan keeps its view.
+const VIEW_AGE_MAX: Duration = Duration::from_millis(100);
+
+/// What stages need that does not change while they run.
+pub(crate) struct Env {
+    pub params: ExecParams,
+    /// What expressions share.
+    pub shared: Shared,
+    /// What parsing needs: the names of the variables.
+    pub parse: ParseContext,
+    /// The values of the variables, in the order of their names.
+    pub variables: Vec<Option<ValueBuf>>,
+    /// The interrupt of the command that runs now.
+    interrupt: Arc<Mutex<Arc<Interrupt>>>,
+    /// Whether blocking stages may go on on disk.
+    pub may_spill: bool,
+}
+
+impl Env {
+    /// Evaluates the variables of `let`.
+    pub fn new(params: ExecParams, let_vars: Doc<'_>, allow_disk_use: bool) -> Result<Self> {
+        let interrupt = Arc::new(Mutex::new(Arc::clone(&params.interrupt)));
+        let watched = Arc::clone(&interrupt);
+        let mut shared = Shared::new(params.now_ms)
+            .with_random(Arc::new(random_word))
+            .with_interrupt(Arc::new(move || watched.lock().check().map_err(from_interruption)));
+        shared.cluster_time = params.cluster_time;
+        shared.user_roles = params.user_roles.clone();
+        let mut base = ParseContext::default();
+        base.cluster_time = params.cluster_time.is_some();
+        base.api_strict = params.api_strict;
+        let mut names: Vec<Box<str>> = Vec::new();
+        let mut variables = Vec::new();
+        let arena = Bump::new();
+        for (name, value) in let_vars.fields() {
+            quire_mql::expression::check_variable_name(name, true)?;
+            let expression = Expression::parse(value, &base)?;
+            let context = EvalContext::new(&arena, Doc::empty(), &shared);
+            let value = expression.eval(&context)?;
+            variables.push(value.map(ValueBuf::new));
+            names.push(name.into());
+        }
+        let mut parse = base;
+        parse.variables = names.into();
+        let may_spill = allow_disk_use && params.spill_directory.is_some();
+        Ok(Env { params, shared, parse, variables, interrupt, may_spill })
+    }
+
+    /// The next command's interrupt.
+    pub fn set_interrupt(&self, interrupt: &Arc<Interrupt>) {
+        *self.interrupt.lock() = Arc::clone(interrupt);
+    }
+
+    /// Fails if the command has to stop.
+    pub fn check_interrupt(&self) -> Result<()> {
+        self.interrupt.lock().check().map_err(from_interruption)
+    }
+
+    /// The error of a blocking stage that may not go on on disk.
+    pub fn memory_error(&self, stage: &str) -> Error {
+        Error::new(
+            ErrorCode::QueryExceededMemoryLimitNoDiskUseAllowed,
+            format!(
+                "{stage} exceeded memory limit of {} bytes, but did not opt in to external sorting. Aborting operation. Pass allowDiskUse:true to opt in.",
+                self.params.stage_bytes_max
+            ),
+        )
+    }
+
+    /// The variables as expressions read them.
+    pub fn variable_values(&self) -> Vec<Option<Value<'_>>> {
+        self.variables.iter().map(|value| value.as_ref().map(ValueBuf::as_value)).collect()
+    }
+}
+
+fn random_word() -> u64 {
+    use std::hash::{BuildHasher, Hasher};
+    std::collections::hash_map::RandomState::new().build_hasher().finish()
+}
+
+/// One call of an execution: its view, and what it shares.
+pub(crate) struct Run<'r> {
+    pub env: &'r Env,
+    views: &'r mut dyn Views,
+    collection: Option<Arc<Collection>>,
+    /// Rises with every exchange of the view; leaves that read at another one reposition.
+    pub generation: u64,
+    renewed: Instant,
+}
+
+impl<'r> Run<'r> {
+    pub fn new(
+        env: &'r Env,
+        views: &'r mut dyn Views,
+        collection: Option<Arc<Collection>>,
+        generation: u64,
+    ) -> Self {
+        Run { env, views, collection, generation, renewed: Instant::now() }
+    }
+
+    /// The view to read from now.
+    pub fn view(&self) -> View<'_> {
+        self.views.view()
+    }
+
+    /// The collection that is read.
+    pub fn collection(&self) -> Result<Arc<Collection>> {
+        self.collection.clone().ok_or_else(|| Error::internal("a plan without a collection"))
+    }
+
+    /// Checks the interrupt; exchanges a view that has been held for long. Leaves call it before
+    /// each page, with nothing in hand that belongs to the view.
+    pub fn pause(&mut self) -> Result<()> {
+        self.env.check_interrupt()?;
+        if self.renewed.elapsed() < VIEW_AGE_MAX || self.views.is_pinned() {
+            return Ok(());
+        }
+        self.views.renew()?;
+        self.renewed = Instant::now();
+        self.generation += 1;
+        let Some(collection) = &self.collection else { return Ok(()) };
+        self.collection = Some(same_collection(&self.views.view(), collection)?);
+        Ok(())
+    }
+}
+
+/// The collection in a newer view; 175 QueryPlanKilled if it was dropped.
+pub(crate) fn same_collection(view: &View<'_>, old: &Arc<Collection>) -> Result<Arc<Collection>> {
+    let found = view.catalog().lookup(&old.namespace).filter(|found| found.id == old.id);
+    let found = found.or_else(|| view.catalog().by_id(old.id));
+    match found {
+        Some(found) => Ok(Arc::clone(found)),
+        None => Err(Error::new(
+            ErrorCode::QueryPlanKilled,
+            format!("collection dropped. UUID {}", old.uuid),
+        )),
+    }
+}

@@ -1,0 +1,195 @@
+//! A plan that runs: batch by batch, with a view that is not kept between two batches.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use quire_catalog::Collection;
+use quire_collections::RecordId;
+use quire_document::ArrayWriter;
+use quire_error::Result;
+use quire_planner::Plan;
+use quire_planner::explain::NodeStats;
+use quire_storage::Interrupt;
+
+use crate::env::{Env, Run, same_collection};
+use crate::operator::BoxedOperator;
+use crate::params::{BatchEnd, BatchLimits, Counters};
+use crate::row::Row;
+use crate::views::Views;
+
+/// Rows pulled at a time.
+const ROWS_MAX: usize = 256;
+
+/// A running request: what a cursor holds.
+pub struct Execution {
+    pub(crate) env: Env,
+    pub(crate) root: BoxedOperator,
+    pub(crate) collection: Option<Arc<Collection>>,
+    /// Rows that did not fit into the last batch.
+    pub(crate) pending: VecDeque<Row>,
+    pub(crate) exhausted: bool,
+    pub(crate) generation: u64,
+    pub(crate) returned: u64,
+    pub(crate) plan: Option<Arc<Plan>>,
+}
+
+impl Execution {
+    pub(crate) fn new(
+        env: Env,
+        root: BoxedOperator,
+        collection: Option<Arc<Collection>>,
+        plan: Option<Arc<Plan>>,
+    ) -> Self {
+        Execution {
+            env,
+            root,
+            collection,
+            pending: VecDeque::new(),
+            exhausted: false,
+            generation: 1,
+            returned: 0,
+            plan,
+        }
+    }
+
+    /// Appends the next documents to `out`: as many as `limits` allow, at least one unless
+    /// nothing is left or `docs_max` is 0. Reads at the view that `views` gives, and exchanges it
+    /// when the batch takes long.
+    ///
+    /// # Errors
+    /// What the stages meet; 175 QueryPlanKilled if the collection or an index that the plan
+    /// uses was dropped; what the interrupt says. The execution cannot go on after an error.
+    pub fn next_batch(
+        &mut self,
+        views: &mut dyn Views,
+        interrupt: &Arc<Interrupt>,
+        limits: BatchLimits,
+        out: &mut ArrayWriter<'_>,
+    ) -> Result<BatchEnd> {
+        let mut bytes = 0;
+        let mut docs = 0;
+        let exhausted = self.rows(views, interrupt, limits.docs_max, |row| {
+            let doc = row.doc();
+            if docs > 0 && bytes + doc.len() > limits.bytes_max {
+                return false;
+            }
+            bytes += doc.len();
+            docs += 1;
+            out.push(doc);
+            true
+        })?;
+        self.returned += docs as u64;
+        Ok(BatchEnd { docs, exhausted })
+    }
+
+    /// Appends the next records with their documents, for a write that looks at each of them
+    /// again in the transaction that changes it. False once none follow.
+    ///
+    /// # Errors
+    /// As [`Execution::next_batch`].
+    pub fn next_records(
+        &mut self,
+        views: &mut dyn Views,
+        interrupt: &Arc<Interrupt>,
+        max: usize,
+        out: &mut Vec<(RecordId, Bytes)>,
+    ) -> Result<bool> {
+        let done = self.rows(views, interrupt, max, |row| {
+            out.push((row.record, row.doc.clone().unwrap_or_default()));
+            true
+        })?;
+        Ok(!done)
+    }
+
+    /// Calls `take` for each row until it refuses one, `max` are taken or none are left. True if
+    /// none are left.
+    pub(crate) fn rows(
+        &mut self,
+        views: &mut dyn Views,
+        interrupt: &Arc<Interrupt>,
+        max: usize,
+        mut take: impl FnMut(&Row) -> bool,
+    ) -> Result<bool> {
+        self.env.set_interrupt(interrupt);
+        self.env.check_interrupt()?;
+        self.generation += 1;
+        if let Some(collection) = &self.collection {
+            self.collection = Some(same_collection(&views.view(), collection)?);
+        }
+        let collection = self.collection.clone();
+        let mut run = Run::new(&self.env, views, collection, self.generation);
+        let mut left = max;
+        let mut rows = Vec::new();
+        let done = loop {
+            while left > 0
+                && let Some(row) = self.pending.front()
+            {
+                if !take(row) {
+                    left = 0;
+                    break;
+                }
+                left -= 1;
+                self.pending.pop_front();
+            }
+            if self.pending.is_empty() && self.exhausted {
+                break true;
+            }
+            if left == 0 {
+                break false;
+            }
+            let more = self.root.next(&mut run, left.min(ROWS_MAX), &mut rows)?;
+            self.exhausted = !more;
+            self.pending.extend(rows.drain(..));
+        };
+        self.generation = run.generation;
+        Ok(done)
+    }
+
+    /// Runs to the end and gives nothing.
+    pub(crate) fn drain(&mut self, views: &mut dyn Views, interrupt: &Arc<Interrupt>) -> Result<()> {
+        self.rows(views, interrupt, usize::MAX, |_| true).map(|_| ())
+    }
+
+    /// What it has looked at so far.
+    pub fn counters(&self) -> Counters {
+        let stats = self.root.stats();
+        let mut counters = Counters { returned: self.returned, ..Counters::default() };
+        add(&stats, &mut counters);
+        counters
+    }
+
+    /// The plan that it runs, if it is one over a collection.
+    pub fn plan(&self) -> Option<&Plan> {
+        self.plan.as_deref()
+    }
+
+    /// `IXSCAN { a: 1 }`, `COLLSCAN`: how slow-query lines and the profiler name the plan.
+    pub fn summary(&self) -> String {
+        let Some(plan) = &self.plan else { return String::new() };
+        summary(&plan.root)
+    }
+}
+
+fn add(stats: &NodeStats, counters: &mut Counters) {
+    counters.keys_examined += stats.keys_examined;
+    counters.docs_examined += stats.docs_examined;
+    counters.sorted |= stats.bytes_sorted > 0;
+    counters.used_disk |= stats.spills > 0;
+    stats.inputs.iter().for_each(|input| add(input, counters));
+}
+
+fn summary(node: &quire_planner::Node) -> String {
+    use quire_planner::Node;
+    match node {
+        Node::IndexScan(scan) | Node::CountScan(scan) | Node::DistinctScan { scan, .. } => {
+            format!("{} {}", node.name(), quire_catalog::debug_doc(scan.index.key()))
+        }
+        other if other.inputs().is_empty() => other.name().to_owned(),
+        other => {
+            let mut parts: Vec<String> = other.inputs().iter().map(summary).collect();
+            parts.dedup();
+            parts.join(", ")
+        }
+    }
+}

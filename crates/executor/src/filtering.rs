@@ -1,0 +1,49 @@
+//! A compiled filter with the arena that evaluating it needs.
+
+use bumpalo::Bump;
+use quire_document::Doc;
+use quire_error::Result;
+use quire_mql::EvalContext;
+use quire_mql::filter::Filter;
+
+use crate::env::Env;
+
+/// Bytes of an arena that are kept from document to document.
+const ARENA_KEPT_BYTES: usize = 64 * 1024;
+
+/// Tests documents.
+pub(crate) struct Matcher {
+    filter: Filter,
+    arena: Bump,
+}
+
+impl Matcher {
+    pub fn new(filter: Filter) -> Self {
+        Matcher { filter, arena: Bump::new() }
+    }
+
+    /// True if the document passes.
+    #[inline]
+    pub fn matches(&mut self, doc: Doc<'_>, env: &Env) -> Result<bool> {
+        reset(&mut self.arena);
+        if env.variables.is_empty() {
+            let context = EvalContext::new(&self.arena, doc, &env.shared);
+            return self.filter.matches(doc, &context);
+        }
+        let variables = env.variable_values();
+        let context = EvalContext::new(&self.arena, doc, &env.shared).with_variables(&variables);
+        self.filter.matches(doc, &context)
+    }
+}
+
+/// Empties an arena; gives its memory back if it has grown.
+pub(crate) fn reset(arena: &mut Bump) {
+    if arena.allocated_bytes() == 0 {
+        return;
+    }
+    if arena.allocated_bytes() > ARENA_KEPT_BYTES {
+        *arena = Bump::new();
+    } else {
+        arena.reset();
+    }
+}

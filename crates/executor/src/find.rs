@@ -1,0 +1,61 @@
+//! Opening a `find`.
+
+use std::sync::Arc;
+
+use quire_catalog::{Collection, Namespace};
+use quire_error::{Error, Result};
+use quire_mql::filter::Filter;
+use quire_planner::{FindRequest, plan_find};
+
+use crate::build::{Needs, build};
+use crate::env::Env;
+use crate::execution::Execution;
+use crate::params::ExecParams;
+use crate::statistics::ViewStatistics;
+use crate::views::Views;
+
+/// Plans a `find` and makes it ready to run.
+///
+/// # Errors
+/// What `mql` says about the filter, projection, sort and variables; what the planner says about
+/// the hint, `min` and `max`.
+pub fn open_find(
+    request: &FindRequest,
+    views: &dyn Views,
+    params: ExecParams,
+) -> Result<Execution> {
+    let disk = request.allow_disk_use.unwrap_or(true);
+    let env = Env::new(params, request.let_vars.as_doc(), disk)?;
+    let filter = Filter::parse(request.filter.as_doc(), &env.parse)?;
+    if !request.sort.as_doc().is_empty() && !request.sort.as_doc().contains("$natural") {
+        quire_mql::sort::SortPattern::parse(request.sort.as_doc(), &env.parse)?;
+    }
+    let view = views.view();
+    let collection = find_collection(&request.namespace, views)?;
+    let stats = ViewStatistics::new(view, collection.as_deref());
+    let plan = plan_find(request, collection.as_deref(), &stats)?;
+    let projects = !request.projection.as_doc().is_empty();
+    let sort_keys = projects && wants_sort_key(request.projection.as_doc());
+    if plan.missing && projects {
+        crate::projection::check(request.projection.as_doc(), &env, &filter)?;
+    }
+    let root = build(&plan.root, &env, &filter, Needs { keys: false, sort_keys })?;
+    Ok(Execution::new(env, root, collection, Some(Arc::new(plan))))
+}
+
+/// The collection of a `database.collection`.
+pub(crate) fn find_collection(namespace: &str, views: &dyn Views) -> Result<Option<Arc<Collection>>> {
+    let namespace = Namespace::parse(namespace)
+        .map_err(|error| Error::new(error.code(), error.message().to_owned()))?;
+    Ok(views.view().collection(&namespace).cloned())
+}
+
+fn wants_sort_key(projection: quire_document::Doc<'_>) -> bool {
+    projection.fields().any(|(_, value)| {
+        value
+            .as_document()
+            .and_then(|doc| doc.get("$meta"))
+            .and_then(|kind| kind.as_str())
+            .is_some_and(|kind| kind == "sortKey")
+    })
+}

@@ -1,0 +1,180 @@
+//! Index bounds as bytes: where a key stands to the intervals of each field, and where to seek.
+//! (The rules are those of the MongoDB manual's "index bounds" in explain: a scan skips from
+//! interval to interval, and counts each key it lands on.)
+
+use quire_document::key::{self, KeyReader};
+use quire_planner::{IndexScan, Intervals};
+
+/// The intervals of one field in the order of the index's bytes.
+#[derive(Debug)]
+struct FieldBounds {
+    descending: bool,
+    intervals: Vec<ByteInterval>,
+}
+
+#[derive(Debug)]
+struct ByteInterval {
+    low: Vec<u8>,
+    low_inclusive: bool,
+    high: Vec<u8>,
+    high_inclusive: bool,
+}
+
+/// The bounds of a scan.
+#[derive(Debug)]
+pub(crate) struct ByteBounds {
+    fields: Vec<FieldBounds>,
+    backward: bool,
+}
+
+/// What to do about a key.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// It lies within the bounds.
+    Valid,
+    /// Go to the first key at or (exclusive) after these bytes in the direction of the scan.
+    Seek(Seek),
+    /// No key from here on can lie within the bounds.
+    Done,
+}
+
+/// A place to go on at.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Seek {
+    /// Encoded values of the first fields.
+    pub bytes: Vec<u8>,
+    /// Leave out all keys that begin with `bytes`.
+    pub exclusive: bool,
+}
+
+enum Place {
+    Within,
+    /// Before this interval, in the direction of the scan.
+    Before(usize),
+    /// After all intervals.
+    After,
+}
+
+impl ByteBounds {
+    pub fn new(scan: &IndexScan) -> Self {
+        let fields = scan
+            .index
+            .fields
+            .iter()
+            .zip(&scan.bounds)
+            .map(|(field, intervals)| FieldBounds::new(field.descending, intervals))
+            .collect();
+        ByteBounds { fields, backward: scan.backward }
+    }
+
+    /// Where the scan begins; `None` if no key can lie within the bounds.
+    pub fn start(&self) -> Option<Seek> {
+        self.seek_from(&[], 0, self.first_interval(0)?)
+    }
+
+    fn first_interval(&self, field: usize) -> Option<usize> {
+        let last = self.fields.get(field)?.intervals.len().checked_sub(1)?;
+        Some(if self.backward { last } else { 0 })
+    }
+
+    /// A seek to an interval of a field and the first intervals of those after it.
+    fn seek_from(&self, prefix: &[u8], field: usize, interval: usize) -> Option<Seek> {
+        let mut seek = Seek { bytes: prefix.to_vec(), exclusive: false };
+        for at in field..self.fields.len() {
+            let chosen = if at == field { interval } else { self.first_interval(at)? };
+            let interval = self.fields.get(at)?.intervals.get(chosen)?;
+            let (end, inclusive) = if self.backward {
+                (&interval.high, interval.high_inclusive)
+            } else {
+                (&interval.low, interval.low_inclusive)
+            };
+            seek.bytes.extend_from_slice(end);
+            if !inclusive {
+                seek.exclusive = true;
+                break;
+            }
+        }
+        Some(seek)
+    }
+
+    /// Judges a key by its encoded values.
+    pub fn check(&self, values: &[u8]) -> Verdict {
+        let mut reader = KeyReader::new(values, &[]);
+        let mut begin = 0;
+        for (at, field) in self.fields.iter().enumerate() {
+            if reader.skip(field.descending).is_err() {
+                return Verdict::Valid;
+            }
+            let end = values.len() - reader.rest().len();
+            let value = values.get(begin..end).unwrap_or(&[]);
+            match field.place(value, self.backward) {
+                Place::Within => begin = end,
+                Place::Before(interval) => {
+                    let prefix = values.get(..begin).unwrap_or(&[]);
+                    return match self.seek_from(prefix, at, interval) {
+                        Some(seek) => Verdict::Seek(seek),
+                        None => Verdict::Done,
+                    };
+                }
+                Place::After if at == 0 => return Verdict::Done,
+                Place::After => {
+                    let bytes = values.get(..begin).unwrap_or(&[]).to_vec();
+                    return Verdict::Seek(Seek { bytes, exclusive: true });
+                }
+            }
+        }
+        Verdict::Valid
+    }
+}
+
+impl FieldBounds {
+    fn new(descending: bool, intervals: &Intervals) -> Self {
+        let encode = |value: quire_document::Value<'_>| {
+            let mut bytes = Vec::with_capacity(16);
+            key::append(value, descending, &mut bytes);
+            bytes
+        };
+        let mut intervals: Vec<ByteInterval> = intervals
+            .0
+            .iter()
+            .map(|interval| {
+                let low = encode(interval.low.as_value());
+                let high = encode(interval.high.as_value());
+                let (low_in, high_in) = (interval.low_inclusive, interval.high_inclusive);
+                if descending {
+                    ByteInterval { low: high, low_inclusive: high_in, high: low, high_inclusive: low_in }
+                } else {
+                    ByteInterval { low, low_inclusive: low_in, high, high_inclusive: high_in }
+                }
+            })
+            .collect();
+        if descending {
+            intervals.reverse();
+        }
+        FieldBounds { descending, intervals }
+    }
+
+    fn place(&self, value: &[u8], backward: bool) -> Place {
+        // The first interval that does not end before the value.
+        let at = self.intervals.partition_point(|interval| {
+            if interval.high_inclusive {
+                interval.high.as_slice() < value
+            } else {
+                interval.high.as_slice() <= value
+            }
+        });
+        let within = self.intervals.get(at).is_some_and(|interval| {
+            if interval.low_inclusive {
+                interval.low.as_slice() <= value
+            } else {
+                interval.low.as_slice() < value
+            }
+        });
+        match (within, backward) {
+            (true, _) => Place::Within,
+            (false, false) if at < self.intervals.len() => Place::Before(at),
+            (false, true) if at > 0 => Place::Before(at - 1),
+            _ => Place::After,
+        }
+    }
+}

@@ -1,0 +1,328 @@
+//! IXSCAN and COUNT_SCAN: keys of an index within bounds, each record once.
+
+use std::collections::HashSet;
+
+use bytes::Bytes;
+use quire_collections::{IndexCursor, IndexEntry, IndexRange};
+use quire_document::{Doc, Value};
+use quire_error::{Error, ErrorCode, Result};
+use quire_mql::filter::Filter;
+use quire_planner::explain::NodeStats;
+use quire_planner::{IndexScan, Interval};
+use quire_storage::Direction;
+
+use crate::env::Run;
+use crate::filtering::Matcher;
+use crate::index_bounds::{ByteBounds, Seek, Verdict};
+use crate::operator::Operator;
+use crate::row::Row;
+
+const PAGE_ROWS_FIRST: usize = 8;
+const PAGE_ROWS_MAX: usize = 1000;
+
+/// A walk over an index.
+pub(crate) struct IndexScanOp {
+    scan: Box<IndexScan>,
+    direction: Direction,
+    /// What is checked key by key; `None` where one range of keys is all.
+    bounds: Option<ByteBounds>,
+    filter: Option<Matcher>,
+    /// Records given already, if a record can have several keys.
+    seen: Option<HashSet<u64>>,
+    /// Keys and their values are wanted, not only records.
+    keep_keys: bool,
+    /// COUNT_SCAN looks at one key beyond its range.
+    counts_end: bool,
+    cursor: Option<IndexCursor>,
+    page: std::vec::IntoIter<IndexEntry>,
+    page_rows: usize,
+    last: Option<IndexEntry>,
+    generation: u64,
+    done: bool,
+    stats: NodeStats,
+}
+
+impl IndexScanOp {
+    pub fn new(scan: Box<IndexScan>, filter: Option<Filter>, keep_keys: bool, counts: bool) -> Self {
+        let one_range = scan.range.is_some() || scan.is_one_range();
+        let seen = scan.multikey.any().then(HashSet::new);
+        IndexScanOp {
+            direction: if scan.backward { Direction::Reverse } else { Direction::Forward },
+            bounds: (!one_range).then(|| ByteBounds::new(&scan)),
+            filter: filter.map(Matcher::new),
+            seen,
+            keep_keys: keep_keys || scan.filter.is_some(),
+            counts_end: counts,
+            cursor: None,
+            page: Vec::new().into_iter(),
+            page_rows: PAGE_ROWS_FIRST,
+            last: None,
+            generation: 0,
+            done: false,
+            stats: NodeStats::default(),
+            scan,
+        }
+    }
+
+    /// A scan whose keys are always judged one by one, as one that skips must.
+    pub fn distinct(scan: Box<IndexScan>) -> Self {
+        let bounds = Some(ByteBounds::new(&scan));
+        IndexScanOp { bounds, ..Self::new(scan, None, true, false) }
+    }
+
+    /// Positions a new cursor, at the start or after the last key.
+    fn position(&mut self, run: &Run<'_>) -> Result<()> {
+        self.generation = run.generation;
+        let index = &self.scan.index;
+        let range = match &self.bounds {
+            Some(bounds) => match bounds.start() {
+                Some(seek) => seek_range(&self.scan, &seek),
+                None => {
+                    self.done = true;
+                    return Ok(());
+                }
+            },
+            None => whole_range(&self.scan),
+        };
+        let range = match &self.last {
+            Some(last) => {
+                if grown_multikey(run, &self.scan, self.keep_keys)? {
+                    self.seen.get_or_insert_with(HashSet::new);
+                }
+                let whole = if self.bounds.is_some() { IndexRange::whole(index) } else { range };
+                whole.after(index, last, self.direction)
+            }
+            None => {
+                self.stats.seeks += 1;
+                range
+            }
+        };
+        self.cursor = Some(IndexCursor::new(index, range, self.direction));
+        Ok(())
+    }
+
+    /// The next key, not yet judged.
+    fn next_entry(&mut self, run: &mut Run<'_>, may_pause: bool) -> Result<Option<IndexEntry>> {
+        loop {
+            if self.done {
+                return Ok(None);
+            }
+            if let Some(entry) = self.page.next() {
+                return Ok(Some(entry));
+            }
+            if may_pause {
+                run.pause()?;
+            } else {
+                run.env.check_interrupt()?;
+            }
+            if self.cursor.is_none() || self.generation != run.generation {
+                self.position(run)?;
+                continue;
+            }
+            let Some(cursor) = &mut self.cursor else { return Ok(None) };
+            if cursor.is_done() {
+                return Ok(None);
+            }
+            let mut page = Vec::new();
+            cursor.next_page(&run.view(), self.page_rows, &mut page)?;
+            self.page_rows = (self.page_rows * 4).min(PAGE_ROWS_MAX);
+            if page.is_empty() && cursor.is_done() {
+                return Ok(None);
+            }
+            self.page = page.into_iter();
+        }
+    }
+
+    /// The next entry within the bounds whose record was not given before and whose key passes.
+    pub fn next_match(&mut self, run: &mut Run<'_>, may_pause: bool) -> Result<Option<IndexEntry>> {
+        if self.generation != run.generation && self.cursor.is_some() {
+            self.page = Vec::new().into_iter();
+        }
+        while let Some(entry) = self.next_entry(run, may_pause)? {
+            self.stats.keys_examined += 1;
+            if let Some(bounds) = &self.bounds
+                && !entry.is_shortened()
+            {
+                match bounds.check(&entry.values) {
+                    Verdict::Valid => {}
+                    Verdict::Seek(seek) => {
+                        self.last = Some(entry);
+                        self.seek(&seek);
+                        continue;
+                    }
+                    Verdict::Done => {
+                        self.done = true;
+                        break;
+                    }
+                }
+            }
+            self.last = Some(entry.clone());
+            if let Some(seen) = &mut self.seen {
+                self.stats.dups_tested += 1;
+                if !seen.insert(entry.record.0) {
+                    self.stats.dups_dropped += 1;
+                    continue;
+                }
+            }
+            if !self.key_passes(&entry, run)? {
+                continue;
+            }
+            self.stats.returned += 1;
+            return Ok(Some(entry));
+        }
+        if !self.stats.is_eof && self.counts_end {
+            self.stats.keys_examined += 1;
+        }
+        self.done = true;
+        self.stats.is_eof = true;
+        Ok(None)
+    }
+
+    fn seek(&mut self, seek: &Seek) {
+        self.stats.seeks += 1;
+        let range = seek_range(&self.scan, seek);
+        // A target within the page at hand needs no new read.
+        while let Some(next) = self.page.as_slice().first() {
+            if within(&self.scan, seek, &next.values) {
+                return;
+            }
+            self.page.next();
+        }
+        self.page_rows = PAGE_ROWS_FIRST;
+        if let Some(cursor) = &mut self.cursor {
+            cursor.seek(range);
+        }
+    }
+
+    fn key_passes(&mut self, entry: &IndexEntry, run: &Run<'_>) -> Result<bool> {
+        let Some(filter) = &mut self.filter else { return Ok(true) };
+        let doc: Bytes = Row::of_entry(&self.scan.index, entry.clone()).doc_or_key()?;
+        filter.matches(Doc::from_valid_bytes(&doc), run.env)
+    }
+
+    /// Goes on after all keys that share the values of the first `fields` fields with the last
+    /// one: how a DISTINCT_SCAN skips.
+    pub fn skip_group(&mut self, fields: usize) {
+        let Some(last) = &self.last else { return };
+        let mut reader = quire_document::key::KeyReader::new(&last.values, &[]);
+        for field in self.scan.index.fields.iter().take(fields) {
+            if reader.skip(field.descending).is_err() {
+                return;
+            }
+        }
+        let end = last.values.len() - reader.rest().len();
+        let bytes = last.values.get(..end).unwrap_or(&[]).to_vec();
+        self.seek(&Seek { bytes, exclusive: true });
+    }
+
+    /// The scan.
+    pub fn scan(&self) -> &IndexScan {
+        &self.scan
+    }
+
+    /// What it did.
+    pub fn counters(&self) -> &NodeStats {
+        &self.stats
+    }
+}
+
+impl Operator for IndexScanOp {
+    fn next(&mut self, run: &mut Run<'_>, max: usize, out: &mut Vec<Row>) -> Result<bool> {
+        let start = out.len();
+        while out.len() < start + max {
+            let may_pause = out.len() == start;
+            let Some(entry) = self.next_match(run, may_pause)? else { return Ok(false) };
+            if self.keep_keys {
+                out.push(Row::of_entry(&self.scan.index, entry));
+            } else {
+                out.push(Row { record: entry.record, doc: None, extra: None });
+            }
+        }
+        Ok(true)
+    }
+
+    fn stats(&self) -> NodeStats {
+        self.stats.clone()
+    }
+}
+
+/// Whether arrays have come into the index since the plan was made. Fails if the keys stand for
+/// the documents, which they no longer do then, or if the index is gone.
+fn grown_multikey(run: &Run<'_>, scan: &IndexScan, by_keys: bool) -> Result<bool> {
+    let collection = run.collection()?;
+    let killed = |why: String| Err(Error::new(ErrorCode::QueryPlanKilled, why));
+    match collection.index_by_id(scan.index.id) {
+        None => killed(format!("index '{}' dropped", scan.index.name)),
+        Some(index) if scan.multikey.covers(&index.multikey_paths()) => Ok(false),
+        Some(index) if by_keys => killed(format!("index '{}' became multikey", index.name)),
+        Some(_) => Ok(true),
+    }
+}
+
+pub(crate) fn seek_range(scan: &IndexScan, seek: &Seek) -> IndexRange {
+    let mut after = seek.bytes.clone();
+    let open = !quire_document::key::successor(&mut after);
+    match (scan.backward, seek.exclusive) {
+        (false, false) => IndexRange::of_encoded(&scan.index, &seek.bytes, &[]),
+        (false, true) => IndexRange::of_encoded(&scan.index, if open { &[0xff] } else { &after }, &[]),
+        (true, false) => IndexRange::of_encoded(&scan.index, &[], if open { &[] } else { &after }),
+        (true, true) => IndexRange::of_encoded(&scan.index, &[], &seek.bytes),
+    }
+}
+
+/// Whether a key is at or behind the target of a seek.
+fn within(scan: &IndexScan, seek: &Seek, values: &[u8]) -> bool {
+    let begins = values.starts_with(&seek.bytes);
+    match (scan.backward, seek.exclusive) {
+        (false, false) => values >= seek.bytes.as_slice(),
+        (false, true) => values > seek.bytes.as_slice() && !begins,
+        (true, false) => values <= seek.bytes.as_slice() || begins,
+        (true, true) => values < seek.bytes.as_slice(),
+    }
+}
+
+/// The one range that a scan visits.
+pub(crate) fn whole_range(scan: &IndexScan) -> IndexRange {
+    if let Some(range) = &scan.range {
+        let values = |doc: &Option<quire_document::DocBuf>| -> Vec<quire_document::ValueBuf> {
+            doc.as_ref().map_or(Vec::new(), |doc| {
+                doc.as_doc().fields().map(|(_, value)| quire_document::ValueBuf::new(value)).collect()
+            })
+        };
+        let (start, end) = (values(&range.start), values(&range.end));
+        let start: Vec<Value<'_>> = start.iter().map(|value| value.as_value()).collect();
+        let end: Vec<Value<'_>> = end.iter().map(|value| value.as_value()).collect();
+        return IndexRange::new(&scan.index, &start, true, &end, false);
+    }
+    let (mut start, mut end) = (Vec::new(), Vec::new());
+    let (mut start_in, mut end_in) = (true, true);
+    for (field, intervals) in scan.index.fields.iter().zip(&scan.bounds) {
+        let Some(interval) = intervals.0.first() else { break };
+        let (first, first_in, last, last_in) = ends(interval, field.descending);
+        let outermost = |value: Value<'_>, low: bool| match value {
+            Value::MinKey => low,
+            Value::MaxKey => !low,
+            _ => false,
+        };
+        if !(first_in && outermost(first, !field.descending)) {
+            start.push(first);
+            start_in = first_in;
+        }
+        if !(last_in && outermost(last, field.descending)) {
+            end.push(last);
+            end_in = last_in;
+        }
+        if !interval.is_point() {
+            break;
+        }
+    }
+    IndexRange::new(&scan.index, &start, start_in, &end, end_in)
+}
+
+/// The ends of an interval in the order of the index.
+fn ends(interval: &Interval, descending: bool) -> (Value<'_>, bool, Value<'_>, bool) {
+    let low = (interval.low.as_value(), interval.low_inclusive);
+    let high = (interval.high.as_value(), interval.high_inclusive);
+    let (first, last) = if descending { (high, low) } else { (low, high) };
+    (first.0, first.1, last.0, last.1)
+}

@@ -1,0 +1,126 @@
+//! The records that a statement's query finds, by its plan. Hints only: whoever writes looks
+//! again.
+
+use std::sync::Arc;
+
+use quire_catalog::{Collection, Namespace};
+use quire_collections::{ReadView, View};
+use quire_error::Result;
+use quire_planner::{Plan, plan_find};
+
+use crate::build::{Needs, build};
+use crate::env::{Env, Run};
+use crate::modify::WriteTarget;
+use crate::modify::statement::Statement;
+use crate::operator::BoxedOperator;
+use crate::row::Row;
+use crate::statistics::ViewStatistics;
+use crate::views::{FreshViews, PinnedView, Views};
+
+/// A running plan.
+pub(crate) struct Candidates {
+    collection: Arc<Collection>,
+    operator: BoxedOperator,
+    generation: u64,
+    done: bool,
+    /// The plan walks an index that the update may change, so it may meet a record again.
+    meets_again: bool,
+    rows: Vec<Row>,
+}
+
+impl Candidates {
+    /// Plans the statement's query; `None` if the collection does not exist.
+    pub fn open(target: &WriteTarget<'_>, statement: &Statement) -> Result<Option<Self>> {
+        match target {
+            WriteTarget::Store { store, .. } => {
+                let view = store.read_view()?;
+                Self::on(&view.view(), statement)
+            }
+            WriteTarget::Transaction(writer) => Self::on(&writer.view(), statement),
+        }
+    }
+
+    fn on(view: &View<'_>, statement: &Statement) -> Result<Option<Self>> {
+        let request = &statement.query.request;
+        let namespace = Namespace::parse(&request.namespace)?;
+        let Some(collection) = view.catalog().lookup(&namespace).cloned() else { return Ok(None) };
+        let stats = ViewStatistics::new(*view, Some(&collection));
+        let plan = plan_find(request, Some(&collection), &stats)?;
+        let meets_again = may_meet_again(&plan, statement);
+        let operator =
+            build(&plan.root, &statement.env, &statement.filter, Needs::default())?;
+        Ok(Some(Candidates {
+            collection,
+            operator,
+            generation: 0,
+            done: false,
+            meets_again,
+            rows: Vec::new(),
+        }))
+    }
+
+    /// The collection that is read.
+    pub fn collection_id(&self) -> quire_catalog::CollectionId {
+        self.collection.id
+    }
+
+    /// Whether a record that was written may come again.
+    pub fn meets_again(&self) -> bool {
+        self.meets_again
+    }
+
+    /// True once there are no more.
+    pub fn is_done(&self) -> bool {
+        self.done
+    }
+
+    /// The next records, at most `max`, on a fresh view (a transaction's own if there is one).
+    /// Empty only at the end.
+    pub fn next(
+        &mut self,
+        target: &WriteTarget<'_>,
+        env: &Env,
+        max: usize,
+    ) -> Result<&mut Vec<Row>> {
+        match target {
+            WriteTarget::Store { store, .. } => {
+                let view: ReadView = store.read_view()?;
+                let mut views = FreshViews::from_view(store, view);
+                self.pull(&mut views, env, max)?;
+            }
+            WriteTarget::Transaction(writer) => {
+                let mut views = PinnedView(writer.view());
+                self.pull(&mut views, env, max)?;
+            }
+        }
+        Ok(&mut self.rows)
+    }
+
+    fn pull(&mut self, views: &mut dyn Views, env: &Env, max: usize) -> Result<()> {
+        self.rows.clear();
+        if self.done {
+            return Ok(());
+        }
+        let view = views.view();
+        self.collection = crate::env::same_collection(&view, &self.collection)?;
+        let collection = Some(Arc::clone(&self.collection));
+        // Every pull reads on another view, so leaves reposition.
+        let mut run = Run::new(env, views, collection, self.generation + 1);
+        while self.rows.is_empty() && !self.done {
+            self.done = !self.operator.next(&mut run, max, &mut self.rows)?;
+        }
+        self.generation = run.generation;
+        Ok(())
+    }
+}
+
+/// A scan in record order never comes back to a record; one of an index does if the update
+/// moves the record's keys.
+fn may_meet_again(plan: &Plan, statement: &Statement) -> bool {
+    let Some(update) = &statement.update else { return false };
+    let mut again = false;
+    plan.root.for_each_scan(&mut |scan| {
+        again |= scan.index.fields.iter().any(|field| update.may_change(&field.path));
+    });
+    again
+}

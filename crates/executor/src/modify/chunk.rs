@@ -1,0 +1,108 @@
+//! Writing many documents in chunks.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use quire_catalog::{Collection, Namespace};
+use quire_collections::{Attempt, RecordId, StoredDoc, Writer};
+use quire_error::Result;
+use quire_storage::Committed;
+
+use crate::modify::WriteTarget;
+use crate::modify::candidates::Candidates;
+use crate::modify::record_set::RecordSet;
+use crate::modify::statement::Statement;
+
+/// Documents in a chunk.
+pub(crate) const CHUNK_DOCS: usize = 1000;
+/// Buffered bytes at which a chunk ends.
+pub(crate) const CHUNK_BYTES: usize = 4 << 20;
+/// Time after which a chunk ends.
+const CHUNK_TIME: Duration = Duration::from_millis(20);
+
+/// Writes one document that is there now; answers what to count.
+pub(crate) type WriteOne<'f, T> = dyn FnMut(
+        &mut Writer,
+        &Collection,
+        RecordId,
+        &StoredDoc,
+        &mut Statement,
+    ) -> Attempt<Option<T>>
+    + 'f;
+
+/// Calls `write_one` for every document that the statement's query finds, each once and as it
+/// stands in the transaction that writes it. `on_commit` gets what a chunk's calls answered,
+/// once the chunk is committed.
+pub(crate) fn for_all<T>(
+    target: &mut WriteTarget<'_>,
+    namespace: &Namespace,
+    statement: &mut Statement,
+    write_one: &mut WriteOne<'_, T>,
+    on_commit: &mut dyn FnMut(Vec<T>),
+) -> Result<Option<Committed>> {
+    let Some(mut candidates) = Candidates::open(target, statement)? else { return Ok(None) };
+    let collection_id = candidates.collection_id();
+    let mut written = RecordSet::default();
+    let remember = candidates.meets_again();
+    let mut last = None;
+    let mut ids: Vec<RecordId> = Vec::new();
+    loop {
+        let rows = candidates.next(target, &statement.env, CHUNK_DOCS)?;
+        ids.clear();
+        ids.extend(rows.drain(..).map(|row| row.record));
+        if remember {
+            ids.retain(|id| !written.contains(*id));
+        }
+        let mut rest = ids.as_slice();
+        while !rest.is_empty() {
+            let interrupt = Arc::clone(&statement.env.params.interrupt);
+            let ((answers, done, seen), committed) = target.write(&interrupt, |writer| {
+                let found = writer.catalog().lookup(namespace).cloned();
+                let Some(collection) = found.filter(|found| found.id == collection_id) else {
+                    return Ok((Vec::new(), rest.len(), Vec::new()));
+                };
+                write_chunk(writer, &collection, rest, statement, write_one)
+            })?;
+            if remember {
+                seen.into_iter().for_each(|id| {
+                    written.insert(id);
+                });
+            }
+            on_commit(answers);
+            last = committed.or(last);
+            rest = rest.get(done..).unwrap_or(&[]);
+        }
+        if candidates.is_done() {
+            return Ok(last);
+        }
+    }
+}
+
+/// What the calls answered, how many candidates are dealt with, which records were written.
+type Chunk<T> = (Vec<T>, usize, Vec<RecordId>);
+
+fn write_chunk<T>(
+    writer: &mut Writer,
+    collection: &Collection,
+    ids: &[RecordId],
+    statement: &mut Statement,
+    write_one: &mut WriteOne<'_, T>,
+) -> Attempt<Chunk<T>> {
+    let begun = Instant::now();
+    let mut answers = Vec::new();
+    let mut seen = Vec::new();
+    let bytes_before = writer.buffered_bytes();
+    for (at, id) in ids.iter().enumerate() {
+        let Some(doc) = writer.view().get(collection, *id)? else { continue };
+        if let Some(answer) = write_one(writer, collection, *id, &doc, statement)? {
+            answers.push(answer);
+            seen.push(*id);
+        }
+        let full = writer.buffered_bytes() - bytes_before >= CHUNK_BYTES
+            || begun.elapsed() >= CHUNK_TIME;
+        if full {
+            return Ok((answers, at + 1, seen));
+        }
+    }
+    Ok((answers, ids.len(), seen))
+}

@@ -1,0 +1,86 @@
+//! `delete`: one document or many.
+
+use quire_catalog::Namespace;
+use quire_document::Doc;
+use quire_error::Result;
+use quire_planner::Hint;
+use quire_storage::Committed;
+
+use crate::modify::WriteTarget;
+use crate::modify::chunk::for_all;
+use crate::modify::statement::{Query, Statement};
+use crate::modify::update::change_one;
+use crate::params::ExecParams;
+
+/// One delete statement.
+#[derive(Debug, Clone)]
+pub struct DeleteRequest<'d> {
+    /// The collection.
+    pub namespace: Namespace,
+    /// `q`.
+    pub filter: Doc<'d>,
+    /// Only the first (`limit: 1`).
+    pub one: bool,
+    /// The index to use.
+    pub hint: Option<Hint>,
+    /// The variables of `let`.
+    pub let_vars: Doc<'d>,
+}
+
+/// What a delete came to.
+#[derive(Debug, Default)]
+pub struct DeleteOutcome {
+    /// Documents that are gone.
+    pub deleted: u64,
+    /// The last commit.
+    pub committed: Option<Committed>,
+}
+
+/// Runs a delete.
+pub fn delete(
+    target: &mut WriteTarget<'_>,
+    request: &DeleteRequest<'_>,
+    params: &ExecParams,
+) -> Result<DeleteOutcome> {
+    let namespace = &request.namespace;
+    let hint = request.hint.clone();
+    let query = Query::new(namespace.as_str(), request.filter, Doc::empty(), hint, request.one);
+    let mut statement = Statement::new(query, None, request.let_vars, params)?;
+    if request.one {
+        let change = change_one(target, namespace, &mut statement, &mut delete_one)?;
+        return Ok(match change {
+            None => DeleteOutcome::default(),
+            Some((_, committed)) => DeleteOutcome { deleted: 1, committed },
+        });
+    }
+    let mut deleted = 0;
+    let committed = for_all(
+        target,
+        namespace,
+        &mut statement,
+        &mut |writer, collection, id, doc, statement| {
+            if !statement.matches(doc.as_doc())? {
+                return Ok(None);
+            }
+            writer.delete(collection, id, doc.as_doc())?;
+            Ok(Some(()))
+        },
+        &mut |answers: Vec<()>| deleted += answers.len() as u64,
+    )?;
+    Ok(DeleteOutcome { deleted, committed })
+}
+
+/// Deletes the document if it matches.
+pub(super) fn delete_one(
+    writer: &mut quire_collections::Writer,
+    collection: &quire_catalog::Collection,
+    id: quire_collections::RecordId,
+    doc: Doc<'_>,
+    statement: &mut Statement,
+) -> quire_collections::Attempt<Option<super::update::OneChange>> {
+    if !statement.matches(doc)? {
+        return Ok(None);
+    }
+    writer.delete(collection, id, doc)?;
+    Ok(Some((true, doc.to_owned(), None)))
+}

@@ -1,0 +1,116 @@
+//! `findAndModify`: one document, changed or deleted, as it was before or is after.
+
+use quire_catalog::Namespace;
+use quire_document::{Doc, DocBuf, Value, ValueBuf};
+use quire_error::Result;
+use quire_mql::update::UpdateSpec;
+use quire_planner::Hint;
+use quire_storage::Committed;
+
+use crate::modify::WriteTarget;
+use crate::modify::delete::delete_one;
+use crate::modify::statement::{Applied, Query, Statement};
+use crate::modify::update::change_one;
+use crate::modify::upsert::upsert;
+use crate::params::ExecParams;
+
+/// What to do with the document.
+#[derive(Debug, Clone, Copy)]
+pub enum FoundChange<'f> {
+    /// Delete it.
+    Remove,
+    /// Update it.
+    Update {
+        /// Operators, a replacement or a pipeline.
+        update: Value<'f>,
+        /// `arrayFilters`.
+        array_filters: &'f [Doc<'f>],
+        /// Insert if none matches.
+        upsert: bool,
+    },
+}
+
+/// One findAndModify.
+#[derive(Debug, Clone)]
+pub struct FindAndModifyRequest<'f> {
+    /// The collection.
+    pub namespace: Namespace,
+    /// `query`.
+    pub filter: Doc<'f>,
+    /// Which of those that match.
+    pub sort: Doc<'f>,
+    /// What to do.
+    pub change: FoundChange<'f>,
+    /// The index to use.
+    pub hint: Option<Hint>,
+    /// The variables of `let`.
+    pub let_vars: Doc<'f>,
+}
+
+/// What a findAndModify came to. The command projects one of the documents.
+#[derive(Debug, Default)]
+pub struct FindAndModifyOutcome {
+    /// The document as it was; `None` if none matched.
+    pub before: Option<DocBuf>,
+    /// The document as it is, also where nothing changed or it was inserted; `None` if it was
+    /// deleted or there is none.
+    pub after: Option<DocBuf>,
+    /// The `_id` of the document that was inserted.
+    pub upserted: Option<ValueBuf>,
+    /// The commit, if something changed.
+    pub committed: Option<Committed>,
+}
+
+/// Runs a findAndModify.
+pub fn find_and_modify(
+    target: &mut WriteTarget<'_>,
+    request: &FindAndModifyRequest<'_>,
+    params: &ExecParams,
+) -> Result<FindAndModifyOutcome> {
+    let namespace = &request.namespace;
+    let hint = request.hint.clone();
+    let query = Query::new(namespace.as_str(), request.filter, request.sort, hint, true);
+    let (spec, upserts) = match request.change {
+        FoundChange::Remove => (None, false),
+        FoundChange::Update { update, array_filters, upsert } => {
+            (Some(UpdateSpec { update, array_filters, multi: false }), upsert)
+        }
+    };
+    let removes = spec.is_none();
+    let mut statement = Statement::new(query, spec, request.let_vars, params)?;
+    loop {
+        let change = if removes {
+            change_one(target, namespace, &mut statement, &mut delete_one)?
+        } else {
+            change_one(target, namespace, &mut statement, &mut |writer, collection, id, doc, statement| {
+                match statement.apply(doc)? {
+                    Applied::NoMatch => Ok(None),
+                    Applied::Same => Ok(Some((false, doc.to_owned(), Some(doc.to_owned())))),
+                    Applied::Changed(new) => {
+                        writer.update(collection, id, doc, new.as_doc())?;
+                        Ok(Some((true, doc.to_owned(), Some(new))))
+                    }
+                }
+            })?
+        };
+        if let Some(((_, before, after), committed)) = change {
+            return Ok(FindAndModifyOutcome {
+                before: Some(before),
+                after,
+                upserted: None,
+                committed,
+            });
+        }
+        if !upserts {
+            return Ok(FindAndModifyOutcome::default());
+        }
+        if let Some(inserted) = upsert(target, namespace, &mut statement)? {
+            return Ok(FindAndModifyOutcome {
+                before: None,
+                after: Some(inserted.doc),
+                upserted: Some(inserted.id),
+                committed: inserted.committed,
+            });
+        }
+    }
+}

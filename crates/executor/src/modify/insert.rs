@@ -1,0 +1,108 @@
+//! Inserting documents, in chunks outside a transaction.
+
+use std::sync::Arc;
+
+use quire_catalog::{Collection, Namespace};
+use quire_collections::{Attempt, Failure, Writer, prepare_insert};
+use quire_document::Doc;
+use quire_error::{Error, Result};
+use quire_storage::{Committed, Interrupt};
+
+use crate::modify::chunk::{CHUNK_BYTES, CHUNK_DOCS};
+use crate::modify::{WriteTarget, is_conflict};
+
+/// What an insert came to.
+#[derive(Debug, Default)]
+pub struct InsertOutcome {
+    /// Documents that are in.
+    pub inserted: u64,
+    /// What failed, by the document's place; rising. An ordered insert ends with its first.
+    pub errors: Vec<(usize, Error)>,
+    /// The last commit.
+    pub committed: Option<Committed>,
+}
+
+/// Inserts documents in their order; makes the collection if there is none. An error of one
+/// document is told in the outcome; an error of the statement (interrupted, out of space) is
+/// the answer, and what was committed before stays.
+pub fn insert_many(
+    target: &mut WriteTarget<'_>,
+    namespace: &Namespace,
+    docs: &[Doc<'_>],
+    ordered: bool,
+    interrupt: &Arc<Interrupt>,
+) -> Result<InsertOutcome> {
+    let mut outcome = InsertOutcome::default();
+    let mut at = 0;
+    while at < docs.len() {
+        let rest = docs.get(at..).unwrap_or(&[]);
+        ensure_collection(target, namespace)?;
+        let (chunk, committed) =
+            target.write(interrupt, |writer| insert_chunk(writer, namespace, rest, ordered))?;
+        let Some(chunk) = chunk else { continue };
+        outcome.inserted += chunk.inserted;
+        outcome.committed = committed.or(outcome.committed);
+        let stop = ordered && !chunk.errors.is_empty();
+        outcome.errors.extend(chunk.errors.into_iter().map(|(place, error)| (at + place, error)));
+        if stop {
+            break;
+        }
+        at += chunk.done;
+    }
+    Ok(outcome)
+}
+
+/// The collection as the writer sees it; `None` if it was dropped since it was made.
+pub(super) fn target_collection(writer: &Writer, namespace: &Namespace) -> Option<Arc<Collection>> {
+    writer.catalog().lookup(namespace).cloned()
+}
+
+/// Makes the collection of a write that implies it.
+pub(super) fn ensure_collection(target: &WriteTarget<'_>, namespace: &Namespace) -> Result<()> {
+    match target {
+        WriteTarget::Store { store, .. } => store.ensure_collection(namespace).map(|_| ()),
+        WriteTarget::Transaction(writer) if writer.catalog().lookup(namespace).is_some() => Ok(()),
+        WriteTarget::Transaction(_) => {
+            Err(Error::not_built("creating a collection within a transaction"))
+        }
+    }
+}
+
+struct Chunk {
+    inserted: u64,
+    errors: Vec<(usize, Error)>,
+    done: usize,
+}
+
+fn insert_chunk(
+    writer: &mut Writer,
+    namespace: &Namespace,
+    docs: &[Doc<'_>],
+    ordered: bool,
+) -> Attempt<Option<Chunk>> {
+    let Some(collection) = target_collection(writer, namespace) else { return Ok(None) };
+    let store = Arc::clone(writer.store());
+    let mut chunk = Chunk { inserted: 0, errors: Vec::new(), done: 0 };
+    let mut buffer = Vec::new();
+    let bytes_before = writer.buffered_bytes();
+    for (at, doc) in docs.iter().enumerate().take(CHUNK_DOCS) {
+        chunk.done = at + 1;
+        let ended = prepare_insert(&store, *doc, &mut buffer)
+            .map_err(Failure::from)
+            .and_then(|doc| writer.insert(&collection, doc));
+        match ended {
+            Ok(_) => chunk.inserted += 1,
+            Err(failure) if is_conflict(&failure) => return Err(failure),
+            Err(failure) => {
+                chunk.errors.push((at, Error::from(failure)));
+                if ordered {
+                    break;
+                }
+            }
+        }
+        if writer.buffered_bytes() - bytes_before >= CHUNK_BYTES {
+            break;
+        }
+    }
+    Ok(Some(chunk))
+}

@@ -1,0 +1,149 @@
+//! A compiled statement: its filter, its update, and what evaluating them needs.
+
+use bumpalo::Bump;
+use quire_document::{Doc, DocBuf, Value};
+use quire_error::Result;
+use quire_mql::EvalContext;
+use quire_mql::filter::Filter;
+use quire_mql::update::{Update, UpdateSpec};
+use quire_planner::{FindRequest, Hint};
+
+use crate::env::Env;
+use crate::filtering::reset;
+use crate::params::ExecParams;
+
+/// The query part of a write.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Query {
+    pub request: FindRequest,
+}
+
+impl Query {
+    /// `one`: only the first is wanted.
+    pub fn new(
+        namespace: &str,
+        filter: Doc<'_>,
+        sort: Doc<'_>,
+        hint: Option<Hint>,
+        one: bool,
+    ) -> Self {
+        Query {
+            request: FindRequest {
+                namespace: namespace.to_owned(),
+                filter: filter.to_owned(),
+                sort: sort.to_owned(),
+                hint,
+                limit: u64::from(one),
+                ..FindRequest::default()
+            },
+        }
+    }
+
+    pub fn filter(&self) -> Doc<'_> {
+        self.request.filter.as_doc()
+    }
+}
+
+/// Filter and update, ready to run.
+pub(crate) struct Statement {
+    pub env: Env,
+    pub query: Query,
+    pub filter: Filter,
+    pub update: Option<Update>,
+    arena: Bump,
+}
+
+/// What an update makes of a document.
+pub(crate) enum Applied {
+    /// The filter does not pass (any more).
+    NoMatch,
+    /// It passes, and nothing changes.
+    Same,
+    /// The new document.
+    Changed(DocBuf),
+}
+
+impl Statement {
+    pub fn new(
+        query: Query,
+        update: Option<UpdateSpec<'_>>,
+        let_vars: Doc<'_>,
+        params: &ExecParams,
+    ) -> Result<Self> {
+        let env = Env::new(params.clone(), let_vars, true)?;
+        let filter = Filter::parse(query.filter(), &env.parse)?;
+        let update = update.map(|spec| Update::parse(spec, &env.parse)).transpose()?;
+        Ok(Statement { env, query, filter, update, arena: Bump::new() })
+    }
+
+    /// Whether the document passes the filter.
+    pub fn matches(&mut self, doc: Doc<'_>) -> Result<bool> {
+        reset(&mut self.arena);
+        let variables = self.env.variable_values();
+        let context = EvalContext::new(&self.arena, doc, &self.env.shared).with_variables(&variables);
+        self.filter.matches(doc, &context)
+    }
+
+    /// Tests the document and applies the update to it.
+    pub fn apply(&mut self, doc: Doc<'_>) -> Result<Applied> {
+        reset(&mut self.arena);
+        let variables = self.env.variable_values();
+        let context = EvalContext::new(&self.arena, doc, &self.env.shared).with_variables(&variables);
+        let Some(update) = &self.update else {
+            let matches = self.filter.matches(doc, &context)?;
+            return Ok(if matches { Applied::Same } else { Applied::NoMatch });
+        };
+        let position = if update.needs_position() {
+            match self.filter.find_position(doc, &context)? {
+                None => return Ok(Applied::NoMatch),
+                Some(position) => position,
+            }
+        } else if self.filter.matches(doc, &context)? {
+            None
+        } else {
+            return Ok(Applied::NoMatch);
+        };
+        let mut out = Vec::with_capacity(doc.len() + 64);
+        let outcome = update.apply(doc, position, &context, &mut out)?;
+        Ok(if outcome.changed {
+            Applied::Changed(DocBuf::from_valid_bytes(out))
+        } else {
+            Applied::Same
+        })
+    }
+
+    /// The document that an upsert inserts.
+    pub fn upsert_document(&mut self, new_id: quire_document::ObjectId) -> Result<DocBuf> {
+        reset(&mut self.arena);
+        let variables = self.env.variable_values();
+        let context =
+            EvalContext::new(&self.arena, Doc::empty(), &self.env.shared).with_variables(&variables);
+        match &self.update {
+            Some(update) => update.upsert_document(self.query.filter(), &context, || new_id),
+            None => Err(quire_error::Error::internal("an upsert without an update")),
+        }
+    }
+
+    /// The `_id` that a document must have to pass, if it is one value: then there is nothing to
+    /// plan.
+    pub fn id_point(&self) -> Option<Value<'_>> {
+        let request = &self.query.request;
+        if request.hint.is_some() {
+            return None;
+        }
+        let value = request.filter.get("_id")?;
+        let value = match value {
+            Value::Document(doc) => match doc.first() {
+                Some(first) if first.key() == "$eq" && doc.count() == 1 => first.value(),
+                Some(first) if first.key().starts_with('$') => return None,
+                _ => value,
+            },
+            value => value,
+        };
+        let many = matches!(
+            value,
+            Value::Array(_) | Value::Regex(_) | Value::Null | Value::Undefined
+        );
+        (!many).then_some(value)
+    }
+}

@@ -1,0 +1,188 @@
+//! `update`: one document or many.
+
+use std::sync::Arc;
+
+use quire_catalog::{Collection, Namespace};
+use quire_collections::{Attempt, RecordId, Writer};
+use quire_document::{Doc, DocBuf, Value, ValueBuf};
+use quire_error::Result;
+use quire_mql::update::UpdateSpec;
+use quire_planner::Hint;
+use quire_storage::Committed;
+
+use crate::modify::WriteTarget;
+use crate::modify::candidates::Candidates;
+use crate::modify::chunk::for_all;
+use crate::modify::statement::{Applied, Query, Statement};
+use crate::modify::upsert::upsert;
+use crate::params::ExecParams;
+
+/// One update statement.
+#[derive(Debug, Clone)]
+pub struct UpdateRequest<'u> {
+    /// The collection.
+    pub namespace: Namespace,
+    /// `q`.
+    pub filter: Doc<'u>,
+    /// `u`: operators, a replacement or a pipeline.
+    pub update: Value<'u>,
+    /// `arrayFilters`.
+    pub array_filters: &'u [Doc<'u>],
+    /// All documents that match.
+    pub multi: bool,
+    /// Insert if none matches.
+    pub upsert: bool,
+    /// Which of them to update, if not all (8.0).
+    pub sort: Doc<'u>,
+    /// The index to use.
+    pub hint: Option<Hint>,
+    /// The variables of `let` (and `c` of a pipeline update).
+    pub let_vars: Doc<'u>,
+}
+
+/// What an update came to.
+#[derive(Debug, Default)]
+pub struct UpdateOutcome {
+    /// Documents that matched (`n`, without the upserted one).
+    pub matched: u64,
+    /// Documents that changed (`nModified`).
+    pub modified: u64,
+    /// The `_id` of the document that was inserted.
+    pub upserted: Option<ValueBuf>,
+    /// The last commit.
+    pub committed: Option<Committed>,
+}
+
+/// Runs an update.
+pub fn update(
+    target: &mut WriteTarget<'_>,
+    request: &UpdateRequest<'_>,
+    params: &ExecParams,
+) -> Result<UpdateOutcome> {
+    let sort = if request.multi { Doc::empty() } else { request.sort };
+    let (namespace, hint) = (request.namespace.as_str(), request.hint.clone());
+    let query = Query::new(namespace, request.filter, sort, hint, !request.multi);
+    let spec = UpdateSpec {
+        update: request.update,
+        array_filters: request.array_filters,
+        multi: request.multi,
+    };
+    let mut statement = Statement::new(query, Some(spec), request.let_vars, params)?;
+    loop {
+        let outcome = if request.multi {
+            update_all(target, &request.namespace, &mut statement)?
+        } else {
+            update_one(target, &request.namespace, &mut statement)?
+        };
+        if outcome.matched > 0 || !request.upsert {
+            return Ok(outcome);
+        }
+        if let Some(inserted) = upsert(target, &request.namespace, &mut statement)? {
+            return Ok(UpdateOutcome {
+                upserted: Some(inserted.id),
+                committed: inserted.committed,
+                ..outcome
+            });
+        }
+    }
+}
+
+fn update_all(
+    target: &mut WriteTarget<'_>,
+    namespace: &Namespace,
+    statement: &mut Statement,
+) -> Result<UpdateOutcome> {
+    let (mut matched, mut modified) = (0, 0);
+    let committed = for_all(
+        target,
+        namespace,
+        statement,
+        &mut |writer, collection, id, doc, statement| match statement.apply(doc.as_doc())? {
+            Applied::NoMatch => Ok(None),
+            Applied::Same => Ok(Some(false)),
+            Applied::Changed(new) => {
+                writer.update(collection, id, doc.as_doc(), new.as_doc())?;
+                Ok(Some(true))
+            }
+        },
+        &mut |answers: Vec<bool>| {
+            matched += answers.len() as u64;
+            modified += answers.iter().filter(|changed| **changed).count() as u64;
+        },
+    )?;
+    Ok(UpdateOutcome { matched, modified, upserted: None, committed })
+}
+
+fn update_one(
+    target: &mut WriteTarget<'_>,
+    namespace: &Namespace,
+    statement: &mut Statement,
+) -> Result<UpdateOutcome> {
+    let change = change_one(target, namespace, statement, &mut |writer, collection, id, doc, statement| {
+        match statement.apply(doc)? {
+            Applied::NoMatch => Ok(None),
+            Applied::Same => Ok(Some((false, doc.to_owned(), None))),
+            Applied::Changed(new) => {
+                writer.update(collection, id, doc, new.as_doc())?;
+                Ok(Some((true, doc.to_owned(), Some(new))))
+            }
+        }
+    })?;
+    Ok(match change {
+        None => UpdateOutcome::default(),
+        Some(((changed, _, _), committed)) => UpdateOutcome {
+            matched: 1,
+            modified: u64::from(changed),
+            upserted: None,
+            committed,
+        },
+    })
+}
+
+/// Whether it changed, the old document, the new one.
+pub(super) type OneChange = (bool, DocBuf, Option<DocBuf>);
+
+/// Writes one document; `None` if it does not match.
+pub(super) type ChangeOne<'f> =
+    dyn FnMut(&mut Writer, &Collection, RecordId, Doc<'_>, &mut Statement) -> Attempt<Option<OneChange>>
+        + 'f;
+
+/// Finds the first document of the statement's query and writes it; `None` if there is none.
+pub(super) fn change_one(
+    target: &mut WriteTarget<'_>,
+    namespace: &Namespace,
+    statement: &mut Statement,
+    change: &mut ChangeOne<'_>,
+) -> Result<Option<(OneChange, Option<Committed>)>> {
+    let interrupt = Arc::clone(&statement.env.params.interrupt);
+    if let Some(id) = statement.id_point() {
+        let id = ValueBuf::new(id);
+        let (answer, committed) = target.write(&interrupt, |writer| {
+            let Some(collection) = writer.catalog().lookup(namespace).cloned() else {
+                return Ok(None);
+            };
+            let found = writer.view().get_by_id(&collection, id.as_value())?;
+            let Some(record) = found else { return Ok(None) };
+            change(writer, &collection, record.id, record.doc.as_doc(), statement)
+        })?;
+        return Ok(answer.map(|answer| (answer, committed)));
+    }
+    loop {
+        let Some(mut candidates) = Candidates::open(target, statement)? else { return Ok(None) };
+        let collection_id = candidates.collection_id();
+        let found = candidates.next(target, &statement.env, 1)?.first().map(|row| row.record);
+        let Some(record) = found else { return Ok(None) };
+        let (answer, committed) = target.write(&interrupt, |writer| {
+            let collection = writer.catalog().lookup(namespace).cloned();
+            let Some(collection) = collection.filter(|found| found.id == collection_id) else {
+                return Ok(None);
+            };
+            let Some(doc) = writer.view().get(&collection, record)? else { return Ok(None) };
+            change(writer, &collection, record, doc.as_doc(), statement)
+        })?;
+        if let Some(answer) = answer {
+            return Ok(Some((answer, committed)));
+        }
+        // Somebody else was there first: look for another.
+    }
+}

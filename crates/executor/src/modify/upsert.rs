@@ -1,0 +1,112 @@
+//! The insert of an upsert, and when losing a race means looking again.
+
+use quire_catalog::Namespace;
+use quire_collections::prepare_insert;
+use quire_document::{Doc, DocBuf, Value, ValueBuf, equal};
+use quire_error::{Error, ErrorCode, Result};
+use quire_storage::Committed;
+
+use crate::modify::WriteTarget;
+use crate::modify::insert::{ensure_collection, target_collection};
+use crate::modify::statement::Statement;
+
+/// What an upsert inserted.
+pub(crate) struct Upserted {
+    pub id: ValueBuf,
+    pub doc: DocBuf,
+    pub committed: Option<Committed>,
+}
+
+/// Inserts what the statement makes of nothing. `None`: somebody inserted it meanwhile, the
+/// statement should look again.
+pub(crate) fn upsert(
+    target: &mut WriteTarget<'_>,
+    namespace: &Namespace,
+    statement: &mut Statement,
+) -> Result<Option<Upserted>> {
+    let doc = statement.upsert_document(target.store().new_object_id())?;
+    let interrupt = statement.env.params.interrupt.clone();
+    loop {
+        ensure_collection(target, namespace)?;
+        let ended = target.write(&interrupt, |writer| {
+            let Some(collection) = target_collection(writer, namespace) else { return Ok(None) };
+            let mut buffer = Vec::new();
+            let store = writer.store().clone();
+            let prepared = prepare_insert(&store, doc.as_doc(), &mut buffer)?;
+            writer.insert(&collection, prepared)?;
+            Ok(Some(prepared.to_owned()))
+        });
+        return match ended {
+            Ok((None, _)) => continue,
+            Ok((Some(doc), committed)) => {
+                let id = doc.get("_id").map(ValueBuf::new);
+                let id = id.ok_or_else(|| Error::internal("an upserted document without _id"))?;
+                Ok(Some(Upserted { id, doc, committed }))
+            }
+            Err(error) if lost_race(&error, statement) => Ok(None),
+            Err(error) => Err(error),
+        };
+    }
+}
+
+/// Whether the key that was taken is just what the filter asks for: then the document that has
+/// it matches, and the upsert should have been an update. (Manual: "Upsert with Unique Index".)
+fn lost_race(error: &Error, statement: &Statement) -> bool {
+    if error.code() != ErrorCode::DuplicateKey {
+        return false;
+    }
+    let Some(details) = error.details().map(Doc::from_valid_bytes) else { return false };
+    let Some(Value::Document(key)) = details.get("keyValue") else { return false };
+    let filter = statement.query.filter();
+    let mut wanted = Vec::new();
+    equalities(filter, &mut wanted)
+        && wanted.len() == key.count()
+        && key.fields().all(|(path, value)| {
+            wanted.iter().any(|(name, wanted)| *name == path && equal(*wanted, value, None))
+                && !statement.update.as_ref().is_some_and(|update| {
+                    !update.is_replacement() && !update.is_pipeline() && update.may_change(path)
+                })
+        })
+}
+
+/// Collects `path: value` of a filter; false if it is anything but equalities.
+fn equalities<'f>(filter: Doc<'f>, out: &mut Vec<(&'f str, Value<'f>)>) -> bool {
+    filter.fields().all(|(name, value)| match (name, value) {
+        ("$and", Value::Array(parts)) => {
+            parts.iter().all(|part| part.as_document().is_some_and(|part| equalities(part, out)))
+        }
+        (name, _) if name.starts_with('$') => false,
+        (name, Value::Document(doc)) if doc.first().is_some_and(|f| f.key().starts_with('$')) => {
+            match (doc.first(), doc.count()) {
+                (Some(first), 1) if first.key() == "$eq" => {
+                    out.push((name, first.value()));
+                    true
+                }
+                _ => false,
+            }
+        }
+        (_, Value::Regex(_)) => false,
+        (name, value) => {
+            out.push((name, value));
+            true
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use quire_document::doc;
+
+    #[test]
+    fn only_equalities_count() {
+        let names = |filter: DocBuf| {
+            let mut out = Vec::new();
+            equalities(filter.as_doc(), &mut out).then(|| out.len())
+        };
+        assert_eq!(names(doc! { "a": 1, "b": { "$eq": 2 } }), Some(2));
+        assert_eq!(names(doc! { "$and": [{ "a": 1 }, { "b": 2 }] }), Some(2));
+        assert_eq!(names(doc! { "a": { "$gt": 1 } }), None);
+        assert_eq!(names(doc! { "$or": [{ "a": 1 }] }), None);
+    }
+}

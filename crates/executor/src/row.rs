@@ -1,0 +1,130 @@
+//! What flows between stages: a record, its index key or its document, whichever is known.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use quire_catalog::Index;
+use quire_collections::{IndexEntry, RecordId};
+use quire_document::{Doc, DocBuf, DocWriter, ValueBuf};
+use quire_error::Result;
+
+/// One row.
+#[derive(Debug, Clone)]
+pub(crate) struct Row {
+    /// The record; 0 if the row has none (the output of a `$group`).
+    pub record: RecordId,
+    /// The document, once it is known.
+    pub doc: Option<Bytes>,
+    /// What else is known about the row.
+    pub extra: Option<Box<Extra>>,
+}
+
+/// What only some plans carry along.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Extra {
+    /// The index entry that led here.
+    pub key: Option<(Arc<Index>, IndexEntry)>,
+    /// The values sorted by, for `$meta: "sortKey"`.
+    pub sort_key: Option<ValueBuf>,
+}
+
+impl Row {
+    /// A row with a document.
+    pub fn of_document(record: RecordId, doc: Bytes) -> Self {
+        Row { record, doc: Some(doc), extra: None }
+    }
+
+    /// A row with a document that was made here.
+    pub fn made(doc: DocBuf) -> Self {
+        Row { record: RecordId(0), doc: Some(Bytes::from(doc.into_bytes())), extra: None }
+    }
+
+    /// A row with an index entry only.
+    pub fn of_entry(index: &Arc<Index>, entry: IndexEntry) -> Self {
+        let record = entry.record;
+        let key = Some((Arc::clone(index), entry));
+        Row { record, doc: None, extra: Some(Box::new(Extra { key, sort_key: None })) }
+    }
+
+    /// The document, or an empty one where only a key is known.
+    pub fn doc(&self) -> Doc<'_> {
+        self.doc.as_ref().map_or(Doc::empty(), |bytes| Doc::from_valid_bytes(bytes))
+    }
+
+    /// Bytes that it holds in memory.
+    pub fn size(&self) -> usize {
+        let key = self.extra.as_ref().and_then(|extra| extra.key.as_ref());
+        std::mem::size_of::<Row>()
+            + self.doc.as_ref().map_or(0, Bytes::len)
+            + key.map_or(0, |(_, entry)| 64 + entry.values.len() + entry.type_bits.len())
+    }
+
+    /// The values of its index key, missing ones as such.
+    pub fn key_values(&self) -> Result<Option<(&Arc<Index>, Vec<Option<ValueBuf>>)>> {
+        let Some((index, entry)) = self.extra.as_ref().and_then(|extra| extra.key.as_ref()) else {
+            return Ok(None);
+        };
+        Ok(entry.decode(index)?.map(|key| (index, key.values)))
+    }
+
+    /// The document, or as much of it as the index key knows: `{"a.b": 1}` is `{a: {b: 1}}`.
+    pub fn doc_or_key(&self) -> Result<Bytes> {
+        if let Some(doc) = &self.doc {
+            return Ok(doc.clone());
+        }
+        Ok(match self.key_values()? {
+            Some((index, values)) => {
+                let fields: Vec<(&str, &ValueBuf)> =
+                    index
+                        .fields
+                        .iter()
+                        .zip(&values)
+                        .filter_map(|(field, value)| Some((field.path.as_str(), value.as_ref()?)))
+                        .collect();
+                Bytes::from(nested(&fields).into_bytes())
+            }
+            None => Bytes::from_static(Doc::empty().as_bytes()),
+        })
+    }
+}
+
+/// A document with these values at these paths.
+pub(crate) fn nested(fields: &[(&str, &ValueBuf)]) -> DocBuf {
+    DocBuf::build(|writer| write_nested(fields, 0, writer))
+}
+
+/// Writes the fields of one level; all of them share the components before `depth`.
+fn write_nested(fields: &[(&str, &ValueBuf)], depth: usize, writer: &mut DocWriter<'_>) {
+    let component = |path: &'_ str| path.split('.').nth(depth).unwrap_or("").to_owned();
+    let mut done: Vec<String> = Vec::new();
+    for (path, value) in fields {
+        let name = component(path);
+        if done.contains(&name) {
+            continue;
+        }
+        if path.split('.').count() == depth + 1 {
+            writer.append(&name, *value);
+        } else {
+            let below: Vec<(&str, &ValueBuf)> = fields
+                .iter()
+                .filter(|(other, _)| component(other) == name && other.split('.').count() > depth + 1)
+                .copied()
+                .collect();
+            write_nested(&below, depth + 1, &mut writer.document(&name));
+        }
+        done.push(name);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use quire_document::doc;
+
+    #[test]
+    fn keys_become_documents() {
+        let (one, two, three) = (ValueBuf::new(1), ValueBuf::new(2), ValueBuf::new(3));
+        let built = nested(&[("a.b", &one), ("c", &two), ("a.d", &three)]);
+        assert_eq!(built, doc! { "a": { "b": 1, "d": 3 }, "c": 2 });
+    }
+}

@@ -1,0 +1,211 @@
+//! The stages that need no state to speak of: LIMIT, SKIP, IDHACK, SUBPLAN, COUNT, RETURN_KEY,
+//! DISTINCT_SCAN.
+
+use quire_document::{DocBuf, Value, ValueBuf};
+use quire_error::Result;
+use quire_planner::explain::NodeStats;
+
+use crate::env::Run;
+use crate::index_scan::IndexScanOp;
+use crate::operator::{BoxedOperator, Operator};
+use crate::row::Row;
+
+/// Rows asked for at a time where they are only counted.
+const ROWS_MAX: usize = 1024;
+
+/// The first so many rows.
+pub(crate) struct Limit {
+    pub input: BoxedOperator,
+    pub left: u64,
+    pub stats: NodeStats,
+}
+
+impl Operator for Limit {
+    fn next(&mut self, run: &mut Run<'_>, max: usize, out: &mut Vec<Row>) -> Result<bool> {
+        let wanted = max.min(usize::try_from(self.left).unwrap_or(usize::MAX));
+        let start = out.len();
+        let more = wanted > 0 && self.input.next(run, wanted, out)?;
+        let given = (out.len() - start) as u64;
+        self.left -= given;
+        self.stats.returned += given;
+        self.stats.is_eof = !more || self.left == 0;
+        Ok(!self.stats.is_eof)
+    }
+
+    fn stats(&self) -> NodeStats {
+        NodeStats { inputs: vec![self.input.stats()], ..self.stats.clone() }
+    }
+}
+
+/// All rows but the first so many.
+pub(crate) struct Skip {
+    pub input: BoxedOperator,
+    pub left: u64,
+    pub stats: NodeStats,
+}
+
+impl Operator for Skip {
+    fn next(&mut self, run: &mut Run<'_>, max: usize, out: &mut Vec<Row>) -> Result<bool> {
+        let mut dropped = Vec::new();
+        while self.left > 0 {
+            let wanted = usize::try_from(self.left).unwrap_or(usize::MAX).min(ROWS_MAX);
+            let more = self.input.next(run, wanted, &mut dropped)?;
+            self.left -= dropped.len() as u64;
+            dropped.clear();
+            if !more {
+                self.left = 0;
+                self.stats.is_eof = true;
+                return Ok(false);
+            }
+        }
+        let start = out.len();
+        let more = self.input.next(run, max, out)?;
+        self.stats.returned += (out.len() - start) as u64;
+        self.stats.is_eof = !more;
+        Ok(more)
+    }
+
+    fn stats(&self) -> NodeStats {
+        NodeStats { inputs: vec![self.input.stats()], ..self.stats.clone() }
+    }
+}
+
+/// The document with an `_id`.
+pub(crate) struct IdLookup {
+    pub id: ValueBuf,
+    pub stats: NodeStats,
+}
+
+impl Operator for IdLookup {
+    fn next(&mut self, run: &mut Run<'_>, _: usize, out: &mut Vec<Row>) -> Result<bool> {
+        if !self.stats.is_eof {
+            self.stats.is_eof = true;
+            let collection = run.collection()?;
+            if let Some(record) = run.view().get_by_id(&collection, self.id.as_value())? {
+                self.stats.keys_examined = 1;
+                self.stats.docs_examined = 1;
+                self.stats.returned = 1;
+                out.push(Row::of_document(record.id, record.doc.into_bytes()));
+            }
+        }
+        Ok(false)
+    }
+
+    fn stats(&self) -> NodeStats {
+        self.stats.clone()
+    }
+}
+
+/// A stage that only shows where its input was planned branch by branch.
+pub(crate) struct Subplan {
+    pub input: BoxedOperator,
+    pub stats: NodeStats,
+}
+
+impl Operator for Subplan {
+    fn next(&mut self, run: &mut Run<'_>, max: usize, out: &mut Vec<Row>) -> Result<bool> {
+        let start = out.len();
+        let more = self.input.next(run, max, out)?;
+        self.stats.returned += (out.len() - start) as u64;
+        self.stats.is_eof = !more;
+        Ok(more)
+    }
+
+    fn stats(&self) -> NodeStats {
+        NodeStats { inputs: vec![self.input.stats()], ..self.stats.clone() }
+    }
+}
+
+/// Counts rows and gives none.
+pub(crate) struct Count {
+    pub input: BoxedOperator,
+    pub skip: u64,
+    /// 0 for all.
+    pub limit: u64,
+    pub stats: NodeStats,
+}
+
+impl Operator for Count {
+    fn next(&mut self, run: &mut Run<'_>, _: usize, _: &mut Vec<Row>) -> Result<bool> {
+        let mut rows = Vec::new();
+        while !self.stats.is_eof {
+            let wanted = match (self.skip - self.stats.skipped, self.limit) {
+                (skip, _) if skip > 0 => skip,
+                (_, 0) => ROWS_MAX as u64,
+                (_, limit) => limit - self.stats.counted,
+            };
+            if wanted == 0 {
+                self.stats.is_eof = true;
+                break;
+            }
+            let wanted = usize::try_from(wanted).unwrap_or(ROWS_MAX).min(ROWS_MAX);
+            let more = self.input.next(run, wanted, &mut rows)?;
+            let found = rows.len() as u64;
+            rows.clear();
+            let skipped = found.min(self.skip - self.stats.skipped);
+            self.stats.skipped += skipped;
+            self.stats.counted += found - skipped;
+            self.stats.is_eof = !more;
+        }
+        Ok(false)
+    }
+
+    fn stats(&self) -> NodeStats {
+        NodeStats { inputs: vec![self.input.stats()], ..self.stats.clone() }
+    }
+}
+
+/// Index keys in place of documents.
+pub(crate) struct ReturnKey {
+    pub input: BoxedOperator,
+    pub stats: NodeStats,
+}
+
+impl Operator for ReturnKey {
+    fn next(&mut self, run: &mut Run<'_>, max: usize, out: &mut Vec<Row>) -> Result<bool> {
+        let start = out.len();
+        let more = self.input.next(run, max, out)?;
+        for row in out.iter_mut().skip(start) {
+            let doc = match row.key_values()? {
+                Some((index, values)) => DocBuf::build(|writer| {
+                    for (field, value) in index.fields.iter().zip(&values) {
+                        let value = value.as_ref().map_or(Value::Null, ValueBuf::as_value);
+                        writer.append(&field.path, value);
+                    }
+                }),
+                None => DocBuf::new(),
+            };
+            *row = Row { record: row.record, ..Row::made(doc) };
+        }
+        self.stats.returned += (out.len() - start) as u64;
+        self.stats.is_eof = !more;
+        Ok(more)
+    }
+
+    fn stats(&self) -> NodeStats {
+        NodeStats { inputs: vec![self.input.stats()], ..self.stats.clone() }
+    }
+}
+
+/// The first key of each group of keys that agree in the fields up to one.
+pub(crate) struct DistinctScan {
+    pub scan: IndexScanOp,
+    pub field: usize,
+}
+
+impl Operator for DistinctScan {
+    fn next(&mut self, run: &mut Run<'_>, max: usize, out: &mut Vec<Row>) -> Result<bool> {
+        for _ in 0..max {
+            let may_pause = out.is_empty();
+            let Some(entry) = self.scan.next_match(run, may_pause)? else { return Ok(false) };
+            let index = std::sync::Arc::clone(&self.scan.scan().index);
+            out.push(Row::of_entry(&index, entry));
+            self.scan.skip_group(self.field + 1);
+        }
+        Ok(true)
+    }
+
+    fn stats(&self) -> NodeStats {
+        self.scan.counters().clone()
+    }
+}

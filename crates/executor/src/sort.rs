@@ -1,0 +1,342 @@
+//! SORT: everything, in order; in memory, with a limit only the best, beyond memory in runs on
+//! disk that are merged (Knuth, TAOCP 3, 5.4).
+
+use std::cmp::{Ordering, Reverse};
+use std::collections::BinaryHeap;
+
+use bumpalo::Bump;
+use bytes::Bytes;
+use quire_collections::{IndexEntry, RecordId};
+use quire_document::ValueBuf;
+use quire_error::{Error, Result};
+use quire_mql::sort::SortPattern;
+use quire_planner::explain::NodeStats;
+
+use crate::env::{Env, Run};
+use crate::operator::{BoxedOperator, Operator};
+use crate::row::{Extra, Row};
+use crate::spill::{SpillReader, SpillWriter};
+use crate::union::sort_bytes;
+
+/// Rows asked for at a time.
+const ROWS_MAX: usize = 256;
+
+/// A row with the bytes by which it sorts; equal ones stay in their order of arrival.
+struct Keyed {
+    key: Vec<u8>,
+    order: u64,
+    row: Row,
+}
+
+impl PartialEq for Keyed {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+impl Eq for Keyed {}
+impl PartialOrd for Keyed {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl Ord for Keyed {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.key.cmp(&other.key).then(self.order.cmp(&other.order))
+    }
+}
+
+/// Collects rows and gives them back in order.
+pub(crate) struct Sorter {
+    pattern: SortPattern,
+    limit: usize,
+    /// A heap of the best, the worst on top, with a limit; else just rows.
+    best: BinaryHeap<Keyed>,
+    rows: Vec<Keyed>,
+    bytes: usize,
+    next_order: u64,
+    runs: Vec<SpillReader>,
+    arena: Bump,
+    /// Bytes that went through.
+    pub bytes_sorted: u64,
+    /// Times that memory went to disk.
+    pub spills: u64,
+}
+
+/// What a sorter gives back.
+pub(crate) enum Sorted {
+    /// From memory.
+    Memory(std::vec::IntoIter<Keyed2>),
+    /// From runs on disk.
+    Runs {
+        /// The runs.
+        runs: Vec<SpillReader>,
+        /// The next row of each.
+        heads: BinaryHeap<Reverse<(Keyed2, usize)>>,
+        /// Rows still to give.
+        left: u64,
+        /// The index that rows with keys came from.
+        index: Option<std::sync::Arc<quire_catalog::Index>>,
+    },
+}
+
+/// A row in its place; opaque outside.
+pub(crate) struct Keyed2(Keyed);
+
+impl PartialEq for Keyed2 {
+    fn eq(&self, other: &Self) -> bool {
+        self.0 == other.0
+    }
+}
+impl Eq for Keyed2 {}
+impl PartialOrd for Keyed2 {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl Ord for Keyed2 {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.0.cmp(&other.0)
+    }
+}
+
+impl Sorter {
+    /// A sorter of everything (`limit` 0) or of the first so many.
+    pub fn new(pattern: SortPattern, limit: u64) -> Self {
+        Sorter {
+            pattern,
+            limit: usize::try_from(limit).unwrap_or(usize::MAX),
+            best: BinaryHeap::new(),
+            rows: Vec::new(),
+            bytes: 0,
+            next_order: 0,
+            runs: Vec::new(),
+            arena: Bump::new(),
+            bytes_sorted: 0,
+            spills: 0,
+        }
+    }
+
+    /// Takes a row.
+    pub fn push(&mut self, row: Row, run: &Run<'_>) -> Result<()> {
+        let key = sort_bytes(&self.pattern, &row, run, &mut self.arena)?;
+        let size = row.size() + key.capacity() + 32;
+        self.bytes_sorted += row.doc.as_ref().map_or(0, |doc| doc.len()) as u64;
+        let keyed = Keyed { key, order: self.next_order, row };
+        self.next_order += 1;
+        if self.limit > 0 {
+            if self.best.len() == self.limit {
+                if self.best.peek().is_some_and(|worst| *worst <= keyed) {
+                    return Ok(());
+                }
+                if let Some(worst) = self.best.pop() {
+                    self.bytes -= worst.row.size() + worst.key.capacity() + 32;
+                }
+            }
+            self.best.push(keyed);
+        } else {
+            self.rows.push(keyed);
+        }
+        self.bytes += size;
+        if self.bytes > run.env.params.stage_bytes_max {
+            self.spill(run.env)?;
+        }
+        Ok(())
+    }
+
+    fn take_sorted(&mut self) -> Vec<Keyed> {
+        self.bytes = 0;
+        if self.limit > 0 {
+            return std::mem::take(&mut self.best).into_sorted_vec();
+        }
+        let mut rows = std::mem::take(&mut self.rows);
+        rows.sort_unstable();
+        rows
+    }
+
+    fn spill(&mut self, env: &Env) -> Result<()> {
+        let directory = match &env.params.spill_directory {
+            Some(directory) if env.may_spill => directory,
+            _ => return Err(env.memory_error("Sort")),
+        };
+        let mut writer = SpillWriter::create(directory)?;
+        for keyed in self.take_sorted() {
+            write_keyed(&mut writer, &keyed)?;
+        }
+        self.runs.push(writer.into_reader()?);
+        self.spills += 1;
+        Ok(())
+    }
+
+    /// Ends collecting.
+    pub fn finish(mut self, env: &Env) -> Result<Sorted> {
+        if self.runs.is_empty() {
+            let rows: Vec<Keyed2> = self.take_sorted().into_iter().map(Keyed2).collect();
+            return Ok(Sorted::Memory(rows.into_iter()));
+        }
+        let index = self.rows.iter().chain(self.best.iter()).find_map(|keyed| {
+            keyed.row.extra.as_ref()?.key.as_ref().map(|(index, _)| std::sync::Arc::clone(index))
+        });
+        if !self.rows.is_empty() || !self.best.is_empty() {
+            self.spill(env)?;
+        }
+        let left = if self.limit > 0 { self.limit as u64 } else { u64::MAX };
+        let mut sorted =
+            Sorted::Runs { runs: self.runs, heads: BinaryHeap::new(), left, index };
+        sorted.open()?;
+        Ok(sorted)
+    }
+}
+
+impl Sorted {
+    fn open(&mut self) -> Result<()> {
+        if let Sorted::Runs { runs, heads, index, .. } = self {
+            for (at, run) in runs.iter_mut().enumerate() {
+                if let Some(keyed) = read_keyed(run, index.as_ref())? {
+                    heads.push(Reverse((Keyed2(keyed), at)));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The next row.
+    pub fn next(&mut self) -> Result<Option<Row>> {
+        match self {
+            Sorted::Memory(rows) => Ok(rows.next().map(|keyed| keyed.0.row)),
+            Sorted::Runs { runs, heads, left, index } => {
+                if *left == 0 {
+                    return Ok(None);
+                }
+                let Some(Reverse((Keyed2(keyed), at))) = heads.pop() else { return Ok(None) };
+                *left -= 1;
+                if let Some(run) = runs.get_mut(at)
+                    && let Some(next) = read_keyed(run, index.as_ref())?
+                {
+                    heads.push(Reverse((Keyed2(next), at)));
+                }
+                Ok(Some(keyed.row))
+            }
+        }
+    }
+}
+
+fn write_keyed(writer: &mut SpillWriter, keyed: &Keyed) -> Result<()> {
+    let entry = keyed.row.extra.as_ref().and_then(|extra| extra.key.as_ref());
+    let doc: &[u8] = keyed.row.doc.as_deref().unwrap_or(&[]);
+    writer.write(&[
+        &keyed.key,
+        &keyed.order.to_le_bytes(),
+        &keyed.row.record.0.to_le_bytes(),
+        doc,
+        entry.map_or(&[], |(_, entry)| &entry.values),
+        entry.map_or(&[], |(_, entry)| &entry.type_bits),
+    ])
+}
+
+fn read_keyed(
+    run: &mut SpillReader,
+    index: Option<&std::sync::Arc<quire_catalog::Index>>,
+) -> Result<Option<Keyed>> {
+    let Some(key) = run.read()? else { return Ok(None) };
+    let mut part = || run.read()?.ok_or_else(|| Error::internal("a spilled run ended early"));
+    let number = |bytes: Vec<u8>| bytes.try_into().map_or(0, u64::from_le_bytes);
+    let (order, record) = (number(part()?), RecordId(number(part()?)));
+    let (doc, values, type_bits) = (part()?, part()?, part()?);
+    let extra = index.filter(|_| !values.is_empty()).map(|index| {
+        let (values, type_bits) = (Bytes::from(values), Bytes::from(type_bits));
+        let key = Some((std::sync::Arc::clone(index), IndexEntry { record, values, type_bits }));
+        Box::new(Extra { key, sort_key: None })
+    });
+    let doc = (!doc.is_empty()).then(|| Bytes::from(doc));
+    Ok(Some(Keyed { key, order, row: Row { record, doc, extra } }))
+}
+
+/// The stage.
+pub(crate) struct Sort {
+    input: BoxedOperator,
+    pattern: SortPattern,
+    limit: u64,
+    /// `$meta: "sortKey"` is wanted above.
+    keep_sort_key: bool,
+    sorter: Option<Sorter>,
+    sorted: Option<Sorted>,
+    arena: Bump,
+    stats: NodeStats,
+}
+
+impl Sort {
+    pub fn new(input: BoxedOperator, pattern: SortPattern, limit: u64, keep_sort_key: bool) -> Self {
+        let sorter = Some(Sorter::new(pattern.clone(), limit));
+        Sort {
+            input,
+            pattern,
+            limit,
+            keep_sort_key,
+            sorter,
+            sorted: None,
+            arena: Bump::new(),
+            stats: NodeStats::default(),
+        }
+    }
+
+    fn collect(&mut self, run: &mut Run<'_>) -> Result<()> {
+        let mut sorter = match self.sorter.take() {
+            Some(sorter) => sorter,
+            None => Sorter::new(self.pattern.clone(), self.limit),
+        };
+        let mut rows = Vec::new();
+        loop {
+            let more = self.input.next(run, ROWS_MAX, &mut rows)?;
+            for row in rows.drain(..) {
+                sorter.push(row, run)?;
+            }
+            if !more {
+                break;
+            }
+        }
+        self.stats.bytes_sorted = sorter.bytes_sorted;
+        let spills = sorter.spills;
+        self.sorted = Some(sorter.finish(run.env)?);
+        self.stats.spills = spills;
+        Ok(())
+    }
+
+    fn with_sort_key(&mut self, row: &mut Row, run: &Run<'_>) -> Result<()> {
+        crate::filtering::reset(&mut self.arena);
+        let bytes = row.doc_or_key()?;
+        let doc = quire_document::Doc::from_valid_bytes(&bytes);
+        let context = quire_mql::EvalContext::new(&self.arena, doc, &run.env.shared);
+        let values = self.pattern.key(doc, &context)?;
+        let array: quire_document::ArrayBuf = values.into_iter().collect();
+        row.extra.get_or_insert_default().sort_key = Some(ValueBuf::from(array));
+        Ok(())
+    }
+}
+
+impl Operator for Sort {
+    fn next(&mut self, run: &mut Run<'_>, max: usize, out: &mut Vec<Row>) -> Result<bool> {
+        if self.sorted.is_none() {
+            self.collect(run)?;
+        }
+        for _ in 0..max {
+            let row = match &mut self.sorted {
+                Some(sorted) => sorted.next()?,
+                None => None,
+            };
+            let Some(mut row) = row else {
+                self.stats.is_eof = true;
+                return Ok(false);
+            };
+            if self.keep_sort_key {
+                self.with_sort_key(&mut row, run)?;
+            }
+            self.stats.returned += 1;
+            out.push(row);
+        }
+        Ok(true)
+    }
+
+    fn stats(&self) -> NodeStats {
+        NodeStats { inputs: vec![self.input.stats()], ..self.stats.clone() }
+    }
+}

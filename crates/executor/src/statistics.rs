@@ -1,0 +1,83 @@
+//! What the planner wants to know of the data, measured on a view.
+
+use quire_catalog::Collection;
+use quire_collections::{IndexCursor, IndexRange, View};
+use quire_planner::{IndexScan, Statistics};
+use quire_storage::Direction;
+
+use crate::index_bounds::{ByteBounds, Verdict};
+use crate::index_scan::{seek_range, whole_range};
+
+/// Index dives on a view.
+pub(crate) struct ViewStatistics<'v> {
+    view: View<'v>,
+    collection: Option<&'v Collection>,
+}
+
+impl<'v> ViewStatistics<'v> {
+    pub fn new(view: View<'v>, collection: Option<&'v Collection>) -> Self {
+        ViewStatistics { view, collection }
+    }
+
+    fn count_range(&self, scan: &IndexScan, range: IndexRange, limit: u64) -> Option<u64> {
+        let mut cursor = IndexCursor::new(&scan.index, range, Direction::Forward);
+        let mut entries = Vec::new();
+        let mut count = 0;
+        while count < limit {
+            let rows = usize::try_from(limit - count).unwrap_or(1024).min(1024);
+            entries.clear();
+            let more = cursor.next_page(&self.view, rows, &mut entries).ok()?;
+            count += entries.len() as u64;
+            if !more {
+                break;
+            }
+        }
+        Some(count)
+    }
+
+    /// Walks the bounds as the scan itself would.
+    fn count_checked(&self, scan: &IndexScan, limit: u64) -> Option<u64> {
+        let mut scan = scan.clone();
+        scan.backward = false;
+        let bounds = ByteBounds::new(&scan);
+        let Some(start) = bounds.start() else { return Some(0) };
+        let mut cursor =
+            IndexCursor::new(&scan.index, seek_range(&scan, &start), Direction::Forward);
+        let mut entries = Vec::new();
+        let mut count = 0;
+        while count < limit {
+            entries.clear();
+            let more = cursor.next_page(&self.view, 32, &mut entries).ok()?;
+            for entry in &entries {
+                count += 1;
+                match bounds.check(&entry.values) {
+                    Verdict::Valid => {}
+                    Verdict::Done => return Some(count),
+                    Verdict::Seek(seek) => {
+                        cursor.seek(seek_range(&scan, &seek));
+                        break;
+                    }
+                }
+            }
+            if !more && cursor.is_done() {
+                break;
+            }
+        }
+        Some(count)
+    }
+}
+
+impl Statistics for ViewStatistics<'_> {
+    fn documents(&self) -> u64 {
+        self.collection.map_or(0, |collection| self.view.store().counts(collection).documents)
+    }
+
+    fn keys(&self, scan: &IndexScan, limit: u64) -> u64 {
+        let counted = if scan.range.is_some() || scan.is_one_range() {
+            self.count_range(scan, whole_range(scan), limit)
+        } else {
+            self.count_checked(scan, limit)
+        };
+        counted.unwrap_or(limit)
+    }
+}

@@ -1,0 +1,165 @@
+//! OR and SORT_MERGE: the rows of several inputs, each record once.
+
+use std::cmp::Ordering;
+use std::collections::{HashSet, VecDeque};
+
+use bumpalo::Bump;
+use quire_document::Doc;
+use quire_error::Result;
+use quire_mql::EvalContext;
+use quire_mql::sort::SortPattern;
+use quire_planner::explain::NodeStats;
+
+use crate::env::Run;
+use crate::filtering::reset;
+use crate::operator::{BoxedOperator, Operator};
+use crate::row::Row;
+
+/// One input after the other.
+pub(crate) struct Union {
+    inputs: Vec<BoxedOperator>,
+    at: usize,
+    seen: HashSet<u64>,
+    stats: NodeStats,
+}
+
+impl Union {
+    pub fn new(inputs: Vec<BoxedOperator>) -> Self {
+        Union { inputs, at: 0, seen: HashSet::new(), stats: NodeStats::default() }
+    }
+}
+
+impl Operator for Union {
+    fn next(&mut self, run: &mut Run<'_>, max: usize, out: &mut Vec<Row>) -> Result<bool> {
+        let limit = out.len() + max;
+        let mut rows = Vec::new();
+        while out.len() < limit {
+            let Some(input) = self.inputs.get_mut(self.at) else {
+                self.stats.is_eof = true;
+                return Ok(false);
+            };
+            if !input.next(run, limit - out.len(), &mut rows)? {
+                self.at += 1;
+            }
+            for row in rows.drain(..) {
+                self.stats.dups_tested += 1;
+                if self.seen.insert(row.record.0) {
+                    self.stats.returned += 1;
+                    out.push(row);
+                } else {
+                    self.stats.dups_dropped += 1;
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    fn stats(&self) -> NodeStats {
+        let inputs = self.inputs.iter().map(|input| input.stats()).collect();
+        NodeStats { inputs, ..self.stats.clone() }
+    }
+}
+
+/// An input of a merge, with its next row.
+struct Branch {
+    input: BoxedOperator,
+    head: Option<(Vec<u8>, Row)>,
+    queue: VecDeque<Row>,
+    done: bool,
+}
+
+/// Sorted inputs, merged.
+pub(crate) struct Merge {
+    branches: Vec<Branch>,
+    pattern: SortPattern,
+    seen: HashSet<u64>,
+    arena: Bump,
+    stats: NodeStats,
+}
+
+impl Merge {
+    pub fn new(inputs: Vec<BoxedOperator>, pattern: SortPattern) -> Self {
+        let branches = inputs
+            .into_iter()
+            .map(|input| Branch { input, head: None, queue: VecDeque::new(), done: false })
+            .collect();
+        Merge {
+            branches,
+            pattern,
+            seen: HashSet::new(),
+            arena: Bump::new(),
+            stats: NodeStats::default(),
+        }
+    }
+
+    /// Gives every branch a next row that was not given before.
+    fn fill(&mut self, run: &mut Run<'_>) -> Result<()> {
+        for branch in &mut self.branches {
+            while branch.head.is_none() && !branch.done {
+                let mut rows = Vec::new();
+                let more = branch.input.next(run, 1, &mut rows)?;
+                branch.queue.extend(rows);
+                while let Some(row) = branch.queue.pop_front() {
+                    self.stats.dups_tested += 1;
+                    if !self.seen.insert(row.record.0) {
+                        self.stats.dups_dropped += 1;
+                        continue;
+                    }
+                    let key = sort_bytes(&self.pattern, &row, run, &mut self.arena)?;
+                    branch.head = Some((key, row));
+                }
+                branch.done = !more;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The bytes by which a row sorts.
+pub(crate) fn sort_bytes(
+    pattern: &SortPattern,
+    row: &Row,
+    run: &Run<'_>,
+    arena: &mut Bump,
+) -> Result<Vec<u8>> {
+    reset(arena);
+    let bytes = row.doc_or_key()?;
+    let doc = Doc::from_valid_bytes(&bytes);
+    let context = EvalContext::new(arena, doc, &run.env.shared);
+    let values = pattern.key(doc, &context)?;
+    let mut key = Vec::with_capacity(24);
+    pattern.append_bytes(&values, &mut key);
+    Ok(key)
+}
+
+impl Operator for Merge {
+    fn next(&mut self, run: &mut Run<'_>, max: usize, out: &mut Vec<Row>) -> Result<bool> {
+        let limit = out.len() + max;
+        while out.len() < limit {
+            self.fill(run)?;
+            let smallest = self
+                .branches
+                .iter()
+                .enumerate()
+                .filter_map(|(at, branch)| branch.head.as_ref().map(|(key, _)| (at, key)))
+                .min_by(|a, b| match a.1.cmp(b.1) {
+                    Ordering::Equal => a.0.cmp(&b.0),
+                    order => order,
+                })
+                .map(|(at, _)| at);
+            let head = smallest.and_then(|at| self.branches.get_mut(at)?.head.take());
+            let Some((_, row)) = head else {
+                self.stats.is_eof = true;
+                return Ok(false);
+            };
+            self.stats.returned += 1;
+            out.push(row);
+        }
+        Ok(true)
+    }
+
+    fn stats(&self) -> NodeStats {
+        let inputs = self.branches.iter().map(|branch| branch.input.stats()).collect();
+        NodeStats { inputs, ..self.stats.clone() }
+    }
+}
