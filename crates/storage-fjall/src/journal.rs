@@ -106,10 +106,19 @@ fn parse_batch(bytes: &[u8], at: usize) -> Option<(u64, usize)> {
     (end && trailer && checksum == hash.digest()).then_some((seqno, reader.at))
 }
 
+/// The length without the zeros of whole pages that were only allocated ahead.
+fn used_length(bytes: &[u8]) -> usize {
+    const PAGE: usize = 4096;
+    let pages = bytes.chunks(PAGE).rev().take_while(|page| [0; PAGE].starts_with(page));
+    let kept = bytes.len().div_ceil(PAGE) - pages.count();
+    let bytes = bytes.get(..kept * PAGE).unwrap_or(bytes);
+    bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1)
+}
+
 /// Finds every whole batch of a log.
 pub fn inspect(path: &Path) -> Result<Inspection> {
     let bytes = std::fs::read(path)?;
-    let used = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+    let used = used_length(&bytes);
     let mut found = Inspection {
         path: path.to_owned(),
         intact: Vec::new(),

@@ -1,0 +1,209 @@
+//! Damaged files: a torn tail is trimmed, interior damage is refused and mended only on request,
+//! a flipped bit in a table is an error and never a wrong value.
+
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use quire_storage::{CommitOptions, Maintenance, Space, StorageError};
+use quire_storage_fjall::journal::{files, inspect};
+use quire_storage_fjall::{FjallOptions, open};
+use tempfile::TempDir;
+
+use crate::support::{document, image, insert, key, numbers};
+
+const SMALL: u64 = 300;
+
+/// A database after a crash: small records, then perhaps one large one.
+struct Crashed {
+    directory: TempDir,
+    log: PathBuf,
+    batches: Vec<Range<usize>>,
+}
+
+fn crashed(large: bool) -> Crashed {
+    let live = TempDir::new().unwrap();
+    let engine = open(live.path(), FjallOptions::default()).unwrap().engine;
+    for number in 0..SMALL {
+        insert(&engine, 1, number, document(number, 200), CommitOptions::buffered());
+    }
+    if large {
+        insert(&engine, 1, SMALL, document(SMALL, 64 << 10), CommitOptions::buffered());
+    }
+    let directory = TempDir::new().unwrap();
+    image(live.path(), directory.path());
+    engine.close().unwrap();
+    let log = files(&directory.path().join("data")).unwrap().pop().unwrap();
+    let found = inspect(&log).unwrap();
+    assert_eq!((found.damaged_from, found.intact_after_damage()), (None, 0));
+    assert_eq!(found.intact.len() as u64, SMALL + u64::from(large));
+    Crashed { directory, log, batches: found.intact }
+}
+
+impl Crashed {
+    fn change(&self, change: impl FnOnce(&mut Vec<u8>)) {
+        let mut bytes = std::fs::read(&self.log).unwrap();
+        change(&mut bytes);
+        std::fs::write(&self.log, bytes).unwrap();
+    }
+
+    fn last(&self) -> Range<usize> {
+        self.batches.last().unwrap().clone()
+    }
+
+    /// Opens, expects a warning and all but the last record, twice.
+    fn opens_without_the_last(&self) {
+        let expected: Vec<u64> = (0..self.batches.len() as u64 - 1).collect();
+        for round in 0..2 {
+            let opened = open(self.directory.path(), FjallOptions::default()).unwrap();
+            assert_eq!(opened.warnings.len(), 1 - round, "{:?}", opened.warnings);
+            let snapshot = opened.engine.snapshot().unwrap();
+            assert_eq!(numbers(&*snapshot, Space::Doc, 1), expected);
+            assert_eq!(numbers(&*snapshot, Space::Idx, 1), expected);
+            assert_eq!(opened.engine.counts(1).documents, expected.len() as u64);
+            drop(snapshot);
+            opened.engine.close().unwrap();
+        }
+    }
+
+    /// Is refused without any change, then mended with all but the lost records.
+    fn is_refused_then_mended(&self, lost: &[u64]) {
+        let before = std::fs::read(&self.log).unwrap();
+        for _ in 0..2 {
+            match open(self.directory.path(), FjallOptions::default()).map(|_| ()) {
+                Err(StorageError::Corruption { place }) => {
+                    assert!(place.contains("--repair") && place.contains("byte"), "{place}");
+                }
+                other => panic!("damage was accepted: {other:?}"),
+            }
+        }
+        assert!(std::fs::read(&self.log).unwrap() == before, "a refused log was changed");
+        let options = FjallOptions { repair: true, ..FjallOptions::default() };
+        let opened = open(self.directory.path(), options).unwrap();
+        assert_eq!(opened.warnings.len(), 1);
+        let snapshot = opened.engine.snapshot().unwrap();
+        let all = 0..self.batches.len() as u64;
+        let expected: Vec<u64> = all.filter(|number| !lost.contains(number)).collect();
+        assert_eq!(numbers(&*snapshot, Space::Doc, 1), expected);
+        assert!(self.log.with_extension("damaged").exists(), "the damaged file is kept");
+        drop(snapshot);
+        opened.engine.close().unwrap();
+        let reopened = open(self.directory.path(), FjallOptions::default()).unwrap();
+        assert_eq!(reopened.warnings, Vec::<String>::new());
+        let snapshot = reopened.engine.snapshot().unwrap();
+        assert_eq!(numbers(&*snapshot, Space::Doc, 1), expected);
+    }
+}
+
+#[test]
+fn a_log_cut_short_loses_its_last_record() {
+    let crashed = crashed(false);
+    let end = crashed.last().end;
+    crashed.change(|bytes| bytes.truncate(end - 100));
+    crashed.opens_without_the_last();
+}
+
+#[test]
+fn a_flipped_bit_in_the_last_record_loses_it() {
+    let crashed = crashed(false);
+    let last = crashed.last();
+    crashed.change(|bytes| bytes[last.start + (last.end - last.start) / 2] ^= 4);
+    crashed.opens_without_the_last();
+}
+
+#[test]
+fn a_page_of_zeros_inside_a_large_last_record_loses_it() {
+    let crashed = crashed(true);
+    let page = (crashed.last().start / 4096 + 3) * 4096;
+    crashed.change(|bytes| bytes[page..page + 4096].fill(0));
+    crashed.opens_without_the_last();
+}
+
+#[test]
+fn a_last_record_whose_end_was_never_written_is_lost() {
+    let crashed = crashed(true);
+    let end = crashed.last().end;
+    crashed.change(|bytes| bytes[end - 20_000..end].fill(0));
+    crashed.opens_without_the_last();
+}
+
+#[test]
+fn a_page_of_zeros_before_intact_records_is_refused() {
+    let crashed = crashed(false);
+    let count = crashed.batches.len();
+    let hole = crashed.batches[count - 23].start..crashed.batches[count - 12].start;
+    let hit = (0..count as u64)
+        .filter(|number| {
+            let batch = &crashed.batches[*number as usize];
+            batch.start < hole.end && batch.end > hole.start
+        })
+        .collect::<Vec<_>>();
+    crashed.change(|bytes| bytes[hole.clone()].fill(0));
+    crashed.is_refused_then_mended(&hit);
+}
+
+#[test]
+fn a_flipped_bit_in_the_middle_is_refused() {
+    for share in [3, 4, 5, 6] {
+        let crashed = crashed(false);
+        let hit = crashed.batches.len() * share / 10;
+        let batch = crashed.batches[hit].clone();
+        crashed.change(|bytes| bytes[batch.start + 60] ^= 1);
+        crashed.is_refused_then_mended(&[hit as u64]);
+    }
+}
+
+#[test]
+fn a_flipped_bit_in_a_sequence_number_is_noticed() {
+    let crashed = crashed(false);
+    let batch = crashed.batches[100].clone();
+    crashed.change(|bytes| bytes[batch.start + 10] ^= 0x80);
+    crashed.is_refused_then_mended(&[100]);
+}
+
+fn tables(directory: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(tables(&path));
+        } else if path.parent().unwrap().ends_with("tables") {
+            found.push(path);
+        }
+    }
+    found
+}
+
+#[test]
+fn a_flipped_bit_in_a_table_is_an_error_and_never_a_wrong_value() {
+    let pristine = TempDir::new().unwrap();
+    let engine = open(pristine.path(), FjallOptions::default()).unwrap().engine;
+    for number in 0..SMALL {
+        insert(&engine, 1, number, document(number, 400), CommitOptions::buffered());
+    }
+    engine.maintenance(Maintenance::Flush).unwrap();
+    engine.close().unwrap();
+    let mut detected = 0;
+    for seed in 0..10 {
+        let directory = TempDir::new().unwrap();
+        image(pristine.path(), directory.path());
+        let tables = tables(directory.path());
+        let largest = tables.iter().max_by_key(|path| path.metadata().unwrap().len()).unwrap();
+        let mut bytes = std::fs::read(largest).unwrap();
+        let at = bytes.len() * (seed + 1) / 12;
+        bytes[at] ^= 0x10;
+        std::fs::write(largest, bytes).unwrap();
+        let Ok(opened) = open(directory.path(), FjallOptions::default()) else {
+            detected += 1;
+            continue;
+        };
+        let snapshot = opened.engine.snapshot().unwrap();
+        for number in 0..SMALL {
+            match snapshot.get(Space::Doc, &key(1, number)) {
+                Ok(found) => assert_eq!(found, Some(document(number, 400))),
+                Err(StorageError::Corruption { .. }) => detected += 1,
+                Err(other) => panic!("{other}"),
+            }
+        }
+    }
+    assert!(detected >= 8, "only {detected} of the flipped bits were noticed");
+}

@@ -1,0 +1,124 @@
+//! The directory: one process, one format, clean stops, backups.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use quire_storage::{CommitOptions, Engine, Maintenance, Space, StorageError};
+use quire_storage_fjall::{FjallOptions, open};
+use tempfile::TempDir;
+
+use crate::support::{document, fill, insert, numbers};
+
+fn refused(directory: &std::path::Path) -> String {
+    match open(directory, FjallOptions::default()).map(|_| ()) {
+        Err(StorageError::Unavailable(why)) => why,
+        other => panic!("not refused: {other:?}"),
+    }
+}
+
+#[test]
+fn a_second_user_is_refused_until_the_first_has_closed() {
+    let directory = TempDir::new().unwrap();
+    let first = open(directory.path(), FjallOptions::default()).unwrap().engine;
+    let why = refused(directory.path());
+    assert!(why.contains("in use") && why.contains(&std::process::id().to_string()), "{why}");
+    let snapshot = first.snapshot().unwrap();
+    first.close().unwrap();
+    let second = open(directory.path(), FjallOptions::default()).unwrap().engine;
+    assert!(snapshot.get(Space::Doc, b"x").is_err(), "a snapshot of a closed engine");
+    drop(second);
+    open(directory.path(), FjallOptions::default()).unwrap();
+}
+
+#[test]
+fn a_newer_format_is_refused_and_left_alone() {
+    let directory = TempDir::new().unwrap();
+    open(directory.path(), FjallOptions::default()).unwrap().engine.close().unwrap();
+    let format = directory.path().join("FORMAT");
+    assert_eq!(std::fs::read_to_string(&format).unwrap(), "quire-storage 1\n");
+    std::fs::write(&format, "quire-storage 2\n").unwrap();
+    let why = refused(directory.path());
+    assert!(why.contains("format 2") && why.contains("format 1"), "{why}");
+    std::fs::write(&format, "garbage").unwrap();
+    let opened = open(directory.path(), FjallOptions::default()).map(|_| ());
+    assert!(matches!(opened, Err(StorageError::Corruption { .. })));
+}
+
+#[test]
+fn another_databases_directory_is_refused() {
+    let directory = TempDir::new().unwrap();
+    std::fs::write(directory.path().join("WiredTiger"), "WiredTiger").unwrap();
+    assert!(refused(directory.path()).contains("another database's files"));
+}
+
+#[test]
+fn a_directory_whose_creation_was_interrupted_is_made_anew() {
+    let directory = TempDir::new().unwrap();
+    std::fs::create_dir_all(directory.path().join("data/keyspaces")).unwrap();
+    std::fs::write(directory.path().join("data/0.jnl"), [0; 100]).unwrap();
+    let engine = open(directory.path(), FjallOptions::default()).unwrap().engine;
+    insert(&engine, 1, 0, document(0, 10), CommitOptions::synced());
+}
+
+#[test]
+fn a_clean_stop_leaves_nothing_to_replay() {
+    let directory = TempDir::new().unwrap();
+    let engine = open(directory.path(), FjallOptions::default()).unwrap().engine;
+    fill(&engine, 1, 2000, 500);
+    let version = engine.version();
+    engine.close().unwrap();
+    let logs = quire_storage_fjall::journal::files(&directory.path().join("data")).unwrap();
+    let lengths: Vec<_> = logs.iter().map(|log| log.metadata().unwrap().len()).collect();
+    assert_eq!(lengths, [0]);
+    for round in 0..3u64 {
+        let engine = open(directory.path(), FjallOptions::default()).unwrap().engine;
+        let snapshot = engine.snapshot().unwrap();
+        assert_eq!(numbers(&*snapshot, Space::Doc, 1).len() as u64, 2000 + round);
+        assert_eq!(engine.counts(1).documents, 2000 + round);
+        assert_eq!(engine.version().as_u64(), version.as_u64() + round);
+        insert(&engine, 1, 2000 + round, document(0, 10), CommitOptions::buffered());
+        drop(snapshot);
+        engine.close().unwrap();
+    }
+}
+
+#[test]
+fn a_backup_is_consistent_while_writers_go_on() {
+    let directory = TempDir::new().unwrap();
+    let target = TempDir::new().unwrap();
+    let copy = target.path().join("copy");
+    let engine = open(directory.path(), FjallOptions::default()).unwrap().engine;
+    fill(&engine, 1, 5000, 300);
+    engine.maintenance(Maintenance::Flush).unwrap();
+    let stop = AtomicBool::new(false);
+    let version = std::thread::scope(|scope| {
+        let writer: &Arc<dyn Engine> = &engine;
+        let stop = &stop;
+        scope.spawn(move || {
+            for number in 0.. {
+                insert(writer, 2, number, document(number, 300), CommitOptions::buffered());
+                if stop.load(Ordering::SeqCst) {
+                    return;
+                }
+            }
+        });
+        let version = engine.backup(&copy).unwrap();
+        stop.store(true, Ordering::SeqCst);
+        version
+    });
+    assert!(engine.backup(&copy).is_err(), "a backup never overwrites");
+    let restored = open(&copy, FjallOptions::default()).unwrap().engine;
+    assert_eq!(restored.version(), version);
+    let snapshot = restored.snapshot().unwrap();
+    assert_eq!(numbers(&*snapshot, Space::Doc, 1).len(), 5000);
+    let second = numbers(&*snapshot, Space::Doc, 2);
+    assert_eq!(second, (0..second.len() as u64).collect::<Vec<_>>());
+    assert_eq!(numbers(&*snapshot, Space::Idx, 2), second);
+    assert_eq!(restored.counts(1).documents, 5000);
+    assert_eq!(restored.counts(2).documents, second.len() as u64);
+    drop(snapshot);
+    insert(&restored, 3, 0, document(0, 10), CommitOptions::synced());
+    restored.close().unwrap();
+    let again = open(&copy, FjallOptions::default()).unwrap().engine;
+    assert_eq!(again.counts(3).documents, 1);
+}

@@ -1,0 +1,105 @@
+//! Memory and disk stay bounded: dropped ranges give their space back, an idle snapshot cannot
+//! keep more alive than its cap.
+
+use std::sync::Arc;
+
+use quire_storage::{CommitOptions, Engine, Maintenance, PipelineOptions, Space, StorageError};
+use quire_storage_fjall::{FjallOptions, open};
+use tempfile::TempDir;
+
+use crate::support::{document, fill, insert, key, numbers};
+
+const DOCUMENTS: u64 = 30_000;
+
+fn two_collections(directory: &TempDir) -> Arc<dyn Engine> {
+    let engine = open(directory.path(), FjallOptions::default()).unwrap().engine;
+    fill(&engine, 1, DOCUMENTS, 700);
+    fill(&engine, 2, DOCUMENTS, 700);
+    engine.maintenance(Maintenance::Flush).unwrap();
+    engine
+}
+
+fn table_bytes(engine: &Arc<dyn Engine>) -> u64 {
+    let stats = engine.stats();
+    stats.disk_bytes - stats.journal_bytes
+}
+
+#[test]
+fn the_space_of_a_dropped_collection_comes_back() {
+    let directory = TempDir::new().unwrap();
+    let engine = two_collections(&directory);
+    let before = table_bytes(&engine);
+    let old = engine.snapshot().unwrap();
+    engine.drop_range(Space::Doc, &key(1, 0), &key(2, 0)).unwrap();
+    engine.maintenance(Maintenance::Reclaim).unwrap();
+    assert_eq!(numbers(&*old, Space::Doc, 1).len() as u64, DOCUMENTS, "an older snapshot sees it");
+    assert_eq!(engine.stats().ranges_dropped, 1);
+    drop(old);
+    engine.maintenance(Maintenance::Reclaim).unwrap();
+    assert_eq!(engine.stats().ranges_dropped, 0);
+    let after = table_bytes(&engine);
+    assert!(after < before * 6 / 10, "{before} bytes before, {after} after");
+    let snapshot = engine.snapshot().unwrap();
+    assert_eq!(numbers(&*snapshot, Space::Doc, 1).len(), 0);
+    assert_eq!(numbers(&*snapshot, Space::Doc, 2).len() as u64, DOCUMENTS);
+    let value = snapshot.get(Space::Doc, &key(2, 77)).unwrap();
+    assert_eq!(value, Some(document(77, 700)));
+    let size = engine.approximate_size(Space::Doc, &key(2, 0), &key(3, 0)).unwrap();
+    assert!((DOCUMENTS / 2..=DOCUMENTS * 2).contains(&size.keys), "{size:?}");
+}
+
+#[test]
+fn a_drop_is_finished_after_a_restart() {
+    let directory = TempDir::new().unwrap();
+    let engine = two_collections(&directory);
+    let before = table_bytes(&engine);
+    let pinned = engine.snapshot().unwrap();
+    engine.drop_range(Space::Doc, &key(2, 0), &key(3, 0)).unwrap();
+    drop(pinned);
+    engine.close().unwrap();
+    let engine = open(directory.path(), FjallOptions::default()).unwrap().engine;
+    engine.maintenance(Maintenance::Compact).unwrap();
+    assert_eq!(engine.stats().ranges_dropped, 0);
+    let after = table_bytes(&engine);
+    assert!(after < before * 6 / 10, "{before} bytes before, {after} after");
+    let snapshot = engine.snapshot().unwrap();
+    assert_eq!(numbers(&*snapshot, Space::Doc, 1).len() as u64, DOCUMENTS);
+    assert_eq!(numbers(&*snapshot, Space::Doc, 2).len(), 0);
+}
+
+#[test]
+fn creating_and_dropping_many_collections_leaves_nothing() {
+    let directory = TempDir::new().unwrap();
+    let engine = open(directory.path(), FjallOptions::default()).unwrap().engine;
+    for collection in 10..310 {
+        insert(&engine, collection, 0, document(0, 100), CommitOptions::buffered());
+        engine.drop_range(Space::Doc, &key(collection, 0), &key(collection + 1, 0)).unwrap();
+    }
+    engine.maintenance(Maintenance::Reclaim).unwrap();
+    assert_eq!(engine.stats().ranges_dropped, 0);
+    let snapshot = engine.snapshot().unwrap();
+    for collection in 10..310 {
+        assert_eq!(numbers(&*snapshot, Space::Doc, collection).len(), 0);
+    }
+}
+
+#[test]
+fn a_snapshot_cannot_keep_more_than_its_cap() {
+    let directory = TempDir::new().unwrap();
+    let pipeline =
+        PipelineOptions { snapshot_retained_bytes_max: 4 << 20, ..PipelineOptions::default() };
+    let options = FjallOptions { pipeline, ..FjallOptions::default() };
+    let engine = open(directory.path(), options).unwrap().engine;
+    fill(&engine, 1, 1000, 1000);
+    let held = engine.snapshot().unwrap();
+    for _ in 0..10 {
+        assert!(engine.stats().snapshots <= 3);
+        fill(&engine, 1, 1000, 1000);
+    }
+    assert_eq!(held.get(Space::Doc, &key(1, 5)), Err(StorageError::SnapshotTooOld));
+    assert_eq!(engine.stats().snapshots_revoked, 1);
+    engine.maintenance(Maintenance::Flush).unwrap();
+    engine.maintenance(Maintenance::Tick).unwrap();
+    let stats = engine.stats();
+    assert!(stats.memtable_bytes < 1 << 20, "{} bytes stay in memory", stats.memtable_bytes);
+}
