@@ -1,0 +1,3 @@
+//! Requests and writes on the memory engine.
+
+mod modify;
