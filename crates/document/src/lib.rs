@@ -8,6 +8,7 @@ mod builder;
 pub mod calendar;
 mod compare;
 pub mod decimal;
+mod display;
 mod doc;
 pub mod key;
 pub mod limits;
@@ -25,6 +26,7 @@ pub use builder::{ArrayWriter, DocWriter, write_element, write_index};
 pub use compare::{
     Collator, ValueKey, compare, compare_documents, equal, hash, hash_of, identical,
 };
+pub use display::{Message, message};
 pub use doc::{Array, Doc, Element, Iter};
 pub use owned::{ArrayBuf, DocBuf, ValueBuf};
 pub use path::Path;

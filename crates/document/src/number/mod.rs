@@ -1,5 +1,6 @@
 //! The four numeric types as one: comparison and hashing as mathematical values.
 
+mod arithmetic;
 mod text;
 
 use crate::decimal::{Parts, Unpacked, truncate_to_f64};
@@ -7,7 +8,8 @@ use crate::{Decimal128, Value};
 use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
 
-pub use text::shortest_double;
+pub use arithmetic::{OnOverflow, Promoted, add, multiply, promote, subtract};
+pub use text::{conversion_text, message_text, shortest_double};
 
 /// A number of any of the four types, int32 widened.
 #[derive(Clone, Copy, Debug)]

@@ -35,6 +35,63 @@ pub fn shortest_double(number: f64) -> String {
     }
 }
 
+/// What `$toString` makes of a double: the shortest digits that read back as the same double, plain
+/// from 1e-4 up to 1e16, an exponent of two digits outside ("1e+16", "9e-05", "-0", "3").
+pub fn conversion_text(number: f64) -> String {
+    if !number.is_finite() || number == 0.0 {
+        let zero = if number.is_sign_negative() { "-0" } else { "0" };
+        return if number == 0.0 { zero.into() } else { shortest_double(number) };
+    }
+    let text = format!("{number:e}");
+    let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+    layout(mantissa, exponent.parse().unwrap_or(0))
+}
+
+/// How a double stands in error messages: 16 significant digits, and `.0` after whatever has no
+/// point ("5.0", "0.1", "1e+30.0", "inf.0").
+pub fn message_text(number: f64) -> String {
+    let mut text = if number.is_nan() {
+        "nan".into()
+    } else if number.is_infinite() {
+        if number < 0.0 { "-inf" } else { "inf" }.into()
+    } else if number == 0.0 {
+        if number.is_sign_negative() { "-0" } else { "0" }.into()
+    } else {
+        let text = format!("{number:.15e}");
+        let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+        let mantissa = mantissa.trim_end_matches('0').trim_end_matches('.');
+        layout(mantissa, exponent.parse().unwrap_or(0))
+    };
+    if !text.contains('.') {
+        text.push_str(".0");
+    }
+    text
+}
+
+/// Lays digits out as C's `%g` with a precision of 16 does.
+fn layout(mantissa: &str, exponent: i32) -> String {
+    let (sign, mantissa) = match mantissa.strip_prefix('-') {
+        Some(rest) => ("-", rest),
+        None => ("", mantissa),
+    };
+    let digits: String = mantissa.chars().filter(|&digit| digit != '.').collect();
+    let count = digits.len() as i32;
+    match exponent {
+        -4..0 => format!("{sign}0.{}{digits}", "0".repeat((-exponent - 1) as usize)),
+        0..16 if exponent + 1 >= count => {
+            format!("{sign}{digits}{}", "0".repeat((exponent + 1 - count) as usize))
+        }
+        0..16 => {
+            let (whole, fraction) = digits.split_at((exponent + 1) as usize);
+            format!("{sign}{whole}.{fraction}")
+        }
+        _ => {
+            let direction = if exponent < 0 { '-' } else { '+' };
+            format!("{sign}{mantissa}e{direction}{:02}", exponent.abs())
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -57,6 +114,44 @@ mod tests {
             (f64::NAN, "NaN"),
         ] {
             assert_eq!(shortest_double(number), text);
+        }
+    }
+
+    #[test]
+    fn conversions() {
+        for (number, text) in [
+            (3.0, "3"),
+            (-3.14, "-3.14"),
+            (-0.0, "-0"),
+            (1e16, "1e+16"),
+            (9999999999999998.0, "9999999999999998"),
+            (1e15, "1000000000000000"),
+            (9e-5, "9e-05"),
+            (0.0001, "0.0001"),
+            (1.0000000000000002, "1.0000000000000002"),
+            (2.225073858507201e-308, "2.225073858507201e-308"),
+            (f64::NEG_INFINITY, "-Infinity"),
+        ] {
+            assert_eq!(conversion_text(number), text);
+        }
+    }
+
+    #[test]
+    fn messages() {
+        for (number, text) in [
+            (5.0, "5.0"),
+            (0.1, "0.1"),
+            (1e30, "1e+30.0"),
+            (1.5e30, "1.5e+30"),
+            (-0.0, "-0.0"),
+            (f64::NAN, "nan.0"),
+            (f64::INFINITY, "inf.0"),
+            (180.0001, "180.0001"),
+            (0.30000000000000004, "0.3"),
+            (1e-5, "1e-05.0"),
+            (123456789012.5, "123456789012.5"),
+        ] {
+            assert_eq!(message_text(number), text);
         }
     }
 }
