@@ -56,10 +56,6 @@ impl Path {
         self.parts.first().map_or("", |part| &part.name)
     }
 
-    pub(crate) fn parts(&self) -> &[Part] {
-        &self.parts
-    }
-
     /// The components behind the first.
     pub(crate) fn rest(&self) -> &[Part] {
         self.parts.get(1..).unwrap_or(&[])

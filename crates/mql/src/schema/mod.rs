@@ -1,16 +1,17 @@
 //! `$jsonSchema`: JSON Schema draft 4 with BSON's types, as filters and validators use it.
 //!
 //! Reading order: `rules` (the tree), `parse`, `check` (does a value comply), `compare` (equality
-//! of enumerated and unique items).
+//! of enumerated and unique items), `details` (what failed, for a validator's `errInfo`).
 
 mod check;
 mod compare;
+mod details;
 mod encrypt;
 mod parse;
 mod rules;
 
 use crate::context::ParseContext;
-use quire_document::{Doc, DocBuf, Value};
+use quire_document::{Doc, DocBuf, DocWriter, Value};
 use quire_error::Result;
 use rules::Rules;
 
@@ -36,6 +37,12 @@ impl Schema {
     /// True if the document complies.
     pub fn matches(&self, doc: Doc<'_>) -> bool {
         self.rules.accept(Value::Document(doc))
+    }
+
+    /// Writes what a document that does not comply fails in: `operatorName` and
+    /// `schemaRulesNotSatisfied`, as a validator's `errInfo.details` shows it.
+    pub fn write_failure(&self, doc: Doc<'_>, writer: &mut DocWriter<'_>) {
+        details::write_root(&self.rules, doc, writer);
     }
 }
 

@@ -1,0 +1,429 @@
+//! Why a document does not pass a filter: the details in a validator's error.
+//!
+//! The filter is read clause by clause as it was written (what is run is simplified), and each
+//! clause that decides is reported with the values it looked at. A negated clause is reported for
+//! having passed.
+
+use super::node::{Node, PathNode, Test};
+use super::parse::is_operator_document;
+use super::path::{Leaf as LeafKind, walk};
+use super::{Features, Filter};
+use crate::context::{EvalContext, ParseContext};
+use quire_document::{Doc, DocBuf, DocWriter, Type, Value};
+use quire_error::{Error, Result};
+
+/// A filter that can say why a document does not pass.
+#[derive(Debug)]
+pub struct Reporter {
+    root: Clause,
+}
+
+#[derive(Debug)]
+enum Clause {
+    /// `$and`, `$or` or `$nor`, written or implied.
+    List(&'static str, Vec<Clause>),
+    /// `$not`.
+    Not(Box<Clause>),
+    /// One operator.
+    Leaf(Box<Leaf>),
+}
+
+#[derive(Debug)]
+struct Leaf {
+    operator: String,
+    /// The clause as it was written.
+    specified: DocBuf,
+    filter: Filter,
+}
+
+/// Why a clause is reported.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Because {
+    Failed,
+    Passed,
+}
+
+impl Because {
+    fn inverted(self) -> Because {
+        match self {
+            Because::Failed => Because::Passed,
+            Because::Passed => Because::Failed,
+        }
+    }
+}
+
+impl Reporter {
+    /// Reads a validator.
+    pub fn parse(filter: Doc<'_>, context: &ParseContext) -> Result<Reporter> {
+        Ok(Reporter { root: clause(filter, context)? })
+    }
+
+    /// The details on a document that does not pass. 4994600 for a filter that has none.
+    pub fn report(&self, doc: Doc<'_>, cx: &EvalContext<'_>) -> Result<DocBuf> {
+        let mut bytes = Vec::new();
+        let mut writer = DocWriter::new(&mut bytes);
+        self.root.write(doc, Because::Failed, cx, &mut writer)?;
+        writer.finish();
+        Ok(DocBuf::from_valid_bytes(bytes))
+    }
+}
+
+/// The clause of a filter document: several conditions make an `$and`.
+fn clause(filter: Doc<'_>, context: &ParseContext) -> Result<Clause> {
+    let mut clauses = Vec::new();
+    for (name, value) in filter.fields() {
+        match (name, value) {
+            ("$comment", _) => {}
+            ("$and", Value::Array(array)) => clauses.push(list("$and", array, context)?),
+            ("$or", Value::Array(array)) => clauses.push(list("$or", array, context)?),
+            ("$nor", Value::Array(array)) => clauses.push(list("$nor", array, context)?),
+            (path, Value::Document(operators)) if is_operator_document(operators) => {
+                if path.starts_with('$') {
+                    clauses.push(leaf(path, filter_of(path, value), context)?);
+                } else {
+                    clauses.extend(operator_clauses(path, operators, context)?);
+                }
+            }
+            (name, value) => {
+                let operator = match value {
+                    _ if name.starts_with('$') => name,
+                    Value::Regex(_) => "$regex",
+                    _ => "$eq",
+                };
+                clauses.push(leaf(operator, filter_of(name, value), context)?);
+            }
+        }
+    }
+    Ok(joined(clauses))
+}
+
+fn joined(mut clauses: Vec<Clause>) -> Clause {
+    match clauses.len() {
+        1 => clauses.remove(0),
+        _ => Clause::List("$and", clauses),
+    }
+}
+
+fn list(
+    operator: &'static str,
+    array: quire_document::Array<'_>,
+    context: &ParseContext,
+) -> Result<Clause> {
+    let clauses = array.iter().filter_map(|value| value.as_document());
+    let clauses = clauses.map(|doc| clause(doc, context)).collect::<Result<Vec<_>>>()?;
+    Ok(Clause::List(operator, clauses))
+}
+
+fn operator_clauses(path: &str, operators: Doc<'_>, context: &ParseContext) -> Result<Vec<Clause>> {
+    let mut clauses = Vec::new();
+    for (operator, value) in operators.fields() {
+        clauses.push(match (operator, value) {
+            ("$options", _) => continue,
+            ("$not", Value::Document(inner)) => {
+                Clause::Not(Box::new(joined(operator_clauses(path, inner, context)?)))
+            }
+            ("$not", value) => {
+                Clause::Not(Box::new(leaf("$regex", filter_of(path, value), context)?))
+            }
+            (operator, value) => {
+                let filter = DocBuf::build(|writer| {
+                    let mut field = writer.document(path);
+                    field.append(operator, value);
+                    if operator == "$regex" {
+                        field.append_some("$options", operators.get("$options"));
+                    }
+                });
+                leaf(operator, filter, context)?
+            }
+        });
+    }
+    Ok(clauses)
+}
+
+fn filter_of(name: &str, value: Value<'_>) -> DocBuf {
+    DocBuf::build(|writer| {
+        writer.append(name, value);
+    })
+}
+
+fn leaf(operator: &str, specified: DocBuf, context: &ParseContext) -> Result<Clause> {
+    let filter = Filter::parse_exact(specified.as_doc(), context, Features::ALL)?;
+    Ok(Clause::Leaf(Box::new(Leaf { operator: operator.to_owned(), specified, filter })))
+}
+
+impl Clause {
+    fn holds(&self, doc: Doc<'_>, cx: &EvalContext<'_>) -> Result<bool> {
+        let count = |clauses: &[Clause]| -> Result<usize> {
+            clauses.iter().try_fold(0, |sum, clause| Ok(sum + clause.holds(doc, cx)? as usize))
+        };
+        Ok(match self {
+            Clause::List("$and", clauses) => count(clauses)? == clauses.len(),
+            Clause::List("$or", clauses) => count(clauses)? > 0,
+            Clause::List(_, clauses) => count(clauses)? == 0,
+            Clause::Not(clause) => !clause.holds(doc, cx)?,
+            Clause::Leaf(leaf) => leaf.filter.matches(doc, cx)?,
+        })
+    }
+
+    fn write(
+        &self,
+        doc: Doc<'_>,
+        because: Because,
+        cx: &EvalContext<'_>,
+        writer: &mut DocWriter<'_>,
+    ) -> Result<()> {
+        match self {
+            Clause::List(operator, clauses) => {
+                writer.append("operatorName", *operator);
+                // `$nor` fails by clauses that pass.
+                let inner = if *operator == "$nor" { because.inverted() } else { because };
+                let name = match inner {
+                    Because::Failed => "clausesNotSatisfied",
+                    Because::Passed => "clausesSatisfied",
+                };
+                let mut entries = writer.array(name);
+                for (index, clause) in clauses.iter().enumerate() {
+                    if clause.holds(doc, cx)? == (inner == Because::Passed) {
+                        let mut entry = entries.document();
+                        entry.append("index", index as i32);
+                        clause.write(doc, inner, cx, &mut entry.document("details"))?;
+                    }
+                }
+                Ok(())
+            }
+            Clause::Not(clause) => {
+                writer.append("operatorName", "$not");
+                clause.write(doc, because.inverted(), cx, &mut writer.document("details"))
+            }
+            Clause::Leaf(leaf) => leaf.write(doc, because, cx, writer),
+        }
+    }
+}
+
+impl Leaf {
+    fn write(
+        &self,
+        doc: Doc<'_>,
+        because: Because,
+        cx: &EvalContext<'_>,
+        writer: &mut DocWriter<'_>,
+    ) -> Result<()> {
+        match self.filter.root() {
+            Node::JsonSchema(schema) => {
+                match because {
+                    Because::Failed => schema.write_failure(doc, writer),
+                    Because::Passed => {
+                        writer.append("operatorName", "$jsonSchema");
+                        writer.append("reason", "schema matched");
+                    }
+                }
+                return Ok(());
+            }
+            Node::Always(_) if self.operator.starts_with("$always") => {
+                let text = format!(
+                    "Cannot generate validation error details: no annotation found for expression \
+                     {}",
+                    super::show::show_doc(self.specified.as_doc())
+                );
+                return Err(Error::location(4994600, text));
+            }
+            _ => {}
+        }
+        writer.append("operatorName", self.operator.as_str());
+        writer.append("specifiedAs", &self.specified);
+        match self.filter.root() {
+            Node::Expr(test) => {
+                writer.append(
+                    "reason",
+                    match because {
+                        Because::Failed => "expression did not match",
+                        Because::Passed => "expression did match",
+                    },
+                );
+                writer.append("expressionResult", test.test(doc, cx)?);
+                Ok(())
+            }
+            Node::Not(inner) => self.write_node(inner, doc, because.inverted(), writer),
+            node => self.write_node(node, doc, because, writer),
+        }
+    }
+
+    fn write_node(
+        &self,
+        node: &Node,
+        doc: Doc<'_>,
+        because: Because,
+        writer: &mut DocWriter<'_>,
+    ) -> Result<()> {
+        // `$all` is a conjunction of tests on one path; `$in: []` has none left.
+        let (path, test) = match node {
+            Node::Path(PathNode { path, test }) => (path.clone(), Some(test)),
+            Node::And(children) => match children.first() {
+                Some(Node::Path(PathNode { path, .. })) => (path.clone(), None),
+                _ => return Ok(()),
+            },
+            _ => match self.specified.as_doc().first() {
+                Some(first) => (super::path::Path::new(first.key()), None),
+                None => return Ok(()),
+            },
+        };
+        if matches!(test, Some(Test::Exists)) {
+            writer.append(
+                "reason",
+                match because {
+                    Because::Failed => "path does not exist",
+                    Because::Passed => "path does exist",
+                },
+            );
+            return Ok(());
+        }
+        let leaf = match test {
+            Some(test) => test.leaf(),
+            None => LeafKind::Whole,
+        };
+        let values = considered(&path, leaf, doc)?;
+        if values.is_empty() {
+            writer.append("reason", "field was missing");
+            return Ok(());
+        }
+        if because == Because::Failed && write_type_mismatch(test, &values, writer) {
+            return Ok(());
+        }
+        writer.append("reason", reason(test, because));
+        write_considered(&values, writer);
+        if matches!(test, Some(Test::Type(_))) {
+            write_types(&values, writer);
+        }
+        Ok(())
+    }
+}
+
+/// The values that the path names; an array counts as its elements where they are tested.
+fn considered<'a>(
+    path: &super::path::Path,
+    leaf: LeafKind,
+    doc: Doc<'a>,
+) -> Result<Vec<Value<'a>>> {
+    let mut values = Vec::new();
+    let mut before = 0;
+    walk(doc.find(path.first()), path.rest(), leaf, &mut |value, index| {
+        match value {
+            // The array itself follows its elements.
+            Some(Value::Array(_)) if leaf == LeafKind::Expand && values.len() > before => {
+                if index.is_some() {
+                    values.extend(value);
+                }
+            }
+            Some(value) => values.push(value),
+            None => {}
+        }
+        if index.is_none() {
+            before = values.len();
+        }
+        Ok(false)
+    })?;
+    Ok(values)
+}
+
+fn write_considered(values: &[Value<'_>], writer: &mut DocWriter<'_>) {
+    match values {
+        [value] => {
+            writer.append("consideredValue", *value);
+        }
+        values => {
+            let mut list = writer.array("consideredValues");
+            values.iter().for_each(|value| {
+                list.push(*value);
+            });
+        }
+    }
+}
+
+fn write_types(values: &[Value<'_>], writer: &mut DocWriter<'_>) {
+    let mut types: Vec<&str> = values.iter().map(Value::type_name).collect();
+    types.sort_unstable();
+    types.dedup();
+    match types[..] {
+        [only] => {
+            writer.append("consideredType", only);
+        }
+        _ => {
+            let mut list = writer.array("consideredTypes");
+            types.iter().for_each(|name| {
+                list.push(*name);
+            });
+        }
+    }
+}
+
+/// Operators that take only some types say so when no value has one.
+fn write_type_mismatch(
+    test: Option<&Test>,
+    values: &[Value<'_>],
+    writer: &mut DocWriter<'_>,
+) -> bool {
+    const NUMBERS: [Type; 4] = [Type::Decimal, Type::Double, Type::Int32, Type::Int64];
+    let expected: &[Type] = match test {
+        Some(Test::Size(_) | Test::ElemMatchObject(_) | Test::ElemMatchValue(_)) => &[Type::Array],
+        Some(Test::Regex(_)) => &[Type::Regex, Type::String, Type::Symbol],
+        Some(Test::Mod(_)) => &NUMBERS,
+        Some(Test::Bits(_)) => {
+            &[Type::Binary, Type::Decimal, Type::Double, Type::Int32, Type::Int64]
+        }
+        _ => return false,
+    };
+    if values.iter().any(|value| expected.contains(&value.kind())) {
+        return false;
+    }
+    writer.append("reason", "type did not match");
+    write_types(values, writer);
+    match expected {
+        [only] => {
+            writer.append("expectedType", only.alias());
+        }
+        several => {
+            let mut list = writer.array("expectedTypes");
+            several.iter().for_each(|kind| {
+                list.push(kind.alias());
+            });
+        }
+    }
+    write_considered(values, writer);
+    true
+}
+
+fn reason(test: Option<&Test>, because: Because) -> &'static str {
+    let (failed, passed) = match test {
+        None => {
+            ("array did not contain all specified values", "array did contain all specified values")
+        }
+        Some(Test::In(_) | Test::Always(_)) => {
+            ("no matching value found in array", "matching value found in array")
+        }
+        Some(Test::Type(_)) => ("type did not match", "type did match"),
+        Some(Test::Size(_)) => {
+            ("array length was not equal to given size", "array length was equal to given size")
+        }
+        Some(Test::Regex(_)) => {
+            ("regular expression did not match", "regular expression did match")
+        }
+        Some(Test::Mod(_)) => (
+            "$mod did not evaluate to expected remainder",
+            "$mod did evaluate to expected remainder",
+        ),
+        Some(Test::Bits(_)) => {
+            ("bitwise operator failed to match", "bitwise operator matched successfully")
+        }
+        Some(Test::ElemMatchObject(_) | Test::ElemMatchValue(_)) => {
+            ("array did not satisfy the child predicate", "array did satisfy the child predicate")
+        }
+        Some(Test::Exists) => ("path does not exist", "path does exist"),
+        Some(Test::Compare(..) | Test::Not(_) | Test::All(_)) => {
+            ("comparison failed", "comparison succeeded")
+        }
+    };
+    match because {
+        Because::Failed => failed,
+        Because::Passed => passed,
+    }
+}
