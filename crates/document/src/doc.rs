@@ -106,6 +106,12 @@ impl<'a> Doc<'a> {
     }
 }
 
+impl Default for Doc<'_> {
+    fn default() -> Self {
+        Doc::empty()
+    }
+}
+
 impl<'a> Array<'a> {
     /// A view on bytes that are known to be one whole, valid array.
     pub const fn from_valid_bytes(bytes: &'a [u8]) -> Self {

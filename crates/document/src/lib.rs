@@ -18,6 +18,8 @@ pub mod number;
 mod owned;
 pub mod path;
 mod scalar;
+#[cfg(feature = "testing")]
+pub mod testing;
 mod types;
 mod validate;
 mod value;

@@ -89,10 +89,17 @@ fn append_decimal(decimal: Decimal128, key: &mut Vec<u8>, bits: &mut TypeBits) {
         Unpacked::Infinite { negative } => Decimal128::infinite(negative),
         Unpacked::Finite(parts) => Decimal128::pack(parts),
     };
-    bits.push((plain != decimal) as u128, 1);
-    if plain != decimal {
+    // Bits that are not canonical are kept whole; nothing else is needed then.
+    let raw = plain != decimal;
+    bits.push(raw as u128, 1);
+    if raw {
         bits.push(decimal.bits(), 128);
     }
+    let mut detail = |value: i32, count: u32| {
+        if !raw {
+            bits.push(value as u128, count);
+        }
+    };
     match unpacked {
         Unpacked::Nan => key.push(class::NAN),
         Unpacked::Infinite { negative } => {
@@ -101,12 +108,12 @@ fn append_decimal(decimal: Decimal128, key: &mut Vec<u8>, bits: &mut TypeBits) {
         }
         Unpacked::Finite(parts) if parts.coefficient == 0 => {
             key.push(class::ZERO);
-            bits.push(parts.negative as u128, 1);
-            bits.push((parts.exponent - EXPONENT_MIN) as u128, 14);
+            detail(parts.negative as i32, 1);
+            detail(parts.exponent - EXPONENT_MIN, 14);
         }
         Unpacked::Finite(parts) => {
             let stripped = parts.stripped();
-            bits.push((stripped.exponent - parts.exponent) as u128, 6);
+            detail(stripped.exponent - parts.exponent, 6);
             append_magnitude(parts.negative, magnitude_of(stripped), key);
         }
     }
@@ -368,6 +375,9 @@ impl Head {
             }
             Head::Integer(whole, fraction) => ((whole as u128) << 52 | fraction as u128, -52),
         };
+        if mantissa == 0 {
+            return None;
+        }
         let zeros = mantissa.trailing_zeros() as i32;
         let (odd, exponent) = (mantissa >> zeros, exponent + zeros);
         let coefficient = match exponent {

@@ -1,0 +1,6 @@
+//! Properties that must hold for any values.
+
+mod keys;
+mod literals;
+mod order;
+mod validation;
