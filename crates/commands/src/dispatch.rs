@@ -74,6 +74,23 @@ pub struct ApiParameters {
     pub deprecation_errors: Option<bool>,
 }
 
+impl ApiParameters {
+    /// The parameters as a cursor keeps them.
+    pub fn to_doc(&self) -> DocBuf {
+        DocBuf::build(|writer| {
+            if let Some(version) = &self.version {
+                writer.append("apiVersion", version.as_str());
+            }
+            if let Some(strict) = self.strict {
+                writer.append("apiStrict", strict);
+            }
+            if let Some(errors) = self.deprecation_errors {
+                writer.append("apiDeprecationErrors", errors);
+            }
+        })
+    }
+}
+
 impl Context<'_> {
     /// The write concern of this command.
     pub fn write_concern(&self) -> WriteConcern {

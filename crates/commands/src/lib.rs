@@ -5,18 +5,35 @@
 
 mod args;
 mod concern;
+mod cursor_reply;
 mod dispatch;
+mod execution_source;
+mod find_request;
 pub mod log;
+mod matching;
 pub mod metrics;
 mod operation;
+
+mod projecting;
 mod registry;
 mod reply;
 pub mod service;
+mod write_reply;
+mod writes;
 
 mod admin;
+
+mod count;
 mod ddl;
-mod find_request;
-mod matching;
+mod delete;
+
+
+mod find;
+mod find_and_modify;
+mod get_more;
+mod insert;
+mod kill_cursors;
+mod update;
 
 pub use registry::{COMMANDS, Command};
 pub use service::{

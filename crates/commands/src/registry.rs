@@ -1,6 +1,9 @@
 //! The one table of commands: name, aliases, what it is, and how dispatch treats it.
 
-use crate::{admin, ddl};
+use crate::{
+    admin, count, ddl, delete, find, find_and_modify, get_more, insert,
+    kill_cursors, update,
+};
 use crate::dispatch::Context;
 use quire_document::{Doc, DocWriter};
 use quire_error::Result;
@@ -132,6 +135,28 @@ pub static COMMANDS: &[Command] = &[
     Command::new("listCommands", Other, admin::list_commands::run, "Every command."),
     Command::new("currentOp", Other, admin::current_op::run, "What runs now.").admin(),
     Command::new("killOp", Other, admin::kill_op::run, "Stops a running operation.").admin(),
+    // Reading and writing.
+    Command::new("insert", Write, insert::run, "Puts documents into a collection.").v1(),
+    Command::new("find", Read, find::run, "Documents that match.")
+        .v1()
+        .read_concern()
+        .strict_refuses(&[
+            "tailable", "awaitData", "oplogReplay", "noCursorTimeout", "returnKey", "showRecordId",
+            "min", "max",
+        ]),
+    Command::new("update", Write, update::run, "Changes documents.").v1(),
+    Command::new("delete", Write, delete::run, "Removes documents.").v1(),
+    Command::new(
+        "findAndModify",
+        Write,
+        find_and_modify::run,
+        "Changes or removes one document and answers it.",
+    )
+    .aliases(&["findandmodify"])
+    .v1(),
+    Command::new("count", Read, count::run, "How many documents match.").v1().read_concern(),
+    Command::new("getMore", Read, get_more::run, "The next batch of a cursor.").v1(),
+    Command::new("killCursors", Read, kill_cursors::run, "Closes cursors.").v1(),
     // Databases, collections, indexes.
     Command::new("create", Write, ddl::create::run, "Makes a collection.")
         .v1()

@@ -7,6 +7,7 @@ use crate::{admin, dispatch};
 use quire_document::{Doc, DocBuf, ObjectId};
 use quire_collections::{Store, StoreOptions};
 use quire_error::Result;
+use quire_session::Cursors;
 use quire_storage::{Engine, Interrupt};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -52,6 +53,7 @@ pub struct Service {
     pub(crate) options: ServiceOptions,
     pub(crate) parameters: admin::parameters::Parameters,
     pub(crate) operations: Operations,
+    pub(crate) cursors: Cursors,
     pub(crate) process_id: ObjectId,
     pub(crate) started: Instant,
     pub(crate) started_ms: i64,
@@ -135,6 +137,7 @@ impl Service {
             options,
             parameters,
             operations: Operations::default(),
+            cursors: Cursors::default(),
             process_id: ObjectId::from_parts((started_ms / 1000) as u32, process, 0),
             started: Instant::now(),
             started_ms,

@@ -10,3 +10,4 @@ pub mod compare;
 pub mod expected;
 pub mod node;
 pub mod runner;
+pub mod servers;

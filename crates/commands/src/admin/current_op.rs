@@ -4,7 +4,7 @@ use crate::args::is_generic;
 use crate::dispatch::Context;
 use crate::operation::Operation;
 use crate::service::{Service, now_ms};
-use quire_document::{Doc, DocBuf, DocWriter, Value};
+use quire_document::{Doc, DocBuf, DocWriter};
 use quire_error::{Error, Result};
 
 pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
@@ -80,11 +80,6 @@ fn row(_service: &Service, operation: &Operation, host: &str) -> DocBuf {
 
 /// `2026-01-02T03:04:05.678+00:00`.
 fn iso_time(ms: i64) -> String {
-    let text = quire_document::display::iso_date(ms);
+    let text = quire_document::calendar::iso_text(ms);
     text.strip_suffix('Z').map_or(text.clone(), |head| format!("{head}+00:00"))
-}
-
-/// The value that `killOp` and `currentOp` share for an id.
-pub fn operation_number(value: Value<'_>) -> Option<i64> {
-    crate::args::whole(value)
 }

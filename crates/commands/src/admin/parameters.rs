@@ -20,7 +20,7 @@ pub enum Settable {
 
 /// The type, default and range of a parameter.
 #[derive(Clone, Copy, Debug)]
-pub enum Default {
+pub enum Kind {
     /// A boolean.
     Bool(bool),
     /// A 32-bit number, with its least and greatest value.
@@ -38,18 +38,18 @@ pub struct Parameter {
     /// MongoDB's name.
     pub name: &'static str,
     /// Type, default, range.
-    pub default: Default,
+    pub default: Kind,
     /// When it may be set.
     pub settable: Settable,
     /// One sentence.
     pub summary: &'static str,
 }
 
-const fn row(name: &'static str, default: Default, settable: Settable, summary: &'static str) -> Parameter {
+const fn row(name: &'static str, default: Kind, settable: Settable, summary: &'static str) -> Parameter {
     Parameter { name, default, settable, summary }
 }
 
-use Default::{Bool, Int, Long, Text, Texts};
+use Kind::{Bool, Int, Long, Text, Texts};
 use Settable::{Always, Never, Startup};
 
 /// Every parameter, by name.
@@ -140,7 +140,7 @@ impl Parameters {
     }
 }
 
-impl Default {
+impl Kind {
     fn value(&self) -> ValueBuf {
         match *self {
             Bool(flag) => ValueBuf::new(flag),

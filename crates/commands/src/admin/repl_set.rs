@@ -28,7 +28,8 @@ fn note_initiated(cx: &Context<'_>) -> Result<bool> {
     let store = &cx.service.store;
     let namespace = Namespace::new("local", "system.replset")?;
     let collection = store.ensure_collection(&namespace)?;
-    let entry = doc! { "_id": set_name(cx.service)?.as_str(), "version": 1i64 };
+    let set = set_name(cx.service)?;
+    let entry = doc! { "_id": set.as_str(), "version": 1i64 };
     let inserted = store.write(&cx.commit_options(), &cx.interrupt, |writer| {
         writer.insert(&collection, entry.as_doc()).map(|_| ())
     });

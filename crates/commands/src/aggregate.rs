@@ -1,0 +1,120 @@
+//! `aggregate`: a pipeline of stages over a collection, or over what the first stage makes.
+
+use crate::args::{Arg, arguments, missing};
+use crate::cursor_reply::Opening;
+use crate::ddl::list_collections::batch_size;
+use crate::dispatch::Context;
+use crate::execution_source::Running;
+use crate::find_request::{collation, comment, flag, hint, owned};
+use quire_catalog::Namespace;
+use quire_document::{Doc, DocBuf, DocWriter, Value};
+use quire_error::{Error, ErrorCode, Result};
+use quire_executor::open_aggregate;
+use quire_planner::AggregateRequest;
+
+/// An aggregate with what is not its plan's.
+pub struct Parsed {
+    /// The plan's part.
+    pub request: AggregateRequest,
+    /// Documents in the first batch.
+    pub batch_size: Option<u64>,
+    /// `explain: true`: the plan instead of the documents.
+    pub explain: bool,
+}
+
+pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
+    let parsed = parse(cx, body)?;
+    if parsed.explain {
+        return crate::explain::aggregate(cx, parsed.request, reply);
+    }
+    cx.service.metrics.commands.add(1);
+    let request = crate::pipeline_sources::with_server_rows(cx, parsed.request)?;
+    let views = cx.views()?;
+    let execution = open_aggregate(&request, &views, cx.exec_params())?;
+    let opening = Opening {
+        namespace: request.namespace,
+        batch_size: parsed.batch_size,
+        single_batch: false,
+        no_timeout: false,
+        full_batch_stays_open: false,
+        command: body.to_owned(),
+    };
+    cx.open_cursor(reply, opening, Box::new(Running::new(execution, &cx.service.store, views)))
+}
+
+/// Reads the arguments.
+pub fn parse(cx: &Context<'_>, body: Doc<'_>) -> Result<Parsed> {
+    let mut request = AggregateRequest { namespace: namespace(cx, body)?, ..AggregateRequest::default() };
+    let (mut pipeline, mut cursor, mut explain) = (None, None, false);
+    for arg in arguments(cx.command.name, body) {
+        match arg.name() {
+            "pipeline" => pipeline = Some(stages(&arg)?),
+            "cursor" if arg.is_null() => {}
+            "cursor" => {
+                let text = "cursor field must be missing or an object";
+                let doc = arg.value().as_document().ok_or_else(|| Error::type_mismatch(text))?;
+                cursor = Some(batch_size("cursor", doc)?);
+            }
+            "explain" => explain = flag(&arg)?,
+            "allowDiskUse" if !arg.is_null() => request.allow_disk_use = Some(arg.bool()?),
+            "allowDiskUse" => {}
+            "hint" => request.hint = hint(&arg)?,
+            "let" => request.let_vars = owned(&arg)?,
+            "collation" => collation(&arg)?,
+            "bypassDocumentValidation" => {
+                arg.safe_bool()?;
+            }
+            "exchange" | "fromMongos" | "fromRouter" | "needsMerge" | "isMapReduceCommand"
+            | "collectionUUID" | "passthroughToShard" | "encryptionInformation"
+            | "resumeAfter" | "requestReshardingResumeToken" | "$_requestReshardingResumeToken" => {
+                return Err(Error::not_built(&format!("aggregate.{}", arg.name())));
+            }
+            "includeQueryStatsMetrics" => {
+                arg.bool()?;
+            }
+            _ => return Err(arg.unknown()),
+        }
+    }
+    request.pipeline = pipeline.ok_or_else(|| missing(cx.command.name, "pipeline"))?;
+    if cursor.is_none() && !explain {
+        let text = "The 'cursor' option is required, except for aggregate with the explain argument";
+        return Err(Error::failed_to_parse(text));
+    }
+    request.comment = comment(cx.generic.comment);
+    Ok(Parsed { request, batch_size: cursor.flatten(), explain })
+}
+
+/// The collection, or the database's own namespace for `aggregate: 1`.
+fn namespace(cx: &Context<'_>, body: Doc<'_>) -> Result<String> {
+    let first = body.first().map(|first| first.value());
+    match first {
+        Some(Value::String(_)) => {
+            let namespace: Namespace = cx.target(body)?;
+            namespace.check_readable()?;
+            Ok(namespace.as_str().to_owned())
+        }
+        Some(number) if crate::args::whole(number) == Some(1) => {
+            Ok(format!("{}.$cmd.aggregate", cx.db))
+        }
+        Some(number) if number.is_number() => {
+            let text = "Invalid command format: the 'aggregate' field must specify a collection name or 1";
+            Err(Error::failed_to_parse(text))
+        }
+        Some(other) => {
+            let text = format!(
+                "Invalid command format: the 'aggregate' field must specify a collection name or 1, not {}",
+                other.type_name()
+            );
+            Err(Error::new(ErrorCode::TypeMismatch, text))
+        }
+        None => Err(missing("aggregate", "aggregate")),
+    }
+}
+
+fn stages(arg: &Arg<'_>) -> Result<Vec<DocBuf>> {
+    let text = "'pipeline' option must be specified as an array";
+    let stages = arg.value().as_array().ok_or_else(|| Error::type_mismatch(text))?;
+    let text = "Each element of the 'pipeline' array must be an object";
+    let stage = |stage: Value<'_>| stage.as_document().map(Doc::to_owned);
+    stages.iter().map(|value| stage(value).ok_or_else(|| Error::type_mismatch(text))).collect()
+}

@@ -1,0 +1,118 @@
+//! Replies that carry a cursor: the first batch of any source, and what stays open behind it.
+
+use crate::dispatch::Context;
+use quire_document::{ArrayWriter, DocBuf, DocWriter, Value};
+use quire_error::Result;
+use quire_executor::{BatchEnd, BatchLimits};
+use quire_session::{Cursor, Source};
+use quire_storage::Interrupt;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// Documents in a first batch when the client says nothing.
+pub const FIRST_BATCH_DOCS: u64 = 101;
+
+/// Documents that are all known: a listing.
+pub struct Rows(pub VecDeque<DocBuf>);
+
+impl Source for Rows {
+    fn next_batch(
+        &mut self,
+        interrupt: &Arc<Interrupt>,
+        limits: BatchLimits,
+        out: &mut ArrayWriter<'_>,
+    ) -> Result<BatchEnd> {
+        interrupt.check().map_err(crate::reply::from_interruption)?;
+        let mut end = BatchEnd { docs: 0, exhausted: false };
+        while end.docs < limits.docs_max {
+            let Some(row) = self.0.front() else { break };
+            if end.docs > 0 && out.len() + row.as_bytes().len() > limits.bytes_max {
+                break;
+            }
+            out.push(row);
+            end.docs += 1;
+            self.0.pop_front();
+        }
+        end.exhausted = self.0.is_empty();
+        Ok(end)
+    }
+}
+
+/// What becomes of a cursor after its first batch.
+pub struct Opening {
+    /// `database.collection` of the reply.
+    pub namespace: String,
+    /// Documents in the first batch.
+    pub batch_size: Option<u64>,
+    /// Close after the first batch.
+    pub single_batch: bool,
+    /// Never close for being idle.
+    pub no_timeout: bool,
+    /// A first batch that is exactly full leaves the cursor open even if nothing follows, as a
+    /// find does.
+    pub full_batch_stays_open: bool,
+    /// The command, for `currentOp`.
+    pub command: DocBuf,
+}
+
+impl Context<'_> {
+    /// Writes `cursor: {firstBatch, id, ns}` and keeps the source open where more follows.
+    pub fn open_cursor(
+        &mut self,
+        reply: &mut DocWriter<'_>,
+        opening: Opening,
+        mut source: Box<dyn Source>,
+    ) -> Result<()> {
+        let docs = opening.batch_size.unwrap_or(FIRST_BATCH_DOCS);
+        let limits = BatchLimits::docs(usize::try_from(docs).unwrap_or(usize::MAX));
+        let mut cursor = reply.document("cursor");
+        let end = {
+            let mut batch = cursor.array("firstBatch");
+            source.next_batch(&self.interrupt, limits, &mut batch)?
+        };
+        self.service.metrics.documents_returned.add(end.docs as u64);
+        let full = end.docs as u64 == docs && opening.full_batch_stays_open;
+        let done = opening.single_batch || (end.exhausted && !full);
+        let namespace = opening.namespace.clone();
+        let id = match done {
+            true => 0,
+            false => self.service.cursors.open(Cursor {
+                namespace: opening.namespace,
+                session: self.session_id(),
+                api: self.generic.api.to_doc(),
+                command: opening.command,
+                no_timeout: opening.no_timeout,
+                source,
+            }),
+        };
+        cursor.append("id", id).append("ns", namespace.as_str());
+        Ok(())
+    }
+
+    /// The reply of a listing.
+    pub fn list_reply(
+        &mut self,
+        reply: &mut DocWriter<'_>,
+        namespace: &str,
+        rows: Vec<DocBuf>,
+        batch_size: Option<u64>,
+    ) -> Result<()> {
+        let opening = Opening {
+            namespace: namespace.to_owned(),
+            batch_size: batch_size.or(Some(u64::MAX)),
+            single_batch: false,
+            no_timeout: false,
+            full_batch_stays_open: false,
+            command: DocBuf::new(),
+        };
+        self.open_cursor(reply, opening, Box::new(Rows(rows.into())))
+    }
+
+    /// The session's UUID, if the command came in one.
+    pub fn session_id(&self) -> Option<[u8; 16]> {
+        match self.generic.session?.get("id")? {
+            Value::Binary(binary) => binary.bytes.try_into().ok(),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! `delete`: removes documents, one statement after the other.
+
+use crate::args::{Arg, arguments, fields, missing, whole};
+use crate::dispatch::Context;
+use crate::find_request::{collation, hint, owned};
+use crate::write_reply::{WriteErrors, WriteOptions, statements, write_target};
+use quire_document::{Doc, DocBuf, DocWriter};
+use quire_error::{Error, Result};
+use quire_executor::modify::{DeleteRequest, delete};
+use quire_planner::Hint;
+
+/// One element of `deletes`.
+#[derive(Default)]
+pub struct Statement<'a> {
+    /// `q`.
+    pub filter: Doc<'a>,
+    /// `limit: 1`.
+    pub one: bool,
+    /// `hint`.
+    pub hint: Option<Hint>,
+}
+
+pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
+    let (mut options, mut deletes, mut let_vars) = (WriteOptions::default(), None, DocBuf::new());
+    for arg in arguments(cx.command.name, body) {
+        match arg.name() {
+            "deletes" => deletes = Some(arg),
+            "let" => let_vars = owned(&arg)?,
+            _ if options.read(&arg)? => {}
+            _ => return Err(arg.unknown()),
+        }
+    }
+    let namespace = write_target(cx, body)?;
+    let deletes = statements(cx, "deletes", deletes)?;
+    let parsed: Vec<Statement<'_>> =
+        deletes.iter().map(|doc| parse(*doc)).collect::<Result<_>>()?;
+    let mut deleted = 0;
+    let mut errors = WriteErrors::default();
+    let mut writes = cx.writes(parsed.len());
+    for (at, statement) in parsed.iter().enumerate() {
+        cx.service.metrics.deletes.add(1);
+        let request = DeleteRequest {
+            namespace: namespace.clone(),
+            filter: statement.filter,
+            one: statement.one,
+            hint: statement.hint.clone(),
+            let_vars: let_vars.as_doc(),
+        };
+        match delete(&mut writes.target(cx), &request, &cx.exec_params()) {
+            Ok(outcome) => {
+                deleted += outcome.deleted;
+                writes.note(outcome.committed.as_ref());
+            }
+            Err(error) => {
+                if errors.note(at, error, options.ordered) {
+                    break;
+                }
+            }
+        }
+    }
+    writes.finish(cx)?;
+    cx.service.metrics.documents_deleted.add(deleted);
+    reply.append("n", deleted as i32);
+    errors.write(reply);
+    Ok(())
+}
+
+/// Reads one element of `deletes`.
+pub fn parse(doc: Doc<'_>) -> Result<Statement<'_>> {
+    const OWNER: &str = "delete.deletes";
+    let mut statement = Statement::default();
+    let (mut has_filter, mut has_limit) = (false, false);
+    for arg in fields(OWNER, doc) {
+        match arg.name() {
+            "q" => {
+                statement.filter = arg.document()?;
+                has_filter = true;
+            }
+            "limit" => {
+                statement.one = limit(&arg)?;
+                has_limit = true;
+            }
+            "hint" => statement.hint = hint(&arg)?,
+            "collation" => collation(&arg)?,
+            "sampleId" => return Err(Error::not_built("delete.deletes.sampleId")),
+            _ => return Err(arg.unknown()),
+        }
+    }
+    for (name, given) in [("q", has_filter), ("limit", has_limit)] {
+        if !given {
+            return Err(missing(OWNER, name));
+        }
+    }
+    Ok(statement)
+}
+
+/// 1 for one document, 0 for all. What is no number reads as 0, as in MongoDB.
+fn limit(arg: &Arg<'_>) -> Result<bool> {
+    match whole(arg.value()) {
+        None | Some(0) => Ok(false),
+        Some(1) => Ok(true),
+        Some(other) => {
+            let text = format!("The limit field in delete objects must be 0 or 1. Got {other}");
+            Err(Error::failed_to_parse(text))
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! `findAndModify`: changes or removes one document and answers it as it was, or as it is.
+
+use crate::args::arguments;
+use crate::dispatch::Context;
+use crate::find_request::{collation, hint, owned};
+use crate::update::{array_filters, checked_update};
+use crate::write_reply::write_target;
+use quire_document::{Doc, DocBuf, DocWriter, Value};
+use quire_error::{Error, Result};
+use quire_executor::modify::{FindAndModifyOutcome, FindAndModifyRequest, FoundChange, find_and_modify};
+use quire_planner::Hint;
+
+/// The arguments.
+#[derive(Default)]
+pub struct Arguments<'a> {
+    /// `query`.
+    pub filter: DocBuf,
+    /// `sort`.
+    pub sort: DocBuf,
+    /// `fields`.
+    pub projection: DocBuf,
+    /// `update`.
+    pub update: Option<Value<'a>>,
+    /// `arrayFilters`.
+    pub array_filters: Vec<Doc<'a>>,
+    /// `remove`.
+    pub remove: bool,
+    /// `new`.
+    pub new: bool,
+    /// `upsert`.
+    pub upsert: bool,
+    /// `hint`.
+    pub hint: Option<Hint>,
+    /// `let`.
+    pub let_vars: DocBuf,
+}
+
+pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
+    let arguments = parse(cx, body)?;
+    let namespace = write_target(cx, body)?;
+    let change = match arguments.update {
+        None => FoundChange::Remove,
+        Some(update) => FoundChange::Update {
+            update,
+            array_filters: &arguments.array_filters,
+            upsert: arguments.upsert,
+        },
+    };
+    let request = FindAndModifyRequest {
+        namespace,
+        filter: arguments.filter.as_doc(),
+        sort: arguments.sort.as_doc(),
+        change,
+        hint: arguments.hint.clone(),
+        let_vars: arguments.let_vars.as_doc(),
+    };
+    let projection = crate::projecting::Projecting::new(cx, &arguments)?;
+    let mut writes = cx.writes(1);
+    let outcome = find_and_modify(&mut writes.target(cx), &request, &cx.exec_params())
+        .map_err(|error| error.context("Plan executor error during findAndModify"))?;
+    writes.note(outcome.committed.as_ref());
+    write_last_error(&outcome, arguments.remove, reply);
+    let shown = if arguments.new { &outcome.after } else { &outcome.before };
+    match shown {
+        None => reply.append("value", Value::Null),
+        Some(doc) => reply.append("value", &projection.apply(cx, doc.as_doc())?),
+    };
+    Ok(())
+}
+
+/// Reads the arguments.
+pub fn parse<'a>(cx: &Context<'_>, body: Doc<'a>) -> Result<Arguments<'a>> {
+    let mut found = Arguments::default();
+    for arg in arguments(cx.command.name, body) {
+        match arg.name() {
+            "query" => found.filter = owned(&arg)?,
+            "sort" => found.sort = owned(&arg)?,
+            "fields" => found.projection = owned(&arg)?,
+            "let" => found.let_vars = owned(&arg)?,
+            "update" if !arg.is_null() => found.update = Some(checked_update(&arg)?),
+            "arrayFilters" if !arg.is_null() => found.array_filters = array_filters(&arg)?,
+            "remove" if !arg.is_null() => found.remove = arg.safe_bool()?,
+            "new" if !arg.is_null() => found.new = arg.safe_bool()?,
+            "upsert" if !arg.is_null() => found.upsert = arg.safe_bool()?,
+            "bypassDocumentValidation" if !arg.is_null() => {
+                arg.safe_bool()?;
+            }
+            "hint" => found.hint = hint(&arg)?,
+            "collation" => collation(&arg)?,
+            "update" | "arrayFilters" | "remove" | "new" | "upsert" | "bypassDocumentValidation" => {}
+            "sampleId" | "encryptionInformation" => {
+                return Err(Error::not_built(&format!("findAndModify.{}", arg.name())));
+            }
+            _ => return Err(arg.unknown()),
+        }
+    }
+    check(&found)?;
+    Ok(found)
+}
+
+/// What excludes each other.
+fn check(found: &Arguments<'_>) -> Result<()> {
+    let text = match (found.remove, found.update) {
+        (false, None) => "Either an update or remove=true must be specified",
+        (true, Some(_)) => "Cannot specify both an update and remove=true",
+        (true, None) if found.upsert => "Cannot specify both upsert=true and remove=true ",
+        (true, None) if found.new => {
+            "Cannot specify both new=true and remove=true; 'remove' always returns the deleted document"
+        }
+        (true, None) if !found.array_filters.is_empty() => {
+            "Cannot specify arrayFilters and remove=true"
+        }
+        (false, Some(Value::Array(_))) if !found.array_filters.is_empty() => {
+            "Cannot specify arrayFilters and a pipeline update"
+        }
+        _ => return Ok(()),
+    };
+    Err(Error::failed_to_parse(text))
+}
+
+fn write_last_error(outcome: &FindAndModifyOutcome, remove: bool, reply: &mut DocWriter<'_>) {
+    let found = outcome.before.is_some();
+    let mut last = reply.document("lastErrorObject");
+    last.append("n", i32::from(found || outcome.upserted.is_some()));
+    if !remove {
+        last.append("updatedExisting", found);
+    }
+    if let Some(id) = &outcome.upserted {
+        last.append("upserted", id);
+    }
+}

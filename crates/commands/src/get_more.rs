@@ -1,0 +1,83 @@
+//! `getMore`: the next batch of a cursor.
+
+use crate::args::{Arg, arguments, missing};
+use crate::dispatch::{ApiParameters, Context};
+use quire_document::{Doc, DocWriter, Value};
+use quire_error::{Error, ErrorCode, Result};
+use quire_executor::BatchLimits;
+
+pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
+    let (mut collection, mut batch_size) = (None, None);
+    for arg in arguments(cx.command.name, body) {
+        match arg.name() {
+            "collection" => collection = Some(arg.string()?),
+            "batchSize" if !arg.is_null() => batch_size = Some(arg.integer_from(0)?),
+            "batchSize" | "term" | "lastKnownCommittedOpTime" => {}
+            "includeQueryStatsMetrics" => {
+                arg.bool()?;
+            }
+            _ => return Err(arg.unknown()),
+        }
+    }
+    let id = cursor_id(body)?;
+    let collection = collection.ok_or_else(|| missing(cx.command.name, "collection"))?;
+    if collection.is_empty() {
+        let text = format!("Invalid namespace specified '{}.'", cx.db);
+        return Err(Error::new(ErrorCode::InvalidNamespace, text));
+    }
+    let namespace = format!("{}.{collection}", cx.db);
+    let session = cx.session_id();
+    let mut checkout = cx.service.cursors.checkout(id, &namespace, session, &cx.interrupt)?;
+    let Some(cursor) = checkout.cursor() else {
+        return Err(Error::internal("a cursor that was checked out is gone"));
+    };
+    if let Err(error) = check_api(&cx.generic.api, cursor.api.as_doc()) {
+        checkout.keep();
+        return Err(error);
+    }
+    let docs = match batch_size {
+        None | Some(0) => usize::MAX,
+        Some(docs) => usize::try_from(docs).unwrap_or(usize::MAX),
+    };
+    let mut shown = reply.document("cursor");
+    let end = {
+        let mut batch = shown.array("nextBatch");
+        cursor.source.next_batch(&cx.interrupt, BatchLimits::docs(docs), &mut batch)?
+    };
+    cx.service.metrics.getmores.add(1);
+    cx.service.metrics.documents_returned.add(end.docs as u64);
+    let open = !end.exhausted;
+    shown.append("id", if open { id } else { 0 }).append("ns", namespace.as_str());
+    if open {
+        checkout.keep();
+        if cx.exhaust_allowed {
+            cx.outcome.more_to_come = true;
+            cx.connection.exhaust = Some(body.to_owned());
+        }
+    }
+    Ok(())
+}
+
+fn cursor_id(body: Doc<'_>) -> Result<i64> {
+    match body.first() {
+        Some(first) => match first.value() {
+            Value::Int64(id) => Ok(id),
+            _ => Err(Arg::new("getMore", first).wrong_type("long")),
+        },
+        None => Err(missing("getMore", "getMore")),
+    }
+}
+
+/// A getMore must declare what the command that opened its cursor declared.
+fn check_api(api: &ApiParameters, opened: Doc<'_>) -> Result<()> {
+    let used = api.to_doc();
+    if used.as_bytes() == opened.as_bytes() {
+        return Ok(());
+    }
+    let text = format!(
+        "API parameter mismatch: getMore used params {}, the cursor-creating command used {}",
+        quire_catalog::debug_doc(used.as_doc()),
+        quire_catalog::debug_doc(opened)
+    );
+    Err(Error::new(ErrorCode::APIMismatchError, text))
+}

@@ -1,0 +1,36 @@
+//! `insert`: puts documents into a collection.
+
+use crate::args::arguments;
+use crate::dispatch::Context;
+use crate::write_reply::{WriteErrors, WriteOptions, statements, write_target};
+use quire_document::{Doc, DocWriter};
+use quire_error::Result;
+use quire_executor::modify::insert_many;
+
+/// Up to so many documents go into one commit; more are several commits with one wait at the end.
+const COMMIT_DOCS: usize = 1000;
+
+pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
+    let (mut options, mut documents) = (WriteOptions::default(), None);
+    for arg in arguments(cx.command.name, body) {
+        match arg.name() {
+            "documents" => documents = Some(arg),
+            _ if options.read(&arg)? => {}
+            _ => return Err(arg.unknown()),
+        }
+    }
+    let namespace = write_target(cx, body)?;
+    let documents = statements(cx, "documents", documents)?;
+    let mut writes = cx.writes(documents.len().div_ceil(COMMIT_DOCS));
+    let mut target = writes.target(cx);
+    let outcome = insert_many(&mut target, &namespace, &documents, options.ordered, &cx.interrupt)?;
+    writes.note(outcome.committed.as_ref());
+    writes.finish(cx)?;
+    cx.service.metrics.inserts.add(outcome.inserted);
+    cx.service.metrics.documents_inserted.add(outcome.inserted);
+    reply.append("n", outcome.inserted as i32);
+    let mut errors = WriteErrors::default();
+    errors.extend(outcome.errors);
+    errors.write(reply);
+    Ok(())
+}
