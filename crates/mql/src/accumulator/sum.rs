@@ -17,7 +17,9 @@ pub(super) const SUM: Accumulator = Accumulator::unary(
 /// The sum of numbers of all types.
 #[derive(Clone, Debug, Default)]
 pub struct Sum {
-    total: DoubleDouble,
+    /// Ints and longs, exactly.
+    integers: i128,
+    doubles: DoubleDouble,
     decimals: Option<Decimal128>,
     widest: Widest,
 }
@@ -36,14 +38,14 @@ impl Sum {
     #[inline]
     pub fn push(&mut self, value: Value<'_>) {
         match value {
-            Value::Int32(number) => self.total.add(f64::from(number)),
+            Value::Int32(number) => self.integers += i128::from(number),
             Value::Int64(number) => {
                 self.widest = self.widest.max(Widest::Long);
-                self.total.add_i64(number);
+                self.integers += i128::from(number);
             }
             Value::Double(number) => {
                 self.widest = Widest::Double;
-                self.total.add(number);
+                self.doubles.add(number);
             }
             Value::Decimal(number) => {
                 self.decimals = Some(self.decimals.unwrap_or(Decimal128::ZERO).add(number));
@@ -52,20 +54,37 @@ impl Sum {
         }
     }
 
+    /// All but the decimals.
+    fn binary(&self) -> DoubleDouble {
+        let mut total = self.doubles;
+        let rounded = self.integers as f64;
+        total.add(rounded);
+        total.add((self.integers - rounded as i128) as f64);
+        total
+    }
+
+    fn decimal(&self, decimals: Decimal128) -> Decimal128 {
+        match self.widest {
+            Widest::Double => decimals.add(self.binary().to_decimal()),
+            _ => match i64::try_from(self.integers) {
+                Ok(integers) => decimals.add(Decimal128::from_i64(integers)),
+                Err(_) => decimals.add(self.binary().to_decimal()),
+            },
+        }
+    }
+
     /// The sum.
     pub fn value(&self) -> Value<'static> {
         if let Some(decimals) = self.decimals {
-            return Value::Decimal(decimals.add(self.total.to_decimal()));
+            return Value::Decimal(self.decimal(decimals));
         }
         if self.widest == Widest::Double {
-            return Value::Double(self.total.value());
+            return Value::Double(self.binary().value());
         }
-        match self.total.to_i64() {
-            Some(long) => match i32::try_from(long) {
-                Ok(int) if self.widest == Widest::Int => Value::Int32(int),
-                _ => Value::Int64(long),
-            },
-            None => Value::Double(self.total.value()),
+        match (i32::try_from(self.integers), i64::try_from(self.integers)) {
+            (Ok(int), _) if self.widest == Widest::Int => Value::Int32(int),
+            (_, Ok(long)) => Value::Int64(long),
+            _ => Value::Double(self.integers as f64),
         }
     }
 
@@ -73,28 +92,36 @@ impl Sum {
     pub(super) fn mean(&self, count: i64) -> Value<'static> {
         match self.decimals {
             Some(decimals) => {
-                let sum = decimals.add(self.total.to_decimal());
-                Value::Decimal(sum.divide(Decimal128::from_i64(count)))
+                Value::Decimal(self.decimal(decimals).divide(Decimal128::from_i64(count)))
             }
-            None => Value::Double(self.total.value() / count as f64),
+            None => Value::Double(self.binary().value() / count as f64),
         }
     }
 
     pub(super) fn to_saved(&self) -> ValueBuf {
-        let [sum, addend, special] = self.total.to_raw();
+        let [sum, addend, special] = self.doubles.to_raw();
+        let (high, low) = ((self.integers >> 64) as i64, self.integers as i64);
         let widest = self.widest as i32;
         let decimals = self.decimals.map_or(Value::Null, Value::Decimal);
-        array![sum, addend, special, widest, decimals].into()
+        array![sum, addend, special, high, low, widest, decimals].into()
     }
 
     pub(super) fn merge_saved(&mut self, saved: Value<'_>) {
         let parts: Vec<Value<'_>> = super::elements(saved).collect();
-        let [Value::Double(sum), Value::Double(addend), Value::Double(special), widest, decimals] =
-            parts[..]
+        let [
+            Value::Double(sum),
+            Value::Double(addend),
+            Value::Double(special),
+            Value::Int64(high),
+            Value::Int64(low),
+            widest,
+            decimals,
+        ] = parts[..]
         else {
             return;
         };
-        self.total.merge(DoubleDouble::from_raw([sum, addend, special]));
+        self.doubles.merge(DoubleDouble::from_raw([sum, addend, special]));
+        self.integers += i128::from(high) << 64 | i128::from(low as u64);
         self.widest = self.widest.max(match widest {
             Value::Int32(1) => Widest::Long,
             Value::Int32(2) => Widest::Double,

@@ -1,9 +1,9 @@
-//! Exact-as-mongod summation of doubles: a sum and its running error, each a double
-//! (Knuth, TAOCP volume 2, section 4.2.2, theorem B; Kahan's compensated summation).
+//! Summation of doubles as mongod does it: Kahan's compensated summation, with the error of each
+//! addition taken exactly (Knuth, TAOCP volume 2, section 4.2.2, theorem B).
 
 use quire_document::Decimal128;
 
-/// The sum of doubles and 64-bit integers to about 106 bits.
+/// A sum of doubles and the error that rounding has made in it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DoubleDouble {
     sum: f64,
@@ -12,28 +12,12 @@ pub struct DoubleDouble {
     special: f64,
 }
 
-const TWO_63: f64 = 9_223_372_036_854_775_808.0;
-
 impl DoubleDouble {
     /// Adds a double.
     #[inline]
     pub fn add(&mut self, number: f64) {
         self.special += number;
-        let (sum, error) = two_sum(self.sum, number);
-        self.sum = sum;
-        self.addend += error;
-    }
-
-    /// Adds an integer, exactly.
-    #[inline]
-    pub fn add_i64(&mut self, number: i64) {
-        const HALF: i64 = 1 << 32;
-        if number.unsigned_abs() <= 1 << 53 {
-            return self.add(number as f64);
-        }
-        let high = number / HALF * HALF;
-        self.add((number - high) as f64);
-        self.add(high as f64);
+        (self.sum, self.addend) = two_sum(self.sum, number + self.addend);
     }
 
     /// Adds what another one has summed up.
@@ -52,23 +36,11 @@ impl DoubleDouble {
 
     /// The sum as two doubles, the second less than half a unit in the last place of the first.
     pub fn parts(&self) -> (f64, f64) {
-        if self.sum.is_nan() {
-            return (self.special, 0.0);
-        }
         let sum = self.sum + self.addend;
-        if sum.is_infinite() {
+        if !sum.is_finite() {
             return (self.special, 0.0);
         }
         (sum, self.addend - (sum - self.sum))
-    }
-
-    /// The sum of integers, if it fits a long.
-    pub fn to_i64(&self) -> Option<i64> {
-        let (sum, addend) = self.parts();
-        if !sum.is_finite() || sum.abs() > TWO_63 * 2.0 {
-            return None;
-        }
-        i64::try_from(sum as i128 + addend as i128).ok()
     }
 
     /// The sum as a decimal.
@@ -113,18 +85,6 @@ mod tests {
             sum.add(number);
         }
         assert_eq!(sum.value(), 0.0);
-    }
-
-    #[test]
-    fn longs_stay_exact() {
-        let mut sum = DoubleDouble::default();
-        sum.add_i64(i64::MAX);
-        sum.add_i64(i64::MIN);
-        sum.add_i64(i64::MAX);
-        assert_eq!(sum.to_i64(), Some(i64::MAX - 1));
-        sum.add_i64(2);
-        assert_eq!(sum.to_i64(), None);
-        assert_eq!(sum.value(), TWO_63);
     }
 
     #[test]

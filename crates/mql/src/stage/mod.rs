@@ -4,13 +4,13 @@
 //! whole pipeline), `transform` (stages that make one document of one), then one file a stage.
 //! Blocking stages (`$group`, `$sort`, `$sample`) are parsed here and run by the executor.
 
-mod add_fields;
 mod count;
 mod group;
 mod limit;
 mod matching;
 mod needs;
 mod pipeline;
+mod project;
 mod redact;
 mod registry;
 mod replace_root;
@@ -18,13 +18,11 @@ mod sample;
 mod sort_by_count;
 mod sort;
 mod transform;
-mod unset;
 mod unwind;
 
 #[cfg(test)]
 mod tests;
 
-pub use add_fields::AddFields;
 pub use group::{Group, GroupKey};
 pub use matching::Match;
 pub use needs::{Modified, Needs};
@@ -33,7 +31,6 @@ pub use redact::Redact;
 pub use registry::{NOT_BUILT, STAGES, StageRow, find_stage, is_known};
 pub use replace_root::ReplaceRoot;
 pub use transform::Transform;
-pub use unset::Unset;
 pub use unwind::Unwind;
 
 use crate::sort::SortPattern;

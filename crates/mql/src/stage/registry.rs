@@ -1,8 +1,8 @@
 //! All stages: those that are built, with their parsers, and the names of those that are not yet.
 
 use super::{
-    Stage, add_fields, count, group, limit, matching, redact, replace_root, sample, sort,
-    sort_by_count, unset, unwind,
+    Stage, count, group, limit, matching, project, redact, replace_root, sample, sort,
+    sort_by_count, unwind,
 };
 use crate::context::ParseContext;
 use quire_document::Value;
@@ -24,20 +24,21 @@ pub struct StageRow {
 
 /// All stages that are built.
 pub const STAGES: &[StageRow] = &[
-    add_fields::ADD_FIELDS,
+    project::ADD_FIELDS,
     count::COUNT,
     group::GROUP,
     limit::LIMIT,
     matching::MATCH,
+    project::PROJECT,
     redact::REDACT,
     replace_root::REPLACE_ROOT,
     replace_root::REPLACE_WITH,
     sample::SAMPLE,
-    add_fields::SET,
+    project::SET,
     limit::SKIP,
     sort::SORT,
     sort_by_count::SORT_BY_COUNT,
-    unset::UNSET,
+    project::UNSET,
     unwind::UNWIND,
 ];
 

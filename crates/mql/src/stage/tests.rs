@@ -1,0 +1,137 @@
+//! Stages: parsing with MongoDB's codes, and those that work on one document at a time.
+
+use super::{Modified, Stage, parse_pipeline, pipeline_to_bson};
+use crate::context::{EvalContext, ParseContext, Shared};
+use bumpalo::Bump;
+use quire_document::literal::{parse, parse_doc, print};
+use quire_document::{Doc, DocBuf};
+use quire_error::Result;
+
+fn stages(pipeline: &str) -> Result<Vec<Stage>> {
+    let pipeline = parse(pipeline).unwrap();
+    parse_pipeline(pipeline.as_value().as_array().unwrap(), &ParseContext::default())
+}
+
+/// Runs stages that work on one document at a time.
+fn run(pipeline: &str, docs: &[&str]) -> Result<Vec<String>> {
+    let (arena, shared) = (Bump::new(), Shared::default());
+    let owned: Vec<DocBuf> = docs.iter().map(|doc| parse_doc(doc).unwrap()).collect();
+    let stages = stages(pipeline)?;
+    let mut docs: Vec<Doc<'_>> = owned.iter().map(DocBuf::as_doc).collect();
+    for stage in &stages {
+        let mut next = Vec::new();
+        for doc in docs {
+            let cx = EvalContext::new(&arena, doc, &shared);
+            match stage {
+                Stage::Transform(stage) => next.push(stage.apply(&cx)?),
+                Stage::Unwind(stage) => stage.for_each(&cx, &mut |doc| {
+                    next.push(doc);
+                    Ok(())
+                })?,
+                Stage::Redact(stage) => next.extend(stage.apply(&cx)?),
+                Stage::Match(stage) if stage.filter().matches(doc, &cx)? => next.push(doc),
+                _ => {}
+            }
+        }
+        docs = next;
+    }
+    Ok(docs.into_iter().map(print).collect())
+}
+
+#[track_caller]
+fn gives(pipeline: &str, docs: &[&str], expected: &[&str]) {
+    let expected: Vec<String> =
+        expected.iter().map(|doc| print(parse_doc(doc).unwrap().as_doc())).collect();
+    assert_eq!(run(pipeline, docs).unwrap(), expected);
+}
+
+#[test]
+fn unwind() {
+    gives(r#"[{$unwind: "$a"}]"#, &["{x: 1, a: [1, 2], y: 2}"], &["{x: 1, a: 1, y: 2}", "{x: 1, a: 2, y: 2}"]);
+    gives(r#"[{$unwind: "$a"}]"#, &["{a: []}", "{a: null}", "{}", "{a: 5}"], &["{a: 5}"]);
+    gives(
+        r#"[{$unwind: {path: "$a.b", includeArrayIndex: "i", preserveNullAndEmptyArrays: true}}]"#,
+        &["{a: {b: [7]}}", "{a: {b: []}}", "{a: {b: null}}", "{a: [{b: [1]}]}"],
+        &[
+            r#"{a: {b: 7}, i: NumberLong("0")}"#,
+            "{a: {}, i: null}",
+            "{a: {b: null}, i: null}",
+            "{a: [{b: [1]}], i: null}",
+        ],
+    );
+}
+
+#[test]
+fn redact() {
+    gives(
+        r#"[{$redact: {$cond: [{$eq: ["$secret", true]}, "$$PRUNE", "$$DESCEND"]}}]"#,
+        &["{a: {secret: true}, b: [{secret: true}, {x: 1}, 5], c: {d: {e: 1}}}", "{secret: true}"],
+        &["{b: [{x: 1}, 5], c: {d: {e: 1}}}"],
+    );
+}
+
+#[test]
+fn transforms() {
+    gives(
+        r#"[{$set: {"a.b": 1, c: {d: "$x"}}}, {$unset: ["x", "a.z"]}, {$project: {_id: 0}}]"#,
+        &["{_id: 1, x: 5, a: {z: 1}}"],
+        &["{a: {b: 1}, c: {d: 5}}"],
+    );
+    gives(r#"[{$replaceRoot: {newRoot: "$a"}}]"#, &["{a: {b: 1}}"], &["{b: 1}"]);
+    assert_eq!(run(r#"[{$replaceWith: "$a"}]"#, &["{a: 1}"]).unwrap_err().code().number(), 40228);
+}
+
+#[test]
+fn shorthands_and_explain() {
+    let shown = print(pipeline_to_bson(&stages(r#"[{$count: "n"}, {$sortByCount: "$k"}]"#).unwrap()).as_array());
+    assert_eq!(
+        shown,
+        r#"[{$group: {_id: {$const: null}, n: {$sum: {$const: 1}}}}, {$project: {n: true, _id: false}}, {$group: {_id: "$k", count: {$sum: {$const: 1}}}}, {$sort: {sortKey: {count: -1}}}]"#
+    );
+}
+
+#[test]
+fn changes() {
+    let stages = stages(r#"[{$set: {"a.b": 1}}, {$limit: 1}, {$project: {x: 1, "y.z": 1}}, {$unwind: "$a"}]"#).unwrap();
+    let paths = |names: &[&str]| names.iter().map(|name| name.to_string()).collect();
+    assert_eq!(stages[0].modified(), Modified::Paths(paths(&["a.b"])));
+    assert_eq!(stages[1].modified(), Modified::Nothing);
+    assert_eq!(stages[2].modified(), Modified::AllExcept(paths(&["_id", "x", "y.z"])));
+    assert_eq!(stages[3].modified(), Modified::Paths(paths(&["a"])));
+    assert!(stages[2].needs().exhaustive);
+}
+
+#[test]
+fn errors() {
+    for (pipeline, code) in [
+        ("[5]", 14),
+        ("[{}]", 40323),
+        ("[{$limit: 5, $skip: 2}]", 40323),
+        ("[{$nope: 1}]", 40324),
+        ("[{$lookup: {}}]", 115),
+        ("[{$limit: 0}]", 15958),
+        ("[{$limit: -1}]", 5107201),
+        ("[{$skip: 1.5}]", 5107200),
+        ("[{$match: 1}]", 15959),
+        ("[{$match: {a: {$near: [0, 0]}}}]", 5626500),
+        ("[{$count: \"\"}]", 40157),
+        ("[{$count: \"_id\"}]", 9039800),
+        ("[{$sortByCount: 1}]", 40149),
+        ("[{$sample: {size: 0.5}}]", 28747),
+        ("[{$unwind: \"a\"}]", 28818),
+        ("[{$unwind: \"$$ROOT\"}]", 16410),
+        ("[{$unwind: {path: \"$a\", includeArrayIndex: \"\"}}]", 28810),
+        ("[{$group: {}}]", 15955),
+        ("[{$group: {_id: {a: 1}}}]", 17390),
+        ("[{$group: {_id: {\"a.b\": \"$v\"}}}]", 16412),
+        ("[{$group: {_id: null, \"a.b\": {$sum: 1}}}]", 40235),
+        ("[{$replaceRoot: {}}]", 40414),
+        ("[{$replaceRoot: 1}]", 40229),
+        ("[{$sort: {}}]", 15976),
+        ("[{$project: {}}]", 51272),
+        ("[{$unset: []}]", 31119),
+        ("[{$set: 1}]", 40272),
+    ] {
+        assert_eq!(stages(pipeline).unwrap_err().code().number(), code, "{pipeline}");
+    }
+}

@@ -2,21 +2,21 @@
 
 use super::needs::Modified;
 use super::registry::find_stage;
-use super::{AddFields, ReplaceRoot, Stage, Unset};
+use super::{ReplaceRoot, Stage};
 use crate::context::{EvalContext, ParseContext};
 use crate::expression::Dependencies;
+use crate::projection::{Kind, Projection};
 use quire_document::{Doc, DocWriter, Value};
 use quire_error::Result;
+use std::collections::BTreeSet;
 
 /// A stage that makes one document of one.
 #[derive(Debug)]
 pub enum Transform {
-    /// `$addFields`, `$set`.
-    AddFields(AddFields),
+    /// `$project`, `$addFields`, `$set` or `$unset`, with the name that was written.
+    Projection(&'static str, Projection),
     /// `$replaceRoot`, `$replaceWith`.
     ReplaceRoot(ReplaceRoot),
-    /// `$unset`.
-    Unset(Unset),
 }
 
 impl Transform {
@@ -37,8 +37,8 @@ impl Transform {
     /// The name as explain shows it.
     pub fn name(&self) -> &'static str {
         match self {
-            Transform::AddFields(stage) => stage.name(),
-            Transform::Unset(_) => "$project",
+            Transform::Projection("$unset", _) => "$project",
+            Transform::Projection(name, _) => name,
             Transform::ReplaceRoot(_) => "$replaceRoot",
         }
     }
@@ -46,41 +46,81 @@ impl Transform {
     /// The document that takes the place of `cx.root`. It borrows from that or from the arena.
     pub fn apply<'a>(&'a self, cx: &EvalContext<'a>) -> Result<Doc<'a>> {
         match self {
-            Transform::AddFields(stage) => stage.apply(cx),
+            Transform::Projection(_, projection) if projection.is_identity() => Ok(cx.root),
+            Transform::Projection(_, projection) => {
+                cx.document(|writer| projection.apply(cx.root, writer, cx))
+            }
             Transform::ReplaceRoot(stage) => stage.apply(cx),
-            Transform::Unset(stage) => stage.apply(cx),
         }
     }
 
     /// Adds what it reads to `needed`; true if nothing else gets into its output.
     pub fn add_dependencies(&self, needed: &mut Dependencies) -> bool {
         match self {
-            Transform::AddFields(stage) => {
-                stage.add_dependencies(needed);
-                false
+            Transform::Projection(_, projection) => {
+                let computed = projection.computed_fields();
+                computed.iter().for_each(|(_, expression)| expression.add_dependencies(needed));
+                if projection.kind() != Kind::Inclusion {
+                    return false;
+                }
+                let needs = projection.needs();
+                needed.whole_document |= needs.whole_document;
+                needed.paths.extend(needs.paths);
+                needed.metadata.extend(needs.metadata);
+                true
             }
             Transform::ReplaceRoot(stage) => {
                 stage.add_dependencies(needed);
                 true
             }
-            Transform::Unset(_) => false,
         }
     }
 
     /// Which paths it changes.
     pub fn modified(&self) -> Modified {
         match self {
-            Transform::AddFields(stage) => Modified::Paths(stage.modified_paths()),
+            Transform::Projection(_, projection) => match projection.kind() {
+                Kind::Inclusion => Modified::AllExcept(kept(projection)),
+                Kind::AddFields => {
+                    let computed = projection.computed_fields();
+                    Modified::Paths(computed.into_iter().map(|(path, _)| path).collect())
+                }
+                Kind::Exclusion => Modified::Paths(named(projection)),
+            },
             Transform::ReplaceRoot(_) => Modified::All,
-            Transform::Unset(stage) => Modified::Paths(stage.modified_paths()),
         }
     }
 
     pub(super) fn serialize(&self, writer: &mut DocWriter<'_>) {
         match self {
-            Transform::AddFields(stage) => stage.serialize(writer),
+            Transform::Projection(_, projection) => {
+                writer.append(self.name(), projection.to_bson());
+            }
             Transform::ReplaceRoot(stage) => stage.serialize(writer),
-            Transform::Unset(stage) => stage.serialize(writer),
         }
     }
+}
+
+/// The paths that an inclusion keeps as they are, `_id` among them unless it says otherwise.
+fn kept(projection: &Projection) -> BTreeSet<String> {
+    let computed: BTreeSet<String> =
+        projection.computed_fields().into_iter().map(|(path, _)| path).collect();
+    let fields = projection.to_bson().as_doc().fields().filter_map(|(name, value)| match value {
+        Value::Bool(true) => Some(name.to_owned()),
+        value if value.as_number().is_some_and(|number| number.exact_i64() != Some(0)) => {
+            Some(name.to_owned())
+        }
+        _ => None,
+    });
+    let mut kept: BTreeSet<String> = fields.filter(|name| !computed.contains(name)).collect();
+    if projection.keeps_field("_id") {
+        kept.insert("_id".to_owned());
+    }
+    kept
+}
+
+/// The top-level fields that a projection names.
+fn named(projection: &Projection) -> BTreeSet<String> {
+    let names = projection.to_bson().as_doc().fields().map(|(name, _)| name.to_owned());
+    names.map(|name| name.split('.').next().unwrap_or_default().to_owned()).collect()
 }

@@ -1,0 +1,41 @@
+//! `$project`, `$addFields`, `$set`, `$unset`: the stages that are projections.
+
+use super::registry::StageRow;
+use super::{Stage, Transform};
+use crate::context::ParseContext;
+use crate::projection::Projection;
+use quire_document::Value;
+use quire_error::Result;
+
+pub(super) const PROJECT: StageRow = StageRow {
+    name: "$project",
+    since: "2.2",
+    doc: "Keeps, drops or computes fields.",
+    parse,
+};
+
+pub(super) const ADD_FIELDS: StageRow = StageRow {
+    name: "$addFields",
+    since: "3.4",
+    doc: "Adds fields that expressions compute.",
+    parse,
+};
+
+pub(super) const SET: StageRow = StageRow {
+    name: "$set",
+    since: "4.2",
+    doc: "Adds fields that expressions compute.",
+    parse,
+};
+
+pub(super) const UNSET: StageRow =
+    StageRow { name: "$unset", since: "4.2", doc: "Removes fields.", parse };
+
+fn parse(name: &'static str, value: Value<'_>, cx: &ParseContext) -> Result<Vec<Stage>> {
+    let projection = match name {
+        "$project" => Projection::parse_project(value, cx)?,
+        "$unset" => Projection::parse_unset(value)?,
+        _ => Projection::parse_add_fields(name, value, cx)?,
+    };
+    Ok(vec![Stage::Transform(Transform::Projection(name, projection))])
+}
