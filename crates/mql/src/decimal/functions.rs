@@ -99,7 +99,7 @@ pub fn apply(function: Function, number: Decimal128) -> Decimal128 {
     }
     let context = context();
     let argument = &argument;
-    finish(match function {
+    let result = finish(match function {
         Function::Exp => context.exp(argument, None),
         Function::Ln => context.ln(argument, None),
         Function::Log10 => context.log10(argument, None),
@@ -115,13 +115,21 @@ pub fn apply(function: Function, number: Decimal128) -> Decimal128 {
         Function::Asinh => context.asinh(argument, None),
         Function::Acosh => context.acosh(argument, None),
         Function::Atanh => context.atanh(argument, None),
-    })
+    });
+    if function != Function::Log10 {
+        return result;
+    }
+    // Of a power of ten, or of what 34 digits can't tell from one: an integer.
+    match super::quantize(result, 0, super::Rounding::HalfEven) {
+        Some(integer) if integer.compare(result).is_eq() => integer,
+        _ => result,
+    }
 }
 
 /// Results at both infinities.
 fn at_infinity(function: Function, negative: bool) -> Decimal128 {
     match function {
-        Function::Exp if negative => pack(false, 0, EXPONENT_MIN),
+        Function::Exp if negative => Decimal128::ZERO,
         Function::Exp | Function::Cosh => Decimal128::INFINITY,
         Function::Ln | Function::Log10 | Function::Acosh if !negative => Decimal128::INFINITY,
         Function::Sinh | Function::Asinh => infinity(negative),
@@ -202,7 +210,7 @@ pub fn power(base: Decimal128, exponent: Decimal128) -> Decimal128 {
         let negative = base.is_negative() && odd;
         return match exponent.is_negative() {
             true => infinity(negative),
-            false => pack(negative, 0, 0),
+            false => pack(false, 0, EXPONENT_MIN),
         };
     }
     let context = context();
@@ -227,7 +235,11 @@ pub fn power(base: Decimal128, exponent: Decimal128) -> Decimal128 {
         Some(parts) => {
             let mut wide = Wide::from(parts);
             pad(&mut wide, i64::MIN);
-            wide.round()
+            match wide.round() {
+                // The library mongod uses overflows here already.
+                max if super::abs(max) == Decimal128::MAX => infinity(max.is_negative()),
+                power => power,
+            }
         }
         None => result,
     }
@@ -266,7 +278,7 @@ fn power_at_infinity(base: Decimal128, exponent: Decimal128, odd: bool) -> Decim
         };
     }
     let negative = base.is_negative() && odd;
-    if exponent.is_negative() { pack(negative, 0, EXPONENT_MIN) } else { infinity(negative) }
+    if exponent.is_negative() { pack(false, 0, EXPONENT_MIN) } else { infinity(negative) }
 }
 
 #[cfg(test)]

@@ -107,34 +107,29 @@ impl Running {
 }
 
 fn add<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
-    let (mut total, mut is_date) = (Running::Int(0), false);
+    let (mut total, mut date) = (Running::Int(0), None);
     for arg in &call.args {
-        let value = match arg.eval(cx)? {
+        match arg.eval(cx)? {
             None | Some(Value::Null | Value::Undefined) => return Ok(Some(Value::Null)),
-            Some(Value::Date(_)) if is_date => {
+            Some(Value::Date(_)) if date.is_some() => {
                 return Err(Error::location(16612, "only one date allowed in an $add expression"));
             }
-            Some(Value::Date(ms)) => {
-                is_date = true;
-                Value::Int64(ms)
-            }
-            Some(value) if value.is_number() => value,
+            Some(Value::Date(ms)) => date = Some(ms),
+            Some(value) if value.is_number() => total = total.add(value),
             Some(other) => {
                 let text = format!("$add only supports numeric or date types, not {}", other.type_name());
                 return Err(Error::type_mismatch(text));
             }
-        };
-        total = total.add(value);
+        }
     }
-    if !is_date {
-        return Ok(Some(total.value()));
-    }
+    let Some(date) = date else { return Ok(Some(total.value())) };
     let ms = match total {
         Running::Int(number) | Running::Long(number) => Some(number),
         Running::Double(number) => round_to_i64(number),
         Running::Decimal(number) => decimal_to_i64(number),
     };
-    ms.map(|ms| Some(Value::Date(ms))).ok_or_else(|| date_overflow("$add"))
+    let sum = ms.and_then(|ms| date.checked_add(ms));
+    sum.map(|ms| Some(Value::Date(ms))).ok_or_else(|| date_overflow("$add"))
 }
 
 fn date_overflow(operator: &str) -> Error {
@@ -312,12 +307,7 @@ fn number_modulo<'a>(a: Value<'_>, b: Value<'_>) -> Result<Value<'a>> {
     if as_double(b) == 0.0 {
         return Err(Error::location(16610, "can't $mod by zero"));
     }
-    let divisor = match (long(a), b) {
-        (None, _) => None,
-        (_, Value::Double(_)) => super::array_access::integral(b).map(i64::from),
-        (_, b) => long(b),
-    };
-    let (Some(dividend), Some(divisor)) = (long(a), divisor) else {
+    let (Some(dividend), Some(divisor)) = (long(a), long(b)) else {
         return Ok(Value::Double(as_double(a) % as_double(b)));
     };
     let rest = dividend.wrapping_rem(divisor);

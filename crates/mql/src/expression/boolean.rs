@@ -7,8 +7,12 @@ use quire_error::Result;
 
 /// This family's rows of the registry.
 pub(super) const OPERATORS: &[Operator] = &[
-    Operator::function("$and", Arity::Any, and).doc("True if all arguments are true; none: true."),
-    Operator::function("$or", Arity::Any, or).doc("True if any argument is true; none: false."),
+    Operator::function("$and", Arity::Any, and)
+        .doc("True if all arguments are true; none: true.")
+        .decided_by(false),
+    Operator::function("$or", Arity::Any, or)
+        .doc("True if any argument is true; none: false.")
+        .decided_by(true),
     Operator::function("$not", Arity::Exactly(1), not).doc("True if the argument is not."),
 ];
 

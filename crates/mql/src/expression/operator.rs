@@ -22,6 +22,8 @@ pub struct Operator {
     pub volatile: bool,
     /// Part of the stable API (`apiStrict` allows it).
     pub stable: bool,
+    /// A constant argument of this truth is the result, whatever the others are (`$and`: false).
+    pub decided_by: Option<bool>,
 }
 
 /// The shape of an operator's arguments.
@@ -118,7 +120,7 @@ impl Operator {
     }
 
     const fn new(name: &'static str, arity: Arity, run: Run) -> Self {
-        Operator { name, since: "2.2", doc: "", arity, run, volatile: false, stable: true }
+        Operator { name, since: "2.2", doc: "", arity, run, volatile: false, stable: true, decided_by: None }
     }
 
     /// The same, introduced in `version`.
@@ -136,6 +138,12 @@ impl Operator {
     /// The same, never folded.
     pub const fn volatile(mut self) -> Self {
         self.volatile = true;
+        self
+    }
+
+    /// The same, with its result decided by a constant argument of that truth.
+    pub const fn decided_by(mut self, truth: bool) -> Self {
+        self.decided_by = Some(truth);
         self
     }
 

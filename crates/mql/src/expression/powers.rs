@@ -61,7 +61,9 @@ fn positive_argument<'a>(
 fn ln<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
     Ok(Some(match positive_argument(call, cx, 28766)? {
         None => Value::Null,
-        Some(Value::Decimal(number)) => Value::Decimal(decimal::apply(Function::Ln, number)),
+        Some(Value::Decimal(number)) if !number.is_nan() => {
+            Value::Decimal(decimal::apply(Function::Ln, number))
+        }
         Some(value) => Value::Double(as_double(value).ln()),
     }))
 }
@@ -69,7 +71,9 @@ fn ln<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
 fn log10<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
     Ok(Some(match positive_argument(call, cx, 28761)? {
         None => Value::Null,
-        Some(Value::Decimal(number)) => Value::Decimal(decimal::apply(Function::Log10, number)),
+        Some(Value::Decimal(number)) if !number.is_nan() => {
+            Value::Decimal(decimal::apply(Function::Log10, number))
+        }
         Some(value) => Value::Double(as_double(value).log10()),
     }))
 }
@@ -95,7 +99,8 @@ fn log<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
         let text = format!("$log's base must be a positive number not equal to 1, but is {base:?}");
         return Err(Error::location(28759, text));
     }
-    if let (Value::Decimal(_), _) | (_, Value::Decimal(_)) = (number, base) {
+    let nan = as_double(number).is_nan() || as_double(base).is_nan();
+    if let (false, (Value::Decimal(_), _) | (_, Value::Decimal(_))) = (nan, (number, base)) {
         let result = decimal::logarithm(as_decimal(number), as_decimal(base));
         return Ok(Some(Value::Decimal(result)));
     }
@@ -166,11 +171,7 @@ fn sqrt<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
 
 /// Rewritten to the operators that it is made of.
 fn parse_sigmoid(_: &'static Operator, value: Value<'_>, context: &ParseContext) -> Result<Expression> {
-    let argument = match value {
-        Value::Array(list) if list.count() == 1 => list.get(0).unwrap_or(Value::Null),
-        other => other,
-    };
-    let negated = array![-1, argument];
+    let negated = array![-1, value];
     let rewritten = doc! {
         "$divide": [1, { "$add": [1, { "$exp": { "$multiply": &negated } }] }]
     };

@@ -70,7 +70,10 @@ fn to_integer<'a>(
     let Some(value) = numeric_argument(call, cx)? else { return Ok(Some(Value::Null)) };
     Ok(Some(match value {
         Value::Double(number) => Value::Double(round(number)),
-        Value::Decimal(number) => Value::Decimal(decimal::to_integral(number, rounding)),
+        // As mongod: what 34 digits can't hold as an integer, infinities too, becomes NaN.
+        Value::Decimal(number) => {
+            Value::Decimal(decimal::quantize(number, 0, rounding).unwrap_or(Decimal128::NAN))
+        }
         integer => integer,
     }))
 }

@@ -1,5 +1,6 @@
 //! The compiled expression and its evaluation.
 
+use super::boolean::is_true;
 use super::field_path::FieldPath;
 use super::operator::Call;
 use crate::context::{Binding, EvalContext, ParseContext, Shared};
@@ -194,7 +195,7 @@ impl Expression {
             }
             Node::Call(call) => {
                 call.args.iter_mut().try_for_each(|arg| arg.optimize(context))?;
-                None
+                decision(call)
             }
             Node::Form(form) => form.optimize(context)?,
             _ => None,
@@ -226,6 +227,14 @@ impl Expression {
         self.children(&mut |child| constant &= child.is_constant());
         constant
     }
+}
+
+/// The result that a constant argument decides alone.
+fn decision(call: &Call) -> Option<Expression> {
+    let truth = call.operator.decided_by?;
+    let mut constants = call.args.iter().filter(|arg| arg.is_constant());
+    let decided = constants.any(|arg| is_true(arg.as_constant()) == truth);
+    decided.then(|| Expression::constant(truth))
 }
 
 impl Variable {
