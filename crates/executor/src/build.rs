@@ -67,7 +67,7 @@ pub(crate) fn build(node: &Node, env: &Env, filter: &Filter, needs: Needs) -> Re
         Node::Projection { spec, input, .. } => {
             let needs = Needs { keys: needs.keys || !input.gives_documents(), ..needs };
             let input = build(input, env, filter, needs)?;
-            Box::new(Project::new(input, spec.as_doc(), env, filter)?)
+            Box::new(Project::new(input, spec.as_doc(), env)?)
         }
         Node::ReturnKey { input } => {
             let needs = Needs { keys: true, ..needs };

@@ -7,7 +7,7 @@ use bumpalo::Bump;
 use parking_lot::Mutex;
 use quire_catalog::Collection;
 use quire_collections::{View, from_interruption};
-use quire_document::{Doc, Value, ValueBuf};
+use quire_document::{Doc, DocBuf, Value, ValueBuf};
 use quire_error::{Error, ErrorCode, Result};
 use quire_mql::{EvalContext, Expression, ParseContext, Shared};
 use quire_storage::Interrupt;
@@ -31,6 +31,10 @@ pub(crate) struct Env {
     interrupt: Arc<Mutex<Arc<Interrupt>>>,
     /// Whether blocking stages may go on on disk.
     pub may_spill: bool,
+    /// The plan's projection was a `$project`, not a find's.
+    pub project_stage: bool,
+    /// The filter as written: a positional projection asks it which element matched.
+    pub filter: DocBuf,
 }
 
 impl Env {
@@ -60,7 +64,7 @@ impl Env {
         let mut parse = base;
         parse.variables = names.into();
         let may_spill = allow_disk_use && params.spill_directory.is_some();
-        Ok(Env { params, shared, parse, variables, interrupt, may_spill })
+        Ok(Env { params, shared, parse, variables, interrupt, may_spill, project_stage: false, filter: DocBuf::new() })
     }
 
     /// The next command's interrupt.

@@ -25,7 +25,8 @@ pub fn open_find(
     params: ExecParams,
 ) -> Result<Execution> {
     let disk = request.allow_disk_use.unwrap_or(true);
-    let env = Env::new(params, request.let_vars.as_doc(), disk)?;
+    let mut env = Env::new(params, request.let_vars.as_doc(), disk)?;
+    env.filter = request.filter.clone();
     let filter = Filter::parse(request.filter.as_doc(), &env.parse)?;
     if !request.sort.as_doc().is_empty() && !request.sort.as_doc().contains("$natural") {
         quire_mql::sort::SortPattern::parse(request.sort.as_doc(), &env.parse)?;
@@ -37,7 +38,7 @@ pub fn open_find(
     let projects = !request.projection.as_doc().is_empty();
     let sort_keys = projects && wants_sort_key(request.projection.as_doc());
     if plan.missing && projects {
-        crate::projection::check(request.projection.as_doc(), &env, &filter)?;
+        crate::projection::compile(request.projection.as_doc(), &env)?;
     }
     let root = build(&plan.root, &env, &filter, Needs { keys: false, sort_keys })?;
     Ok(Execution::new(env, root, collection, Some(Arc::new(plan))))

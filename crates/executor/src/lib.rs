@@ -4,14 +4,18 @@
 //! `aggregate.rs`, `count.rs`, `distinct.rs` (how a request is opened), [`execution`] (how it is
 //! continued), `build.rs` and `operator.rs` (its stages), then one file a stage.
 
+mod aggregate;
 mod build;
+mod chain;
 mod collection_scan;
 mod count;
+mod distinct;
 mod env;
 mod execution;
 mod fetch;
 mod filtering;
 mod find;
+mod group;
 mod index_bounds;
 mod index_scan;
 pub mod modify;
@@ -19,6 +23,7 @@ mod operator;
 mod params;
 mod projection;
 mod row;
+mod sample;
 mod simple;
 mod sort;
 mod spill;
@@ -26,7 +31,9 @@ mod statistics;
 mod union;
 mod views;
 
+pub use aggregate::{open_aggregate, open_pipeline_over};
 pub use count::count;
+pub use distinct::distinct;
 pub use execution::Execution;
 pub use find::open_find;
 pub use params::{BatchEnd, BatchLimits, Counters, ExecParams, STAGE_BYTES_MAX};

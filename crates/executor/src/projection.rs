@@ -1,38 +1,105 @@
-//! The projection stages.
+//! The projection stages of a `find` or of a `$project` at the head of a pipeline.
 
-use quire_document::Doc;
-use quire_error::{Error, Result};
-use quire_mql::filter::Filter;
+use bumpalo::Bump;
+use bytes::Bytes;
+use quire_document::{ArrayBuf, Doc, DocBuf, DocWriter};
+use quire_error::Result;
+use quire_mql::EvalContext;
+use quire_mql::projection::Projection;
 use quire_planner::explain::NodeStats;
 
 use crate::env::{Env, Run};
+use crate::filtering::reset;
 use crate::operator::{BoxedOperator, Operator};
-use crate::row::Row;
+use crate::row::{Extra, Row};
+
+/// The field that `showRecordId` adds.
+const RECORD_ID: &str = "$recordId";
 
 /// Reshapes documents.
 pub(crate) struct Project {
     input: BoxedOperator,
+    projection: Projection,
+    show_record_id: bool,
+    metadata: Vec<String>,
+    arena: Bump,
     stats: NodeStats,
 }
 
+/// Compiles a projection as the planner writes it into a plan.
+pub(crate) fn compile(spec: Doc<'_>, env: &Env) -> Result<Projection> {
+    let own = DocBuf::build(|writer| {
+        spec.iter().filter(|element| element.key() != RECORD_ID).for_each(|element| {
+            writer.append_element(element);
+        });
+    });
+    if env.project_stage {
+        return Projection::parse_project(own.as_doc().into(), &env.parse);
+    }
+    Projection::parse_find(own.as_doc(), Some(env.filter.as_doc()), &env.parse)
+}
+
 impl Project {
-    pub fn new(input: BoxedOperator, spec: Doc<'_>, _: &Env, _: &Filter) -> Result<Self> {
-        if !spec.is_empty() {
-            return Err(Error::not_built("a projection"));
+    pub fn new(input: BoxedOperator, spec: Doc<'_>, env: &Env) -> Result<Self> {
+        let projection = compile(spec, env)?;
+        let metadata = projection.needs().metadata.into_iter().collect();
+        Ok(Project {
+            input,
+            projection,
+            show_record_id: spec.contains(RECORD_ID),
+            metadata,
+            arena: Bump::new(),
+            stats: NodeStats::default(),
+        })
+    }
+
+    fn project(&mut self, row: &mut Row, env: &Env) -> Result<()> {
+        reset(&mut self.arena);
+        let source = row.doc_or_key()?;
+        let doc = Doc::from_valid_bytes(&source);
+        let metadata = (!self.metadata.is_empty()).then(|| metadata_of(row)).transpose()?;
+        let variables = env.variable_values();
+        let context = EvalContext::new(&self.arena, doc, &env.shared)
+            .with_variables(&variables)
+            .with_metadata(metadata.as_ref().map(DocBuf::as_doc));
+        let mut bytes = Vec::with_capacity(doc.len().min(1024));
+        let mut writer = DocWriter::new(&mut bytes);
+        self.projection.apply(doc, &mut writer, &context)?;
+        if self.show_record_id {
+            writer.append(RECORD_ID, i64::try_from(row.record.0).unwrap_or(i64::MAX));
         }
-        Ok(Project { input, stats: NodeStats::default() })
+        writer.finish();
+        row.doc = Some(Bytes::from(bytes));
+        Ok(())
     }
 }
 
-/// Fails as compiling the projection would.
-pub(crate) fn check(_: Doc<'_>, _: &Env, _: &Filter) -> Result<()> {
-    Ok(())
+/// What `$meta` can read of a row.
+fn metadata_of(row: &Row) -> Result<DocBuf> {
+    let key = row.key_values()?;
+    let sort_key = row.extra.as_ref().and_then(|extra: &Box<Extra>| extra.sort_key.as_ref());
+    Ok(DocBuf::build(|writer| {
+        writer.append("recordId", i64::try_from(row.record.0).unwrap_or(i64::MAX));
+        match sort_key {
+            Some(sort_key) => writer.append("sortKey", sort_key),
+            None => writer.append("sortKey", &ArrayBuf::new()),
+        };
+        if let Some((index, values)) = key {
+            let mut inner = writer.document("indexKey");
+            for (field, value) in index.fields.iter().zip(&values) {
+                inner.append_some(&field.path, value.as_ref().map(|value| value.as_value()));
+            }
+        }
+    }))
 }
 
 impl Operator for Project {
     fn next(&mut self, run: &mut Run<'_>, max: usize, out: &mut Vec<Row>) -> Result<bool> {
         let start = out.len();
         let more = self.input.next(run, max, out)?;
+        for row in out.iter_mut().skip(start) {
+            self.project(row, run.env)?;
+        }
         self.stats.returned += (out.len() - start) as u64;
         self.stats.is_eof = !more;
         Ok(more)

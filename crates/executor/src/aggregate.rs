@@ -1,0 +1,180 @@
+//! Opening an `aggregate`.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use quire_collections::RecordId;
+use quire_document::DocBuf;
+use quire_error::Result;
+use quire_mql::filter::Filter;
+use quire_mql::stage::{Stage, parse_stage};
+use quire_planner::explain::NodeStats;
+use quire_planner::{AggregateRequest, Node, PipelineParts, Plan, plan_find, split_pipeline};
+
+use crate::build::{Needs, build};
+use crate::chain::{Chain, ChainOp};
+use crate::env::{Env, Run};
+use crate::execution::Execution;
+use crate::find::find_collection;
+use crate::group::GroupOp;
+use crate::operator::{BoxedOperator, Operator};
+use crate::params::ExecParams;
+use crate::row::Row;
+use crate::sample::Sample;
+use crate::simple::{Limit, Skip};
+use crate::sort::Sort;
+use crate::statistics::ViewStatistics;
+use crate::views::Views;
+
+/// Plans a pipeline over a collection and makes it ready to run.
+///
+/// # Errors
+/// What `mql` says about the stages and variables; what the planner says about the hint.
+pub fn open_aggregate(
+    request: &AggregateRequest,
+    views: &dyn Views,
+    params: ExecParams,
+) -> Result<Execution> {
+    let prepared = Prepared::new(request, views, params)?;
+    prepared.open(views)
+}
+
+/// Runs a pipeline over documents that were made elsewhere (`$currentOp`, `$indexStats`, ...).
+///
+/// # Errors
+/// What `mql` says about the stages and variables.
+pub fn open_pipeline_over(
+    documents: Vec<DocBuf>,
+    request: &AggregateRequest,
+    params: ExecParams,
+) -> Result<Execution> {
+    let disk = request.allow_disk_use.unwrap_or(true);
+    let env = Env::new(params, request.let_vars.as_doc(), disk)?;
+    let stages = parse_stages(request, &env)?;
+    let source: BoxedOperator = Box::new(Documents { rows: documents.into_iter() });
+    let root = build_stages(source, stages);
+    Ok(Execution::new(env, root, None, None))
+}
+
+/// A pipeline that was planned.
+pub(crate) struct Prepared {
+    pub env: Env,
+    pub parts: PipelineParts,
+    pub plan: Plan,
+    filter: Filter,
+    collection: Option<Arc<quire_catalog::Collection>>,
+}
+
+impl Prepared {
+    pub fn new(request: &AggregateRequest, views: &dyn Views, params: ExecParams) -> Result<Self> {
+        let disk = request.allow_disk_use.unwrap_or(true);
+        let mut env = Env::new(params, request.let_vars.as_doc(), disk)?;
+        let stages = parse_stages(request, &env)?;
+        let parts = split_pipeline(request, stages, &env.parse)?;
+        env.filter = parts.find.filter.clone();
+        env.project_stage = parts.project_stage;
+        let filter = Filter::parse(parts.find.filter.as_doc(), &env.parse)?;
+        let collection = find_collection(&request.namespace, views)?;
+        let plan = {
+            let stats = ViewStatistics::new(views.view(), collection.as_deref());
+            plan_find(&parts.find, collection.as_deref(), &stats)?
+        };
+        Ok(Prepared { env, parts, plan, filter, collection })
+    }
+
+    /// Ready to run.
+    pub fn open(self, _: &dyn Views) -> Result<Execution> {
+        let Prepared { env, parts, plan, filter, collection } = self;
+        let root = if parts.projection_is_hint || parts.counts_only {
+            lean(plan.root.clone(), parts.counts_only)
+        } else {
+            plan.root.clone()
+        };
+        let source = build(&root, &env, &filter, Needs { keys: true, sort_keys: false })?;
+        let root = build_stages(source, parts.rest);
+        Ok(Execution::new(env, root, collection, Some(Arc::new(plan))))
+    }
+}
+
+/// Without a projection that only says what is read, and without fetching documents of which
+/// nothing is read.
+fn lean(node: Node, counts_only: bool) -> Node {
+    match node {
+        Node::Projection { input, .. } => lean(*input, counts_only),
+        Node::Fetch { filter: None, input } if counts_only => *input,
+        Node::Subplan { input } => lean(*input, counts_only),
+        Node::Limit { count, input } => {
+            Node::Limit { count, input: Box::new(lean(*input, counts_only)) }
+        }
+        Node::Skip { count, input } => {
+            Node::Skip { count, input: Box::new(lean(*input, counts_only)) }
+        }
+        Node::Sort { pattern, limit, simple, input } => {
+            Node::Sort { pattern, limit, simple, input: Box::new(lean(*input, false)) }
+        }
+        other => other,
+    }
+}
+
+fn parse_stages(request: &AggregateRequest, env: &Env) -> Result<Vec<Stage>> {
+    let mut stages = Vec::with_capacity(request.pipeline.len());
+    for stage in &request.pipeline {
+        stages.extend(parse_stage(stage.as_doc().into(), &env.parse)?);
+    }
+    Ok(stages)
+}
+
+/// Puts stages above a source.
+pub(crate) fn build_stages(source: BoxedOperator, stages: Vec<Stage>) -> BoxedOperator {
+    let mut input = source;
+    let mut chain = Chain::default();
+    let mut stages = stages.into_iter().peekable();
+    while let Some(stage) = stages.next() {
+        let Some(stage) = chain.push(stage) else { continue };
+        let waiting = std::mem::take(&mut chain);
+        if let Stage::Group(group) = stage {
+            input = Box::new(GroupOp::new(input, waiting, group));
+            continue;
+        }
+        if !waiting.is_empty() {
+            input = Box::new(ChainOp::new(input, waiting));
+        }
+        let stats = NodeStats::default();
+        input = match stage {
+            Stage::Limit(left) => Box::new(Limit { input, left, stats }),
+            Stage::Skip(left) => Box::new(Skip { input, left, stats }),
+            Stage::Sample(size) => Box::new(Sample { input, size, chosen: None, stats }),
+            Stage::Sort(pattern) => {
+                let limit = match stages.peek() {
+                    Some(Stage::Limit(limit)) => *limit,
+                    _ => 0,
+                };
+                Box::new(Sort::new(input, pattern, limit, false))
+            }
+            Stage::Group(_)
+            | Stage::Match(_)
+            | Stage::Transform(_)
+            | Stage::Unwind(_)
+            | Stage::Redact(_) => input,
+        };
+    }
+    if chain.is_empty() { input } else { Box::new(ChainOp::new(input, chain)) }
+}
+
+/// Documents from memory.
+struct Documents {
+    rows: std::vec::IntoIter<DocBuf>,
+}
+
+impl Operator for Documents {
+    fn next(&mut self, _: &mut Run<'_>, max: usize, out: &mut Vec<Row>) -> Result<bool> {
+        for doc in self.rows.by_ref().take(max) {
+            out.push(Row::of_document(RecordId(0), Bytes::from(doc.into_bytes())));
+        }
+        Ok(self.rows.len() > 0)
+    }
+
+    fn stats(&self) -> NodeStats {
+        NodeStats::default()
+    }
+}

@@ -1,0 +1,128 @@
+//! Running a `distinct`.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use quire_document::{ArrayBuf, Doc, Value, ValueBuf, key};
+use quire_error::{Error, Result};
+use quire_mql::filter::Filter;
+use quire_planner::{DistinctRequest, Node, plan_distinct};
+use quire_storage::Interrupt;
+
+use crate::build::{Needs, build};
+use crate::env::Env;
+use crate::execution::Execution;
+use crate::find::find_collection;
+use crate::params::{Counters, ExecParams};
+use crate::statistics::ViewStatistics;
+use crate::views::Views;
+
+/// Largest reply. MongoDB: 16 MiB (17217).
+const REPLY_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// The distinct values at a path, arrays taken apart, in the order in which they were met (in key
+/// order where an index gave them).
+///
+/// # Errors
+/// What `mql` says about the filter, the planner about the hint; 17217 if the values do not fit
+/// into a reply.
+pub fn distinct(
+    request: &DistinctRequest,
+    views: &mut dyn Views,
+    params: ExecParams,
+) -> Result<(ArrayBuf, Counters)> {
+    let interrupt: Arc<Interrupt> = Arc::clone(&params.interrupt);
+    let env = Env::new(params, Doc::empty(), true)?;
+    let filter = Filter::parse(request.filter.as_doc(), &env.parse)?;
+    let collection = find_collection(&request.namespace, views)?;
+    let plan = {
+        let stats = ViewStatistics::new(views.view(), collection.as_deref());
+        plan_distinct(request, collection.as_deref(), &stats)?
+    };
+    let node = match &plan.root {
+        Node::Projection { input, .. } => (**input).clone(),
+        other => other.clone(),
+    };
+    let root = build(&node, &env, &filter, Needs { keys: true, sort_keys: false })?;
+    let mut execution = Execution::new(env, root, collection, Some(Arc::new(plan)));
+    let mut values = Values::new(&request.key);
+    let mut failure = None;
+    execution.rows(views, &interrupt, usize::MAX, |row| {
+        let taken = row.doc_or_key().map(|bytes| values.take(Doc::from_valid_bytes(&bytes)));
+        if let Err(error) = taken {
+            failure = Some(error);
+        }
+        failure.is_none() && values.bytes <= REPLY_BYTES_MAX
+    })?;
+    if let Some(error) = failure {
+        return Err(error);
+    }
+    if values.bytes > REPLY_BYTES_MAX {
+        return Err(Error::location(17217, "distinct too big, 16mb cap"));
+    }
+    Ok((values.found.iter().collect(), execution.counters()))
+}
+
+/// Values met so far.
+struct Values {
+    path: Vec<String>,
+    seen: HashSet<Vec<u8>>,
+    found: Vec<ValueBuf>,
+    bytes: usize,
+}
+
+impl Values {
+    fn new(path: &str) -> Self {
+        Values {
+            path: path.split('.').map(str::to_owned).collect(),
+            seen: HashSet::new(),
+            found: Vec::new(),
+            bytes: 0,
+        }
+    }
+
+    fn take(&mut self, doc: Doc<'_>) {
+        let path = std::mem::take(&mut self.path);
+        self.walk(Value::Document(doc), &path);
+        self.path = path;
+    }
+
+    /// Follows a path through documents and arrays, numeric components also as positions.
+    fn walk(&mut self, value: Value<'_>, path: &[String]) {
+        let Some((first, rest)) = path.split_first() else {
+            match value {
+                Value::Array(array) => array.iter().for_each(|element| self.add(element)),
+                other => self.add(other),
+            }
+            return;
+        };
+        match value {
+            Value::Document(doc) => {
+                if let Some(inner) = doc.get(first) {
+                    self.walk(inner, rest);
+                }
+            }
+            Value::Array(array) => {
+                if let Some(element) = first.parse().ok().and_then(|at: usize| array.get(at)) {
+                    self.walk(element, rest);
+                }
+                for element in array.iter() {
+                    if matches!(element, Value::Document(_)) {
+                        self.walk(element, path);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn add(&mut self, value: Value<'_>) {
+        let encoded = key::encode(value);
+        if !self.seen.contains(&encoded) {
+            let value = ValueBuf::new(value);
+            self.bytes += value.size() + 8;
+            self.seen.insert(encoded);
+            self.found.push(value);
+        }
+    }
+}
