@@ -1,10 +1,84 @@
-//! `quire check [--repair] DIR`: compares every document with its index entries.
+//! `quire check [--repair] DIR`: compares every document of a stopped directory with its index
+//! entries, both ways, and the counters; mends what can be mended.
 
-use crate::Call;
-use crate::exit::Failure;
+use crate::exit::{FAILED, FOUND, Failure};
+use crate::{Call, print};
+use lexopt::{Arg, Parser};
+use quire_collections::{Report, Store, StoreOptions};
+use quire_storage_fjall::FjallOptions;
+use std::path::PathBuf;
 
-/// Checks a stopped directory.
+const HELP: &str = "Usage: quire check [--repair] DIR
+
+Compares every document of a stopped directory with its index entries, and the counters.
+
+Options:
+  --repair   Mends what can be mended and says what could not.
+  -h, --help Shows this help.
+
+Ends with 0 if nothing is wrong (or everything was mended), 1 if something is.";
+
+struct Request {
+    directory: PathBuf,
+    repair: bool,
+}
+
+/// Checks a directory.
 pub(crate) fn run(call: &Call) -> Result<(), Failure> {
-    let _ = call;
-    Err(Failure::options("quire check is not built yet"))
+    let Some(request) = parse(call)? else {
+        print(HELP);
+        return Ok(());
+    };
+    let shown = request.directory.display();
+    if !request.directory.join("FORMAT").is_file() {
+        return Err(Failure::new(FAILED, format!("{shown} is no database directory of Quire")));
+    }
+    let options = FjallOptions { repair: request.repair, ..FjallOptions::default() };
+    let opened = crate::engine::open(&request.directory, options)?;
+    opened.warnings.iter().for_each(|warning| print(&format!("warning: {warning}")));
+    let failed = |error: quire_error::Error| Failure::new(FAILED, format!("{shown}: {error}"));
+    let store = Store::open(opened.engine.clone(), StoreOptions::default()).map_err(failed)?;
+    let report = quire_collections::check(&store, request.repair).map_err(failed)?;
+    drop(store);
+    opened.engine.close().map_err(|error| Failure::new(FAILED, format!("{shown}: {error}")))?;
+    show(&report, request.repair)
+}
+
+fn parse(call: &Call) -> Result<Option<Request>, Failure> {
+    let bad = |text: String| Failure::options(format!("{text}\n\n{HELP}"));
+    let mut parser = Parser::from_args(call.words.iter().cloned());
+    let (mut directory, mut repair) = (None, false);
+    while let Some(word) = parser.next().map_err(|error| bad(error.to_string()))? {
+        match word {
+            Arg::Long("repair") => repair = true,
+            Arg::Long("help") | Arg::Short('h') => return Ok(None),
+            Arg::Value(path) if directory.is_none() => directory = Some(PathBuf::from(path)),
+            other => return Err(bad(other.unexpected().to_string())),
+        }
+    }
+    let directory = directory.ok_or_else(|| bad("which directory?".to_owned()))?;
+    Ok(Some(Request { directory, repair }))
+}
+
+fn show(report: &Report, repair: bool) -> Result<(), Failure> {
+    for finding in &report.findings {
+        let mended = if finding.mended { " (mended)" } else { "" };
+        print(&format!("{}: {}{mended}", finding.place, finding.problem));
+    }
+    let Report { collections, documents, entries, findings } = report;
+    let read = format!("{collections} collections, {documents} documents, {entries} index entries");
+    if report.is_clean() {
+        print(&format!("{read}: nothing is wrong"));
+        return Ok(());
+    }
+    let open = findings.iter().filter(|finding| !finding.mended).count();
+    let text = match (repair, open) {
+        (true, 0) => {
+            print(&format!("{read}: {} things were wrong, all are mended", findings.len()));
+            return Ok(());
+        }
+        (true, _) => format!("{read}: {open} of {} things could not be mended", findings.len()),
+        (false, _) => format!("{read}: {open} things are wrong; --repair mends what can be mended"),
+    };
+    Err(Failure::new(FOUND, text))
 }

@@ -4,8 +4,8 @@
 pub(crate) const BAD_OPTIONS: u8 = 2;
 /// An address is in use, or there is no such address.
 pub(crate) const NETWORK: u8 = 48;
-/// The data was written by a newer version.
-pub(crate) const NEEDS_NEWER: u8 = 62;
+/// A check found something that is not mended.
+pub(crate) const FOUND: u8 = 1;
 /// The start or the work failed.
 pub(crate) const FAILED: u8 = 100;
 

@@ -4,6 +4,7 @@
 //! server; help, checks and COMPATIBILITY.md come from these two tables.
 
 mod check;
+mod engine;
 mod exit;
 pub mod serve;
 mod version;

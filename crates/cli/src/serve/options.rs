@@ -79,7 +79,7 @@ pub static OPTIONS: &[ServeOption] = &[
     row("dbpath", "storage.dbPath", Text("DIR"), Works, "The directory of the data: ./quire-data, as mongod /data/db."),
     row("memory", "storage.memory", Flag, Works, "Keeps all data in memory; nothing survives the process."),
     row("storageEngine", "storage.engine", Text("NAME"), Works, "'wiredTiger' means the default engine, 'inMemory' and 'ephemeralForTest' mean --memory."),
-    row("wiredTigerCacheSizeGB", "storage.wiredTiger.engineConfig.cacheSizeGB", Text("GB"), ENGINE, "The cache's size."),
+    row("wiredTigerCacheSizeGB", "storage.wiredTiger.engineConfig.cacheSizeGB", Text("GB"), Works, "The upper bound of the block cache: 0.25."),
     row("wiredTigerCacheSizePct", "storage.wiredTiger.engineConfig.cacheSizePct", Text("PERCENT"), ENGINE, "The cache's size."),
     row("wiredTigerJournalCompressor", "storage.wiredTiger.engineConfig.journalCompressor", Text("NAME"), ENGINE, "How the journal is compressed."),
     row("wiredTigerCollectionBlockCompressor", "storage.wiredTiger.collectionConfig.blockCompressor", Text("NAME"), ENGINE, "How data is compressed; here always lz4."),

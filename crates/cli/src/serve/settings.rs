@@ -17,6 +17,8 @@ const DEFAULT_CONNECTIONS_MAX: usize = 20_000;
 pub(crate) struct Settings {
     /// `None`: in memory.
     pub(crate) dbpath: Option<PathBuf>,
+    /// Upper bound of the engine's block cache.
+    pub(crate) cache_bytes: u64,
     /// `None`: a standalone.
     pub(crate) set_name: Option<String>,
     pub(crate) advertise: Option<String>,
@@ -56,6 +58,7 @@ impl Settings {
         }
         Ok(Settings {
             dbpath: (!memory).then_some(dbpath),
+            cache_bytes: cache_bytes(given)?,
             set_name: (!given.flag("standalone")).then(|| set_name.to_owned()),
             advertise: given.text("advertise").map(advertised).transpose()?,
             endpoints: endpoints(given, as_mongod)?,
@@ -82,6 +85,16 @@ fn memory_engine(given: &Given) -> Result<bool, Failure> {
             let text = format!("Cannot start server with an unknown storage engine: {other}");
             Err(Failure::options(text))
         }
+    }
+}
+
+fn cache_bytes(given: &Given) -> Result<u64, Failure> {
+    let Some(text) = given.text("wiredTigerCacheSizeGB") else { return Ok(256 << 20) };
+    match text.parse::<f64>() {
+        Ok(size) if (0.0..=10_000.0).contains(&size) => {
+            Ok(((size * f64::from(1 << 30)) as u64).max(16 << 20))
+        }
+        _ => Err(Failure::options("--wiredTigerCacheSizeGB must be between 0 and 10000")),
     }
 }
 

@@ -1,7 +1,7 @@
 //! The order of the start and of the end.
 
 use super::settings::{LogSettings, Settings};
-use crate::exit::{FAILED, Failure, NEEDS_NEWER, NETWORK};
+use crate::exit::{FAILED, Failure, NETWORK};
 use crate::{Call, version};
 use quire_commands::log::Severity;
 use quire_commands::{Service, ServiceOptions, Topology};
@@ -9,7 +9,8 @@ use quire_document::{DocBuf, doc};
 use quire_error::ErrorCode;
 use quire_server::log::{JsonLog, Output};
 use quire_server::{Endpoint, Listeners, Server, ServerOptions, StartError, Stop, signals};
-use quire_storage::{Engine, StorageError};
+use quire_storage::Engine;
+use quire_storage_fjall::FjallOptions;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::io::Write;
 use std::net::IpAddr;
@@ -46,7 +47,7 @@ fn serve_until_stopped(
     stop: &Stop,
 ) -> Result<(), Failure> {
     let listeners = Listeners::bind(&settings.endpoints).map_err(|error| cannot_listen(&error))?;
-    let engine = open_engine(settings.dbpath.as_deref(), log)?;
+    let engine = open_engine(&settings, log)?;
     let asked = stop.clone();
     let options = ServiceOptions {
         topology: settings.set_name.clone().map_or(Topology::Standalone, Topology::ReplicaSet),
@@ -112,20 +113,19 @@ fn log_start(log: &JsonLog, settings: &Settings, call: &Call) {
 }
 
 /// Opens the engine on disk, or in memory where there is no directory.
-fn open_engine(dbpath: Option<&Path>, log: &JsonLog) -> Result<Arc<dyn Engine>, Failure> {
-    let Some(path) = dbpath else {
-        return quire_storage::open_memory().map_err(|error| cannot_open(Path::new("(memory)"), &error));
+fn open_engine(settings: &Settings, log: &JsonLog) -> Result<Arc<dyn Engine>, Failure> {
+    let Some(path) = &settings.dbpath else {
+        return quire_storage::open_memory().map_err(|error| {
+            Failure::new(FAILED, format!("cannot open the memory engine: {error}"))
+        });
     };
-    std::fs::create_dir_all(path).map_err(|error| {
-        Failure::new(FAILED, format!("cannot make the data directory {}: {error}", path.display()))
-    })?;
-    let _ = log;
-    Err(cannot_open(path, &StorageError::Unsupported("disk")))
-}
-
-fn cannot_open(path: &Path, error: &StorageError) -> Failure {
-    let path = path.display();
-    Failure::new(FAILED, format!("cannot open the data directory {path}: {error}"))
+    let options = FjallOptions { cache_bytes: settings.cache_bytes, ..FjallOptions::default() };
+    let opened = crate::engine::open(path, options)?;
+    for warning in &opened.warnings {
+        let attributes = doc! { "warning": warning.as_str() };
+        log.control(Severity::Warning, 2, "The storage engine has something to say", attributes);
+    }
+    Ok(opened.engine)
 }
 
 fn cannot_listen(error: &StartError) -> Failure {

@@ -12,12 +12,26 @@ use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 const QUIRE: &str = env!("CARGO_BIN_EXE_quire");
 
-/// Runs the program to its end.
+/// Runs the program to its end; one that goes on after a minute is killed.
 fn quire(words: &[&str]) -> Output {
-    Command::new(QUIRE).args(words).output().unwrap()
+    let mut command = Command::new(QUIRE);
+    command.args(words).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = command.spawn().unwrap();
+    let id = Pid::from_child(&child);
+    let (ended, end) = std::sync::mpsc::channel::<()>();
+    let killer = std::thread::spawn(move || {
+        if end.recv_timeout(Duration::from_secs(60)).is_err() {
+            let _ = kill_process(id, Signal::KILL);
+        }
+    });
+    let output = child.wait_with_output().unwrap();
+    let _ = ended.send(());
+    killer.join().unwrap();
+    output
 }
 
 fn text(bytes: &[u8]) -> String {

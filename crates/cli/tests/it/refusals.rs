@@ -49,3 +49,20 @@ fn a_directory_in_use() {
     let again = Serving::start_program(QUIRE.as_ref(), &words, "ready: ");
     assert_eq!(again.end().code(), Some(0));
 }
+
+#[test]
+fn check_wants_a_stopped_directory_of_quire() {
+    let directory = Directory::new();
+    let path = directory.join("db");
+    refused(&["check"], 2, "which directory");
+    refused(&["check", "--nope", "x"], 2, "--nope");
+    refused(&["check", path.to_str().unwrap()], 100, "no database directory");
+    assert!(!path.exists());
+    let serving = Serving::start(&["--dbpath", path.to_str().unwrap()]);
+    refused(&["check", path.to_str().unwrap()], 100, "another process");
+    assert_eq!(serving.end().code(), Some(0));
+    let output = quire(&["check", path.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert!(text(&output.stdout).contains("nothing is wrong"));
+    assert!(text(&quire(&["check", "--help"]).stdout).contains("--repair"));
+}

@@ -1,0 +1,21 @@
+//! Opening the engine on disk, and what people read when it does not open.
+
+use crate::exit::{FAILED, Failure};
+use quire_storage::StorageError;
+use quire_storage_fjall::{FjallOptions, Opened};
+use std::path::Path;
+
+/// Opens a database directory; it is made if it is missing.
+pub(crate) fn open(path: &Path, options: FjallOptions) -> Result<Opened, Failure> {
+    quire_storage_fjall::open(path, options).map_err(|error| {
+        let shown = path.display();
+        let advice = match &error {
+            StorageError::Corruption { .. } => {
+                format!("; 'quire check --repair {shown}' keeps what is intact")
+            }
+            _ => String::new(),
+        };
+        let text = format!("cannot open the data directory {shown}: {error}{advice}");
+        Failure::new(FAILED, text)
+    })
+}
