@@ -2,7 +2,6 @@
 
 pub mod accumulator;
 pub mod context;
-pub mod decimal;
 pub mod expression;
 pub mod filter;
 pub mod projection;

@@ -6,7 +6,7 @@
 use super::array_access::type_name;
 use super::operator::{Arity, Call, Operator};
 use crate::context::EvalContext;
-use crate::decimal;
+use quire_document::decimal::Rounding;
 use quire_document::{Decimal128, Value};
 use quire_error::{Error, ErrorCode, Result};
 
@@ -25,9 +25,9 @@ pub(super) const OPERATORS: &[Operator] = &[
 /// The number as a decimal; a double with 15 digits. Zero for what is no number.
 pub(super) fn as_decimal(value: Value<'_>) -> Decimal128 {
     match value {
-        Value::Int32(number) => decimal::from_i64(number.into()),
-        Value::Int64(number) => decimal::from_i64(number),
-        Value::Double(number) => decimal::from_f64(number),
+        Value::Int32(number) => Decimal128::from_i64(number.into()),
+        Value::Int64(number) => Decimal128::from_i64(number),
+        Value::Double(number) => Decimal128::from_f64(number),
         Value::Decimal(number) => number,
         _ => Decimal128::ZERO,
     }
@@ -39,7 +39,7 @@ pub(super) fn as_double(value: Value<'_>) -> f64 {
         Value::Int32(number) => number.into(),
         Value::Int64(number) => number as f64,
         Value::Double(number) => number,
-        Value::Decimal(number) => decimal::to_f64(number),
+        Value::Decimal(number) => number.to_f64(),
         _ => f64::NAN,
     }
 }
@@ -70,8 +70,8 @@ impl Running {
 
     fn as_decimal(self) -> Decimal128 {
         match self {
-            Running::Int(number) | Running::Long(number) => decimal::from_i64(number),
-            Running::Double(number) => decimal::from_f64(number),
+            Running::Int(number) | Running::Long(number) => Decimal128::from_i64(number),
+            Running::Double(number) => Decimal128::from_f64(number),
             Running::Decimal(number) => number,
         }
     }
@@ -80,14 +80,14 @@ impl Running {
         match self {
             Running::Int(number) | Running::Long(number) => number as f64,
             Running::Double(number) => number,
-            Running::Decimal(number) => decimal::to_f64(number),
+            Running::Decimal(number) => number.to_f64(),
         }
     }
 
     fn add(self, value: Value<'_>) -> Running {
         let (total, number, long) = match (self, value) {
             (Running::Decimal(_), _) | (_, Value::Decimal(_)) => {
-                return Running::Decimal(decimal::add(self.as_decimal(), as_decimal(value)));
+                return Running::Decimal(self.as_decimal().add(as_decimal(value)));
             }
             (Running::Double(_), _) | (_, Value::Double(_)) => {
                 return Running::Double(self.as_double() + as_double(value));
@@ -143,8 +143,7 @@ fn round_to_i64(number: f64) -> Option<i64> {
 }
 
 fn decimal_to_i64(number: Decimal128) -> Option<i64> {
-    let rounded = decimal::to_integral(number, decimal::Rounding::HalfEven);
-    Value::Decimal(rounded).as_number()?.exact_i64()
+    number.to_i64_rounded(Rounding::HalfEven)
 }
 
 fn subtract<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
@@ -159,7 +158,7 @@ fn subtract<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>
             return Err(cannot_subtract(left, right));
         }
         (Value::Decimal(_), _) | (_, Value::Decimal(_)) => {
-            Value::Decimal(decimal::subtract(as_decimal(left), as_decimal(right)))
+            Value::Decimal(as_decimal(left).subtract(as_decimal(right)))
         }
         (Value::Int32(left), Value::Int32(right)) => {
             int_or_long(i64::from(left) - i64::from(right))
@@ -229,7 +228,7 @@ struct Product {
 impl Product {
     fn multiply(&mut self, value: Value<'_>) {
         if let (Running::Decimal(_), _) | (_, Value::Decimal(_)) = (self.running, value) {
-            let product = decimal::multiply(self.running.as_decimal(), as_decimal(value));
+            let product = self.running.as_decimal().multiply(as_decimal(value));
             self.running = Running::Decimal(product);
             return;
         }
@@ -258,7 +257,7 @@ fn divide<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>>
                 if divisor.is_zero() {
                     return Err(by_zero());
                 }
-                return Ok(Some(Value::Decimal(decimal::divide(as_decimal(a), divisor))));
+                return Ok(Some(Value::Decimal(as_decimal(a).divide(divisor))));
             }
             let divisor = as_double(b);
             if divisor == 0.0 {
@@ -302,7 +301,7 @@ fn number_modulo<'a>(a: Value<'_>, b: Value<'_>) -> Result<Value<'a>> {
         if divisor.is_zero() {
             return Err(Error::location(5733415, "can't $mod by zero"));
         }
-        return Ok(Value::Decimal(decimal::remainder(as_decimal(a), divisor)));
+        return Ok(Value::Decimal(as_decimal(a).remainder(divisor)));
     }
     if as_double(b) == 0.0 {
         return Err(Error::location(16610, "can't $mod by zero"));

@@ -6,7 +6,6 @@ use super::operator::{Arity, Call, Operator};
 use super::rounding::numeric_argument;
 use super::tree::Expression;
 use crate::context::{EvalContext, ParseContext};
-use crate::decimal::{self, Function};
 use quire_document::{Value, array, doc};
 use quire_error::{Error, Result};
 
@@ -28,7 +27,7 @@ pub(super) const OPERATORS: &[Operator] = &[
 fn exp<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
     Ok(Some(match numeric_argument(call, cx)? {
         None => Value::Null,
-        Some(Value::Decimal(number)) => Value::Decimal(decimal::apply(Function::Exp, number)),
+        Some(Value::Decimal(number)) => Value::Decimal(number.exp()),
         Some(value) => Value::Double(as_double(value).exp()),
     }))
 }
@@ -62,7 +61,7 @@ fn ln<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
     Ok(Some(match positive_argument(call, cx, 28766)? {
         None => Value::Null,
         Some(Value::Decimal(number)) if !number.is_nan() => {
-            Value::Decimal(decimal::apply(Function::Ln, number))
+            Value::Decimal(number.ln())
         }
         Some(value) => Value::Double(as_double(value).ln()),
     }))
@@ -72,7 +71,7 @@ fn log10<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> 
     Ok(Some(match positive_argument(call, cx, 28761)? {
         None => Value::Null,
         Some(Value::Decimal(number)) if !number.is_nan() => {
-            Value::Decimal(decimal::apply(Function::Log10, number))
+            Value::Decimal(number.log10())
         }
         Some(value) => Value::Double(as_double(value).log10()),
     }))
@@ -101,7 +100,7 @@ fn log<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
     }
     let nan = as_double(number).is_nan() || as_double(base).is_nan();
     if let (false, (Value::Decimal(_), _) | (_, Value::Decimal(_))) = (nan, (number, base)) {
-        let result = decimal::logarithm(as_decimal(number), as_decimal(base));
+        let result = as_decimal(number).ln().divide(as_decimal(base).ln());
         return Ok(Some(Value::Decimal(result)));
     }
     Ok(Some(Value::Double(as_double(number).ln() / as_double(base).ln())))
@@ -126,7 +125,7 @@ fn pow<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
     }
     Ok(Some(match (base, exponent) {
         (Value::Decimal(_), _) | (_, Value::Decimal(_)) => {
-            Value::Decimal(decimal::power(as_decimal(base), as_decimal(exponent)))
+            Value::Decimal(as_decimal(base).pow(as_decimal(exponent)))
         }
         (Value::Double(_), _) | (_, Value::Double(_)) => {
             Value::Double(as_double(base).powf(as_double(exponent)))
@@ -164,7 +163,7 @@ fn sqrt<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
         return Err(Error::location(28714, text));
     }
     Ok(Some(match value {
-        Value::Decimal(number) => Value::Decimal(decimal::sqrt(number)),
+        Value::Decimal(number) => Value::Decimal(number.sqrt()),
         other => Value::Double(as_double(other).sqrt()),
     }))
 }

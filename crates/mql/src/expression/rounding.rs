@@ -3,7 +3,7 @@
 use super::array_access::is_nullish;
 use super::operator::{Arity, Call, Operator};
 use crate::context::EvalContext;
-use crate::decimal::{self, Rounding};
+use quire_document::decimal::Rounding;
 use quire_document::{Decimal128, Value};
 use quire_error::{Error, Result};
 
@@ -56,7 +56,7 @@ fn abs<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
             None => return Err(Error::location(28680, "can't take $abs of long long min")),
         },
         Value::Double(number) => Value::Double(number.abs()),
-        Value::Decimal(number) => Value::Decimal(decimal::abs(number)),
+        Value::Decimal(number) => Value::Decimal(number.abs()),
         other => other,
     }))
 }
@@ -72,7 +72,7 @@ fn to_integer<'a>(
         Value::Double(number) => Value::Double(round(number)),
         // As mongod: what 34 digits can't hold as an integer, infinities too, becomes NaN.
         Value::Decimal(number) => {
-            Value::Decimal(decimal::quantize(number, 0, rounding).unwrap_or(Decimal128::NAN))
+            Value::Decimal(number.quantize(0, rounding))
         }
         integer => integer,
     }))
@@ -133,22 +133,21 @@ fn round_number<'a>(
     place: i32,
     rounding: Rounding,
 ) -> Result<Value<'a>> {
-    let quantized = |number: Decimal128| decimal::quantize(number, -place, rounding);
     match value {
-        Value::Decimal(number) => Ok(Value::Decimal(quantized(number).unwrap_or(number))),
+        Value::Decimal(number) => Ok(Value::Decimal(number.round_to_place(place, rounding))),
         Value::Double(number) if place == 0 => Ok(Value::Double(match rounding {
             Rounding::Truncate => number.trunc(),
             _ => number.round_ties_even(),
         })),
         Value::Double(number) => {
-            let rounded = quantized(decimal::from_f64_exact(number));
-            Ok(Value::Double(rounded.map_or(number, decimal::to_f64)))
+            let rounded = Decimal128::from_f64_exact(number).quantize(-place, rounding);
+            Ok(Value::Double(if rounded.is_nan() { number } else { rounded.to_f64() }))
         }
         integer if place >= 0 => Ok(integer),
         integer => {
             let long = integer.as_number().and_then(|number| number.exact_i64()).unwrap_or(0);
-            let rounded = quantized(decimal::from_i64(long));
-            let exact = rounded.and_then(|number| Value::Decimal(number).as_number()?.exact_i64());
+            let rounded = Decimal128::from_i64(long).quantize(-place, rounding);
+            let exact = rounded.to_i64_truncated();
             match (exact, integer) {
                 (None, _) => {
                     let text = format!(

@@ -5,39 +5,38 @@ use super::array_access::{is_nullish, type_name};
 use super::operator::{Arity, Call, Operator};
 use super::rounding::numeric_argument;
 use crate::context::EvalContext;
-use crate::decimal::{self, Function};
 use quire_document::{Decimal128, Value};
 use quire_error::{Error, Result};
 
 /// This family's rows of the registry.
 pub(super) const OPERATORS: &[Operator] = &[
     Operator::function("$sin", Arity::Exactly(1), |call, cx| {
-        run(call, cx, Function::Sin, f64::sin, FINITE)
+        run(call, cx, Decimal128::sin, f64::sin, FINITE)
     })
     .doc("The sine.")
     .since("4.2"),
     Operator::function("$cos", Arity::Exactly(1), |call, cx| {
-        run(call, cx, Function::Cos, f64::cos, FINITE)
+        run(call, cx, Decimal128::cos, f64::cos, FINITE)
     })
     .doc("The cosine.")
     .since("4.2"),
     Operator::function("$tan", Arity::Exactly(1), |call, cx| {
-        run(call, cx, Function::Tan, f64::tan, FINITE)
+        run(call, cx, Decimal128::tan, f64::tan, FINITE)
     })
     .doc("The tangent.")
     .since("4.2"),
     Operator::function("$asin", Arity::Exactly(1), |call, cx| {
-        run(call, cx, Function::Asin, f64::asin, UNIT)
+        run(call, cx, Decimal128::asin, f64::asin, UNIT)
     })
     .doc("The inverse sine.")
     .since("4.2"),
     Operator::function("$acos", Arity::Exactly(1), |call, cx| {
-        run(call, cx, Function::Acos, f64::acos, UNIT)
+        run(call, cx, Decimal128::acos, f64::acos, UNIT)
     })
     .doc("The inverse cosine.")
     .since("4.2"),
     Operator::function("$atan", Arity::Exactly(1), |call, cx| {
-        run(call, cx, Function::Atan, f64::atan, ANY)
+        run(call, cx, Decimal128::atan, f64::atan, ANY)
     })
     .doc("The inverse tangent.")
     .since("4.2"),
@@ -45,45 +44,45 @@ pub(super) const OPERATORS: &[Operator] = &[
         .doc("The angle of the point (x, y), given as y, x.")
         .since("4.2"),
     Operator::function("$sinh", Arity::Exactly(1), |call, cx| {
-        run(call, cx, Function::Sinh, f64::sinh, ANY)
+        run(call, cx, Decimal128::sinh, f64::sinh, ANY)
     })
     .doc("The hyperbolic sine.")
     .since("4.2"),
     Operator::function("$cosh", Arity::Exactly(1), |call, cx| {
-        run(call, cx, Function::Cosh, f64::cosh, ANY)
+        run(call, cx, Decimal128::cosh, f64::cosh, ANY)
     })
     .doc("The hyperbolic cosine.")
     .since("4.2"),
     Operator::function("$tanh", Arity::Exactly(1), |call, cx| {
-        run(call, cx, Function::Tanh, f64::tanh, ANY)
+        run(call, cx, Decimal128::tanh, f64::tanh, ANY)
     })
     .doc("The hyperbolic tangent.")
     .since("4.2"),
     Operator::function("$asinh", Arity::Exactly(1), |call, cx| {
-        run(call, cx, Function::Asinh, f64::asinh, ANY)
+        run(call, cx, Decimal128::asinh, f64::asinh, ANY)
     })
     .doc("The inverse hyperbolic sine.")
     .since("4.2"),
     Operator::function("$acosh", Arity::Exactly(1), |call, cx| {
-        run(call, cx, Function::Acosh, f64::acosh, FROM_ONE)
+        run(call, cx, Decimal128::acosh, f64::acosh, FROM_ONE)
     })
     .doc("The inverse hyperbolic cosine.")
     .since("4.2"),
     Operator::function("$atanh", Arity::Exactly(1), |call, cx| {
-        run(call, cx, Function::Atanh, f64::atanh, UNIT)
+        run(call, cx, Decimal128::atanh, f64::atanh, UNIT)
     })
     .doc("The inverse hyperbolic tangent.")
     .since("4.2"),
     Operator::function("$degreesToRadians", Arity::Exactly(1), |call, cx| {
-        scale(call, cx, f64::to_radians, |number, pi, half_turn| {
-            decimal::divide(decimal::multiply(number, pi), half_turn)
+        scale(call, cx, f64::to_radians, |number, half_turn| {
+            number.multiply(Decimal128::PI).divide(half_turn)
         })
     })
     .doc("Degrees as radians.")
     .since("4.2"),
     Operator::function("$radiansToDegrees", Arity::Exactly(1), |call, cx| {
-        scale(call, cx, f64::to_degrees, |number, pi, half_turn| {
-            decimal::divide(decimal::multiply(number, half_turn), pi)
+        scale(call, cx, f64::to_degrees, |number, half_turn| {
+            number.multiply(half_turn).divide(Decimal128::PI)
         })
     })
     .doc("Radians as degrees.")
@@ -112,7 +111,7 @@ impl Domain {
 fn run<'a>(
     call: &'a Call,
     cx: &EvalContext<'a>,
-    function: Function,
+    of_decimal: fn(Decimal128) -> Decimal128,
     of_double: fn(f64) -> f64,
     domain: Domain,
 ) -> Result<Option<Value<'a>>> {
@@ -129,7 +128,7 @@ fn run<'a>(
         return Err(Error::location(50989, text));
     }
     Ok(Some(match value {
-        Value::Decimal(number) => Value::Decimal(decimal::apply(function, number)),
+        Value::Decimal(number) => Value::Decimal(of_decimal(number)),
         other => Value::Double(of_double(as_double(other))),
     }))
 }
@@ -142,7 +141,7 @@ fn atan2<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> 
     match (y, x) {
         (Some(y), Some(x)) if y.is_number() && x.is_number() => Ok(Some(match (y, x) {
             (Value::Decimal(_), _) | (_, Value::Decimal(_)) => {
-                Value::Decimal(decimal::atan2(as_decimal(y), as_decimal(x)))
+                Value::Decimal(as_decimal(y).atan2(as_decimal(x)))
             }
             _ => Value::Double(as_double(y).atan2(as_double(x))),
         })),
@@ -159,13 +158,12 @@ fn scale<'a>(
     call: &'a Call,
     cx: &EvalContext<'a>,
     of_double: fn(f64) -> f64,
-    of_decimal: fn(Decimal128, Decimal128, Decimal128) -> Decimal128,
+    of_decimal: fn(Decimal128, Decimal128) -> Decimal128,
 ) -> Result<Option<Value<'a>>> {
     Ok(Some(match numeric_argument(call, cx)? {
         None => Value::Null,
         Some(Value::Decimal(number)) => {
-            let pi = decimal::apply(Function::Acos, decimal::from_i64(-1));
-            Value::Decimal(of_decimal(number, pi, decimal::from_i64(180)))
+            Value::Decimal(of_decimal(number, Decimal128::from_i64(180)))
         }
         Some(value) => Value::Double(of_double(as_double(value))),
     }))
