@@ -1,4 +1,4 @@
-//! Date operators.
+//! Date operators (being written with the modules of `dates/`).
 
 use super::operator::Operator;
 
