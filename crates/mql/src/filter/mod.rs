@@ -173,4 +173,6 @@ fn needs_whole(node: &Node, whole: &mut bool) {
 }
 
 #[cfg(test)]
+mod property;
+#[cfg(test)]
 mod tests;
