@@ -161,7 +161,8 @@ fn add(a: Parts, b: Parts) -> Decimal128 {
     let room = 75 - digits(a.coefficient);
     let (shift, cut) = (gap.min(room), gap - gap.min(room));
     if a.coefficient == 0 {
-        return Decimal128::round(b, false).0;
+        let negative = b.negative && (a.negative || b.coefficient != 0);
+        return Decimal128::round(Parts { negative, ..b }, false).0;
     }
     let large = Wide::new(a.coefficient).times_ten_to(shift);
     let (small, sticky) = match 10u128.checked_pow(cut) {
@@ -297,6 +298,7 @@ mod tests {
         check(d("1.10").add(d("1.1")), "2.20");
         check(d("1").add(d("-1")), "0");
         check(d("-0").add(d("-0")), "-0");
+        check(d("0E+36").add(d("-0E-33")), "0E-33");
         check(d("8").add(d("0E-6176")), "8.000000000000000000000000000000000");
         check(d("0").add(d("1E+3")), "1000");
         check(d("1E+50").add(d("1")), "1.000000000000000000000000000000000E+50");

@@ -13,6 +13,9 @@ use crate::{Decimal128, Type, Value};
 /// Added to the exponent of a tail's first digit, so that it is never negative.
 const TAIL_BIAS: i32 = 0x2000;
 
+/// The NaN that needs no bits of its own.
+const CANONICAL_NAN: u64 = 0x7ff8_0000_0000_0000;
+
 const INT32: u128 = 0;
 const INT64: u128 = 1;
 const DOUBLE: u128 = 2;
@@ -66,7 +69,7 @@ fn append_double(number: f64, key: &mut Vec<u8>, bits: &mut TypeBits) {
     bits.push(DOUBLE, 2);
     if number.is_nan() {
         key.push(class::NAN);
-        let plain = number.to_bits() == f64::NAN.to_bits();
+        let plain = number.to_bits() == CANONICAL_NAN;
         bits.push(!plain as u128, 1);
         if !plain {
             bits.push(number.to_bits() as u128, 64);
@@ -248,10 +251,10 @@ fn read_number(
 fn read_nan(kind: u128, bits: Option<&mut BitReader<'_>>) -> Value<'static> {
     match (kind, bits) {
         (DOUBLE, Some(bits)) => match bits.take(1) {
-            0 => Value::Double(f64::NAN),
+            0 => Value::Double(f64::from_bits(CANONICAL_NAN)),
             _ => Value::Double(f64::from_bits(bits.take(64) as u64)),
         },
-        (DOUBLE, _) => Value::Double(f64::NAN),
+        (DOUBLE, _) => Value::Double(f64::from_bits(CANONICAL_NAN)),
         _ => Value::Decimal(Decimal128::NAN),
     }
 }
