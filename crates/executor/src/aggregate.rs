@@ -52,7 +52,7 @@ pub fn open_pipeline_over(
     let env = Env::new(params, request.let_vars.as_doc(), disk)?;
     let stages = parse_stages(request, &env)?;
     let source: BoxedOperator = Box::new(Documents { rows: documents.into_iter() });
-    let root = build_stages(source, stages);
+    let root = build_stages(source, stages, false);
     Ok(Execution::new(env, root, None, None))
 }
 
@@ -61,8 +61,8 @@ pub(crate) struct Prepared {
     pub env: Env,
     pub parts: PipelineParts,
     pub plan: Plan,
-    filter: Filter,
-    collection: Option<Arc<quire_catalog::Collection>>,
+    pub filter: Filter,
+    pub collection: Option<Arc<quire_catalog::Collection>>,
 }
 
 impl Prepared {
@@ -91,7 +91,7 @@ impl Prepared {
             plan.root.clone()
         };
         let source = build(&root, &env, &filter, Needs { keys: true, sort_keys: false })?;
-        let root = build_stages(source, parts.rest);
+        let root = build_stages(source, parts.rest, false);
         Ok(Execution::new(env, root, collection, Some(Arc::new(plan))))
     }
 }
@@ -125,12 +125,23 @@ fn parse_stages(request: &AggregateRequest, env: &Env) -> Result<Vec<Stage>> {
 }
 
 /// Puts stages above a source.
-pub(crate) fn build_stages(source: BoxedOperator, stages: Vec<Stage>) -> BoxedOperator {
+///
+/// `separate`: each stage by itself, so that each has its own statistics.
+pub(crate) fn build_stages(
+    source: BoxedOperator,
+    stages: Vec<Stage>,
+    separate: bool,
+) -> BoxedOperator {
     let mut input = source;
     let mut chain = Chain::default();
     let mut stages = stages.into_iter().peekable();
     while let Some(stage) = stages.next() {
-        let Some(stage) = chain.push(stage) else { continue };
+        let Some(stage) = chain.push(stage) else {
+            if separate {
+                input = Box::new(ChainOp::new(input, std::mem::take(&mut chain)));
+            }
+            continue;
+        };
         let waiting = std::mem::take(&mut chain);
         if let Stage::Group(group) = stage {
             input = Box::new(GroupOp::new(input, waiting, group));

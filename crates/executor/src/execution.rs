@@ -41,6 +41,9 @@ impl Execution {
         collection: Option<Arc<Collection>>,
         plan: Option<Arc<Plan>>,
     ) -> Self {
+        if let Some(plan) = &plan {
+            plan.root.for_each_scan(&mut |scan| scan.index.note_use());
+        }
         Execution {
             env,
             root,

@@ -51,7 +51,7 @@ pub(crate) fn find_collection(namespace: &str, views: &dyn Views) -> Result<Opti
     Ok(views.view().collection(&namespace).cloned())
 }
 
-fn wants_sort_key(projection: quire_document::Doc<'_>) -> bool {
+pub(crate) fn wants_sort_key(projection: quire_document::Doc<'_>) -> bool {
     projection.fields().any(|(_, value)| {
         value
             .as_document()

@@ -108,7 +108,7 @@ fn printed_inclusion(source: Doc<'_>) -> DocBuf {
                     writer.append(name, kept);
                 }
                 None => {
-                    writer.append(name, value);
+                    writer.append(name, &crate::expr_rewrite::print(value));
                 }
             }
         }

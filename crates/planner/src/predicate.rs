@@ -2,7 +2,7 @@
 //! It is read from a filter that `mql` has already accepted, so it validates nothing; what it
 //! does not know becomes an opaque leaf, which no index serves and which prints as written.
 
-use quire_document::{DocBuf, ValueBuf};
+use quire_document::{DocBuf, Value, ValueBuf};
 
 /// A node of the normalised filter.
 #[derive(Debug, Clone)]
@@ -266,12 +266,17 @@ impl Test {
         }
     }
 
-    /// True for `$eq: null` and an `$in` with null.
+    /// True if a document without the field may pass.
     pub fn wants_null(&self) -> bool {
         match self {
             Test::Eq(value) => value.as_value().is_nullish(),
             Test::In { values, .. } => values.iter().any(|v| v.as_value().is_nullish()),
-            Test::Compare(Comparison::Gte | Comparison::Lte, value) => value.as_value().is_nullish(),
+            Test::Compare(_, value) => matches!(
+                value.as_value(),
+                Value::Null | Value::Undefined | Value::MinKey | Value::MaxKey
+            ),
+            Test::InternalExpr(Some(Comparison::Lt | Comparison::Lte), _) => true,
+            Test::InternalExpr(_, value) => value.as_value().is_nullish(),
             _ => false,
         }
     }

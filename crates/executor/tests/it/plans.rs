@@ -1,0 +1,240 @@
+//! Every plan gives what a scan with the filter gives.
+
+use super::*;
+use quire_document::literal::parse_doc;
+use quire_document::{Value, compare, doc};
+use quire_executor::{count, distinct, open_aggregate, open_find};
+use quire_planner::{AggregateRequest, CountRequest, DistinctRequest, FindRequest, Hint};
+
+/// A small generator (xorshift64*), so that failures repeat.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: usize) -> usize {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) as usize % bound
+    }
+
+    fn pick<'a>(&mut self, from: &[&'a str]) -> &'a str {
+        from[self.below(from.len())]
+    }
+}
+
+const VALUES: &[&str] = &[
+    "1", "2", "3", "2.5", "NumberLong(\"4\")", "\"x\"", "\"xy\"", "\"z\"", "null", "true",
+    "[1, 3]", "[]", "[2]", "[\"x\", 2]", "{b: 1}", "{b: [1, 2]}", "[{b: 1}, {b: 4}]", "{b: \"x\"}",
+    "MinKey", "ISODate(\"2020-01-01T00:00:00.000Z\")", "[[1]]", "{}", "undefined",
+];
+
+const FILTERS: &[&str] = &[
+    "{}", "{a: 1}", "{a: {$gt: 1}}", "{a: {$gte: 1, $lt: 3}}", "{a: {$in: [1, 3, \"x\"]}}",
+    "{a: {$in: [null, 2]}}", "{a: null}", "{a: {$ne: 1}}", "{a: {$ne: null}}",
+    "{a: {$nin: [1, \"x\"]}}", "{a: {$exists: true}}", "{a: {$exists: false}}",
+    "{a: {$type: \"number\"}}", "{a: {$type: [\"string\", \"array\"]}}", "{a: /^x/}", "{a: /y/}",
+    "{a: {$not: {$gt: 2}}}", "{a: {$elemMatch: {$gt: 1, $lt: 3}}}", "{a: [1, 3]}", "{a: []}",
+    "{a: {$gt: [1]}}", "{a: {$lt: [2]}}", "{a: {b: 1}}", "{\"a.b\": 1}", "{\"a.b\": {$gt: 1}}",
+    "{\"a.b\": null}", "{a: {$elemMatch: {b: {$gte: 1, $lt: 4}}}}", "{a: {$all: [1, 3]}}",
+    "{a: {$size: 2}}", "{a: {$mod: [2, 0]}}", "{$or: [{a: 1}, {c: 2}]}",
+    "{$or: [{a: {$lt: 2}}, {a: {$gt: 2}}]}", "{$or: [{a: 1, c: 1}, {c: {$gt: 2}}]}",
+    "{a: 1, c: {$gte: 2}}", "{a: {$gt: 0}, c: 2}", "{a: {$in: [1, 2]}, c: {$in: [1, 2, 3]}}",
+    "{a: {$gt: 0}, $or: [{c: 1}, {c: {$gt: 2}}]}", "{c: {$lte: 2}}", "{$nor: [{a: 1}, {c: 2}]}",
+    "{$expr: {$eq: [\"$a\", 1]}}", "{$expr: {$gt: [\"$c\", 1]}}", "{a: MinKey}", "{a: {$gte: MinKey}}",
+    "{a: {$lt: MaxKey}}", "{_id: {$in: [1, 5, 9]}}", "{_id: {$gt: 3, $lte: 20}}", "{_id: 7}",
+    "{$and: [{a: {$gt: 1}}, {a: {$lt: 3}}]}", "{\"a.b\": {$gte: 1, $lt: 3}}", "{a: {$gte: null}}",
+    "{a: {$type: \"null\"}}", "{a: true}", "{a: {$lte: true}}", "{a: \"x\", c: null}",
+];
+
+const INDEXES: &[&str] = &[
+    "{key: {a: 1}, name: \"a\"}", "{key: {a: -1}, name: \"ad\"}", "{key: {c: 1}, name: \"c\"}",
+    "{key: {a: 1, c: 1}, name: \"ac\"}", "{key: {a: 1, c: -1}, name: \"acd\"}",
+    "{key: {c: 1, a: 1}, name: \"ca\"}", "{key: {\"a.b\": 1}, name: \"ab\"}",
+    "{key: {a: 1}, name: \"as\", sparse: true}", "{key: {\"a.b\": 1, c: 1}, name: \"abc\"}",
+    "{key: {c: 1}, name: \"cp\", partialFilterExpression: {c: {$gt: 1}}}",
+];
+
+const SORTS: &[&str] = &["{}", "{a: 1}", "{a: -1}", "{c: 1, a: 1}", "{c: -1}", "{\"a.b\": 1}", "{_id: -1}"];
+
+fn fill(store: &Arc<Store>, name: &str, seed: u64, scalars: bool) {
+    let mut random = Random(seed);
+    let docs: Vec<DocBuf> = (0..60)
+        .map(|id| {
+            let mut text = format!("{{_id: {id}");
+            if random.below(6) > 0 {
+                let values = if scalars { &VALUES[..10] } else { VALUES };
+                text += &format!(", a: {}", random.pick(values));
+            }
+            if random.below(6) > 0 {
+                let bound = if scalars { 4 } else { 10 };
+                text += &format!(", c: {}", VALUES[random.below(bound)]);
+            }
+            parse_doc(&(text + "}")).unwrap()
+        })
+        .collect();
+    insert_all(store, name, docs.iter().map(DocBuf::as_doc));
+}
+
+fn find(store: &Arc<Store>, request: &FindRequest, batch: usize) -> Vec<DocBuf> {
+    let views = FreshViews::new(store).unwrap();
+    let mut execution = open_find(request, &views, params())
+        .unwrap_or_else(|error| panic!("{:?}: {error}", request.filter));
+    drain(store, &mut execution, batch)
+}
+
+fn ids(docs: &[DocBuf]) -> Vec<i32> {
+    let mut ids: Vec<i32> = docs
+        .iter()
+        .map(|doc| match doc.get("_id") {
+            Some(Value::Int32(id)) => id,
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    ids.sort_unstable();
+    ids
+}
+
+#[test]
+fn plans_agree_with_a_scan() {
+    for (seed, scalars) in [(11, false), (12, true), (13, false)] {
+        let store = store();
+        fill(&store, "db.plain", seed, scalars);
+        for set in 0..INDEXES.len() {
+            let name = format!("db.t{set}");
+            fill(&store, &name, seed, scalars);
+            let chosen = [INDEXES[set], INDEXES[(set * 3 + 1) % INDEXES.len()]];
+            let specs: Vec<DocBuf> = chosen.iter().map(|text| parse_doc(text).unwrap()).collect();
+            let distinct_specs = if chosen[0] == chosen[1] { &specs[..1] } else { &specs[..] };
+            if create_indexes(&store, &name, distinct_specs.iter().map(DocBuf::as_doc)).is_err() {
+                continue;
+            }
+            for (at, filter) in FILTERS.iter().enumerate() {
+                let request = |namespace: &str, sort: &str| FindRequest {
+                    namespace: namespace.into(),
+                    filter: parse_doc(filter).unwrap(),
+                    sort: parse_doc(sort).unwrap(),
+                    ..FindRequest::default()
+                };
+                let sort = SORTS[at % SORTS.len()];
+                let expected = find(&store, &FindRequest {
+                    hint: Some(Hint::Natural(true)),
+                    ..request("db.plain", "{}")
+                }, 1000);
+                for (sort, batch) in [("{}", 1000), ("{}", 1), (sort, 7)] {
+                    let found = find(&store, &request(&name, sort), batch);
+                    assert_eq!(ids(&found), ids(&expected), "{filter} {sort} {chosen:?} seed {seed}");
+                    check_order(&found, sort, filter);
+                }
+                let count_request = CountRequest {
+                    namespace: name.clone(),
+                    filter: parse_doc(filter).unwrap(),
+                    ..CountRequest::default()
+                };
+                let mut views = FreshViews::new(&store).unwrap();
+                let (counted, _) = count(&count_request, &mut views, params()).unwrap();
+                assert_eq!(counted, expected.len() as u64, "count {filter} {chosen:?}");
+            }
+        }
+    }
+}
+
+fn check_order(found: &[DocBuf], sort: &str, filter: &str) {
+    use quire_mql::{EvalContext, ParseContext, Shared};
+    let sort_doc = parse_doc(sort).unwrap();
+    if sort_doc.as_doc().is_empty() {
+        return;
+    }
+    let pattern =
+        quire_mql::sort::SortPattern::parse(sort_doc.as_doc(), &ParseContext::default()).unwrap();
+    let (arena, shared) = (bumpalo::Bump::new(), Shared::new(0));
+    for pair in found.windows(2) {
+        let cx = EvalContext::new(&arena, pair[0].as_doc(), &shared);
+        let left = pattern.key(pair[0].as_doc(), &cx).unwrap();
+        let right = pattern.key(pair[1].as_doc(), &cx).unwrap();
+        assert!(pattern.compare(&left, &right).is_le(), "{filter} {sort}: {pair:?}");
+    }
+}
+
+#[test]
+fn limits_skips_and_projections() {
+    let store = store();
+    fill(&store, "db.t", 5, true);
+    let spec = doc! { "key": { "c": 1 }, "name": "c" };
+    create_indexes(&store, "db.t", [spec.as_doc()].into_iter()).unwrap();
+    let base = FindRequest { namespace: "db.t".into(), ..FindRequest::default() };
+    let sorted = find(&store, &FindRequest { sort: doc! { "a": 1, "_id": 1 }, ..base.clone() }, 9);
+    let part = FindRequest { sort: doc! { "a": 1, "_id": 1 }, skip: 5, limit: 10, ..base.clone() };
+    assert_eq!(find(&store, &part, 3), sorted[5..15]);
+    let covered = FindRequest {
+        filter: doc! { "c": { "$gte": 2 } },
+        projection: doc! { "_id": 0, "c": 1 },
+        ..base.clone()
+    };
+    for doc in find(&store, &covered, 4) {
+        assert!(doc.as_doc().count() == 1 && compare(doc.get("c").unwrap(), 2.into(), None).is_ge());
+    }
+    let keys = FindRequest { filter: doc! { "c": 1 }, return_key: true, ..base };
+    assert!(find(&store, &keys, 4).iter().all(|doc| *doc == doc! { "c": 1 }));
+}
+
+#[test]
+fn pipelines() {
+    let store = store();
+    let docs: Vec<DocBuf> =
+        (0..500).map(|id| doc! { "_id": id, "g": (id % 7), "v": id, "t": [1, 2] }).collect();
+    insert_all(&store, "db.t", docs.iter().map(DocBuf::as_doc));
+    let run = |stages: &str, params: ExecParams| {
+        let stages = parse_doc(&format!("{{p: {stages}}}")).unwrap();
+        let pipeline = documents(stages.get("p").unwrap().as_array().unwrap());
+        let request = AggregateRequest {
+            namespace: "db.t".into(),
+            pipeline: pipeline.map(Doc::to_owned).collect(),
+            ..AggregateRequest::default()
+        };
+        let views = FreshViews::new(&store).unwrap();
+        let mut execution = open_aggregate(&request, &views, params)?;
+        try_drain(&store, &mut execution, 3)
+    };
+    let plain = |stages: &str| run(stages, params()).unwrap();
+    let groups = "[{$group: {_id: \"$g\", n: {$sum: 1}, v: {$sum: \"$v\"}, all: {$push: \"$v\"}}}, {$sort: {_id: 1}}]";
+    let expected = plain(groups);
+    assert_eq!(expected.len(), 7);
+    assert_eq!(expected[0].get("n").unwrap().as_number().unwrap().exact_i64(), Some(72));
+    let mut small = params();
+    small.stage_bytes_max = 2000;
+    assert_eq!(run(groups, small.clone()).unwrap(), expected);
+    let sorted = run("[{$sort: {g: -1, v: 1}}]", small.clone()).unwrap();
+    assert_eq!(sorted, plain("[{$sort: {g: -1, v: 1}}]"));
+    small.spill_directory = None;
+    let error = run("[{$match: {v: {$gte: 0}}}, {$group: {_id: \"$v\"}}]", small).unwrap_err();
+    assert_eq!(error.code().number(), 292);
+    assert_eq!(plain("[{$unwind: \"$t\"}, {$count: \"n\"}]"), [doc! { "n": 1000 }]);
+    assert_eq!(plain("[{$skip: 490}, {$project: {v: 1, _id: 0}}, {$limit: 1}]"), [doc! { "v": 490 }]);
+    assert_eq!(plain("[{$addFields: {w: {$add: [\"$v\", 1]}}}, {$match: {w: 5}}]").len(), 1);
+    assert_eq!(plain("[{$sample: {size: 20}}]").len(), 20);
+}
+
+#[test]
+fn distinct_values() {
+    let store = store();
+    fill(&store, "db.t", 3, false);
+    let request = DistinctRequest {
+        namespace: "db.t".into(),
+        key: "a.b".into(),
+        ..DistinctRequest::default()
+    };
+    let mut views = FreshViews::new(&store).unwrap();
+    let (before, _) = distinct(&request, &mut views, params()).unwrap();
+    let spec = doc! { "key": { "a.b": 1 }, "name": "ab" };
+    create_indexes(&store, "db.t", [spec.as_doc()].into_iter()).unwrap();
+    let mut views = FreshViews::new(&store).unwrap();
+    let (after, _) = distinct(&request, &mut views, params()).unwrap();
+    let sorted = |values: &ArrayBuf| {
+        let mut keys: Vec<Vec<u8>> =
+            values.as_array().iter().map(quire_document::key::encode).collect();
+        keys.sort();
+        keys
+    };
+    assert_eq!(sorted(&before), sorted(&after));
+    assert!(!sorted(&before).is_empty());
+}
