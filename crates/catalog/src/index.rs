@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use quire_document::{Doc, DocBuf, Value};
 
-use crate::{IndexId, IndexSpec};
+use crate::{IndexId, IndexSpec, PartialFilter};
 
 /// Whether readers may use an index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,6 +51,10 @@ pub struct Index {
     pub spec: IndexSpec,
     /// What the entries have turned out to be.
     pub multikey: Arc<Multikey>,
+    /// Which documents are in a partial index, compiled.
+    pub partial: Option<Arc<PartialFilter>>,
+    /// Operations that have used it since the start; not stored.
+    pub uses: Arc<AtomicU64>,
 }
 
 /// Facts about an index's entries that only grow: for each field which components of its path
@@ -84,7 +88,11 @@ impl Index {
             })
             .collect();
         let multikey = Arc::new(Multikey::new(fields.len()));
+        let partial = spec.partial_filter.as_ref().map(|doc| {
+            Arc::new(PartialFilter::parse(doc.as_doc()).unwrap_or_else(|_| PartialFilter::none()))
+        });
         Index {
+            partial,
             id,
             name: spec.name.clone(),
             unique: spec.unique || spec.is_id(),
@@ -96,12 +104,18 @@ impl Index {
             state,
             spec,
             multikey,
+            uses: Arc::default(),
         }
     }
 
     /// The `_id` index.
     pub fn id_index(id: IndexId) -> Self {
         Index::new(id, IndexSpec::id(), IndexState::Ready)
+    }
+
+    /// Counts an operation that uses the index.
+    pub fn note_use(&self) {
+        self.uses.fetch_add(1, Ordering::Relaxed);
     }
 
     /// The key pattern as the user wrote it.

@@ -4,7 +4,7 @@
 use quire_document::{Doc, DocBuf, Type, Value};
 use quire_error::{Error, ErrorCode, Result};
 
-use crate::{INDEX_FIELDS_MAX, Index, Namespace, debug_doc, debug_value};
+use crate::{INDEX_FIELDS_MAX, Index, Namespace, PartialFilter, debug_doc, debug_value};
 
 /// The specification of one index, normalised.
 #[derive(Debug, Clone, Default)]
@@ -74,7 +74,10 @@ impl IndexSpec {
             spec
         };
         match Self::parse_fields(spec) {
-            Ok(parsed) => parsed.finished(),
+            Ok(mut parsed) => {
+                parsed.parse_expiry(spec)?;
+                parsed.finished()
+            }
             Err(error) if error.code() == ErrorCode::location(13103) => Err(error),
             Err(error) if error.code() == ErrorCode::CommandNotSupported => Err(error),
             Err(error) => {
@@ -137,9 +140,13 @@ impl IndexSpec {
                 Value::Bool(hidden) => self.hidden = hidden,
                 other => return Err(must_be("name", "a bool", other)),
             },
-            "expireAfterSeconds" => self.expire_after_seconds = Some(expiry(value)?),
+            // Checked last: `parse_expiry`.
+            "expireAfterSeconds" => {}
             "partialFilterExpression" => match value {
-                Value::Document(filter) => self.partial_filter = Some(filter.to_owned()),
+                Value::Document(filter) => {
+                    PartialFilter::parse(filter)?;
+                    self.partial_filter = Some(filter.to_owned());
+                }
                 other => return Err(must_be(name, "an object", other)),
             },
             "collation" => match value {
@@ -228,13 +235,17 @@ impl IndexSpec {
         if let Some(plugin) = plugin_of(self.key.as_doc()) {
             return Err(Error::not_built(&format!("a {plugin} index")));
         }
-        if let Some(partial) = &self.partial_filter {
-            if self.sparse == Some(true) {
-                return Err(cannot("cannot mix \"partialFilterExpression\" and \"sparse\" options"));
-            }
-            let _ = partial;
+        if self.partial_filter.is_some() && self.sparse == Some(true) {
+            return Err(cannot("cannot mix \"partialFilterExpression\" and \"sparse\" options"));
         }
-        if self.expire_after_seconds.is_some() && self.key.as_doc().count() > 1 {
+        Ok(())
+    }
+
+    /// `expireAfterSeconds`, whose errors stand alone.
+    fn parse_expiry(&mut self, spec: Doc<'_>) -> Result<()> {
+        let Some(value) = spec.get("expireAfterSeconds") else { return Ok(()) };
+        self.expire_after_seconds = Some(expiry(spec, value)?);
+        if self.key.as_doc().count() > 1 {
             return Err(cannot(format!(
                 "TTL indexes are single-field indexes, compound indexes do not support TTL. Index spec: {}",
                 debug_doc(spec)
@@ -626,30 +637,31 @@ fn flag(name: &str, value: Value<'_>) -> Result<bool> {
 }
 
 /// Seconds of a TTL index, whole and within 32 bits (67 otherwise).
-fn expiry(value: Value<'_>) -> Result<i64> {
+fn expiry(spec: Doc<'_>, value: Value<'_>) -> Result<i64> {
     let seconds = match value {
         Value::Int32(number) => i64::from(number),
         Value::Int64(number) => number,
-        Value::Double(number) if number.is_nan() => i64::from(i32::MAX),
+        Value::Double(number) if number.is_nan() => i64::MAX,
         Value::Double(number) => number as i64,
         Value::Decimal(number) => decimal_to_i64(number),
         other => {
             return Err(cannot(format!(
-                "TTL index 'expireAfterSeconds' option must be numeric, but received a type of {}",
-                other.type_name()
+                "TTL index 'expireAfterSeconds' option must be numeric, but received a type of '{}'. Index spec: {}",
+                other.type_name(),
+                debug_doc(spec)
             )));
         }
     };
     if seconds < 0 {
         return Err(cannot(format!(
-            "TTL index 'expireAfterSeconds' option cannot be less than 0. Index spec value: {}",
-            debug_value(value)
+            "TTL index 'expireAfterSeconds' option cannot be less than 0index spec: {}",
+            debug_doc(spec)
         )));
     }
     if seconds > i64::from(i32::MAX) {
         return Err(cannot(format!(
-            "TTL index 'expireAfterSeconds' option must be within an acceptable range, try a different number of seconds. Index spec value: {}",
-            debug_value(value)
+            "TTL index 'expireAfterSeconds' option must be within an acceptable range, try a lower numberindex spec: {}",
+            debug_doc(spec)
         )));
     }
     Ok(seconds)
@@ -700,7 +712,7 @@ fn decimal_to_i64(number: quire_document::Decimal128) -> i64 {
     let bits = number.bits();
     let negative = bits >> 127 == 1;
     if !small {
-        return if decimal_is_nan(number) { i64::from(i32::MAX) } else if negative { i64::MIN } else { i64::MAX };
+        return if negative && !decimal_is_nan(number) { i64::MIN } else { i64::MAX };
     }
     let exponent = ((bits >> 113) & 0x3fff) as i32 - 6176;
     let mut whole = significand;

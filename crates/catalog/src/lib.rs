@@ -13,6 +13,7 @@ mod index;
 mod index_spec;
 mod names;
 mod options;
+mod partial;
 mod record;
 mod text;
 
@@ -23,6 +24,7 @@ pub use index::{Index, IndexField, IndexState, Multikey, MultikeyPaths};
 pub use index_spec::{IndexSpec, SpecMatch};
 pub use names::{Namespace, validate_db_name};
 pub use options::CollectionOptions;
+pub use partial::PartialFilter;
 pub use record::{
     CATALOG_FORMAT, FormatRecord, collection_key, decode_collection, encode_collection, format_key,
     low_water_key, multikey_key, parse_collection_key, prefix_of_collections,

@@ -2,9 +2,11 @@
 //! key for each element, at most one array among the fields of a key, positional components
 //! (`a.0.b`) looked up in arrays, a missing field as null and an empty array as undefined.
 
+use bumpalo::Bump;
 use quire_catalog::{Index, MultikeyPaths};
 use quire_document::{Array, Doc, Value};
 use quire_error::{Error, ErrorCode, Result};
+use quire_mql::{EvalContext, Shared};
 use smallvec::{SmallVec, smallvec};
 
 /// The keys of one document in one index: `fields` values each, in document order, duplicates
@@ -31,11 +33,18 @@ pub struct KeyGenerator;
 
 impl KeyGenerator {
     /// The keys of `doc` in `index`, or 171 CannotIndexParallelArrays. A sparse index has none
-    /// for a document without any of the fields.
+    /// for a document without any of the fields, a partial one none for a document that its filter
+    /// does not pass.
     pub fn generate<'a>(index: &Index, doc: Doc<'a>) -> Result<GeneratedKeys<'a>> {
         let fields = index.fields.len();
         let mut keys =
             GeneratedKeys { values: Vec::new(), fields, multikey: smallvec![0; fields] };
+        if let Some(partial) = &index.partial {
+            let (arena, shared) = (Bump::new(), Shared::default());
+            if !partial.matches(doc, &EvalContext::new(&arena, doc, &shared))? {
+                return Ok(keys);
+            }
+        }
         if let [field] = index.fields.as_slice()
             && !field.path.contains('.')
         {

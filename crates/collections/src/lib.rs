@@ -10,6 +10,7 @@ mod check;
 mod ddl;
 mod duplicate;
 mod entry;
+mod expire;
 mod failure;
 mod id_cache;
 mod index_scan;
@@ -30,6 +31,7 @@ pub use ddl::{
 pub use ddl::{CollectionSizes, IndexSize};
 pub use duplicate::duplicate_key_error;
 pub use entry::{DecodedKey, EntryKeys, KeyOfEntry, decode_entry};
+pub use expire::expire_documents;
 pub use failure::{Attempt, Failure, from_interruption, from_storage};
 pub use index_scan::{IndexCursor, IndexEntry, IndexRange};
 pub use keygen::{GeneratedKeys, KeyGenerator};

@@ -488,14 +488,19 @@ fn generate<'a>(index: &Index, doc: Doc<'a>) -> Result<GeneratedKeys<'a>> {
 /// Whether a change from `old` to `new` can change the document's keys in the index: false only
 /// if the fields at the head of every path are the same bytes.
 fn touches(index: &Index, old: Doc<'_>, new: Doc<'_>) -> bool {
-    index.fields.iter().any(|field| {
-        let head = field.path.split_once('.').map_or(field.path.as_str(), |(head, _)| head);
-        match (old.find(head), new.find(head)) {
-            (None, None) => false,
-            (Some(a), Some(b)) => a.kind() != b.kind() || a.value_bytes() != b.value_bytes(),
-            _ => true,
-        }
-    })
+    let differs = |head: &str| match (old.find(head), new.find(head)) {
+        (None, None) => false,
+        (Some(a), Some(b)) => a.kind() != b.kind() || a.value_bytes() != b.value_bytes(),
+        _ => true,
+    };
+    let in_key = index.fields.iter().any(|field| {
+        differs(field.path.split_once('.').map_or(field.path.as_str(), |(head, _)| head))
+    });
+    in_key
+        || index.partial.as_ref().is_some_and(|partial| match partial.heads() {
+            Some(heads) => heads.iter().any(|head| differs(head)),
+            None => true,
+        })
 }
 
 fn check_size(doc: Doc<'_>, what: &str) -> Result<()> {

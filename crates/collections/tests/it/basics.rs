@@ -160,3 +160,37 @@ fn facts_about_indexes_survive_a_restart_and_a_failed_write_leaves_none() {
     assert_eq!(records(&again, "d.t").iter().map(|r| r.id.0).collect::<Vec<_>>(), [1, 3, 4]);
     assert_clean(&again);
 }
+
+#[test]
+fn partial_indexes_follow_their_filter() {
+    let store = store();
+    let spec = doc! { "key": { "a": 1 }, "name": "a", "unique": true, "partialFilterExpression": { "x.y": { "$gt": 5 } } };
+    index(&store, "d.t", &spec).unwrap();
+    insert(&store, "d.t", &doc! { "_id": 1, "a": 1 }).unwrap();
+    insert(&store, "d.t", &doc! { "_id": 2, "a": 1, "x": { "y": 6 } }).unwrap();
+    insert(&store, "d.t", &doc! { "_id": 3, "a": 1, "x": { "y": 5 } }).unwrap();
+    let inside = doc! { "_id": 3, "a": 1, "x": { "y": 7 } };
+    assert_eq!(update(&store, "d.t", 3, inside.as_doc()).unwrap_err().code().number(), 11000);
+    update(&store, "d.t", 2, doc! { "_id": 2, "a": 1, "x": { "y": 0 } }.as_doc()).unwrap();
+    update(&store, "d.t", 3, inside.as_doc()).unwrap();
+    delete(&store, "d.t", 3).unwrap();
+    assert_clean(&store);
+}
+
+#[test]
+fn documents_expire() {
+    let store = store();
+    index(&store, "d.t", &doc! { "key": { "at": 1 }, "name": "at", "expireAfterSeconds": 60 }).unwrap();
+    index(&store, "d.u", &doc! { "key": { "at": -1 }, "name": "at", "expireAfterSeconds": 0 }).unwrap();
+    for (id, at) in [(1, 0i64), (2, 40_000), (3, 40_001), (4, i64::MAX)] {
+        insert(&store, "d.t", &doc! { "_id": id, "at": Value::Date(at) }).unwrap();
+        insert(&store, "d.u", &doc! { "_id": id, "at": Value::Date(at) }).unwrap();
+    }
+    insert(&store, "d.t", &doc! { "_id": 5, "at": [Value::Date(90_000), Value::Date(5)] }).unwrap();
+    insert(&store, "d.t", &doc! { "_id": 6, "at": "never" }).unwrap();
+    let expired = quire_collections::expire_documents(&store, 100_000, &Interrupt::new()).unwrap();
+    assert_eq!(expired, 3 + 3);
+    assert_eq!(all(&store, "d.t").len(), 3);
+    assert_eq!(all(&store, "d.u").len(), 1);
+    assert_clean(&store);
+}

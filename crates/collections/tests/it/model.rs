@@ -38,6 +38,7 @@ fn round(seed: u64) {
         doc! { "key": { "a.b": -1, "u": 1 }, "name": "ab" },
         doc! { "key": { "u": 1 }, "name": "u", "unique": true, "sparse": true },
         doc! { "key": { "a.b.c": 1, "_id": 1 }, "name": "abc", "unique": true },
+        doc! { "key": { "u": -1 }, "name": "p", "partialFilterExpression": { "a": { "$gte": 2 } } },
     ];
     for step in 0..300 {
         let id = dice.roll(40) as i32;
@@ -58,7 +59,7 @@ fn round(seed: u64) {
                 model.remove(&id);
             }
             _ if step % 20 == 0 => {
-                let spec = &specs[dice.roll(4) as usize];
+                let spec = &specs[dice.roll(5) as usize];
                 let _ = index(&store, "m.c", spec);
             }
             _ => {}
