@@ -13,8 +13,8 @@ use quire_catalog::{
 use quire_document::{Doc, DocBuf, ObjectId};
 use quire_error::{Error, ErrorCode, Result};
 use quire_storage::{
-    Clock, CommitOptions, Counts, Engine, Mode, Page, ScanRequest, Space, SystemClock,
-    Txn, begin,
+    Clock, CommitOptions, Counts, Engine, Mode, Page, ScanRequest, Space,
+    StorageError, SystemClock, Txn, begin,
 };
 
 use crate::failure::from_storage;
@@ -176,34 +176,43 @@ impl Store {
     }
 
     /// Runs one DDL statement: `change` writes records into the transaction and answers the next
-    /// catalog, or `None` to leave everything as it is. Published with the commit.
+    /// catalog, or `None` to leave everything as it is. Published with the commit. Called again
+    /// if the commit lost against another.
     pub(crate) fn change_catalog<T>(
         &self,
         options: &CommitOptions,
-        change: impl FnOnce(&mut Txn, &Arc<Catalog>, &mut u32) -> Result<(Option<Catalog>, T)>,
+        mut change: impl FnMut(&mut Txn, &Arc<Catalog>, &mut u32) -> Result<(Option<Catalog>, T)>,
     ) -> Result<T> {
         let mut next_id = self.ddl.lock();
-        let (mut txn, catalog) = self.begin(Mode::Write)?;
-        let before = *next_id;
-        let mut next = before;
-        let (changed, answer) = change(&mut txn, &catalog, &mut next)?;
-        let Some(changed) = changed else { return Ok(answer) };
-        if next != before {
-            let record = FormatRecord { format: CATALOG_FORMAT, next_id: next };
-            put_meta(&mut txn, &format_key(), record.encode())?;
+        loop {
+            let (mut txn, catalog) = self.begin(Mode::Write)?;
+            let mut next = *next_id;
+            let (changed, answer) = change(&mut txn, &catalog, &mut next)?;
+            let Some(changed) = changed else { return Ok(answer) };
+            if next != *next_id {
+                let record = FormatRecord { format: CATALOG_FORMAT, next_id: next };
+                put_meta(&mut txn, &format_key(), record.encode())?;
+            }
+            let ended = {
+                let mut published = self.published.write();
+                let ended = txn.commit(CommitOptions::buffered());
+                if ended.is_ok() {
+                    *published = Arc::new(changed);
+                }
+                ended
+            };
+            let version = match ended {
+                Ok(committed) => committed.version,
+                Err(StorageError::Conflict(_)) => continue,
+                Err(error) => return Err(from_storage(error)),
+            };
+            *next_id = next;
+            drop(next_id);
+            if options.durability == quire_storage::Durability::Synced {
+                self.engine.barrier(version).map_err(from_storage)?;
+            }
+            return Ok(answer);
         }
-        let committed = {
-            let mut published = self.published.write();
-            let committed = txn.commit(CommitOptions::buffered()).map_err(from_storage)?;
-            *published = Arc::new(changed);
-            committed
-        };
-        *next_id = next;
-        drop(next_id);
-        if options.durability == quire_storage::Durability::Synced {
-            self.engine.barrier(committed.version).map_err(from_storage)?;
-        }
-        Ok(answer)
     }
 
     /// A walk over all documents of a collection.

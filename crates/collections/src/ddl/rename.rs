@@ -8,7 +8,7 @@ use quire_error::{Error, ErrorCode, Result};
 use quire_storage::{CommitOptions, Direction, Interrupt};
 
 use super::{drop_data, next_epoch, put_collection, take_id};
-use crate::{CollectionCursor, Store, WriterMode};
+use crate::{CollectionCursor, Store};
 
 /// What to rename.
 #[derive(Debug, Clone)]
@@ -152,11 +152,10 @@ impl Store {
             let view = self.read_view()?;
             more = cursor.next_page(&view.view(), source, COPY_CHUNK, COPY_BYTES, &mut records)?;
             drop(view);
-            let mut writer = self.writer(WriterMode::Statement)?;
-            for record in &records {
-                writer.insert(&copy, record.doc.as_doc())?;
-            }
-            writer.commit(CommitOptions::buffered()).map_err(Error::from)?;
+            self.write(&CommitOptions::buffered(), interrupt, |writer| {
+                let mut insert = |record: &crate::Record| writer.insert(&copy, record.doc.as_doc());
+                records.iter().try_for_each(|record| insert(record).map(|_| ()))
+            })?;
         }
         Ok(copy)
     }

@@ -1,6 +1,8 @@
 //! Documents and indexes on the memory engine.
 
 mod basics;
+mod crash;
+mod damage;
 mod ddl;
 mod model;
 

@@ -3,16 +3,16 @@
 use super::*;
 use std::collections::BTreeMap;
 
-struct Dice(u64);
+pub struct Dice(pub u64);
 
 impl Dice {
-    fn roll(&mut self, sides: u64) -> u64 {
+    pub fn roll(&mut self, sides: u64) -> u64 {
         self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
         (self.0 >> 33) % sides
     }
 }
 
-fn random_doc(dice: &mut Dice, id: i32) -> DocBuf {
+pub fn random_doc(dice: &mut Dice, id: i32) -> DocBuf {
     let mut doc = doc! { "_id": id };
     match dice.roll(5) {
         0 => doc.append("a", dice.roll(8) as i32),

@@ -1,0 +1,144 @@
+//! Random statements on the simulated disk: whatever a crash leaves is a state that there was, no
+//! older than what was acknowledged as durable, and every index fits its documents.
+
+use super::*;
+use crate::model::{Dice, random_doc};
+use quire_collections::Rename;
+use quire_storage::simulated::{Crash, Faults, SimulatedDisk};
+use std::collections::BTreeMap;
+
+/// Documents by namespace and `_id`.
+type State = BTreeMap<String, BTreeMap<i32, Vec<u8>>>;
+
+struct Run {
+    store: Arc<Store>,
+    history: Vec<State>,
+    durable: usize,
+}
+
+impl Run {
+    fn step(&mut self, dice: &mut Dice) {
+        let mut state = self.history.last().cloned().unwrap_or_default();
+        let name = ["d.a", "d.b", "e.a"][dice.roll(3) as usize];
+        let id = dice.roll(20) as i32;
+        let doc = random_doc(dice, id);
+        let synced = dice.roll(6) == 0;
+        let options = if synced { CommitOptions::synced() } else { CommitOptions::buffered() };
+        let interrupt = Interrupt::new();
+        let exists = state.get(name).is_some_and(|docs| docs.contains_key(&id));
+        match dice.roll(12) {
+            0..=4 if !exists => {
+                let collection = collection(&self.store, name);
+                state.entry(name.into()).or_default();
+                self.history.push(state.clone());
+                let done = self.store.write(&options, &interrupt, |writer| {
+                    writer.insert(&collection, doc.as_doc()).map(|_| ())
+                });
+                if done.is_ok() {
+                    state.entry(name.into()).or_default().insert(id, doc.into_bytes());
+                }
+            }
+            5..=7 if exists => {
+                if self.change(name, id, Some(doc.as_doc()), &options).is_ok() {
+                    state.entry(name.into()).or_default().insert(id, doc.into_bytes());
+                }
+            }
+            8 if exists => {
+                self.change(name, id, None, &options).unwrap();
+                state.entry(name.into()).or_default().remove(&id);
+            }
+            9 => {
+                let spec = [
+                    doc! { "key": { "a": 1 }, "name": "a" },
+                    doc! { "key": { "u": 1 }, "name": "u", "unique": true, "sparse": true },
+                ];
+                let spec = IndexSpec::parse(spec[dice.roll(2) as usize].as_doc(), false).unwrap();
+                let request = CreateIndexes { namespace: ns(name), specs: vec![spec] };
+                state.entry(name.into()).or_default();
+                // The collection comes first, whatever becomes of the index.
+                self.history.push(state.clone());
+                let _ = self.store.create_indexes(&request, &interrupt, &options);
+                if !self.store.catalog().lookup(&ns(name)).is_some() {
+                    state.remove(name);
+                }
+            }
+            10 if dice.roll(4) == 0 => {
+                self.store.drop_collection(&ns(name), &options).unwrap();
+                state.remove(name);
+            }
+            11 if dice.roll(4) == 0 && state.contains_key(name) => {
+                let rename = Rename { from: ns(name), to: ns("d.c"), drop_target: true };
+                if name.starts_with("d.") {
+                    self.store.rename_collection(&rename, &interrupt, &options).unwrap();
+                    let docs = state.remove(name).unwrap();
+                    state.insert("d.c".into(), docs);
+                }
+            }
+            _ => return,
+        }
+        self.history.push(state);
+        if synced {
+            // Whatever failed wrote nothing, and what came before it may still be in memory.
+            self.store.engine().barrier(self.store.engine().version()).unwrap();
+            self.durable = self.history.len() - 1;
+        }
+    }
+
+    fn change(&self, name: &str, id: i32, new: Option<Doc<'_>>, options: &CommitOptions) -> Result<()> {
+        self.store
+            .write(options, &Interrupt::new(), |writer| {
+                let collection = writer.catalog().lookup(&ns(name)).cloned().unwrap();
+                let found = writer.view().get_by_id(&collection, id.into())?.unwrap();
+                match new {
+                    Some(new) => writer.update(&collection, found.id, found.doc.as_doc(), new),
+                    None => writer.delete(&collection, found.id, found.doc.as_doc()),
+                }
+            })
+            .map(|_| ())
+    }
+}
+
+fn state_of(store: &Arc<Store>) -> State {
+    let catalog = store.catalog();
+    let names = catalog.collections().map(|c| c.namespace.to_string());
+    names
+        .map(|name| {
+            let docs = all(store, &name).into_iter().map(|doc| {
+                let Some(quire_document::Value::Int32(id)) = doc.get("_id") else { panic!() };
+                (id, doc.into_bytes())
+            });
+            let docs = docs.collect();
+            (name, docs)
+        })
+        .collect()
+}
+
+fn life(seed: u64) {
+    let mut dice = Dice(seed);
+    let faults = Faults { seed, conflict_one_in: 9, io_error_after: None };
+    let mut disk = SimulatedDisk::new(faults);
+    let mut run = Run { store: open(disk.open().unwrap()), history: vec![State::new()], durable: 0 };
+    for _ in 0..4 {
+        for _ in 0..60 {
+            run.step(&mut dice);
+        }
+        let how = [Crash::Process, Crash::Power, Crash::TornTail][dice.roll(3) as usize];
+        drop(run.store);
+        disk.crash(how);
+        disk.set_faults(Faults::none(seed));
+        let store = open(disk.open().unwrap());
+        let found = state_of(&store);
+        let least = if how == Crash::Process { run.history.len() - 1 } else { run.durable };
+        let survived = run.history[least..].iter().any(|state| *state == found);
+        assert!(survived, "seed {seed}: after {how:?} there is a state that never was");
+        let report = check(&store, false).unwrap();
+        assert!(report.is_clean(), "seed {seed} after {how:?}: {:#?}", report.findings);
+        disk.set_faults(faults);
+        run = Run { store, history: vec![found], durable: 0 };
+    }
+}
+
+#[test]
+fn crashes_leave_a_state_that_there_was() {
+    (1..=30).for_each(life);
+}
