@@ -207,10 +207,25 @@ impl<'a> Iterator for Iter<'a> {
     }
 }
 
-/// Field names are short: a plain loop beats a vectorised search for them.
+/// The bytes before the first zero. Names are short: one word of eight bytes usually has it.
 #[inline]
 fn name_length(bytes: &[u8]) -> Option<usize> {
-    bytes.iter().position(|&byte| byte == 0)
+    let mut skipped = 0;
+    if let Some(word) = bytes.first_chunk::<8>() {
+        match first_zero(u64::from_le_bytes(*word)) {
+            Some(at) => return Some(at),
+            None => skipped = 8,
+        }
+    }
+    bytes.get(skipped..)?.iter().position(|&byte| byte == 0).map(|at| at + skipped)
+}
+
+/// The place of the lowest zero byte in a little-endian word.
+#[inline]
+pub(crate) const fn first_zero(word: u64) -> Option<usize> {
+    // A borrow can only spoil bytes above the first zero.
+    let zeros = word.wrapping_sub(0x0101_0101_0101_0101) & !word & 0x8080_8080_8080_8080;
+    if zeros == 0 { None } else { Some(zeros.trailing_zeros() as usize / 8) }
 }
 
 fn text(bytes: &[u8]) -> &str {

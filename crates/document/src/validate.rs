@@ -3,7 +3,7 @@
 //! Checked: every length and terminator, type bytes, booleans, UTF-8 of strings and names, depth,
 //! size. Duplicate names and deprecated types pass, and the names in arrays are not looked at.
 
-use crate::{Doc, limits::Limits};
+use crate::{Doc, doc::first_zero, limits::Limits};
 use quire_error::{Error, ErrorCode};
 use smallvec::SmallVec;
 use std::fmt;
@@ -184,6 +184,15 @@ impl Walk<'_> {
     #[inline]
     fn name(&mut self) -> Result<(), Fault> {
         let rest = self.bytes.get(self.at..self.end - 1).ok_or(Fault::Terminator)?;
+        if let Some(word) = rest.first_chunk::<8>() {
+            let word = u64::from_le_bytes(*word);
+            if let Some(length) = first_zero(word)
+                && word & 0x8080_8080_8080_8080 & ((1 << (8 * length)) - 1) == 0
+            {
+                self.at += length + 1;
+                return Ok(());
+            }
+        }
         let mut seen = 0u8;
         let mut length = None;
         for (at, &byte) in rest.iter().enumerate() {
@@ -211,7 +220,7 @@ impl Walk<'_> {
         }
         let bytes = self.bytes.get(start..start + length).ok_or(Fault::Length)?;
         match bytes.split_last() {
-            Some((0, text)) if std::str::from_utf8(text).is_ok() => {}
+            Some((0, text)) if text.is_ascii() || std::str::from_utf8(text).is_ok() => {}
             Some((0, _)) => return Err(Fault::Utf8),
             _ => return Err(Fault::Terminator),
         }

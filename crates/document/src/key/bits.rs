@@ -38,6 +38,10 @@ impl TypeBits {
 
     /// Appends the lowest `count` bits of `bits`.
     pub(super) fn push(&mut self, bits: u128, count: u32) {
+        if bits == 0 {
+            self.len += count as usize;
+            return;
+        }
         for i in 0..count {
             if bits >> i & 1 == 1 {
                 let at = self.len + i as usize;
