@@ -1,6 +1,28 @@
-//! Date operators (being written with the modules of `dates/`).
+//! Date operators. Reading order: `zone` (time zones), `moment` (a point in local time, weeks),
+//! `arguments` (what all operators do with theirs), then `components` (`$year` and its like),
+//! `parts` (`$dateToParts`, `$dateFromParts`), `text` (`$dateToString`), `format` and `lenient`
+//! (`$dateFromString` with and without a format), `units`, `arithmetic` (`$dateAdd`, `$dateDiff`,
+//! `$dateTrunc`).
 
-use super::operator::Operator;
+mod arguments;
+mod arithmetic;
+mod components;
+mod format;
+mod lenient;
+mod moment;
+mod parts;
+mod read;
+mod text;
+mod units;
+mod zone;
 
-/// This family's rows of the registry.
-pub(super) const OPERATORS: &[Operator] = &[];
+#[cfg(test)]
+mod tests;
+
+pub(crate) use lenient::parse_text;
+
+pub(super) use arithmetic::OPERATORS as ARITHMETIC;
+pub(super) use components::OPERATORS as COMPONENTS;
+pub(super) use parts::OPERATORS as PARTS;
+pub(super) use read::OPERATORS as READ;
+pub(super) use text::OPERATORS as TEXT;

@@ -431,7 +431,7 @@ impl<'r> Run<'r> {
     fn check_created(&self, depth: usize, element: &[u8]) -> Result<()> {
         self.check_depth(depth)?;
         let Some(Part::Name(top)) = self.path.first() else { return Ok(()) };
-        if self.path.len() == 1 && top.starts_with('$') {
+        if self.path.len() == 1 && top.starts_with('$') && !self.insert {
             return Err(dollar_prefixed(top));
         }
         if *top != "_id" || self.path.len() == 1 {

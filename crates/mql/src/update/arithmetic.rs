@@ -162,6 +162,7 @@ fn is_same_number(left: Value<'_>, right: Value<'_>) -> bool {
         (Value::Double(left), Value::Double(right)) => {
             left == right || left.is_nan() && right.is_nan()
         }
+        (Value::Decimal(left), Value::Decimal(right)) => left.compare(right).is_eq(),
         (left, right) => super::set::same_bytes(left, right),
     }
 }

@@ -223,7 +223,7 @@ fn sets_pops_and_pulls() {
     case("{$pop: {l: 1}}").keeps("{l: []}");
     case("{$pull: {l: 1}}")
         .gives(r#"{l: [1, 2, 1.0, 3, NumberLong("1"), "1"]}"#, r#"{l: [2, 3, "1"]}"#);
-    case("{$pull: {l: {$eq: 1}}}").gives("{l: [[2, 1], 1, 2, [[1, 2]]]}", "{l: [[2, 1], 2, [[1, 2]]]}");
+    case("{$pull: {l: {$eq: 1}}}").gives("{l: [[2, 1], 1, 2, [[1, 2]]]}", "{l: [2, [[1, 2]]]}");
     case("{$pull: {l: {a: null}}}")
         .gives("{l: [{a: null}, {b: 1}, {a: 1}, 5, null]}", "{l: [{a: 1}, 5, null]}");
     case("{$pull: {l: {}}}").gives("{l: [{}, {a: 1}, 5, [], null]}", "{l: [5, [], null]}");
@@ -270,7 +270,7 @@ fn array_filters_and_positions() {
     case(r#"{$mul: {"m.$[].$[e]": 10}}"#)
         .filters(&["{e: {$gte: 2}}"])
         .gives("{m: [[1, 2], [3, 4]]}", "{m: [[1, 20], [30, 40]]}");
-    case(r#"{$set: {"l.$[e]": 0}}"#).filters(&["{e: 2}"]).gives("{l: [2, [2]]}", "{l: [0, [2]]}");
+    case(r#"{$set: {"l.$[e]": 0}}"#).filters(&["{e: 2}"]).gives("{l: [2, [2]]}", "{l: [0, 0]}");
     case(r#"{$set: {"l.$": 0}}"#).position(1).gives("{l: [5, 15]}", "{l: [5, 0]}");
     case(r#"{$set: {"zip.$": 0}}"#).position(1).gives("{l: [1, 2]}", r#"{l: [1, 2], zip: {"1": 0}}"#);
     case(r#"{$set: {"l.$": 0}}"#).fails(

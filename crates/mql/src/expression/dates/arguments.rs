@@ -1,0 +1,68 @@
+//! What all date operators do with their arguments.
+
+use super::zone::Zone;
+use crate::context::EvalContext;
+use crate::expression::{Call, Expression};
+use quire_document::Value;
+use quire_error::{Error, Result};
+
+/// The value, unless it is null or missing.
+pub(super) fn present<'a>(
+    call: &'a Call,
+    index: usize,
+    cx: &EvalContext<'a>,
+) -> Result<Option<Value<'a>>> {
+    Ok(call.eval(index, cx)?.filter(|value| !value.is_nullish()))
+}
+
+/// The type's name, `missing` for none.
+pub(super) fn type_name(value: Option<Value<'_>>) -> &'static str {
+    value.map_or("missing", |value| value.type_name())
+}
+
+/// Milliseconds of a date, a timestamp or an object id; `None` for another type.
+pub(crate) fn millis(value: Value<'_>) -> Option<i64> {
+    match value {
+        Value::Date(millis) => Some(millis),
+        Value::Timestamp(timestamp) => Some(i64::from(timestamp.seconds) * 1000),
+        Value::ObjectId(id) => Some(i64::from(id.seconds()) * 1000),
+        _ => None,
+    }
+}
+
+/// The same; 16006 for another type.
+pub(super) fn date(value: Value<'_>) -> Result<i64> {
+    millis(value).ok_or_else(|| {
+        let message = format!("can't convert from BSON type {} to Date", value.type_name());
+        Error::location(16006, message)
+    })
+}
+
+/// The zone that argument `index` names: UTC if it was not given, `None` if it is null or missing.
+pub(super) fn zone<'a>(
+    call: &'a Call,
+    index: usize,
+    cx: &EvalContext<'a>,
+) -> Result<Option<Zone>> {
+    zone_of(call.arg(index), cx)
+}
+
+fn zone_of<'a>(
+    argument: Option<&'a Expression>,
+    cx: &EvalContext<'a>,
+) -> Result<Option<Zone>> {
+    let Some(argument) = argument else { return Ok(Some(Zone::Utc)) };
+    match argument.eval(cx)? {
+        None | Some(Value::Null | Value::Undefined) => Ok(None),
+        Some(Value::String(text)) => Zone::parse(text).map(Some),
+        Some(other) => {
+            let message = format!("timezone must evaluate to a string, found {}", other.type_name());
+            Err(Error::location(40517, message))
+        }
+    }
+}
+
+/// The long, if the value is a whole number of any type.
+pub(super) fn whole(value: Value<'_>) -> Option<i64> {
+    value.as_number().and_then(|number| number.exact_i64())
+}

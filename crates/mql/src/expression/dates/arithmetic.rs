@@ -1,0 +1,261 @@
+//! `$dateAdd`, `$dateSubtract`, `$dateDiff`, `$dateTrunc`.
+
+use super::arguments::{millis, present, type_name, whole, zone};
+use super::moment::{Moment, days_carried, days_in_month, local_millis};
+use super::units::{Unit, parse_weekday};
+use super::zone::Zone;
+use crate::context::EvalContext;
+use crate::expression::operator::{Arity, Call, Field, Fields, Operator};
+use crate::update::text;
+use quire_document::Value;
+use quire_document::calendar::DAY_MS;
+use quire_error::{Error, Result};
+
+/// This family's rows of the registry.
+pub(in crate::expression) const OPERATORS: &[Operator] = &[
+    Operator::function("$dateAdd", Arity::Named(&ADD), |call, cx| add(call, cx, 1))
+        .doc("A date plus a number of time units.")
+        .since("5.0"),
+    Operator::function("$dateSubtract", Arity::Named(&ADD), |call, cx| add(call, cx, -1))
+        .doc("A date minus a number of time units.")
+        .since("5.0"),
+    Operator::function("$dateDiff", Arity::Named(&DIFF), difference)
+        .doc("How many boundaries of a time unit lie between two dates.")
+        .since("5.0"),
+    Operator::function("$dateTrunc", Arity::Named(&TRUNC), truncate)
+        .doc("A date cut off to a time unit.")
+        .since("5.0"),
+];
+
+const ADD: Fields = Fields {
+    fields: &[
+        Field::required("startDate", 5166402),
+        Field::required("unit", 5166402),
+        Field::required("amount", 5166402),
+        Field::optional("timezone"),
+    ],
+    not_object: 5166400,
+    unknown: 5166401,
+};
+
+/// The greatest amount of a unit that may be added, above the range of dates.
+fn amount_max(unit: Unit) -> i64 {
+    const YEARS: i64 = 584_942_417;
+    match unit {
+        Unit::Year => YEARS,
+        Unit::Quarter => YEARS * 4,
+        Unit::Month => YEARS * 12,
+        unit => i64::MAX / unit.millis().unwrap_or(1) * 2 + 1,
+    }
+}
+
+fn add<'a>(call: &'a Call, cx: &EvalContext<'a>, sign: i64) -> Result<Option<Value<'a>>> {
+    let name = call.name();
+    let null = Ok(Some(Value::Null));
+    let Some(start) = present(call, 0, cx)? else { return null };
+    let Some(unit) = present(call, 1, cx)? else { return null };
+    let unit = Unit::parse(name, unit)?;
+    let Some(amount) = present(call, 2, cx)? else { return null };
+    let Some(zone) = zone(call, 3, cx)? else { return null };
+    let Some(start) = millis(start) else {
+        let message = format!("{name} requires startDate to be convertible to a date");
+        return Err(Error::location(5166403, message));
+    };
+    let Some(amount) = whole(amount) else {
+        return Err(Error::location(5166405, format!("{name} expects integer amount of time units")));
+    };
+    let overflow = || Error::location(5166406, format!("{name} overflowed"));
+    if unit != Unit::Millisecond && amount.unsigned_abs() > amount_max(unit) as u64 {
+        let message = format!("invalid {name} 'amount' parameter value: {amount}");
+        return Err(Error::location(5976500, message));
+    }
+    let amount = amount.checked_mul(sign).ok_or_else(overflow)?;
+    shifted(start, unit, amount, &zone).map(|date| Some(Value::Date(date))).ok_or_else(overflow)
+}
+
+/// A date moved by an amount of a unit; days and longer by the calendar, shorter by the clock.
+fn shifted(start: i64, unit: Unit, amount: i64, zone: &Zone) -> Option<i64> {
+    let length = match unit {
+        Unit::Year | Unit::Quarter | Unit::Month | Unit::Week | Unit::Day => None,
+        unit => unit.millis(),
+    };
+    if let Some(length) = length {
+        return start.checked_add(amount.checked_mul(length)?);
+    }
+    let moment = Moment::new(start, zone);
+    let civil = moment.civil;
+    let days = match unit.months() {
+        Some(months) => {
+            let month = i64::from(civil.month).checked_add(amount.checked_mul(months)?)?;
+            let last = days_in_month(civil.year, month);
+            days_carried(civil.year, month, i64::from(civil.day).min(last))
+        }
+        None => moment.days.checked_add(amount.checked_mul(unit.millis()? / DAY_MS)?)?,
+    };
+    let (hour, minute) = (i64::from(civil.hour), i64::from(civil.minute));
+    let local =
+        local_millis(days, hour, minute, i64::from(civil.second), i64::from(civil.millisecond))?;
+    Some(zone.to_utc(local))
+}
+
+const DIFF: Fields = Fields {
+    fields: &[
+        Field::required("startDate", 5166303),
+        Field::required("endDate", 5166304),
+        Field::required("unit", 5166305),
+        Field::optional("timezone"),
+        Field::optional("startOfWeek"),
+    ],
+    not_object: 5166301,
+    unknown: 5166302,
+};
+
+fn required_date(name: &str, field: &str, value: Value<'_>) -> Result<i64> {
+    millis(value).ok_or_else(|| {
+        let kind = type_name(Some(value));
+        Error::location(5166307, format!("{name} requires '{field}' to be a date, but got {kind}"))
+    })
+}
+
+/// The first day of the week, Sunday unless given; `None` if it is null or missing.
+fn start_of_week<'a>(
+    call: &'a Call,
+    index: usize,
+    unit: Unit,
+    cx: &EvalContext<'a>,
+) -> Result<Option<i64>> {
+    if unit != Unit::Week || !call.has(index) {
+        return Ok(Some(7));
+    }
+    match present(call, index, cx)? {
+        Some(day) => parse_weekday(call.name(), day).map(Some),
+        None => Ok(None),
+    }
+}
+
+fn difference<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
+    let name = call.name();
+    let null = Ok(Some(Value::Null));
+    let Some(start) = present(call, 0, cx)? else { return null };
+    let Some(end) = present(call, 1, cx)? else { return null };
+    let Some(unit) = present(call, 2, cx)? else { return null };
+    let unit = Unit::parse(name, unit)?;
+    let Some(first_day) = start_of_week(call, 4, unit, cx)? else { return null };
+    let Some(zone) = zone(call, 3, cx)? else { return null };
+    let start = required_date(name, "startDate", start)?;
+    let end = required_date(name, "endDate", end)?;
+    Ok(Some(Value::Int64(boundaries(start, end, unit, first_day, &zone))))
+}
+
+fn boundaries(start: i64, end: i64, unit: Unit, first_day: i64, zone: &Zone) -> i64 {
+    if unit == Unit::Millisecond {
+        return end.wrapping_sub(start);
+    }
+    let (first, last) = (Moment::new(start, zone), Moment::new(end, zone));
+    let months = |moment: &Moment| moment.civil.year * 12 + i64::from(moment.civil.month) - 1;
+    if let Some(length) = unit.months() {
+        return months(&last).div_euclid(length) - months(&first).div_euclid(length);
+    }
+    let week = |moment: &Moment| (moment.days + 4 - first_day).div_euclid(7);
+    match unit {
+        Unit::Week => week(&last) - week(&first),
+        Unit::Day => last.days - first.days,
+        unit => {
+            let length = unit.millis().unwrap_or(1);
+            let local = |millis: i64, moment: &Moment| {
+                (millis + moment.offset * 1000).div_euclid(length)
+            };
+            // Clocks that were moved in between don't count.
+            let moved = (last.offset - first.offset) * 1000 / length;
+            local(end, &last) - local(start, &first) - moved
+        }
+    }
+}
+
+const TRUNC: Fields = Fields {
+    fields: &[
+        Field::required("date", 5439009),
+        Field::required("unit", 5439010),
+        Field::optional("binSize"),
+        Field::optional("timezone"),
+        Field::optional("startOfWeek"),
+    ],
+    not_object: 5439007,
+    unknown: 5439008,
+};
+
+fn truncate<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
+    let name = call.name();
+    let null = Ok(Some(Value::Null));
+    let Some(date) = present(call, 0, cx)? else { return null };
+    let size = match call.has(2) {
+        false => 1,
+        true => match present(call, 2, cx)? {
+            Some(size) => bin_size(size)?,
+            None => return null,
+        },
+    };
+    let Some(unit) = present(call, 1, cx)? else { return null };
+    let unit = Unit::parse(name, unit)?;
+    let Some(first_day) = start_of_week(call, 4, unit, cx)? else { return null };
+    let Some(zone) = zone(call, 3, cx)? else { return null };
+    let date = required_date(name, "date", date)?;
+    truncated(date, unit, size, first_day, &zone).map(|date| Some(Value::Date(date)))
+}
+
+fn bin_size(value: Value<'_>) -> Result<i64> {
+    let Some(size) = whole(value) else {
+        let message = format!(
+            "$dateTrunc requires 'binSize' to be a 64-bit integer, but got value '{}' of type {}",
+            text::value(value),
+            value.type_name()
+        );
+        return Err(Error::location(5439017, message));
+    };
+    if size <= 0 {
+        let message =
+            format!("$dateTrunc requires 'binSize' to be greater than 0, but got value {size}");
+        return Err(Error::location(5439018, message));
+    }
+    Ok(size)
+}
+
+/// Bins count from the beginning of 2000, weeks from its first day of that name.
+fn truncated(date: i64, unit: Unit, size: i64, first_day: i64, zone: &Zone) -> Result<i64> {
+    const BIN_MAX: i64 = 100_000_000_000;
+    let too_large = |code| Error::location(code, "$dateTrunc unsupported binSize value: too large");
+    let start_2000 = days_carried(2000, 1, 1);
+    let moment = Moment::new(date, zone);
+    if let Some(months) = unit.months() {
+        if size > BIN_MAX {
+            return Err(too_large(5439006));
+        }
+        let length = size * months;
+        let since = (moment.civil.year - 2000) * 12 + i64::from(moment.civil.month) - 1;
+        let days = days_carried(2000, since.div_euclid(length) * length + 1, 1);
+        return Ok(zone.to_utc(days.saturating_mul(DAY_MS)));
+    }
+    match unit {
+        Unit::Week | Unit::Day => {
+            if size > BIN_MAX {
+                return Err(too_large(5439005));
+            }
+            let (length, reference) = match unit {
+                Unit::Week => {
+                    let weekday = (start_2000 + 3).rem_euclid(7) + 1;
+                    (size * 7, start_2000 + (first_day - weekday).rem_euclid(7))
+                }
+                _ => (size, start_2000),
+            };
+            let days = (moment.days - reference).div_euclid(length) * length + reference;
+            Ok(zone.to_utc(days.saturating_mul(DAY_MS)))
+        }
+        unit => {
+            let length = unit.millis().unwrap_or(1).checked_mul(size);
+            let length = length.ok_or_else(|| too_large(5439002))?;
+            let reference = zone.to_utc(start_2000 * DAY_MS);
+            let since = date.saturating_sub(reference);
+            Ok(date - since.rem_euclid(length))
+        }
+    }
+}

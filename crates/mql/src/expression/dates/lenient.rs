@@ -1,0 +1,280 @@
+//! Reading dates without a format: ISO 8601 and the usual ways in which people write dates.
+
+use super::format::{check_date, month};
+use super::moment::{days_carried, iso_year_start, local_millis};
+use super::zone::Zone;
+
+/// A date that was read: local, and what the text says about its zone.
+#[derive(Debug)]
+pub(super) struct Reading {
+    /// Days since 1970-01-01.
+    pub(super) days: i64,
+    /// Hour, minute, second, millisecond.
+    pub(super) time: [i64; 4],
+    /// Seconds east of UTC.
+    pub(super) offset_seconds: Option<i64>,
+    /// A zone by name.
+    pub(super) zone: Option<Zone>,
+}
+
+impl Reading {
+    /// True if the text names a zone or an offset.
+    pub(super) fn has_zone(&self) -> bool {
+        self.offset_seconds.is_some() || self.zone.is_some()
+    }
+
+    /// Milliseconds since the epoch; `default` where the text has no zone.
+    pub(super) fn millis(&self, default: &Zone) -> Option<i64> {
+        let [hour, minute, second, millis] = self.time;
+        let local = local_millis(self.days, hour, minute, second, millis)?;
+        match (self.offset_seconds, &self.zone) {
+            (Some(seconds), _) => local.checked_sub(seconds * 1000),
+            (None, Some(zone)) => Some(zone.to_utc(local)),
+            (None, None) => Some(default.to_utc(local)),
+        }
+    }
+}
+
+/// Milliseconds of a text such as `2025-01-15T08:30:00Z`; the error says what is wrong.
+pub(crate) fn parse_text(text: &str) -> Result<i64, String> {
+    let reading = read(text)?;
+    reading.millis(&Zone::Utc).ok_or_else(|| "The date does not fit".to_owned())
+}
+
+/// The date as far as it is known.
+#[derive(Default)]
+struct Parts {
+    date: Option<(i64, i64, i64)>,
+    days: Option<i64>,
+    year: Option<i64>,
+    month: Option<i64>,
+    day: Option<i64>,
+    time: Option<[i64; 4]>,
+    afternoon: Option<bool>,
+    offset_seconds: Option<i64>,
+    zone: Option<Zone>,
+}
+
+/// Reads a text.
+pub(super) fn read(text: &str) -> Result<Reading, String> {
+    let mut parts = Parts::default();
+    let mut rest = text.trim();
+    if rest.is_empty() {
+        return Err("Empty string".to_owned());
+    }
+    while !rest.is_empty() {
+        let after = date(rest, &mut parts)
+            .or_else(|| time(rest, &mut parts))
+            .or_else(|| zone(rest, &mut parts))
+            .or_else(|| word(rest, &mut parts))
+            .or_else(|| number(rest, &mut parts));
+        let Some(after) = after else {
+            let found: String = rest.chars().take(1).collect();
+            return Err(format!("Unexpected character \"{found}\""));
+        };
+        rest = after.trim_start_matches([' ', ',', '\t']);
+    }
+    parts.into_reading()
+}
+
+impl Parts {
+    fn into_reading(self) -> Result<Reading, String> {
+        let incomplete =
+            || "an incomplete date/time string has been found, with elements missing".to_owned();
+        let days = match (self.days, self.date) {
+            (Some(days), _) => days,
+            (None, date) => {
+                let given = || Some((self.year?, self.month?, self.day.unwrap_or(1)));
+                let (year, month, day) = date.or_else(given).ok_or_else(incomplete)?;
+                check_date(year, month, day)?;
+                days_carried(year, month, day)
+            }
+        };
+        let mut time = self.time.unwrap_or_default();
+        if let Some(afternoon) = self.afternoon {
+            time[0] = time[0] % 12 + if afternoon { 12 } else { 0 };
+        }
+        Ok(Reading { days, time, offset_seconds: self.offset_seconds, zone: self.zone })
+    }
+
+    fn set_date(&mut self, year: i64, month: i64, day: i64) -> Option<()> {
+        if self.date.is_some() {
+            return None;
+        }
+        self.date = Some((year, month, day));
+        Some(())
+    }
+}
+
+/// Splits `count.0..=count.1` digits off.
+fn digits(text: &str, count: (usize, usize)) -> Option<(i64, &str)> {
+    let found = text.bytes().take_while(u8::is_ascii_digit).count();
+    if found < count.0 || found > count.1 {
+        return None;
+    }
+    let (number, rest) = text.split_at(found);
+    Some((number.parse().ok()?, rest))
+}
+
+/// `2025-01-15`, `2025/01/15`, `20250115`, `2025-W03-4`, `01/15/2025`, `15-01-2025`, `15.01.2025`.
+fn date<'t>(text: &'t str, parts: &mut Parts) -> Option<&'t str> {
+    if let Some((number, rest)) = digits(text, (8, 8)) {
+        parts.set_date(number / 10_000, number / 100 % 100, number % 100)?;
+        return Some(after_date(rest));
+    }
+    if let Some((year, rest)) = digits(text, (4, 4)) {
+        if let Some(week) = rest.strip_prefix("-W").or_else(|| rest.strip_prefix('W')) {
+            let (week, rest) = digits(week, (2, 2))?;
+            let day = rest.strip_prefix('-').and_then(|rest| digits(rest, (1, 1)));
+            let (day, rest) = day.unwrap_or((1, rest));
+            parts.days = Some(iso_year_start(year) + (week - 1) * 7 + day - 1);
+            return Some(after_date(rest));
+        }
+        let separator = rest.chars().next().filter(|letter| matches!(letter, '-' | '/' | '.'))?;
+        let (month, rest) = digits(rest.strip_prefix(separator)?, (1, 2))?;
+        let day = rest.strip_prefix(separator).and_then(|rest| digits(rest, (1, 2)));
+        let (day, rest) = day.unwrap_or((1, rest));
+        parts.set_date(year, month, day)?;
+        return Some(after_date(rest));
+    }
+    let (first, rest) = digits(text, (1, 2))?;
+    let separator = rest.chars().next().filter(|letter| matches!(letter, '-' | '/' | '.'))?;
+    let rest = rest.strip_prefix(separator)?;
+    if let Some((second, rest)) = digits(rest, (1, 2)) {
+        let (year, rest) = digits(rest.strip_prefix(separator)?, (4, 4))?;
+        let (month, day) = if separator == '/' { (first, second) } else { (second, first) };
+        parts.set_date(year, month, day)?;
+        return Some(after_date(rest));
+    }
+    let letters = rest.bytes().take_while(u8::is_ascii_alphabetic).count();
+    let (name, rest) = rest.split_at(letters);
+    let (year, rest) = digits(rest.strip_prefix(separator)?, (4, 4))?;
+    parts.set_date(year, month(name)?, first)?;
+    Some(after_date(rest))
+}
+
+/// Takes the `T` between date and time away.
+fn after_date(rest: &str) -> &str {
+    match rest.strip_prefix(['T', 't']) {
+        Some(time) if time.starts_with(|first: char| first.is_ascii_digit()) => time,
+        _ => rest,
+    }
+}
+
+/// `08:30`, `08:30:15.250`, `083015` after a date.
+fn time<'t>(text: &'t str, parts: &mut Parts) -> Option<&'t str> {
+    if parts.time.is_some() {
+        return None;
+    }
+    let (hour, mut rest) = match digits(text, (1, 2)) {
+        Some(found) => found,
+        None if parts.date.is_some() => {
+            let (number, rest) = digits(text, (6, 6))?;
+            parts.time = Some([number / 10_000, number / 100 % 100, number % 100, 0]);
+            return Some(rest);
+        }
+        None => return None,
+    };
+    let (mut minute, mut second, mut millis) = (0, 0, 0);
+    if let Some(after) = rest.strip_prefix(':') {
+        (minute, rest) = digits(after, (1, 2))?;
+        if let Some(after) = rest.strip_prefix(':') {
+            (second, rest) = digits(after, (1, 2))?;
+            if let Some(after) = rest.strip_prefix(['.', ',']) {
+                let count = after.bytes().take_while(u8::is_ascii_digit).count();
+                let (fraction, after) = after.split_at(count);
+                let padded = format!("{fraction:0<3}");
+                millis = padded.get(..3)?.parse().ok()?;
+                rest = after;
+            }
+        }
+    } else {
+        // A bare hour is one only before "am" and "pm".
+        let word = rest.trim_start().get(..2)?;
+        if !word.eq_ignore_ascii_case("am") && !word.eq_ignore_ascii_case("pm") {
+            return None;
+        }
+    }
+    if hour > 24 || minute > 59 || second > 60 {
+        return None;
+    }
+    parts.time = Some([hour, minute, second, millis]);
+    Some(rest)
+}
+
+/// `Z`, `UTC`, `+05:30`, `Europe/Paris`.
+fn zone<'t>(text: &'t str, parts: &mut Parts) -> Option<&'t str> {
+    if parts.offset_seconds.is_some() || parts.zone.is_some() {
+        return None;
+    }
+    if let Some((seconds, rest)) = offset(text) {
+        parts.offset_seconds = Some(seconds);
+        return Some(rest);
+    }
+    let end = text.find(|letter: char| !letter.is_ascii_alphanumeric() && !"/_-+".contains(letter));
+    let (name, rest) = text.split_at(end.unwrap_or(text.len()));
+    if matches!(name, "Z" | "z" | "UTC" | "GMT" | "utc" | "gmt") {
+        parts.offset_seconds = Some(0);
+        return Some(rest);
+    }
+    if !name.contains('/') {
+        return None;
+    }
+    parts.zone = Some(Zone::parse(name).ok()?);
+    Some(rest)
+}
+
+/// An offset from UTC at the start of a text, in seconds.
+pub(super) fn offset(text: &str) -> Option<(i64, &str)> {
+    let length = 1 + text.get(1..)?.bytes().take_while(|byte| byte.is_ascii_digit() || *byte == b':').count();
+    let (offset, rest) = text.split_at(length);
+    if let Some(seconds) = super::zone::parse_offset(offset) {
+        return Some((seconds, rest));
+    }
+    // `+5`, `+530`
+    let (sign, digits) = match offset.split_at_checked(1)? {
+        ("+", digits) => (1, digits),
+        ("-", digits) => (-1, digits),
+        _ => return None,
+    };
+    let number: i64 = digits.parse().ok()?;
+    let seconds = match digits.len() {
+        1 => number * 3600,
+        3 => (number / 100 * 60 + number % 100) * 60,
+        _ => return None,
+    };
+    Some((sign * seconds, rest))
+}
+
+/// Names of months and weekdays, `am` and `pm`.
+fn word<'t>(text: &'t str, parts: &mut Parts) -> Option<&'t str> {
+    let letters = text.bytes().take_while(u8::is_ascii_alphabetic).count();
+    let (word, rest) = text.split_at(letters);
+    let rest = rest.trim_start_matches('.');
+    let lower = word.to_ascii_lowercase();
+    if matches!(lower.as_str(), "am" | "pm") && parts.time.is_some() {
+        parts.afternoon = Some(lower == "pm");
+        return Some(rest);
+    }
+    if matches!(lower.as_str(), "st" | "nd" | "rd" | "th" | "of") && parts.day.is_some() {
+        return Some(rest);
+    }
+    if let Some(number) = month(word).filter(|_| parts.month.is_none()) {
+        parts.month = Some(number);
+        return Some(rest);
+    }
+    let weekdays = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"];
+    let weekday = weekdays.iter().any(|day| lower.len() >= 3 && day.starts_with(&lower));
+    weekday.then_some(rest)
+}
+
+/// A day of the month or a year beside the name of a month.
+fn number<'t>(text: &'t str, parts: &mut Parts) -> Option<&'t str> {
+    if let Some((day, rest)) = digits(text, (1, 2)).filter(|_| parts.day.is_none()) {
+        parts.day = Some(day);
+        return Some(rest);
+    }
+    let (year, rest) = digits(text, (4, 4)).filter(|_| parts.year.is_none() && parts.date.is_none())?;
+    parts.year = Some(year);
+    Some(rest)
+}

@@ -1,0 +1,75 @@
+//! A point in time as clocks and calendars show it: civil fields, weeks, days of the year.
+
+use super::zone::Zone;
+use quire_document::calendar::{Civil, DAY_MS, civil_from_days, days_from_civil};
+
+/// A point in time in a zone.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Moment {
+    /// What clocks and calendars show.
+    pub(super) civil: Civil,
+    /// Days since 1970-01-01 of the local date.
+    pub(super) days: i64,
+    /// Seconds east of UTC.
+    pub(super) offset: i64,
+}
+
+impl Moment {
+    pub(super) fn new(millis: i64, zone: &Zone) -> Self {
+        let offset = zone.offset_seconds(millis);
+        let local = millis.saturating_add(offset * 1000);
+        Moment { civil: Civil::from_millis(local), days: local.div_euclid(DAY_MS), offset }
+    }
+
+    /// 0 for Sunday to 6.
+    pub(super) fn weekday(&self) -> i64 {
+        (self.days + 4).rem_euclid(7)
+    }
+
+    /// 1 for Monday to 7.
+    pub(super) fn iso_weekday(&self) -> i64 {
+        (self.days + 3).rem_euclid(7) + 1
+    }
+
+    /// 1 to 366.
+    pub(super) fn day_of_year(&self) -> i64 {
+        self.days - days_from_civil(self.civil.year, 1, 1) + 1
+    }
+
+    /// Weeks begin on Sundays; 0 before the year's first.
+    pub(super) fn week(&self) -> i64 {
+        (self.day_of_year() + 6 - self.weekday()) / 7
+    }
+
+    /// The year to which the ISO week belongs, and the week.
+    pub(super) fn iso_week(&self) -> (i64, i64) {
+        let thursday = self.days - self.iso_weekday() + 4;
+        let (year, _, _) = civil_from_days(thursday);
+        (year, (thursday - days_from_civil(year, 1, 1)) / 7 + 1)
+    }
+}
+
+/// Days since 1970-01-01 of the Monday of an ISO year's first week.
+pub(super) fn iso_year_start(year: i64) -> i64 {
+    let fourth = days_from_civil(year, 1, 4);
+    fourth - (fourth + 3).rem_euclid(7)
+}
+
+/// Local milliseconds of a date and a time whose fields may be out of range and carry over.
+pub(super) fn local_millis(days: i64, hour: i64, minute: i64, second: i64, millis: i64) -> Option<i64> {
+    let minutes = hour.checked_mul(60)?.checked_add(minute)?;
+    let seconds = minutes.checked_mul(60)?.checked_add(second)?;
+    let within = seconds.checked_mul(1000)?.checked_add(millis)?;
+    days.checked_mul(DAY_MS)?.checked_add(within)
+}
+
+/// Days since 1970-01-01 of a date whose month and day may be out of range and carry over.
+pub(super) fn days_carried(year: i64, month: i64, day: i64) -> i64 {
+    let months = year * 12 + month - 1;
+    days_from_civil(months.div_euclid(12), months.rem_euclid(12) as u32 + 1, 1) + day - 1
+}
+
+/// How many days a month has.
+pub(super) fn days_in_month(year: i64, month: i64) -> i64 {
+    days_carried(year, month + 1, 1) - days_carried(year, month, 1)
+}

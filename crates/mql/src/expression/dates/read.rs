@@ -1,0 +1,91 @@
+//! `$dateFromString`.
+
+use super::arguments::{present, type_name, zone};
+use super::{format, lenient};
+use crate::context::EvalContext;
+use crate::expression::operator::{Arity, Call, Field, Fields, Operator};
+use crate::update::text as shown;
+use quire_document::Value;
+use quire_error::{Error, ErrorCode, Result};
+
+/// This family's rows of the registry.
+pub(in crate::expression) const OPERATORS: &[Operator] =
+    &[Operator::function("$dateFromString", Arity::Named(&FIELDS), run)
+        .doc("The date that a text names, by a format or as people write dates.")
+        .since("3.6")];
+
+const FIELDS: Fields = Fields {
+    fields: &[
+        Field::required("dateString", 40542),
+        Field::optional("format"),
+        Field::optional("timezone"),
+        Field::optional("onNull"),
+        Field::optional("onError"),
+    ],
+    not_object: 40540,
+    unknown: 40541,
+};
+
+fn run<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
+    let value = present(call, 0, cx)?;
+    let format = present(call, 1, cx)?;
+    if let Some(format) = format {
+        let Value::String(format) = format else {
+            let message = format!(
+                "$dateFromString requires that 'format' be a string, found: {} with value {}",
+                format.type_name(),
+                shown::value(format)
+            );
+            return Err(Error::location(40684, message));
+        };
+        format::check(format, format::FROM_TEXT)?;
+    }
+    let zone = zone(call, 2, cx)?;
+    let Some(value) = value else {
+        return if call.has(3) { call.eval(3, cx) } else { Ok(Some(Value::Null)) };
+    };
+    match read(value, call.has(1), format, call.has(2), zone) {
+        Ok(millis) => Ok(Some(millis.map_or(Value::Null, Value::Date))),
+        Err(error) if error.code() == ErrorCode::ConversionFailure && call.has(4) => {
+            call.eval(4, cx)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// `None` where a null zone or format makes the result null.
+fn read(
+    value: Value<'_>,
+    has_format: bool,
+    format: Option<Value<'_>>,
+    has_zone: bool,
+    zone: Option<super::zone::Zone>,
+) -> Result<Option<i64>> {
+    let fail = |message: String| Err(Error::new(ErrorCode::ConversionFailure, message));
+    let Value::String(text) = value else {
+        return fail(format!(
+            "$dateFromString requires that 'dateString' be a string, found: {} with value {}",
+            type_name(Some(value)),
+            shown::value(value)
+        ));
+    };
+    let Some(zone) = zone else { return Ok(None) };
+    let reading = match (has_format, format) {
+        (true, Some(Value::String(format))) => format::read(text, format),
+        (true, _) => return Ok(None),
+        (false, _) => lenient::read(text),
+    };
+    let reading = match reading {
+        Ok(reading) => reading,
+        Err(message) => return fail(format!("Error parsing date string '{text}'; 0: {message}")),
+    };
+    if has_zone && reading.has_zone() && !zone.is_utc() {
+        return fail(format!(
+            "you cannot pass in a date/time string with time zone information ('{text}') together with a timezone argument"
+        ));
+    }
+    match reading.millis(&zone) {
+        Some(millis) => Ok(Some(millis)),
+        None => fail(format!("Error parsing date string '{text}'; 0: The date does not fit")),
+    }
+}

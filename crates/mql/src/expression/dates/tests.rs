@@ -1,0 +1,138 @@
+//! Date operators: zones, formats both ways, arithmetic, and round trips in every zone.
+
+use super::zone::Zone;
+use crate::context::{EvalContext, ParseContext, Shared};
+use crate::expression::Expression;
+use bumpalo::Bump;
+use quire_document::Doc;
+use quire_document::literal::{parse, print};
+use quire_error::Result;
+
+fn eval(expression: &str) -> Result<String> {
+    let value = parse(expression).unwrap();
+    let mut context = ParseContext::default();
+    context.no_folding = true;
+    let expression = Expression::parse(value.as_value(), &context)?;
+    let (arena, shared) = (Bump::new(), Shared::default());
+    let cx = EvalContext::new(&arena, Doc::empty(), &shared);
+    Ok(expression.eval(&cx)?.map_or_else(|| "missing".to_owned(), print))
+}
+
+#[track_caller]
+fn gives(expression: &str, expected: &str) {
+    let shown = print(parse(expected).unwrap().as_value());
+    assert_eq!(eval(expression).unwrap(), shown, "{expression}");
+}
+
+#[track_caller]
+fn fails(expression: &str, code: i32) {
+    assert_eq!(eval(expression).unwrap_err().code().number(), code, "{expression}");
+}
+
+#[test]
+fn components() {
+    let date = r#"ISODate("2024-01-01T03:04:05.678Z")"#;
+    for (name, expected) in [
+        ("$year", "2024"),
+        ("$month", "1"),
+        ("$dayOfMonth", "1"),
+        ("$dayOfWeek", "2"),
+        ("$dayOfYear", "1"),
+        ("$hour", "3"),
+        ("$minute", "4"),
+        ("$second", "5"),
+        ("$millisecond", "678"),
+        ("$week", "0"),
+        ("$isoWeek", "1"),
+        ("$isoWeekYear", "NumberLong(\"2024\")"),
+        ("$isoDayOfWeek", "1"),
+    ] {
+        gives(&format!("{{{name}: {date}}}"), expected);
+    }
+    gives(&format!(r#"{{$hour: {{date: {date}, timezone: "America/New_York"}}}}"#), "22");
+    gives(&format!(r#"{{$year: {{date: {date}, timezone: "-05:00"}}}}"#), "2023");
+    gives("{$year: null}", "null");
+    fails("{$year: \"x\"}", 16006);
+    fails(&format!(r#"{{$year: {{date: {date}, timezone: "america/new_york"}}}}"#), 40485);
+    fails("{$year: []}", 40536);
+    fails("{$year: {a: 1}}", 40535);
+}
+
+#[test]
+fn parts() {
+    gives(
+        r#"{$dateToParts: {date: ISODate("2017-01-01T15:08:35.123Z"), iso8601: true}}"#,
+        "{isoWeekYear: 2016, isoWeek: 52, isoDayOfWeek: 7, hour: 15, minute: 8, second: 35, millisecond: 123}",
+    );
+    gives("{$dateFromParts: {year: 2017, month: 14, day: 1}}", r#"ISODate("2018-02-01T00:00:00Z")"#);
+    gives("{$dateFromParts: {isoWeekYear: 2017, isoWeek: 6, isoDayOfWeek: 4, hour: 12}}", r#"ISODate("2017-02-09T12:00:00Z")"#);
+    gives(r#"{$dateFromParts: {year: 2016, month: 12, day: 31, hour: 23, timezone: "America/New_York"}}"#, r#"ISODate("2017-01-01T04:00:00Z")"#);
+    fails("{$dateFromParts: {year: 0}}", 40523);
+    fails("{$dateFromParts: {year: 2017, isoWeek: 1}}", 40489);
+    fails("{$dateFromParts: {isoWeekYear: 2017, month: 1}}", 40525);
+}
+
+#[test]
+fn texts() {
+    let date = r#"ISODate("2014-01-01T08:15:39.736Z")"#;
+    gives(&format!("{{$dateToString: {{date: {date}}}}}"), r#""2014-01-01T08:15:39.736Z""#);
+    gives(&format!(r#"{{$dateToString: {{date: {date}, timezone: "+04:30", format: "%H:%M:%S:%L%z"}}}}"#), r#""12:45:39:736+0430""#);
+    gives(&format!(r#"{{$dateToString: {{date: {date}, timezone: "America/New_York", format: "%b %B %j %u %U %V %G %Z %%"}}}}"#), r#""Jan January 001 3 00 01 2014 -300 %""#);
+    fails(&format!(r#"{{$dateToString: {{date: {date}, format: "%x"}}}}"#), 18536);
+    fails(&format!(r#"{{$dateToString: {{date: {date}, format: "%"}}}}"#), 18535);
+    for (text, expected) in [
+        ("2017-02-08T12:10:40.787Z", "2017-02-08T12:10:40.787Z"),
+        ("2017-02-08T12:10:40+05:00", "2017-02-08T07:10:40Z"),
+        ("2017-02-08", "2017-02-08T00:00:00Z"),
+        ("20170208", "2017-02-08T00:00:00Z"),
+        ("oct 20 2020", "2020-10-20T00:00:00Z"),
+        ("WED jan 31 12:05:28 +03:30 1996", "1996-01-31T08:35:28Z"),
+        ("July 4th, 2020 2:30 pm", "2020-07-04T14:30:00Z"),
+        ("02/08/2017", "2017-02-08T00:00:00Z"),
+        ("08.02.2017 10:00", "2017-02-08T10:00:00Z"),
+    ] {
+        gives(&format!("{{$dateFromString: {{dateString: \"{text}\"}}}}"), &format!("ISODate(\"{expected}\")"));
+    }
+    for (text, format, expected) in [
+        ("06-15-2018", "%m-%d-%Y", "2018-06-15T00:00:00Z"),
+        ("2024 167", "%Y %j", "2024-06-15T00:00:00Z"),
+        ("2024-W24-6", "%G-W%V-%u", "2024-06-15T00:00:00Z"),
+        ("2024-06-15 +330", "%Y-%m-%d %Z", "2024-06-14T18:30:00Z"),
+        ("2024-06-15 +0530", "%Y-%m-%d %z", "2024-06-14T18:30:00Z"),
+    ] {
+        gives(&format!("{{$dateFromString: {{dateString: \"{text}\", format: \"{format}\"}}}}"), &format!("ISODate(\"{expected}\")"));
+    }
+    for text in ["", "bad", "2017-02-30", "2017-13-01", "12:30"] {
+        fails(&format!("{{$dateFromString: {{dateString: \"{text}\"}}}}"), 241);
+    }
+    gives(r#"{$dateFromString: {dateString: "bad", onError: "no"}}"#, "\"no\"");
+}
+
+#[test]
+fn arithmetic() {
+    gives(r#"{$dateAdd: {startDate: ISODate("2021-01-31T12:00:00Z"), unit: "month", amount: 1}}"#, r#"ISODate("2021-02-28T12:00:00Z")"#);
+    gives(r#"{$dateSubtract: {startDate: ISODate("2021-03-31T12:00:00Z"), unit: "day", amount: 1}}"#, r#"ISODate("2021-03-30T12:00:00Z")"#);
+    gives(r#"{$dateAdd: {startDate: ISODate("2021-03-13T12:00:00Z"), unit: "day", amount: 1, timezone: "America/New_York"}}"#, r#"ISODate("2021-03-14T11:00:00Z")"#);
+    gives(r#"{$dateDiff: {startDate: ISODate("2021-01-25T00:00:00Z"), endDate: ISODate("2021-02-03T00:00:00Z"), unit: "week", startOfWeek: "mon"}}"#, "NumberLong(\"1\")");
+    gives(r#"{$dateDiff: {startDate: ISODate("2020-12-31T23:59:59Z"), endDate: ISODate("2021-01-01T00:00:00Z"), unit: "year"}}"#, "NumberLong(\"1\")");
+    gives(r#"{$dateTrunc: {date: ISODate("2021-03-20T11:30:05Z"), unit: "week", binSize: 2, timezone: "America/Los_Angeles", startOfWeek: "Monday"}}"#, r#"ISODate("2021-03-15T07:00:00Z")"#);
+    gives(r#"{$dateTrunc: {date: ISODate("2021-03-20T11:30:05Z"), unit: "quarter"}}"#, r#"ISODate("2021-01-01T00:00:00Z")"#);
+    fails(r#"{$dateAdd: {startDate: ISODate("2021-01-31T12:00:00Z"), unit: "month", amount: 1.5}}"#, 5166405);
+    fails(r#"{$dateAdd: {startDate: ISODate("2021-01-31T12:00:00Z"), unit: "x", amount: 1}}"#, 9);
+    fails(r#"{$dateTrunc: {date: ISODate("2021-03-20T11:30:05Z"), unit: "day", binSize: 0}}"#, 5439018);
+}
+
+/// A point in time goes to local time and back, but where clocks show the same time twice.
+#[test]
+fn round_trips_in_every_zone() {
+    for name in jiff::tz::TimeZoneDatabase::bundled().available() {
+        let Ok(zone) = Zone::parse(name.as_str()) else { continue };
+        for step in 0..200i64 {
+            let millis = -2_000_000_000_000 + step * 21_600_123_457;
+            let local = millis + zone.offset_seconds(millis) * 1000;
+            let back = zone.to_utc(local);
+            let again = back + zone.offset_seconds(back) * 1000;
+            assert_eq!(again, local, "{name} {millis}");
+        }
+    }
+}

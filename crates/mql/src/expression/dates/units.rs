@@ -1,0 +1,94 @@
+//! Units of time and days of the week, by their names.
+
+use crate::update::text;
+use quire_document::Value;
+use quire_error::{Error, Result};
+
+/// A unit of time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unit {
+    Year,
+    Quarter,
+    Month,
+    Week,
+    Day,
+    Hour,
+    Minute,
+    Second,
+    Millisecond,
+}
+
+impl Unit {
+    /// By its name: 5439013 for what is no string, 9 for an unknown name.
+    pub(super) fn parse(operator: &str, value: Value<'_>) -> Result<Unit> {
+        let Value::String(name) = value else {
+            let message = format!(
+                "{operator} requires 'unit' to be a string, but got {}",
+                value.type_name()
+            );
+            return Err(Error::location(5439013, message));
+        };
+        Ok(match name {
+            "year" => Unit::Year,
+            "quarter" => Unit::Quarter,
+            "month" => Unit::Month,
+            "week" => Unit::Week,
+            "day" => Unit::Day,
+            "hour" => Unit::Hour,
+            "minute" => Unit::Minute,
+            "second" => Unit::Second,
+            "millisecond" => Unit::Millisecond,
+            _ => {
+                let message = format!("{operator} parameter 'unit' value cannot be recognized as a time unit: {name}");
+                return Err(Error::failed_to_parse(message));
+            }
+        })
+    }
+
+    /// Its length, if it always has the same.
+    pub(super) fn millis(self) -> Option<i64> {
+        match self {
+            Unit::Week => Some(7 * 86_400_000),
+            Unit::Day => Some(86_400_000),
+            Unit::Hour => Some(3_600_000),
+            Unit::Minute => Some(60_000),
+            Unit::Second => Some(1000),
+            Unit::Millisecond => Some(1),
+            Unit::Year | Unit::Quarter | Unit::Month => None,
+        }
+    }
+
+    /// How many months it has, for the long ones.
+    pub(super) fn months(self) -> Option<i64> {
+        match self {
+            Unit::Year => Some(12),
+            Unit::Quarter => Some(3),
+            Unit::Month => Some(1),
+            _ => None,
+        }
+    }
+}
+
+/// 1 for Monday to 7, by its name or its first three letters: 5439015 for what is no string,
+/// 5439016 for an unknown name.
+pub(super) fn parse_weekday(operator: &str, value: Value<'_>) -> Result<i64> {
+    let Value::String(name) = value else {
+        let message = format!(
+            "{operator} requires 'startOfWeek' to be a string, but got {}",
+            value.type_name()
+        );
+        return Err(Error::location(5439015, message));
+    };
+    const DAYS: [&str; 7] =
+        ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"];
+    let lower = name.to_ascii_lowercase();
+    let found = DAYS.iter().position(|day| *day == lower || day.get(..3) == Some(lower.as_str()));
+    match found {
+        Some(at) => Ok(at as i64 + 1),
+        None => {
+            let shown = text::value(value);
+            let message = format!("{operator} parameter 'startOfWeek' value cannot be recognized as a day of a week: {shown}");
+            Err(Error::location(5439016, message))
+        }
+    }
+}

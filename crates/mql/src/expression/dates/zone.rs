@@ -1,0 +1,103 @@
+//! Time zones: Olson names, by the database that jiff brings along, and offsets from UTC.
+
+use jiff::Timestamp;
+use jiff::civil::DateTime;
+use jiff::tz::{TimeZone, TimeZoneDatabase};
+use quire_error::{Error, Result};
+use std::sync::LazyLock;
+
+/// A time zone.
+#[derive(Clone, Debug)]
+pub(crate) enum Zone {
+    /// UTC.
+    Utc,
+    /// So many seconds east of UTC.
+    Fixed(i64),
+    /// A named zone with its history.
+    Named(TimeZone),
+}
+
+static DATABASE: LazyLock<TimeZoneDatabase> = LazyLock::new(TimeZoneDatabase::bundled);
+
+/// Seconds since the epoch for which zones are known; beyond them the nearest offset counts.
+const KNOWN_SECONDS: (i64, i64) = (-377_705_023_201, 253_402_207_200);
+
+impl Zone {
+    /// Parses `Europe/Paris`, `UTC`, `+05:30`, `+0530` or `+05`; 40485 for anything else.
+    pub(crate) fn parse(text: &str) -> Result<Zone> {
+        if matches!(text, "UTC" | "GMT") {
+            return Ok(Zone::Utc);
+        }
+        if let Some(seconds) = parse_offset(text) {
+            return Ok(Zone::Fixed(seconds));
+        }
+        match DATABASE.get(text) {
+            Ok(zone) if zone.iana_name() == Some(text) => Ok(Zone::Named(zone)),
+            _ => {
+                let message = format!("unrecognized time zone identifier: \"{text}\"");
+                Err(Error::location(40485, message))
+            }
+        }
+    }
+
+    /// True for UTC by name or by an offset of zero.
+    pub(crate) fn is_utc(&self) -> bool {
+        matches!(self, Zone::Utc | Zone::Fixed(0))
+    }
+
+    /// Seconds east of UTC at a point in time.
+    pub(crate) fn offset_seconds(&self, millis: i64) -> i64 {
+        match self {
+            Zone::Utc => 0,
+            Zone::Fixed(seconds) => *seconds,
+            Zone::Named(zone) => {
+                let seconds = millis.div_euclid(1000).clamp(KNOWN_SECONDS.0, KNOWN_SECONDS.1);
+                let at = Timestamp::from_second(seconds).unwrap_or(Timestamp::UNIX_EPOCH);
+                i64::from(zone.to_offset(at).seconds())
+            }
+        }
+    }
+
+    /// The point in time at which clocks show `local` (milliseconds as if in UTC). Where they
+    /// show it twice it is the first; where they skip it, as much later.
+    pub(crate) fn to_utc(&self, local: i64) -> i64 {
+        let offset = match self {
+            Zone::Utc => 0,
+            Zone::Fixed(seconds) => *seconds,
+            Zone::Named(zone) => local_offset(zone, local),
+        };
+        local.saturating_sub(offset * 1000)
+    }
+}
+
+fn local_offset(zone: &TimeZone, local: i64) -> i64 {
+    let seconds = local.div_euclid(1000);
+    let known = seconds.clamp(KNOWN_SECONDS.0 + 200_000, KNOWN_SECONDS.1 - 200_000);
+    let clock: Option<DateTime> = Timestamp::from_second(known)
+        .ok()
+        .map(|at| TimeZone::UTC.to_datetime(at));
+    let found = clock.and_then(|clock| zone.to_ambiguous_timestamp(clock).compatible().ok());
+    found.map_or(0, |at| known - at.as_second())
+}
+
+/// `+hh`, `+hhmm`, `+hh:mm` in seconds; any two digits go.
+pub(super) fn parse_offset(text: &str) -> Option<i64> {
+    let (sign, digits) = match text.split_at_checked(1)? {
+        ("+", digits) => (1, digits),
+        ("-", digits) => (-1, digits),
+        _ => return None,
+    };
+    let two = |text: &str| -> Option<i64> {
+        let plain = text.len() == 2 && text.bytes().all(|byte| byte.is_ascii_digit());
+        if plain { text.parse().ok() } else { None }
+    };
+    let (hours, minutes) = match digits.len() {
+        2 => (two(digits)?, 0),
+        4 => (two(digits.get(..2)?)?, two(digits.get(2..)?)?),
+        5 if digits.as_bytes().get(2) == Some(&b':') => {
+            (two(digits.get(..2)?)?, two(digits.get(3..)?)?)
+        }
+        _ => return None,
+    };
+    Some(sign * (hours * 3600 + minutes * 60))
+}
