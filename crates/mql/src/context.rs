@@ -235,17 +235,29 @@ pub struct EvalContext<'a> {
     /// What the whole command shares.
     pub shared: &'a Shared,
     frames: Option<&'a Frame<'a>>,
+    extracted: &'a [Option<Value<'a>>],
 }
 
 impl<'a> EvalContext<'a> {
     /// A context for one document, without user variables and metadata.
     pub fn new(arena: &'a Bump, root: Doc<'a>, shared: &'a Shared) -> Self {
-        EvalContext { arena, root, variables: &[], metadata: None, shared, frames: None }
+        EvalContext { arena, root, variables: &[], metadata: None, shared, frames: None, extracted: &[] }
     }
 
     /// The same for another document.
     pub fn with_root(self, root: Doc<'a>) -> Self {
-        EvalContext { root, ..self }
+        EvalContext { root, extracted: &[], ..self }
+    }
+
+    /// The same with the values that an `Extractor` has taken from the root document.
+    pub fn with_extracted(self, extracted: &'a [Option<Value<'a>>]) -> Self {
+        EvalContext { extracted, ..self }
+    }
+
+    /// The value that was extracted for `slot`; `None` if nothing was extracted there.
+    #[inline]
+    pub(crate) fn extracted(&self, slot: u32) -> Option<Option<Value<'a>>> {
+        self.extracted.get(slot as usize).copied()
     }
 
     /// The same with values for the user variables.

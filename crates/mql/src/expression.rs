@@ -11,7 +11,9 @@
 //! `Operator::checked` adds a look at constant arguments while parsing; `Operator::form` replaces
 //! the parsing. Constant calls are folded unless the row is `volatile()`.
 
+mod batch;
 mod dependencies;
+mod extract;
 mod field_path;
 mod operator;
 mod parse;
@@ -47,7 +49,9 @@ mod variables;
 
 pub use boolean::is_true;
 pub use comparison::compare_results;
+pub use batch::Column;
 pub use dependencies::Dependencies;
+pub use extract::Extractor;
 pub use field_path::{FieldPath, PATH_COMPONENTS_MAX, check_field_name};
 pub use parse::check_variable_name;
 pub use operator::{Arity, Call, Field, Fields, Operator, Run};

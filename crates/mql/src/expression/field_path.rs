@@ -12,10 +12,20 @@ use std::fmt;
 pub const PATH_COMPONENTS_MAX: usize = 200;
 
 /// A parsed path: at least one component, none of them empty.
-#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone)]
 pub struct FieldPath {
-    components: Box<[Box<str>]>,
+    pub(super) components: Box<[Box<str>]>,
+    /// Where an `Extractor` puts the path's value; no part of what the path is.
+    pub(super) slot: Option<u32>,
 }
+
+impl PartialEq for FieldPath {
+    fn eq(&self, other: &Self) -> bool {
+        self.components == other.components
+    }
+}
+
+impl Eq for FieldPath {}
 
 impl FieldPath {
     /// Parses `a.b.c`, with MongoDB's codes for what a path must not be.
@@ -35,7 +45,7 @@ impl FieldPath {
         if components.len() > PATH_COMPONENTS_MAX {
             return Err(Error::location(5984700, "FieldPath is too long"));
         }
-        Ok(FieldPath { components: components.into() })
+        Ok(FieldPath { components: components.into(), slot: None })
     }
 
     /// The components in order.
@@ -70,7 +80,7 @@ fn walk<'a>(
     if rest.is_empty() { Ok(Some(value)) } else { into(rest, value, cx) }
 }
 
-fn into<'a>(
+pub(super) fn into<'a>(
     path: &[Box<str>],
     value: Value<'a>,
     cx: &EvalContext<'a>,

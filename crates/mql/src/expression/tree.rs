@@ -141,7 +141,10 @@ impl Expression {
         match &self.node {
             Node::Constant(value) => Ok(Some(value.as_value())),
             Node::Missing | Node::Absent => Ok(None),
-            Node::Path(path) => path.eval(cx.root, cx),
+            Node::Path(path) => match path.slot.and_then(|slot| cx.extracted(slot)) {
+                Some(value) => Ok(value),
+                None => path.eval(cx.root, cx),
+            },
             Node::Variable(variable) => variable.eval(cx),
             Node::Call(call) => call.evaluate(cx),
             Node::Form(form) => form.eval(cx),
@@ -178,6 +181,24 @@ impl Expression {
         }
     }
 
+    /// Visits all direct sub-expressions to change them.
+    pub fn children_mut(
+        &mut self,
+        visit: &mut dyn FnMut(&mut Expression) -> Result<()>,
+    ) -> Result<()> {
+        match &mut self.node {
+            Node::Object(fields) => fields.iter_mut().try_for_each(|(_, field)| visit(field)),
+            Node::Array(items) => items.iter_mut().try_for_each(visit),
+            Node::Call(call) => call.args.iter_mut().try_for_each(visit),
+            Node::Form(form) => form.children_mut(visit),
+            _ => Ok(()),
+        }
+    }
+
+    pub(super) fn node_mut(&mut self) -> &mut Node {
+        &mut self.node
+    }
+
     /// Folds constants and prunes branches that constants decide. Fails where a constant
     /// operation fails.
     pub fn optimize(&mut self, context: &ParseContext) -> Result<()> {
@@ -185,20 +206,11 @@ impl Expression {
             return Ok(());
         }
         let replacement = match &mut self.node {
-            Node::Object(fields) => {
-                fields.iter_mut().try_for_each(|(_, field)| field.optimize(context))?;
-                None
-            }
-            Node::Array(items) => {
-                items.iter_mut().try_for_each(|item| item.optimize(context))?;
-                None
-            }
-            Node::Call(call) => {
-                call.args.iter_mut().try_for_each(|arg| arg.optimize(context))?;
-                decision(call)
-            }
             Node::Form(form) => form.optimize(context)?,
-            _ => None,
+            _ => {
+                self.children_mut(&mut |child| child.optimize(context))?;
+                if let Node::Call(call) = &self.node { decision(call) } else { None }
+            }
         };
         if let Some(replacement) = replacement {
             *self = replacement;
