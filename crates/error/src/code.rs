@@ -24,9 +24,9 @@ pub enum ErrorClass {
     ExceededTimeLimitError,
     /// A cursor cannot be used any more.
     CursorInvalidatedError,
-    /// The write may be retried under its transaction number.
+    /// The write concern can't be or was not met; the write itself may have happened.
     WriteConcernError,
-    /// The namespace or its options forbid it.
+    /// The bytes or the document break a rule of BSON.
     ValidationError,
 }
 
@@ -72,5 +72,29 @@ impl fmt::Debug for ErrorCode {
 impl fmt::Display for ErrorCode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_is_sorted_and_names_are_unique() {
+        let names = crate::codes::NAMES;
+        assert!(names.is_sorted_by(|a, b| a.0 < b.0));
+        for row in names {
+            assert_eq!(ErrorCode::by_name(row.1), Some(ErrorCode(row.0)), "{}", row.1);
+        }
+    }
+
+    #[test]
+    fn names_and_classes() {
+        assert_eq!(ErrorCode::BadValue.name(), "BadValue");
+        assert_eq!(ErrorCode::location(16702).name(), "Location16702");
+        assert_eq!(ErrorCode::location(11000), ErrorCode::DuplicateKey);
+        assert!(ErrorCode::MaxTimeMSExpired.is_a(ErrorClass::ExceededTimeLimitError));
+        assert!(!ErrorCode::location(16702).is_a(ErrorClass::Interruption));
+        assert_eq!(format!("{:?}", ErrorCode::NamespaceNotFound), "NamespaceNotFound(26)");
     }
 }
