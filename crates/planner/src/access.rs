@@ -60,7 +60,13 @@ impl Access<'_> {
         if let Predicate::Or(branches) = root {
             return self.any_of(branches, &[]).map(|way| way.node).into_iter().collect();
         }
-        self.conjunction(root.conjuncts(), &[]).into_iter().map(|way| way.node).collect()
+        let ways = self.conjunction(root.conjuncts(), &[]);
+        let mut nodes: Vec<Node> = ways.into_iter().map(|way| way.node).collect();
+        if nodes.len() > 1 && nodes.iter().any(is_unique_point) {
+            nodes.retain(is_unique_point);
+            nodes.truncate(1);
+        }
+        nodes
     }
 
     /// The ways to answer `conjuncts`, with the help of `outer` ones that hold as well. A way
@@ -154,12 +160,23 @@ impl Access<'_> {
         }
         ways.sort_by_key(|(way, _)| way.rank);
         let rank = ways.first().map_or(0, |(way, _)| way.rank);
-        let mut inputs = merge_leaves(ways, outer.is_empty());
+        let mut inputs = merge_leaves(ways);
         let node = match inputs.len() {
             1 => inputs.remove(0),
             _ => Node::Or { inputs },
         };
         Some(Way { node, exact, rank })
+    }
+}
+
+/// True for a scan of one key of a unique index: nothing can be better.
+fn is_unique_point(node: &Node) -> bool {
+    match node {
+        Node::Fetch { input, .. } => is_unique_point(input),
+        Node::IndexScan(scan) => {
+            scan.index.unique && scan.bounds.iter().all(Intervals::is_point) && !scan.multikey.any()
+        }
+        _ => false,
     }
 }
 
@@ -182,11 +199,10 @@ fn with_rest(node: Node, rest: Vec<Predicate>) -> Node {
 }
 
 /// Branches that are one leaf each and scan one index become one scan.
-fn merge_leaves(ways: Vec<(Way, Option<&Predicate>)>, merge: bool) -> Vec<Node> {
+fn merge_leaves(ways: Vec<(Way, Option<&Predicate>)>) -> Vec<Node> {
     let mut out: Vec<Node> = Vec::with_capacity(ways.len());
     let mut groups: Vec<(usize, IndexScan, Vec<Predicate>, Tightness)> = Vec::new();
     for (way, leaf) in ways {
-        let leaf = leaf.filter(|_| merge);
         let scan = match (&way.node, leaf) {
             (Node::IndexScan(scan), Some(_)) => Some((scan, scan_tightness(scan))),
             (Node::Fetch { input, .. }, Some(_)) => match &**input {
@@ -195,6 +211,8 @@ fn merge_leaves(ways: Vec<(Way, Option<&Predicate>)>, merge: bool) -> Vec<Node> 
             },
             _ => None,
         };
+        // Scans that other conjuncts bound as well stay apart.
+        let scan = scan.filter(|(scan, _)| scan.bounds.iter().skip(1).all(Intervals::is_all));
         let (Some((scan, tightness)), Some(leaf)) = (scan, leaf) else {
             out.push(way.node);
             continue;

@@ -28,9 +28,11 @@ pub fn plan_count(
         limit: request.limit,
         input: Box::new(keys_suffice(node)),
     };
-    let everything = request.hint.is_none() && plan.filter.root.is_everything() && !plan.missing;
-    let root = if everything { Node::RecordStoreFastCount } else { plan.root };
-    plan.root = counted(root);
+    if request.hint.is_none() && plan.filter.root.is_everything() && !plan.missing {
+        plan.root = Node::RecordStoreFastCount;
+        return Ok(plan);
+    }
+    plan.root = counted(plan.root);
     plan.rejected = plan.rejected.into_iter().map(counted).collect();
     Ok(plan)
 }

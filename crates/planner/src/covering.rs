@@ -89,10 +89,12 @@ impl ProjectionFacts {
     /// Puts the projection above a node, below a sort where that is the same.
     pub fn apply(&self, node: Node, spec: &quire_document::DocBuf) -> Node {
         let covered = node.only_index().is_some_and(|scan| self.covered_by(scan));
-        let kind = match (self.simple, covered) {
-            (true, true) => ProjectionKind::Covered,
+        let inclusion = self.excluded.iter().all(|path| path == "_id") && self.simple;
+        let one_scan = matches!(node, Node::IndexScan(_) | Node::Skip { .. } | Node::Sort { .. });
+        let kind = match (inclusion, covered) {
+            (true, true) if one_scan => ProjectionKind::Covered,
             (true, false) => ProjectionKind::Simple,
-            (false, _) => ProjectionKind::Default,
+            _ => ProjectionKind::Default,
         };
         let node = if covered { node } else { node.fetched() };
         self.push_down(node, kind, spec)

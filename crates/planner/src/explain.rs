@@ -33,6 +33,8 @@ pub struct NodeStats {
     pub skipped: u64,
     /// Rows counted.
     pub counted: u64,
+    /// What it failed with: code and message.
+    pub failure: Option<(i32, String)>,
     /// Time spent in it and below, in milliseconds.
     pub millis: u64,
     /// Of what it reads from.
@@ -59,8 +61,9 @@ impl NodeStats {
 /// The fields of `queryPlanner`.
 pub fn query_planner(plan: &Plan, out: &mut DocWriter<'_>) {
     out.append("namespace", plan.namespace.as_str());
-    let parsed = print(&plan.filter.root, Style::Explain);
-    out.append("parsedQuery", &parsed);
+    if !matches!(plan.root, Node::RecordStoreFastCount) {
+        out.append("parsedQuery", &print(&plan.filter.root, Style::Explain));
+    }
     out.append("indexFilterSet", false);
     let shape = format!("{:08X}", shape_hash(plan) as u32);
     out.append("queryHash", shape.as_str());
@@ -75,7 +78,10 @@ pub fn query_planner(plan: &Plan, out: &mut DocWriter<'_>) {
     {
         let mut winning = out.document("winningPlan");
         winning.append("isCached", false);
-        stage(&plan.root, None, &mut winning);
+        match &plan.root {
+            Node::IdHack { .. } => express(&mut winning),
+            root => stage(root, None, &mut winning),
+        }
     }
     let mut rejected = out.array("rejectedPlans");
     for node in &plan.rejected {
@@ -91,7 +97,12 @@ pub fn execution_stats(plan: &Plan, stats: &NodeStats, all_plans: bool, out: &mu
         Node::Count { .. } | Node::Update { .. } | Node::Delete { .. } => 0,
         _ => stats.returned,
     };
-    out.append("executionSuccess", true);
+    out.append("executionSuccess", stats.failure.is_none());
+    if let Some((code, message)) = &stats.failure {
+        out.append("failed", true);
+        out.append("errorMessage", message.as_str());
+        out.append("errorCode", *code);
+    }
     number("nReturned", returned, out);
     number("executionTimeMillis", stats.millis, out);
     number("totalKeysExamined", stats.total_keys(), out);
@@ -100,6 +111,13 @@ pub fn execution_stats(plan: &Plan, stats: &NodeStats, all_plans: bool, out: &mu
     if all_plans {
         out.array("allPlansExecution");
     }
+}
+
+/// A lookup by `_id` and nothing else.
+fn express(out: &mut DocWriter<'_>) {
+    out.append("stage", "EXPRESS_IXSCAN");
+    out.append("keyPattern", "{ _id: 1 }");
+    out.append("indexName", "_id_");
 }
 
 /// One stage with what it reads from, and what it did if it ran.
@@ -147,6 +165,9 @@ fn common_stats(node: &Node, stats: &NodeStats, out: &mut DocWriter<'_>) {
     number("needYield", 0, out);
     number("saveState", 0, out);
     number("restoreState", 0, out);
+    if stats.failure.is_some() {
+        out.append("failed", true);
+    }
     out.append("isEOF", i32::from(stats.is_eof));
 }
 
@@ -213,7 +234,7 @@ fn facts(node: &Node, stats: Option<&NodeStats>, out: &mut DocWriter<'_>) {
         Node::Projection { spec, .. } => {
             out.append("transformBy", spec);
         }
-        Node::Count { .. } => {
+        Node::Count { .. } | Node::RecordStoreFastCount => {
             if let Some(stats) = stats {
                 number("nCounted", stats.counted, out);
                 number("nSkipped", stats.skipped, out);
@@ -234,8 +255,7 @@ fn facts(node: &Node, stats: Option<&NodeStats>, out: &mut DocWriter<'_>) {
         Node::Eof
         | Node::AndSorted { .. }
         | Node::ReturnKey { .. }
-        | Node::Subplan { .. }
-        | Node::RecordStoreFastCount => {}
+        | Node::Subplan { .. } => {}
     }
 }
 
@@ -310,7 +330,8 @@ fn count_bounds(scan: &IndexScan) -> DocBuf {
         DocBuf::build(|out| {
             for (at, (field, intervals)) in scan.index.fields.iter().zip(&scan.bounds).enumerate() {
                 let Some(interval) = intervals.0.first() else { continue };
-                let low = first != scan.is_reversed(at);
+                // Behind an exclusive value come all keys that begin with it, or none of them.
+                let low = (first == *inclusive) != scan.is_reversed(at);
                 let (value, belongs) = if low {
                     (interval.low.as_value(), interval.low_inclusive)
                 } else {

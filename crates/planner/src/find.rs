@@ -87,7 +87,8 @@ fn candidates(
     };
     let rooted_or = matches!(filter.root, Predicate::Or(_)) && !hinted;
     nodes = nodes.into_iter().map(|node| finish.finish(node)).collect();
-    if finish.sorts() && nodes.iter().all(Node::blocks) {
+    let settled = rooted_or && !nodes.is_empty();
+    if finish.sorts() && !settled && nodes.iter().all(Node::blocks) {
         nodes.extend(whole_scans(&access.indexes, &filter.root, hinted, finish));
     }
     if nodes.is_empty() {

@@ -2,11 +2,12 @@
 //! (MongoDB manual, "Aggregation Pipeline Optimization".)
 
 use crate::request::{AggregateRequest, FindRequest};
-use quire_document::{Doc, DocBuf, Value};
+use quire_document::{Doc, DocBuf, Value, ValueBuf};
 use quire_error::Result;
 use quire_mql::expression::Node as ExprNode;
 use quire_mql::stage::{Match, Modified, Stage, Transform};
 use quire_mql::ParseContext;
+use quire_mql::projection::{Kind, Projection};
 use std::collections::BTreeSet;
 
 /// A pipeline in two parts.
@@ -87,15 +88,72 @@ pub fn split_pipeline(
 /// The `$project` that it is, as a plan shows it, if it only names what is kept or computed.
 fn inclusion(transform: &Transform) -> Option<DocBuf> {
     let Transform::Projection("$project", projection) = transform else { return None };
-    if projection.kind() != quire_mql::projection::Kind::Inclusion {
+    if projection.kind() != Kind::Inclusion {
         return None;
     }
-    let source = projection.to_bson().as_doc();
-    Some(printed_inclusion(source))
+    Some(print_projection(projection))
 }
 
-/// `{a: 1}` is shown as `{_id: true, a: true}`.
-fn printed_inclusion(source: Doc<'_>) -> DocBuf {
+/// A projection stage as explain shows it: `{a: 1}` is `{_id: true, a: true}`.
+pub fn print_projection(projection: &Projection) -> DocBuf {
+    let source = projection.to_bson().as_doc();
+    match projection.kind() {
+        Kind::Inclusion => printed_inclusion(source, projection),
+        Kind::AddFields => DocBuf::build(|writer| {
+            for (name, value) in source.fields() {
+                writer.append(name, &printed_value(name, value, projection));
+            }
+        }),
+        Kind::Exclusion => {
+            let mut paths: Vec<&str> = source
+                .fields()
+                .filter(|(name, value)| *name != "_id" || is_flag(*value) == Some(false))
+                .map(|(name, _)| name)
+                .collect();
+            let keeps_id = !paths.contains(&"_id");
+            DocBuf::build(|writer| {
+                write_excluded(&mut paths, writer);
+                if keeps_id {
+                    writer.append("_id", true);
+                }
+            })
+        }
+    }
+}
+
+/// `{"c.d": 0}` is `{c: {d: false}}`.
+fn write_excluded(paths: &mut Vec<&str>, writer: &mut quire_document::DocWriter<'_>) {
+    while !paths.is_empty() {
+        let first = paths.remove(0);
+        match first.split_once('.') {
+            None => {
+                writer.append(first, false);
+            }
+            Some((top, rest)) => {
+                let mut below = vec![rest];
+                paths.retain(|path| match path.split_once('.') {
+                    Some((other, rest)) if other == top => {
+                        below.push(rest);
+                        false
+                    }
+                    _ => true,
+                });
+                write_excluded(&mut below, &mut writer.document(top));
+            }
+        }
+    }
+}
+
+/// A computed field with its constants folded and marked.
+fn printed_value(name: &str, value: Value<'_>, projection: &Projection) -> ValueBuf {
+    let computed = projection.computed_fields();
+    match computed.into_iter().find(|(path, _)| path == name) {
+        Some((_, expression)) => expression.to_bson(),
+        None => crate::expr_rewrite::print(value),
+    }
+}
+
+fn printed_inclusion(source: Doc<'_>, projection: &Projection) -> DocBuf {
     DocBuf::build(|writer| {
         let dropped = matches!(source.get("_id"), Some(value) if is_flag(value) == Some(false));
         if !dropped && !source.get("_id").is_some_and(|value| is_flag(value).is_none()) {
@@ -108,7 +166,7 @@ fn printed_inclusion(source: Doc<'_>) -> DocBuf {
                     writer.append(name, kept);
                 }
                 None => {
-                    writer.append(name, &crate::expr_rewrite::print(value));
+                    writer.append(name, &printed_value(name, value, projection));
                 }
             }
         }
@@ -165,7 +223,7 @@ fn needed_paths(stages: &[Stage]) -> Option<BTreeSet<String>> {
         if needs.exhaustive {
             return Some(paths);
         }
-        if !matches!(stage.modified(), Modified::Nothing) {
+        if matches!(stage.modified(), Modified::All) {
             return None;
         }
     }

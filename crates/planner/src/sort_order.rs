@@ -96,13 +96,17 @@ pub(crate) fn ordered(node: &Node, sort: &[SortPart], pattern: &DocBuf) -> Optio
 /// Splits a scan whose leading fields are points into one scan for each combination of them, so
 /// that each gives the order of the fields that follow.
 fn explode(scan: &IndexScan, sort: &[SortPart]) -> Option<Vec<IndexScan>> {
-    let first = sort.first()?;
-    let start = scan.field(&first.path)?;
-    if scan.range.is_some() || start == 0 {
+    if scan.range.is_some() {
         return None;
     }
+    let start = scan.bounds.iter().take_while(|intervals| intervals.is_points()).count();
     let prefix = scan.bounds.get(..start)?;
-    if !prefix.iter().all(Intervals::is_points) {
+    let following = scan.index.fields.get(start..)?;
+    let gives = sort.len() <= following.len()
+        && sort.iter().zip(following).enumerate().all(|(at, (part, field))| {
+            part.path == field.path && !scan.multikey.field(start + at)
+        });
+    if !gives {
         return None;
     }
     let count = prefix.iter().try_fold(1usize, |all, list| all.checked_mul(list.0.len()))?;

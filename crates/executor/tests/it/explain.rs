@@ -195,7 +195,7 @@ fn recorded_plans() {
         all += met;
     }
     println!("explain: {same} of {all}");
-    assert!(same * 100 >= all * 60, "{same} of {all}");
+    assert!(same * 100 >= all * 95, "{same} of {all}");
 }
 
 /// Commands and their replies.

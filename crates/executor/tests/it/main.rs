@@ -2,6 +2,7 @@
 
 mod explain;
 mod plans;
+mod modify;
 
 use std::sync::Arc;
 
