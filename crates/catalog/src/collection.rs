@@ -40,7 +40,7 @@ impl Collection {
         options: CollectionOptions,
         id_index: IndexId,
     ) -> Self {
-        let indexes = vec![Arc::new(Index::id_index(id_index))];
+        let indexes = vec![Arc::new(Index::id_index(id_index, options.id_index_version()))];
         Collection { id, uuid, namespace, options, indexes, epoch: 1, frozen: false }
     }
 

@@ -109,8 +109,9 @@ impl Index {
     }
 
     /// The `_id` index.
-    pub fn id_index(id: IndexId) -> Self {
-        Index::new(id, IndexSpec::id(), IndexState::Ready)
+    pub fn id_index(id: IndexId, version: i32) -> Self {
+        let spec = IndexSpec { version, ..IndexSpec::id() };
+        Index::new(id, spec, IndexState::Ready)
     }
 
     /// Counts an operation that uses the index.

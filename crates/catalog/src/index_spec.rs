@@ -150,6 +150,12 @@ impl IndexSpec {
                 other => return Err(must_be(name, "an object", other)),
             },
             "collation" => match value {
+                Value::Document(_) if spec.get("v").and_then(number) == Some(1.0) => {
+                    return Err(cannot(format!(
+                        "Invalid index specification {}; cannot create an index with the 'collation' option and v=1",
+                        debug_doc(spec)
+                    )));
+                }
                 Value::Document(collation) => check_collation(collation)?,
                 other => return Err(must_be(name, "an object", other)),
             },
@@ -223,17 +229,8 @@ impl IndexSpec {
 
     /// What depends on several fields, and the kinds that are not built.
     fn check_combination(&self, spec: Doc<'_>) -> Result<()> {
-        if self.version == 1 && spec.contains("collation") {
-            return Err(cannot(format!(
-                "Invalid index specification {0}; cannot create an index with the 'collation' option and v=1",
-                debug_doc(spec)
-            )));
-        }
         if self.is_id() {
             return self.check_id_options(spec);
-        }
-        if let Some(plugin) = plugin_of(self.key.as_doc()) {
-            return Err(Error::not_built(&format!("a {plugin} index")));
         }
         if self.partial_filter.is_some() && self.sparse == Some(true) {
             return Err(cannot("cannot mix \"partialFilterExpression\" and \"sparse\" options"));
@@ -256,8 +253,8 @@ impl IndexSpec {
 
     fn check_id_options(&self, spec: Doc<'_>) -> Result<()> {
         for (name, value) in spec.fields() {
-            let allowed = matches!(name, "key" | "name" | "v" | "ns" | "collation" | "background");
-            let harmless = name == "unique" && false || matches!((name, value), ("hidden", Value::Bool(false)));
+            let allowed = matches!(name, "key" | "name" | "v" | "ns" | "collation");
+            let harmless = matches!((name, value), ("hidden", Value::Bool(false)));
             if !allowed && !harmless {
                 let with_version = {
                     let mut full = spec.to_owned();
@@ -305,7 +302,10 @@ impl IndexSpec {
                 debug_doc(key)
             )));
         }
-        Ok(self)
+        match plugin_of(self.key.as_doc()) {
+            Some(plugin) => Err(Error::not_built(&format!("a {plugin} index"))),
+            None => Ok(self),
+        }
     }
 
     /// Compares with the indexes of a collection: already there, new, or one of mongod's

@@ -9,6 +9,8 @@ use quire_error::{Error, ErrorCode, Result};
 pub struct CollectionOptions {
     /// The options as `listCollections` shows them, normalised.
     document: DocBuf,
+    /// The version of the `_id` index, where `idIndex` asks for one; kept in that index.
+    id_index_version: Option<i32>,
 }
 
 /// Options of `create` that have an issue of their own, with the words for them.
@@ -31,7 +33,7 @@ impl CollectionOptions {
     /// name or generic arguments. What other commands share (comment, writeConcern, ...) must
     /// have been taken out.
     pub fn parse(fields: Doc<'_>) -> Result<Self> {
-        let mut document = Vec::new();
+        let (mut document, mut id_index_version) = (Vec::new(), None);
         let mut writer = DocWriter::new(&mut document);
         for (name, value) in fields.fields() {
             if let Some((_, feature)) = NOT_BUILT.iter().find(|(option, _)| *option == name) {
@@ -46,10 +48,15 @@ impl CollectionOptions {
                 "collation" => refuse_collation(value)?,
                 "storageEngine" => keep_storage_engine(&mut writer, name, value)?,
                 "indexOptionDefaults" => keep_index_defaults(&mut writer, value)?,
-                "idIndex" => check_id_index(value)?,
-                "temp" | "autoIndexId" | "flags" => {
-                    return Err(Error::not_built(&format!("create.{name}")));
+                "idIndex" => id_index_version = parse_id_index(value)?,
+                "autoIndexId" => keep_auto_index_id(&mut writer, value)?,
+                "temp" => {
+                    return Err(Error::new(
+                        ErrorCode::InvalidOptions,
+                        "the 'temp' field is an invalid option",
+                    ));
                 }
+                "flags" => return Err(Error::not_built("create.flags")),
                 other => {
                     return Err(Error::location(
                         40415,
@@ -59,12 +66,17 @@ impl CollectionOptions {
             }
         }
         writer.finish();
-        Ok(CollectionOptions { document: DocBuf::from_valid_bytes(document) })
+        Ok(CollectionOptions { document: DocBuf::from_valid_bytes(document), id_index_version })
     }
 
     /// From what [`document`](Self::document) gave.
     pub fn from_document(document: DocBuf) -> Self {
-        CollectionOptions { document }
+        CollectionOptions { document, id_index_version: None }
+    }
+
+    /// The version of the `_id` index that is made with the collection.
+    pub fn id_index_version(&self) -> i32 {
+        self.id_index_version.unwrap_or(2)
     }
 
     /// As `listCollections` shows them.
@@ -79,7 +91,7 @@ impl CollectionOptions {
     }
 }
 
-fn refuse_capped(_: Doc<'_>, value: Value<'_>) -> Result<()> {
+fn refuse_capped(fields: Doc<'_>, value: Value<'_>) -> Result<()> {
     let capped = match value {
         Value::Bool(flag) => flag,
         Value::Int32(number) => number != 0,
@@ -94,7 +106,14 @@ fn refuse_capped(_: Doc<'_>, value: Value<'_>) -> Result<()> {
             )));
         }
     };
-    if capped { Err(Error::not_built("a capped collection (create.capped)")) } else { Ok(()) }
+    match fields.get("size") {
+        _ if !capped => Ok(()),
+        None | Some(Value::Null) => Err(Error::new(
+            ErrorCode::InvalidOptions,
+            "the 'size' field is required when 'capped' is true",
+        )),
+        Some(_) => Err(Error::not_built("a capped collection (create.capped)")),
+    }
 }
 
 fn refuse_size(name: &str, fields: Doc<'_>, value: Value<'_>) -> Result<()> {
@@ -212,19 +231,32 @@ pub(crate) fn check_storage_engine(doc: Doc<'_>) -> Result<()> {
     Ok(())
 }
 
-fn check_id_index(value: Value<'_>) -> Result<()> {
+fn parse_id_index(value: Value<'_>) -> Result<Option<i32>> {
     match value {
-        Value::Null | Value::Undefined => Ok(()),
-        Value::Document(spec) => {
-            let spec = crate::IndexSpec::parse_id_index(spec)?;
-            if spec.key.as_doc().count() == 1 {
-                Ok(())
-            } else {
-                Err(Error::internal("an _id index with other fields passed its check"))
-            }
-        }
+        Value::Null | Value::Undefined => Ok(None),
+        Value::Document(spec) => Ok(Some(crate::IndexSpec::parse_id_index(spec)?.version)),
         other => Err(wrong_type("create.idIndex", other, "object")),
     }
+}
+
+/// True does nothing and is shown back; false is not for a replica set.
+fn keep_auto_index_id(writer: &mut DocWriter<'_>, value: Value<'_>) -> Result<()> {
+    let flag = match value {
+        Value::Null | Value::Undefined => return Ok(()),
+        Value::Bool(flag) => flag,
+        Value::Int32(number) => number != 0,
+        Value::Int64(number) => number != 0,
+        Value::Double(number) => number != 0.0,
+        other => return Err(wrong_type("create.autoIndexId", other, "bool")),
+    };
+    if !flag {
+        return Err(Error::location(
+            50001,
+            "autoIndexId:false is not allowed for a collection because it can be replicated",
+        ));
+    }
+    writer.append("autoIndexId", true);
+    Ok(())
 }
 
 fn wrong_type(path: &str, value: Value<'_>, expected: &str) -> Error {

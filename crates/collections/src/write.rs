@@ -511,7 +511,7 @@ fn check_size(doc: Doc<'_>, what: &str) -> Result<()> {
 }
 
 /// A document as an insert stores it: `_id` first, made up if it is missing, checked (53
-/// InvalidIdField, 52 DollarPrefixedFieldName, 10334 BSONObjectTooLarge), empty timestamps
+/// InvalidIdField, 52 DollarPrefixedFieldName, 10334 BSONObjectTooLarge, 15 Overflow), empty timestamps
 /// filled in. Copied into `buffer` only if something changes.
 pub fn prepare_insert<'d>(
     store: &Store,
@@ -528,6 +528,7 @@ pub fn prepare_insert<'d>(
             ),
         ));
     }
+    check_depth(doc)?;
     let first_is_id = doc.first().is_some_and(|element| element.key_bytes() == b"_id");
     let (mut ids, mut stamps) = (0, false);
     for element in doc.iter() {
@@ -574,15 +575,51 @@ fn check_id(id: Value<'_>) -> Result<()> {
             ErrorCode::InvalidIdField,
             format!("The '_id' value cannot be of type {}", id.type_name()),
         )),
-        Value::Document(doc) => match doc.fields().find(|(name, _)| name.starts_with('$')) {
-            Some((name, _)) => Err(Error::new(
-                ErrorCode::DollarPrefixedFieldName,
-                format!(
-                    "_id fields may not contain '$'-prefixed fields: {name} is not valid for storage."
-                ),
-            )),
-            None => Ok(()),
-        },
+        other => check_id_fields(other),
+    }
+}
+
+fn check_id_fields(value: Value<'_>) -> Result<()> {
+    match value {
+        Value::Document(doc) => doc.fields().try_for_each(|(name, value)| {
+            if name.starts_with('$') {
+                return Err(Error::new(
+                    ErrorCode::DollarPrefixedFieldName,
+                    format!(
+                        "_id fields may not contain '$'-prefixed fields: {name} is not valid for storage."
+                    ),
+                ));
+            }
+            check_id_fields(value)
+        }),
+        Value::Array(array) => array.iter().try_for_each(check_id_fields),
         _ => Ok(()),
     }
+}
+
+/// A level of nesting takes at least a length, a type, a name and two zeros.
+const LEVEL_BYTES_MIN: usize = 8;
+
+/// Fails with 15 Overflow if documents and arrays nest deeper than a stored document may.
+fn check_depth(doc: Doc<'_>) -> Result<()> {
+    if doc.len() < limits::STORED_DEPTH_MAX * LEVEL_BYTES_MIN || depth_fits(doc, limits::STORED_DEPTH_MAX) {
+        return Ok(());
+    }
+    Err(Error::new(
+        ErrorCode::Overflow,
+        format!(
+            "cannot insert document because it exceeds {} levels of nesting",
+            limits::STORED_DEPTH_MAX
+        ),
+    ))
+}
+
+/// Whether the document has at most so many levels, itself included.
+fn depth_fits(doc: Doc<'_>, levels: usize) -> bool {
+    let Some(below) = levels.checked_sub(1) else { return false };
+    doc.iter().all(|element| match element.value() {
+        Value::Document(inner) => depth_fits(inner, below),
+        Value::Array(inner) => depth_fits(inner.as_doc(), below),
+        _ => true,
+    })
 }

@@ -9,11 +9,17 @@ use quire_error::{Error, ErrorCode, Result};
 
 pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
     let (mut indexes, mut ignore_unknown) = (None, false);
+    let mut quorum = Value::String("votingMembers");
     for arg in arguments(cx.command.name, body) {
         match arg.name() {
             "indexes" => indexes = Some((arg, arg.array()?)),
             "ignoreUnknownIndexOptions" if !arg.is_null() => ignore_unknown = arg.bool()?,
-            "commitQuorum" => check_quorum(&arg)?,
+            "commitQuorum" => {
+                check_quorum(&arg)?;
+                if !arg.is_null() {
+                    quorum = arg.value();
+                }
+            }
             "ignoreUnknownIndexOptions" => {}
             "isTimeseriesNamespace" => {
                 arg.bool()?;
@@ -29,14 +35,12 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     let built = cx.service.store.create_indexes(&request, &cx.interrupt, &options)?;
     reply.append("numIndexesBefore", built.before as i32);
     reply.append("numIndexesAfter", built.after as i32);
-    match built.note(request.specs.len()) {
-        Some(note) => {
-            reply.append("note", note);
-        }
-        None => {
-            reply.append("createdCollectionAutomatically", built.created_collection);
-            reply.append("commitQuorum", "votingMembers");
-        }
+    if built.created_collection || built.after > built.before {
+        reply.append("createdCollectionAutomatically", built.created_collection);
+        reply.append("commitQuorum", quorum);
+    }
+    if let Some(note) = built.note(request.specs.len()) {
+        reply.append("note", note);
     }
     Ok(())
 }
@@ -74,7 +78,10 @@ fn check_quorum(arg: &Arg<'_>) -> Result<()> {
                 Err(Error::new(ErrorCode::UnsatisfiableCommitQuorum, text))
             }
             Some(_) => Err(Error::failed_to_parse("commitQuorum has to be a non-negative number")),
-            None => Err(Error::failed_to_parse("commitQuorum has to be a number or a string")),
+            None => Err(Error::type_mismatch(format!(
+                "BSON field 'createIndexes.commitQuorum' is the wrong type '{}', expected types '[long, int, decimal, double, string']",
+                value.type_name()
+            ))),
         },
     }
 }

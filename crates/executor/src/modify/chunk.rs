@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use quire_catalog::{Collection, Namespace};
-use quire_collections::{Attempt, RecordId, StoredDoc, Writer};
-use quire_error::Result;
+use quire_collections::{Attempt, Failure, RecordId, StoredDoc, Writer};
+use quire_error::{Error, Result};
 use quire_storage::Committed;
 
 use crate::modify::WriteTarget;
@@ -56,21 +56,24 @@ pub(crate) fn for_all<T>(
         let mut rest = ids.as_slice();
         while !rest.is_empty() {
             let interrupt = Arc::clone(&statement.env.params.interrupt);
-            let ((answers, done, seen), committed) = target.write(&interrupt, |writer| {
+            let (chunk, committed) = target.write(&interrupt, |writer| {
                 let found = writer.catalog().lookup(namespace).cloned();
                 let Some(collection) = found.filter(|found| found.id == collection_id) else {
-                    return Ok((Vec::new(), rest.len(), Vec::new()));
+                    return Ok(Chunk { done: rest.len(), ..Chunk::new() });
                 };
                 write_chunk(writer, &collection, rest, statement, write_one)
             })?;
             if remember {
-                seen.into_iter().for_each(|id| {
+                chunk.written.into_iter().for_each(|id| {
                     written.insert(id);
                 });
             }
-            on_commit(answers);
+            on_commit(chunk.answers);
+            if let Some(error) = chunk.error {
+                return Err(error);
+            }
             last = committed.or(last);
-            rest = rest.get(done..).unwrap_or(&[]);
+            rest = rest.get(chunk.done..).unwrap_or(&[]);
         }
         if candidates.is_done() {
             return Ok(last);
@@ -78,8 +81,23 @@ pub(crate) fn for_all<T>(
     }
 }
 
-/// What the calls answered, how many candidates are dealt with, which records were written.
-type Chunk<T> = (Vec<T>, usize, Vec<RecordId>);
+/// What became of some candidates.
+struct Chunk<T> {
+    /// What the calls answered.
+    answers: Vec<T>,
+    /// How many candidates are dealt with.
+    done: usize,
+    /// The records that were written.
+    written: Vec<RecordId>,
+    /// What ended the statement; what was written before it is kept.
+    error: Option<Error>,
+}
+
+impl<T> Chunk<T> {
+    fn new() -> Self {
+        Chunk { answers: Vec::new(), done: 0, written: Vec::new(), error: None }
+    }
+}
 
 fn write_chunk<T>(
     writer: &mut Writer,
@@ -89,20 +107,28 @@ fn write_chunk<T>(
     write_one: &mut WriteOne<'_, T>,
 ) -> Attempt<Chunk<T>> {
     let begun = Instant::now();
-    let mut answers = Vec::new();
-    let mut seen = Vec::new();
+    let mut chunk = Chunk::new();
     let bytes_before = writer.buffered_bytes();
-    for (at, id) in ids.iter().enumerate() {
+    for id in ids {
+        chunk.done += 1;
         let Some(doc) = writer.view().get(collection, *id)? else { continue };
-        if let Some(answer) = write_one(writer, collection, *id, &doc, statement)? {
-            answers.push(answer);
-            seen.push(*id);
+        match write_one(writer, collection, *id, &doc, statement) {
+            Ok(None) => {}
+            Ok(Some(answer)) => {
+                chunk.answers.push(answer);
+                chunk.written.push(*id);
+            }
+            Err(Failure::Error(error)) => {
+                chunk.error = Some(error);
+                break;
+            }
+            Err(conflict) => return Err(conflict),
         }
         let full = writer.buffered_bytes() - bytes_before >= CHUNK_BYTES
             || begun.elapsed() >= CHUNK_TIME;
         if full {
-            return Ok((answers, at + 1, seen));
+            break;
         }
     }
-    Ok((answers, ids.len(), seen))
+    Ok(chunk)
 }

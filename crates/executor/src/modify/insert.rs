@@ -36,7 +36,13 @@ pub fn insert_many(
     let mut at = 0;
     while at < docs.len() {
         let rest = docs.get(at..).unwrap_or(&[]);
-        ensure_collection(target, namespace)?;
+        if let Err(error) = ensure_collection(target, namespace) {
+            // As mongod tells it: of the document that needed the collection, of each if the
+            // others are tried too.
+            let failed = if ordered { at..at + 1 } else { at..docs.len() };
+            outcome.errors.extend(failed.map(|place| (place, copy_of(&error))));
+            break;
+        }
         let (chunk, committed) =
             target.write(interrupt, |writer| insert_chunk(writer, namespace, rest, ordered))?;
         let Some(chunk) = chunk else { continue };
@@ -50,6 +56,14 @@ pub fn insert_many(
         at += chunk.done;
     }
     Ok(outcome)
+}
+
+fn copy_of(error: &Error) -> Error {
+    let copy = Error::new(error.code(), error.message());
+    match error.details() {
+        Some(details) => copy.with_details(details),
+        None => copy,
+    }
 }
 
 /// The collection as the writer sees it; `None` if it was dropped since it was made.
