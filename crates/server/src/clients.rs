@@ -3,6 +3,7 @@
 use crate::socket::Socket;
 use quire_storage::Interrupt;
 use std::collections::HashMap;
+use std::net::SocketAddr;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -10,6 +11,8 @@ use std::time::{Duration, Instant};
 pub(crate) struct Client {
     pub(crate) id: u64,
     pub(crate) socket: Socket,
+    /// The client's address, if it has one: a closed socket would not tell it any more.
+    pub(crate) peer: Option<SocketAddr>,
     running: Mutex<Option<Running>>,
 }
 
@@ -30,7 +33,8 @@ pub(crate) struct Clients {
 
 impl Client {
     pub(crate) fn new(id: u64, socket: Socket) -> Arc<Client> {
-        Arc::new(Client { id, socket, running: Mutex::new(None) })
+        let peer = socket.peer();
+        Arc::new(Client { id, socket, peer, running: Mutex::new(None) })
     }
 
     /// Notes that an operation begins.

@@ -22,7 +22,7 @@ Content-Length: 85\r\n\r\nIt looks like you are trying to access MongoDB over HT
 pub(crate) fn serve(shared: &Shared, client: &Client) -> String {
     let info = ConnectionInfo {
         id: client.id,
-        peer: client.socket.peer(),
+        peer: client.peer,
         local: client.socket.local(),
     };
     let connection = shared.service.connect(info);

@@ -10,6 +10,7 @@ use quire_commands::log::{LogLine, Severity};
 use quire_document::DocBuf;
 use quire_wire::Malformed;
 use std::io::{self, Write};
+use std::net::SocketAddr;
 use std::os::unix::net::UnixStream;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -204,7 +205,7 @@ impl Shared {
 
     pub(crate) fn log_refused(&self, socket: &Socket) {
         let attributes = DocBuf::build(|writer| {
-            writer.append("remote", peer_name(socket).as_str());
+            writer.append("remote", peer_name(socket.peer()).as_str());
             writer.append("connectionCount", self.clients.len() as i64);
         });
         let message = "Connection refused because there are too many open connections";
@@ -224,7 +225,7 @@ impl Shared {
             return;
         }
         let attributes = DocBuf::build(|writer| {
-            writer.append("remote", peer_name(&client.socket).as_str());
+            writer.append("remote", peer_name(client.peer).as_str());
             writer.append("connectionId", client.id as i64);
             writer.append("connectionCount", self.clients.len() as i64);
             if let Some(reason) = reason {
@@ -244,8 +245,8 @@ impl Shared {
     }
 }
 
-fn peer_name(socket: &Socket) -> String {
-    socket.peer().map_or_else(|| "anonymous unix socket".to_owned(), |peer| peer.to_string())
+fn peer_name(peer: Option<SocketAddr>) -> String {
+    peer.map_or_else(|| "anonymous unix socket".to_owned(), |peer| peer.to_string())
 }
 
 fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, StartError> {

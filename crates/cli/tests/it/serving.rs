@@ -36,7 +36,7 @@ fn the_command_line_can_be_asked_for() {
     let reply = serving.run(doc! { "getCmdLineOpts": 1, "$db": "admin" });
     let argv = reply.get("argv").unwrap().as_array().unwrap();
     assert_eq!(argv.get(0).unwrap().as_str(), Some(QUIRE));
-    assert_eq!(argv.count(), 7);
+    assert_eq!(argv.count(), 8);
     let parsed = reply.get("parsed").unwrap().as_document().unwrap();
     let log = parsed.get("systemLog").unwrap().as_document().unwrap();
     assert!(matches!(log.get("quiet"), Some(Value::Bool(true))));
