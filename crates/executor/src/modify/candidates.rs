@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use quire_catalog::{Collection, Namespace};
-use quire_collections::{ReadView, View};
+use quire_collections::{ReadView, RecordId, View};
 use quire_error::Result;
 use quire_planner::{Plan, plan_find};
 
@@ -26,7 +26,14 @@ pub(crate) struct Candidates {
     /// The plan walks an index that the update may change, so it may meet a record again.
     meets_again: bool,
     rows: Vec<Row>,
+    found: Vec<RecordId>,
 }
+
+/// Bytes of documents that a batch of candidates may have passed through memory.
+const BATCH_BYTES: usize = 4 << 20;
+/// Rows that are pulled at once: few first, for they may be large.
+const STEP_FIRST: usize = 16;
+const STEP_MAX: usize = 256;
 
 impl Candidates {
     /// Plans the statement's query; `None` if the collection does not exist.
@@ -56,6 +63,7 @@ impl Candidates {
             done: false,
             meets_again,
             rows: Vec::new(),
+            found: Vec::new(),
         }))
     }
 
@@ -81,7 +89,7 @@ impl Candidates {
         target: &WriteTarget<'_>,
         env: &Env,
         max: usize,
-    ) -> Result<&mut Vec<Row>> {
+    ) -> Result<&[RecordId]> {
         match target {
             WriteTarget::Store { store, .. } => {
                 let view: ReadView = store.read_view()?;
@@ -93,11 +101,11 @@ impl Candidates {
                 self.pull(&mut views, env, max)?;
             }
         }
-        Ok(&mut self.rows)
+        Ok(&self.found)
     }
 
     fn pull(&mut self, views: &mut dyn Views, env: &Env, max: usize) -> Result<()> {
-        self.rows.clear();
+        self.found.clear();
         if self.done {
             return Ok(());
         }
@@ -106,8 +114,17 @@ impl Candidates {
         let collection = Some(Arc::clone(&self.collection));
         // Every pull reads on another view, so leaves reposition.
         let mut run = Run::new(env, views, collection, self.generation + 1);
-        while self.rows.is_empty() && !self.done {
-            self.done = !self.operator.next(&mut run, max, &mut self.rows)?;
+        let (mut step, mut bytes) = (STEP_FIRST.min(max), 0);
+        while !self.done && self.found.len() < max && bytes < BATCH_BYTES {
+            self.rows.clear();
+            let wanted = step.min(max - self.found.len());
+            self.done = !self.operator.next(&mut run, wanted, &mut self.rows)?;
+            let pulled: usize = self.rows.iter().map(Row::size).sum();
+            bytes += pulled;
+            self.found.extend(self.rows.drain(..).map(|row| row.record));
+            if pulled < BATCH_BYTES / 16 {
+                step = (step * 4).min(STEP_MAX);
+            }
         }
         self.generation = run.generation;
         Ok(())

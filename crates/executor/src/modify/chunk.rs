@@ -47,9 +47,8 @@ pub(crate) fn for_all<T>(
     let mut last = None;
     let mut ids: Vec<RecordId> = Vec::new();
     loop {
-        let rows = candidates.next(target, &statement.env, CHUNK_DOCS)?;
         ids.clear();
-        ids.extend(rows.drain(..).map(|row| row.record));
+        ids.extend(candidates.next(target, &statement.env, CHUNK_DOCS)?);
         if remember {
             ids.retain(|id| !written.contains(*id));
         }

@@ -170,7 +170,7 @@ pub(super) fn change_one(
     loop {
         let Some(mut candidates) = Candidates::open(target, statement)? else { return Ok(None) };
         let collection_id = candidates.collection_id();
-        let found = candidates.next(target, &statement.env, 1)?.first().map(|row| row.record);
+        let found = candidates.next(target, &statement.env, 1)?.first().copied();
         let Some(record) = found else { return Ok(None) };
         let (answer, committed) = target.write(&interrupt, |writer| {
             let collection = writer.catalog().lookup(namespace).cloned();
