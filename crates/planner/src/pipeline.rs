@@ -156,7 +156,9 @@ fn printed_value(name: &str, value: Value<'_>, projection: &Projection) -> Value
 fn printed_inclusion(source: Doc<'_>, projection: &Projection) -> DocBuf {
     DocBuf::build(|writer| {
         let dropped = matches!(source.get("_id"), Some(value) if is_flag(value) == Some(false));
-        if !dropped && !source.get("_id").is_some_and(|value| is_flag(value).is_none()) {
+        let below_id = source.fields().any(|(name, _)| name.starts_with("_id."));
+        let given = source.get("_id").is_some_and(|value| is_flag(value).is_none());
+        if !dropped && !below_id && !given {
             writer.append("_id", true);
         }
         for (name, value) in source.fields() {
@@ -165,15 +167,39 @@ fn printed_inclusion(source: Doc<'_>, projection: &Projection) -> DocBuf {
                 Some(kept) => {
                     writer.append(name, kept);
                 }
-                None => {
-                    writer.append(name, &printed_value(name, value, projection));
-                }
+                None => print_kept(name, name, value, projection, writer),
             }
         }
         if dropped {
             writer.append("_id", false);
         }
     })
+}
+
+/// A field of an inclusion that is no flag: computed, or a document of fields below it.
+fn print_kept(
+    path: &str,
+    name: &str,
+    value: Value<'_>,
+    projection: &Projection,
+    writer: &mut quire_document::DocWriter<'_>,
+) {
+    let nested = value.as_document().filter(|doc| {
+        doc.first().is_some_and(|first| !first.key().starts_with('$'))
+    });
+    let Some(nested) = nested else {
+        writer.append(name, &printed_value(path, value, projection));
+        return;
+    };
+    let mut inner = writer.document(name);
+    for (name, value) in nested.fields() {
+        match is_flag(value) {
+            Some(kept) => {
+                inner.append(name, kept);
+            }
+            None => print_kept(&format!("{path}.{name}"), name, value, projection, &mut inner),
+        }
+    }
 }
 
 fn is_flag(value: Value<'_>) -> Option<bool> {

@@ -26,6 +26,7 @@ mod tests;
 pub(crate) use percentile::to_f64;
 pub use percentile::{Quantiles, quantile};
 pub use registry::{ACCUMULATORS, Accumulator, find_accumulator};
+pub(crate) use spec::in_group;
 pub use spec::{AccumulatorSpec, Argument};
 pub use std_dev::Deviation;
 pub use sum::Sum;

@@ -4,9 +4,9 @@ use super::{Collation, State};
 use super::ranked::Ranking;
 use super::registry::{Accumulator, Make, Parsed, find_accumulator, not_unary};
 use crate::context::{EvalContext, ParseContext};
-use crate::expression::{Dependencies, Expression};
+use crate::expression::{Dependencies, Expression, Node};
 use quire_document::{Doc, DocBuf, DocWriter, Value};
-use quire_error::{Error, Result};
+use quire_error::{Error, ErrorCode, Result};
 use std::fmt;
 
 /// What an accumulator is given for each document.
@@ -86,7 +86,10 @@ impl AccumulatorSpec {
     pub fn add(&self, state: &mut dyn State, cx: &EvalContext<'_>) -> Result<()> {
         let cx = narrowed(cx);
         match &self.argument {
-            Argument::One(expression) => state.add(eval(expression, &cx)?),
+            Argument::One(expression) => {
+                let value = eval(expression, &cx).map_err(|error| in_group(error, expression))?;
+                state.add(value)
+            }
             Argument::Ranked(ranking) => state.add(Some(ranking.eval(&cx)?)),
         }
     }
@@ -120,6 +123,22 @@ fn narrowed<'s>(cx: &EvalContext<'s>) -> EvalContext<'s> {
 
 fn eval<'a>(expression: &'a Expression, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
     expression.eval(cx)
+}
+
+/// mongod runs `$group` in an engine that has codes of its own for division by zero.
+pub(crate) fn in_group(error: Error, expression: &Expression) -> Error {
+    let number = match error.code() {
+        ErrorCode::BadValue if calls(expression, "$divide") => 4848401,
+        code if code.number() == 16610 => 4848403,
+        _ => return error,
+    };
+    Error::location(number, error.message())
+}
+
+fn calls(expression: &Expression, name: &str) -> bool {
+    let mut found = matches!(expression.node(), Node::Call(call) if call.name() == name);
+    expression.children(&mut |child| found |= calls(child, name));
+    found
 }
 
 fn not_an_object(field: &str) -> Error {

@@ -31,6 +31,9 @@ impl Projection {
                 return Err(Error::location(31002, text));
             }
         };
+        if paths.iter().any(|path| path.contains('\0')) {
+            return Err(Error::location(9527900, "field names may not contain null bytes"));
+        }
         let mut root = Branch::default();
         for path in &paths {
             drop_field(&mut root, path).map_err(|error| error.context("Invalid $unset"))?;

@@ -72,7 +72,7 @@ fn part(name: &str, value: Value<'_>) -> Result<SortPart> {
         let text = format!("Illegal key in $sort specification: {name}: {}", show(value));
         return Err(Error::location(15974, text));
     }
-    let direction = match exact(value) {
+    let direction = match whole(value) {
         Some(1) => Direction::Ascending,
         Some(-1) => Direction::Descending,
         _ => {
@@ -82,6 +82,18 @@ fn part(name: &str, value: Value<'_>) -> Result<SortPart> {
     };
     check_path(name)?;
     Ok(SortPart { by: SortBy::Field(Path::new(name)), direction })
+}
+
+/// The number as a long: doubles lose their fractions, decimals round half to even.
+fn whole(value: Value<'_>) -> Option<i64> {
+    match value {
+        Value::Double(number) if number.is_nan() => None,
+        Value::Double(number) => Some(number as i64),
+        Value::Decimal(number) => {
+            number.to_i64_rounded(quire_document::decimal::Rounding::HalfEven)
+        }
+        value => exact(value),
+    }
 }
 
 fn check_path(name: &str) -> Result<()> {

@@ -2,7 +2,7 @@
 
 use super::Stage;
 use super::registry::StageRow;
-use crate::accumulator::{AccumulatorSpec, State};
+use crate::accumulator::{AccumulatorSpec, State, in_group};
 use crate::context::{EvalContext, ParseContext};
 use crate::expression::{Dependencies, Expression, FieldPath, Node};
 use quire_document::{Doc, DocWriter, Value};
@@ -164,13 +164,17 @@ impl GroupKey {
     /// The key of `cx.root`.
     pub fn eval<'a>(&'a self, cx: &EvalContext<'a>) -> Result<Value<'a>> {
         match self {
-            GroupKey::Expression(expression) => Ok(expression.eval(cx)?.unwrap_or(Value::Null)),
+            GroupKey::Expression(expression) => {
+                let value = expression.eval(cx).map_err(|error| in_group(error, expression))?;
+                Ok(value.unwrap_or(Value::Null))
+            }
             GroupKey::Fields(fields) => {
                 let only = fields.len() == 1;
                 let doc = cx.document(|writer| {
                     for (name, expression) in fields {
                         // In a key of several fields missing and null differ, as in mongod.
-                        let value = expression.eval(cx)?;
+                        let value = expression.eval(cx);
+                        let value = value.map_err(|error| in_group(error, expression))?;
                         writer.append_some(name, value.or(only.then_some(Value::Null)));
                     }
                     Ok(())

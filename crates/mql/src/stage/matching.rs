@@ -32,6 +32,9 @@ impl Match {
     /// Parses a filter.
     pub fn new(filter: Doc<'_>, cx: &ParseContext) -> Result<Self> {
         check_near(filter)?;
+        if names(filter, "$where") {
+            return Err(Error::bad_value("$where is not allowed in this context"));
+        }
         let features = Features { near: false, ..Features::ALL };
         let parsed = Filter::parse_with(filter, cx, features)?;
         Ok(Match { filter: parsed, source: filter.to_owned() })
@@ -57,6 +60,18 @@ impl Match {
     pub(super) fn serialize(&self, writer: &mut DocWriter<'_>) {
         writer.append("$match", &self.source);
     }
+}
+
+/// True if a filter has an operator at its top or below `$and`, `$or` and `$nor`.
+pub(super) fn names(filter: Doc<'_>, operator: &str) -> bool {
+    filter.fields().any(|(name, value)| {
+        let inner = value.as_array().filter(|_| name.starts_with('$'));
+        name == operator
+            || inner.is_some_and(|filters| {
+                let mut filters = filters.iter().filter_map(|value| value.as_document());
+                filters.any(|filter| names(filter, operator))
+            })
+    })
 }
 
 /// 5626500: `$near`, `$nearSphere` and `$geoNear` sort, which a `$match` can't.

@@ -16,7 +16,13 @@ pub fn parse_pipeline(stages: Array<'_>, cx: &ParseContext) -> Result<Vec<Stage>
         return Err(Error::location(7749501, message));
     }
     let mut parsed = Vec::new();
-    for stage in stages.iter() {
+    for (at, stage) in stages.iter().enumerate() {
+        let filter = stage.as_document().and_then(|stage| stage.get("$match"));
+        let filter = filter.and_then(|filter| filter.as_document());
+        if at > 0 && filter.is_some_and(|filter| super::matching::names(filter, "$text")) {
+            let message = "$match with $text is only allowed as the first pipeline stage";
+            return Err(Error::location(17313, message));
+        }
         parsed.extend(parse_stage(stage, cx)?);
     }
     Ok(parsed)

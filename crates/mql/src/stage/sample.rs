@@ -4,6 +4,7 @@ use super::Stage;
 use super::registry::StageRow;
 use crate::accumulator::to_f64;
 use quire_document::Value;
+use quire_document::decimal::Rounding;
 use quire_error::{Error, Result};
 
 pub(super) const SAMPLE: StageRow = StageRow {
@@ -24,18 +25,26 @@ fn size(value: Value<'_>) -> Result<u64> {
             let message = format!("unrecognized option to $sample: {name}");
             return Err(Error::location(28748, message));
         }
-        let Some(number) = to_f64(value) else {
-            let message = "size argument to $sample must be a number";
-            return Err(Error::location(28746, message));
-        };
-        size = Some(number);
+        size = Some(rounded(value).ok_or_else(|| {
+            Error::location(28746, "size argument to $sample must be a number")
+        })?);
     }
     let Some(size) = size else {
         return Err(Error::location(28749, "$sample stage must specify a size"));
     };
-    // Converting cuts off fractions and saturates.
-    match size as i64 {
-        size if size > 0 => Ok(size as u64),
+    match u64::try_from(size) {
+        Ok(size) if size > 0 => Ok(size),
         _ => Err(Error::location(28747, "size argument to $sample must be a positive integer")),
+    }
+}
+
+/// The number as a long: doubles lose their fractions, decimals round half to even, both saturate.
+fn rounded(value: Value<'_>) -> Option<i64> {
+    match value {
+        Value::Decimal(number) => {
+            let nearest = number.to_i64_rounded(Rounding::HalfEven);
+            Some(nearest.unwrap_or_else(|| number.to_f64() as i64))
+        }
+        value => to_f64(value).map(|number| number as i64),
     }
 }

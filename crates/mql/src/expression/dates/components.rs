@@ -3,7 +3,7 @@
 use super::arguments::{date, present, zone};
 use super::moment::Moment;
 use crate::context::{EvalContext, ParseContext};
-use crate::expression::operator::{Call, Operator};
+use crate::expression::operator::{Arity, Call, Field, Fields, Operator};
 use crate::expression::tree::{Expression, Node};
 use quire_document::Value;
 use quire_error::{Error, Result};
@@ -26,8 +26,17 @@ pub(in crate::expression) const OPERATORS: &[Operator] = &[
 ];
 
 const fn component(name: &'static str) -> Operator {
-    Operator::form(name, parse)
+    let mut operator = Operator::form(name, parse);
+    // How explain prints it.
+    operator.arity = Arity::Named(&FIELDS);
+    operator
 }
+
+const FIELDS: Fields = Fields {
+    fields: &[Field::required("date", 40539), Field::optional("timezone")],
+    not_object: 40536,
+    unknown: 40535,
+};
 
 /// A date, a list of one, or `{date, timezone}`.
 fn parse(operator: &'static Operator, value: Value<'_>, cx: &ParseContext) -> Result<Expression> {
