@@ -79,6 +79,12 @@ impl ParseContext {
         ParseContext { variables, ..ParseContext::default() }
     }
 
+    /// The same context, with constants left as they are.
+    pub fn without_folding(mut self) -> Self {
+        self.no_folding = true;
+        self
+    }
+
     /// The same context inside an expression that binds `name`.
     pub fn bind(&self, name: &str) -> (Self, Slot) {
         let mut inner = self.clone();

@@ -57,3 +57,6 @@ pub use parse::check_variable_name;
 pub use operator::{Arity, Call, Field, Fields, Operator, Run};
 pub use registry::{find_operator, operators};
 pub use tree::{Expression, Form, Node};
+
+#[cfg(test)]
+mod tests;
