@@ -9,7 +9,7 @@ use crate::find_request::{collation, comment, flag, hint, owned};
 use quire_catalog::Namespace;
 use quire_document::{Doc, DocBuf, DocWriter, Value};
 use quire_error::{Error, ErrorCode, Result};
-use quire_executor::open_aggregate;
+use quire_executor::{open_aggregate, open_pipeline_over};
 use quire_planner::AggregateRequest;
 
 /// An aggregate with what is not its plan's.
@@ -25,12 +25,16 @@ pub struct Parsed {
 pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
     let parsed = parse(cx, body)?;
     if parsed.explain {
-        return crate::explain::aggregate(cx, parsed.request, reply);
+        return crate::explain::write_aggregate(cx, &parsed.request, reply);
     }
     cx.service.metrics.commands.add(1);
-    let request = crate::pipeline_sources::with_server_rows(cx, parsed.request)?;
+    let mut request = parsed.request;
+    let rows = crate::pipeline_sources::take(cx, &mut request)?;
     let views = cx.views()?;
-    let execution = open_aggregate(&request, &views, cx.exec_params())?;
+    let execution = match rows {
+        Some(rows) => open_pipeline_over(rows, &request, cx.exec_params())?,
+        None => open_aggregate(&request, &views, cx.exec_params())?,
+    };
     let opening = Opening {
         namespace: request.namespace,
         batch_size: parsed.batch_size,

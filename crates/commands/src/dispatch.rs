@@ -121,7 +121,7 @@ impl Context<'_> {
         let check = move || interrupt.check().map_err(reply::from_interruption);
         let mut shared = Shared::new(crate::service::now_ms()).with_interrupt(Arc::new(check));
         if self.service.options.topology != Topology::Standalone {
-            shared.cluster_time = Some(Timestamp::from_u64(self.service.engine.cluster_time().0));
+            shared.cluster_time = Some(self.service.cluster_time());
         }
         shared.with_random(Arc::new(crate::service::random_u64))
     }
@@ -468,7 +468,7 @@ fn finish(service: &Service, reply: &mut DocWriter<'_>) {
     if service.options.topology == Topology::Standalone {
         return;
     }
-    let time = Timestamp::from_u64(service.engine.cluster_time().0);
+    let time = service.cluster_time();
     {
         let mut gossip = reply.document("$clusterTime");
         gossip.append("clusterTime", time);

@@ -51,7 +51,7 @@ impl Context<'_> {
         let service = self.service;
         let mut params = ExecParams::new(Arc::clone(&self.interrupt), crate::service::now_ms());
         if service.options.topology != Topology::Standalone {
-            params.cluster_time = Some(Timestamp::from_u64(service.engine.cluster_time().0));
+            params.cluster_time = Some(service.cluster_time());
         }
         params.api_strict = self.generic.api.strict == Some(true);
         let limit = service.parameters.number("internalQueryMaxBlockingSortMemoryUsageBytes");

@@ -13,7 +13,7 @@ pub mod log;
 mod matching;
 pub mod metrics;
 mod operation;
-
+mod pipeline_sources;
 mod projecting;
 mod registry;
 mod reply;
@@ -22,12 +22,12 @@ mod write_reply;
 mod writes;
 
 mod admin;
-
+mod aggregate;
 mod count;
 mod ddl;
 mod delete;
-
-
+mod distinct;
+mod explain;
 mod find;
 mod find_and_modify;
 mod get_more;

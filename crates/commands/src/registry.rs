@@ -1,7 +1,7 @@
 //! The one table of commands: name, aliases, what it is, and how dispatch treats it.
 
 use crate::{
-    admin, count, ddl, delete, find, find_and_modify, get_more, insert,
+    admin, aggregate, count, ddl, delete, distinct, explain, find, find_and_modify, get_more, insert,
     kill_cursors, update,
 };
 use crate::dispatch::Context;
@@ -155,6 +155,12 @@ pub static COMMANDS: &[Command] = &[
     .aliases(&["findandmodify"])
     .v1(),
     Command::new("count", Read, count::run, "How many documents match.").v1().read_concern(),
+    Command::new("distinct", Read, distinct::run, "The different values at a path.").read_concern(),
+    Command::new("aggregate", Read, aggregate::run, "A pipeline of stages.")
+        .v1()
+        .read_concern()
+        .strict_refuses(&["explain"]),
+    Command::new("explain", Other, explain::run, "The plan of a command.").v1(),
     Command::new("getMore", Read, get_more::run, "The next batch of a cursor.").v1(),
     Command::new("killCursors", Read, kill_cursors::run, "Closes cursors.").v1(),
     // Databases, collections, indexes.
@@ -174,11 +180,58 @@ pub static COMMANDS: &[Command] = &[
     Command::new("dropIndexes", Write, ddl::drop_indexes::run, "Removes indexes.")
         .aliases(&["deleteIndexes"])
         .v1(),
+    Command::new("collStats", Read, admin::coll_stats::run, "Counts and sizes of a collection."),
     // Replication, as a set of one member.
     Command::new("replSetInitiate", Other, admin::repl_set::initiate, "Confirms the set of one member.")
         .admin(),
     Command::new("replSetGetStatus", Other, admin::repl_set::status, "The state of the set.").admin(),
     Command::new("replSetGetConfig", Other, admin::repl_set::config, "The set's configuration.").admin(),
+    // Commands of MongoDB that are known and not built yet.
+    Command::missing("abortTransaction", "Ends a transaction without its writes."),
+    Command::missing("bulkWrite", "Writes of several kinds on several collections."),
+    Command::missing("cloneCollectionAsCapped", "A capped copy of a collection."),
+    Command::missing("collMod", "Changes the options of a collection or an index."),
+    Command::missing("commitTransaction", "Ends a transaction with its writes."),
+    Command::missing("compact", "Gives space back."),
+    Command::missing("configureFailPoint", "Makes commands fail, for tests."),
+    Command::missing("connPoolStats", "Outgoing connections."),
+    Command::missing("convertToCapped", "Makes a collection capped."),
+    Command::missing("createRole", "Makes a role."),
+    Command::missing("createUser", "Makes a user."),
+    Command::missing("dataSize", "The size of a range of documents."),
+    Command::missing("dbHash", "A hash of each collection."),
+    Command::missing("dbStats", "Counts and sizes of a database."),
+    Command::missing("dropAllUsersFromDatabase", "Removes all users of a database."),
+    Command::missing("dropConnections", "Closes outgoing connections."),
+    Command::missing("dropRole", "Removes a role."),
+    Command::missing("dropUser", "Removes a user."),
+    Command::missing("endSessions", "Ends sessions."),
+    Command::missing("filemd5", "A hash of a stored file."),
+    Command::missing("fsync", "Flushes, and locks writes out."),
+    Command::missing("fsyncUnlock", "Lets writes in again."),
+    Command::missing("getDefaultRWConcern", "The default concerns."),
+    Command::missing("grantRolesToUser", "Gives a user roles."),
+    Command::missing("killAllSessions", "Ends all sessions of users."),
+    Command::missing("killAllSessionsByPattern", "Ends sessions that match."),
+    Command::missing("killSessions", "Ends sessions."),
+    Command::missing("lockInfo", "Locks that are held."),
+    Command::missing("logRotate", "Opens a new log file."),
+    Command::missing("mapReduce", "The older form of aggregation."),
+    Command::missing("planCacheClear", "Forgets cached plans."),
+    Command::missing("profile", "Records operations."),
+    Command::missing("refreshSessions", "Keeps sessions alive."),
+    Command::missing("reIndex", "Builds indexes again."),
+    Command::missing("rolesInfo", "Roles."),
+    Command::missing("saslStart", "Begins a login."),
+    Command::missing("setDefaultRWConcern", "Sets the default concerns."),
+    Command::missing("setFeatureCompatibilityVersion", "Changes what is compatible."),
+    Command::missing("shutdown", "Stops the server."),
+    Command::missing("startSession", "Begins a session."),
+    Command::missing("top", "Use of each collection."),
+    Command::missing("updateUser", "Changes a user."),
+    Command::missing("usersInfo", "Users."),
+    Command::missing("validate", "Checks a collection."),
+    Command::missing("validateDBMetadata", "Checks a database against an API version."),
 ];
 
 static BY_NAME: LazyLock<HashMap<&'static str, &'static Command>> = LazyLock::new(|| {

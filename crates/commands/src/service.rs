@@ -4,7 +4,7 @@ use crate::log::LogSink;
 use crate::metrics::Metrics;
 use crate::operation::Operations;
 use crate::{admin, dispatch};
-use quire_document::{Doc, DocBuf, ObjectId};
+use quire_document::{Doc, DocBuf, ObjectId, Timestamp};
 use quire_collections::{Store, StoreOptions};
 use quire_error::Result;
 use quire_session::Cursors;
@@ -176,6 +176,12 @@ impl Service {
     /// Whether `hello` announces sessions.
     pub(crate) fn sessions_announced(&self) -> bool {
         false
+    }
+
+    /// The time of the last commit, never before the start of this process.
+    pub(crate) fn cluster_time(&self) -> Timestamp {
+        let start = Timestamp { seconds: (self.started_ms / 1000) as u32, increment: 1 };
+        Timestamp::from_u64(self.engine.cluster_time().0).max(start)
     }
 
     /// The databases.

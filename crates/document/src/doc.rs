@@ -70,6 +70,11 @@ impl<'a> Doc<'a> {
         Iter { rest: self.element_bytes() }
     }
 
+    /// The elements behind the first `consumed` bytes of elements; see [`Iter::consumed`].
+    pub fn iter_from(self, consumed: usize) -> Iter<'a> {
+        Iter { rest: self.element_bytes().get(consumed..).unwrap_or(&[]) }
+    }
+
     /// Names and values in order.
     pub fn fields(self) -> impl Iterator<Item = (&'a str, Value<'a>)> + Clone {
         self.iter().map(|element| (element.key(), element.value()))
@@ -188,6 +193,13 @@ impl<'a> Element<'a> {
     /// The value.
     pub fn value(&self) -> Value<'a> {
         decode(self.kind, self.bytes)
+    }
+}
+
+impl Iter<'_> {
+    /// How many bytes of `doc`'s elements are behind the iterator: where another one goes on.
+    pub fn consumed(&self, doc: Doc<'_>) -> usize {
+        doc.element_bytes().len().saturating_sub(self.rest.len())
     }
 }
 

@@ -15,7 +15,7 @@ use crate::build::{Needs, build};
 use crate::chain::{Chain, ChainOp};
 use crate::env::{Env, Run};
 use crate::execution::Execution;
-use crate::find::find_collection;
+use crate::find::{find_collection, folded};
 use crate::group::GroupOp;
 use crate::operator::{BoxedOperator, Operator};
 use crate::params::ExecParams;
@@ -77,7 +77,7 @@ impl Prepared {
         let collection = find_collection(&request.namespace, views)?;
         let plan = {
             let stats = ViewStatistics::new(views.view(), collection.as_deref());
-            plan_find(&parts.find, collection.as_deref(), &stats)?
+            plan_find(&*folded(&parts.find, &env)?, collection.as_deref(), &stats)?
         };
         Ok(Prepared { env, parts, plan, filter, collection })
     }
@@ -138,7 +138,7 @@ pub(crate) fn build_stages(
     while let Some(stage) = stages.next() {
         let Some(stage) = chain.push(stage) else {
             if separate {
-                input = Box::new(ChainOp::new(input, std::mem::take(&mut chain)));
+                input = ChainOp::over(input, std::mem::take(&mut chain));
             }
             continue;
         };
@@ -148,7 +148,7 @@ pub(crate) fn build_stages(
             continue;
         }
         if !waiting.is_empty() {
-            input = Box::new(ChainOp::new(input, waiting));
+            input = ChainOp::over(input, waiting);
         }
         let stats = NodeStats::default();
         input = match stage {
@@ -169,7 +169,7 @@ pub(crate) fn build_stages(
             | Stage::Redact(_) => input,
         };
     }
-    if chain.is_empty() { input } else { Box::new(ChainOp::new(input, chain)) }
+    if chain.is_empty() { input } else { ChainOp::over(input, chain) }
 }
 
 /// Documents from memory.

@@ -1,13 +1,15 @@
 //! Stages that work on one document at a time, run as one: a document goes through all of them
 //! without being copied in between.
 
+use std::collections::VecDeque;
+
 use bumpalo::Bump;
 use bytes::Bytes;
 use quire_document::{Doc, Value};
 use quire_error::{Error, ErrorCode, Result};
 use quire_mql::EvalContext;
 use quire_mql::filter::Filter;
-use quire_mql::stage::{Redact, Stage, Transform, Unwind};
+use quire_mql::stage::{Position, Redact, Stage, Transform, Unwind};
 use quire_planner::explain::NodeStats;
 
 use crate::env::{Env, Run};
@@ -53,7 +55,7 @@ impl Chain {
         self.steps.is_empty()
     }
 
-    /// Sends a document through; `emit` gets what comes out, with its context.
+    /// Sends a document through; `emit` gets everything that comes out, with its context.
     pub fn run(
         &mut self,
         doc: Doc<'_>,
@@ -61,15 +63,47 @@ impl Chain {
         variables: &[Option<Value<'_>>],
         emit: &mut dyn FnMut(&EvalContext<'_>) -> Result<()>,
     ) -> Result<()> {
+        self.run_some(doc, env, variables, Position::default(), usize::MAX, emit).map(|_| ())
+    }
+
+    /// The same from `start` on; a first `$unwind` takes at most `max` elements, and the answer is
+    /// where to go on.
+    fn run_some(
+        &mut self,
+        doc: Doc<'_>,
+        env: &Env,
+        variables: &[Option<Value<'_>>],
+        start: Position,
+        max: usize,
+        emit: &mut dyn FnMut(&EvalContext<'_>) -> Result<()>,
+    ) -> Result<Option<Position>> {
         reset(&mut self.arena);
         let context = EvalContext::new(&self.arena, doc, &env.shared).with_variables(variables);
-        step(&self.steps, &context, emit)
+        match self.steps.split_first() {
+            Some((Step::Unwind(unwind), rest)) => {
+                unwind.for_each(&context, start, max, &mut |inner| step(rest, inner, emit))
+            }
+            _ => step(&self.steps, &context, emit).map(|()| None),
+        }
+    }
+
+    /// The same steps in several chains, each of which begins with at most one `$unwind`: what
+    /// an array becomes can then be given piece by piece.
+    fn split(self) -> Vec<Chain> {
+        let mut chains: Vec<Chain> = Vec::new();
+        for step in self.steps {
+            match chains.last_mut() {
+                Some(chain) if !matches!(step, Step::Unwind(_)) => chain.steps.push(step),
+                _ => chains.push(Chain { steps: vec![step], arena: Bump::new() }),
+            }
+        }
+        chains
     }
 }
 
-fn step<'a>(
-    steps: &'a [Step],
-    context: &EvalContext<'a>,
+fn step(
+    steps: &[Step],
+    context: &EvalContext<'_>,
     emit: &mut dyn FnMut(&EvalContext<'_>) -> Result<()>,
 ) -> Result<()> {
     let Some((first, rest)) = steps.split_first() else { return emit(context) };
@@ -86,7 +120,10 @@ fn step<'a>(
             step(rest, &context.with_root(doc), emit)
         }
         Step::Unwind(unwind) => {
-            unwind.for_each(context, &mut |doc| step(rest, &context.with_root(doc), emit))
+            let all = usize::MAX;
+            unwind
+                .for_each(context, Position::default(), all, &mut |inner| step(rest, inner, emit))
+                .map(|_| ())
         }
         Step::Redact(redact) => match redact.apply(context)? {
             Some(doc) => step(rest, &context.with_root(doc), emit),
@@ -107,22 +144,58 @@ fn check_size(doc: Doc<'_>) -> Result<()> {
 
 /// A chain as a stage of its own.
 pub(crate) struct ChainOp {
-    pub input: BoxedOperator,
-    pub chain: Chain,
-    pub ready: std::collections::VecDeque<Row>,
-    pub done: bool,
-    pub stats: NodeStats,
+    input: BoxedOperator,
+    chain: Chain,
+    /// What came from the input and has not been sent through.
+    waiting: VecDeque<Row>,
+    ready: VecDeque<Row>,
+    /// A document whose array is not all taken apart yet.
+    open: Option<(Row, Position)>,
+    done: bool,
+    stats: NodeStats,
 }
 
 impl ChainOp {
-    pub fn new(input: BoxedOperator, chain: Chain) -> Self {
-        ChainOp {
-            input,
-            chain,
-            ready: std::collections::VecDeque::new(),
-            done: false,
-            stats: NodeStats::default(),
-        }
+    /// The chain above its input; several stages where it takes arrays apart.
+    pub fn over(input: BoxedOperator, chain: Chain) -> BoxedOperator {
+        chain.split().into_iter().fold(input, |input, chain| {
+            Box::new(ChainOp {
+                input,
+                chain,
+                waiting: VecDeque::new(),
+                ready: VecDeque::new(),
+                open: None,
+                done: false,
+                stats: NodeStats::default(),
+            })
+        })
+    }
+
+    /// Sends a document through from `start` on, as far as `max` elements of a first `$unwind`.
+    fn expand(
+        &mut self,
+        row: Row,
+        start: Position,
+        max: usize,
+        env: &Env,
+        variables: &[Option<Value<'_>>],
+    ) -> Result<()> {
+        let source = row.doc_or_key()?;
+        let (record, ready) = (row.record, &mut self.ready);
+        let unchanged = source.as_ptr();
+        let doc = Doc::from_valid_bytes(&source);
+        let next = self.chain.run_some(doc, env, variables, start, max, &mut |context| {
+            let bytes = context.root.as_bytes();
+            let doc = if bytes.as_ptr() == unchanged && bytes.len() == source.len() {
+                source.clone()
+            } else {
+                Bytes::copy_from_slice(bytes)
+            };
+            ready.push_back(Row::of_document(record, doc));
+            Ok(())
+        })?;
+        self.open = next.map(|next| (row, next));
+        Ok(())
     }
 }
 
@@ -142,27 +215,21 @@ impl Operator for ChainOp {
             if out.len() == limit {
                 return Ok(true);
             }
+            let wanted = (limit - out.len()).min(ROWS_MAX);
+            if let Some((row, start)) = self.open.take() {
+                self.expand(row, start, wanted, env, &variables)?;
+                continue;
+            }
+            if let Some(row) = self.waiting.pop_front() {
+                self.expand(row, Position::default(), wanted, env, &variables)?;
+                continue;
+            }
             if self.done {
                 self.stats.is_eof = true;
                 return Ok(false);
             }
-            let wanted = (limit - out.len()).min(ROWS_MAX);
             self.done = !self.input.next(run, wanted, &mut rows)?;
-            for row in rows.drain(..) {
-                let source = row.doc_or_key()?;
-                let (record, ready) = (row.record, &mut self.ready);
-                let unchanged = source.as_ptr();
-                self.chain.run(Doc::from_valid_bytes(&source), env, &variables, &mut |context| {
-                    let bytes = context.root.as_bytes();
-                    let doc = if bytes.as_ptr() == unchanged && bytes.len() == source.len() {
-                        source.clone()
-                    } else {
-                        Bytes::copy_from_slice(bytes)
-                    };
-                    ready.push_back(Row::of_document(record, doc));
-                    Ok(())
-                })?;
-            }
+            self.waiting.extend(rows.drain(..));
         }
     }
 

@@ -46,7 +46,7 @@ impl Client for Embedded {
             sequences: &[],
             legacy_query: false,
             exhaust_allowed: false,
-            interrupt: Interrupt::new(),
+            interrupt: Interrupt::with_deadline(Duration::from_secs(20)),
         };
         let outcome = self.connection.handle(&request, &mut reply);
         match outcome.hang_up {

@@ -214,7 +214,7 @@ fn write_reply(cx: &Context<'_>, arguments: &Arguments<'_>, reply: &mut DocWrite
         reply.append(primary, true).append("secondary", false);
         reply.append("primary", me.as_str()).append("me", me.as_str());
         reply.append("electionId", ObjectId([0x7f, 0xff, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0, 1]));
-        let time = Timestamp::from_u64(service.engine.cluster_time().0);
+        let time = service.cluster_time();
         let mut write = reply.document("lastWrite");
         for name in ["opTime", "majorityOpTime"] {
             let mut optime = write.document(name);

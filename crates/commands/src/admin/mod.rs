@@ -1,6 +1,7 @@
 //! Handshake, diagnostics and administration: one file a command.
 
 pub mod build_info;
+pub mod coll_stats;
 pub mod command_line;
 pub mod connection_status;
 pub mod current_op;

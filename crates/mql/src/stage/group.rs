@@ -4,7 +4,7 @@ use super::Stage;
 use super::registry::StageRow;
 use crate::accumulator::{AccumulatorSpec, State, in_group};
 use crate::context::{EvalContext, ParseContext};
-use crate::expression::{Dependencies, Expression, FieldPath, Node};
+use crate::expression::{Dependencies, Expression, Extractor, FieldPath, Node};
 use quire_document::{Doc, DocWriter, Value};
 use quire_error::{Error, Result};
 
@@ -20,6 +20,8 @@ pub(super) const GROUP: StageRow = StageRow {
 pub struct Group {
     key: GroupKey,
     fields: Vec<(Box<str>, AccumulatorSpec)>,
+    /// The paths of all of them, to be taken from a document at once.
+    extractor: Extractor,
 }
 
 /// What documents are grouped by.
@@ -52,11 +54,23 @@ impl Group {
             check_name(name)?;
             fields.push((Box::from(name), AccumulatorSpec::parse(name, value, cx)?));
         }
-        let Some(key) = key else {
+        let Some(mut key) = key else {
             let message = "a group specification must include an _id";
             return Err(Error::location(15955, message));
         };
-        Ok(Group { key, fields })
+        let mut extractor = Extractor::default();
+        key.attach(&mut extractor);
+        fields.iter_mut().for_each(|(_, spec)| spec.attach(&mut extractor));
+        Ok(Group { key, fields, extractor })
+    }
+
+    /// The same context with the paths that key and accumulators read taken from `cx.root` in one
+    /// pass. Optional: without it each of them walks the document.
+    pub fn extract<'a>(&self, cx: &EvalContext<'a>) -> Result<EvalContext<'a>> {
+        if self.extractor.len() < 2 {
+            return Ok(*cx);
+        }
+        Ok(cx.with_extracted(self.extractor.extract(cx.root, cx)?))
     }
 
     /// What documents are grouped by.
@@ -148,6 +162,15 @@ impl GroupKey {
             fields.push((Box::from(name), Expression::parse(value, cx)?));
         }
         Ok(GroupKey::Fields(fields))
+    }
+
+    fn attach(&mut self, extractor: &mut Extractor) {
+        match self {
+            GroupKey::Expression(expression) => extractor.attach(expression),
+            GroupKey::Fields(fields) => {
+                fields.iter_mut().for_each(|(_, expression)| extractor.attach(expression));
+            }
+        }
     }
 
     /// The path, if documents are grouped by one field.

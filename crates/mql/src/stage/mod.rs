@@ -31,7 +31,7 @@ pub use redact::Redact;
 pub use registry::{NOT_BUILT, STAGES, StageRow, find_stage, is_known};
 pub use replace_root::ReplaceRoot;
 pub use transform::Transform;
-pub use unwind::Unwind;
+pub use unwind::{Position, Unwind};
 
 use crate::sort::SortPattern;
 use quire_document::DocWriter;

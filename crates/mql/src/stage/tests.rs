@@ -1,5 +1,6 @@
 //! Stages: parsing with MongoDB's codes, and those that work on one document at a time.
 
+use super::unwind::Position;
 use super::{Modified, Stage, parse_pipeline, pipeline_to_bson};
 use crate::context::{EvalContext, ParseContext, Shared};
 use bumpalo::Bump;
@@ -24,10 +25,15 @@ fn run(pipeline: &str, docs: &[&str]) -> Result<Vec<String>> {
             let cx = EvalContext::new(&arena, doc, &shared);
             match stage {
                 Stage::Transform(stage) => next.push(stage.apply(&cx)?),
-                Stage::Unwind(stage) => stage.for_each(&cx, &mut |doc| {
-                    next.push(doc);
-                    Ok(())
-                })?,
+                Stage::Unwind(stage) => {
+                    let mut start = Some(Position::default());
+                    while let Some(from) = start {
+                        start = stage.for_each(&cx, from, 1, &mut |inner| {
+                            next.push(Doc::from_valid_bytes(cx.bytes(inner.root.as_bytes())));
+                            Ok(())
+                        })?;
+                    }
+                }
                 Stage::Redact(stage) => next.extend(stage.apply(&cx)?),
                 Stage::Match(stage) if stage.filter().matches(doc, &cx)? => next.push(doc),
                 _ => {}

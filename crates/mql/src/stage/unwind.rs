@@ -4,6 +4,7 @@ use super::Stage;
 use super::registry::StageRow;
 use crate::context::{EvalContext, ParseContext};
 use crate::expression::{FieldPath, PATH_COMPONENTS_MAX};
+use bumpalo::Bump;
 use quire_document::{Doc, DocWriter, Value};
 use quire_error::{Error, ErrorCode, Result};
 use std::collections::BTreeSet;
@@ -14,6 +15,18 @@ pub(super) const UNWIND: StageRow = StageRow {
     doc: "One document for each element of an array.",
     parse: |_, value, cx| Ok(vec![Stage::Unwind(Unwind::parse(value, cx)?)]),
 };
+
+/// Elements between two looks at the interrupt.
+const INTERRUPT_ROUNDS: i64 = 1024;
+/// Bytes that documents may take before their arena is emptied.
+const SCRATCH_BYTES: usize = 256 * 1024;
+
+/// How far an array has been taken apart.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Position {
+    consumed: usize,
+    index: i64,
+}
 
 /// A parsed `$unwind`.
 #[derive(Debug)]
@@ -68,36 +81,68 @@ impl Unwind {
         self.preserve
     }
 
-    /// Calls `emit` with each document that `cx.root` becomes.
-    pub fn for_each<'a>(
+    /// Calls `emit` with a context for each document that `cx.root` becomes, from `start` on and
+    /// at most `max` times; answers where to go on. Each document lives in an arena of its own
+    /// until `emit` returns, so a long array takes no more memory than a short one.
+    pub fn for_each(
         &self,
-        cx: &EvalContext<'a>,
-        emit: &mut dyn FnMut(Doc<'a>) -> Result<()>,
-    ) -> Result<()> {
+        cx: &EvalContext<'_>,
+        start: Position,
+        max: usize,
+        emit: &mut dyn FnMut(&EvalContext<'_>) -> Result<()>,
+    ) -> Result<Option<Position>> {
         let path: Vec<&str> = self.path.components().collect();
-        let value = nested(cx.root, &path);
-        let Some(Value::Array(array)) = value else {
-            let absent = value.is_none_or(|value| value.is_nullish());
-            return if absent && !self.preserve { Ok(()) } else { emit(self.indexed(cx.root, None, cx)?) };
-        };
-        if array.is_empty() {
-            if !self.preserve {
-                return Ok(());
+        let array = match nested(cx.root, &path) {
+            Some(Value::Array(array)) if !array.is_empty() => array.as_doc(),
+            value => {
+                self.without_elements(cx, value, &path, emit)?;
+                return Ok(None);
             }
-            let without = cx.document(|writer| {
-                set(cx.root, &path, None, writer);
+        };
+        let mut elements = array.iter_from(start.consumed);
+        let mut index = start.index;
+        let mut scratch = Bump::new();
+        for _ in 0..max {
+            let Some(element) = elements.next() else { return Ok(None) };
+            if scratch.allocated_bytes() > SCRATCH_BYTES {
+                scratch.reset();
+            }
+            let inner = cx.with_arena(&scratch);
+            let with = inner.document(|writer| {
+                set(cx.root, &path, Some(element.value()), writer);
                 Ok(())
             })?;
-            return emit(self.indexed(without, None, cx)?);
+            emit(&inner.with_root(self.indexed(with, Some(index), &inner)?))?;
+            index += 1;
+            if index % INTERRUPT_ROUNDS == 0 {
+                cx.shared.check_interrupt()?;
+            }
         }
-        for (index, element) in array.iter().enumerate() {
-            let with = cx.document(|writer| {
-                set(cx.root, &path, Some(element), writer);
-                Ok(())
-            })?;
-            emit(self.indexed(with, Some(index as i64), cx)?)?;
+        let consumed = elements.consumed(array);
+        Ok(elements.next().is_some().then_some(Position { consumed, index }))
+    }
+
+    /// A document whose array is empty, missing or something else.
+    fn without_elements(
+        &self,
+        cx: &EvalContext<'_>,
+        value: Option<Value<'_>>,
+        path: &[&str],
+        emit: &mut dyn FnMut(&EvalContext<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let empty_array = matches!(value, Some(Value::Array(_)));
+        let absent = empty_array || value.is_none_or(|value| value.is_nullish());
+        if absent && !self.preserve {
+            return Ok(());
         }
-        Ok(())
+        if !empty_array {
+            return emit(&cx.with_root(self.indexed(cx.root, None, cx)?));
+        }
+        let without = cx.document(|writer| {
+            set(cx.root, path, None, writer);
+            Ok(())
+        })?;
+        emit(&cx.with_root(self.indexed(without, None, cx)?))
     }
 
     /// The document with the element's position in its place.

@@ -1,0 +1,151 @@
+//! `$collStats`, and `collStats` behind it: counts and sizes of one collection.
+
+use crate::args::{Arg, arguments, fields};
+use crate::dispatch::Context;
+use crate::service::now_ms;
+use quire_catalog::{Collection, Namespace};
+use quire_collections::collection_sizes;
+use quire_document::{Doc, DocBuf, DocWriter, Value};
+use quire_error::{Error, ErrorCode, Result};
+use quire_planner::AggregateRequest;
+
+/// `collStats`.
+pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
+    let mut scale = 1;
+    for arg in arguments(cx.command.name, body) {
+        match arg.name() {
+            "scale" if !arg.is_null() => scale = arg.integer_from(1)?,
+            "scale" => {}
+            "waitForLock" | "numericOnly" if !arg.is_null() => {
+                arg.bool()?;
+            }
+            "waitForLock" | "numericOnly" => {}
+            _ => return Err(arg.unknown()),
+        }
+    }
+    let namespace = cx.target(body)?;
+    let catalog = cx.service.store.catalog();
+    reply.append("ns", namespace.as_str());
+    storage_stats(cx, catalog.lookup(&namespace).map(|found| &**found), scale, reply)
+}
+
+/// The stage `$collStats`.
+pub fn stage(
+    cx: &Context<'_>,
+    request: &AggregateRequest,
+    operand: Value<'_>,
+) -> Result<Vec<DocBuf>> {
+    let Value::Document(spec) = operand else {
+        let text = format!("$collStats must take a nested object but found: $collStats: {}", quire_catalog::debug_value(operand));
+        return Err(Error::location(40167, text));
+    };
+    if request.namespace.ends_with(".$cmd.aggregate") {
+        let text = "{aggregate: 1} is not valid for '$collStats'; a collection is required.";
+        return Err(Error::new(ErrorCode::InvalidNamespace, text));
+    }
+    let namespace = Namespace::parse(&request.namespace)?;
+    let catalog = cx.service.store.catalog();
+    let collection = catalog.lookup(&namespace).map(|found| &**found);
+    let strict = cx.generic.api.strict == Some(true);
+    if strict && spec.fields().any(|(name, _)| name != "count") {
+        let text = "only the 'count' option to $collStats is supported in API Version 1";
+        return Err(Error::new(ErrorCode::APIStrictError, text));
+    }
+    let mut bytes = Vec::new();
+    let mut row = DocWriter::new(&mut bytes);
+    row.append("ns", namespace.as_str());
+    row.append("host", super::host_info::host_name().as_str());
+    row.append("localTime", Value::Date(now_ms()));
+    for arg in fields("$collStats", spec) {
+        section(cx, &namespace, collection, &arg, &mut row)?;
+    }
+    row.finish();
+    Ok(vec![DocBuf::from_valid_bytes(bytes)])
+}
+
+fn section(
+    cx: &Context<'_>,
+    namespace: &Namespace,
+    collection: Option<&Collection>,
+    arg: &Arg<'_>,
+    row: &mut DocWriter<'_>,
+) -> Result<()> {
+    match arg.name() {
+        "count" => {
+            arg.document()?;
+            let Some(collection) = collection else {
+                let text = format!(
+                    "PlanExecutor error during aggregation :: caused by :: Unable to retrieve count \
+                     in $collStats stage :: caused by :: Collection [{namespace}] not found."
+                );
+                return Err(Error::new(ErrorCode::NamespaceNotFound, text));
+            };
+            row.append("count", cx.service.store.counts(collection).documents as i32);
+        }
+        "storageStats" => {
+            let mut scale = 1;
+            for option in fields("$collStats.storageStats", arg.document()?) {
+                match option.name() {
+                    "scale" if !option.is_null() => scale = option.integer_from(1)?,
+                    "scale" => {}
+                    "waitForLock" | "numericOnly" => {
+                        option.bool()?;
+                    }
+                    _ => return Err(option.unknown()),
+                }
+            }
+            storage_stats(cx, collection, scale, &mut row.document("storageStats"))?;
+        }
+        "latencyStats" | "queryExecStats" | "operationStats" | "targetAllNodes" => {
+            return Err(Error::not_built(&format!("$collStats.{}", arg.name())));
+        }
+        _ => return Err(arg.unknown()),
+    }
+    Ok(())
+}
+
+/// The sizes in units of `scale` bytes.
+fn storage_stats(
+    cx: &Context<'_>,
+    collection: Option<&Collection>,
+    scale: i64,
+    writer: &mut DocWriter<'_>,
+) -> Result<()> {
+    let sizes = match collection {
+        Some(collection) => collection_sizes(&cx.service.store, collection)?,
+        None => quire_collections::CollectionSizes::default(),
+    };
+    let (documents, bytes) = (sizes.counts.documents as i64, sizes.counts.bytes as i64);
+    let storage = sizes.storage_bytes as i64;
+    let index_bytes: i64 = sizes.indexes.iter().map(|index| index.bytes as i64).sum();
+    number(writer, "size", bytes / scale);
+    number(writer, "count", documents);
+    if documents > 0 {
+        number(writer, "avgObjSize", bytes / documents);
+    }
+    number(writer, "numOrphanDocs", 0);
+    number(writer, "storageSize", storage / scale);
+    number(writer, "freeStorageSize", 0);
+    if collection.is_some() {
+        writer.append("capped", false);
+    }
+    writer.append("nindexes", sizes.indexes.len() as i32);
+    writer.document("indexDetails").finish();
+    writer.array("indexBuilds").finish();
+    number(writer, "totalIndexSize", index_bytes / scale);
+    number(writer, "totalSize", (storage + index_bytes) / scale);
+    {
+        let mut list = writer.document("indexSizes");
+        sizes.indexes.iter().for_each(|index| number(&mut list, &index.name, index.bytes as i64 / scale));
+    }
+    number(writer, "scaleFactor", scale);
+    Ok(())
+}
+
+/// An int where it fits, else a long.
+pub fn number(writer: &mut DocWriter<'_>, name: &str, number: i64) {
+    match i32::try_from(number) {
+        Ok(small) => writer.append(name, small),
+        Err(_) => writer.append(name, number),
+    };
+}

@@ -1,0 +1,109 @@
+//! First stages whose documents the server makes: `$currentOp`, `$indexStats`, `$collStats`.
+//! The rest of the pipeline runs over them as over any documents.
+
+use crate::admin::current_op;
+use crate::dispatch::Context;
+use quire_catalog::Namespace;
+use quire_document::{Doc, DocBuf, Value};
+use quire_error::{Error, ErrorCode, Result};
+use quire_planner::AggregateRequest;
+
+/// Makes the documents of a first stage from its operand.
+type Make = fn(&Context<'_>, &AggregateRequest, Value<'_>) -> Result<Vec<DocBuf>>;
+
+/// The stages, in the order of the manual.
+const STAGES: &[(&str, Make)] = &[
+    ("$collStats", crate::admin::coll_stats::stage),
+    ("$currentOp", running_operations),
+    ("$indexStats", index_stats),
+];
+
+/// The documents of the first stage if the server makes them; the stage is then taken off.
+///
+/// # Errors
+/// What the stage says about its operand; 40602 for such a stage in another place.
+pub fn take(cx: &Context<'_>, request: &mut AggregateRequest) -> Result<Option<Vec<DocBuf>>> {
+    for stage in request.pipeline.iter().skip(1) {
+        if let Some((name, _)) = find(stage.as_doc()) {
+            let text = format!("{name} is only valid as the first stage in a pipeline");
+            return Err(Error::location(40602, text));
+        }
+    }
+    let Some(first) = request.pipeline.first().cloned() else { return Ok(None) };
+    let Some((name, make)) = find(first.as_doc()) else { return Ok(None) };
+    if cx.generic.api.strict == Some(true) && name != "$collStats" {
+        let text = format!("stage {name} is not allowed with 'apiStrict: true' in API Version 1");
+        return Err(Error::new(ErrorCode::APIStrictError, text));
+    }
+    let operand = first.as_doc().first().map_or(Value::Null, |operand| operand.value());
+    let rows = make(cx, request, operand)?;
+    request.pipeline.remove(0);
+    Ok(Some(rows))
+}
+
+fn find(stage: Doc<'_>) -> Option<(&'static str, Make)> {
+    let name = stage.first()?.key();
+    STAGES.iter().find(|(known, _)| *known == name).copied()
+}
+
+/// `$currentOp`.
+fn running_operations(
+    cx: &Context<'_>,
+    request: &AggregateRequest,
+    operand: Value<'_>,
+) -> Result<Vec<DocBuf>> {
+    let Value::Document(options) = operand else {
+        let text = format!("$currentOp options must be specified in an object, but found: {}", operand.type_name());
+        return Err(Error::failed_to_parse(text));
+    };
+    for (name, value) in options.fields() {
+        match name {
+            "allUsers" | "idleConnections" | "idleCursors" | "idleSessions" | "localOps"
+            | "truncateOps" | "targetAllNodes" => {
+                if value.as_bool().is_none() {
+                    let text = format!("The '{name}' parameter of the $currentOp stage must be a boolean value, but found: {}", value.type_name());
+                    return Err(Error::failed_to_parse(text));
+                }
+            }
+            _ => {
+                let text = format!("Unrecognized option '{name}' in $currentOp stage.");
+                return Err(Error::failed_to_parse(text));
+            }
+        }
+    }
+    if cx.db != "admin" || !request.namespace.ends_with(".$cmd.aggregate") {
+        let text = "$currentOp must be run against the 'admin' database with {aggregate: 1}";
+        return Err(Error::new(ErrorCode::InvalidNamespace, text));
+    }
+    Ok(current_op::rows(cx.service))
+}
+
+/// `$indexStats`.
+fn index_stats(
+    cx: &Context<'_>,
+    request: &AggregateRequest,
+    operand: Value<'_>,
+) -> Result<Vec<DocBuf>> {
+    if !operand.as_document().is_some_and(Doc::is_empty) {
+        let text = "The $indexStats stage specification must be an empty object";
+        return Err(Error::location(28803, text));
+    }
+    let namespace = Namespace::parse(&request.namespace)?;
+    let catalog = cx.service.store.catalog();
+    let Some(collection) = catalog.lookup(&namespace) else { return Ok(Vec::new()) };
+    let host = crate::admin::host_info::host_name();
+    let rows = collection.ready_indexes().map(|index| {
+        DocBuf::build(|row| {
+            row.append("name", index.name.as_str()).append("key", &index.spec.key);
+            row.append("host", host.as_str());
+            {
+                let mut accesses = row.document("accesses");
+                let uses = index.uses.load(std::sync::atomic::Ordering::Relaxed);
+                accesses.append("ops", uses as i64);
+                accesses.append("since", Value::Date(cx.service.started_ms));
+            }
+            row.append("spec", &index.to_document());
+        })
+    });
+    Ok(rows.collect())
+}
