@@ -1,5 +1,6 @@
 //! What a commit costs: durable inserts a second and commits per fsync at 1, 16 and 64 threads,
-//! CPU of an insert without fsync, of a snapshot and of a point read. `commits DIR`.
+//! CPU of an insert without fsync, of a snapshot and of a point read.
+//! `commits DIR [durable|buffered|memory]`.
 
 use std::io::Write;
 use std::path::Path;
@@ -7,7 +8,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use quire_storage::{Bytes, CommitOptions, Engine, Mode, Space, begin};
+use quire_storage::{
+    Bytes, CommitOptions, Engine, Mode, Page, ScanRequest, Space, begin, open_memory,
+};
 use quire_storage_fjall::{FjallOptions, open};
 
 /// User and system time of this process in microseconds (ticks of 10 ms).
@@ -79,48 +82,74 @@ fn durable(directory: &Path, threads: u64, document: &Bytes) {
     engine.close().expect("the engine closes");
 }
 
-fn buffered(directory: &Path, document: &Bytes) {
-    const COMMITS: u64 = 300_000;
-    let engine = open(directory, FjallOptions::default()).expect("the engine opens").engine;
+fn buffered(name: &str, engine: &Arc<dyn Engine>, document: &Bytes) {
+    let commits: u64 =
+        std::env::var("COMMITS").ok().and_then(|n| n.parse().ok()).unwrap_or(300_000);
     for round in 0..3 {
         let (cpu, own, since) = (cpu_us(), thread_ns(), Instant::now());
-        for number in 0..COMMITS {
-            insert(&engine, round * COMMITS + number, document, CommitOptions::buffered());
+        for number in 0..commits {
+            insert(engine, round * commits + number, document, CommitOptions::buffered());
         }
         println!(
-            "1 thread, buffered: an insert {:.1} us wall, {:.1} us CPU of its thread, {:.1} us with \
-             flush and compaction",
-            since.elapsed().as_secs_f64() * 1e6 / COMMITS as f64,
-            (thread_ns() - own) as f64 / 1e3 / COMMITS as f64,
-            (cpu_us() - cpu) as f64 / COMMITS as f64
+            "{name}, 1 thread, buffered: an insert {:.1} us wall, {:.1} us CPU of its thread, \
+             {:.1} us with flush and compaction",
+            since.elapsed().as_secs_f64() * 1e6 / commits as f64,
+            (thread_ns() - own) as f64 / 1e3 / commits as f64,
+            (cpu_us() - cpu) as f64 / commits as f64
         );
     }
-    let since = Instant::now();
+    let own = thread_ns();
     for _ in 0..1_000_000 {
         let snapshot = engine.snapshot().expect("a snapshot");
         std::hint::black_box(snapshot.version());
     }
-    println!("snapshot opened and closed: {:.0} ns", since.elapsed().as_secs_f64() * 1e3);
-    let since = Instant::now();
+    println!("{name}, a snapshot opened and closed: {} ns", (thread_ns() - own) / 1_000_000);
+    let own = thread_ns();
     for number in 0..300_000u64 {
         let snapshot = engine.snapshot().expect("a snapshot");
-        let scattered = number.wrapping_mul(0x9E37_79B9_7F4A_7C15) % (3 * COMMITS);
+        let scattered = number.wrapping_mul(0x9E37_79B9_7F4A_7C15) % commits;
         let found = snapshot.get(Space::Doc, &key(1, scattered)).expect("a read");
         assert!(found.is_some());
     }
-    println!("point read on a new snapshot: {:.2} us", since.elapsed().as_secs_f64() * 1e6 / 3e5);
-    engine.close().expect("the engine closes");
+    println!("{name}, a point read on a new snapshot: {} ns", (thread_ns() - own) / 300_000);
+    let (own, mut rows) = (thread_ns(), 0);
+    let (mut page, mut start) = (Page::default(), key(1, 0));
+    loop {
+        let snapshot = engine.snapshot().expect("a snapshot");
+        snapshot.scan(&ScanRequest::new(Space::Doc, &start, b""), &mut page).expect("a scan");
+        rows += page.rows.len() as u64;
+        match page.resume.take() {
+            Some(next) => start = next,
+            None => break,
+        }
+    }
+    println!("{name}, a scanned document: {} ns", (thread_ns() - own) / rows);
 }
 
 fn main() {
-    let Some(directory) = std::env::args().nth(1) else { return eprintln!("commits DIR") };
+    let mut arguments = std::env::args().skip(1);
+    let Some(directory) = arguments.next() else {
+        return eprintln!("commits DIR [durable|buffered|memory]");
+    };
+    let only = arguments.next();
+    let wanted = |part: &str| only.as_deref().is_none_or(|only| only == part);
     let directory = Path::new(&directory);
     std::fs::create_dir_all(directory).expect("a directory");
     let document: Vec<u8> = (0..1000u32).map(|at| (at * at % 251) as u8).collect();
     let document = Bytes::from(document);
-    println!("fdatasync of 1.2 KB here: {:.0} us", fsync_us(directory));
-    for threads in [1, 16, 64] {
-        durable(&directory.join(format!("durable{threads}")), threads, &document);
+    if wanted("durable") {
+        println!("fdatasync of 1.2 KB here: {:.0} us", fsync_us(directory));
+        for threads in [1, 16, 64] {
+            durable(&directory.join(format!("durable{threads}")), threads, &document);
+        }
     }
-    buffered(&directory.join("buffered"), &document);
+    if wanted("buffered") {
+        let options = FjallOptions { cache_bytes: 2 << 30, ..FjallOptions::default() };
+        let engine = open(&directory.join("buffered"), options).expect("the engine opens").engine;
+        buffered("fjall", &engine, &document);
+        engine.close().expect("the engine closes");
+    }
+    if wanted("memory") {
+        buffered("memory", &open_memory().expect("the engine opens"), &document);
+    }
 }

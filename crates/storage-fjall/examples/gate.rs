@@ -1,6 +1,8 @@
 //! The storage engine's gate (docs/adr/0001-storage-engine-gate.md): what bounds memory and disk.
 //!
-//! `gate snapshot DIR [--no-caps]`: 100 MB of data, 2 GB of updates while one snapshot stays open.
+//! `gate snapshot DIR [--no-caps|--no-snapshot]`: 100 MB of data, 2 GB of updates while one
+//! snapshot stays open.
+//! `gate queue DIR`: 500,000 records, taken one by one from the head of an index.
 //! `gate soak DIR MINUTES GIGABYTES`: load, then overwrite at random for that long.
 
 use std::path::Path;
@@ -88,7 +90,7 @@ fn options(caps: bool) -> FjallOptions {
     FjallOptions { pipeline, ..FjallOptions::default() }
 }
 
-fn snapshot_test(path: &Path, caps: bool) {
+fn snapshot_test(path: &Path, caps: bool, hold: bool) {
     const DOCUMENTS: u64 = 100_000;
     const UPDATES: u64 = 2_000_000;
     let engine = open(path, options(caps)).expect("the engine opens").engine;
@@ -96,16 +98,18 @@ fn snapshot_test(path: &Path, caps: bool) {
     load(&engine, DOCUMENTS, &mut rng);
     engine.maintenance(quire_storage::Maintenance::Flush).expect("a flush");
     println!("caps {caps}: loaded 100 MB, resident {} MB", resident_mb());
-    let held = engine.snapshot().expect("a snapshot");
+    let held = hold.then(|| engine.snapshot().expect("a snapshot"));
     let key = record(7);
-    let before = held.get(Space::Doc, &key).expect("a read");
+    let read = || held.as_ref().map(|held| held.get(Space::Doc, &key)).transpose();
+    let before = read().expect("a read");
     for step in 1..=20 {
         let since = Instant::now();
         for _ in 0..UPDATES / 20 {
             update(&engine, DOCUMENTS, &mut rng);
         }
         let writes = (UPDATES / 20) as f64 / since.elapsed().as_secs_f64();
-        let state = match held.get(Space::Doc, &key) {
+        let state = match read() {
+            Ok(None) => "none",
             Ok(value) if value == before => "held",
             Ok(_) => "WRONG VALUE",
             Err(_) => "taken",
@@ -166,16 +170,61 @@ fn soak(path: &Path, minutes: u64, gigabytes: u64) {
     engine.close().expect("the engine closes");
 }
 
+/// The head is found through the index, without a low-water mark: the worst case.
+fn queue(path: &Path) {
+    const RECORDS: u64 = 500_000;
+    let engine = open(path, options(true)).expect("the engine opens").engine;
+    let mut rng = Rng::new(3);
+    for chunk in 0..RECORDS / 1000 {
+        let mut txn = begin(&engine, Mode::Write).expect("a transaction");
+        for number in chunk * 1000..(chunk + 1) * 1000 {
+            txn.put_entry(Space::Doc, record(number), document(&mut rng)).expect("a write");
+            txn.put_entry(Space::Idx, record(number), Bytes::new()).expect("a write");
+        }
+        txn.commit(CommitOptions::buffered()).expect("a commit");
+    }
+    let mut page = Page::default();
+    for step in 1..=10 {
+        let mut times = Vec::new();
+        for _ in 0..RECORDS / 10 {
+            let since = Instant::now();
+            let mut txn = begin(&engine, Mode::Write).expect("a transaction");
+            let head = ScanRequest::new(Space::Idx, b"", b"").rows_max(1);
+            engine.snapshot().expect("a snapshot").scan(&head, &mut page).expect("a scan");
+            let Some((key, _)) = page.rows.pop() else { break };
+            txn.delete(Space::Doc, key.clone()).expect("a delete");
+            txn.delete_entry(Space::Idx, key).expect("a delete");
+            txn.commit(CommitOptions::buffered()).expect("a commit");
+            times.push(since.elapsed());
+        }
+        times.sort();
+        let at = |share: usize| times.get(times.len() * share / 100).copied().unwrap_or_default();
+        println!(
+            "{} taken: median {} us, p99 {} us, slowest {} ms, disk {} MB",
+            step * RECORDS / 10,
+            at(50).as_micros(),
+            at(99).as_micros(),
+            times.last().copied().unwrap_or_default().as_millis(),
+            engine.stats().disk_bytes >> 20
+        );
+    }
+    engine.close().expect("the engine closes");
+}
+
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match arguments[..] {
-        ["snapshot", path] => snapshot_test(Path::new(path), true),
-        ["snapshot", path, "--no-caps"] => snapshot_test(Path::new(path), false),
+        ["snapshot", path] => snapshot_test(Path::new(path), true, true),
+        ["snapshot", path, "--no-caps"] => snapshot_test(Path::new(path), false, true),
+        ["snapshot", path, "--no-snapshot"] => snapshot_test(Path::new(path), true, false),
+        ["queue", path] => queue(Path::new(path)),
         ["soak", path, minutes, gigabytes] => {
             let number = |text: &str| text.parse().expect("a number");
             soak(Path::new(path), number(minutes), number(gigabytes));
         }
-        _ => eprintln!("gate snapshot DIR [--no-caps] | gate soak DIR MINUTES GIGABYTES"),
+        _ => eprintln!(
+            "gate snapshot DIR [--no-caps|--no-snapshot] | gate queue DIR | gate soak DIR MINUTES GIGABYTES"
+        ),
     }
 }

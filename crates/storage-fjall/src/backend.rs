@@ -22,10 +22,13 @@ use quire_storage::{
     Space, StorageError,
 };
 
+use crate::FjallOptions;
 use crate::directory::Directory;
 use crate::error::storage;
+use crate::gaps::{Gaps, Skip};
 use crate::journal;
 use crate::reclaim::{DroppedRanges, Factory};
+use crate::tombstones::Tombstones;
 
 const CAPS: Caps = Caps {
     key_bytes_max: 8 << 10,
@@ -117,10 +120,14 @@ impl Parts {
 
     /// Moves everything in memory to tables.
     pub fn flush(&self) -> Result<()> {
-        for space in &self.spaces {
-            space.rotate_memtable().map_err(|error| storage(error, "flushing"))?;
-        }
-        while self.spaces.iter().any(|space| space.tree.sealed_memtable_count() > 0) {
+        Space::ALL.into_iter().try_for_each(|space| self.flush_space(space))
+    }
+
+    /// Moves what a keyspace has in memory to tables.
+    pub fn flush_space(&self, space: Space) -> Result<()> {
+        let keyspace = self.space(space);
+        keyspace.rotate_memtable().map_err(|error| storage(error, "flushing"))?;
+        while keyspace.tree.sealed_memtable_count() > 0 {
             // Fails once a background thread of fjall has died; nobody would flush any more.
             self.db.persist(PersistMode::Buffer).map_err(|error| storage(error, "flushing"))?;
             std::thread::sleep(Duration::from_millis(1));
@@ -143,11 +150,34 @@ impl Parts {
     }
 }
 
+/// What is known about dead keys: gaps to skip, tombstones to compact away.
+struct Heads {
+    gaps: [Gaps; 4],
+    tombstones: Tombstones,
+}
+
+impl Heads {
+    fn new(slow: Duration) -> Self {
+        Self { gaps: Space::ALL.map(|_| Gaps::new(slow)), tombstones: Tombstones::default() }
+    }
+
+    fn gaps(&self, space: Space) -> &Gaps {
+        let [meta, doc, idx, log] = &self.gaps;
+        match space {
+            Space::Meta => meta,
+            Space::Doc => doc,
+            Space::Idx => idx,
+            Space::Log => log,
+        }
+    }
+}
+
 /// The backend.
 pub struct FjallBackend {
     parts: RwLock<Option<Arc<Parts>>>,
     directory: RwLock<Option<Directory>>,
     pub(crate) dropped: Arc<DroppedRanges>,
+    heads: Arc<Heads>,
     behind: AtomicBool,
     written: AtomicU64,
     /// The sequence number of the oldest snapshot in use.
@@ -158,22 +188,24 @@ pub struct FjallBackend {
 pub struct FjallSnapshot {
     pub(crate) snapshot: fjall::Snapshot,
     pub(crate) parts: Arc<Parts>,
+    heads: Arc<Heads>,
+    epoch: u64,
 }
 
 impl FjallBackend {
     /// Locks and checks the directory, guards the log, opens fjall. The texts are warnings for
     /// an operator.
-    pub fn open(path: &Path, cache_bytes: u64, repair: bool) -> Result<(Self, Vec<String>)> {
+    pub fn open(path: &Path, options: &FjallOptions) -> Result<(Self, Vec<String>)> {
         let directory = Directory::lock(path)?;
         let data = directory.data();
         let warnings = match data.try_exists()? {
-            true => journal::guard(&data, repair)?,
+            true => journal::guard(&data, options.repair)?,
             false => Vec::new(),
         };
         let dropped = Arc::new(DroppedRanges::default());
         // fjall asserts some of what it reads back.
         let opened = std::panic::catch_unwind(AssertUnwindSafe(|| {
-            Parts::open(&data, cache_bytes, &dropped)
+            Parts::open(&data, options.cache_bytes, &dropped)
         }));
         let parts = opened.unwrap_or_else(|_| {
             Err(StorageError::Corruption { place: format!("opening {}", data.display()) })
@@ -183,6 +215,7 @@ impl FjallBackend {
             parts: RwLock::new(Some(Arc::new(parts))),
             directory: RwLock::new(Some(directory)),
             dropped,
+            heads: Arc::new(Heads::new(options.slow_head)),
             behind: AtomicBool::new(false),
             written: AtomicU64::new(0),
             oldest: AtomicU64::new(0),
@@ -208,17 +241,38 @@ impl RawSnapshot for FjallSnapshot {
     }
 
     fn scan(&self, request: &ScanRequest<'_>, page: &mut Page) -> Result<()> {
+        let bound;
+        let mut request = *request;
+        match self.heads.gaps(request.space).skip(self.epoch, &request) {
+            Skip::Nothing => {}
+            Skip::All => return Ok(()),
+            Skip::To(key) => {
+                bound = key;
+                request = request.resumed(&bound);
+            }
+        }
+        let request = &request;
         if request.is_empty() {
             return Ok(());
         }
         let upper =
             if request.end.is_empty() { Bound::Unbounded } else { Bound::Excluded(request.end) };
         let range = (Bound::Included(request.start), upper);
-        let rows = self.snapshot.range::<&[u8], _>(self.parts.space(request.space), range);
+        let since = Instant::now();
+        let mut rows = self.snapshot.range::<&[u8], _>(self.parts.space(request.space), range);
+        let first = match request.direction {
+            Direction::Forward => rows.next(),
+            Direction::Reverse => rows.next_back(),
+        };
+        let waited = since.elapsed();
         match request.direction {
-            Direction::Forward => fill(rows, request, page),
-            Direction::Reverse => fill(rows.rev(), request, page),
+            Direction::Forward => fill(first.into_iter().chain(rows), request, page)?,
+            Direction::Reverse => fill(first.into_iter().chain(rows.rev()), request, page)?,
         }
+        let first = page.rows.first().map(|(key, _)| &key[..]);
+        self.heads.gaps(request.space).learn(self.epoch, request, first, waited);
+        self.heads.tombstones.scanned(request.space, page.rows.len(), since);
+        Ok(())
     }
 }
 
@@ -257,7 +311,10 @@ impl Backend for FjallBackend {
 
     fn snapshot(&self) -> Result<FjallSnapshot> {
         let parts = self.parts()?;
-        Ok(FjallSnapshot { snapshot: parts.db.snapshot(), parts })
+        let heads = Arc::clone(&self.heads);
+        // No batch is being written now, so the epoch of one space is that of all.
+        let epoch = heads.gaps(Space::Idx).epoch();
+        Ok(FjallSnapshot { snapshot: parts.db.snapshot(), parts, heads, epoch })
     }
 
     fn apply(&self, ops: Vec<Op>, sync: bool) -> Result<()> {
@@ -266,13 +323,25 @@ impl Backend for FjallBackend {
         let mode = if sync { PersistMode::SyncData } else { PersistMode::Buffer };
         let mut batch = fjall::OwnedWriteBatch::with_capacity(parts.db.clone(), ops.len())
             .durability(Some(mode));
-        let mut bytes = 0;
+        for space in Space::ALL {
+            let puts = ops.iter().filter(|op| op.space == space && op.value.is_some());
+            self.heads.gaps(space).write(puts.map(|op| &op.key));
+        }
+        let (mut bytes, mut deletes) = (0, [0; 4]);
         for op in ops {
             bytes += (op.key.len() + op.value.as_ref().map_or(0, Bytes::len)) as u64;
             let keyspace = parts.space(op.space);
             match op.value {
                 Some(value) => batch.insert(keyspace, op.key, value),
-                None => batch.remove(keyspace, op.key),
+                None => {
+                    batch.remove(keyspace, op.key);
+                    deletes[op.space.index()] += 1;
+                }
+            }
+        }
+        for (space, deletes) in Space::ALL.into_iter().zip(deletes) {
+            if deletes > 0 {
+                self.heads.tombstones.deleted(space, deletes);
             }
         }
         batch.commit().map_err(|error| storage(error, "writing a batch"))?;
@@ -306,6 +375,15 @@ impl Backend for FjallBackend {
         self.reclaim_ranges(ranges, apply, stop)
     }
 
+    fn wants_work(&self) -> bool {
+        self.parts().is_ok_and(|parts| self.heads.tombstones.any_due(&parts))
+    }
+
+    fn work(&self, stop: &dyn Fn() -> bool) -> Result<()> {
+        let watermark = self.oldest.load(Ordering::Relaxed).saturating_sub(1);
+        self.heads.tombstones.compact(&*self.parts()?, watermark, stop)
+    }
+
     fn approximate_size(&self, space: Space, start: &[u8], end: &[u8]) -> Result<Size> {
         self.estimate(space, start, end)
     }
@@ -334,6 +412,7 @@ impl Backend for FjallBackend {
     fn housekeeping(&self, oldest: &FjallSnapshot) {
         let seqno = oldest.snapshot.seqno();
         self.oldest.store(seqno, Ordering::Relaxed);
+        Space::ALL.into_iter().for_each(|space| self.heads.gaps(space).tick());
         for space in &oldest.parts.spaces {
             if space.tree.version_free_list_len() > 0 {
                 // What cannot be removed now is tried again with the next.

@@ -4,17 +4,20 @@
 //!
 //! Read in this order: `directory` (what lies in a database directory, its lock and format),
 //! [`journal`] (what a torn or damaged log is worth), `backend` (reads, batches, pressure),
-//! `reclaim` (dropped ranges), `backup`.
+//! `reclaim` (dropped ranges), `gaps` and `tombstones` (heads of queues), `backup`.
 
 mod backend;
 mod backup;
 mod directory;
 mod error;
+mod gaps;
 pub mod journal;
 mod reclaim;
+mod tombstones;
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use quire_storage::{Engine, Pipeline, PipelineOptions, Result};
 
@@ -31,11 +34,19 @@ pub struct FjallOptions {
     /// Mend a damaged log: keep every intact batch, put the damaged file aside, say what is
     /// lost. Without it such a directory is refused.
     pub repair: bool,
+    /// A scan that waits this long for its first row remembers what it found empty. Zero makes
+    /// every scan do so, for tests.
+    pub slow_head: Duration,
 }
 
 impl Default for FjallOptions {
     fn default() -> Self {
-        Self { pipeline: PipelineOptions::default(), cache_bytes: 256 << 20, repair: false }
+        Self {
+            pipeline: PipelineOptions::default(),
+            cache_bytes: 256 << 20,
+            repair: false,
+            slow_head: Duration::from_micros(200),
+        }
     }
 }
 
@@ -53,7 +64,7 @@ pub struct Opened {
 /// another program's files; `Corruption` if the log is damaged with intact records after the
 /// damage (nothing is changed then; `repair` mends it).
 pub fn open(directory: &Path, options: FjallOptions) -> Result<Opened> {
-    let (backend, warnings) = FjallBackend::open(directory, options.cache_bytes, options.repair)?;
+    let (backend, warnings) = FjallBackend::open(directory, &options)?;
     let engine = Arc::new(Pipeline::open(backend, options.pipeline)?);
     Ok(Opened { engine, warnings })
 }

@@ -66,6 +66,16 @@ pub trait Backend: Send + Sync + 'static {
         Ok(done)
     }
 
+    /// Whether there is background work besides reclaiming. Asked at every tick.
+    fn wants_work(&self) -> bool {
+        false
+    }
+
+    /// Does that work, on a thread of its own.
+    fn work(&self, _stop: &dyn Fn() -> bool) -> Result<()> {
+        Ok(())
+    }
+
     /// Estimates what a range holds.
     fn approximate_size(&self, space: Space, start: &[u8], end: &[u8]) -> Result<Size>;
 

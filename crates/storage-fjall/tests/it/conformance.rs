@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use quire_storage::Engine;
 use quire_storage::conformance::{Harness, run_all};
@@ -11,6 +12,7 @@ use tempfile::TempDir;
 
 #[derive(Default)]
 struct Disk {
+    options: FjallOptions,
     directories: Mutex<HashMap<usize, (PathBuf, Arc<TempDir>)>>,
 }
 
@@ -21,7 +23,7 @@ fn identity(engine: &Arc<dyn Engine>) -> usize {
 impl Disk {
     fn open_in(&self, directory: Arc<TempDir>) -> Arc<dyn Engine> {
         let path = directory.path().to_owned();
-        let opened = open(&path, FjallOptions::default()).unwrap();
+        let opened = open(&path, self.options.clone()).unwrap();
         assert_eq!(opened.warnings, Vec::<String>::new());
         let mut directories = self.directories.lock().unwrap();
         directories.insert(identity(&opened.engine), (path, directory));
@@ -45,4 +47,10 @@ impl Harness for Disk {
 #[test]
 fn fjall_conforms() {
     run_all(&Disk::default());
+}
+
+#[test]
+fn fjall_conforms_when_every_scan_remembers_what_it_found_empty() {
+    let options = FjallOptions { slow_head: Duration::ZERO, ..FjallOptions::default() };
+    run_all(&Disk { options, ..Disk::default() });
 }

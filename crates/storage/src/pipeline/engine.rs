@@ -95,12 +95,12 @@ impl<B: Backend> Engine for Pipeline<B> {
     fn maintenance(&self, task: Maintenance) -> Result<()> {
         self.inner.check_open()?;
         match task {
-            Maintenance::Tick => self.inner.tick(),
+            Maintenance::Tick => self.inner.tick(true),
             Maintenance::Reclaim => self.inner.reclaim(),
             Maintenance::Flush => self.inner.backend.maintenance(task),
             Maintenance::Compact => {
                 self.inner.reclaim()?;
-                self.inner.tick()?;
+                self.inner.tick(true)?;
                 self.inner.backend.maintenance(task)?;
                 self.inner.reclaim()
             }

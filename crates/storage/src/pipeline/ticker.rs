@@ -80,7 +80,7 @@ pub(crate) fn start<B: Backend>(inner: &Arc<Inner<B>>, every: Duration) -> Resul
     Ok(thread.spawn(move || {
         while !inner.stop.sleep(every) {
             // A failed sync has poisoned the engine, which every later call reports.
-            let _ = inner.tick();
+            let _ = inner.tick(false);
             Inner::start_reclaim(&inner);
         }
     })?)
@@ -88,11 +88,14 @@ pub(crate) fn start<B: Backend>(inner: &Arc<Inner<B>>, every: Duration) -> Resul
 
 impl<B: Backend> Inner<B> {
     /// One round without reclaiming.
-    pub(crate) fn tick(&self) -> Result<()> {
+    pub(crate) fn tick(&self, patient: bool) -> Result<()> {
         let latest = self.latest().0.as_u64();
         let synced = self.sync_up_to(latest);
         self.enforce_caps();
-        if let Some(_numbers) = self.applying.try_lock() {
+        // The ticker does not wait for a group that is being written; there is a next tick.
+        let between_groups =
+            if patient { Some(self.applying.lock()) } else { self.applying.try_lock() };
+        if between_groups.is_some() {
             let current = Arc::clone(&self.current.read());
             if let Ok(snap) = self.backend.snapshot() {
                 current.refresh(snap);
@@ -115,12 +118,10 @@ impl<B: Backend> Inner<B> {
         drops.iter().filter(|drop| drop.version <= oldest).cloned().collect()
     }
 
-    /// Starts a thread for reclaiming if there is something to do and none runs.
+    /// Starts a thread for slow work if there is some and none runs.
     fn start_reclaim(inner: &Arc<Self>) {
-        if inner.broken.load(Ordering::Acquire)
-            || !inner.retries.lock().is_due()
-            || inner.reclaimable().is_empty()
-        {
+        let drops = inner.retries.lock().is_due() && !inner.reclaimable().is_empty();
+        if inner.broken.load(Ordering::Acquire) || !(drops || inner.backend.wants_work()) {
             return;
         }
         let mut slot = inner.reclaimer.lock();
@@ -135,7 +136,10 @@ impl<B: Backend> Inner<B> {
         *slot = thread
             .spawn(move || {
                 // What fails here stays recorded and is tried again by a later tick.
-                let _ = shared.reclaim();
+                if drops {
+                    let _ = shared.reclaim();
+                }
+                let _ = shared.backend.work(&|| shared.stop.is_stopped());
             })
             .ok();
     }

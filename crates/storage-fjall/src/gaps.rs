@@ -1,0 +1,299 @@
+//! The heads of queues, without walking over the dead. Who takes records one by one from the head
+//! of an index leaves a tombstone for each, and every search for the next head would walk over all
+//! of them (half a microsecond each). So when the first row of a scan was long in coming, the
+//! range that turned out empty is remembered, and later scans start behind it. A write into such a
+//! gap splits it; a snapshot older than the gap does not use it.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::Bound;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use parking_lot::Mutex;
+use quire_storage::{Direction, ScanRequest};
+
+/// Most gaps, and most recent writes, that are remembered.
+const GAPS_MAX: usize = 1024;
+const RECENT_MAX: usize = 4096;
+/// Calls of `tick` without a use until gaps are forgotten.
+const IDLE_TICKS_MAX: u64 = 600;
+
+/// The gaps of one keyspace.
+pub(crate) struct Gaps {
+    /// Batches begun; a snapshot carries the number at its time.
+    epoch: AtomicU64,
+    /// False until the first slow scan, so that nobody else pays.
+    armed: AtomicBool,
+    idle_ticks: AtomicU64,
+    slow: Duration,
+    inner: Mutex<Inner>,
+}
+
+#[derive(Default)]
+struct Inner {
+    /// By its start: the end (empty for the end of the keyspace) and the epoch of the snapshot
+    /// that found it empty.
+    gaps: BTreeMap<Bytes, (Bytes, u64)>,
+    /// Keys written lately: a gap found on an older snapshot must not contain one.
+    recent: VecDeque<(u64, Bytes)>,
+    /// `recent` has every write after this epoch.
+    known_since: u64,
+}
+
+fn after(key: &[u8]) -> Bytes {
+    let mut next = Vec::with_capacity(key.len() + 1);
+    next.extend_from_slice(key);
+    next.push(0);
+    Bytes::from(next)
+}
+
+fn up_to(bound: Bound<&[u8]>) -> (Bound<&[u8]>, Bound<&[u8]>) {
+    (Bound::Unbounded, bound)
+}
+
+fn inside(start: &[u8], end: &[u8], key: &[u8]) -> bool {
+    key >= start && (end.is_empty() || key < end)
+}
+
+impl Gaps {
+    /// No gaps; a first row that takes longer than `slow` makes one.
+    pub fn new(slow: Duration) -> Self {
+        Self {
+            epoch: AtomicU64::new(0),
+            armed: AtomicBool::new(false),
+            idle_ticks: AtomicU64::new(0),
+            slow,
+            inner: Mutex::default(),
+        }
+    }
+
+    /// The epoch of a snapshot taken now, while no batch is being written.
+    pub fn epoch(&self) -> u64 {
+        self.epoch.load(Ordering::Acquire)
+    }
+
+    /// Announces the keys that a batch is about to put.
+    pub fn write<'k>(&self, puts: impl Iterator<Item = &'k Bytes>) {
+        let epoch = self.epoch.fetch_add(1, Ordering::AcqRel) + 1;
+        if !self.armed.load(Ordering::Acquire) {
+            return;
+        }
+        let mut inner = self.inner.lock();
+        for key in puts {
+            inner.split(key);
+            inner.recent.push_back((epoch, key.clone()));
+        }
+        while inner.recent.len() > RECENT_MAX {
+            if let Some((dropped, _)) = inner.recent.pop_front() {
+                inner.known_since = dropped;
+            }
+        }
+    }
+
+    /// The bound at which a scan may really begin: a start going forward, an end in reverse.
+    pub fn skip(&self, epoch: u64, request: &ScanRequest<'_>) -> Skip {
+        if !self.armed.load(Ordering::Acquire) {
+            return Skip::Nothing;
+        }
+        let skip = self.inner.lock().skip(epoch, request);
+        if !matches!(skip, Skip::Nothing) {
+            self.idle_ticks.store(0, Ordering::Relaxed);
+        }
+        skip
+    }
+
+    /// Learns from a scan on a snapshot of `epoch` that waited this long for its first row.
+    pub fn learn(
+        &self,
+        epoch: u64,
+        request: &ScanRequest<'_>,
+        first: Option<&[u8]>,
+        waited: Duration,
+    ) {
+        if waited < self.slow {
+            return;
+        }
+        let mut inner = self.inner.lock();
+        if !self.armed.swap(true, Ordering::AcqRel) {
+            // Writes so far were not recorded: nothing can be said about older snapshots.
+            inner.known_since = self.epoch();
+            self.idle_ticks.store(0, Ordering::Relaxed);
+        }
+        let (start, end) = match (request.direction, first) {
+            (_, None) => {
+                (Bytes::copy_from_slice(request.start), Bytes::copy_from_slice(request.end))
+            }
+            (Direction::Forward, Some(key)) => {
+                (Bytes::copy_from_slice(request.start), Bytes::copy_from_slice(key))
+            }
+            (Direction::Reverse, Some(key)) => (after(key), Bytes::copy_from_slice(request.end)),
+        };
+        if (end.is_empty() || start < end) && epoch >= inner.known_since {
+            inner.add(start, end, epoch);
+        }
+    }
+
+    /// Forgets everything after a minute in which no scan used a gap.
+    pub fn tick(&self) {
+        if !self.armed.load(Ordering::Acquire)
+            || self.idle_ticks.fetch_add(1, Ordering::Relaxed) < IDLE_TICKS_MAX
+        {
+            return;
+        }
+        let mut inner = self.inner.lock();
+        self.armed.store(false, Ordering::Release);
+        *inner = Inner::default();
+    }
+}
+
+/// What a scan may leave out.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Skip {
+    /// Nothing is known.
+    Nothing,
+    /// Everything on this side of the key: begin here.
+    To(Bytes),
+    /// The whole range is empty.
+    All,
+}
+
+impl Inner {
+    fn split(&mut self, key: &Bytes) {
+        let before = self.gaps.range::<[u8], _>(up_to(Bound::Included(key))).next_back();
+        let Some((start, (end, epoch))) = before else { return };
+        if !inside(start, end, key) {
+            return;
+        }
+        let (start, end, epoch) = (start.clone(), end.clone(), *epoch);
+        self.gaps.remove(&start);
+        if start < *key {
+            self.gaps.insert(start, (key.clone(), epoch));
+        }
+        let rest = after(key);
+        if end.is_empty() || rest < end {
+            self.gaps.insert(rest, (end, epoch));
+        }
+    }
+
+    fn skip(&self, epoch: u64, request: &ScanRequest<'_>) -> Skip {
+        let found = match request.direction {
+            Direction::Forward => {
+                self.gaps.range::<[u8], _>(up_to(Bound::Included(request.start))).next_back()
+            }
+            Direction::Reverse if request.end.is_empty() => self.gaps.iter().next_back(),
+            Direction::Reverse => {
+                self.gaps.range::<[u8], _>(up_to(Bound::Excluded(request.end))).next_back()
+            }
+        };
+        let Some((start, (end, found_at))) = found else { return Skip::Nothing };
+        if *found_at > epoch {
+            return Skip::Nothing;
+        }
+        let to_end = end.is_empty() || (!request.end.is_empty() && request.end <= &end[..]);
+        match request.direction {
+            Direction::Forward if !inside(start, end, request.start) => Skip::Nothing,
+            Direction::Forward if to_end => Skip::All,
+            Direction::Forward => Skip::To(end.clone()),
+            Direction::Reverse if !to_end => Skip::Nothing,
+            Direction::Reverse if start[..] <= *request.start => Skip::All,
+            Direction::Reverse => Skip::To(start.clone()),
+        }
+    }
+
+    fn add(&mut self, mut start: Bytes, mut end: Bytes, epoch: u64) {
+        let written = |(at, key): &(u64, Bytes)| *at > epoch && inside(&start, &end, key);
+        if self.recent.iter().any(written) {
+            return;
+        }
+        let mut epoch = epoch;
+        // Gaps that it touches become one; the union is as old as its youngest part.
+        let touching: Vec<Bytes> = self
+            .gaps
+            .iter()
+            .filter(|(other, (other_end, _))| {
+                (end.is_empty() || **other <= end) && (other_end.is_empty() || *other_end >= start)
+            })
+            .map(|(other, _)| other.clone())
+            .collect();
+        for other in touching {
+            let Some((other_end, other_epoch)) = self.gaps.remove(&other) else { continue };
+            start = start.min(other);
+            if end.is_empty() || other_end.is_empty() {
+                end = Bytes::new();
+            } else {
+                end = end.max(other_end);
+            }
+            epoch = epoch.max(other_epoch);
+        }
+        if self.gaps.len() >= GAPS_MAX {
+            self.gaps.clear();
+        }
+        self.gaps.insert(start, (end, epoch));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use quire_storage::Space;
+
+    fn request<'a>(start: &'a str, end: &'a str) -> ScanRequest<'a> {
+        ScanRequest::new(Space::Idx, start.as_bytes(), end.as_bytes())
+    }
+
+    fn to(key: &'static str) -> Skip {
+        Skip::To(Bytes::from_static(key.as_bytes()))
+    }
+
+    fn gaps() -> Gaps {
+        let gaps = Gaps::new(Duration::ZERO);
+        gaps.learn(0, &request("a", ""), Some(b"m"), Duration::ZERO);
+        gaps
+    }
+
+    #[test]
+    fn scans_begin_behind_a_gap() {
+        let gaps = gaps();
+        assert_eq!(gaps.skip(0, &request("a", "")), to("m"));
+        assert_eq!(gaps.skip(0, &request("c", "z")), to("m"));
+        assert_eq!(gaps.skip(0, &request("c", "m")), Skip::All);
+        assert_eq!(gaps.skip(0, &request("A", "z")), Skip::Nothing);
+        assert_eq!(gaps.skip(0, &request("m", "z")), Skip::Nothing);
+        assert_eq!(gaps.skip(0, &request("A", "k").reverse()), to("a"));
+        assert_eq!(gaps.skip(0, &request("b", "k").reverse()), Skip::All);
+        assert_eq!(gaps.skip(0, &request("b", "n").reverse()), Skip::Nothing);
+        assert_eq!(gaps.skip(0, &request("b", "").reverse()), Skip::Nothing);
+    }
+
+    #[test]
+    fn a_write_splits_a_gap() {
+        let gaps = gaps();
+        gaps.write([Bytes::from_static(b"f")].iter());
+        assert_eq!(gaps.skip(1, &request("a", "")), to("f"));
+        assert_eq!(gaps.skip(1, &request("f", "")), Skip::Nothing);
+        assert_eq!(gaps.skip(1, &request("f\0", "")), to("m"));
+    }
+
+    #[test]
+    fn older_snapshots_and_older_findings_do_not_count() {
+        let gaps = gaps();
+        gaps.write([Bytes::from_static(b"x")].iter());
+        gaps.learn(1, &request("n", "p"), None, Duration::ZERO);
+        assert_eq!(gaps.skip(0, &request("n", "p")), Skip::Nothing);
+        assert_eq!(gaps.skip(1, &request("n", "p")), Skip::All);
+        gaps.write([Bytes::from_static(b"r")].iter());
+        gaps.learn(1, &request("q", "s"), None, Duration::ZERO);
+        assert_eq!(gaps.skip(2, &request("q", "s")), Skip::Nothing, "r was written since");
+    }
+
+    #[test]
+    fn gaps_that_touch_become_one() {
+        let gaps = gaps();
+        gaps.learn(0, &request("m", ""), Some(b"p"), Duration::ZERO);
+        assert_eq!(gaps.skip(0, &request("b", "")), to("p"));
+        gaps.learn(0, &request("k", ""), None, Duration::ZERO);
+        assert_eq!(gaps.skip(0, &request("b", "")), Skip::All);
+        assert_eq!(gaps.skip(0, &request("A", "").reverse()), to("a"));
+    }
+}
