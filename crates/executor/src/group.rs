@@ -191,6 +191,7 @@ fn add(
     grows: bool,
     context: &EvalContext<'_>,
 ) -> Result<()> {
+    let context = &group.extract(context)?;
     let value = group_key(group, context)?;
     encoded.clear();
     key::append(value, false, encoded);

@@ -4,7 +4,7 @@ use super::{Collation, State};
 use super::ranked::Ranking;
 use super::registry::{Accumulator, Make, Parsed, find_accumulator, not_unary};
 use crate::context::{EvalContext, ParseContext};
-use crate::expression::{Dependencies, Expression, Node};
+use crate::expression::{Dependencies, Expression, Extractor, Node};
 use quire_document::{Doc, DocBuf, DocWriter, Value};
 use quire_error::{Error, ErrorCode, Result};
 use std::fmt;
@@ -65,6 +65,13 @@ impl AccumulatorSpec {
         match &self.argument {
             Argument::One(expression) => Some(expression),
             Argument::Ranked(_) => None,
+        }
+    }
+
+    /// Gives the paths of its expression slots of an extractor.
+    pub fn attach(&mut self, extractor: &mut Extractor) {
+        if let Argument::One(expression) = &mut self.argument {
+            extractor.attach(expression);
         }
     }
 

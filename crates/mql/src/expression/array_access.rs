@@ -3,7 +3,7 @@
 
 use super::operator::{Arity, Call, Operator};
 use crate::context::EvalContext;
-use quire_document::{Array, Value, equal};
+use quire_document::{Array, Value, equal, message};
 use quire_error::{Error, Result};
 
 /// This family's rows of the registry.
@@ -78,7 +78,7 @@ fn array_elem_at<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Valu
         return Err(Error::location(28690, text));
     }
     let Some(index) = integral(index) else {
-        let text = format!("$arrayElemAt's second argument must be representable as a 32-bit integer: {index:?}");
+        let text = format!("$arrayElemAt's second argument must be representable as a 32-bit integer: {}", message(index));
         return Err(Error::location(28691, text));
     };
     if index >= 0 {
@@ -171,7 +171,7 @@ fn slice_number(value: Value<'_>, which: &str, codes: (i32, i32)) -> Result<i64>
         return Err(Error::location(codes.0, text));
     }
     integral(value).map(i64::from).ok_or_else(|| {
-        let text = format!("{which} argument to $slice can't be represented as a 32-bit integer: {value:?}");
+        let text = format!("{which} argument to $slice can't be represented as a 32-bit integer: {}", message(value));
         Error::location(codes.1, text)
     })
 }

@@ -5,7 +5,7 @@ use super::boolean::is_true;
 use super::operator::{Arity, Call, Field, Fields, Operator};
 use super::tree::{Expression, Node};
 use crate::context::EvalContext;
-use quire_document::{Array, Doc, Value};
+use quire_document::{Array, Doc, Value, message};
 use quire_error::{Error, Result};
 
 /// This family's rows of the registry.
@@ -58,7 +58,7 @@ fn range_bound(value: Option<Value<'_>>, name: &str, codes: (i32, i32)) -> Resul
         return Err(Error::location(codes.0, text));
     };
     integral(value).ok_or_else(|| {
-        let text = format!("$range requires a {name} value that can be represented as a 32-bit integer, found value: {value:?}");
+        let text = format!("$range requires a {name} value that can be represented as a 32-bit integer, found value: {}", message(value));
         Error::location(codes.1, text)
     })
 }
@@ -131,7 +131,7 @@ fn zip<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
             None | Some(Value::Null | Value::Undefined) => return Ok(Some(Value::Null)),
             Some(Value::Array(array)) => inputs.push(array.to_vec()),
             Some(other) => {
-                let text = format!("$zip found a non-array expression in input: {other:?}");
+                let text = format!("$zip found a non-array expression in input: {}", message(other));
                 return Err(Error::location(34468, text));
             }
         }

@@ -8,7 +8,7 @@ use super::operator::Operator;
 use super::tree::{Expression, Form};
 use super::variables::loop_variable;
 use crate::context::{EvalContext, ParseContext, Scratch, Slot};
-use quire_document::{Array, Doc, DocWriter, Value, ValueBuf};
+use quire_document::{Array, Doc, DocWriter, Value, ValueBuf, message};
 use quire_error::{Error, Result};
 
 /// This family's rows of the registry.
@@ -158,7 +158,7 @@ impl Filter {
         };
         let number = value.as_number().and_then(|number| number.exact_i64());
         let Some(number) = number.and_then(|number| i32::try_from(number).ok()) else {
-            let text = format!("$filter: limit must be represented as a 32-bit integral value: {value:?}");
+            let text = format!("$filter: limit must be represented as a 32-bit integral value: {}", message(value));
             return Err(Error::location(327391, text));
         };
         if number <= 0 {

@@ -5,7 +5,7 @@ use super::operator::{Arity, Call, Fields, Operator, Run, RunFn};
 use super::registry::find_operator;
 use super::tree::{Expression, Node, Variable};
 use crate::context::{Binding, ParseContext};
-use quire_document::{Array, Doc, Value};
+use quire_document::{Array, Doc, Value, message};
 use quire_error::{Error, ErrorCode, Result};
 use std::collections::HashSet;
 
@@ -53,7 +53,7 @@ fn operator_call(doc: Doc<'_>, context: &ParseContext) -> Result<Expression> {
     let mut elements = doc.iter();
     let Some(element) = elements.next() else { return Ok(Expression::constant(doc)) };
     if elements.next().is_some() {
-        let text = format!("an object representing an expression must have exactly one field: {doc:?}");
+        let text = format!("an object representing an expression must have exactly one field: {}", message(doc));
         return Err(Error::location(15983, text));
     }
     let Some(operator) = find_operator(element.key()) else {

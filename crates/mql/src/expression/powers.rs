@@ -6,7 +6,7 @@ use super::operator::{Arity, Call, Operator};
 use super::rounding::numeric_argument;
 use super::tree::Expression;
 use crate::context::{EvalContext, ParseContext};
-use quire_document::{Value, array, doc};
+use quire_document::{Value, array, doc, message};
 use quire_error::{Error, Result};
 
 /// This family's rows of the registry.
@@ -51,7 +51,7 @@ fn positive_argument<'a>(
     if let Some(value) = value
         && !is_positive(value)
     {
-        let text = format!("{}'s argument must be a positive number, but is {value:?}", call.name());
+        let text = format!("{}'s argument must be a positive number, but is {}", call.name(), message(value));
         return Err(Error::location(code, text));
     }
     Ok(value)
@@ -91,11 +91,11 @@ fn log<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
     let number = numeric(number, "argument", 28756)?;
     let base = numeric(base, "base", 28757)?;
     if !is_positive(number) {
-        let text = format!("$log's argument must be a positive number, but is {number:?}");
+        let text = format!("$log's argument must be a positive number, but is {}", message(number));
         return Err(Error::location(28758, text));
     }
     if !is_positive(base) || as_double(base) == 1.0 {
-        let text = format!("$log's base must be a positive number not equal to 1, but is {base:?}");
+        let text = format!("$log's base must be a positive number not equal to 1, but is {}", message(base));
         return Err(Error::location(28759, text));
     }
     let nan = as_double(number).is_nan() || as_double(base).is_nan();
