@@ -27,6 +27,7 @@ fn parse(_: &Parser<'_>, argument: Argument<'_>) -> Result<Node> {
     match exact(value) {
         None => failed("Expected an integer"),
         Some(size) if size < 0 => failed("Expected a non-negative number in"),
+        Some(size) if i32::try_from(size).is_err() => failed("Cannot represent in an int"),
         Some(size) => Ok(Node::path(argument.path, Test::Size(size))),
     }
 }

@@ -132,6 +132,8 @@ fn arithmetic() {
     assert!(matches(doc! { "a": { "$mod": [-1, 0] } }, doc! { "a": i64::MIN }));
     assert!(!matches(doc! { "a": { "$mod": [3, 0] } }, doc! { "a": f64::INFINITY }));
     assert_eq!(error(doc! { "a": { "$mod": [0, 1] } }), 2);
+    let divisor = quire_document::literal::parse("NumberDecimal(\"4.5\")").unwrap();
+    assert!(matches(doc! { "a": { "$mod": [&divisor, 0] } }, doc! { "a": 8 }));
     assert!(matches(doc! { "a": { "$bitsAllSet": [1, 200] } }, doc! { "a": -1 }));
     assert!(!matches(doc! { "a": { "$bitsAllSet": 20 } }, doc! { "a": 20.5 }));
     let bytes = Value::Binary(Binary { subtype: 0, bytes: &[0x66] });

@@ -20,7 +20,7 @@ impl Positional {
     /// The filter may use nothing that looks at more than one field's values.
     pub(super) fn parse(filter: Option<Doc<'_>>, context: &ParseContext) -> Result<Positional> {
         let filter = filter.unwrap_or(Doc::empty());
-        Ok(Positional { filter: Filter::parse_exact(filter, context, Features::PARTS)? })
+        Ok(Positional { filter: Filter::parse_with(filter, context, Features::PARTS)? })
     }
 
     /// The element of `array`, the first array on the path, that the filter matched. 51246 if
