@@ -1,0 +1,42 @@
+//! Any document as an expression: parsing and running never panic, folding and printing it change
+//! nothing that succeeds.
+#![no_main]
+
+use bumpalo::Bump;
+use libfuzzer_sys::fuzz_target;
+use quire_document::limits::Limits;
+use quire_document::testing::Generator;
+use quire_document::{Doc, Value, identical, validate};
+use quire_mql::{EvalContext, Expression, ParseContext, Shared};
+use std::sync::Arc;
+
+fuzz_target!(|bytes: &[u8]| {
+    let Ok(doc) = validate(bytes, &Limits::WIRE) else { return };
+    let plain = ParseContext::default().without_folding();
+    let Ok(expression) = Expression::parse(Value::Document(doc), &plain) else { return };
+    let root = Generator::new(bytes.len() as u64).document();
+    let mut shared = Shared::new(1_700_000_000_000).with_random(Arc::new(|| 1 << 63));
+    shared.memory_bytes_max = 1 << 20;
+    let arena = Bump::new();
+    let cx = EvalContext::new(&arena, root.as_doc(), &shared);
+    let Ok(result) = expression.eval(&cx) else { return };
+
+    let printed = expression.to_bson();
+    let Ok(again) = Expression::parse(printed.as_value(), &plain) else {
+        panic!("{printed:?} does not parse");
+    };
+    check(&again, &cx, result);
+    if let Ok(folded) = Expression::parse(Value::Document(doc), &ParseContext::default()) {
+        check(&folded, &cx, result);
+    }
+    let _ = expression.eval_batch(&[Doc::empty(), root.as_doc()], &cx);
+});
+
+fn check<'a>(expression: &'a Expression, cx: &EvalContext<'a>, wanted: Option<Value<'a>>) {
+    let found = expression.eval(cx).expect("it worked before");
+    let same = match (found, wanted) {
+        (Some(found), Some(wanted)) => identical(found, wanted),
+        (found, wanted) => found.is_none() == wanted.is_none(),
+    };
+    assert!(same, "{expression:?}: {found:?} instead of {wanted:?}");
+}

@@ -1,0 +1,15 @@
+//! The literal parser never panics, and what it reads prints to a text that reads the same.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use quire_document::{identical, literal};
+
+fuzz_target!(|bytes: &[u8]| {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    let Ok(value) = literal::parse(text) else { return };
+    let printed = literal::print(&value);
+    let again = literal::parse(&printed).expect("what was printed");
+    // The sign of a decimal NaN has no spelling.
+    assert!(identical(value.as_value(), again.as_value()) || printed.contains("NaN"), "{printed}");
+    assert_eq!(literal::print(&again), printed);
+});
