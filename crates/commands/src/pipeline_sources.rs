@@ -24,12 +24,19 @@ const STAGES: &[(&str, Make)] = &[
 /// What the stage says about its operand; 40602 for such a stage in another place.
 pub fn take(cx: &Context<'_>, request: &mut AggregateRequest) -> Result<Option<Vec<DocBuf>>> {
     for stage in request.pipeline.iter().skip(1) {
-        if let Some((name, _)) = find(stage.as_doc()) {
+        let name = match stage.as_doc().first().map(|first| first.key()) {
+            Some("$documents") => Some("$documents"),
+            _ => find(stage.as_doc()).map(|(name, _)| name),
+        };
+        if let Some(name) = name {
             let text = format!("{name} is only valid as the first stage in a pipeline");
             return Err(Error::location(40602, text));
         }
     }
     let Some(first) = request.pipeline.first().cloned() else { return Ok(None) };
+    if let Some(documents) = first.as_doc().first().filter(|first| first.key() == "$documents") {
+        return documents_stage(request, documents.value()).map(Some);
+    }
     let Some((name, make)) = find(first.as_doc()) else { return Ok(None) };
     if cx.generic.api.strict == Some(true) && name != "$collStats" {
         let text = format!("stage {name} is not allowed with 'apiStrict: true' in API Version 1");
@@ -39,6 +46,17 @@ pub fn take(cx: &Context<'_>, request: &mut AggregateRequest) -> Result<Option<V
     let rows = make(cx, request, operand)?;
     request.pipeline.remove(0);
     Ok(Some(rows))
+}
+
+/// `$documents`: short for stages over one empty document that make an array and take it apart.
+fn documents_stage(request: &mut AggregateRequest, operand: Value<'_>) -> Result<Vec<DocBuf>> {
+    if !request.namespace.ends_with(".$cmd.aggregate") {
+        let text = "'$documents' can only be run with {aggregate: 1}";
+        return Err(Error::new(ErrorCode::InvalidNamespace, text));
+    }
+    let stages = quire_mql::stage::documents_as_stages(operand)?;
+    request.pipeline.splice(0..1, stages);
+    Ok(vec![DocBuf::new()])
 }
 
 fn find(stage: Doc<'_>) -> Option<(&'static str, Make)> {

@@ -5,6 +5,7 @@
 //! Blocking stages (`$group`, `$sort`, `$sample`) are parsed here and run by the executor.
 
 mod count;
+mod documents;
 mod group;
 mod limit;
 mod matching;
@@ -23,6 +24,7 @@ mod unwind;
 #[cfg(test)]
 mod tests;
 
+pub use documents::documents_as_stages;
 pub use group::{Group, GroupKey};
 pub use matching::Match;
 pub use needs::{Modified, Needs};

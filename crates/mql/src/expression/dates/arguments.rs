@@ -25,7 +25,8 @@ pub(crate) fn millis(value: Value<'_>) -> Option<i64> {
     match value {
         Value::Date(millis) => Some(millis),
         Value::Timestamp(timestamp) => Some(i64::from(timestamp.seconds) * 1000),
-        Value::ObjectId(id) => Some(i64::from(id.seconds()) * 1000),
+        // mongod reads an object id's seconds as signed.
+        Value::ObjectId(id) => Some(i64::from(id.seconds() as i32) * 1000),
         _ => None,
     }
 }

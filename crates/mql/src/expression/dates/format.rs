@@ -143,7 +143,8 @@ impl Found {
         } else {
             let year = self.year.ok_or("an incomplete date/time string has been found, with elements missing")?;
             match self.day_of_year {
-                Some(day) => days_carried(year, 1, day),
+                // Counted from 0, as mongod's date library does.
+                Some(day) => days_carried(year, 1, day + 1),
                 None => {
                     let (month, day) = (self.month.unwrap_or(1), self.day.unwrap_or(1));
                     check_date(year, month, day)?;
