@@ -40,7 +40,8 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
         batch_size: parsed.batch_size,
         single_batch: false,
         no_timeout: false,
-        full_batch_stays_open: false,
+        limit: 0,
+        full_batch_stays_open: true,
         command: body.to_owned(),
     };
     cx.open_cursor(reply, opening, Box::new(Running::new(execution, &cx.service.store, views)))
@@ -53,7 +54,6 @@ pub fn parse(cx: &Context<'_>, body: Doc<'_>) -> Result<Parsed> {
     for arg in arguments(cx.command.name, body) {
         match arg.name() {
             "pipeline" => pipeline = Some(stages(&arg)?),
-            "cursor" if arg.is_null() => {}
             "cursor" => {
                 let text = "cursor field must be missing or an object";
                 let doc = arg.value().as_document().ok_or_else(|| Error::type_mismatch(text))?;

@@ -8,6 +8,7 @@ use quire_session::{Cursor, Source};
 use quire_storage::Interrupt;
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Instant;
 
 /// Documents in a first batch when the client says nothing.
 pub const FIRST_BATCH_DOCS: u64 = 101;
@@ -48,6 +49,8 @@ pub struct Opening {
     pub single_batch: bool,
     /// Never close for being idle.
     pub no_timeout: bool,
+    /// Documents that the cursor gives in all; 0 for no limit.
+    pub limit: u64,
     /// A first batch that is exactly full leaves the cursor open even if nothing follows, as a
     /// find does.
     pub full_batch_stays_open: bool,
@@ -72,7 +75,8 @@ impl Context<'_> {
         };
         self.service.metrics.documents_returned.add(end.docs as u64);
         let full = end.docs as u64 == docs && opening.full_batch_stays_open;
-        let done = opening.single_batch || (end.exhausted && !full);
+        let reached = opening.limit > 0 && end.docs as u64 >= opening.limit;
+        let done = opening.single_batch || reached || (end.exhausted && !full);
         let namespace = opening.namespace.clone();
         let id = match done {
             true => 0,
@@ -82,6 +86,9 @@ impl Context<'_> {
                 api: self.generic.api.to_doc(),
                 command: opening.command,
                 no_timeout: opening.no_timeout,
+                time_left: self.interrupt.deadline().filter(|_| self.generic.max_time_ms > 0).map(
+                    |deadline| deadline.saturating_duration_since(Instant::now()),
+                ),
                 source,
             }),
         };
@@ -102,6 +109,7 @@ impl Context<'_> {
             batch_size: batch_size.or(Some(u64::MAX)),
             single_batch: false,
             no_timeout: false,
+            limit: 0,
             full_batch_stays_open: false,
             command: DocBuf::new(),
         };

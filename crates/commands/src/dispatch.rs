@@ -253,7 +253,10 @@ fn no_such_command(name: &str) -> Error {
 fn database<'c>(request: &'c Request<'_>) -> Result<&'c str> {
     let db = match request.body.get("$db") {
         Some(Value::String(db)) => db,
-        Some(_) => return Err(Error::type_mismatch("the field '$db' must be a string")),
+        Some(other) => {
+            let text = format!("wrong type for field ($db) {} != string", other.type_name());
+            return Err(Error::location(13111, text));
+        }
         None if request.legacy_query => "admin",
         None => {
             let text = "OP_MSG requests require a $db argument";
@@ -291,7 +294,12 @@ fn generic_field<'c>(generic: &mut Generic<'c>, arg: Arg<'c>, command: &'static 
         return Ok(());
     }
     match name {
+        "maxTimeMS" if command.name == "getMore" => {}
         "maxTimeMS" => generic.max_time_ms = max_time(&arg)?,
+        "maxTimeMSOpOnly" => {
+            let text = "Can not specify maxTimeMSOpOnly for non internal clients";
+            return Err(Error::new(ErrorCode::InvalidOptions, text));
+        }
         "comment" => generic.comment = Some(arg.value()),
         "lsid" => generic.session = Some(session_id(arg.value())?),
         "txnNumber" => generic.txn_number = Some(transaction_number(arg.value())?),
@@ -326,14 +334,14 @@ fn generic_field<'c>(generic: &mut Generic<'c>, arg: Arg<'c>, command: &'static 
 fn max_time(arg: &Arg<'_>) -> Result<u64> {
     let value = arg.value();
     let whole = args::whole(value)
-        .ok_or_else(|| Error::bad_value("maxTimeMS must be a number"))?;
+        .ok_or_else(|| Error::type_mismatch("maxTimeMS must be a number"))?;
     if let Value::Double(number) = value
         && (number.fract() != 0.0 || !number.is_finite())
     {
-        return Err(Error::bad_value("maxTimeMS has non-integral value"));
+        return Err(Error::failed_to_parse("maxTimeMS has non-integral value"));
     }
     if !(0..=i64::from(i32::MAX)).contains(&whole) {
-        let text = format!("{whole} value for maxTimeMS is out of range [0, 2147483647]");
+        let text = format!("{whole} value for maxTimeMS is out of range");
         return Err(Error::bad_value(text));
     }
     Ok(whole as u64)

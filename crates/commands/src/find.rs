@@ -27,7 +27,8 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
         },
         single_batch: batching.single_batch,
         no_timeout: batching.no_timeout,
-        full_batch_stays_open: request.limit == 0,
+        limit: request.limit,
+        full_batch_stays_open: true,
         command: body.to_owned(),
     };
     let source = Running::new(execution, &cx.service.store, views);

@@ -129,9 +129,14 @@ pub fn count_limit(arg: &Arg<'_>) -> Result<u64> {
     if arg.is_null() {
         return Ok(0);
     }
+    if let Value::Double(number) = arg.value()
+        && number.fract() != 0.0
+    {
+        return Err(Error::failed_to_parse(format!("Expected an integer: limit: {number}")));
+    }
     match crate::args::whole(arg.value()) {
         Some(number) => Ok(number.unsigned_abs()),
-        None => Err(arg.wrong_type("long, int, decimal, double")),
+        None => Err(Error::bad_value("limit value is not a valid number")),
     }
 }
 

@@ -5,11 +5,13 @@ use crate::dispatch::{ApiParameters, Context};
 use quire_document::{Doc, DocWriter, Value};
 use quire_error::{Error, ErrorCode, Result};
 use quire_executor::BatchLimits;
+use std::time::Instant;
 
 pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
     let (mut collection, mut batch_size) = (None, None);
     for arg in arguments(cx.command.name, body) {
         match arg.name() {
+            "collection" if arg.is_null() => {}
             "collection" => collection = Some(arg.string()?),
             "batchSize" if !arg.is_null() => batch_size = Some(arg.integer_from(0)?),
             "batchSize" | "term" | "lastKnownCommittedOpTime" => {}
@@ -19,6 +21,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
             _ => return Err(arg.unknown()),
         }
     }
+    check_max_time(body)?;
     let id = cursor_id(body)?;
     let collection = collection.ok_or_else(|| missing(cx.command.name, "collection"))?;
     if collection.is_empty() {
@@ -39,11 +42,16 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
         None | Some(0) => usize::MAX,
         Some(docs) => usize::try_from(docs).unwrap_or(usize::MAX),
     };
+    let started = Instant::now();
+    if let Some(left) = cursor.time_left.filter(|_| cx.generic.max_time_ms == 0) {
+        cx.interrupt.set_deadline(Some(started + left));
+    }
     let mut shown = reply.document("cursor");
     let end = {
         let mut batch = shown.array("nextBatch");
         cursor.source.next_batch(&cx.interrupt, BatchLimits::docs(docs), &mut batch)?
     };
+    cursor.time_left = cursor.time_left.map(|left| left.saturating_sub(started.elapsed()));
     cx.service.metrics.getmores.add(1);
     cx.service.metrics.documents_returned.add(end.docs as u64);
     let open = !end.exhausted;
@@ -62,10 +70,26 @@ fn cursor_id(body: Doc<'_>) -> Result<i64> {
     match body.first() {
         Some(first) => match first.value() {
             Value::Int64(id) => Ok(id),
+            Value::Null => Err(missing("getMore", "getMore")),
             _ => Err(Arg::new("getMore", first).wrong_type("long")),
         },
         None => Err(missing("getMore", "getMore")),
     }
+}
+
+/// Only a cursor that waits for data takes a time of its own.
+fn check_max_time(body: Doc<'_>) -> Result<()> {
+    let Some(element) = body.find("maxTimeMS") else { return Ok(()) };
+    let arg = Arg::new("getMore", element);
+    if arg.is_null() {
+        return Ok(());
+    }
+    if !arg.value().is_number() {
+        return Err(arg.wrong_type("long, int, decimal, double"));
+    }
+    arg.integer_from(0)?;
+    let text = "cannot set maxTimeMS on getMore command for a non-awaitData cursor";
+    Err(Error::bad_value(text))
 }
 
 /// A getMore must declare what the command that opened its cursor declared.

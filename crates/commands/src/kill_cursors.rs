@@ -36,9 +36,8 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
         };
         wanted.push(id);
     }
-    let namespace = format!("{}.{collection}", cx.db);
     let (killed, unknown): (Vec<i64>, Vec<i64>) =
-        wanted.into_iter().partition(|id| cx.service.cursors.kill(*id, Some(&namespace)));
+        wanted.into_iter().partition(|id| cx.service.cursors.kill(*id));
     let mut list = |name: &str, ids: &[i64]| {
         let mut array = reply.array(name);
         ids.iter().for_each(|id| {

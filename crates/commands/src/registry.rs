@@ -130,8 +130,7 @@ pub static COMMANDS: &[Command] = &[
         Other,
         admin::connection_status::run,
         "Who this connection is authenticated as.",
-    )
-    .v1(),
+    ),
     Command::new("listCommands", Other, admin::list_commands::run, "Every command."),
     Command::new("currentOp", Other, admin::current_op::run, "What runs now.").admin(),
     Command::new("killOp", Other, admin::kill_op::run, "Stops a running operation.").admin(),

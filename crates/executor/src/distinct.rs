@@ -1,10 +1,12 @@
 //! Running a `distinct`.
 
-use std::collections::HashSet;
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::sync::Arc;
 
 use quire_document::{ArrayBuf, Doc, Value, ValueBuf, key};
 use quire_error::{Error, Result};
+use quire_mql::expression::FieldPath;
 use quire_mql::filter::Filter;
 use quire_planner::{DistinctRequest, Node, plan_distinct};
 use quire_storage::Interrupt;
@@ -20,8 +22,7 @@ use crate::views::Views;
 /// Largest reply. MongoDB: 16 MiB (17217).
 const REPLY_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// The distinct values at a path, arrays taken apart, in the order in which they were met (in key
-/// order where an index gave them).
+/// The distinct values at a path, arrays taken apart, in MongoDB's order of values.
 ///
 /// # Errors
 /// What `mql` says about the filter, the planner about the hint; 17217 if the values do not fit
@@ -32,6 +33,7 @@ pub fn distinct(
     params: ExecParams,
 ) -> Result<(ArrayBuf, Counters)> {
     let interrupt: Arc<Interrupt> = Arc::clone(&params.interrupt);
+    FieldPath::parse(&request.key)?;
     let env = Env::new(params, Doc::empty(), true)?;
     let filter = Filter::parse(request.filter.as_doc(), &env.parse)?;
     let collection = find_collection(&request.namespace, views)?;
@@ -60,14 +62,14 @@ pub fn distinct(
     if values.bytes > REPLY_BYTES_MAX {
         return Err(Error::location(17217, "distinct too big, 16mb cap"));
     }
-    Ok((values.found.iter().collect(), execution.counters()))
+    Ok((values.sorted(), execution.counters()))
 }
 
 /// Values met so far.
 struct Values {
     path: Vec<String>,
-    seen: HashSet<Vec<u8>>,
-    found: Vec<ValueBuf>,
+    /// By their encoded form.
+    found: BTreeMap<Vec<u8>, ValueBuf>,
     bytes: usize,
 }
 
@@ -75,8 +77,7 @@ impl Values {
     fn new(path: &str) -> Self {
         Values {
             path: path.split('.').map(str::to_owned).collect(),
-            seen: HashSet::new(),
-            found: Vec::new(),
+            found: BTreeMap::new(),
             bytes: 0,
         }
     }
@@ -118,11 +119,14 @@ impl Values {
 
     fn add(&mut self, value: Value<'_>) {
         let encoded = key::encode(value);
-        if !self.seen.contains(&encoded) {
+        if let Entry::Vacant(place) = self.found.entry(encoded) {
             let value = ValueBuf::new(value);
             self.bytes += value.size() + 8;
-            self.seen.insert(encoded);
-            self.found.push(value);
+            place.insert(value);
         }
+    }
+
+    fn sorted(&self) -> ArrayBuf {
+        self.found.values().collect()
     }
 }

@@ -56,6 +56,20 @@ impl Env {
         for (name, value) in let_vars.fields() {
             quire_mql::expression::check_variable_name(name, true)?;
             let expression = Expression::parse(value, &base)?;
+            let reads = expression.dependencies();
+            if reads.whole_document || !reads.paths.is_empty() {
+                return Err(Error::location(
+                    4890500,
+                    "Command let Expression tried to access a field, but this is not allowed because Command let Expressions run before the query examines any documents.",
+                ));
+            }
+            if {
+                let needed = expression.dependencies();
+                !needed.paths.is_empty() || needed.whole_document
+            } {
+                let text = "Command let Expression tried to access a field, but this is not allowed because Command let Expressions run before the query examines any documents.";
+                return Err(Error::location(4890500, text));
+            }
             let context = EvalContext::new(&arena, Doc::empty(), &shared);
             let value = expression.eval(&context)?;
             variables.push(value.map(ValueBuf::new));
@@ -104,6 +118,8 @@ pub(crate) struct Run<'r> {
     pub env: &'r Env,
     views: &'r mut dyn Views,
     collection: Option<Arc<Collection>>,
+    /// The collection was dropped: whoever still has to read from it fails.
+    dropped: bool,
     /// Rises with every exchange of the view; leaves that read at another one reposition.
     pub generation: u64,
     renewed: Instant,
@@ -116,7 +132,27 @@ impl<'r> Run<'r> {
         collection: Option<Arc<Collection>>,
         generation: u64,
     ) -> Self {
-        Run { env, views, collection, generation, renewed: Instant::now() }
+        Run { env, views, collection, dropped: false, generation, renewed: Instant::now() }
+    }
+
+    /// The same where the collection may have been dropped since the last call.
+    pub fn resumed(
+        env: &'r Env,
+        views: &'r mut dyn Views,
+        collection: Option<Arc<Collection>>,
+        generation: u64,
+    ) -> Self {
+        let mut run = Run::new(env, views, collection, generation);
+        run.find_collection_again();
+        run
+    }
+
+    fn find_collection_again(&mut self) {
+        let Some(collection) = &self.collection else { return };
+        match same_collection(&self.views.view(), collection) {
+            Ok(found) => self.collection = Some(found),
+            Err(_) => self.dropped = true,
+        }
     }
 
     /// The view to read from now.
@@ -126,7 +162,11 @@ impl<'r> Run<'r> {
 
     /// The collection that is read.
     pub fn collection(&self) -> Result<Arc<Collection>> {
-        self.collection.clone().ok_or_else(|| Error::internal("a plan without a collection"))
+        match &self.collection {
+            Some(collection) if self.dropped => Err(collection_dropped(collection)),
+            Some(collection) => Ok(Arc::clone(collection)),
+            None => Err(Error::internal("a plan without a collection")),
+        }
     }
 
     /// Checks the interrupt; exchanges a view that has been held for long. Leaves call it before
@@ -139,8 +179,7 @@ impl<'r> Run<'r> {
         self.views.renew()?;
         self.renewed = Instant::now();
         self.generation += 1;
-        let Some(collection) = &self.collection else { return Ok(()) };
-        self.collection = Some(same_collection(&self.views.view(), collection)?);
+        self.find_collection_again();
         Ok(())
     }
 }
@@ -151,9 +190,11 @@ pub(crate) fn same_collection(view: &View<'_>, old: &Arc<Collection>) -> Result<
     let found = found.or_else(|| view.catalog().by_id(old.id));
     match found {
         Some(found) => Ok(Arc::clone(found)),
-        None => Err(Error::new(
-            ErrorCode::QueryPlanKilled,
-            format!("collection dropped. UUID {}", old.uuid),
-        )),
+        None => Err(collection_dropped(old)),
     }
+}
+
+fn collection_dropped(collection: &Collection) -> Error {
+    let text = format!("collection dropped. UUID {}", collection.uuid);
+    Error::new(ErrorCode::QueryPlanKilled, text)
 }

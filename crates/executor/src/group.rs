@@ -11,7 +11,7 @@ use quire_mql::EvalContext;
 use quire_mql::accumulator::State;
 use quire_mql::stage::Group;
 use quire_planner::explain::NodeStats;
-use xxhash_rust::xxh3::Xxh3DefaultBuilder;
+use foldhash::fast::RandomState;
 
 use crate::chain::Chain;
 use crate::env::{Env, Run};
@@ -39,7 +39,7 @@ pub(crate) struct GroupOp {
     group: Group,
     /// States whose size depends on how much they have taken.
     grows: bool,
-    index: HashMap<Box<[u8]>, usize, Xxh3DefaultBuilder>,
+    index: HashMap<Box<[u8]>, usize, RandomState>,
     entries: Vec<Entry>,
     bytes: usize,
     runs: Vec<SpillReader>,
@@ -184,7 +184,7 @@ impl GroupOp {
 /// Gives the document `context.root` to its group.
 fn add(
     group: &Group,
-    index: &mut HashMap<Box<[u8]>, usize, Xxh3DefaultBuilder>,
+    index: &mut HashMap<Box<[u8]>, usize, RandomState>,
     entries: &mut Vec<Entry>,
     encoded: &mut Vec<u8>,
     bytes: &mut usize,

@@ -35,6 +35,8 @@ pub struct Cursor {
     pub command: DocBuf,
     /// Never closed for being idle.
     pub no_timeout: bool,
+    /// What is left of the opening command's `maxTimeMS`: getMores use it up.
+    pub time_left: Option<Duration>,
     /// The batches.
     pub source: Box<dyn Source>,
 }
@@ -43,7 +45,7 @@ enum Slot {
     /// Nobody uses it.
     Idle { cursor: Box<Cursor>, since: Instant },
     /// A getMore runs; killing it interrupts that.
-    Pinned { namespace: String, session: Option<[u8; 16]>, interrupt: Arc<Interrupt>, killed: bool, no_timeout: bool },
+    Pinned { session: Option<[u8; 16]>, interrupt: Arc<Interrupt>, killed: bool, no_timeout: bool },
 }
 
 /// All open cursors.
@@ -119,7 +121,6 @@ impl Cursors {
         };
         check_owner(cursor, id, namespace, session)?;
         let pinned = Slot::Pinned {
-            namespace: cursor.namespace.clone(),
             session: cursor.session,
             interrupt: Arc::clone(interrupt),
             killed: false,
@@ -131,21 +132,17 @@ impl Cursors {
         Ok(Checkout { cursors: self, id, cursor: Some(cursor) })
     }
 
-    /// Closes a cursor; false if there is none of that id and namespace.
-    pub fn kill(&self, id: i64, namespace: Option<&str>) -> bool {
+    /// Closes a cursor, under whatever namespace; false if there is none of that id.
+    pub fn kill(&self, id: i64) -> bool {
         let mut state = self.lock();
-        let fits = |found: &str| namespace.is_none_or(|wanted| wanted == found);
         match state.slots.get_mut(&id) {
-            Some(Slot::Pinned { namespace, interrupt, killed, .. }) if fits(namespace) => {
+            Some(Slot::Pinned { interrupt, killed, .. }) => {
                 *killed = true;
                 interrupt.kill(Interruption::Killed);
                 true
             }
-            Some(Slot::Idle { cursor, .. }) if fits(&cursor.namespace) => {
-                state.slots.remove(&id);
-                true
-            }
-            _ => false,
+            Some(Slot::Idle { .. }) => state.slots.remove(&id).is_some(),
+            None => false,
         }
     }
 

@@ -37,7 +37,7 @@ pub fn stage(
 ) -> Result<Vec<DocBuf>> {
     let Value::Document(spec) = operand else {
         let text = format!("$collStats must take a nested object but found: $collStats: {}", quire_catalog::debug_value(operand));
-        return Err(Error::location(40167, text));
+        return Err(Error::location(5447000, text));
     };
     if request.namespace.ends_with(".$cmd.aggregate") {
         let text = "{aggregate: 1} is not valid for '$collStats'; a collection is required.";
@@ -83,6 +83,13 @@ fn section(
             row.append("count", cx.service.store.counts(collection).documents as i32);
         }
         "storageStats" => {
+            if collection.is_none() {
+                let text = format!(
+                    "PlanExecutor error during aggregation :: caused by :: Unable to retrieve storageStats \
+                     in $collStats stage :: caused by :: Collection [{namespace}] not found."
+                );
+                return Err(Error::new(ErrorCode::NamespaceNotFound, text));
+            }
             let mut scale = 1;
             for option in fields("$collStats.storageStats", arg.document()?) {
                 match option.name() {

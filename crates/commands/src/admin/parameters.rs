@@ -278,7 +278,7 @@ pub fn set(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
         }
         changes.push((at, PARAMETERS[at].default.accept(name, element.value())?));
     }
-    let was = changes.first().and_then(|(at, _)| cx.service.parameters.get(PARAMETERS[*at].name));
+    let was = changes.last().and_then(|(at, _)| cx.service.parameters.get(PARAMETERS[*at].name));
     for (at, value) in changes {
         cx.service.parameters.put(at, value);
     }

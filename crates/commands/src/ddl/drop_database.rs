@@ -5,7 +5,7 @@ use crate::dispatch::Context;
 use quire_document::{Doc, DocWriter};
 use quire_error::{Error, ErrorCode, Result};
 
-pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
+pub fn run(cx: &mut Context<'_>, body: Doc<'_>, _reply: &mut DocWriter<'_>) -> Result<()> {
     if let Some(arg) = arguments(cx.command.name, body).next() {
         return Err(arg.unknown());
     }
@@ -24,9 +24,6 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
         let text = format!("Dropping the '{}' database is prohibited.", cx.db);
         return Err(Error::new(ErrorCode::IllegalOperation, text));
     }
-    let dropped = cx.service.store.drop_database(cx.db, &cx.commit_options())?;
-    if dropped > 0 {
-        reply.append("dropped", cx.db);
-    }
+    cx.service.store.drop_database(cx.db, &cx.commit_options())?;
     Ok(())
 }

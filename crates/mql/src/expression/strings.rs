@@ -1,6 +1,139 @@
-//! String operators.
+//! String operators: by code point and by byte, ASCII only where letters change case.
 
-use super::operator::Operator;
+mod coerce;
+mod search;
+mod substring;
+mod trim;
+
+use super::operator::{Arity, Call, Field, Fields, Operator};
+use crate::context::EvalContext;
+use coerce::text_of;
+use quire_document::Value;
+use quire_error::{Error, Result};
+
+pub(super) use coerce::coerced_text;
+
+/// Bytes of the largest string that an operator makes, its terminator included.
+const STRING_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+const TRIM_FIELDS: Fields = Fields {
+    fields: &[Field::required("input", 50695), Field::optional("chars")],
+    not_object: 50696,
+    unknown: 50694,
+};
+const REPLACE_FIELDS: Fields = Fields {
+    fields: &[
+        Field::required("input", 51749),
+        Field::required("find", 51748),
+        Field::required("replacement", 51747),
+    ],
+    not_object: 51751,
+    unknown: 51750,
+};
 
 /// This family's rows of the registry.
-pub(super) const OPERATORS: &[Operator] = &[];
+pub(super) const OPERATORS: &[Operator] = &[
+    Operator::function("$concat", Arity::Any, concat).doc("Strings one behind the other."),
+    Operator::function("$indexOfBytes", Arity::Between(2, 4), search::index_of_bytes)
+        .doc("The byte at which a string begins in another one.")
+        .since("3.4"),
+    Operator::function("$indexOfCP", Arity::Between(2, 4), search::index_of_code_points)
+        .doc("The code point at which a string begins in another one.")
+        .since("3.4"),
+    Operator::function("$ltrim", Arity::Named(&TRIM_FIELDS), |call, cx| trim::run(call, cx, true, false))
+        .doc("A string without white space (or other characters) at its start.")
+        .since("4.0"),
+    Operator::function("$replaceAll", Arity::Named(&REPLACE_FIELDS), |call, cx| {
+        search::replace(call, cx, usize::MAX)
+    })
+    .doc("A string with every occurrence of another one replaced.")
+    .since("4.4"),
+    Operator::function("$replaceOne", Arity::Named(&REPLACE_FIELDS), |call, cx| search::replace(call, cx, 1))
+        .doc("A string with the first occurrence of another one replaced.")
+        .since("4.4"),
+    Operator::function("$rtrim", Arity::Named(&TRIM_FIELDS), |call, cx| trim::run(call, cx, false, true))
+        .doc("A string without white space (or other characters) at its end.")
+        .since("4.0"),
+    Operator::function("$split", Arity::Exactly(2), search::split)
+        .doc("The parts of a string between delimiters.")
+        .since("3.4"),
+    Operator::function("$strLenBytes", Arity::Exactly(1), length_in_bytes)
+        .doc("The length of a string in UTF-8 bytes.")
+        .since("3.4"),
+    Operator::function("$strLenCP", Arity::Exactly(1), length_in_code_points)
+        .doc("The length of a string in code points.")
+        .since("3.4"),
+    Operator::function("$strcasecmp", Arity::Exactly(2), compare_ignoring_case)
+        .doc("-1, 0 or 1: how two strings compare when ASCII case does not count."),
+    Operator::function("$substr", Arity::Exactly(3), substring::by_bytes)
+        .doc("The older name of $substrBytes."),
+    Operator::function("$substrBytes", Arity::Exactly(3), substring::by_bytes)
+        .doc("A part of a string, counted in bytes.")
+        .since("3.4"),
+    Operator::function("$substrCP", Arity::Exactly(3), substring::by_code_points)
+        .doc("A part of a string, counted in code points.")
+        .since("3.4"),
+    Operator::function("$toLower", Arity::Exactly(1), |call, cx| change_case(call, cx, str::make_ascii_lowercase))
+        .doc("A string with its ASCII letters in lower case."),
+    Operator::function("$toUpper", Arity::Exactly(1), |call, cx| change_case(call, cx, str::make_ascii_uppercase))
+        .doc("A string with its ASCII letters in upper case."),
+    Operator::function("$trim", Arity::Named(&TRIM_FIELDS), |call, cx| trim::run(call, cx, true, true))
+        .doc("A string without white space (or other characters) at both ends.")
+        .since("4.0"),
+];
+
+/// 16493 for a result that no document can hold.
+fn check_length(bytes: usize) -> Result<()> {
+    if bytes < STRING_BYTES_MAX {
+        return Ok(());
+    }
+    let text = format!("string length {bytes} is over the limit of {STRING_BYTES_MAX} bytes");
+    Err(Error::location(16493, text))
+}
+
+fn concat<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
+    let mut whole = String::new();
+    for arg in &call.args {
+        match arg.eval(cx)? {
+            None | Some(Value::Null | Value::Undefined) => return Ok(Some(Value::Null)),
+            Some(Value::String(text)) => {
+                check_length(whole.len() + text.len())?;
+                whole.push_str(text);
+            }
+            Some(other) => {
+                let text = format!("$concat only supports strings, not {}", other.type_name());
+                return Err(Error::location(16702, text));
+            }
+        }
+    }
+    Ok(Some(cx.string(&whole)))
+}
+
+fn length_in_bytes<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
+    let text = text_of(call.eval(0, cx)?, 34473, "$strLenBytes requires a string argument, found: ")?;
+    Ok(Some(Value::Int32(text.len() as i32)))
+}
+
+fn length_in_code_points<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
+    let text = text_of(call.eval(0, cx)?, 34471, "$strLenCP requires a string argument, found: ")?;
+    Ok(Some(Value::Int32(text.chars().count() as i32)))
+}
+
+fn compare_ignoring_case<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
+    let fold = |index: usize| -> Result<String> {
+        Ok(coerced_text(call.eval(index, cx)?)?.to_ascii_uppercase())
+    };
+    let (left, right) = (fold(0)?, fold(1)?);
+    Ok(Some(Value::Int32(left.cmp(&right) as i32)))
+}
+
+fn change_case<'a>(
+    call: &'a Call,
+    cx: &EvalContext<'a>,
+    change: fn(&mut str),
+) -> Result<Option<Value<'a>>> {
+    let mut text = coerced_text(call.eval(0, cx)?)?.into_owned();
+    check_length(text.len())?;
+    change(&mut text);
+    Ok(Some(cx.string(&text)))
+}

@@ -1,0 +1,92 @@
+//! Parts of strings: `$substrBytes` and `$substrCP`.
+
+use super::super::operator::Call;
+use super::coerce::coerced_text;
+use crate::context::EvalContext;
+use quire_document::Value;
+use quire_document::decimal::Rounding;
+use quire_document::number::Number;
+use quire_error::{Error, Result};
+
+pub(super) fn by_bytes<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
+    let (text, start, length) = (call.eval(0, cx)?, call.eval(1, cx)?, call.eval(2, cx)?);
+    let text = coerced_text(text)?;
+    let name = call.name();
+    let start = number(start, 16034, &format!("{name}:  starting index must be a numeric type"))?;
+    let length = number(length, 16035, &format!("{name}:  length must be a numeric type"))?;
+    if start < 0 {
+        let text = format!("{name}:  starting index must be non-negative (got: {start})");
+        return Err(Error::location(50752, text));
+    }
+    let start = usize::try_from(start).unwrap_or(usize::MAX);
+    if start >= text.len() {
+        return Ok(Some(cx.string("")));
+    }
+    if !text.is_char_boundary(start) {
+        let text = format!("{name}:  Invalid range, starting index is a UTF-8 continuation byte.");
+        return Err(Error::location(28656, text));
+    }
+    let end = match usize::try_from(length) {
+        Ok(length) => start.saturating_add(length).min(text.len()),
+        Err(_) => text.len(),
+    };
+    match text.get(start..end) {
+        Some(part) => Ok(Some(cx.string(part))),
+        None => {
+            let text = format!("{name}:  Invalid range, ending index is in the middle of a UTF-8 character.");
+            Err(Error::location(28657, text))
+        }
+    }
+}
+
+/// A number cut to a long: doubles towards zero (31109 if they do not fit), decimals rounded to
+/// even, where what does not fit reads as the smallest long.
+fn number(value: Option<Value<'_>>, code: i32, message: &str) -> Result<i64> {
+    match value {
+        Some(Value::Int32(number)) => Ok(number.into()),
+        Some(Value::Int64(number)) => Ok(number),
+        Some(Value::Double(number)) => {
+            const LIMIT: f64 = 9_223_372_036_854_775_808.0;
+            if !(-LIMIT..LIMIT).contains(&number) {
+                let text = format!("Can't coerce out of range value {number} to long");
+                return Err(Error::location(31109, text));
+            }
+            Ok(number as i64)
+        }
+        Some(Value::Decimal(number)) => {
+            Ok(number.to_i64_rounded(Rounding::HalfEven).unwrap_or(i64::MIN))
+        }
+        other => {
+            let found = other.map_or("missing", |value| value.type_name());
+            Err(Error::location(code, format!("{message} (is BSON type {found})")))
+        }
+    }
+}
+
+pub(super) fn by_code_points<'a>(
+    call: &'a Call,
+    cx: &EvalContext<'a>,
+) -> Result<Option<Value<'a>>> {
+    let (text, start, count) = (call.eval(0, cx)?, call.eval(1, cx)?, call.eval(2, cx)?);
+    let text = coerced_text(text)?;
+    let start = whole(start, "starting index", (34450, 34451, 34455))?;
+    let count = whole(count, "length", (34452, 34453, 34454))?;
+    let part: String = text.chars().skip(start).take(count).collect();
+    Ok(Some(cx.string(&part)))
+}
+
+/// A whole number from 0 on that fits 32 bits; codes for no number, not whole, negative.
+fn whole(value: Option<Value<'_>>, what: &str, codes: (i32, i32, i32)) -> Result<usize> {
+    let Some(number) = value.and_then(|value| value.as_number()) else {
+        let found = value.map_or("missing", |value| value.type_name());
+        let text = format!("$substrCP: {what} must be a numeric type (is BSON type {found})");
+        return Err(Error::location(codes.0, text));
+    };
+    let Some(number) = Number::exact_i64(number).and_then(|number| i32::try_from(number).ok()) else {
+        let text = format!("$substrCP: {what} cannot be represented as a 32-bit integral value");
+        return Err(Error::location(codes.1, text));
+    };
+    usize::try_from(number).map_err(|_| {
+        Error::location(codes.2, format!("$substrCP: the {what} must be a nonnegative integer"))
+    })
+}
