@@ -178,7 +178,7 @@ fn add(a: Parts, b: Parts) -> Decimal128 {
             // With digits cut from `b` the difference lies just below.
             let less = Wide::new(sticky as u128);
             let difference = large.minus(small).minus(less);
-            let negative = a.negative && !(difference.is_zero() && !sticky);
+            let negative = a.negative && (sticky || !difference.is_zero());
             difference.round(negative, exponent, sticky)
         }
         false => small.minus(large).round(b.negative, exponent, false),

@@ -29,11 +29,11 @@ impl Decimal128 {
         let special = |decimal| Some(Parsed { decimal, exact: true });
         match unsigned {
             word if word.eq_ignore_ascii_case("nan") && negative => {
-                return special(Decimal128::NAN.negate());
+                special(Decimal128::NAN.negate())
             }
-            word if word.eq_ignore_ascii_case("nan") => return special(Decimal128::NAN),
+            word if word.eq_ignore_ascii_case("nan") => special(Decimal128::NAN),
             word if ["infinity", "inf"].iter().any(|inf| word.eq_ignore_ascii_case(inf)) => {
-                return special(Decimal128::infinite(negative));
+                special(Decimal128::infinite(negative))
             }
             _ => parse_finite(negative, unsigned.as_bytes()),
         }

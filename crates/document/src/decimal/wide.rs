@@ -64,8 +64,8 @@ impl Wide {
         while left > 0 {
             let step = left.min(15);
             left -= step;
-            rest = rest << step | self.low >> left & ((1 << step) - 1);
-            quotient.low = quotient.low << step | rest / divisor;
+            rest = (rest << step) | ((self.low >> left) & ((1 << step) - 1));
+            quotient.low = (quotient.low << step) | (rest / divisor);
             rest %= divisor;
         }
         (quotient, rest)
@@ -127,7 +127,7 @@ mod tests {
         let mut seed = 7u128;
         for _ in 0..20_000 {
             seed = seed.wrapping_mul(0x2360_ed05_1fc6_5da4_4385_df64_9fcc_f645).wrapping_add(99);
-            let (a, b) = (seed >> (seed & 63), (seed ^ seed << 61) % (1 << 113) | 1);
+            let (a, b) = (seed >> (seed & 63), ((seed ^ (seed << 61)) % (1 << 113)) | 1);
             let product = Wide::product(a, b);
             assert_eq!(product.divide(b), (Wide::new(a), 0));
             let rest = b / 2;

@@ -375,10 +375,11 @@ impl<'t> Parser<'t> {
                     arguments.push(parser.whole_value()?);
                     Ok(())
                 })?;
-                return call(word, &Arguments(arguments), out).map_err(|fault| {
+                let result = call(word, &Arguments(arguments), out);
+                if result.is_err() {
                     self.at = start;
-                    fault
-                });
+                }
+                return result;
             }
         };
         Ok(append(out, value))

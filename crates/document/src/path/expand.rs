@@ -143,7 +143,7 @@ impl<'a, 'p> Expander<'p, '_, 'a> {
                 level.fixed[i] = Some(if spread { value } else { Value::Array(array) });
             }
         }
-        self.expand(value.as_document().unwrap_or(Doc::empty()), level)
+        self.expand(value.as_document().unwrap_or_else(Doc::empty), level)
     }
 
     /// Notes that the array just reached makes the index multikey in these paths.
@@ -186,7 +186,7 @@ fn next_value<'a, 'p>(
 }
 
 /// Follows the path through documents to its end or to the first array.
-fn value_or_array<'a, 'p>(mut doc: Doc<'a>, rest: &mut &'p [Part]) -> Option<Value<'a>> {
+fn value_or_array<'a>(mut doc: Doc<'a>, rest: &mut &[Part]) -> Option<Value<'a>> {
     loop {
         let (part, after) = rest.split_first()?;
         *rest = after;
