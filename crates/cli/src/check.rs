@@ -30,7 +30,7 @@ pub(crate) fn run(call: &Call) -> Result<(), Failure> {
         return Ok(());
     };
     let shown = request.directory.display();
-    if !request.directory.join("FORMAT").is_file() {
+    if !crate::engine::is_database(&request.directory) {
         return Err(Failure::new(FAILED, format!("{shown} is no database directory of Quire")));
     }
     let options = FjallOptions { repair: request.repair, ..FjallOptions::default() };

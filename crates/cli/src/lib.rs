@@ -1,8 +1,9 @@
-//! The command line: `quire serve`, `quire check`, and what a launcher of mongod expects.
+//! The command line: `quire serve`, `quire check`, `quire backup`, and what a launcher of mongod expects.
 //!
 //! [`COMMANDS`] lists the subcommands and [`serve::options::OPTIONS`] every option of the
 //! server; help, checks and COMPATIBILITY.md come from these two tables.
 
+mod backup;
 mod check;
 mod engine;
 mod exit;
@@ -43,6 +44,11 @@ pub static COMMANDS: &[Subcommand] = &[
         name: "check",
         summary: "Compares every document of a stopped directory with its index entries.",
         run: check::run,
+    },
+    Subcommand {
+        name: "backup",
+        summary: "Copies a stopped directory to a new one.",
+        run: backup::run,
     },
 ];
 

@@ -65,7 +65,9 @@ impl Session<'_> {
         let mut first = true;
         loop {
             let Session { client, expanded, reply, packed, .. } = self;
-            let arrival = inbox.next(&client.socket, || {
+            let buffers = [&mut *expanded, &mut *reply, &mut *packed];
+            let large = buffers.iter().any(|buffer| buffer.capacity() > RESTING_REPLY_BYTES);
+            let arrival = inbox.next(&client.socket, large, || {
                 for buffer in [&mut *expanded, &mut *reply, &mut *packed] {
                     buffer.clear();
                     buffer.shrink_to(RESTING_REPLY_BYTES);

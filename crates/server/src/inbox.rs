@@ -45,12 +45,19 @@ impl Inbox {
         Inbox { impatient: true, ..Inbox::new() }
     }
 
-    /// Waits for a whole message. `rest` is called when nothing came for a while.
+    /// Waits for a whole message. If this inbox has a large buffer, or `owner_is_large`, `rest` is
+    /// called when nothing came for a while.
     pub(crate) fn next(
         &mut self,
         socket: &Socket,
+        owner_is_large: bool,
         rest: impl FnMut(),
     ) -> io::Result<Arrival> {
+        let large = owner_is_large || self.buffer.len() > RESTING_BYTES;
+        if large != self.ticking && self.start == self.end {
+            socket.set_read_timeout(large.then_some(REST_AFTER))?;
+            self.ticking = large;
+        }
         self.next_up_to(socket, MESSAGE_BYTES_MAX as u32, rest)
     }
 
@@ -61,11 +68,6 @@ impl Inbox {
         bytes_max: u32,
         mut rest: impl FnMut(),
     ) -> io::Result<Arrival> {
-        let large = self.buffer.len() > RESTING_BYTES;
-        if large != self.ticking && self.start == self.end && !self.impatient {
-            socket.set_read_timeout(large.then_some(REST_AFTER))?;
-            self.ticking = large;
-        }
         while self.available() < HEADER_BYTES {
             if !self.fill(socket, HEADER_BYTES, &mut rest)? {
                 return match self.available() {

@@ -176,11 +176,11 @@ fn add_host(found: &mut Vec<Endpoint>, host: &str, port: u16, given: &Given) -> 
     }
     let unknown = |why: String| Failure::new(NETWORK, format!("--bind_ip {host}: {why}"));
     let addresses = (host, port).to_socket_addrs().map_err(|error| unknown(error.to_string()))?;
-    let before = found.len();
-    addresses.filter(|address| ipv6 || address.is_ipv4()).for_each(|address| push(found, address));
-    if found.len() == before && host.is_empty() {
-        return Err(unknown("the host has no address to listen on".to_owned()));
+    let usable: Vec<_> = addresses.filter(|address| ipv6 || address.is_ipv4()).collect();
+    if usable.is_empty() {
+        return Err(unknown("the host has no IPv4 address; --ipv6 allows others".to_owned()));
     }
+    usable.into_iter().for_each(|address| push(found, address));
     Ok(())
 }
 

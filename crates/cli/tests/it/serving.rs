@@ -98,3 +98,40 @@ fn versions_and_help() {
     assert!(text(&quire(&["serve", "--help"]).stdout).contains("--wiredTigerCacheSizeGB"));
     assert!(text(&quire(&[]).stdout).contains("serve"));
 }
+
+#[test]
+fn data_survives_a_restart_a_kill_and_a_backup() {
+    let directory = Directory::new();
+    let (path, copy) = (directory.join("db"), directory.join("copy"));
+    let (path, copy) = (path.to_str().unwrap(), copy.to_str().unwrap());
+    let insert = |serving: &Serving, id: i32| {
+        let reply = serving.run(doc! {
+            "insert": "c", "documents": [{ "_id": id }], "$db": "test",
+            "writeConcern": { "w": "majority" },
+        });
+        assert!(matches!(reply.get("n"), Some(Value::Int32(1))), "{reply:?}");
+    };
+    let count = |serving: &Serving| {
+        match serving.run(doc! { "count": "c", "$db": "test" }).get("n") {
+            Some(Value::Int32(count)) => count,
+            other => panic!("{other:?}"),
+        }
+    };
+    let serving = Serving::start(&["--dbpath", path]);
+    insert(&serving, 1);
+    assert_eq!(serving.end().code(), Some(0));
+    let mut serving = Serving::start(&["--dbpath", path]);
+    assert_eq!(count(&serving), 1);
+    insert(&serving, 2);
+    serving.child.kill().unwrap();
+    serving.child.wait().unwrap();
+    let serving = Serving::start(&["--dbpath", path]);
+    assert_eq!(count(&serving), 2);
+    assert_eq!(serving.end().code(), Some(0));
+    let output = quire(&["backup", path, copy]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let serving = Serving::start(&["--dbpath", copy]);
+    assert_eq!(count(&serving), 2);
+    assert_eq!(serving.end().code(), Some(0));
+    assert_eq!(quire(&["check", copy]).status.code(), Some(0));
+}
