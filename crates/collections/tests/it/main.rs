@@ -5,6 +5,7 @@ mod crash;
 mod damage;
 mod ddl;
 mod model;
+mod threads;
 
 use std::sync::Arc;
 
