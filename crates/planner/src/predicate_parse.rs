@@ -237,13 +237,7 @@ fn mod_leaf(path: &str, value: Value<'_>) -> Predicate {
 
 /// The number, truncated.
 pub(crate) fn integer(value: Value<'_>) -> i64 {
-    match value {
-        Value::Int32(number) => number.into(),
-        Value::Int64(number) => number,
-        Value::Double(number) => number as i64,
-        Value::Decimal(_) => value.as_number().and_then(|n| n.exact_i64()).unwrap_or(0),
-        _ => 0,
-    }
+    quire_mql::filter::truncated(value).unwrap_or(0)
 }
 
 fn truthy(value: Value<'_>) -> bool {

@@ -39,6 +39,7 @@ pub use failure::Reporter;
 pub use in_list::InList;
 pub use modulo::Modulo;
 pub use node::{Node, PathNode, Test};
+pub use number::truncated;
 pub use operand::{Comparison, Operand};
 pub use parse::{FILTER_DEPTH_MAX, Features};
 pub use path::Path;

@@ -4,7 +4,7 @@ use quire_document::Value;
 use quire_document::number::Number;
 
 /// The number cut to a whole one; `None` for what is no number, not finite or beyond 64 bits.
-pub(crate) fn truncated(value: Value<'_>) -> Option<i64> {
+pub fn truncated(value: Value<'_>) -> Option<i64> {
     match value.as_number()? {
         Number::Int(number) => Some(number),
         Number::Double(number) => {

@@ -134,6 +134,8 @@ fn arithmetic() {
     assert_eq!(error(doc! { "a": { "$mod": [0, 1] } }), 2);
     let divisor = quire_document::literal::parse("NumberDecimal(\"4.5\")").unwrap();
     assert!(matches(doc! { "a": { "$mod": [&divisor, 0] } }, doc! { "a": 8 }));
+    let divisor = Decimal128([45, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x3e, 0x30]);
+    assert!(matches(doc! { "a": { "$mod": [divisor, 0] } }, doc! { "a": 8 }));
     assert!(matches(doc! { "a": { "$bitsAllSet": [1, 200] } }, doc! { "a": -1 }));
     assert!(!matches(doc! { "a": { "$bitsAllSet": 20 } }, doc! { "a": 20.5 }));
     let bytes = Value::Binary(Binary { subtype: 0, bytes: &[0x66] });
