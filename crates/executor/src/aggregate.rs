@@ -92,7 +92,9 @@ impl Prepared {
         };
         let source = build(&root, &env, &filter, Needs { keys: true, sort_keys: false })?;
         let root = build_stages(source, parts.rest, false);
-        Ok(Execution::new(env, root, collection, Some(Arc::new(plan))))
+        let mut execution = Execution::new(env, root, collection, Some(Arc::new(plan)));
+        execution.of_pipeline = true;
+        Ok(execution)
     }
 }
 
@@ -134,7 +136,7 @@ pub(crate) fn build_stages(
 ) -> BoxedOperator {
     let mut input = source;
     let mut chain = Chain::default();
-    let mut stages = stages.into_iter().peekable();
+    let mut stages = stages.into_iter();
     while let Some(stage) = stages.next() {
         let Some(stage) = chain.push(stage) else {
             if separate {
@@ -156,10 +158,7 @@ pub(crate) fn build_stages(
             Stage::Skip(left) => Box::new(Skip { input, left, stats }),
             Stage::Sample(size) => Box::new(Sample { input, size, chosen: None, stats }),
             Stage::Sort(pattern) => {
-                let limit = match stages.peek() {
-                    Some(Stage::Limit(limit)) => *limit,
-                    _ => 0,
-                };
+                let limit = sort_limit(stages.as_slice());
                 Box::new(Sort::new(input, pattern, limit, false))
             }
             Stage::Group(_)
@@ -170,6 +169,15 @@ pub(crate) fn build_stages(
         };
     }
     if chain.is_empty() { input } else { ChainOp::over(input, chain) }
+}
+
+/// How many rows of a sort are wanted, by the stages that follow it; 0 for all.
+pub(crate) fn sort_limit(following: &[Stage]) -> u64 {
+    match following {
+        [Stage::Limit(limit), ..] => *limit,
+        [Stage::Skip(skip), Stage::Limit(limit), ..] => limit.saturating_add(*skip),
+        _ => 0,
+    }
 }
 
 /// Documents from memory.

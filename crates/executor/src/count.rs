@@ -32,19 +32,16 @@ pub fn count(
         let stats = ViewStatistics::new(views.view(), collection.as_deref());
         plan_count(request, collection.as_deref(), &stats)?
     };
-    if let (Node::Count { input, .. }, Some(collection)) = (&plan.root, &collection)
-        && matches!(**input, Node::RecordStoreFastCount)
-        && !views.is_pinned()
-    {
-        let all = views.view().store().counts(collection).documents;
-        return Ok((limited(all, request), Counters::default()));
-    }
-    let root = match &plan.root {
-        Node::Count { skip, limit, input } if matches!(**input, Node::RecordStoreFastCount) => {
-            let scan = Node::CollScan { filter: None, backward: false };
-            Node::Count { skip: *skip, limit: *limit, input: Box::new(scan) }
+    let root = match (&plan.root, &collection) {
+        (Node::RecordStoreFastCount, Some(collection)) if !views.is_pinned() => {
+            let all = views.view().store().counts(collection).documents;
+            return Ok((limited(all, request), Counters::default()));
         }
-        other => other.clone(),
+        (Node::RecordStoreFastCount, _) => {
+            let scan = Node::CollScan { filter: None, backward: false };
+            Node::Count { skip: request.skip, limit: request.limit, input: Box::new(scan) }
+        }
+        (other, _) => other.clone(),
     };
     let root = build(&root, &env, &filter, Needs::default())?;
     let mut execution = Execution::new(env, root, collection, Some(Arc::new(plan)));

@@ -12,7 +12,7 @@ use quire_planner::Plan;
 use quire_planner::explain::NodeStats;
 use quire_storage::Interrupt;
 
-use crate::env::{Env, Run, same_collection};
+use crate::env::{Env, Run};
 use crate::operator::BoxedOperator;
 use crate::params::{BatchEnd, BatchLimits, Counters};
 use crate::row::Row;
@@ -32,6 +32,9 @@ pub struct Execution {
     pub(crate) generation: u64,
     pub(crate) returned: u64,
     pub(crate) plan: Option<Arc<Plan>>,
+    /// A pipeline notices its end only when it is asked for more, as in mongod: a batch that
+    /// happens to hold the last document leaves the cursor open.
+    pub(crate) of_pipeline: bool,
 }
 
 impl Execution {
@@ -53,6 +56,7 @@ impl Execution {
             generation: 1,
             returned: 0,
             plan,
+            of_pipeline: false,
         }
     }
 
@@ -117,11 +121,8 @@ impl Execution {
         self.env.set_interrupt(interrupt);
         self.env.check_interrupt()?;
         self.generation += 1;
-        if let Some(collection) = &self.collection {
-            self.collection = Some(same_collection(&views.view(), collection)?);
-        }
         let collection = self.collection.clone();
-        let mut run = Run::new(&self.env, views, collection, self.generation);
+        let mut run = Run::resumed(&self.env, views, collection, self.generation);
         let mut left = max;
         let mut rows = Vec::new();
         let done = loop {
@@ -135,7 +136,8 @@ impl Execution {
                 left -= 1;
                 self.pending.pop_front();
             }
-            if self.pending.is_empty() && self.exhausted {
+            let ended = self.pending.is_empty() && self.exhausted;
+            if ended && (left > 0 || !self.of_pipeline) {
                 break true;
             }
             if left == 0 {

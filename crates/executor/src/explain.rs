@@ -6,19 +6,19 @@ use std::time::Instant;
 use quire_document::{ArrayWriter, DocBuf, DocWriter, Value};
 use quire_error::Result;
 use quire_mql::filter::Filter;
-use quire_mql::stage::Stage;
+use quire_mql::stage::{Stage, Transform};
 use quire_planner::explain::{NodeStats, execution_stats, query_planner};
 use quire_planner::{
     AggregateRequest, CountRequest, DistinctRequest, FindRequest, Node, Plan, Verbosity, WriteKind,
-    plan_count, plan_distinct, plan_find,
+    add_intersection, plan_count, plan_distinct, plan_find,
 };
 use quire_storage::Interrupt;
 
-use crate::aggregate::{Prepared, build_stages};
+use crate::aggregate::{Prepared, build_stages, sort_limit};
 use crate::build::{Needs, build};
 use crate::env::Env;
 use crate::execution::Execution;
-use crate::find::find_collection;
+use crate::find::{find_collection, folded};
 use crate::params::ExecParams;
 use crate::statistics::ViewStatistics;
 use crate::views::Views;
@@ -53,10 +53,12 @@ pub fn explain(
         Explained::Aggregate(request) => explain_aggregate(request, verbosity, views, params),
         Explained::Find(request) => {
             let (env, filter) = prepare(request, params)?;
-            let plan = with_stats(views, &request.namespace, |collection, stats| {
-                plan_find(request, collection, stats)
+            let request = folded(request, &env)?;
+            let mut plan = with_stats(views, &request.namespace, |collection, stats| {
+                plan_find(&request, collection, stats)
             })?;
-            explain_plan(Job { plan, env, filter, max: usize::MAX }, verbosity, views)
+            add_intersection(&mut plan);
+            explain_plan(Job { plan, env, filter, max: usize::MAX, counts: (0, 0) }, verbosity, views)
         }
         Explained::Count(request) => {
             let (env, filter) = prepare(
@@ -66,7 +68,7 @@ pub fn explain(
             let plan = with_stats(views, &request.namespace, |collection, stats| {
                 plan_count(request, collection, stats)
             })?;
-            explain_plan(Job { plan, env, filter, max: usize::MAX }, verbosity, views)
+            explain_plan(Job { plan, env, filter, max: usize::MAX, counts: (request.skip, request.limit) }, verbosity, views)
         }
         Explained::Distinct(request) => {
             let (env, filter) = prepare(
@@ -76,13 +78,14 @@ pub fn explain(
             let plan = with_stats(views, &request.namespace, |collection, stats| {
                 plan_distinct(request, collection, stats)
             })?;
-            explain_plan(Job { plan, env, filter, max: usize::MAX }, verbosity, views)
+            explain_plan(Job { plan, env, filter, max: usize::MAX, counts: (0, 0) }, verbosity, views)
         }
         Explained::Write(request, kind) => {
             let (env, filter) = prepare(request, params)?;
             let mut plan = with_stats(views, &request.namespace, |collection, stats| {
                 plan_find(request, collection, stats)
             })?;
+            add_intersection(&mut plan);
             let (multi, wrap): (bool, fn(Box<Node>) -> Node) = match kind {
                 WriteKind::Update { multi, .. } => (multi, |input| Node::Update { input }),
                 WriteKind::Delete { multi } => (multi, |input| Node::Delete { input }),
@@ -90,7 +93,7 @@ pub fn explain(
             plan.root = wrap(Box::new(plan.root));
             plan.rejected = plan.rejected.into_iter().map(|node| wrap(Box::new(node))).collect();
             let max = if multi { usize::MAX } else { 1 };
-            explain_plan(Job { plan, env, filter, max }, verbosity, views)
+            explain_plan(Job { plan, env, filter, max, counts: (0, 0) }, verbosity, views)
         }
     }
 }
@@ -102,6 +105,8 @@ struct Job {
     filter: Filter,
     /// Rows after which a write would stop.
     max: usize,
+    /// Skip and limit of a count.
+    counts: (u64, u64),
 }
 
 fn prepare(request: &FindRequest, params: ExecParams) -> Result<(Env, Filter)> {
@@ -130,10 +135,10 @@ fn with_stats(
 }
 
 fn explain_plan(job: Job, verbosity: Verbosity, views: &mut dyn Views) -> Result<DocBuf> {
-    let Job { plan, env, filter, max } = job;
+    let Job { plan, env, filter, max, counts } = job;
     let stats = match verbosity {
         Verbosity::QueryPlanner => None,
-        _ => Some(run_plan(&plan, env, &filter, max, views)?),
+        _ => Some(run_plan(&plan, env, &filter, max, counts, views)?),
     };
     Ok(DocBuf::build(|writer| {
         writer.append("explainVersion", "1");
@@ -151,6 +156,7 @@ fn run_plan(
     env: Env,
     filter: &Filter,
     max: usize,
+    counts: (u64, u64),
     views: &mut dyn Views,
 ) -> Result<NodeStats> {
     let begun = Instant::now();
@@ -160,30 +166,26 @@ fn run_plan(
         Node::Update { input } | Node::Delete { input } => (&**input, true),
         other => (other, false),
     };
-    if let Node::Count { skip, limit, input } = node
-        && matches!(**input, Node::RecordStoreFastCount)
-    {
+    if matches!(node, Node::RecordStoreFastCount) {
         let all = collection.map_or(0, |found| views.view().store().counts(&found).documents);
-        let rest = all.saturating_sub(*skip);
-        let counted = if *limit > 0 { rest.min(*limit) } else { rest };
-        let below = NodeStats { is_eof: true, ..NodeStats::default() };
-        return Ok(NodeStats {
-            counted,
-            skipped: all.min(*skip),
-            is_eof: true,
-            inputs: vec![below],
-            ..NodeStats::default()
-        });
+        let rest = all.saturating_sub(counts.0);
+        let counted = if counts.1 > 0 { rest.min(counts.1) } else { rest };
+        let skipped = all.min(counts.0);
+        return Ok(NodeStats { counted, skipped, is_eof: true, ..NodeStats::default() });
     }
     let sort_keys = crate::find::wants_sort_key(plan.projection.as_doc());
     let root = build(node, &env, filter, Needs { keys: false, sort_keys })?;
     let mut execution = Execution::new(env, root, collection, None);
     let mut found = 0;
-    execution.rows(views, &interrupt, max, |_| {
+    let ended = execution.rows(views, &interrupt, max, |_| {
         found += 1;
         true
-    })?;
+    });
     let mut stats = execution.root.stats();
+    if let Err(error) = ended {
+        execution.env.check_interrupt()?;
+        stats.failure = Some((error.code().number(), error.message().to_owned()));
+    }
     if wraps {
         let upsert = 0;
         stats = NodeStats {
@@ -207,7 +209,8 @@ fn explain_aggregate(
     let begun = Instant::now();
     let interrupt: Arc<Interrupt> = Arc::clone(&params.interrupt);
     let Prepared { env, parts, plan, filter, collection } = Prepared::new(request, views, params)?;
-    let printed: Vec<DocBuf> = parts.rest.iter().map(print_stage).collect();
+    let printed: Vec<Option<DocBuf>> =
+        (0..parts.rest.len()).map(|at| print_stage(&parts.rest, at)).collect();
     let depth = parts.rest.len();
     let stats = match verbosity {
         Verbosity::QueryPlanner => None,
@@ -246,7 +249,7 @@ fn whole_pipeline(plan: &Plan, stats: Option<&NodeStats>, all: bool, writer: &mu
 
 fn write_stages(
     plan: &Plan,
-    printed: &[DocBuf],
+    printed: &[Option<DocBuf>],
     stats: Option<&NodeStats>,
     all: bool,
     out: &mut ArrayWriter<'_>,
@@ -271,6 +274,7 @@ fn write_stages(
         stage_counters(levels.first().copied(), &mut first);
     }
     for (at, stage) in printed.iter().enumerate() {
+        let Some(stage) = stage else { continue };
         let mut one = out.document();
         one.append_all(stage.as_doc());
         stage_counters(levels.get(at + 1).copied(), &mut one);
@@ -284,15 +288,37 @@ fn stage_counters(stats: Option<&NodeStats>, out: &mut DocWriter<'_>) {
     }
 }
 
-/// A stage as explain shows it; filters in their normalised form.
-fn print_stage(stage: &Stage) -> DocBuf {
-    DocBuf::build(|writer| match stage {
+/// A stage as explain shows it: filters in their normalised form, a limit as part of the sort
+/// before it (`None` in its own place).
+fn print_stage(stages: &[Stage], at: usize) -> Option<DocBuf> {
+    let after_sort = |back: usize| {
+        at.checked_sub(back).and_then(|place| stages.get(place)).is_some_and(|stage| {
+            matches!(stage, Stage::Sort(_))
+        })
+    };
+    let skipped = at > 0 && matches!(stages.get(at - 1), Some(Stage::Skip(_)));
+    let stage = stages.get(at)?;
+    if matches!(stage, Stage::Limit(_)) && (after_sort(1) || (skipped && after_sort(2))) {
+        return None;
+    }
+    Some(DocBuf::build(|writer| match stage {
         Stage::Match(stage) => {
             let parsed = quire_planner::parse_filter(stage.source());
             let printed =
                 quire_planner::print_filter(&parsed.root, quire_planner::Style::Explain);
             writer.append("$match", Value::from(&printed));
         }
+        Stage::Transform(Transform::Projection(_, projection)) => {
+            writer.append(stage.name(), &quire_planner::print_projection(projection));
+        }
+        Stage::Sort(pattern) => {
+            let limit = sort_limit(stages.get(at + 1..).unwrap_or(&[]));
+            let mut sort = writer.document("$sort");
+            sort.append("sortKey", pattern.to_bson());
+            if limit > 0 {
+                sort.append("limit", i64::try_from(limit).unwrap_or(i64::MAX));
+            }
+        }
         other => other.serialize(writer),
-    })
+    }))
 }

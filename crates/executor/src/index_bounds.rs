@@ -101,6 +101,7 @@ impl ByteBounds {
     pub fn check(&self, values: &[u8]) -> Verdict {
         let mut reader = KeyReader::new(values, &[]);
         let mut begin = 0;
+        let mut space_left = false;
         for (at, field) in self.fields.iter().enumerate() {
             if reader.skip(field.descending).is_err() {
                 return Verdict::Valid;
@@ -108,7 +109,10 @@ impl ByteBounds {
             let end = values.len() - reader.rest().len();
             let value = values.get(begin..end).unwrap_or(&[]);
             match field.place(value, self.backward) {
-                Place::Within => begin = end,
+                Place::Within => {
+                    begin = end;
+                    space_left |= !field.is_last(value, self.backward);
+                }
                 Place::Before(interval) => {
                     let prefix = values.get(..begin).unwrap_or(&[]);
                     return match self.seek_from(prefix, at, interval) {
@@ -116,7 +120,7 @@ impl ByteBounds {
                         None => Verdict::Done,
                     };
                 }
-                Place::After if at == 0 => return Verdict::Done,
+                Place::After if !space_left => return Verdict::Done,
                 Place::After => {
                     let bytes = values.get(..begin).unwrap_or(&[]).to_vec();
                     return Verdict::Seek(Seek { bytes, exclusive: true });
@@ -152,6 +156,14 @@ impl FieldBounds {
             intervals.reverse();
         }
         FieldBounds { descending, intervals }
+    }
+
+    /// True if no greater value (in the direction of the scan) is within the intervals.
+    fn is_last(&self, value: &[u8], backward: bool) -> bool {
+        if backward {
+            return self.intervals.first().is_some_and(|first| first.low_inclusive && first.low == value);
+        }
+        self.intervals.last().is_some_and(|last| last.high_inclusive && last.high == value)
     }
 
     fn place(&self, value: &[u8], backward: bool) -> Place {

@@ -199,6 +199,14 @@ impl Sorted {
         Ok(())
     }
 
+    /// True if there are no more.
+    pub fn is_empty(&self) -> bool {
+        match self {
+            Sorted::Memory(rows) => rows.len() == 0,
+            Sorted::Runs { heads, left, .. } => *left == 0 || heads.is_empty(),
+        }
+    }
+
     /// The next row.
     pub fn next(&mut self) -> Result<Option<Row>> {
         match self {
@@ -333,7 +341,8 @@ impl Operator for Sort {
             self.stats.returned += 1;
             out.push(row);
         }
-        Ok(true)
+        self.stats.is_eof = self.sorted.as_ref().is_some_and(Sorted::is_empty);
+        Ok(!self.stats.is_eof)
     }
 
     fn stats(&self) -> NodeStats {

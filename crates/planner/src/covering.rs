@@ -86,8 +86,8 @@ impl ProjectionFacts {
         }
     }
 
-    /// Puts the projection above a node, below a sort where that is the same.
-    pub fn apply(&self, node: Node, spec: &quire_document::DocBuf) -> Node {
+    /// Puts the projection above a node; below a sort where that is the same and it `sinks`.
+    pub fn apply(&self, node: Node, spec: &quire_document::DocBuf, sinks: bool) -> Node {
         let covered = node.only_index().is_some_and(|scan| self.covered_by(scan));
         let inclusion = self.excluded.iter().all(|path| path == "_id") && self.simple;
         let one_scan = matches!(node, Node::IndexScan(_) | Node::Skip { .. } | Node::Sort { .. });
@@ -97,6 +97,9 @@ impl ProjectionFacts {
             _ => ProjectionKind::Default,
         };
         let node = if covered { node } else { node.fetched() };
+        if !sinks {
+            return Node::Projection { kind, spec: spec.clone(), input: Box::new(node) };
+        }
         self.push_down(node, kind, spec)
     }
 

@@ -212,7 +212,7 @@ impl<'r> Finish<'r> {
     fn id_hack(&self, id: ValueBuf) -> Node {
         let node = Node::IdHack { id };
         match &self.projection {
-            Some((facts, spec)) => facts.apply(node, spec),
+            Some((facts, spec)) => facts.apply(node, spec, !self.request.of_pipeline),
             None if self.request.return_key => Node::ReturnKey { input: Box::new(node) },
             None => node,
         }
@@ -242,7 +242,7 @@ impl<'r> Finish<'r> {
         }
         node = match &self.projection {
             _ if self.request.return_key => Node::ReturnKey { input: Box::new(node) },
-            Some((facts, spec)) => facts.apply(node, spec),
+            Some((facts, spec)) => facts.apply(node, spec, !self.request.of_pipeline),
             None => node.fetched(),
         };
         if !limited {

@@ -41,6 +41,7 @@ pub fn split_pipeline(
         let_vars: request.let_vars.clone(),
         allow_disk_use: request.allow_disk_use,
         comment: request.comment.clone(),
+        of_pipeline: true,
         ..FindRequest::default()
     };
     rest.reverse();
@@ -154,6 +155,35 @@ fn printed_value(name: &str, value: Value<'_>, projection: &Projection) -> Value
 }
 
 fn printed_inclusion(source: Doc<'_>, projection: &Projection) -> DocBuf {
+    let flat = flat_inclusion(source, projection);
+    let mut fields: Vec<(&str, Value<'_>)> = flat.as_doc().fields().collect();
+    DocBuf::build(|writer| write_nested(&mut fields, writer))
+}
+
+/// `{"o.x": true}` is `{o: {x: true}}`.
+fn write_nested(fields: &mut Vec<(&str, Value<'_>)>, writer: &mut quire_document::DocWriter<'_>) {
+    while !fields.is_empty() {
+        let (first, value) = fields.remove(0);
+        match first.split_once('.') {
+            None => {
+                writer.append(first, value);
+            }
+            Some((top, rest)) => {
+                let mut below = vec![(rest, value)];
+                fields.retain(|(path, value)| match path.split_once('.') {
+                    Some((other, rest)) if other == top => {
+                        below.push((rest, *value));
+                        false
+                    }
+                    _ => true,
+                });
+                write_nested(&mut below, &mut writer.document(top));
+            }
+        }
+    }
+}
+
+fn flat_inclusion(source: Doc<'_>, projection: &Projection) -> DocBuf {
     DocBuf::build(|writer| {
         let dropped = matches!(source.get("_id"), Some(value) if is_flag(value) == Some(false));
         let below_id = source.fields().any(|(name, _)| name.starts_with("_id."));
@@ -284,6 +314,9 @@ fn combine(first: Stage, second: Stage, context: &ParseContext) -> Result<(Vec<S
         (Stage::Match(a), Stage::Match(b)) => (vec![Stage::Match(both(&a, &b, context)?)], true),
         (Stage::Limit(a), Stage::Limit(b)) => (vec![Stage::Limit(a.min(b))], true),
         (Stage::Skip(a), Stage::Skip(b)) => (vec![Stage::Skip(a.saturating_add(b))], true),
+        (Stage::Limit(limit), Stage::Skip(skip)) if limit > skip => {
+            (vec![Stage::Skip(skip), Stage::Limit(limit - skip)], true)
+        }
         (Stage::Sort(sort), Stage::Match(filter)) => {
             (vec![Stage::Match(filter), Stage::Sort(sort)], true)
         }

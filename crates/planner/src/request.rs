@@ -46,6 +46,8 @@ pub struct FindRequest {
     pub allow_disk_use: Option<bool>,
     /// The client's comment.
     pub comment: Option<ValueBuf>,
+    /// It is the head of a pipeline: the projection stays above the sort.
+    pub of_pipeline: bool,
 }
 
 /// An `aggregate`.
