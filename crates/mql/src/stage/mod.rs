@@ -4,6 +4,7 @@
 //! whole pipeline), `transform` (stages that make one document of one), then one file a stage.
 //! Blocking stages (`$group`, `$sort`, `$sample`) are parsed here and run by the executor.
 
+mod bucket;
 mod count;
 mod documents;
 mod group;

@@ -1,7 +1,7 @@
 //! All stages: those that are built, with their parsers, and the names of those that are not yet.
 
 use super::{
-    Stage, count, group, limit, matching, project, redact, replace_root, sample, sort,
+    Stage, bucket, count, group, limit, matching, project, redact, replace_root, sample, sort,
     sort_by_count, unwind,
 };
 use crate::context::ParseContext;
@@ -25,6 +25,7 @@ pub struct StageRow {
 /// All stages that are built.
 pub const STAGES: &[StageRow] = &[
     project::ADD_FIELDS,
+    bucket::BUCKET,
     count::COUNT,
     group::GROUP,
     limit::LIMIT,
@@ -44,7 +45,6 @@ pub const STAGES: &[StageRow] = &[
 
 /// Stages that MongoDB knows and that are not built here yet.
 pub const NOT_BUILT: &[&str] = &[
-    "$bucket",
     "$bucketAuto",
     "$changeStream",
     "$changeStreamSplitLargeEvent",

@@ -141,3 +141,29 @@ fn errors() {
         assert_eq!(stages(pipeline).unwrap_err().code().number(), code, "{pipeline}");
     }
 }
+
+#[test]
+fn bucket_is_a_group_by_a_switch() {
+    let stages = stages(r#"[{$bucket: {groupBy: "$x", boundaries: [0, 10], default: "other"}}]"#).unwrap();
+    assert_eq!(
+        print(pipeline_to_bson(&stages).as_array()),
+        r#"[{$group: {_id: {$switch: {branches: [{case: {$and: [{$gte: ["$x", {$const: 0}]}, {$lt: ["$x", {$const: 10}]}]}, then: {$const: 0}}], default: {$const: "other"}}}, count: {$sum: {$const: 1}}}}, {$sort: {sortKey: {_id: 1}}}]"#
+    );
+    for (spec, code) in [
+        ("1", 40201),
+        ("{}", 40198),
+        ("{groupBy: 5}", 40202),
+        (r#"{groupBy: "$x", boundaries: [1]}"#, 40192),
+        (r#"{groupBy: "$x", boundaries: [1, "a"]}"#, 40193),
+        (r#"{groupBy: "$x", boundaries: [1, 1]}"#, 40194),
+        (r#"{groupBy: "$x", boundaries: [1, "$y"]}"#, 40191),
+        (r#"{groupBy: "$x", boundaries: [0, 10], default: 5}"#, 40199),
+        (r#"{groupBy: "$x", boundaries: [0, 10], output: {_id: {$sum: 1}}}"#, 15948),
+        (r#"{groupBy: "$x", boundaries: [0, 10], extra: 5}"#, 40197),
+    ] {
+        let pipeline = format!("[{{$bucket: {spec}}}]");
+        let pipeline = parse(&pipeline).unwrap();
+        let error = parse_pipeline(pipeline.as_value().as_array().unwrap(), &ParseContext::default());
+        assert_eq!(error.unwrap_err().code().number(), code, "{spec}");
+    }
+}
