@@ -20,6 +20,7 @@ const FAMILIES: &[&[Operator]] = &[
     super::dates::PARTS,
     super::dates::READ,
     super::dates::TEXT,
+    super::hashed::OPERATORS,
     super::iteration::OPERATORS,
     super::literal::OPERATORS,
     super::miscellaneous::OPERATORS,
