@@ -21,18 +21,21 @@ pub(crate) fn write(snap: &FjallSnapshot, path: &Path) -> Result<()> {
         return Err(StorageError::Io(format!("{} is not empty", path.display())));
     }
     let directory = Directory::lock(path)?;
+    // All iterators first: each holds its tables from then on, also when the copy takes longer
+    // than a snapshot may live.
+    let spaces = Space::ALL.map(|space| (space, snap.snapshot.iter(snap.parts.space(space))));
     let copy = Parts::open(&directory.data(), CACHE_BYTES, &Arc::new(DroppedRanges::default()))?;
-    for space in Space::ALL {
-        copy_space(snap, &copy, space)?;
+    for (space, rows) in spaces {
+        copy_space(rows, &copy, space)?;
     }
     copy.db.persist(fjall::PersistMode::SyncAll).map_err(|error| storage(error, "fsync"))?;
     drop(copy);
     directory.write_format()
 }
 
-fn copy_space(snap: &FjallSnapshot, copy: &Parts, space: Space) -> Result<()> {
+fn copy_space(rows: fjall::Iter, copy: &Parts, space: Space) -> Result<()> {
     let failed = |error| storage(error, space.name());
-    let mut rows = snap.snapshot.iter(snap.parts.space(space)).peekable();
+    let mut rows = rows.peekable();
     if rows.peek().is_none() {
         return Ok(());
     }

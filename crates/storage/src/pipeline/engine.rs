@@ -87,8 +87,10 @@ impl<B: Backend> Engine for Pipeline<B> {
         self.inner.check_open()?;
         let view = Arc::clone(&self.inner.current.read());
         let (snap, version) = (view.raw()?, view.version);
-        drop(view);
+        // The view stays in use until the backend has begun to read: otherwise housekeeping
+        // forgets what the snapshot stands on.
         self.inner.backend.backup(&snap, directory)?;
+        drop(view);
         Ok(version)
     }
 
