@@ -102,7 +102,7 @@ impl Parts {
         let dropped = Arc::clone(dropped);
         let factories = Arc::new(move |name: &str| {
             let space = Space::ALL.into_iter().find(|space| space.name() == name)?;
-            Some(Factory::new(space, &dropped))
+            Some(Factory::shared(space, &dropped))
         });
         let db = Database::builder(data)
             .cache_size(cache_bytes)

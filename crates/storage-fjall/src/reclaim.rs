@@ -76,7 +76,7 @@ pub(crate) struct Factory {
 }
 
 impl Factory {
-    pub fn new(space: Space, dropped: &Arc<DroppedRanges>) -> Arc<dyn FilterFactory> {
+    pub fn shared(space: Space, dropped: &Arc<DroppedRanges>) -> Arc<dyn FilterFactory> {
         Arc::new(Self { space, dropped: Arc::clone(dropped) })
     }
 }

@@ -160,6 +160,40 @@ fn a_flipped_bit_in_a_sequence_number_is_noticed() {
     crashed.is_refused_then_mended(&[100]);
 }
 
+/// A power cut loses the end of the log, wherever that is: what remains is a prefix of history,
+/// and documents, entries, change records and counters agree.
+#[test]
+fn a_log_cut_anywhere_leaves_a_prefix_of_history() {
+    let crashed = crashed(false);
+    let whole = std::fs::read(&crashed.log).unwrap();
+    let mut rng = quire_storage::rng::Rng::new(11);
+    for _ in 0..12 {
+        let end = usize::try_from(rng.below(crashed.last().end as u64)).unwrap();
+        let mut bytes = whole.clone();
+        match rng.below(3) {
+            0 => bytes.truncate(end),
+            1 => bytes[end..].fill(0),
+            _ => {
+                bytes.truncate(end + 40);
+                bytes[end..].fill(0xA5);
+            }
+        }
+        std::fs::write(&crashed.log, bytes).unwrap();
+        let image_of_it = TempDir::new().unwrap();
+        image(crashed.directory.path(), image_of_it.path());
+        let engine = open(image_of_it.path(), FjallOptions::default()).unwrap().engine;
+        let expected = crashed.batches.iter().filter(|batch| batch.end <= end).count() as u64;
+        let snapshot = engine.snapshot().unwrap();
+        let documents = numbers(&*snapshot, Space::Doc, 1);
+        assert_eq!(documents, (0..expected).collect::<Vec<_>>());
+        assert_eq!(numbers(&*snapshot, Space::Idx, 1), documents);
+        assert_eq!(engine.counts(1).documents, expected);
+        assert_eq!(engine.version().as_u64(), expected);
+        drop(snapshot);
+        insert(&engine, 1, expected, document(expected, 10), CommitOptions::synced());
+    }
+}
+
 fn tables(directory: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(directory).unwrap() {

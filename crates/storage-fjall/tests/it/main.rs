@@ -1,5 +1,7 @@
 //! The fjall engine: conformance, crashes, damaged logs, bounded memory, space that comes back.
 
+#![allow(clippy::unwrap_used)]
+
 mod conformance;
 mod crash;
 mod damage;

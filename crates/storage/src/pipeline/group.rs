@@ -3,7 +3,7 @@
 //! stable storage once if anyone asked, publishes, hands leadership on and wakes all. While it
 //! waits for the disk the next group builds up; a lone committer pays no added wait.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -68,7 +68,7 @@ impl Ticket {
 struct Merged {
     ops: Vec<Op>,
     sync: bool,
-    counts: HashMap<u32, Counts>,
+    counts: BTreeMap<u32, Counts>,
     forgotten: Vec<u32>,
     drops: Vec<PendingDrop>,
     bytes: u64,
