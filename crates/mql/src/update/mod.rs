@@ -32,6 +32,8 @@ mod unset;
 mod upsert;
 
 #[cfg(test)]
+mod model_tests;
+#[cfg(test)]
 mod tests;
 
 pub use operator::{OPERATORS, Operand, Operator, find_operator};
