@@ -1,6 +1,152 @@
-//! Regular-expression operators.
+//! `$regexMatch`, `$regexFind`, `$regexFindAll`.
 
-use super::operator::Operator;
+use super::operator::{Arity, Call, Field, Fields, Operator};
+use crate::context::EvalContext;
+use crate::regex::{Captures, Regex, match_error};
+use quire_document::Value;
+use quire_error::{Error, Result};
+use std::cell::RefCell;
+use std::rc::Rc;
+
+const FIELDS: Fields = Fields {
+    fields: &[
+        Field::required("input", 31022),
+        Field::required("regex", 31023),
+        Field::optional("options"),
+    ],
+    not_object: 51103,
+    unknown: 31024,
+};
 
 /// This family's rows of the registry.
-pub(super) const OPERATORS: &[Operator] = &[];
+pub(super) const OPERATORS: &[Operator] = &[
+    Operator::function("$regexFind", Arity::Named(&FIELDS), find_first)
+        .doc("The first match of a regular expression, with its place and groups.")
+        .since("4.2"),
+    Operator::function("$regexFindAll", Arity::Named(&FIELDS), find_all)
+        .doc("All matches of a regular expression, with their places and groups.")
+        .since("4.2"),
+    Operator::function("$regexMatch", Arity::Named(&FIELDS), is_match)
+        .doc("Whether a regular expression matches.")
+        .since("4.2"),
+];
+
+/// Compiled patterns that a thread keeps: an expression over many documents compiles once.
+const KEPT_MAX: usize = 16;
+
+thread_local! {
+    static KEPT: RefCell<Vec<(String, String, Rc<Regex>)>> = const { RefCell::new(Vec::new()) };
+}
+
+/// The arguments, checked; `None` if input or regex is null.
+fn arguments<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<(&'a str, Rc<Regex>)>> {
+    let name = call.name();
+    let (input, regex, options) = (call.eval(0, cx)?, call.eval(1, cx)?, call.eval(2, cx)?);
+    let options = match options {
+        None | Some(Value::Null | Value::Undefined) => None,
+        Some(Value::String(options)) => Some(options),
+        Some(_) => return Err(Error::location(51106, format!("{name} needs 'options' to be of type string"))),
+    };
+    let pattern = match regex {
+        None | Some(Value::Null | Value::Undefined) => None,
+        Some(Value::String(pattern)) => Some((pattern, options.unwrap_or_default())),
+        Some(Value::Regex(regex)) => match options {
+            Some(_) if !regex.options.is_empty() => {
+                let text = format!("{name} found regex option(s) specified in both 'regex' and 'option' fields");
+                return Err(Error::location(51107, text));
+            }
+            given => Some((regex.pattern, given.unwrap_or(regex.options))),
+        },
+        Some(_) => {
+            let text = format!("{name} needs 'regex' to be of type string or regex");
+            return Err(Error::location(51105, text));
+        }
+    };
+    let compiled = pattern.map(|(pattern, options)| compile(name, pattern, options)).transpose()?;
+    let input = match input {
+        None | Some(Value::Null | Value::Undefined) => None,
+        Some(Value::String(input)) => Some(input),
+        Some(_) => return Err(Error::location(51104, format!("{name} needs 'input' to be of type string"))),
+    };
+    Ok(input.zip(compiled))
+}
+
+fn compile(name: &str, pattern: &str, options: &str) -> Result<Rc<Regex>> {
+    if pattern.contains('\0') {
+        let text = format!("{name}: regular expression cannot contain an embedded null byte");
+        return Err(Error::location(51109, text));
+    }
+    if options.contains('\0') {
+        let text = format!("{name}: regular expression options cannot contain an embedded null byte");
+        return Err(Error::location(51110, text));
+    }
+    KEPT.with_borrow_mut(|kept| {
+        if let Some(at) = kept.iter().position(|(p, o, _)| p == pattern && o == options) {
+            return Ok(Rc::clone(&kept[at].2));
+        }
+        let regex = Rc::new(Regex::new(pattern, options).map_err(|error| match error.code().number() {
+            51108 => error,
+            _ => Error::location(51111, format!("Invalid Regex in {name}: {}", error.message())),
+        })?);
+        if kept.len() == KEPT_MAX {
+            kept.remove(0);
+        }
+        kept.push((pattern.to_owned(), options.to_owned(), Rc::clone(&regex)));
+        Ok(regex)
+    })
+}
+
+fn is_match<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
+    let Some((input, regex)) = arguments(call, cx)? else { return Ok(Some(Value::Bool(false))) };
+    let found = regex.captures_at(input, 0).map_err(|error| match_error(call.name(), &error))?;
+    Ok(Some(Value::Bool(found.is_some())))
+}
+
+fn find_first<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
+    let Some((input, regex)) = arguments(call, cx)? else { return Ok(Some(Value::Null)) };
+    let found = regex.captures_at(input, 0).map_err(|error| match_error(call.name(), &error))?;
+    found.map_or(Ok(Some(Value::Null)), |captures| {
+        let place = code_points(input, 0, captures.get(0).map_or(0, |whole| whole.0));
+        describe(cx, input, &captures, place).map(Some)
+    })
+}
+
+fn find_all<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
+    let mut matches = Vec::new();
+    let Some((input, regex)) = arguments(call, cx)? else { return Ok(Some(cx.array_of(matches))) };
+    let (mut start, mut place, mut counted, mut bytes) = (0, 0, 0, 0);
+    while start <= input.len() {
+        let found = regex.captures_at(input, start).map_err(|error| match_error(call.name(), &error))?;
+        let Some(captures) = found else { break };
+        let (from, to) = captures.get(0).unwrap_or((start, start));
+        place += code_points(input, counted, from);
+        counted = from;
+        let shown = describe(cx, input, &captures, place)?;
+        bytes += if let Value::Document(doc) = shown { doc.len() } else { 0 };
+        cx.check_size(bytes)?;
+        matches.push(shown);
+        // An empty match moves on by one code point, so that the search ends.
+        let step = input.get(to..).and_then(|rest| rest.chars().next()).map_or(1, char::len_utf8);
+        start = if to > from { to } else { to + step };
+    }
+    Ok(Some(cx.array_of(matches)))
+}
+
+/// How many code points stand between two byte offsets.
+fn code_points(input: &str, from: usize, to: usize) -> i32 {
+    input.get(from..to).map_or(0, |part| part.chars().count() as i32)
+}
+
+/// `{match, idx, captures}`.
+fn describe<'a>(cx: &EvalContext<'a>, input: &str, captures: &Captures, place: i32) -> Result<Value<'a>> {
+    let group = |index: usize| captures.get(index).and_then(|(from, to)| input.get(from..to));
+    let doc = cx.document(|writer| {
+        writer.append("match", group(0).unwrap_or_default()).append("idx", place);
+        let mut list = writer.array("captures");
+        (1..captures.count()).for_each(|index| {
+            list.push(group(index).map_or(Value::Null, Value::String));
+        });
+        Ok(())
+    })?;
+    Ok(Value::Document(doc))
+}
