@@ -11,7 +11,9 @@ pub fn filter_documents<'r>(cx: &Context<'_>, filter: Doc<'_>, rows: &'r [DocBuf
     if filter.is_empty() {
         return Ok(rows.iter().collect());
     }
-    let filter = Filter::parse(filter, &ParseContext::default())?;
+    let mut parse = ParseContext::default();
+    parse.no_clock = true;
+    let filter = Filter::parse(filter, &parse)?;
     let shared = cx.shared();
     let mut arena = bumpalo::Bump::new();
     let mut kept = Vec::new();

@@ -13,12 +13,13 @@ pub struct Projecting(Option<Projection>);
 
 impl Projecting {
     /// Compiles `fields`.
-    pub fn new(_cx: &Context<'_>, arguments: &Arguments<'_>) -> Result<Self> {
+    pub fn new(cx: &Context<'_>, arguments: &Arguments<'_>) -> Result<Self> {
         if arguments.projection.as_doc().is_empty() {
             return Ok(Projecting(None));
         }
         let names = arguments.let_vars.as_doc().fields().map(|(name, _)| name);
-        let parse = ParseContext::with_user_variables(names);
+        let mut parse = ParseContext::with_user_variables(names);
+        parse.cluster_time = cx.shared().cluster_time.is_some();
         let (spec, filter) = (arguments.projection.as_doc(), arguments.filter.as_doc());
         Ok(Projecting(Some(Projection::parse_find(spec, Some(filter), &parse)?)))
     }

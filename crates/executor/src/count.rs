@@ -25,7 +25,9 @@ pub fn count(
     params: ExecParams,
 ) -> Result<(u64, Counters)> {
     let interrupt: Arc<Interrupt> = Arc::clone(&params.interrupt);
-    let env = Env::new(params, quire_document::Doc::empty(), true)?;
+    let mut env = Env::new(params, quire_document::Doc::empty(), true)?;
+    // As in mongod, `$$NOW` and `$$CLUSTER_TIME` have no value here.
+    env.parse.no_clock = true;
     let filter = Filter::parse(request.filter.as_doc(), &env.parse)?;
     let collection = find_collection(&request.namespace, views)?;
     let plan = {

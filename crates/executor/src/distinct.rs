@@ -34,7 +34,9 @@ pub fn distinct(
 ) -> Result<(ArrayBuf, Counters)> {
     let interrupt: Arc<Interrupt> = Arc::clone(&params.interrupt);
     FieldPath::parse(&request.key)?;
-    let env = Env::new(params, Doc::empty(), true)?;
+    let mut env = Env::new(params, Doc::empty(), true)?;
+    // As in mongod, `$$NOW` and `$$CLUSTER_TIME` have no value here.
+    env.parse.no_clock = true;
     let filter = Filter::parse(request.filter.as_doc(), &env.parse)?;
     let collection = find_collection(&request.namespace, views)?;
     let plan = {

@@ -25,7 +25,8 @@ pub struct ParseContext {
     /// Names of the user variables (command `let`, `$lookup.let`): name `i` reads
     /// `EvalContext::variables[i]`.
     pub variables: Arc<[Box<str>]>,
-    /// `$$NOW` may be used (everywhere but in stored schemas).
+    /// `$$NOW` and `$$CLUSTER_TIME` have no value here (`count`, `distinct`, filters of listings);
+    /// using them answers 51144.
     pub no_clock: bool,
     /// `$$CLUSTER_TIME` is known (the server is a replica set).
     pub cluster_time: bool,
@@ -121,7 +122,11 @@ impl ParseContext {
         match name {
             "ROOT" | "CURRENT" => return Ok(Binding::Root),
             "REMOVE" => return Ok(Binding::Remove),
-            "NOW" if !self.no_clock => return Ok(Binding::Now),
+            "NOW" | "CLUSTER_TIME" if self.no_clock => {
+                let text = format!("Builtin variable '$${name}' is not available");
+                return Err(Error::location(51144, text));
+            }
+            "NOW" => return Ok(Binding::Now),
             "CLUSTER_TIME" if self.cluster_time => return Ok(Binding::ClusterTime),
             "CLUSTER_TIME" => {
                 let text = "Builtin variable '$$CLUSTER_TIME' is not available";

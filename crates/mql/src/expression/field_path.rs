@@ -126,7 +126,8 @@ pub fn check_field_name(name: &str) -> Result<()> {
         let text = "FieldPath field names may not be empty strings.";
         return Err(Error::location(15998, text));
     }
-    if name.starts_with('$') {
+    // The fields of a DBRef are the ones with a dollar sign that paths may name.
+    if name.starts_with('$') && !matches!(name, "$id" | "$ref" | "$db") {
         let text = "FieldPath field names may not start with '$'. Consider using $getField or $setField.";
         return Err(Error::location(16410, text));
     }
