@@ -75,10 +75,12 @@ impl Prepared {
         env.project_stage = parts.project_stage;
         let filter = Filter::parse(parts.find.filter.as_doc(), &env.parse)?;
         let collection = find_collection(&request.namespace, views)?;
-        let plan = {
+        let mut plan = {
             let stats = ViewStatistics::new(views.view(), collection.as_deref());
             plan_find(&*folded(&parts.find, &env)?, collection.as_deref(), &stats)?
         };
+        let shaping = ["$group", "$replaceRoot", "$project"];
+        plan.stages = parts.rest.iter().map(Stage::name).filter(|n| shaping.contains(n)).collect();
         Ok(Prepared { env, parts, plan, filter, collection })
     }
 

@@ -10,7 +10,7 @@ use quire_mql::stage::{Stage, Transform};
 use quire_planner::explain::{NodeStats, execution_stats, query_planner};
 use quire_planner::{
     AggregateRequest, CountRequest, DistinctRequest, FindRequest, Node, Plan, Verbosity, WriteKind,
-    add_intersection, plan_count, plan_distinct, plan_find,
+    add_intersection, aggregate_shape, find_shape, plan_count, plan_distinct, plan_find,
 };
 use quire_storage::Interrupt;
 
@@ -50,15 +50,18 @@ pub fn explain(
     params: ExecParams,
 ) -> Result<DocBuf> {
     match what {
-        Explained::Aggregate(request) => explain_aggregate(request, verbosity, views, params),
+        Explained::Aggregate(request) => explain_aggregate(request, verbosity, views, params)
+            .map(|explained| with_shape(explained, &aggregate_shape(request))),
         Explained::Find(request) => {
             let (env, filter) = prepare(request, params)?;
+            let request_as_sent = request;
             let request = folded(request, &env)?;
             let mut plan = with_stats(views, &request.namespace, |collection, stats| {
                 plan_find(&request, collection, stats)
             })?;
             add_intersection(&mut plan);
             explain_plan(Job { plan, env, filter, max: usize::MAX, counts: (0, 0) }, verbosity, views)
+                .map(|explained| with_shape(explained, &find_shape(request_as_sent)))
         }
         Explained::Count(request) => {
             let (env, filter) = prepare(
@@ -96,6 +99,11 @@ pub fn explain(
             explain_plan(Job { plan, env, filter, max, counts: (0, 0) }, verbosity, views)
         }
     }
+}
+
+fn with_shape(mut explained: DocBuf, shape: &str) -> DocBuf {
+    explained.append("queryShapeHash", shape);
+    explained
 }
 
 /// A plan to be explained.

@@ -383,6 +383,14 @@ fn shape_hash(plan: &Plan) -> u64 {
     let mut hasher = std::collections::hash_map::DefaultHasher::new();
     crate::shape::hash(&plan.filter.root, &mut hasher);
     plan.sort.as_bytes().hash(&mut hasher);
-    plan.projection.as_bytes().hash(&mut hasher);
+    let mut projected: Vec<(&str, &[u8])> = plan
+        .projection
+        .as_doc()
+        .iter()
+        .map(|element| (element.key(), element.value_bytes()))
+        .collect();
+    projected.sort_unstable();
+    projected.hash(&mut hasher);
+    plan.stages.hash(&mut hasher);
     hasher.finish()
 }

@@ -32,6 +32,7 @@ pub fn plan_find(
         missing,
         sort: request.sort.clone(),
         projection: request.projection.clone(),
+        stages: Vec::new(),
     };
     let Some(collection) = collection else { return Ok(plan(Node::Eof, Vec::new(), true)) };
     let finish = Finish::new(request);

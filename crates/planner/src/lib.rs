@@ -43,3 +43,4 @@ pub use predicate_print::{Style, print as print_filter};
 pub use request::{
     AggregateRequest, CountRequest, DistinctRequest, FindRequest, Hint, Verbosity, WriteKind,
 };
+pub use shape::{aggregate_shape, find_shape};

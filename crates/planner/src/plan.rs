@@ -23,6 +23,8 @@ pub struct Plan {
     pub sort: DocBuf,
     /// The projection as written.
     pub projection: DocBuf,
+    /// The names of the stages that follow in a pipeline, as far as they shape its plan.
+    pub stages: Vec<&'static str>,
 }
 
 /// A scan of one index.

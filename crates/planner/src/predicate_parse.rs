@@ -13,7 +13,7 @@ pub fn parse(filter: Doc<'_>) -> Filter {
     Filter { source: filter.to_owned(), root }
 }
 
-fn conjunction(filter: Doc<'_>) -> Vec<Predicate> {
+pub(crate) fn conjunction(filter: Doc<'_>) -> Vec<Predicate> {
     let mut out = Vec::new();
     for (name, value) in filter.fields() {
         match name.strip_prefix('$') {

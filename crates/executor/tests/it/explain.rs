@@ -13,7 +13,7 @@ const VOLATILE: &[&str] = &[
     "optimizationTimeMillis", "maxIndexedOrSolutionsReached", "maxIndexedAndSolutionsReached",
     "maxScansToExplodeReached", "prunedSimilarIndexes", "isCached", "executionTimeMillis",
     "executionTimeMillisEstimate", "works", "advanced", "needTime", "needYield", "saveState",
-    "restoreState", "ok", "spills", "allPlansExecution",
+    "restoreState", "ok", "spills", "allPlansExecution", "queryShapeHash",
 ];
 const KEPT_ORDER: &[&str] =
     &["keyPattern", "indexBounds", "sortPattern", "filter", "parsedQuery", "transformBy"];
