@@ -29,7 +29,7 @@ fn main() -> Result<(), Box<dyn Error>> {
                 let _ = std::fs::remove_dir_all(&directory);
             }
             let began = Instant::now();
-            let mut server = Server::start(&program, &directory)?;
+            let server = Server::start(&program, &directory)?;
             ping(&mut server.connect()?)?;
             times.push(began.elapsed());
             stops.push(server.stop()?);
@@ -50,7 +50,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     std::thread::sleep(Duration::from_secs(3));
     let full = server.resident_kb()?;
     let each = (full - idle) as f64 / CONNECTIONS as f64;
-    println!("{CONNECTIONS} idle connections: {:.1} MB more, {each:.1} KB each", (full - idle) as f64 / 1e3);
+    println!(
+        "{CONNECTIONS} idle connections: {:.1} MB more, {each:.1} KB each",
+        (full - idle) as f64 / 1e3
+    );
     drop(clients);
     server.stop()?;
     std::fs::remove_dir_all(&directory)?;

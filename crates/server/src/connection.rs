@@ -20,11 +20,7 @@ Content-Length: 85\r\n\r\nIt looks like you are trying to access MongoDB over HT
 
 /// Serves a client until it or the server goes; answers why it ended.
 pub(crate) fn serve(shared: &Shared, client: &Client) -> String {
-    let info = ConnectionInfo {
-        id: client.id,
-        peer: client.peer,
-        local: client.socket.local(),
-    };
+    let info = ConnectionInfo { id: client.id, peer: client.peer, local: client.socket.local() };
     let connection = shared.service.connect(info);
     let mut session = Session {
         shared,
@@ -157,7 +153,12 @@ impl Session<'_> {
     }
 
     /// Sends the reply, and the further replies of an exhaust stream.
-    fn answer(&mut self, mut outcome: Outcome, silent: bool, reply: &mut Reply) -> io::Result<Next> {
+    fn answer(
+        &mut self,
+        mut outcome: Outcome,
+        silent: bool,
+        reply: &mut Reply,
+    ) -> io::Result<Next> {
         loop {
             if outcome.hang_up {
                 return Ok(Next::Close("a command closed the connection"));

@@ -76,7 +76,8 @@ impl Listeners {
     /// Accepts connections until the server stops.
     pub(crate) fn run(self, shared: &Arc<Shared>, wake: &UnixStream) {
         while !shared.stopping.load(Ordering::Acquire) {
-            let doors = self.doors.iter().map(|door| PollFd::from_borrowed_fd(door.as_fd(), PollFlags::IN));
+            let doors =
+                self.doors.iter().map(|door| PollFd::from_borrowed_fd(door.as_fd(), PollFlags::IN));
             let bell = PollFd::from_borrowed_fd(wake.as_fd(), PollFlags::IN);
             let mut waiting: Vec<PollFd<'_>> = doors.chain([bell]).collect();
             if poll(&mut waiting, None).is_err() {
@@ -104,7 +105,10 @@ impl Door {
                 }
                 let listener = UnixListener::bind(path)?;
                 listener.set_nonblocking(true)?;
-                std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(*mode))?;
+                std::fs::set_permissions(
+                    path,
+                    std::os::unix::fs::PermissionsExt::from_mode(*mode),
+                )?;
                 Ok(Door::Unix(listener, path.clone(), *mode))
             }
         }

@@ -200,7 +200,13 @@ impl Shared {
             shown.append("codeName", &*error.code().name());
             shown.append("errmsg", error.message());
         });
-        self.log(Severity::Warning, 22988, context, "Error receiving request from client", attributes);
+        self.log(
+            Severity::Warning,
+            22988,
+            context,
+            "Error receiving request from client",
+            attributes,
+        );
     }
 
     pub(crate) fn log_refused(&self, socket: &Socket) {

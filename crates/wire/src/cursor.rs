@@ -61,7 +61,8 @@ impl<'a> Cursor<'a> {
             return Err(invalid(text));
         }
         let bytes = self.take(length)?;
-        quire_document::validate(bytes, &Limits::WIRE).map_err(|error| Malformed::Answer(error.into()))
+        quire_document::validate(bytes, &Limits::WIRE)
+            .map_err(|error| Malformed::Answer(error.into()))
     }
 
     fn array<const N: usize>(&mut self) -> Result<[u8; N], Malformed> {

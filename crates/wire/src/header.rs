@@ -90,8 +90,7 @@ impl Header {
     /// The header's bytes.
     pub fn to_bytes(self) -> [u8; HEADER_BYTES] {
         let mut bytes = [0; HEADER_BYTES];
-        let fields =
-            [self.length as i32, self.request_id, self.response_to, self.opcode.number()];
+        let fields = [self.length as i32, self.request_id, self.response_to, self.opcode.number()];
         for (slot, field) in bytes.chunks_exact_mut(4).zip(fields) {
             slot.copy_from_slice(&field.to_le_bytes());
         }

@@ -41,9 +41,11 @@ pub fn parse<'a>(header: &Header, message: &'a [u8]) -> Result<Incoming<'a>, Mal
         OpCode::Msg => msg::parse(message).map(Incoming::Msg),
         OpCode::Query => query::parse(message).map(Incoming::Query),
         OpCode::Compressed => Err(Malformed::hang_up("OP_COMPRESSED inside OP_COMPRESSED")),
-        OpCode::GetMore | OpCode::Insert | OpCode::Update | OpCode::Delete | OpCode::KillCursors => {
-            Err(query::removed(header.opcode))
-        }
+        OpCode::GetMore
+        | OpCode::Insert
+        | OpCode::Update
+        | OpCode::Delete
+        | OpCode::KillCursors => Err(query::removed(header.opcode)),
         OpCode::Reply => Err(Malformed::hang_up("OP_REPLY is not a request")),
     }
 }

@@ -1,8 +1,8 @@
 //! OP_MSG: flags, one body, up to two document sequences, a checksum.
 
+use crate::Malformed;
 use crate::cursor::{Cursor, invalid};
 use crate::limits::{CHECKSUM_BYTES, HEADER_BYTES, SEQUENCES_MAX};
-use crate::Malformed;
 use quire_document::Doc;
 use quire_error::{Error, ErrorCode};
 
@@ -82,8 +82,7 @@ pub(crate) fn parse(message: &[u8]) -> Result<Msg<'_>, Malformed> {
     }
     let body = body.ok_or_else(|| location(40587, "OP_MSG messages must have a body"))?;
     if let Some(clash) = sequences.iter().find(|sequence| body.contains(sequence.name)) {
-        let text =
-            format!("Duplicate field between body and document sequence {}", clash.name);
+        let text = format!("Duplicate field between body and document sequence {}", clash.name);
         return Err(location(40433, text));
     }
     Ok(Msg { flags, body, sequences })
@@ -103,10 +102,8 @@ fn checked_sections<'a>(
         .ok_or_else(|| Malformed::hang_up("the message has no room for its checksum"))?;
     let covered = message.get(..message.len() - CHECKSUM_BYTES).unwrap_or(message);
     if crc32c::crc32c(covered) != u32::from_le_bytes(*sent) {
-        let error = Error::new(
-            ErrorCode::ChecksumMismatch,
-            "OP_MSG checksum does not match contents",
-        );
+        let error =
+            Error::new(ErrorCode::ChecksumMismatch, "OP_MSG checksum does not match contents");
         return Err(Malformed::HangUp(error));
     }
     Ok(sections)

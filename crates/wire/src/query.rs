@@ -36,8 +36,7 @@ pub(crate) fn parse(message: &[u8]) -> Result<Query<'_>, Malformed> {
         return Err(removed(OpCode::Query));
     };
     if count != 1 && count != -1 {
-        let text =
-            format!("bad numberToReturn ({count}) for $cmd type ns - can only be 1 or -1");
+        let text = format!("bad numberToReturn ({count}) for $cmd type ns - can only be 1 or -1");
         return Err(Malformed::Answer(Error::location(16979, text)));
     }
     let body = match query.get("$query").or_else(|| query.get("query")) {

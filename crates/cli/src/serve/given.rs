@@ -77,7 +77,9 @@ impl Given {
         let mut from_file = Given::default();
         match documents.as_slice() {
             [] => {}
-            [document] => from_file.add_yaml("", document).map_err(|failure| bad(failure.message))?,
+            [document] => {
+                from_file.add_yaml("", document).map_err(|failure| bad(failure.message))?
+            }
             _ => return Err(bad("there is more than one document in it".to_owned())),
         }
         for (name, values) in from_file.values {
@@ -158,7 +160,9 @@ impl Given {
         if let Takes::Number(_) = option.takes
             && value.parse::<i64>().is_err()
         {
-            let text = format!("the argument ('{value}') for option '--{name}' is invalid: it must be a whole number");
+            let text = format!(
+                "the argument ('{value}') for option '--{name}' is invalid: it must be a whole number"
+            );
             return Err(Failure::options(text));
         }
         if let Takes::Pair(_) = option.takes
@@ -201,8 +205,16 @@ mod tests {
     #[test]
     fn mongods_spellings_are_understood() {
         let given = words(&[
-            "--dbpath=/x", "--port", "1", "--quiet", "-vvv", "--setParameter", "a=1",
-            "--setParameter=b=2", "-f", "c.yaml",
+            "--dbpath=/x",
+            "--port",
+            "1",
+            "--quiet",
+            "-vvv",
+            "--setParameter",
+            "a=1",
+            "--setParameter=b=2",
+            "-f",
+            "c.yaml",
         ])
         .unwrap_or_else(|failure| panic!("{}", failure.message));
         assert_eq!(given.text("dbpath"), Some("/x"));

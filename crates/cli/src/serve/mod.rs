@@ -22,8 +22,9 @@ pub(crate) fn run(call: &Call) -> Result<(), Failure> {
         return Ok(());
     }
     if let Some(path) = given.text("config").map(str::to_owned) {
-        let text = std::fs::read_to_string(&path)
-            .map_err(|error| Failure::options(format!("Error opening config file {path}: {error}")))?;
+        let text = std::fs::read_to_string(&path).map_err(|error| {
+            Failure::options(format!("Error opening config file {path}: {error}"))
+        })?;
         given.add_file(&text, &path)?;
     }
     let settings = Settings::new(&given, call.as_mongod)?;

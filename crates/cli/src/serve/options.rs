@@ -2,7 +2,7 @@
 //! and COMPATIBILITY.md are made from it.
 
 use Status::{NoEffect, Refused, Works};
-use Takes::{Flag, Text, Number, Pair};
+use Takes::{Flag, Number, Pair, Text};
 
 /// One option.
 pub struct ServeOption {
@@ -70,9 +70,10 @@ const ENGINE: Status = NoEffect("the storage engine has no such knob");
 const ONE_LAYOUT: Status = Refused("all databases share one set of files");
 
 /// Every option, in the order of the help.
+#[rustfmt::skip] // One option a line: it is read as a table.
 pub static OPTIONS: &[ServeOption] = &[
     short('h', row("help", "", Flag, Works, "Shows this help.")),
-    row("version", "", Flag, Works, "Shows the version.")  ,
+    row("version", "", Flag, Works, "Shows the version."),
     short('f', row("config", "", Text("FILE"), Works, "Reads options from a YAML file; the command line goes first.")),
     row("configExpand", "", Text("WHAT"), Refused("the configuration file is read as it is"), "Expands the configuration file."),
     // Storage.
@@ -221,7 +222,8 @@ pub fn markdown() -> String {
             NoEffect(why) => format!("no effect: {why}"),
             Refused(why) => format!("refused: {why}"),
         };
-        let config = if option.config.is_empty() { String::new() } else { format!("`{}`", option.config) };
+        let config =
+            if option.config.is_empty() { String::new() } else { format!("`{}`", option.config) };
         text.push_str(&format!("| `--{}` | {config} | {here} |\n", option.name));
     }
     text
@@ -236,7 +238,8 @@ mod tests {
     fn names_letters_and_paths_are_unique() {
         let names: BTreeSet<_> = OPTIONS.iter().map(|option| option.name).collect();
         assert_eq!(names.len(), OPTIONS.len());
-        let paths: Vec<_> = OPTIONS.iter().map(|option| option.config).filter(|path| !path.is_empty()).collect();
+        let paths: Vec<_> =
+            OPTIONS.iter().map(|option| option.config).filter(|path| !path.is_empty()).collect();
         assert_eq!(paths.iter().collect::<BTreeSet<_>>().len(), paths.len());
         let letters: Vec<_> = OPTIONS.iter().filter_map(|option| option.short).collect();
         assert_eq!(letters.iter().collect::<BTreeSet<_>>().len(), letters.len());

@@ -142,7 +142,8 @@ fn endpoints(given: &Given, as_mongod: bool) -> Result<Vec<Endpoint>, Failure> {
             add_host(&mut found, host, port, given)?;
         }
     }
-    let enabled = !given.flag("nounixsocket") && given.text("unixDomainSocketEnabled") != Some("false");
+    let enabled =
+        !given.flag("nounixsocket") && given.text("unixDomainSocketEnabled") != Some("false");
     let asked = as_mongod || given.flag("unixSocketPrefix");
     if enabled && asked && cfg!(unix) && port != 0 {
         let prefix = given.text("unixSocketPrefix").unwrap_or("/tmp");
@@ -160,7 +161,12 @@ fn add_all_addresses(found: &mut Vec<Endpoint>, port: u16, ipv6: bool) {
     }
 }
 
-fn add_host(found: &mut Vec<Endpoint>, host: &str, port: u16, given: &Given) -> Result<(), Failure> {
+fn add_host(
+    found: &mut Vec<Endpoint>,
+    host: &str,
+    port: u16,
+    given: &Given,
+) -> Result<(), Failure> {
     let ipv6 = given.flag("ipv6");
     if host == "*" {
         add_all_addresses(found, port, ipv6);
@@ -250,7 +256,8 @@ fn parsed(given: &Given) -> DocBuf {
             Takes::Text(_) => Node::Text(last.to_owned()),
             Takes::Pair(_) => {
                 let pairs = values.iter().filter_map(|pair| pair.split_once('='));
-                let pairs = pairs.map(|(name, value)| (name.to_owned(), Node::Text(value.to_owned())));
+                let pairs =
+                    pairs.map(|(name, value)| (name.to_owned(), Node::Text(value.to_owned())));
                 Node::Section(pairs.collect())
             }
         };
@@ -265,7 +272,8 @@ fn place(section: &mut BTreeMap<String, Node>, path: &str, node: Node) {
             section.insert(path.to_owned(), node);
         }
         Some((first, rest)) => {
-            let inner = section.entry(first.to_owned()).or_insert_with(|| Node::Section(BTreeMap::new()));
+            let inner =
+                section.entry(first.to_owned()).or_insert_with(|| Node::Section(BTreeMap::new()));
             if let Node::Section(inner) = inner {
                 place(inner, rest, node);
             }
@@ -329,7 +337,9 @@ mod tests {
 
     #[test]
     fn addresses_beyond_this_machine_need_a_word() {
-        for words in [&["--bind_ip", "0.0.0.0"][..], &["--bind_ip_all"], &["--bind_ip", "127.0.0.1,*"]] {
+        for words in
+            [&["--bind_ip", "0.0.0.0"][..], &["--bind_ip_all"], &["--bind_ip", "127.0.0.1,*"]]
+        {
             assert!(refused(words).contains("--allow-anonymous"), "{words:?}");
             let mut words = words.to_vec();
             words.push("--allow-anonymous");

@@ -34,7 +34,8 @@ pub(crate) fn serve(settings: Settings, call: &Call) -> Result<(), Failure> {
     log_start(&log, &settings, call);
     let result = serve_until_stopped(settings, call, &log, &stop);
     if let Err(failure) = &result {
-        let attributes = doc! { "error": failure.message.as_str(), "exitCode": i32::from(failure.code) };
+        let attributes =
+            doc! { "error": failure.message.as_str(), "exitCode": i32::from(failure.code) };
         log.control(Severity::Error, 20557, "The start failed, terminating", attributes);
     }
     result
@@ -64,6 +65,9 @@ fn serve_until_stopped(
         ErrorCode::BadValue => Failure::options(error.message()),
         _ => Failure::new(FAILED, format!("cannot open the data: {error}")),
     })?;
+    let jobs = service
+        .start_jobs()
+        .map_err(|error| Failure::new(FAILED, format!("cannot start a thread: {error}")))?;
     let server_options = ServerOptions {
         connections_max: connections_max(settings.connections_max),
         quiet: settings.log.quiet,
@@ -76,6 +80,7 @@ fn serve_until_stopped(
     let reason = stop.wait();
     log.control(Severity::Info, 23138, "Shutting down", doc! { "reason": reason.as_str() });
     server.stop();
+    drop(jobs);
     service.close().map_err(|error| {
         Failure::new(FAILED, format!("the data could not be closed cleanly: {error}"))
     })?;

@@ -10,7 +10,8 @@ fn called_mongod_it_is_the_server() {
     std::os::unix::fs::symlink(QUIRE, &mongod).unwrap();
     let output = Command::new(&mongod).arg("--version").output().unwrap();
     assert!(text(&output.stdout).starts_with("db version v8.2."));
-    let words = ["--port", "0", "--storageEngine", "ephemeralForTest", "--nounixsocket", "--noauth"];
+    let words =
+        ["--port", "0", "--storageEngine", "ephemeralForTest", "--nounixsocket", "--noauth"];
     let serving = Serving::start_program(&mongod, &words, "\"msg\":\"Waiting for connections\"");
     assert!(serving.ready.starts_with("{\"t\":{\"$date\":"), "launchers read JSON lines");
     assert_eq!(serving.end().code(), Some(0));

@@ -11,7 +11,10 @@ fn it_says_where_it_is_serves_and_ends() {
         let mut serving = Serving::start(&["--memory"]);
         assert!(serving.ready.ends_with("/?replicaSet=rs0"), "{}", serving.ready);
         let reply = serving.run(doc! { "hello": 1, "$db": "admin" });
-        assert_eq!(reply.get("setName").and_then(|name| name.as_str().map(str::to_owned)), Some("rs0".into()));
+        assert_eq!(
+            reply.get("setName").and_then(|name| name.as_str().map(str::to_owned)),
+            Some("rs0".into())
+        );
         let me = format!("127.0.0.1:{}", serving.port());
         assert_eq!(reply.get("me").and_then(|me| me.as_str().map(str::to_owned)), Some(me));
         serving.signal(signal);
@@ -32,7 +35,8 @@ fn names_and_addresses_are_told() {
 
 #[test]
 fn the_command_line_can_be_asked_for() {
-    let serving = Serving::start(&["--memory", "--quiet", "--setParameter", "enableTestCommands=1"]);
+    let serving =
+        Serving::start(&["--memory", "--quiet", "--setParameter", "enableTestCommands=1"]);
     let reply = serving.run(doc! { "getCmdLineOpts": 1, "$db": "admin" });
     let argv = reply.get("argv").unwrap().as_array().unwrap();
     assert_eq!(argv.get(0).unwrap().as_str(), Some(QUIRE));
@@ -45,7 +49,8 @@ fn the_command_line_can_be_asked_for() {
 #[test]
 fn a_configuration_file_and_a_log_file() {
     let directory = Directory::new();
-    let (config, log, pid) = (directory.join("c.yaml"), directory.join("l.log"), directory.join("pid"));
+    let (config, log, pid) =
+        (directory.join("c.yaml"), directory.join("l.log"), directory.join("pid"));
     let content = format!(
         "storage:\n  memory: true\nsystemLog:\n  destination: file\n  path: {}\nprocessManagement:\n  \
          pidFilePath: {}\nnet:\n  unixDomainSocket:\n    pathPrefix: {}\n",
@@ -111,11 +116,10 @@ fn data_survives_a_restart_a_kill_and_a_backup() {
         });
         assert!(matches!(reply.get("n"), Some(Value::Int32(1))), "{reply:?}");
     };
-    let count = |serving: &Serving| {
-        match serving.run(doc! { "count": "c", "$db": "test" }).get("n") {
-            Some(Value::Int32(count)) => count,
-            other => panic!("{other:?}"),
-        }
+    let count = |serving: &Serving| match serving.run(doc! { "count": "c", "$db": "test" }).get("n")
+    {
+        Some(Value::Int32(count)) => count,
+        other => panic!("{other:?}"),
     };
     let serving = Serving::start(&["--dbpath", path]);
     insert(&serving, 1);

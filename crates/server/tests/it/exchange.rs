@@ -13,7 +13,9 @@ use std::time::{Duration, Instant};
 fn replies_bear_what_the_request_had() {
     let (_server, address) = server(ServerOptions::default());
     let mut client = Client::new(address);
-    for compressor in [None, Some(Compressor::Snappy), Some(Compressor::Zlib), Some(Compressor::Zstd)] {
+    for compressor in
+        [None, Some(Compressor::Snappy), Some(Compressor::Zlib), Some(Compressor::Zstd)]
+    {
         for flags in [Flags(0), Flags::CHECKSUM_PRESENT] {
             let request = Request { flags, compressor, ..client.request(ping()) };
             client.send(&request);

@@ -12,7 +12,9 @@ fn a_full_server_says_so() {
     let mut outside = Client::new(address);
     let reply = outside.run(ping());
     assert_eq!(code(&reply), 462);
-    assert!(reply.get("errmsg").unwrap().as_str().unwrap().contains("too many open connections: 3"));
+    assert!(
+        reply.get("errmsg").unwrap().as_str().unwrap().contains("too many open connections: 3")
+    );
     assert!(outside.is_closed());
     assert_eq!(server.service().metrics.network.connections_rejected.get(), 1);
     inside.pop();
@@ -41,7 +43,8 @@ fn connections_leave_no_thread_and_no_file_behind() {
     });
     eventually("the high connection threads are gone", || {
         let tasks = std::fs::read_dir("/proc/self/task").unwrap();
-        let names = tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("comm")).ok());
+        let names =
+            tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("comm")).ok());
         names.filter(|name| name.starts_with("conn9")).count() < 3
     });
 }

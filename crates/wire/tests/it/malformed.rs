@@ -169,7 +169,15 @@ fn op_query_is_for_the_handshake_only() {
         parse(&header, &sent).map(|_| ()).map_err(|error| error.error().code().number())
     };
     for name in ["isMaster", "ismaster", "hello"] {
-        assert_eq!(query("admin.$cmd", &DocBuf::build(|doc| { doc.append(name, 1); })), Ok(()));
+        assert_eq!(
+            query(
+                "admin.$cmd",
+                &DocBuf::build(|doc| {
+                    doc.append(name, 1);
+                })
+            ),
+            Ok(())
+        );
     }
     assert_eq!(query("admin.$cmd", &doc! { "$query": { "hello": 1 } }), Ok(()));
     assert_eq!(query("admin.$cmd", &doc! { "ping": 1 }), Err(352));

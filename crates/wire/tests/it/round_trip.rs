@@ -22,10 +22,18 @@ fn large() -> DocBuf {
 fn replies_arrive() {
     for document in [doc! { "ok": 1.0 }, large()] {
         for compressor in COMPRESSORS {
-            for (checksum, more_to_come) in [(false, false), (true, false), (false, true), (true, true)] {
+            for (checksum, more_to_come) in
+                [(false, false), (true, false), (false, true), (true, true)]
+            {
                 let (request_id, response_to) = (11, 12);
-                let reply =
-                    Reply { request_id, response_to, checksum, more_to_come, compressor, legacy: false };
+                let reply = Reply {
+                    request_id,
+                    response_to,
+                    checksum,
+                    more_to_come,
+                    compressor,
+                    legacy: false,
+                };
                 let mut scratch = Vec::new();
                 let frame = reply.frame(document.as_bytes(), &mut scratch).unwrap();
                 let bytes = frame.parts().concat();
@@ -61,7 +69,9 @@ fn legacy_replies_arrive() {
 #[test]
 fn requests_arrive() {
     for compressor in COMPRESSORS {
-        for flags in [Flags(0), Flags::CHECKSUM_PRESENT, Flags::EXHAUST_ALLOWED, Flags::MORE_TO_COME] {
+        for flags in
+            [Flags(0), Flags::CHECKSUM_PRESENT, Flags::EXHAUST_ALLOWED, Flags::MORE_TO_COME]
+        {
             let documents: Vec<DocBuf> = (0..100).map(|n| doc! { "_id": n }).collect();
             let sent = Request {
                 flags,
@@ -85,7 +95,12 @@ fn requests_arrive() {
             assert_eq!(msg.flags, flags);
             assert_eq!(msg.body.to_owned(), large());
             assert_eq!(msg.sequences[0].name, "documents");
-            let got: Vec<DocBuf> = msg.sequences[0].documents.iter().copied().map(quire_document::Doc::to_owned).collect();
+            let got: Vec<DocBuf> = msg.sequences[0]
+                .documents
+                .iter()
+                .copied()
+                .map(quire_document::Doc::to_owned)
+                .collect();
             assert_eq!(got, documents);
             assert!(msg.sequences[1].documents.is_empty());
         }
