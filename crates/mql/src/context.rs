@@ -252,7 +252,15 @@ pub struct EvalContext<'a> {
 impl<'a> EvalContext<'a> {
     /// A context for one document, without user variables and metadata.
     pub fn new(arena: &'a Bump, root: Doc<'a>, shared: &'a Shared) -> Self {
-        EvalContext { arena, root, variables: &[], metadata: None, shared, frames: None, extracted: &[] }
+        EvalContext {
+            arena,
+            root,
+            variables: &[],
+            metadata: None,
+            shared,
+            frames: None,
+            extracted: &[],
+        }
     }
 
     /// The same for another document.

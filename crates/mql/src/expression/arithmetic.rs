@@ -117,7 +117,8 @@ fn add<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
             Some(Value::Date(ms)) => date = Some(ms),
             Some(value) if value.is_number() => total = total.add(value),
             Some(other) => {
-                let text = format!("$add only supports numeric or date types, not {}", other.type_name());
+                let text =
+                    format!("$add only supports numeric or date types, not {}", other.type_name());
                 return Err(Error::type_mismatch(text));
             }
         }
@@ -139,7 +140,7 @@ fn date_overflow(operator: &str) -> Error {
 /// The nearest long, halves away from zero; `None` outside of the longs.
 fn round_to_i64(number: f64) -> Option<i64> {
     const TWO_63: f64 = 9_223_372_036_854_775_808.0;
-    (number >= -TWO_63 && number < TWO_63).then(|| number.round() as i64)
+    (-TWO_63..TWO_63).contains(&number).then(|| number.round() as i64)
 }
 
 fn decimal_to_i64(number: Decimal128) -> Option<i64> {
@@ -210,7 +211,8 @@ fn multiply<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>
             None | Some(Value::Null | Value::Undefined) => return Ok(Some(Value::Null)),
             Some(value) if value.is_number() => product.multiply(value),
             Some(other) => {
-                let text = format!("$multiply only supports numeric types, not {}", other.type_name());
+                let text =
+                    format!("$multiply only supports numeric types, not {}", other.type_name());
                 return Err(Error::type_mismatch(text));
             }
         }

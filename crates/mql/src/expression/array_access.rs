@@ -11,8 +11,12 @@ pub(super) const OPERATORS: &[Operator] = &[
     Operator::function("$arrayElemAt", Arity::Exactly(2), array_elem_at)
         .doc("The element at an index; a negative one counts from the end.")
         .since("3.2"),
-    Operator::function("$first", Arity::Exactly(1), first).doc("An array's first element.").since("4.4"),
-    Operator::function("$last", Arity::Exactly(1), last).doc("An array's last element.").since("4.4"),
+    Operator::function("$first", Arity::Exactly(1), first)
+        .doc("An array's first element.")
+        .since("4.4"),
+    Operator::function("$last", Arity::Exactly(1), last)
+        .doc("An array's last element.")
+        .since("4.4"),
     Operator::function("$in", Arity::Exactly(2), is_in)
         .doc("True if the first argument is an element of the second.")
         .since("3.4"),
@@ -57,7 +61,11 @@ pub(super) fn array_or_null<'a>(
         None | Some(Value::Null | Value::Undefined) => Ok(None),
         Some(Value::Array(array)) => Ok(Some(array)),
         Some(other) => {
-            let text = format!("{}'s argument must be an array, but is {}", call.name(), other.type_name());
+            let text = format!(
+                "{}'s argument must be an array, but is {}",
+                call.name(),
+                other.type_name()
+            );
             Err(Error::location(code, text))
         }
     }
@@ -70,15 +78,22 @@ fn array_elem_at<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Valu
         return Ok(Some(Value::Null));
     }
     let Value::Array(array) = array else {
-        let text = format!("$arrayElemAt's first argument must be an array, but is {}", array.type_name());
+        let text =
+            format!("$arrayElemAt's first argument must be an array, but is {}", array.type_name());
         return Err(Error::location(28689, text));
     };
     if !index.is_number() {
-        let text = format!("$arrayElemAt's second argument must be a numeric value, but is {}", index.type_name());
+        let text = format!(
+            "$arrayElemAt's second argument must be a numeric value, but is {}",
+            index.type_name()
+        );
         return Err(Error::location(28690, text));
     }
     let Some(index) = integral(index) else {
-        let text = format!("$arrayElemAt's second argument must be representable as a 32-bit integer: {}", message(index));
+        let text = format!(
+            "$arrayElemAt's second argument must be representable as a 32-bit integer: {}",
+            message(index)
+        );
         return Err(Error::location(28691, text));
     };
     if index >= 0 {
@@ -105,7 +120,8 @@ fn last<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
 fn is_in<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
     let (wanted, array) = (call.eval(0, cx)?, call.eval(1, cx)?);
     let Some(Value::Array(array)) = array else {
-        let text = format!("$in requires an array as a second argument, found: {}", type_name(array));
+        let text =
+            format!("$in requires an array as a second argument, found: {}", type_name(array));
         return Err(Error::location(40081, text));
     };
     let collator = cx.collator();
@@ -159,7 +175,10 @@ fn size<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
     match call.eval(0, cx)? {
         Some(Value::Array(array)) => Ok(Some(Value::Int32(array.count() as i32))),
         other => {
-            let text = format!("The argument to $size must be an array, but was of type: {}", type_name(other));
+            let text = format!(
+                "The argument to $size must be an array, but was of type: {}",
+                type_name(other)
+            );
             Err(Error::location(17124, text))
         }
     }
@@ -167,11 +186,17 @@ fn size<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
 
 fn slice_number(value: Value<'_>, which: &str, codes: (i32, i32)) -> Result<i64> {
     if !value.is_number() {
-        let text = format!("{which} argument to $slice must be numeric, but is of type: {}", value.type_name());
+        let text = format!(
+            "{which} argument to $slice must be numeric, but is of type: {}",
+            value.type_name()
+        );
         return Err(Error::location(codes.0, text));
     }
     integral(value).map(i64::from).ok_or_else(|| {
-        let text = format!("{which} argument to $slice can't be represented as a 32-bit integer: {}", message(value));
+        let text = format!(
+            "{which} argument to $slice can't be represented as a 32-bit integer: {}",
+            message(value)
+        );
         Error::location(codes.1, text)
     })
 }
@@ -184,7 +209,10 @@ fn slice<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> 
         return Ok(Some(Value::Null));
     }
     let Value::Array(array) = array else {
-        let text = format!("First argument to $slice must be an array, but is of type: {}", array.type_name());
+        let text = format!(
+            "First argument to $slice must be an array, but is of type: {}",
+            array.type_name()
+        );
         return Err(Error::location(28724, text));
     };
     let second = slice_number(second, "Second", (28725, 28726))?;

@@ -54,7 +54,10 @@ fn concat<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>>
 
 fn range_bound(value: Option<Value<'_>>, name: &str, codes: (i32, i32)) -> Result<i32> {
     let Some(value) = value.filter(Value::is_number) else {
-        let text = format!("$range requires a numeric {name} value, found value of type: {}", type_name(value));
+        let text = format!(
+            "$range requires a numeric {name} value, found value of type: {}",
+            type_name(value)
+        );
         return Err(Error::location(codes.0, text));
     };
     integral(value).ok_or_else(|| {
@@ -131,7 +134,8 @@ fn zip<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
             None | Some(Value::Null | Value::Undefined) => return Ok(Some(Value::Null)),
             Some(Value::Array(array)) => inputs.push(array.to_vec()),
             Some(other) => {
-                let text = format!("$zip found a non-array expression in input: {}", message(other));
+                let text =
+                    format!("$zip found a non-array expression in input: {}", message(other));
                 return Err(Error::location(34468, text));
             }
         }
@@ -229,7 +233,8 @@ pub(super) fn last_of_each<'a>(
 fn inconsistent(form: Option<Entry>, found: Value<'_>) -> Error {
     let (code, before) = match form {
         None => {
-            let text = format!("Unrecognised input type format for $arrayToObject: {}", found.type_name());
+            let text =
+                format!("Unrecognised input type format for $arrayToObject: {}", found.type_name());
             return Error::location(40398, text);
         }
         Some(Entry::Pair) => (40396, "Array"),
@@ -271,7 +276,8 @@ fn key_value_entry<'a>(doc: Doc<'a>) -> Result<(Entry, &'a str, Value<'a>)> {
         return Err(Error::location(40392, text));
     }
     let (Some(key), Some(value)) = (doc.get("k"), doc.get("v")) else {
-        let text = "$arrayToObject requires an object with keys 'k' and 'v'. Missing either or both keys";
+        let text =
+            "$arrayToObject requires an object with keys 'k' and 'v'. Missing either or both keys";
         return Err(Error::location(40393, text));
     };
     let Value::String(key) = key else {
@@ -308,7 +314,8 @@ fn object_to_array<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Va
             Ok(Some(Value::Array(array?)))
         }
         Some(other) => {
-            let text = format!("$objectToArray requires a document input, found: {}", other.type_name());
+            let text =
+                format!("$objectToArray requires a document input, found: {}", other.type_name());
             Err(Error::location(40390, text))
         }
     }

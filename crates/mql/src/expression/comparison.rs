@@ -32,11 +32,9 @@ pub fn compare_results(
 ) -> Ordering {
     match (left, right) {
         (Some(left), Some(right)) => compare(left, right, collator),
-        (left, right) => compare(
-            left.unwrap_or(Value::Undefined),
-            right.unwrap_or(Value::Undefined),
-            collator,
-        ),
+        (left, right) => {
+            compare(left.unwrap_or(Value::Undefined), right.unwrap_or(Value::Undefined), collator)
+        }
     }
 }
 

@@ -9,7 +9,8 @@ use quire_error::{Error, Result};
 
 /// This family's rows of the registry.
 pub(super) const OPERATORS: &[Operator] = &[
-    Operator::form("$cond", parse_cond).doc("The second argument if the first is true, else the third."),
+    Operator::form("$cond", parse_cond)
+        .doc("The second argument if the first is true, else the third."),
     Operator::form("$switch", parse_switch)
         .doc("The `then` of the first branch whose `case` is true, else `default`.")
         .since("3.4"),
@@ -24,7 +25,11 @@ struct Cond {
     otherwise: Expression,
 }
 
-fn parse_cond(operator: &'static Operator, value: Value<'_>, context: &ParseContext) -> Result<Expression> {
+fn parse_cond(
+    operator: &'static Operator,
+    value: Value<'_>,
+    context: &ParseContext,
+) -> Result<Expression> {
     let (condition, then, otherwise) = match value {
         Value::Document(doc) => {
             let (mut condition, mut then, mut otherwise) = (None, None, None);
@@ -40,7 +45,8 @@ fn parse_cond(operator: &'static Operator, value: Value<'_>, context: &ParseCont
                 };
                 *part = Some(Expression::parse(value, context)?);
             }
-            let missing = |code, name| Error::location(code, format!("Missing '{name}' parameter to $cond"));
+            let missing =
+                |code, name| Error::location(code, format!("Missing '{name}' parameter to $cond"));
             (
                 condition.ok_or_else(|| missing(17080, "if"))?,
                 then.ok_or_else(|| missing(17081, "then"))?,
@@ -83,7 +89,11 @@ impl Form for Cond {
             self.otherwise.optimize(context)?;
             return Ok(None);
         }
-        let taken = if is_true(self.condition.as_constant()) { &mut self.then } else { &mut self.otherwise };
+        let taken = if is_true(self.condition.as_constant()) {
+            &mut self.then
+        } else {
+            &mut self.otherwise
+        };
         let mut taken = std::mem::replace(taken, Expression::from_node(Node::Missing));
         taken.optimize(context)?;
         Ok(Some(taken))
@@ -103,9 +113,14 @@ struct Switch {
     default: Option<Expression>,
 }
 
-fn parse_switch(_: &'static Operator, value: Value<'_>, context: &ParseContext) -> Result<Expression> {
+fn parse_switch(
+    _: &'static Operator,
+    value: Value<'_>,
+    context: &ParseContext,
+) -> Result<Expression> {
     let Value::Document(doc) = value else {
-        let text = format!("$switch requires an object as an argument, found: {}", value.type_name());
+        let text =
+            format!("$switch requires an object as an argument, found: {}", value.type_name());
         return Err(Error::location(40060, text));
     };
     let (mut branches, mut default) = (Vec::new(), None);
@@ -113,7 +128,10 @@ fn parse_switch(_: &'static Operator, value: Value<'_>, context: &ParseContext) 
         match name {
             "branches" => {
                 let Value::Array(list) = value else {
-                    let text = format!("$switch expected an array for 'branches', found: {}", value.type_name());
+                    let text = format!(
+                        "$switch expected an array for 'branches', found: {}",
+                        value.type_name()
+                    );
                     return Err(Error::location(40061, text));
                 };
                 for branch in list.iter() {
@@ -135,7 +153,8 @@ fn parse_switch(_: &'static Operator, value: Value<'_>, context: &ParseContext) 
 
 fn parse_branch(value: Value<'_>, context: &ParseContext) -> Result<(Expression, Expression)> {
     let Value::Document(doc) = value else {
-        let text = format!("$switch expected each branch to be an object, found: {}", value.type_name());
+        let text =
+            format!("$switch expected each branch to be an object, found: {}", value.type_name());
         return Err(Error::location(40062, text));
     };
     let (mut case, mut then) = (None, None);
@@ -157,7 +176,8 @@ fn parse_branch(value: Value<'_>, context: &ParseContext) -> Result<(Expression,
 }
 
 fn no_branch() -> Error {
-    let text = "$switch could not find a matching branch for an input, and no default was specified.";
+    let text =
+        "$switch could not find a matching branch for an input, and no default was specified.";
     Error::location(40069, text)
 }
 

@@ -36,11 +36,12 @@ impl Extractor {
         if let Node::Path(path) = expression.node_mut() {
             path.slot = Some(self.slot(path));
         }
-        expression.children_mut(&mut |child| {
-            self.attach(child);
-            Ok(())
-        })
-        .unwrap_or(());
+        expression
+            .children_mut(&mut |child| {
+                self.attach(child);
+                Ok(())
+            })
+            .unwrap_or(());
     }
 
     /// The slot of a path.

@@ -70,11 +70,7 @@ impl FieldPath {
     }
 }
 
-fn walk<'a>(
-    path: &[Box<str>],
-    doc: Doc<'a>,
-    cx: &EvalContext<'a>,
-) -> Result<Option<Value<'a>>> {
+fn walk<'a>(path: &[Box<str>], doc: Doc<'a>, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
     let Some((first, rest)) = path.split_first() else { return Ok(None) };
     let Some(value) = doc.get(first) else { return Ok(None) };
     if rest.is_empty() { Ok(Some(value)) } else { into(rest, value, cx) }
@@ -128,7 +124,8 @@ pub fn check_field_name(name: &str) -> Result<()> {
     }
     // The fields of a DBRef are the ones with a dollar sign that paths may name.
     if name.starts_with('$') && !matches!(name, "$id" | "$ref" | "$db") {
-        let text = "FieldPath field names may not start with '$'. Consider using $getField or $setField.";
+        let text =
+            "FieldPath field names may not start with '$'. Consider using $getField or $setField.";
         return Err(Error::location(16410, text));
     }
     if name.contains('\0') {

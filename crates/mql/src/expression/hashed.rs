@@ -8,13 +8,10 @@ use quire_document::{Doc, DocBuf, Element, Type, Value};
 use quire_error::Result;
 
 /// This family's rows of the registry.
-pub(super) const OPERATORS: &[Operator] = &[Operator::function(
-    "$toHashedIndexKey",
-    Arity::Exactly(1),
-    to_hashed_index_key,
-)
-.doc("The long under which a hashed index finds the argument.")
-.since("7.1")];
+pub(super) const OPERATORS: &[Operator] =
+    &[Operator::function("$toHashedIndexKey", Arity::Exactly(1), to_hashed_index_key)
+        .doc("The long under which a hashed index finds the argument.")
+        .since("7.1")];
 
 fn to_hashed_index_key<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
     Ok(Some(Value::Int64(hashed_key(call.eval(0, cx)?))))
@@ -72,9 +69,9 @@ fn cut_to_long(number: quire_document::number::Number) -> i64 {
         Number::Int(number) => number,
         Number::Double(number) => number as i64,
         Number::Decimal(decimal) if decimal.is_nan() => 0,
-        Number::Decimal(decimal) => decimal.to_i64_truncated().unwrap_or(
-            if decimal.is_negative() { i64::MIN } else { i64::MAX },
-        ),
+        Number::Decimal(decimal) => decimal
+            .to_i64_truncated()
+            .unwrap_or(if decimal.is_negative() { i64::MIN } else { i64::MAX }),
     }
 }
 

@@ -13,7 +13,8 @@ use quire_error::{Error, Result};
 
 /// This family's rows of the registry.
 pub(super) const OPERATORS: &[Operator] = &[
-    Operator::form("$map", parse_map).doc("An array of `in` evaluated for each element of `input`."),
+    Operator::form("$map", parse_map)
+        .doc("An array of `in` evaluated for each element of `input`."),
     Operator::form("$filter", parse_filter)
         .doc("The elements of `input` for which `cond` is true, at most `limit` of them.")
         .since("3.2"),
@@ -23,11 +24,7 @@ pub(super) const OPERATORS: &[Operator] = &[
 ];
 
 /// The elements to loop over: `None` if the input is null or missing.
-fn elements<'a>(
-    input: Option<Value<'a>>,
-    code: i32,
-    operator: &str,
-) -> Result<Option<Array<'a>>> {
+fn elements<'a>(input: Option<Value<'a>>, code: i32, operator: &str) -> Result<Option<Array<'a>>> {
     match input {
         None | Some(Value::Null | Value::Undefined) => Ok(None),
         Some(Value::Array(array)) => Ok(Some(array)),
@@ -41,7 +38,10 @@ fn elements<'a>(
 /// The operator's argument as a document; `code` if it is something else.
 fn object_argument<'v>(value: Value<'v>, code: i32, operator: &str) -> Result<Doc<'v>> {
     value.as_document().ok_or_else(|| {
-        let text = format!("{operator} only supports an object as its argument, found {}", value.type_name());
+        let text = format!(
+            "{operator} only supports an object as its argument, found {}",
+            value.type_name()
+        );
         Error::location(code, text)
     })
 }
@@ -127,7 +127,11 @@ struct Filter {
     limit: Option<Expression>,
 }
 
-fn parse_filter(_: &'static Operator, value: Value<'_>, context: &ParseContext) -> Result<Expression> {
+fn parse_filter(
+    _: &'static Operator,
+    value: Value<'_>,
+    context: &ParseContext,
+) -> Result<Expression> {
     let doc = object_argument(value, 28646, "$filter")?;
     let (mut input, mut name, mut condition, mut limit) = (None, None, None, None);
     for (key, value) in doc.fields() {
@@ -158,7 +162,10 @@ impl Filter {
         };
         let number = value.as_number().and_then(|number| number.exact_i64());
         let Some(number) = number.and_then(|number| i32::try_from(number).ok()) else {
-            let text = format!("$filter: limit must be represented as a 32-bit integral value: {}", message(value));
+            let text = format!(
+                "$filter: limit must be represented as a 32-bit integral value: {}",
+                message(value)
+            );
             return Err(Error::location(327391, text));
         };
         if number <= 0 {
@@ -223,7 +230,11 @@ struct Reduce {
     body: Expression,
 }
 
-fn parse_reduce(_: &'static Operator, value: Value<'_>, context: &ParseContext) -> Result<Expression> {
+fn parse_reduce(
+    _: &'static Operator,
+    value: Value<'_>,
+    context: &ParseContext,
+) -> Result<Expression> {
     let doc = object_argument(value, 40075, "$reduce")?;
     let (this_context, this) = context.bind("this");
     let (inner, slot) = this_context.bind("value");

@@ -19,7 +19,11 @@ pub(super) const OPERATORS: &[Operator] = &[
         .unstable(),
 ];
 
-fn refuse_script(operator: &'static Operator, _: Value<'_>, _: &ParseContext) -> Result<Expression> {
+fn refuse_script(
+    operator: &'static Operator,
+    _: Value<'_>,
+    _: &ParseContext,
+) -> Result<Expression> {
     Err(Error::not_built(&format!("{} (server-side JavaScript)", operator.name)))
 }
 
@@ -31,7 +35,10 @@ fn parse_rand(_: &'static Operator, value: Value<'_>, _: &ParseContext) -> Resul
         Value::Document(doc) => doc.is_empty(),
         Value::Array(array) => array.is_empty(),
         other => {
-            let text = format!("invalid parameter: expected an object ($rand), found {}", other.type_name());
+            let text = format!(
+                "invalid parameter: expected an object ($rand), found {}",
+                other.type_name()
+            );
             return Err(Error::location(10065, text));
         }
     };

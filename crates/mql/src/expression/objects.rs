@@ -85,7 +85,8 @@ fn parse_get(_: &'static Operator, value: Value<'_>, context: &ParseContext) -> 
             input = Some(Expression::parse(Value::String("$$CURRENT"), context)?);
         }
     }
-    let missing = |code, name| Error::location(code, format!("$getField requires '{name}' to be specified"));
+    let missing =
+        |code, name| Error::location(code, format!("$getField requires '{name}' to be specified"));
     let field = field.ok_or_else(|| missing(3041702, "field"))?;
     let input = input.ok_or_else(|| missing(3041703, "input"))?;
     if let Some(value) = field.as_constant()
@@ -141,7 +142,11 @@ struct SetField {
     value: Expression,
 }
 
-fn parse_set(operator: &'static Operator, value: Value<'_>, context: &ParseContext) -> Result<Expression> {
+fn parse_set(
+    operator: &'static Operator,
+    value: Value<'_>,
+    context: &ParseContext,
+) -> Result<Expression> {
     let name = operator.name;
     let unset = name == "$unsetField";
     let Value::Document(doc) = value else {
@@ -160,7 +165,8 @@ fn parse_set(operator: &'static Operator, value: Value<'_>, context: &ParseConte
             }
         }
     }
-    let missing = |code, part| Error::location(code, format!("{name} requires '{part}' to be specified"));
+    let missing =
+        |code, part| Error::location(code, format!("{name} requires '{part}' to be specified"));
     let field = field.ok_or_else(|| missing(4161102, "field"))?;
     let value = match new_value {
         Some(value) => value,

@@ -120,7 +120,16 @@ impl Operator {
     }
 
     const fn new(name: &'static str, arity: Arity, run: Run) -> Self {
-        Operator { name, since: "2.2", doc: "", arity, run, volatile: false, stable: true, decided_by: None }
+        Operator {
+            name,
+            since: "2.2",
+            doc: "",
+            arity,
+            run,
+            volatile: false,
+            stable: true,
+            decided_by: None,
+        }
     }
 
     /// The same, introduced in `version`.

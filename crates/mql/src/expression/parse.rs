@@ -30,7 +30,9 @@ pub(super) fn object(doc: Doc<'_>, context: &ParseContext) -> Result<Expression>
     for (name, value) in doc.fields() {
         check_field_name(name)?;
         if name.contains('.') {
-            let text = format!("FieldPath field names may not contain '.'. Consider using $getField or $setField. Found: {name}");
+            let text = format!(
+                "FieldPath field names may not contain '.'. Consider using $getField or $setField. Found: {name}"
+            );
             return Err(Error::location(16412, text));
         }
         if !seen.insert(name) {
@@ -53,7 +55,10 @@ fn operator_call(doc: Doc<'_>, context: &ParseContext) -> Result<Expression> {
     let mut elements = doc.iter();
     let Some(element) = elements.next() else { return Ok(Expression::constant(doc)) };
     if elements.next().is_some() {
-        let text = format!("an object representing an expression must have exactly one field: {}", message(doc));
+        let text = format!(
+            "an object representing an expression must have exactly one field: {}",
+            message(doc)
+        );
         return Err(Error::location(15983, text));
     }
     let Some(operator) = find_operator(element.key()) else {
@@ -61,7 +66,8 @@ fn operator_call(doc: Doc<'_>, context: &ParseContext) -> Result<Expression> {
         return Err(Error::new(ErrorCode::InvalidPipelineOperator, text));
     };
     if context.api_strict && !operator.stable {
-        let text = format!("{} is not allowed with 'apiStrict: true' in API Version 1", operator.name);
+        let text =
+            format!("{} is not allowed with 'apiStrict: true' in API Version 1", operator.name);
         return Err(Error::new(ErrorCode::APIStrictError, text));
     }
     operator.parse(element.value(), context)
@@ -115,7 +121,8 @@ impl Operator {
             return Ok(args);
         }
         let (name, given) = (self.name, args.len());
-        let text = format!("Expression {name} takes exactly {wanted} arguments. {given} were passed in.");
+        let text =
+            format!("Expression {name} takes exactly {wanted} arguments. {given} were passed in.");
         Err(Error::location(16020, text))
     }
 
@@ -124,7 +131,9 @@ impl Operator {
         match self.arity {
             Arity::Exactly(wanted) if given != wanted => Err(Error::location(
                 16020,
-                format!("Expression {name} takes exactly {wanted} arguments. {given} were passed in."),
+                format!(
+                    "Expression {name} takes exactly {wanted} arguments. {given} were passed in."
+                ),
             )),
             Arity::Between(low, high) if given < low || given > high => Err(Error::location(
                 28667,
@@ -150,7 +159,8 @@ fn named_arguments(
 ) -> Result<Vec<Expression>> {
     let name = operator.name;
     let Value::Document(doc) = value else {
-        let text = format!("{name} only supports an object as its argument, found {}", value.type_name());
+        let text =
+            format!("{name} only supports an object as its argument, found {}", value.type_name());
         return Err(Error::location(fields.not_object, text));
     };
     let mut args: Vec<Option<Expression>> = fields.fields.iter().map(|_| None).collect();
@@ -230,8 +240,13 @@ pub fn check_variable_name(name: &str, user_defined: bool) -> Result<()> {
         let text = format!("'{name}' starts with an invalid character for a {kind} name");
         return Err(Error::failed_to_parse(text));
     }
-    if let Some(wrong) = bytes.find(|byte| !(byte.is_ascii_alphanumeric() || *byte == b'_' || !byte.is_ascii())) {
-        let text = format!("'{name}' contains an invalid character for a variable name: '{}'", wrong as char);
+    if let Some(wrong) =
+        bytes.find(|byte| !(byte.is_ascii_alphanumeric() || *byte == b'_' || !byte.is_ascii()))
+    {
+        let text = format!(
+            "'{name}' contains an invalid character for a variable name: '{}'",
+            wrong as char
+        );
         return Err(Error::failed_to_parse(text));
     }
     Ok(())

@@ -11,12 +11,16 @@ use quire_error::{Error, Result};
 
 /// This family's rows of the registry.
 pub(super) const OPERATORS: &[Operator] = &[
-    Operator::function("$exp", Arity::Exactly(1), exp).doc("e to the power of the argument.").since("3.2"),
+    Operator::function("$exp", Arity::Exactly(1), exp)
+        .doc("e to the power of the argument.")
+        .since("3.2"),
     Operator::function("$ln", Arity::Exactly(1), ln).doc("The natural logarithm.").since("3.2"),
     Operator::function("$log", Arity::Exactly(2), log)
         .doc("The logarithm of the first argument to the base of the second.")
         .since("3.2"),
-    Operator::function("$log10", Arity::Exactly(1), log10).doc("The decimal logarithm.").since("3.2"),
+    Operator::function("$log10", Arity::Exactly(1), log10)
+        .doc("The decimal logarithm.")
+        .since("3.2"),
     Operator::function("$pow", Arity::Exactly(2), pow)
         .doc("The first argument to the power of the second.")
         .since("3.2"),
@@ -35,10 +39,8 @@ fn exp<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
 /// True for numbers above zero and for NaN.
 fn is_positive(value: Value<'_>) -> bool {
     match value {
-        Value::Decimal(number) => {
-            number.is_nan() || (!number.is_zero() && !number.is_negative())
-        }
-        other => !(as_double(other) <= 0.0),
+        Value::Decimal(number) => number.is_nan() || (!number.is_zero() && !number.is_negative()),
+        other => as_double(other) > 0.0 || as_double(other).is_nan(),
     }
 }
 
@@ -51,7 +53,11 @@ fn positive_argument<'a>(
     if let Some(value) = value
         && !is_positive(value)
     {
-        let text = format!("{}'s argument must be a positive number, but is {}", call.name(), message(value));
+        let text = format!(
+            "{}'s argument must be a positive number, but is {}",
+            call.name(),
+            message(value)
+        );
         return Err(Error::location(code, text));
     }
     Ok(value)
@@ -60,9 +66,7 @@ fn positive_argument<'a>(
 fn ln<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
     Ok(Some(match positive_argument(call, cx, 28766)? {
         None => Value::Null,
-        Some(Value::Decimal(number)) if !number.is_nan() => {
-            Value::Decimal(number.ln())
-        }
+        Some(Value::Decimal(number)) if !number.is_nan() => Value::Decimal(number.ln()),
         Some(value) => Value::Double(as_double(value).ln()),
     }))
 }
@@ -70,9 +74,7 @@ fn ln<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
 fn log10<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
     Ok(Some(match positive_argument(call, cx, 28761)? {
         None => Value::Null,
-        Some(Value::Decimal(number)) if !number.is_nan() => {
-            Value::Decimal(number.log10())
-        }
+        Some(Value::Decimal(number)) if !number.is_nan() => Value::Decimal(number.log10()),
         Some(value) => Value::Double(as_double(value).log10()),
     }))
 }
@@ -95,7 +97,10 @@ fn log<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
         return Err(Error::location(28758, text));
     }
     if !is_positive(base) || as_double(base) == 1.0 {
-        let text = format!("$log's base must be a positive number not equal to 1, but is {}", message(base));
+        let text = format!(
+            "$log's base must be a positive number not equal to 1, but is {}",
+            message(base)
+        );
         return Err(Error::location(28759, text));
     }
     let nan = as_double(number).is_nan() || as_double(base).is_nan();
@@ -169,7 +174,11 @@ fn sqrt<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
 }
 
 /// Rewritten to the operators that it is made of.
-fn parse_sigmoid(_: &'static Operator, value: Value<'_>, context: &ParseContext) -> Result<Expression> {
+fn parse_sigmoid(
+    _: &'static Operator,
+    value: Value<'_>,
+    context: &ParseContext,
+) -> Result<Expression> {
     let negated = array![-1, value];
     let rewritten = doc! {
         "$divide": [1, { "$add": [1, { "$exp": { "$multiply": &negated } }] }]

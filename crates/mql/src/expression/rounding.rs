@@ -41,7 +41,8 @@ pub(super) fn numeric_argument<'a>(
         None | Some(Value::Null | Value::Undefined) => Ok(None),
         Some(value) if value.is_number() => Ok(Some(value)),
         Some(other) => {
-            let text = format!("{} only supports numeric types, not {}", call.name(), other.type_name());
+            let text =
+                format!("{} only supports numeric types, not {}", call.name(), other.type_name());
             Err(Error::location(28765, text))
         }
     }
@@ -71,9 +72,7 @@ fn to_integer<'a>(
     Ok(Some(match value {
         Value::Double(number) => Value::Double(round(number)),
         // As mongod: what 34 digits can't hold as an integer, infinities too, becomes NaN.
-        Value::Decimal(number) => {
-            Value::Decimal(number.quantize(0, rounding))
-        }
+        Value::Decimal(number) => Value::Decimal(number.quantize(0, rounding)),
         integer => integer,
     }))
 }
@@ -121,7 +120,9 @@ fn place_argument(call: &Call, place: Value<'_>) -> Result<i32> {
     match i32::try_from(exact) {
         Ok(place @ -20..=100) => Ok(place),
         _ => {
-            let text = format!("cannot apply {name} with precision value {exact} value must be in [-20, 100]");
+            let text = format!(
+                "cannot apply {name} with precision value {exact} value must be in [-20, 100]"
+            );
             Err(Error::location(51083, text))
         }
     }

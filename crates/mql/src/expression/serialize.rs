@@ -11,10 +11,13 @@ impl Expression {
             Node::Constant(value) => operator_document("$const", value.as_value()),
             Node::Missing | Node::Absent => ValueBuf::new("$$REMOVE"),
             Node::Path(path) => ValueBuf::new(format!("${path}").as_str()),
-            Node::Variable(variable) => ValueBuf::new(match &variable.path {
-                Some(path) => format!("$${}.{path}", variable.name),
-                None => format!("$${}", variable.name),
-            }.as_str()),
+            Node::Variable(variable) => ValueBuf::new(
+                match &variable.path {
+                    Some(path) => format!("$${}.{path}", variable.name),
+                    None => format!("$${}", variable.name),
+                }
+                .as_str(),
+            ),
             Node::Object(fields) => DocBuf::build(|writer| {
                 for (name, field) in fields {
                     writer.append(name, field.to_bson().as_value());

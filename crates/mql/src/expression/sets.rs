@@ -47,7 +47,10 @@ impl<'a> Sorted<'a> {
 }
 
 fn not_an_array(name: &str, code: i32, value: Option<Value<'_>>) -> Error {
-    let text = format!("All operands of {name} must be arrays. One argument is of type: {}", type_name(value));
+    let text = format!(
+        "All operands of {name} must be arrays. One argument is of type: {}",
+        type_name(value)
+    );
     Error::location(code, text)
 }
 
@@ -172,7 +175,8 @@ fn is_subset<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a
 fn elements<'a>(call: &'a Call, cx: &EvalContext<'a>, code: i32) -> Result<Array<'a>> {
     let value = call.eval(0, cx)?;
     let Some(Value::Array(array)) = value else {
-        let text = format!("{}'s argument must be an array, but is {}", call.name(), type_name(value));
+        let text =
+            format!("{}'s argument must be an array, but is {}", call.name(), type_name(value));
         return Err(Error::location(code, text));
     };
     Ok(array)

@@ -33,7 +33,8 @@ struct SortField {
 
 fn parse(_: &'static Operator, value: Value<'_>, context: &ParseContext) -> Result<Expression> {
     let Value::Document(doc) = value else {
-        let text = format!("$sortArray requires an object as an argument, found: {}", value.type_name());
+        let text =
+            format!("$sortArray requires an object as an argument, found: {}", value.type_name());
         return Err(Error::location(2942500, text));
     };
     let (mut input, mut sort_by) = (None, None);
@@ -47,7 +48,8 @@ fn parse(_: &'static Operator, value: Value<'_>, context: &ParseContext) -> Resu
             }
         }
     }
-    let missing = |code, name| Error::location(code, format!("$sortArray requires '{name}' to be specified"));
+    let missing =
+        |code, name| Error::location(code, format!("$sortArray requires '{name}' to be specified"));
     let input = input.ok_or_else(|| missing(2942502, "input"))?;
     let sort_by = sort_by.ok_or_else(|| missing(2942503, "sortBy"))?;
     let order = parse_order(sort_by)?;
@@ -75,7 +77,10 @@ fn parse_order(sort_by: Value<'_>) -> Result<Order> {
         return Err(Error::location(code, text));
     };
     if doc.is_empty() {
-        return Err(Error::location(2942505, "The $sort pattern is empty when it should be a set of fields."));
+        return Err(Error::location(
+            2942505,
+            "The $sort pattern is empty when it should be a set of fields.",
+        ));
     }
     let mut fields = Vec::new();
     for (name, value) in doc.fields() {
@@ -83,7 +88,9 @@ fn parse_order(sort_by: Value<'_>) -> Result<Order> {
             return Err(Error::location(2942505, "The $sort element value must be either 1 or -1"));
         };
         if name.is_empty() || name.split('.').any(str::is_empty) {
-            let text = format!("The $sort field '{name}' is a dotted field but it begins or ends with a '.'.");
+            let text = format!(
+                "The $sort field '{name}' is a dotted field but it begins or ends with a '.'."
+            );
             return Err(Error::location(2942505, text));
         }
         fields.push(SortField { path: name.split('.').map(Box::from).collect(), descending });

@@ -1,7 +1,7 @@
 //! Each family with its results and its codes; folding, batches and extraction against plain
 //! evaluation of random expressions.
 
-use super::{Extractor, Expression, operators};
+use super::{Expression, Extractor, operators};
 use crate::context::{EvalContext, ParseContext, Shared};
 use bumpalo::Bump;
 use quire_document::testing::Generator;
@@ -153,7 +153,10 @@ fn arrays() {
     gives(doc! { "$slice": ["$a", -2] }, &array![2, 3]);
     gives(doc! { "$slice": ["$a", 1, 1] }, &array![2]);
     gives(doc! { "$range": [5, 0, -2] }, &array![5, 3, 1]);
-    gives(doc! { "$map": { "input": "$a", "in": { "$multiply": ["$$this", 2] } } }, &array![2, 4, 6]);
+    gives(
+        doc! { "$map": { "input": "$a", "in": { "$multiply": ["$$this", 2] } } },
+        &array![2, 4, 6],
+    );
     let filter = doc! { "input": "$a", "as": "e", "cond": { "$gt": ["$$e", 1] }, "limit": 1 };
     gives(doc! { "$filter": &filter }, &array![2]);
     let reduce = doc! {
@@ -191,9 +194,12 @@ fn arrays() {
 
 #[test]
 fn objects_and_types() {
-    gives(doc! { "$mergeObjects": ["$d", { "x": 2 }, "$z"] }, &doc! {
-        "x": 2, "y": [{ "z": 1 }, { "z": 2 }, 3]
-    });
+    gives(
+        doc! { "$mergeObjects": ["$d", { "x": 2 }, "$z"] },
+        &doc! {
+            "x": 2, "y": [{ "z": 1 }, { "z": 2 }, 3]
+        },
+    );
     gives(doc! { "$getField": { "field": "a.b", "input": { "$literal": { "a.b": 1 } } } }, 1);
     let literal = doc! { "field": { "$literal": "$x" }, "input": {}, "value": 1 };
     gives(doc! { "$setField": &literal }, &doc! { "$x": 1 });
@@ -241,9 +247,32 @@ fn random_expression(random: &mut Generator, depth: u32) -> ValueBuf {
         };
     }
     const NAMES: &[&str] = &[
-        "$add", "$subtract", "$multiply", "$divide", "$mod", "$eq", "$lt", "$gte", "$ne", "$cmp",
-        "$and", "$or", "$not", "$cond", "$ifNull", "$abs", "$type", "$isNumber", "$concatArrays",
-        "$setUnion", "$size", "$isArray", "$mergeObjects", "$in", "$arrayElemAt", "$floor",
+        "$add",
+        "$subtract",
+        "$multiply",
+        "$divide",
+        "$mod",
+        "$eq",
+        "$lt",
+        "$gte",
+        "$ne",
+        "$cmp",
+        "$and",
+        "$or",
+        "$not",
+        "$cond",
+        "$ifNull",
+        "$abs",
+        "$type",
+        "$isNumber",
+        "$concatArrays",
+        "$setUnion",
+        "$size",
+        "$isArray",
+        "$mergeObjects",
+        "$in",
+        "$arrayElemAt",
+        "$floor",
     ];
     let name = *random.pick(NAMES).unwrap();
     let count = match name {
@@ -299,13 +328,19 @@ fn folding_batches_and_extraction_change_nothing() {
         let folded = Expression::parse(source.as_value(), &folding);
         for (doc, expected) in docs.iter().zip(&expected) {
             let found = again.eval(&cx.with_root(*doc));
-            assert!(same(expected, &found), "{round} {source:?} as {text:?}: {expected:?} {found:?}");
+            assert!(
+                same(expected, &found),
+                "{round} {source:?} as {text:?}: {expected:?} {found:?}"
+            );
             let extracted = extractor.extract(*doc, &cx).unwrap();
             let found = attached.eval(&cx.with_root(*doc).with_extracted(extracted));
             assert!(same(expected, &found), "{round} {source:?} extracted: {expected:?} {found:?}");
             if let (Ok(folded), Ok(_)) = (&folded, expected) {
                 let found = folded.eval(&cx.with_root(*doc));
-                assert!(same(expected, &found), "{round} {source:?} folded: {expected:?} {found:?}");
+                assert!(
+                    same(expected, &found),
+                    "{round} {source:?} folded: {expected:?} {found:?}"
+                );
             }
         }
         let column = unfolded.eval_batch(&docs, &cx);
@@ -314,7 +349,10 @@ fn folding_batches_and_extraction_change_nothing() {
             (Ok(column), None) => {
                 for (index, expected) in expected.iter().enumerate() {
                     let found = Ok(column.get(index));
-                    assert!(same(expected, &found), "{round} {source:?} batch: {expected:?} {found:?}");
+                    assert!(
+                        same(expected, &found),
+                        "{round} {source:?} batch: {expected:?} {found:?}"
+                    );
                 }
             }
             (Err(error), Some(first)) => assert_eq!(error.code(), first.code(), "{source:?}"),

@@ -148,9 +148,10 @@ impl Expression {
             Node::Variable(variable) => variable.eval(cx),
             Node::Call(call) => call.evaluate(cx),
             Node::Form(form) => form.eval(cx),
-            Node::Object(fields) => {
-                cx.document(|writer| write_object(fields, writer, cx)).map(Value::Document).map(Some)
-            }
+            Node::Object(fields) => cx
+                .document(|writer| write_object(fields, writer, cx))
+                .map(Value::Document)
+                .map(Some),
             Node::Array(items) => {
                 cx.array(|writer| write_array(items, writer, cx)).map(Value::Array).map(Some)
             }
@@ -159,7 +160,12 @@ impl Expression {
 
     /// Evaluates it and appends the result, unless missing, as a field; nested objects and arrays
     /// are written in place.
-    pub fn append_to(&self, key: &str, writer: &mut DocWriter<'_>, cx: &EvalContext<'_>) -> Result<()> {
+    pub fn append_to(
+        &self,
+        key: &str,
+        writer: &mut DocWriter<'_>,
+        cx: &EvalContext<'_>,
+    ) -> Result<()> {
         match &self.node {
             Node::Object(fields) => write_object(fields, &mut writer.document(key), cx),
             Node::Array(items) => write_array(items, &mut writer.array(key), cx),
@@ -222,7 +228,8 @@ impl Expression {
     }
 
     fn fold(&mut self, context: &ParseContext) -> Result<()> {
-        let (arena, shared) = (Bump::new(), Shared::default().with_collator(context.collator.clone()));
+        let (arena, shared) =
+            (Bump::new(), Shared::default().with_collator(context.collator.clone()));
         let value = self.eval(&EvalContext::new(&arena, Doc::empty(), &shared))?.map(ValueBuf::new);
         self.node = value.map_or(Node::Missing, Node::Constant);
         Ok(())

@@ -19,7 +19,8 @@ struct Let {
 
 fn parse(_: &'static Operator, value: Value<'_>, context: &ParseContext) -> Result<Expression> {
     let Value::Document(doc) = value else {
-        let text = format!("$let only supports an object as its argument, found {}", value.type_name());
+        let text =
+            format!("$let only supports an object as its argument, found {}", value.type_name());
         return Err(Error::location(16874, text));
     };
     let (mut vars, mut body) = (None, None);
@@ -38,7 +39,10 @@ fn parse(_: &'static Operator, value: Value<'_>, context: &ParseContext) -> Resu
         Value::Document(vars) => vars,
         Value::Array(vars) => vars.as_doc(),
         other => {
-            let text = format!("invalid parameter: expected an object (vars), found {}", other.type_name());
+            let text = format!(
+                "invalid parameter: expected an object (vars), found {}",
+                other.type_name()
+            );
             return Err(Error::location(10065, text));
         }
     };
