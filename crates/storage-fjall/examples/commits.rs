@@ -148,6 +148,12 @@ fn main() {
         let engine = open(&directory.join("buffered"), options).expect("the engine opens").engine;
         buffered("fjall", &engine, &document);
         engine.close().expect("the engine closes");
+        let since = Instant::now();
+        let engine = open(&directory.join("buffered"), FjallOptions::default())
+            .expect("the engine opens")
+            .engine;
+        println!("fjall, opened after a clean stop in {} ms", since.elapsed().as_millis());
+        engine.close().expect("the engine closes");
     }
     if wanted("memory") {
         buffered("memory", &open_memory().expect("the engine opens"), &document);

@@ -1,6 +1,7 @@
 //! The engine for tests and for `--memory`: one ordered map a space, each key with the versions
 //! that a snapshot may still need. A snapshot is a number; nothing is copied for it.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;
 use std::sync::Arc;
@@ -118,8 +119,9 @@ impl Shared {
 
     fn apply_one(&self, map: &mut Map, seq: u64, op: &Op, pinned: bool) {
         let added = (op.key.len() + op.value.as_ref().map_or(0, Bytes::len)) as u64;
-        match map.get_mut(&op.key) {
-            Some(chain) => {
+        match map.entry(op.key.clone()) {
+            Entry::Occupied(mut occupied) => {
+                let chain = occupied.get_mut();
                 let before = chain.value.as_ref().map_or(0, Bytes::len) + op.key.len();
                 self.bytes.fetch_add(added, Ordering::Relaxed);
                 self.bytes.fetch_sub(before as u64, Ordering::Relaxed);
@@ -132,12 +134,11 @@ impl Shared {
                     self.garbage.lock().push_back((seq, op.space, op.key.clone()));
                 }
             }
-            None if op.value.is_some() => {
+            Entry::Vacant(vacant) if op.value.is_some() => {
                 self.bytes.fetch_add(added, Ordering::Relaxed);
-                let chain = Chain { seq, value: op.value.clone(), older: Vec::new() };
-                map.insert(op.key.clone(), chain);
+                vacant.insert(Chain { seq, value: op.value.clone(), older: Vec::new() });
             }
-            None => {}
+            Entry::Vacant(_) => {}
         }
     }
 
