@@ -34,6 +34,17 @@ pub fn cargo_bin(name: &str, args: &[String]) -> Result<(), String> {
     run_command(&mut command)
 }
 
+/// Writes COMPATIBILITY.md from the registries.
+pub fn compatibility(root: &Path) -> Result<(), String> {
+    let mut command = Command::new(env!("CARGO"));
+    command.args(["run", "--quiet", "--package", "quire-cli", "--example", "compatibility"]);
+    let output = command.current_dir(root).output().map_err(|error| error.to_string())?;
+    if !output.status.success() {
+        return Err(String::from_utf8_lossy(&output.stderr).into_owned());
+    }
+    std::fs::write(root.join("COMPATIBILITY.md"), output.stdout).map_err(|error| error.to_string())
+}
+
 /// Runs every fuzz target for some seconds. Needs `cargo install cargo-fuzz`; the sanitizer
 /// flags are unlocked on the stable compiler by RUSTC_BOOTSTRAP.
 pub fn fuzz(root: &Path, args: &[String]) -> Result<(), String> {

@@ -28,7 +28,7 @@ fn main() -> ExitCode {
         Some("layers") => layers::check(&root()),
         Some("tidy") => tidy::report(&root()),
         Some("codes") => codes::write(&root()),
-        Some("compatibility") => ci::cargo_bin("compatibility", &["write".into()]),
+        Some("compatibility") => ci::compatibility(&root()),
         Some("cases") => ci::cargo_bin("cases", rest),
         Some("fuzz") => ci::fuzz(&root(), rest),
         Some("crash") => ci::crash(rest),

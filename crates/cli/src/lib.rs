@@ -5,6 +5,7 @@
 
 mod backup;
 mod check;
+pub mod compatibility;
 mod engine;
 mod exit;
 pub mod serve;

@@ -9,6 +9,7 @@ mod cursor_reply;
 mod dispatch;
 mod execution_source;
 mod find_request;
+mod jobs;
 pub mod log;
 mod matching;
 pub mod metrics;
@@ -35,6 +36,9 @@ mod insert;
 mod kill_cursors;
 mod update;
 
+pub use jobs::Jobs;
+pub use admin::parameters::{PARAMETERS, Parameter};
+pub use pipeline_sources::{SERVER_STAGES, ServerStage};
 pub use registry::{COMMANDS, Command};
 pub use service::{
     Connection, ConnectionInfo, Outcome, Request, Sequence, Service, ServiceOptions, Topology,

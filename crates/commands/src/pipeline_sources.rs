@@ -11,11 +11,37 @@ use quire_planner::AggregateRequest;
 /// Makes the documents of a first stage from its operand.
 type Make = fn(&Context<'_>, &AggregateRequest, Value<'_>) -> Result<Vec<DocBuf>>;
 
-/// The stages, in the order of the manual.
-const STAGES: &[(&str, Make)] = &[
-    ("$collStats", crate::admin::coll_stats::stage),
-    ("$currentOp", running_operations),
-    ("$indexStats", index_stats),
+/// A stage whose documents the server makes.
+pub struct ServerStage {
+    /// Its name.
+    pub name: &'static str,
+    /// The MongoDB version that introduced it.
+    pub since: &'static str,
+    /// One sentence.
+    pub summary: &'static str,
+    make: Make,
+}
+
+/// The stages, by name.
+pub static SERVER_STAGES: &[ServerStage] = &[
+    ServerStage {
+        name: "$collStats",
+        since: "3.4",
+        summary: "Counts and sizes of the collection.",
+        make: crate::admin::coll_stats::stage,
+    },
+    ServerStage {
+        name: "$currentOp",
+        since: "3.6",
+        summary: "The operations that run now.",
+        make: running_operations,
+    },
+    ServerStage {
+        name: "$indexStats",
+        since: "3.2",
+        summary: "How often each index was used.",
+        make: index_stats,
+    },
 ];
 
 /// The documents of the first stage if the server makes them; the stage is then taken off.
@@ -61,7 +87,7 @@ fn documents_stage(request: &mut AggregateRequest, operand: Value<'_>) -> Result
 
 fn find(stage: Doc<'_>) -> Option<(&'static str, Make)> {
     let name = stage.first()?.key();
-    STAGES.iter().find(|(known, _)| *known == name).copied()
+    SERVER_STAGES.iter().find(|row| row.name == name).map(|row| (row.name, row.make))
 }
 
 /// `$currentOp`.

@@ -1,5 +1,6 @@
 //! The binary itself: its start, its end, its exit codes, its names.
 
+mod compatibility;
 mod names;
 mod refusals;
 mod serving;

@@ -2,29 +2,65 @@
 
 use crate::args::{Arg, arguments, missing};
 use crate::dispatch::Context;
-use quire_catalog::Namespace;
+use quire_catalog::{NAMESPACE_BYTES_MAX, Namespace, Uuid};
 use quire_collections::Rename;
-use quire_document::{Doc, DocWriter};
-use quire_error::Result;
+use quire_document::{Doc, DocWriter, Value};
+use quire_error::{Error, ErrorCode, Result};
 
 pub fn run(cx: &mut Context<'_>, body: Doc<'_>, _reply: &mut DocWriter<'_>) -> Result<()> {
     let (mut to, mut drop_target) = (None, false);
+    let (mut from_uuid, mut target_uuid) = (None, None);
     for arg in arguments(cx.command.name, body) {
         match arg.name() {
-            "to" => to = Some(arg.string()?),
-            "dropTarget" if !arg.is_null() => drop_target = arg.safe_bool()?,
+            "to" if !arg.is_null() => to = Some(arg.string()?),
+            "dropTarget" => match arg.value() {
+                Value::Bool(flag) => drop_target = flag,
+                Value::Binary(_) => {
+                    target_uuid = Some(uuid(&arg)?);
+                    drop_target = true;
+                }
+                _ => return Err(arg.wrong_type("'bool' or 'binData'")),
+            },
+            "collectionUUID" if !arg.is_null() => match arg.value() {
+                Value::Binary(binary) if binary.subtype == 4 => from_uuid = Some(uuid(&arg)?),
+                _ => return Err(arg.wrong_type("UUID")),
+            },
             "stayTemp" if !arg.is_null() => {
                 arg.bool()?;
             }
-            "dropTarget" | "stayTemp" => {}
+            "to" | "collectionUUID" | "stayTemp" => {}
             _ => return Err(arg.unknown()),
         }
     }
     let from = match body.first() {
-        Some(first) => Arg::new(cx.command.name, first).string()?,
-        None => return Err(missing(cx.command.name, cx.command.name)),
+        Some(first) if !first.value().is_nullish() => Arg::new(cx.command.name, first).string()?,
+        _ => return Err(missing(cx.command.name, cx.command.name)),
     };
     let to = to.ok_or_else(|| missing(cx.command.name, "to"))?;
-    let rename = Rename { from: Namespace::parse(from)?, to: Namespace::parse(to)?, drop_target };
+    let (from, to) = (namespace(from)?, namespace(to)?);
+    let rename = Rename { from, to, drop_target, from_uuid, target_uuid };
     cx.service.store.rename_collection(&rename, &cx.interrupt, &cx.commit_options())
+}
+
+/// A namespace; here one that is too long is an IllegalOperation.
+fn namespace(text: &str) -> Result<Namespace> {
+    Namespace::parse(text).map_err(|error| match text.split_once('.') {
+        Some((db, _)) if text.len() > NAMESPACE_BYTES_MAX && Namespace::new(db, "c").is_ok() => {
+            Error::new(ErrorCode::IllegalOperation, error.message())
+        }
+        _ => error,
+    })
+}
+
+fn uuid(arg: &Arg<'_>) -> Result<Uuid> {
+    let bytes = match arg.value() {
+        Value::Binary(binary) if binary.subtype == 4 => <[u8; 16]>::try_from(binary.bytes).ok(),
+        _ => None,
+    };
+    bytes.map(Uuid).ok_or_else(|| {
+        Error::new(
+            ErrorCode::InvalidUUID,
+            format!("'{}' must be a UUID (binary of subtype 4 with 16 bytes)", arg.name()),
+        )
+    })
 }

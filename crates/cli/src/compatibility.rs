@@ -1,0 +1,114 @@
+//! COMPATIBILITY.md, made from the registries: what works, what is known and missing, which
+//! options have no effect.
+
+use crate::serve::options::{OPTIONS, Status};
+use quire_commands::{COMMANDS, PARAMETERS, SERVER_STAGES};
+use quire_mql::accumulator::ACCUMULATORS;
+use quire_mql::stage::{NOT_BUILT, STAGES};
+use quire_mql::{expression, filter, update};
+use std::fmt::Write;
+
+const HEAD: &str = "# Compatibility
+
+Quire follows the behaviour of MongoDB 8.2. This page is generated from the registries of the source
+(`cargo xtask compatibility`); a test compares it with them. What is listed as missing answers
+`CommandNotSupported` (115) or the command's own error, naming the feature.
+
+Features that are missing as a whole: transactions of several documents and retryable writes, change
+streams and tailable cursors, joins, windows and views, collation other than `simple`, capped, clustered
+and time-series collections, validators, text, geo, hashed and wildcard indexes, users, roles and TLS,
+server-side JavaScript (`$where`, `$function`, `$accumulator`: not planned).
+";
+
+const DIFFERENCES: &str = "
+## Differences
+
+- `hello` announces no `logicalSessionTimeoutMinutes`: drivers then send neither sessions nor retryable writes.
+  `lsid` is checked and otherwise without effect; `txnNumber` is refused.
+- Read concern `majority`, `available` and `linearizable` read what `local` reads: with one member, what is
+  visible is the majority's. `snapshot` reads at one point in time within a batch.
+- `w` above 1 is done and answers `UnsatisfiableWriteConcern` at once.
+- `$readPreference` is accepted on every command: there is one member, and it is the primary.
+- `explain` has no rejected plans and no `works`; its index bounds and counters are exact.
+- `internalQueryExecYieldIterations`, `maxTransactionLockRequestTimeoutMillis`, `maxIndexBuildMemoryUsageMegabytes`,
+  `scramIterationCount`, `scramSHA256IterationCount` and `transactionLifetimeLimitSeconds` can be read and set, and
+  have no effect until what they bound is built.
+";
+
+/// The page.
+pub fn markdown() -> String {
+    let mut page = HEAD.to_owned();
+    commands(&mut page);
+    let rows = STAGES.iter().map(|row| (row.name, row.since, row.doc));
+    let server = SERVER_STAGES.iter().map(|row| (row.name, row.since, row.summary));
+    table(&mut page, "Aggregation stages", rows.chain(server));
+    let built = |name: &str| SERVER_STAGES.iter().any(|row| row.name == name);
+    let missing: Vec<String> =
+        NOT_BUILT.iter().filter(|name| !built(name)).map(|name| format!("`{name}`")).collect();
+    let _ = writeln!(page, "\nMissing: {}.", missing.join(", "));
+    table(&mut page, "Query operators", filter::operators().map(|row| (row.name, row.since, row.doc)));
+    table(
+        &mut page,
+        "Update operators",
+        update::OPERATORS.iter().map(|row| (row.name, row.since, row.doc)),
+    );
+    table(
+        &mut page,
+        "Expression operators",
+        expression::operators().map(|row| (row.name, row.since, row.doc)),
+    );
+    table(
+        &mut page,
+        "Accumulators",
+        ACCUMULATORS.iter().map(|row| (row.name, row.since, row.doc)),
+    );
+    parameters(&mut page);
+    options(&mut page);
+    page.push_str(DIFFERENCES);
+    page
+}
+
+fn commands(page: &mut String) {
+    page.push_str("\n## Commands\n\n| command | what it does |\n| --- | --- |\n");
+    let mut rows: Vec<_> = COMMANDS.iter().filter(|row| row.run.is_some()).collect();
+    rows.sort_by_key(|row| row.name.to_lowercase());
+    for row in rows {
+        let _ = writeln!(page, "| `{}` | {} |", row.name, row.summary);
+    }
+    let mut missing: Vec<_> = COMMANDS.iter().filter(|row| row.run.is_none()).collect();
+    missing.sort_by_key(|row| row.name.to_lowercase());
+    let missing: Vec<String> = missing.iter().map(|row| format!("`{}`", row.name)).collect();
+    let _ = writeln!(page, "\nMissing: {}.", missing.join(", "));
+}
+
+fn table(
+    page: &mut String,
+    title: &str,
+    rows: impl Iterator<Item = (&'static str, &'static str, &'static str)>,
+) {
+    let _ = write!(page, "\n## {title}\n\n| name | since | what it does |\n| --- | --- | --- |\n");
+    let mut rows: Vec<_> = rows.collect();
+    rows.sort_by_key(|row| row.0);
+    for (name, since, text) in rows {
+        let _ = writeln!(page, "| `{name}` | {since} | {} |", text.replace('|', "\\|"));
+    }
+}
+
+fn parameters(page: &mut String) {
+    page.push_str("\n## Server parameters\n\n| parameter | what it does |\n| --- | --- |\n");
+    for row in PARAMETERS {
+        let _ = writeln!(page, "| `{}` | {} |", row.name, row.summary);
+    }
+}
+
+fn options(page: &mut String) {
+    page.push_str("\n## Options of the server\n\n| option | state | what it does |\n| --- | --- | --- |\n");
+    for row in OPTIONS {
+        let (state, text) = match row.status {
+            Status::Works => ("works", row.summary.to_owned()),
+            Status::NoEffect(why) => ("no effect", format!("{} Accepted: {why}.", row.summary)),
+            Status::Refused(why) => ("refused", format!("{} Refused: {why}.", row.summary)),
+        };
+        let _ = writeln!(page, "| `--{}` | {state} | {text} |", row.name);
+    }
+}
