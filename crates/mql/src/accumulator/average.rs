@@ -2,9 +2,10 @@
 
 use super::State;
 use super::registry::Accumulator;
-use super::sum::Sum;
+use super::sum::add_decimal;
+use super::summation::DoubleDouble;
 use crate::context::EvalContext;
-use quire_document::{Value, ValueBuf, array};
+use quire_document::{Decimal128, Value, ValueBuf, array};
 use quire_error::Result;
 
 pub(super) const AVG: Accumulator = Accumulator::unary(
@@ -17,7 +18,8 @@ pub(super) const AVG: Accumulator = Accumulator::unary(
 /// The mean of numbers of all types.
 #[derive(Clone, Debug, Default)]
 pub struct Average {
-    sum: Sum,
+    total: DoubleDouble,
+    decimals: Option<Decimal128>,
     count: i64,
 }
 
@@ -25,15 +27,27 @@ impl Average {
     /// Adds a value if it is a number.
     #[inline]
     pub fn push(&mut self, value: Value<'_>) {
-        if value.is_number() {
-            self.sum.push(value);
-            self.count += 1;
+        match value {
+            Value::Int32(number) => self.total.add(f64::from(number)),
+            Value::Int64(number) => self.total.add_halves(number),
+            Value::Double(number) => self.total.add(number),
+            Value::Decimal(number) => self.decimals = Some(add_decimal(self.decimals, number)),
+            _ => return,
         }
+        self.count += 1;
     }
 
     /// The mean; null if nothing was added.
     pub fn value(&self) -> Value<'static> {
-        if self.count == 0 { Value::Null } else { self.sum.mean(self.count) }
+        match self.decimals {
+            _ if self.count == 0 => Value::Null,
+            None => Value::Double(self.total.value() / self.count as f64),
+            Some(decimals) if decimals.is_nan() => Value::Decimal(decimals),
+            Some(decimals) => {
+                let sum = decimals.add(self.total.to_decimal());
+                Value::Decimal(sum.divide(Decimal128::from_i64(self.count)))
+            }
+        }
     }
 }
 
@@ -60,15 +74,27 @@ impl State for Average {
     }
 
     fn save(&self) -> ValueBuf {
-        let sum = self.sum.to_saved();
-        array![self.count, &sum].into()
+        let [sum, addend, special] = self.total.to_raw();
+        let decimals = self.decimals.map_or(Value::Null, Value::Decimal);
+        array![self.count, sum, addend, special, decimals].into()
     }
 
     fn merge(&mut self, saved: Value<'_>) -> Result<()> {
-        let mut parts = super::elements(saved);
-        if let (Some(Value::Int64(count)), Some(sum)) = (parts.next(), parts.next()) {
-            self.count += count;
-            self.sum.merge_saved(sum);
+        let parts: Vec<Value<'_>> = super::elements(saved).collect();
+        let [
+            Value::Int64(count),
+            Value::Double(sum),
+            Value::Double(addend),
+            Value::Double(special),
+            decimals,
+        ] = parts[..]
+        else {
+            return Ok(());
+        };
+        self.count += count;
+        self.total.merge(DoubleDouble::from_raw([sum, addend, special]));
+        if let Value::Decimal(number) = decimals {
+            self.decimals = Some(add_decimal(self.decimals, number));
         }
         Ok(())
     }

@@ -6,8 +6,9 @@
 use super::registry::{Accumulator, Parsed};
 use super::spec::Argument;
 use super::{State, check_memory};
-use crate::context::{EvalContext, ParseContext};
+use crate::context::{EvalContext, ParseContext, Shared};
 use crate::expression::Expression;
+use bumpalo::Bump;
 use quire_document::{ArrayBuf, Doc, Value, ValueBuf};
 use quire_error::{Error, ErrorCode, Result};
 
@@ -133,7 +134,13 @@ fn shares(p: Value<'_>, cx: &ParseContext) -> Result<Vec<f64>> {
         Error::location(7750301, format!("The $percentile 'p' field must be an array of numbers from [0.0, 1.0], but found: {shown}"))
     };
     let parsed = Expression::parse(p, cx)?;
-    let Some(Value::Array(values)) = parsed.as_constant() else { return Err(not_array()) };
+    let reads = parsed.dependencies();
+    if reads.whole_document || !reads.paths.is_empty() || !reads.variables.is_empty() {
+        return Err(not_array());
+    }
+    let (arena, shared) = (Bump::new(), Shared::default());
+    let value = parsed.eval(&EvalContext::new(&arena, Doc::empty(), &shared))?;
+    let Some(Value::Array(values)) = value else { return Err(not_array()) };
     if values.is_empty() {
         return Err(not_array());
     }

@@ -48,7 +48,7 @@ impl Sum {
                 self.doubles.add(number);
             }
             Value::Decimal(number) => {
-                self.decimals = Some(self.decimals.unwrap_or(Decimal128::ZERO).add(number));
+                self.decimals = Some(add_decimal(self.decimals, number));
             }
             _ => {}
         }
@@ -64,6 +64,9 @@ impl Sum {
     }
 
     fn decimal(&self, decimals: Decimal128) -> Decimal128 {
+        if decimals.is_nan() {
+            return decimals;
+        }
         match self.widest {
             Widest::Double => decimals.add(self.binary().to_decimal()),
             _ => match i64::try_from(self.integers) {
@@ -85,16 +88,6 @@ impl Sum {
             (Ok(int), _) if self.widest == Widest::Int => Value::Int32(int),
             (_, Ok(long)) => Value::Int64(long),
             _ => Value::Double(self.integers as f64),
-        }
-    }
-
-    /// The sum divided by a count of at least 1: a double, or a decimal where one was added.
-    pub(super) fn mean(&self, count: i64) -> Value<'static> {
-        match self.decimals {
-            Some(decimals) => {
-                Value::Decimal(self.decimal(decimals).divide(Decimal128::from_i64(count)))
-            }
-            None => Value::Double(self.binary().value() / count as f64),
         }
     }
 
@@ -128,8 +121,17 @@ impl Sum {
             _ => Widest::Int,
         });
         if let Value::Decimal(number) = decimals {
-            self.decimals = Some(self.decimals.unwrap_or(Decimal128::ZERO).add(number));
+            self.decimals = Some(add_decimal(self.decimals, number));
         }
+    }
+}
+
+/// The sum; the first NaN stays as it is, with its sign.
+pub(super) fn add_decimal(total: Option<Decimal128>, number: Decimal128) -> Decimal128 {
+    match total {
+        Some(total) if total.is_nan() => total,
+        _ if number.is_nan() => number,
+        total => total.unwrap_or(Decimal128::ZERO).add(number),
     }
 }
 

@@ -20,6 +20,15 @@ impl DoubleDouble {
         (self.sum, self.addend) = two_sum(self.sum, number + self.addend);
     }
 
+    /// Adds a long in two halves, each of which is exactly a double.
+    #[inline]
+    pub fn add_halves(&mut self, number: i64) {
+        const HALF: i64 = 1 << 32;
+        let high = number / HALF * HALF;
+        self.add((number - high) as f64);
+        self.add(high as f64);
+    }
+
     /// Adds what another one has summed up.
     pub fn merge(&mut self, other: DoubleDouble) {
         let special = self.special + other.special;
