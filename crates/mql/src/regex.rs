@@ -3,6 +3,7 @@
 
 use pcre2::bytes::{CaptureLocations, Regex as Pcre, RegexBuilder};
 use quire_error::{Error, ErrorCode, Result};
+use std::borrow::Cow;
 use std::fmt;
 
 /// Longest pattern in bytes (MongoDB's limit, code 51091 beyond it).
@@ -68,7 +69,8 @@ impl Regex {
                 }
             };
         }
-        let bounded = format!("(*LIMIT_MATCH={MATCH_STEPS_MAX}){pattern}");
+        let plain = with_literal_braces(pattern);
+        let bounded = format!("(*LIMIT_MATCH={MATCH_STEPS_MAX}){plain}");
         let code = builder.build(&bounded).map_err(|error| {
             let text = error.to_string();
             let reason = text.split_once(": ").map_or(text.as_str(), |(_, rest)| rest);
@@ -134,6 +136,29 @@ impl PartialEq for Regex {
     fn eq(&self, other: &Self) -> bool {
         self.pattern == other.pattern && self.options == other.options
     }
+}
+
+/// `{,2}` is literal text in the PCRE2 that MongoDB bundles (10.40) and a quantifier since 10.43.
+fn with_literal_braces(pattern: &str) -> Cow<'_, str> {
+    if !pattern.contains("{,") {
+        return Cow::Borrowed(pattern);
+    }
+    let mut text = String::with_capacity(pattern.len() + 8);
+    let mut chars = pattern.chars().peekable();
+    let mut quoted = false;
+    while let Some(next) = chars.next() {
+        match next {
+            '\\' => {
+                text.push(next);
+                let Some(escaped) = chars.next() else { break };
+                text.push(escaped);
+                quoted = if quoted { escaped != 'E' } else { escaped == 'Q' };
+            }
+            '{' if !quoted && chars.peek() == Some(&',') => text.push_str("\\{"),
+            other => text.push(other),
+        }
+    }
+    Cow::Owned(text)
 }
 
 /// What is known of the strings that match a pattern.
@@ -241,6 +266,14 @@ mod tests {
             error.message(),
             "Regular expression is invalid: missing terminating ] for character class"
         );
+    }
+
+    #[test]
+    fn an_open_brace_with_a_comma_is_text() {
+        assert!(Regex::new("^a{,2}$", "").unwrap().is_match("a{,2}"));
+        assert!(!Regex::new("^a{,2}$", "").unwrap().is_match("aa"));
+        assert!(Regex::new("^\\Q{,\\E$", "").unwrap().is_match("{,"));
+        assert!(Regex::new("^a{1,2}$", "").unwrap().is_match("aa"));
     }
 
     #[test]

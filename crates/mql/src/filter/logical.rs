@@ -61,7 +61,7 @@ fn not(parser: &Parser<'_>, argument: Argument<'_>) -> Result<Node> {
         }
         Value::Document(doc) if doc.is_empty() => Err(Error::bad_value("$not cannot be empty")),
         Value::Document(doc) => {
-            let mut children = parser.deeper()?.operators(argument.path, doc)?;
+            let mut children = parser.operators(argument.path, doc)?;
             Ok(Node::negate(match children.len() {
                 1 => children.remove(0),
                 _ => Node::And(children),
