@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use quire_document::{Binary, DocBuf, Value};
 use quire_error::{Error, ErrorCode, Result};
 
 use crate::{Collection, Namespace};
@@ -74,6 +75,27 @@ impl Catalog {
     /// The collection with this UUID, by walking all of them.
     pub fn by_uuid(&self, uuid: &crate::Uuid) -> Option<&Arc<Collection>> {
         self.collections().find(|collection| collection.uuid == *uuid)
+    }
+
+    /// Fails with 361 CollectionUUIDMismatch unless the collection exists and has this UUID.
+    pub fn check_uuid(&self, namespace: &Namespace, uuid: &crate::Uuid) -> Result<()> {
+        let there = self.lookup(namespace);
+        if there.is_some_and(|collection| collection.uuid == *uuid) {
+            return Ok(());
+        }
+        let actual = self.by_uuid(uuid).filter(|found| found.namespace.db() == namespace.db());
+        let details = DocBuf::build(|writer| {
+            let binary = Binary { subtype: 4, bytes: &uuid.0 };
+            writer.append("db", namespace.db());
+            writer.append("collectionUUID", Value::Binary(binary));
+            writer.append("expectedCollection", namespace.collection());
+            writer.append(
+                "actualCollection",
+                actual.map_or(Value::Null, |found| Value::String(found.namespace.collection())),
+            );
+        });
+        let text = "Collection UUID does not match that specified";
+        Err(Error::new(ErrorCode::CollectionUUIDMismatch, text).with_details(details.into_bytes()))
     }
 
     /// All collections, in no order.

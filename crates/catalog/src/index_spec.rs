@@ -367,8 +367,15 @@ impl IndexSpec {
         same_pattern(self.key.as_doc(), other.key.as_doc())
             && self.unique == other.unique
             && self.sparse.unwrap_or(false) == other.sparse.unwrap_or(false)
-            && self.partial_filter.as_ref().map(DocBuf::as_bytes)
-                == other.partial_filter.as_ref().map(DocBuf::as_bytes)
+            && self.partial_signature() == other.partial_signature()
+    }
+
+    fn partial_signature(&self) -> Option<Vec<u8>> {
+        let filter = self.partial_filter.as_ref()?;
+        Some(match PartialFilter::parse(filter.as_doc()) {
+            Ok(parsed) => parsed.signature(),
+            Err(_) => filter.as_bytes().to_vec(),
+        })
     }
 
     fn same_options(&self, other: &IndexSpec) -> bool {

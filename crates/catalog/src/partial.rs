@@ -41,10 +41,31 @@ impl PartialFilter {
         self.filter.matches(doc, context)
     }
 
+    /// Bytes that are equal for filters that differ only in the order of their conditions.
+    pub fn signature(&self) -> Vec<u8> {
+        signature(self.filter.root())
+    }
+
     /// The top-level fields whose change can change the answer; `None` for all.
     pub fn heads(&self) -> Option<&[String]> {
         self.heads.as_deref()
     }
+}
+
+fn signature(node: &Node) -> Vec<u8> {
+    let tag = match node {
+        Node::And(_) => b'&',
+        Node::Or(_) => b'|',
+        other => return other.to_bson().into_bytes(),
+    };
+    let mut parts: Vec<Vec<u8>> = node.children().iter().map(signature).collect();
+    parts.sort();
+    let mut all = vec![tag];
+    for part in parts {
+        all.extend_from_slice(&(part.len() as u32).to_be_bytes());
+        all.extend_from_slice(&part);
+    }
+    all
 }
 
 /// `$text` and `$where` are refused with another code than `$expr`.

@@ -1,5 +1,5 @@
-//! What runs beside the commands: the removal of expired documents. The server and the embedded
-//! library start the same jobs.
+//! What runs beside the commands: removing expired documents, closing idle cursors. The server
+//! and the embedded library start the same jobs.
 
 use crate::service::{Service, now_ms};
 use quire_storage::{Interrupt, Interruption};
@@ -24,10 +24,10 @@ impl Service {
     pub fn start_jobs(self: &Arc<Self>) -> std::io::Result<Jobs> {
         let stop = Interrupt::new();
         let (service, until) = (Arc::clone(self), Arc::clone(&stop));
-        let ttl = std::thread::Builder::new()
-            .name("ttl".into())
-            .spawn(move || remove_expired(&service, &until))?;
-        Ok(Jobs { stop, threads: vec![ttl] })
+        let upkeep = std::thread::Builder::new()
+            .name("upkeep".into())
+            .spawn(move || keep_up(&service, &until))?;
+        Ok(Jobs { stop, threads: vec![upkeep] })
     }
 }
 
@@ -41,10 +41,13 @@ impl Drop for Jobs {
     }
 }
 
-/// Removes what TTL indexes say has expired, every `ttlMonitorSleepSecs` seconds.
-fn remove_expired(service: &Arc<Service>, stop: &Arc<Interrupt>) {
+/// Closes cursors that nobody has asked for `cursorTimeoutMillis`, and every
+/// `ttlMonitorSleepSecs` seconds removes what TTL indexes say has expired.
+fn keep_up(service: &Arc<Service>, stop: &Arc<Interrupt>) {
     let mut last = Instant::now();
     while let Ok(false) = stop.wait(Some(LOOK), || false) {
+        let idle = u64::try_from(service.parameters.number("cursorTimeoutMillis")).unwrap_or(0);
+        service.cursors.close_idle(Duration::from_millis(idle));
         let pause = u64::try_from(service.parameters.number("ttlMonitorSleepSecs")).unwrap_or(60);
         if last.elapsed() < Duration::from_secs(pause) || !service.parameters.flag("ttlMonitorEnabled") {
             continue;

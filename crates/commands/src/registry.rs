@@ -179,6 +179,7 @@ pub static COMMANDS: &[Command] = &[
     Command::new("dropIndexes", Write, ddl::drop_indexes::run, "Removes indexes.")
         .aliases(&["deleteIndexes"])
         .v1(),
+    Command::new("collMod", Write, ddl::coll_mod::run, "Changes the options of an index.").v1(),
     Command::new("collStats", Read, admin::coll_stats::run, "Counts and sizes of a collection."),
     // Replication, as a set of one member.
     Command::new("replSetInitiate", Other, admin::repl_set::initiate, "Confirms the set of one member.")
@@ -189,7 +190,6 @@ pub static COMMANDS: &[Command] = &[
     Command::missing("abortTransaction", "Ends a transaction without its writes."),
     Command::missing("bulkWrite", "Writes of several kinds on several collections."),
     Command::missing("cloneCollectionAsCapped", "A capped copy of a collection."),
-    Command::missing("collMod", "Changes the options of a collection or an index."),
     Command::missing("commitTransaction", "Ends a transaction with its writes."),
     Command::missing("compact", "Gives space back."),
     Command::missing("configureFailPoint", "Makes commands fail, for tests."),

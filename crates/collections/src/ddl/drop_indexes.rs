@@ -72,13 +72,18 @@ fn select(indexes: &[Arc<Index>], which: &DropIndexes) -> Result<Vec<Arc<Index>>
     match which {
         DropIndexes::All => Ok(indexes.iter().filter(|index| !index.is_id()).cloned().collect()),
         DropIndexes::Name(name) => Ok(vec![by_name(name)?]),
+        DropIndexes::Names(names) if matches!(names.as_slice(), [star] if star == "*") => {
+            select(indexes, &DropIndexes::All)
+        }
         DropIndexes::Names(names) => {
             let mut all: Vec<Arc<Index>> = Vec::new();
             for name in names {
                 let index = by_name(name)?;
-                if !all.iter().any(|other| other.id == index.id) {
-                    all.push(index);
+                // Gone already, by an earlier mention.
+                if all.iter().any(|other| other.id == index.id) {
+                    return Err(not_found(format!("index not found with name [{name}]")));
                 }
+                all.push(index);
             }
             Ok(all)
         }

@@ -6,11 +6,13 @@ mod create_indexes;
 mod drop;
 mod drop_indexes;
 mod index_build;
+mod modify_index;
 mod rename;
 mod sizes;
 
 pub use create_indexes::{BuiltIndexes, CreateIndexes};
 pub use drop_indexes::{DropIndexes, DroppedIndexes};
+pub use modify_index::{IndexBefore, IndexChoice, ModifyIndex};
 pub use rename::Rename;
 pub use sizes::{CollectionSizes, IndexSize, collection_sizes};
 

@@ -3,7 +3,9 @@
 
 use std::sync::Arc;
 
-use quire_catalog::{Collection, CollectionOptions, Index, IndexId, IndexState, Namespace};
+use quire_catalog::{
+    Catalog, Collection, CollectionOptions, Index, IndexId, IndexState, Namespace, Uuid,
+};
 use quire_error::{Error, ErrorCode, Result};
 use quire_storage::{CommitOptions, Direction, Interrupt};
 
@@ -19,6 +21,10 @@ pub struct Rename {
     pub to: Namespace,
     /// Drop what stands under the new name first.
     pub drop_target: bool,
+    /// The collection must have this UUID (`collectionUUID`).
+    pub from_uuid: Option<Uuid>,
+    /// What stands under the new name must have this UUID (`dropTarget` as a UUID).
+    pub target_uuid: Option<Uuid>,
 }
 
 /// Documents in one commit of a copy.
@@ -34,8 +40,10 @@ impl Store {
         interrupt: &Arc<Interrupt>,
         options: &CommitOptions,
     ) -> Result<()> {
-        let Rename { from, to, drop_target } = rename;
-        to.check_creatable()?;
+        let Rename { from, to, drop_target, .. } = rename;
+        check_renamable(from)?;
+        check_renamable(to)?;
+        check_uuids(rename, &self.catalog())?;
         if from == to {
             return Err(Error::new(
                 ErrorCode::IllegalOperation,
@@ -47,6 +55,7 @@ impl Store {
             return self.rename_across(rename, interrupt, options);
         }
         let dropped = self.change_catalog(options, |txn, catalog, _| {
+            check_uuids(rename, catalog)?;
             let source = check_names(catalog, from, to, *drop_target)?;
             let mut next = (**catalog).clone();
             let target = catalog.lookup(to).cloned();
@@ -73,7 +82,7 @@ impl Store {
         interrupt: &Arc<Interrupt>,
         options: &CommitOptions,
     ) -> Result<()> {
-        let Rename { from, to, drop_target } = rename;
+        let Rename { from, to, drop_target, .. } = rename;
         let source = self.freeze(from, true)?;
         let temporary = Namespace::new(to.db(), &format!("tmp{}.renameCollection", self.new_uuid()))?;
         let copied = self.copy_collection(&source, &temporary, interrupt);
@@ -161,8 +170,40 @@ impl Store {
     }
 }
 
+/// Names that a rename neither takes from nor gives (20 IllegalOperation).
+fn check_renamable(namespace: &Namespace) -> Result<()> {
+    let oplog = namespace.db() == "local"
+        && namespace.collection().strip_prefix("oplog.").is_some_and(|rest| !rest.is_empty());
+    let why = if namespace.as_str().contains('$') {
+        "a name with '$' cannot be renamed"
+    } else if namespace.is_system() {
+        "system collections cannot be renamed"
+    } else if oplog {
+        "the oplog cannot be renamed"
+    } else {
+        return Ok(());
+    };
+    Err(Error::new(ErrorCode::IllegalOperation, format!("{why}: {namespace}")))
+}
+
+fn check_uuids(rename: &Rename, catalog: &Catalog) -> Result<()> {
+    if let Some(uuid) = &rename.from_uuid {
+        catalog.check_uuid(&rename.from, uuid)?;
+    }
+    if let Some(uuid) = &rename.target_uuid {
+        if rename.from.db() != rename.to.db() {
+            return Err(Error::new(
+                ErrorCode::InvalidOptions,
+                "dropTarget may not be a UUID when renaming across databases",
+            ));
+        }
+        catalog.check_uuid(&rename.to, uuid)?;
+    }
+    Ok(())
+}
+
 fn check_names<'c>(
-    catalog: &'c quire_catalog::Catalog,
+    catalog: &'c Catalog,
     from: &Namespace,
     to: &Namespace,
     drop_target: bool,

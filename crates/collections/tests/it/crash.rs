@@ -67,7 +67,7 @@ impl Run {
                 state.remove(name);
             }
             11 if dice.roll(4) == 0 && state.contains_key(name) => {
-                let rename = Rename { from: ns(name), to: ns("d.c"), drop_target: true };
+                let rename = Rename { from: ns(name), to: ns("d.c"), drop_target: true, from_uuid: None, target_uuid: None };
                 if name.starts_with("d.") {
                     self.store.rename_collection(&rename, &interrupt, &options).unwrap();
                     let docs = state.remove(name).unwrap();

@@ -84,7 +84,7 @@ fn renames_within_and_across_databases() {
     index(&store, "d.t", &doc! { "key": { "a": 1 }, "name": "a_1" }).unwrap();
     insert(&store, "d.u", &doc! { "_id": 1 }).unwrap();
     let rename = |from: &str, to: &str, drop_target| {
-        let rename = Rename { from: ns(from), to: ns(to), drop_target };
+        let rename = Rename { from: ns(from), to: ns(to), drop_target, from_uuid: None, target_uuid: None };
         store.rename_collection(&rename, &Interrupt::new(), &CommitOptions::synced())
     };
     assert_eq!(rename("d.x", "d.y", false).unwrap_err().code(), ErrorCode::NamespaceNotFound);

@@ -73,7 +73,7 @@ fn change_schema(store: &Arc<Store>, dice: &mut Dice, name: &str) -> Result<()> 
         8 => store.drop_collection(&ns(name), &CommitOptions::buffered()).map(|_| ()),
         _ => {
             let to = if dice.roll(2) == 0 { "t.moved" } else { "s.moved" };
-            let rename = Rename { from: ns(name), to: ns(to), drop_target: true };
+            let rename = Rename { from: ns(name), to: ns(to), drop_target: true, from_uuid: None, target_uuid: None };
             store.rename_collection(&rename, &Interrupt::new(), &CommitOptions::buffered())
         }
     }

@@ -1,5 +1,6 @@
 //! Commands that change or list the catalog: one file a command.
 
+pub mod coll_mod;
 pub mod create;
 pub mod create_indexes;
 pub mod drop;

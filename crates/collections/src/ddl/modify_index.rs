@@ -1,0 +1,110 @@
+//! `collMod` on an index: hiding it, and the time after which its documents expire.
+
+use std::sync::Arc;
+
+use quire_catalog::{Collection, Index, Namespace, debug_doc};
+use quire_document::DocBuf;
+use quire_error::{Error, ErrorCode, Result};
+use quire_storage::CommitOptions;
+
+use super::{next_epoch, put_collection};
+use crate::Store;
+
+/// How an index is named.
+#[derive(Debug, Clone)]
+pub enum IndexChoice {
+    /// By its name.
+    Name(String),
+    /// By its key pattern.
+    Key(DocBuf),
+}
+
+/// What to change about an index.
+#[derive(Debug, Clone)]
+pub struct ModifyIndex {
+    /// Which.
+    pub index: IndexChoice,
+    /// Hide it, or show it again.
+    pub hidden: Option<bool>,
+    /// The seconds after which documents expire.
+    pub expire_after_seconds: Option<i64>,
+}
+
+/// What an index was before it was changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct IndexBefore {
+    /// Whether it was hidden.
+    pub hidden: bool,
+    /// After how many seconds documents expired, if they did.
+    pub expire_after_seconds: Option<i64>,
+}
+
+impl Store {
+    /// Changes an index. 26, 27 IndexNotFound, 181 for a key pattern that several have, 2 for
+    /// hiding `_id`, 72 for an index that cannot be a TTL index.
+    pub fn modify_index(
+        &self,
+        namespace: &Namespace,
+        change: &ModifyIndex,
+        options: &CommitOptions,
+    ) -> Result<IndexBefore> {
+        self.change_catalog(options, |txn, catalog, _| {
+            let collection = catalog.lookup(namespace).ok_or_else(|| {
+                Error::new(ErrorCode::NamespaceNotFound, "ns does not exist")
+            })?;
+            let found = find(collection, &change.index)?;
+            check(found, change)?;
+            let before = IndexBefore {
+                hidden: found.hidden,
+                expire_after_seconds: found.expire_after_seconds,
+            };
+            let (id, mut next) = (found.id, next_epoch(collection));
+            for index in next.indexes.iter_mut().filter(|index| index.id == id) {
+                let index = Arc::make_mut(index);
+                if let Some(hidden) = change.hidden {
+                    index.hidden = hidden;
+                    index.spec.hidden = hidden;
+                }
+                if let Some(seconds) = change.expire_after_seconds {
+                    index.expire_after_seconds = Some(seconds);
+                    index.spec.expire_after_seconds = Some(seconds);
+                }
+            }
+            put_collection(txn, &next)?;
+            Ok((Some(catalog.with(Arc::new(next))), before))
+        })
+    }
+}
+
+fn find<'c>(collection: &'c Collection, choice: &IndexChoice) -> Result<&'c Arc<Index>> {
+    let missing = |shown: &str| {
+        let text = format!("cannot find index {shown} for ns {}", collection.namespace);
+        Error::new(ErrorCode::IndexNotFound, text)
+    };
+    match choice {
+        IndexChoice::Name(name) => collection.index_by_name(name).ok_or_else(|| missing(name)),
+        IndexChoice::Key(key) => {
+            let mut found = collection.indexes_by_key(key.as_doc());
+            let shown = debug_doc(key.as_doc());
+            let first = found.next().ok_or_else(|| missing(&shown))?;
+            match found.count() {
+                0 => Ok(first),
+                more => Err(Error::new(
+                    ErrorCode::AmbiguousIndexKeyPattern,
+                    format!("index keyPattern {shown} matches {} indexes, must use index name.", more + 1),
+                )),
+            }
+        }
+    }
+}
+
+fn check(index: &Index, change: &ModifyIndex) -> Result<()> {
+    if index.is_id() && change.hidden.is_some() {
+        return Err(Error::bad_value("can't hide _id index"));
+    }
+    if change.expire_after_seconds.is_some() && (index.is_id() || index.fields.len() > 1) {
+        let text = "no expireAfterSeconds field to update";
+        return Err(Error::new(ErrorCode::InvalidOptions, text));
+    }
+    Ok(())
+}

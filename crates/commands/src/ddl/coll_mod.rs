@@ -1,0 +1,88 @@
+//! `collMod`: changes an index; the options of collections that it can change are not built.
+
+use crate::args::{Arg, arguments, fields};
+use crate::dispatch::Context;
+use quire_collections::{IndexChoice, ModifyIndex};
+use quire_document::{Doc, DocWriter, Value};
+use quire_error::{Error, ErrorCode, Result};
+
+pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
+    let mut index = None;
+    for arg in arguments(cx.command.name, body) {
+        match arg.name() {
+            "index" if !arg.is_null() => index = Some(arg.document()?),
+            "index" => {}
+            "validator" | "validationLevel" | "validationAction" | "viewOn" | "pipeline"
+            | "expireAfterSeconds" | "timeseries" | "cappedSize" | "cappedMax" | "dryRun"
+            | "changeStreamPreAndPostImages" | "recordPreImages" => {
+                return Err(Error::not_built(&format!("collMod.{}", arg.name())));
+            }
+            _ => return Err(arg.unknown()),
+        }
+    }
+    let namespace = cx.target(body)?;
+    let Some(index) = index else {
+        return cx.service.store.catalog().require(&namespace).map(|_| ());
+    };
+    let change = parse(index)?;
+    let before = cx.service.store.modify_index(&namespace, &change, &cx.commit_options())?;
+    if let Some(new) = change.expire_after_seconds {
+        if let Some(old) = before.expire_after_seconds {
+            append_seconds(reply, "expireAfterSeconds_old", old);
+        }
+        append_seconds(reply, "expireAfterSeconds_new", new);
+    }
+    if let Some(new) = change.hidden.filter(|new| *new != before.hidden) {
+        reply.append("hidden_old", before.hidden);
+        reply.append("hidden_new", new);
+    }
+    Ok(())
+}
+
+fn append_seconds(reply: &mut DocWriter<'_>, name: &str, seconds: i64) {
+    match i32::try_from(seconds) {
+        Ok(seconds) => reply.append(name, seconds),
+        Err(_) => reply.append(name, seconds),
+    };
+}
+
+fn parse(index: Doc<'_>) -> Result<ModifyIndex> {
+    let (mut name, mut key, mut hidden, mut seconds) = (None, None, None, None);
+    for arg in fields("collMod.index", index) {
+        match arg.name() {
+            "name" if !arg.is_null() => name = Some(arg.string()?.to_owned()),
+            "keyPattern" if !arg.is_null() => key = Some(arg.document()?.to_owned()),
+            "hidden" if !arg.is_null() => hidden = Some(arg.safe_bool()?),
+            "expireAfterSeconds" if !arg.is_null() => seconds = Some(expiry(&arg)?),
+            "name" | "keyPattern" | "hidden" | "expireAfterSeconds" => {}
+            "unique" | "prepareUnique" => {
+                return Err(Error::not_built(&format!("collMod.index.{}", arg.name())));
+            }
+            _ => return Err(arg.unknown()),
+        }
+    }
+    let invalid = |text: &str| Err(Error::new(ErrorCode::InvalidOptions, text));
+    let index = match (name, key) {
+        (Some(name), None) => IndexChoice::Name(name),
+        (None, Some(key)) => IndexChoice::Key(key),
+        (Some(_), Some(_)) => return invalid("Cannot specify both key pattern and name."),
+        (None, None) => return invalid("Must specify either index name or key pattern."),
+    };
+    if hidden.is_none() && seconds.is_none() {
+        return invalid("no expireAfterSeconds or hidden field");
+    }
+    Ok(ModifyIndex { index, hidden, expire_after_seconds: seconds })
+}
+
+/// Seconds of a TTL index, whole, within 32 bits.
+fn expiry(arg: &Arg<'_>) -> Result<i64> {
+    let seconds = match arg.value() {
+        Value::Double(number) => number as i64,
+        _ => arg.integer()?,
+    };
+    if seconds < 0 {
+        let text = "TTL index 'expireAfterSeconds' option cannot be less than 0";
+        return Err(Error::new(ErrorCode::InvalidOptions, text));
+    }
+    Ok(seconds.min(i64::from(i32::MAX)))
+}
