@@ -234,7 +234,7 @@ fn name_length(bytes: &[u8]) -> Option<usize> {
 
 /// The place of the lowest zero byte in a little-endian word.
 #[inline]
-pub(crate) const fn first_zero(word: u64) -> Option<usize> {
+const fn first_zero(word: u64) -> Option<usize> {
     // A borrow can only spoil bytes above the first zero.
     let zeros = word.wrapping_sub(0x0101_0101_0101_0101) & !word & 0x8080_8080_8080_8080;
     if zeros == 0 { None } else { Some(zeros.trailing_zeros() as usize / 8) }

@@ -3,7 +3,7 @@
 //! Checked: every length and terminator, type bytes, booleans, UTF-8 of strings and names, depth,
 //! size. Duplicate names and deprecated types pass, and the names in arrays are not looked at.
 
-use crate::{Doc, doc::first_zero, limits::Limits};
+use crate::{Doc, limits::Limits};
 use quire_error::{Error, ErrorCode};
 use smallvec::SmallVec;
 use std::fmt;
@@ -39,13 +39,10 @@ pub enum Fault {
 /// Checks that `bytes` are one document and nothing more.
 pub fn validate<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Doc<'a>, ValidationError> {
     if bytes.len() > limits.bytes_max {
-        return Err(ValidationError { fault: Fault::Size, offset: 0 });
+        return Err(Fault::Size.at(0));
     }
-    let mut walk = Walk { bytes, at: 0, end: bytes.len(), ends: SmallVec::new() };
-    match walk.run(limits.depth_max) {
-        Ok(()) => Ok(Doc::from_valid_bytes(bytes)),
-        Err(fault) => Err(ValidationError { fault, offset: walk.at }),
-    }
+    walk(bytes, limits.depth_max)?;
+    Ok(Doc::from_valid_bytes(bytes))
 }
 
 /// The declared length of the document at the start of `bytes`, if it can be one (5 at least).
@@ -54,207 +51,198 @@ pub fn declared_length(bytes: &[u8]) -> Option<usize> {
     usize::try_from(length).ok().filter(|&length| length >= 5)
 }
 
-struct Walk<'a> {
-    bytes: &'a [u8],
-    at: usize,
-    /// Where the innermost open document ends, terminator included.
-    end: usize,
-    /// The same of the documents around it.
-    ends: SmallVec<[usize; 16]>,
-}
+/// What `FIXED` says of types that have no fixed size or are unknown.
+const NOT_FIXED: u8 = 0xff;
 
-/// How the value of a type byte is checked; everything of a fixed size is one row.
-#[derive(Clone, Copy)]
-enum Shape {
-    Fixed(u8),
-    Text,
-    Nested,
-    Binary,
-    Bool,
-    Regex,
-    Pointer,
-    CodeWithScope,
-    Unknown,
-}
-
-static SHAPES: [Shape; 256] = {
-    let mut shapes = [Shape::Unknown; 256];
-    shapes[0x01] = Shape::Fixed(8);
-    shapes[0x02] = Shape::Text;
-    shapes[0x03] = Shape::Nested;
-    shapes[0x04] = Shape::Nested;
-    shapes[0x05] = Shape::Binary;
-    shapes[0x06] = Shape::Fixed(0);
-    shapes[0x07] = Shape::Fixed(12);
-    shapes[0x08] = Shape::Bool;
-    shapes[0x09] = Shape::Fixed(8);
-    shapes[0x0A] = Shape::Fixed(0);
-    shapes[0x0B] = Shape::Regex;
-    shapes[0x0C] = Shape::Pointer;
-    shapes[0x0D] = Shape::Text;
-    shapes[0x0E] = Shape::Text;
-    shapes[0x0F] = Shape::CodeWithScope;
-    shapes[0x10] = Shape::Fixed(4);
-    shapes[0x11] = Shape::Fixed(8);
-    shapes[0x12] = Shape::Fixed(8);
-    shapes[0x13] = Shape::Fixed(16);
-    shapes[0x7F] = Shape::Fixed(0);
-    shapes[0xFF] = Shape::Fixed(0);
-    shapes
+/// The size of a value by its type byte.
+static FIXED: [u8; 256] = {
+    let mut sizes = [NOT_FIXED; 256];
+    sizes[0x01] = 8;
+    sizes[0x06] = 0;
+    sizes[0x07] = 12;
+    sizes[0x09] = 8;
+    sizes[0x0A] = 0;
+    sizes[0x10] = 4;
+    sizes[0x11] = 8;
+    sizes[0x12] = 8;
+    sizes[0x13] = 16;
+    sizes[0x7F] = 0;
+    sizes[0xFF] = 0;
+    sizes
 };
 
-impl Walk<'_> {
-    fn run(&mut self, depth_max: usize) -> Result<(), Fault> {
-        self.open(self.bytes.len(), depth_max)?;
-        if self.end != self.bytes.len() {
-            return Err(Fault::Length);
-        }
-        loop {
-            let byte = *self.bytes.get(self.at).ok_or(Fault::Terminator)?;
-            if byte == 0 {
-                self.at += 1;
-                if self.at != self.end {
-                    return Err(Fault::Length);
-                }
-                match self.ends.pop() {
-                    Some(end) if !self.ends.is_empty() => self.end = end,
-                    _ => return Ok(()),
-                }
-                continue;
+/// Goes over all elements at all depths. `limit` is where the innermost open document has its
+/// terminator; everything of an element ends at or before it. No recursion: `outer` are the limits
+/// of the documents around.
+fn walk(bytes: &[u8], depth_max: usize) -> Result<(), ValidationError> {
+    let mut outer: SmallVec<[usize; 16]> = SmallVec::new();
+    let mut limit = open(bytes, 0, bytes.len())?;
+    if limit + 1 != bytes.len() {
+        return Err(Fault::Length.at(0));
+    }
+    let mut at = 4;
+    loop {
+        let Some(&byte) = bytes.get(at) else {
+            return Err(Fault::Terminator.at(at));
+        };
+        if byte == 0 {
+            if at != limit {
+                return Err(Fault::Length.at(at));
             }
-            self.at += 1;
-            self.name()?;
-            match SHAPES[byte as usize] {
-                Shape::Fixed(size) => self.skip(size as usize)?,
-                Shape::Text => self.text()?,
-                Shape::Nested => self.open(self.end - 1, depth_max)?,
-                Shape::Binary => self.binary()?,
-                Shape::Bool => self.boolean()?,
-                Shape::Regex => {
-                    self.name()?;
-                    self.name()?;
-                }
-                Shape::Pointer => {
-                    self.text()?;
-                    self.skip(12)?;
-                }
-                Shape::CodeWithScope => self.code_with_scope(depth_max)?,
-                Shape::Unknown => {
-                    self.at -= 1;
-                    return Err(Fault::UnknownType(byte));
-                }
+            at += 1;
+            match outer.pop() {
+                Some(around) => limit = around,
+                None => return Ok(()),
             }
+            continue;
         }
-    }
-
-    /// Enters a document that has to end at or before `limit`.
-    fn open(&mut self, limit: usize, depth_max: usize) -> Result<(), Fault> {
-        let length = self.length()?;
-        if length < 5 || length > limit.saturating_sub(self.at) {
-            return Err(Fault::Length);
+        let value = name(bytes, at + 1, limit)?;
+        let size = FIXED[byte as usize];
+        if size != NOT_FIXED {
+            at = fixed(value, size as usize, limit)?;
+            continue;
         }
-        if self.ends.len() >= depth_max {
-            return Err(Fault::Depth);
-        }
-        self.ends.push(self.end);
-        self.end = self.at + length;
-        self.at += 4;
-        Ok(())
-    }
-
-    /// The length that stands here; does not move.
-    #[inline]
-    fn length(&self) -> Result<usize, Fault> {
-        let bytes = self.bytes.get(self.at..self.at + 4).ok_or(Fault::Length)?;
-        let length = bytes.try_into().map(i32::from_le_bytes).map_err(|_| Fault::Length)?;
-        usize::try_from(length).map_err(|_| Fault::Length)
-    }
-
-    /// Moves over `size` bytes that have to leave room for the document's terminator.
-    #[inline]
-    fn skip(&mut self, size: usize) -> Result<(), Fault> {
-        if size >= self.end - self.at {
-            return Err(Fault::Length);
-        }
-        self.at += size;
-        Ok(())
-    }
-
-    /// Moves over a name: bytes up to a zero.
-    #[inline]
-    fn name(&mut self) -> Result<(), Fault> {
-        let rest = self.bytes.get(self.at..self.end - 1).ok_or(Fault::Terminator)?;
-        if let Some(word) = rest.first_chunk::<8>() {
-            let word = u64::from_le_bytes(*word);
-            if let Some(length) = first_zero(word)
-                && word & 0x8080_8080_8080_8080 & ((1 << (8 * length)) - 1) == 0
-            {
-                self.at += length + 1;
-                return Ok(());
+        at = match byte {
+            0x02 | 0x0D | 0x0E => text(bytes, value, limit)?,
+            0x03 | 0x04 => {
+                let inner = open(bytes, value, limit)?;
+                enter(&mut outer, limit, depth_max, value)?;
+                limit = inner;
+                value + 4
             }
-        }
-        let mut seen = 0u8;
-        let mut length = None;
-        for (at, &byte) in rest.iter().enumerate() {
-            if byte == 0 {
-                length = Some(at);
-                break;
+            0x05 => {
+                let length = length(bytes, value)?;
+                fixed(fixed(value, 5, limit)?, length, limit)?
             }
-            seen |= byte;
-        }
-        let length = length.ok_or(Fault::Terminator)?;
-        if seen >= 0x80 {
-            std::str::from_utf8(&rest[..length]).map_err(|_| Fault::Utf8)?;
-        }
-        self.at += length + 1;
-        Ok(())
+            0x08 => match bytes.get(value) {
+                Some(0 | 1) => fixed(value, 1, limit)?,
+                Some(&other) => return Err(Fault::Bool(other).at(value)),
+                None => return Err(Fault::Length.at(value)),
+            },
+            0x0B => name(bytes, name(bytes, value, limit)?, limit)?,
+            0x0C => fixed(text(bytes, value, limit)?, 12, limit)?,
+            0x0F => {
+                let scope = code_with_scope(bytes, value, limit)?;
+                let inner = open(bytes, scope, limit)?;
+                enter(&mut outer, limit, depth_max, value)?;
+                limit = inner;
+                scope + 4
+            }
+            other => return Err(Fault::UnknownType(other).at(at)),
+        };
     }
+}
 
-    /// Moves over a string: length, text, zero.
-    #[inline]
-    fn text(&mut self) -> Result<(), Fault> {
-        let length = self.length()?;
-        let start = self.at + 4;
-        if length == 0 || length >= self.end.saturating_sub(start) {
-            return Err(Fault::Length);
-        }
-        let bytes = self.bytes.get(start..start + length).ok_or(Fault::Length)?;
-        match bytes.split_last() {
-            Some((0, text)) if text.is_ascii() || std::str::from_utf8(text).is_ok() => {}
-            Some((0, _)) => return Err(Fault::Utf8),
-            _ => return Err(Fault::Terminator),
-        }
-        self.at = start + length;
-        Ok(())
+/// The place of the terminator of the document that begins at `at` and ends at or before `limit`.
+#[inline]
+fn open(bytes: &[u8], at: usize, limit: usize) -> Result<usize, ValidationError> {
+    let length = length(bytes, at)?;
+    if length < 5 || length > limit.saturating_sub(at) {
+        return Err(Fault::Length.at(at));
     }
+    Ok(at + length - 1)
+}
 
-    fn binary(&mut self) -> Result<(), Fault> {
-        let length = self.length()?;
-        self.skip(5)?;
-        self.skip(length)
+#[inline]
+fn enter(
+    outer: &mut SmallVec<[usize; 16]>,
+    limit: usize,
+    depth_max: usize,
+    at: usize,
+) -> Result<(), ValidationError> {
+    if outer.len() + 1 >= depth_max {
+        return Err(Fault::Depth.at(at));
     }
+    outer.push(limit);
+    Ok(())
+}
 
-    fn boolean(&mut self) -> Result<(), Fault> {
-        match self.bytes.get(self.at) {
-            Some(0 | 1) => self.skip(1),
-            Some(&byte) => Err(Fault::Bool(byte)),
-            None => Err(Fault::Length),
+/// The length that stands at `at`.
+#[inline]
+fn length(bytes: &[u8], at: usize) -> Result<usize, ValidationError> {
+    match bytes.get(at..).and_then(|rest| rest.first_chunk::<4>()) {
+        Some(length) => {
+            usize::try_from(i32::from_le_bytes(*length)).map_err(|_| Fault::Length.at(at))
+        }
+        None => Err(Fault::Length.at(at)),
+    }
+}
+
+/// The end of `size` bytes at `at`.
+#[inline]
+fn fixed(at: usize, size: usize, limit: usize) -> Result<usize, ValidationError> {
+    if size > limit.saturating_sub(at) { Err(Fault::Length.at(at)) } else { Ok(at + size) }
+}
+
+/// The end of a name, after its zero. Nearly all names are ASCII and end within one word.
+#[inline]
+fn name(bytes: &[u8], at: usize, limit: usize) -> Result<usize, ValidationError> {
+    const HIGH: u64 = 0x8080_8080_8080_8080;
+    if let Some(word) = bytes.get(at..).and_then(|rest| rest.first_chunk::<8>()) {
+        let word = u64::from_le_bytes(*word);
+        // The lowest mark is exact; a borrow can only spoil bytes above it.
+        let zeros = word.wrapping_sub(0x0101_0101_0101_0101) & !word & HIGH;
+        let below = (zeros & zeros.wrapping_neg()).wrapping_sub(1);
+        let end = at + zeros.trailing_zeros() as usize / 8 + 1;
+        if zeros != 0 && word & HIGH & below == 0 && end <= limit {
+            return Ok(end);
         }
     }
+    long_name(bytes, at, limit)
+}
 
-    /// Moves over the code and enters the scope, which has to end where the whole value does.
-    fn code_with_scope(&mut self, depth_max: usize) -> Result<(), Fault> {
-        let (start, length) = (self.at, self.length()?);
-        if length < 14 || length >= self.end.saturating_sub(start) {
-            return Err(Fault::Length);
+#[cold]
+fn long_name(bytes: &[u8], at: usize, limit: usize) -> Result<usize, ValidationError> {
+    let rest = bytes.get(at..limit).ok_or(Fault::Terminator.at(at))?;
+    let end = rest.iter().position(|&byte| byte == 0).ok_or(Fault::Terminator.at(at))?;
+    match std::str::from_utf8(&rest[..end]) {
+        Ok(_) => Ok(at + end + 1),
+        Err(_) => Err(Fault::Utf8.at(at)),
+    }
+}
+
+/// The end of a string: length, text, zero.
+#[inline]
+fn text(bytes: &[u8], at: usize, limit: usize) -> Result<usize, ValidationError> {
+    let length = length(bytes, at)?;
+    let start = at + 4;
+    if length == 0 || length > limit.saturating_sub(start) {
+        return Err(Fault::Length.at(at));
+    }
+    match bytes.get(start..start + length).and_then(|text| text.split_last()) {
+        Some((0, text)) if is_ascii(text) || std::str::from_utf8(text).is_ok() => {
+            Ok(start + length)
         }
-        self.at += 4;
-        self.text()?;
-        let end = start + length;
-        if self.at > end || self.length()? != end - self.at {
-            return Err(Fault::Length);
-        }
-        self.open(end, depth_max)
+        Some((0, _)) => Err(Fault::Utf8.at(at)),
+        _ => Err(Fault::Terminator.at(at)),
+    }
+}
+
+/// Quicker than the library's for texts of a few words.
+#[inline]
+fn is_ascii(text: &[u8]) -> bool {
+    let (words, rest) = text.as_chunks::<8>();
+    let words = words.iter().fold(0, |all, word| all | u64::from_le_bytes(*word));
+    let rest = rest.iter().fold(0, |all, byte| all | byte);
+    words & 0x8080_8080_8080_8080 == 0 && rest < 0x80
+}
+
+/// The place of the scope, which ends where the whole value does.
+fn code_with_scope(bytes: &[u8], at: usize, limit: usize) -> Result<usize, ValidationError> {
+    let whole = length(bytes, at)?;
+    if whole < 14 || whole > limit.saturating_sub(at) {
+        return Err(Fault::Length.at(at));
+    }
+    let (end, scope) = (at + whole, text(bytes, at + 4, at + whole)?);
+    match length(bytes, scope)? == end - scope {
+        true => Ok(scope),
+        false => Err(Fault::Length.at(scope)),
+    }
+}
+
+impl Fault {
+    const fn at(self, offset: usize) -> ValidationError {
+        ValidationError { fault: self, offset }
     }
 }
 
