@@ -16,3 +16,6 @@ pub use expression::Expression;
 pub use filter::Filter;
 pub use stage::Stage;
 pub use update::{Outcome, Update, UpdateSpec};
+
+#[cfg(test)]
+mod chaos;
