@@ -102,14 +102,14 @@ fn namespace(cx: &Context<'_>, body: Doc<'_>) -> Result<String> {
         }
         Some(number) if number.is_number() => {
             let text = "Invalid command format: the 'aggregate' field must specify a collection name or 1";
-            Err(Error::failed_to_parse(text))
+            Err(Error::bad_value(text))
         }
         Some(other) => {
             let text = format!(
                 "Invalid command format: the 'aggregate' field must specify a collection name or 1, not {}",
                 other.type_name()
             );
-            Err(Error::new(ErrorCode::TypeMismatch, text))
+            Err(Error::new(ErrorCode::InvalidNamespace, text))
         }
         None => Err(missing("aggregate", "aggregate")),
     }

@@ -129,7 +129,7 @@ impl<'a> Arg<'a> {
         whole(self.value()).ok_or_else(|| self.wrong_type("long, int, decimal, double"))
     }
 
-    /// A whole number that is at least `least` (51024).
+    /// A whole number that is at least `least`.
     pub fn integer_from(&self, least: i64) -> Result<i64> {
         let number = self.integer()?;
         if number < least {
@@ -142,7 +142,7 @@ impl<'a> Arg<'a> {
     pub fn too_small(&self, least: i64, number: i64) -> Error {
         let name = self.name();
         let text = format!("BSON field '{name}' value must be >= {least}, actual value '{number}'");
-        Error::location(51024, text)
+        Error::bad_value(text)
     }
 }
 

@@ -17,6 +17,8 @@ pub enum Acknowledge {
     Majority,
     /// A mode by name.
     Mode(String),
+    /// Members by tags.
+    Tags(DocBuf),
 }
 
 /// A write concern.
@@ -76,6 +78,9 @@ impl WriteConcern {
                 ErrorCode::UnknownReplWriteConcern,
                 format!("No write concern mode named '{mode}' found in replica set configuration"),
             ),
+            Acknowledge::Tags(_) => {
+                (ErrorCode::UnsatisfiableWriteConcern, "Not enough data-bearing nodes".to_owned())
+            }
             _ => return None,
         };
         Some(Error::new(code, text).with_details(self.info().into_bytes()))
@@ -88,6 +93,7 @@ impl WriteConcern {
                 Acknowledge::Members(members) => writer.append("w", *members as i32),
                 Acknowledge::Majority => writer.append("w", "majority"),
                 Acknowledge::Mode(mode) => writer.append("w", mode.as_str()),
+                Acknowledge::Tags(tags) => writer.append("w", tags),
             };
             if let Some(j) = self.j {
                 writer.append("j", j);
@@ -115,7 +121,19 @@ fn parse_w(value: Value<'_>) -> Result<Acknowledge> {
     match value {
         Value::String("majority") => Ok(Acknowledge::Majority),
         Value::String(mode) => Ok(Acknowledge::Mode(mode.to_owned())),
-        Value::Document(_) => Err(Error::not_built("a write concern with tags")),
+        Value::Document(tags) if tags.is_empty() => {
+            Err(Error::failed_to_parse("tagged write concern requires tags"))
+        }
+        Value::Document(tags) => match tags.fields().find(|(_, value)| !value.is_number()) {
+            None => Ok(Acknowledge::Tags(tags.to_owned())),
+            Some((name, value)) => {
+                let text = format!("tags must be a single level document with only number values; found: {}: {}", name, value.type_name());
+                Err(Error::failed_to_parse(text))
+            }
+        },
+        Value::Double(number) if number.is_nan() => Err(Error::failed_to_parse(
+            "w has to be a non-negative number and not greater than 50",
+        )),
         other => match whole(other) {
             Some(members) if (0..=50).contains(&members) => Ok(Acknowledge::Members(members)),
             Some(_) => Err(Error::failed_to_parse(
@@ -159,10 +177,16 @@ impl ReadConcern {
         let mut concern = ReadConcern::default();
         for arg in fields("readConcern", doc) {
             match arg.name() {
+                _ if arg.is_null() => {}
                 "level" => concern.level = Some(parse_level(arg.string()?)?),
                 "afterClusterTime" => concern.after_cluster_time = Some(timestamp(&arg)?),
                 "atClusterTime" => concern.at_cluster_time = Some(timestamp(&arg)?),
-                "provenance" | "allowTransactionTableSnapshot" | "waitLastStableRecoveryTimestamp" => {}
+                "provenance" => {
+                    arg.string()?;
+                }
+                "allowTransactionTableSnapshot" | "waitLastStableRecoveryTimestamp" => {
+                    arg.bool()?;
+                }
                 "afterOpTime" => return Err(Error::not_built("readConcern.afterOpTime")),
                 _ => return Err(arg.unknown()),
             }

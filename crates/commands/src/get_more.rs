@@ -14,6 +14,10 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
             "collection" if arg.is_null() => {}
             "collection" => collection = Some(arg.string()?),
             "batchSize" if !arg.is_null() => batch_size = Some(arg.integer_from(0)?),
+            "term" if !arg.is_null() => match arg.value() {
+                Value::Int64(_) => {}
+                _ => return Err(arg.wrong_type("long")),
+            },
             "batchSize" | "term" | "lastKnownCommittedOpTime" => {}
             "includeQueryStatsMetrics" => {
                 arg.bool()?;

@@ -24,6 +24,7 @@ mod writes;
 
 mod admin;
 mod aggregate;
+mod bulk_write;
 mod count;
 mod ddl;
 mod delete;

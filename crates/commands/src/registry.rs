@@ -1,7 +1,7 @@
 //! The one table of commands: name, aliases, what it is, and how dispatch treats it.
 
 use crate::{
-    admin, aggregate, count, ddl, delete, distinct, explain, find, find_and_modify, get_more, insert,
+    admin, aggregate, bulk_write, count, ddl, delete, distinct, explain, find, find_and_modify, get_more, insert,
     kill_cursors, update,
 };
 use crate::dispatch::Context;
@@ -114,6 +114,8 @@ pub static COMMANDS: &[Command] = &[
         .aliases(&["buildinfo"]),
     Command::new("hostInfo", Other, admin::host_info::run, "The machine the server runs on.").admin(),
     Command::new("whatsmyuri", Other, admin::whatsmyuri::run, "The client's own address."),
+    Command::new("logRotate", Other, admin::log_rotate::run, "Opens a new log file.").admin(),
+    Command::new("shutdown", Other, admin::shutdown::run, "Stops the server.").admin(),
     Command::new("getParameter", Other, admin::parameters::get, "Reads server parameters.").admin(),
     Command::new("setParameter", Other, admin::parameters::set, "Changes server parameters.").admin(),
     Command::new(
@@ -153,6 +155,9 @@ pub static COMMANDS: &[Command] = &[
     )
     .aliases(&["findandmodify"])
     .v1(),
+    Command::new("bulkWrite", Write, bulk_write::run, "Writes of several kinds on several collections.")
+        .admin()
+        .v1(),
     Command::new("count", Read, count::run, "How many documents match.").v1().read_concern(),
     Command::new("distinct", Read, distinct::run, "The different values at a path.").read_concern(),
     Command::new("aggregate", Read, aggregate::run, "A pipeline of stages.")
@@ -188,7 +193,6 @@ pub static COMMANDS: &[Command] = &[
     Command::new("replSetGetConfig", Other, admin::repl_set::config, "The set's configuration.").admin(),
     // Commands of MongoDB that are known and not built yet.
     Command::missing("abortTransaction", "Ends a transaction without its writes."),
-    Command::missing("bulkWrite", "Writes of several kinds on several collections."),
     Command::missing("cloneCollectionAsCapped", "A capped copy of a collection."),
     Command::missing("commitTransaction", "Ends a transaction with its writes."),
     Command::missing("compact", "Gives space back."),
@@ -214,7 +218,6 @@ pub static COMMANDS: &[Command] = &[
     Command::missing("killAllSessionsByPattern", "Ends sessions that match."),
     Command::missing("killSessions", "Ends sessions."),
     Command::missing("lockInfo", "Locks that are held."),
-    Command::missing("logRotate", "Opens a new log file."),
     Command::missing("mapReduce", "The older form of aggregation."),
     Command::missing("planCacheClear", "Forgets cached plans."),
     Command::missing("profile", "Records operations."),
@@ -224,7 +227,6 @@ pub static COMMANDS: &[Command] = &[
     Command::missing("saslStart", "Begins a login."),
     Command::missing("setDefaultRWConcern", "Sets the default concerns."),
     Command::missing("setFeatureCompatibilityVersion", "Changes what is compatible."),
-    Command::missing("shutdown", "Stops the server."),
     Command::missing("startSession", "Begins a session."),
     Command::missing("top", "Use of each collection."),
     Command::missing("updateUser", "Changes a user."),

@@ -18,9 +18,9 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     for arg in arguments(cx.command.name, body) {
         match arg.name() {
             "filter" => filter = owned(&arg)?,
-            "nameOnly" if !arg.is_null() => name_only = arg.bool()?,
+            "nameOnly" if !arg.is_null() => name_only = arg.safe_bool()?,
             "authorizedDatabases" if !arg.is_null() => {
-                arg.bool()?;
+                arg.safe_bool()?;
             }
             "nameOnly" | "authorizedDatabases" => {}
             _ => return Err(arg.unknown()),

@@ -1,0 +1,24 @@
+//! `shutdown`: ends the process. There is no reply: the connection closes, as with mongod.
+
+use crate::args::arguments;
+use crate::dispatch::Context;
+use quire_document::{Doc, DocWriter};
+use quire_error::{Error, ErrorCode, Result};
+
+pub fn run(cx: &mut Context<'_>, body: Doc<'_>, _reply: &mut DocWriter<'_>) -> Result<()> {
+    for arg in arguments(cx.command.name, body) {
+        match arg.name() {
+            "force" => drop(arg.safe_bool()?),
+            "timeoutSecs" => drop(arg.integer_from(0)?),
+            _ => return Err(arg.unknown()),
+        }
+    }
+    // Nobody logs in, so the machine that the client sits at is all that speaks for it.
+    if cx.connection.info.peer.is_some_and(|peer| !peer.ip().to_canonical().is_loopback()) {
+        let text = "shutdown must run from localhost when running db without auth";
+        return Err(Error::new(ErrorCode::Unauthorized, text));
+    }
+    (cx.service.options.on_shutdown)();
+    cx.outcome.hang_up = true;
+    Ok(())
+}
