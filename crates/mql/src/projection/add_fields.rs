@@ -26,7 +26,8 @@ impl Projection {
         parsed.map_err(|error| error.context(&format!("Invalid {stage}")))?;
         let mut root = parser.root;
         root.seal();
-        Ok(Projection { kind: Kind::AddFields, root, positional: None, source: doc.to_owned() })
+        let (extractor, source) = (root.extractor(), doc.to_owned());
+        Ok(Projection { kind: Kind::AddFields, root, positional: None, source, extractor })
     }
 }
 

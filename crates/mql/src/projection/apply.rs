@@ -32,11 +32,15 @@ impl Projection {
             writer.append_all(doc);
             return Ok(());
         }
+        let mut cx = narrow(cx).with_root(doc);
+        if self.extractor.len() > 1 {
+            cx = cx.with_extracted(self.extractor.extract(doc, &cx)?);
+        }
         let run = Run {
             keep: self.kind != Kind::Inclusion,
             positional: self.positional.as_ref(),
             matched: Matched::default(),
-            cx: narrow(cx).with_root(doc),
+            cx,
         };
         run.document(&self.root, doc, true, writer)
     }

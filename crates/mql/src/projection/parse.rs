@@ -87,7 +87,8 @@ impl Projection {
             _ => {}
         }
         root.seal();
-        Ok(Projection { kind, root, positional, source: doc.to_owned() })
+        let extractor = root.extractor();
+        Ok(Projection { kind, root, positional, source: doc.to_owned(), extractor })
     }
 }
 

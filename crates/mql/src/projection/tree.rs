@@ -3,7 +3,7 @@
 use super::elem_match::ElemMatch;
 use super::positional::Positional;
 use super::slice::Slice;
-use crate::expression::Expression;
+use crate::expression::{Expression, Extractor};
 use quire_document::DocBuf;
 use quire_error::{Error, Result};
 use std::collections::HashMap;
@@ -29,6 +29,8 @@ pub struct Projection {
     pub(super) root: Branch,
     pub(super) positional: Option<Positional>,
     pub(super) source: DocBuf,
+    /// The paths of all expressions, to be taken from a document at once.
+    pub(super) extractor: Extractor,
 }
 
 /// The fields that are named at one level, in the order in which they were named.
@@ -143,6 +145,23 @@ impl Branch {
         self.table = (self.fields.iter().enumerate())
             .map(|(at, field)| (field.name.as_bytes().into(), at))
             .collect();
+    }
+
+    /// The extractor of all paths that computed fields read.
+    pub(super) fn extractor(&mut self) -> Extractor {
+        let mut extractor = Extractor::default();
+        self.attach(&mut extractor);
+        extractor
+    }
+
+    fn attach(&mut self, extractor: &mut Extractor) {
+        for field in &mut self.fields {
+            match &mut field.entry {
+                Entry::Computed(expression) => extractor.attach(expression),
+                Entry::Branch(branch) => branch.attach(extractor),
+                Entry::Keep(_) | Entry::Slice(_) | Entry::ElemMatch(_) => {}
+            }
+        }
     }
 
     /// Notes which branches compute. `true` if this one does.

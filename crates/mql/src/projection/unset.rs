@@ -44,7 +44,8 @@ impl Projection {
                 writer.append(path, false);
             });
         });
-        Ok(Projection { kind: Kind::Exclusion, root, positional: None, source })
+        let extractor = root.extractor();
+        Ok(Projection { kind: Kind::Exclusion, root, positional: None, source, extractor })
     }
 }
 
