@@ -3,7 +3,7 @@
 use super::settings::{LogSettings, Settings};
 use crate::exit::{FAILED, Failure, NETWORK};
 use crate::{Call, version};
-use quire_commands::log::Severity;
+use quire_commands::log::{LogLine, LogSink, Severity};
 use quire_commands::{Service, ServiceOptions, Topology};
 use quire_document::{DocBuf, doc};
 use quire_error::ErrorCode;
@@ -27,7 +27,7 @@ pub(crate) fn serve(settings: Settings, call: &Call) -> Result<(), Failure> {
     let rotated = Arc::clone(&log);
     let rotate = move || {
         // Nobody waits for the answer; the next line shows whether there is a file.
-        let _ = quire_commands::log::LogSink::rotate(&*rotated);
+        let _ = rotated.rotate();
     };
     signals::install(&stop, rotate)
         .map_err(|error| Failure::new(FAILED, format!("cannot handle signals: {error}")))?;
@@ -167,6 +167,17 @@ fn announce(server: &Server, settings: &Settings, call: &Call, log: &JsonLog) {
     });
     let attributes = doc! { "port": port.unwrap_or(0), "ssl": "off" };
     log.control(Severity::Info, 23016, "Waiting for connections", attributes);
+    if settings.set_name.is_some() {
+        let line = LogLine {
+            severity: Severity::Info,
+            component: "REPL",
+            id: 21331,
+            context: "initandlisten",
+            message: "Transition to primary complete; database writes are now permitted",
+            attributes: DocBuf::new(),
+        };
+        log.write(line);
+    }
     log.started();
     if !call.as_mongod {
         let mut out = std::io::stdout().lock();

@@ -2,7 +2,10 @@
 
 use crate::{Directory, QUIRE, Serving, quire, run, text};
 use quire_document::{Value, doc};
+use quire_wire::client::Request;
 use rustix::process::Signal;
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 
 #[test]
@@ -138,4 +141,16 @@ fn data_survives_a_restart_a_kill_and_a_backup() {
     assert_eq!(count(&serving), 2);
     assert_eq!(serving.end().code(), Some(0));
     assert_eq!(quire(&["check", copy]).status.code(), Some(0));
+}
+
+#[test]
+fn the_shutdown_command_ends_the_process() {
+    let mut serving = Serving::start(&["--memory"]);
+    let mut stream = TcpStream::connect(("127.0.0.1", serving.port())).unwrap();
+    let request = Request::new(1, doc! { "shutdown": 1, "$db": "admin" });
+    stream.write_all(&request.to_bytes().unwrap()).unwrap();
+    let mut reply = Vec::new();
+    stream.read_to_end(&mut reply).unwrap();
+    assert!(reply.is_empty(), "the connection closes without a reply");
+    assert_eq!(serving.child.wait().unwrap().code(), Some(0));
 }
