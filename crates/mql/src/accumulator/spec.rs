@@ -42,6 +42,9 @@ impl AccumulatorSpec {
         if first.value().as_array().is_some() {
             return Err(not_unary(first.key()));
         }
+        if first.key() == "$accumulator" {
+            return Err(Error::not_built("$accumulator (server-side JavaScript)"));
+        }
         let Some(accumulator) = find_accumulator(first.key()) else {
             let message = format!("unknown group operator '{}'", first.key());
             return Err(Error::location(15952, message));

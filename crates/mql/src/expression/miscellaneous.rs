@@ -1,4 +1,5 @@
-//! `$rand` and `$meta`: what comes from outside the document; JavaScript, which is refused.
+//! `$rand` and `$meta`: what comes from outside the document; JavaScript and encryption, which
+//! are refused.
 
 use super::operator::Operator;
 use super::tree::{Expression, Form};
@@ -17,7 +18,21 @@ pub(super) const OPERATORS: &[Operator] = &[
         .doc("Not supported: server-side JavaScript.")
         .since("4.4")
         .unstable(),
+    Operator::form("$encStrContains", refuse_encryption).doc(ENCRYPTED).since("8.2").unstable(),
+    Operator::form("$encStrEndsWith", refuse_encryption).doc(ENCRYPTED).since("8.2").unstable(),
+    Operator::form("$encStrNormalizedEq", refuse_encryption).doc(ENCRYPTED).since("8.2").unstable(),
+    Operator::form("$encStrStartsWith", refuse_encryption).doc(ENCRYPTED).since("8.2").unstable(),
 ];
+
+const ENCRYPTED: &str = "Not supported: Queryable Encryption.";
+
+fn refuse_encryption(
+    operator: &'static Operator,
+    _: Value<'_>,
+    _: &ParseContext,
+) -> Result<Expression> {
+    Err(Error::not_built(&format!("{} (Queryable Encryption)", operator.name)))
+}
 
 fn refuse_script(
     operator: &'static Operator,

@@ -56,7 +56,7 @@ fn operator_call(doc: Doc<'_>, context: &ParseContext) -> Result<Expression> {
     let Some(element) = elements.next() else { return Ok(Expression::constant(doc)) };
     if elements.next().is_some() {
         let text = format!(
-            "an object representing an expression must have exactly one field: {}",
+            "An object representing an expression must have exactly one field: {}",
             message(doc)
         );
         return Err(Error::location(15983, text));
