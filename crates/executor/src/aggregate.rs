@@ -92,7 +92,8 @@ impl Prepared {
         } else {
             plan.root.clone()
         };
-        let source = build(&root, &env, &filter, Needs { keys: true, sort_keys: false })?;
+        let keys = !parts.counts_only && !root.gives_documents();
+        let source = build(&root, &env, &filter, Needs { keys, sort_keys: false })?;
         let root = build_stages(source, parts.rest, false);
         let mut execution = Execution::new(env, root, collection, Some(Arc::new(plan)));
         execution.of_pipeline = true;

@@ -26,7 +26,12 @@ pub(crate) struct Needs {
 }
 
 /// Builds the stages of a plan's node.
-pub(crate) fn build(node: &Node, env: &Env, filter: &Filter, needs: Needs) -> Result<BoxedOperator> {
+pub(crate) fn build(
+    node: &Node,
+    env: &Env,
+    filter: &Filter,
+    needs: Needs,
+) -> Result<BoxedOperator> {
     let stats = NodeStats::default();
     let below = |input: &Node| build(input, env, filter, needs);
     Ok(match node {
@@ -47,7 +52,9 @@ pub(crate) fn build(node: &Node, env: &Env, filter: &Filter, needs: Needs) -> Re
         Node::Fetch { filter: rest, input } => {
             Box::new(Fetch::new(below(input)?, compile(rest.as_ref(), env)?))
         }
-        Node::Or { inputs } => Box::new(Union::new(inputs.iter().map(below).collect::<Result<_>>()?)),
+        Node::Or { inputs } => {
+            Box::new(Union::new(inputs.iter().map(below).collect::<Result<_>>()?))
+        }
         Node::SortMerge { pattern, inputs } => {
             let pattern = SortPattern::parse(pattern.as_doc(), &env.parse)?;
             let needs = Needs { keys: true, ..needs };

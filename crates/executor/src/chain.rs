@@ -138,7 +138,10 @@ fn check_size(doc: Doc<'_>) -> Result<()> {
     }
     Err(Error::new(
         ErrorCode::BSONObjectTooLarge,
-        format!("BSONObj size: {} is invalid. Size must be between 0 and {DOC_BYTES_MAX}", doc.len()),
+        format!(
+            "BSONObj size: {} is invalid. Size must be between 0 and {DOC_BYTES_MAX}",
+            doc.len()
+        ),
     ))
 }
 

@@ -54,8 +54,12 @@ impl CollectionScan {
             self.generation = run.generation;
             let after = match (self.last, self.direction) {
                 (None, _) => (None, None),
-                (Some(last), Direction::Forward) => (Some(RecordId(last.0.saturating_add(1))), None),
-                (Some(last), Direction::Reverse) => (None, Some(RecordId(last.0.saturating_sub(1)))),
+                (Some(last), Direction::Forward) => {
+                    (Some(RecordId(last.0.saturating_add(1))), None)
+                }
+                (Some(last), Direction::Reverse) => {
+                    (None, Some(RecordId(last.0.saturating_sub(1))))
+                }
             };
             self.cursor = Some(match after {
                 (None, None) => CollectionCursor::new(&collection, self.direction),
@@ -66,7 +70,8 @@ impl CollectionScan {
         if cursor.is_done() {
             return Ok(false);
         }
-        let rows = self.page_rows.max(if self.filter.is_none() { wanted.min(PAGE_ROWS_MAX) } else { 0 });
+        let rows =
+            self.page_rows.max(if self.filter.is_none() { wanted.min(PAGE_ROWS_MAX) } else { 0 });
         self.page_rows = (self.page_rows * 4).min(PAGE_ROWS_MAX);
         let mut page = std::mem::take(&mut self.buffer);
         page.clear();

@@ -47,7 +47,8 @@ pub fn distinct(
         Node::Projection { input, .. } => (**input).clone(),
         other => other.clone(),
     };
-    let root = build(&node, &env, &filter, Needs { keys: true, sort_keys: false })?;
+    let root =
+        build(&node, &env, &filter, Needs { keys: !node.gives_documents(), sort_keys: false })?;
     let mut execution = Execution::new(env, root, collection, Some(Arc::new(plan)));
     let mut values = Values::new(&request.key);
     let mut failure = None;

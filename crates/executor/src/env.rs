@@ -78,7 +78,16 @@ impl Env {
         let mut parse = base;
         parse.variables = names.into();
         let may_spill = allow_disk_use && params.spill_directory.is_some();
-        Ok(Env { params, shared, parse, variables, interrupt, may_spill, project_stage: false, filter: DocBuf::new() })
+        Ok(Env {
+            params,
+            shared,
+            parse,
+            variables,
+            interrupt,
+            may_spill,
+            project_stage: false,
+            filter: DocBuf::new(),
+        })
     }
 
     /// The next command's interrupt.

@@ -152,7 +152,11 @@ impl Execution {
     }
 
     /// Runs to the end and gives nothing.
-    pub(crate) fn drain(&mut self, views: &mut dyn Views, interrupt: &Arc<Interrupt>) -> Result<()> {
+    pub(crate) fn drain(
+        &mut self,
+        views: &mut dyn Views,
+        interrupt: &Arc<Interrupt>,
+    ) -> Result<()> {
         self.rows(views, interrupt, usize::MAX, |_| true).map(|_| ())
     }
 

@@ -60,8 +60,12 @@ pub fn explain(
                 plan_find(&request, collection, stats)
             })?;
             add_intersection(&mut plan);
-            explain_plan(Job { plan, env, filter, max: usize::MAX, counts: (0, 0) }, verbosity, views)
-                .map(|explained| with_shape(explained, &find_shape(request_as_sent)))
+            explain_plan(
+                Job { plan, env, filter, max: usize::MAX, counts: (0, 0) },
+                verbosity,
+                views,
+            )
+            .map(|explained| with_shape(explained, &find_shape(request_as_sent)))
         }
         Explained::Count(request) => {
             let (env, filter) = prepare(
@@ -71,7 +75,11 @@ pub fn explain(
             let plan = with_stats(views, &request.namespace, |collection, stats| {
                 plan_count(request, collection, stats)
             })?;
-            explain_plan(Job { plan, env, filter, max: usize::MAX, counts: (request.skip, request.limit) }, verbosity, views)
+            explain_plan(
+                Job { plan, env, filter, max: usize::MAX, counts: (request.skip, request.limit) },
+                verbosity,
+                views,
+            )
         }
         Explained::Distinct(request) => {
             let (env, filter) = prepare(
@@ -81,7 +89,11 @@ pub fn explain(
             let plan = with_stats(views, &request.namespace, |collection, stats| {
                 plan_distinct(request, collection, stats)
             })?;
-            explain_plan(Job { plan, env, filter, max: usize::MAX, counts: (0, 0) }, verbosity, views)
+            explain_plan(
+                Job { plan, env, filter, max: usize::MAX, counts: (0, 0) },
+                verbosity,
+                views,
+            )
         }
         Explained::Write(request, kind) => {
             let (env, filter) = prepare(request, params)?;
@@ -223,7 +235,12 @@ fn explain_aggregate(
     let stats = match verbosity {
         Verbosity::QueryPlanner => None,
         _ => {
-            let source = build(&plan.root, &env, &filter, Needs { keys: true, sort_keys: false })?;
+            let source = build(
+                &plan.root,
+                &env,
+                &filter,
+                Needs { keys: !plan.root.gives_documents(), sort_keys: false },
+            )?;
             let root = build_stages(source, parts.rest, true);
             let mut execution = Execution::new(env, root, collection, None);
             execution.rows(views, &interrupt, usize::MAX, |_| true)?;
@@ -300,9 +317,9 @@ fn stage_counters(stats: Option<&NodeStats>, out: &mut DocWriter<'_>) {
 /// before it (`None` in its own place).
 fn print_stage(stages: &[Stage], at: usize) -> Option<DocBuf> {
     let after_sort = |back: usize| {
-        at.checked_sub(back).and_then(|place| stages.get(place)).is_some_and(|stage| {
-            matches!(stage, Stage::Sort(_))
-        })
+        at.checked_sub(back)
+            .and_then(|place| stages.get(place))
+            .is_some_and(|stage| matches!(stage, Stage::Sort(_)))
     };
     let skipped = at > 0 && matches!(stages.get(at - 1), Some(Stage::Skip(_)));
     let stage = stages.get(at)?;
@@ -312,8 +329,7 @@ fn print_stage(stages: &[Stage], at: usize) -> Option<DocBuf> {
     Some(DocBuf::build(|writer| match stage {
         Stage::Match(stage) => {
             let parsed = quire_planner::parse_filter(stage.source());
-            let printed =
-                quire_planner::print_filter(&parsed.root, quire_planner::Style::Explain);
+            let printed = quire_planner::print_filter(&parsed.root, quire_planner::Style::Explain);
             writer.append("$match", Value::from(&printed));
         }
         Stage::Transform(Transform::Projection(_, projection)) => {

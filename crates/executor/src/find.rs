@@ -120,13 +120,18 @@ fn bind_variables(expression: Value<'_>, env: &Env) -> ValueBuf {
 fn check_natural(sort: quire_document::Doc<'_>) -> Result<()> {
     if sort.contains("$natural") && sort.count() > 1 {
         let shown = quire_catalog::debug_doc(sort);
-        return Err(Error::bad_value(format!("Cannot include '$natural' in compound sort: {shown}")));
+        return Err(Error::bad_value(format!(
+            "Cannot include '$natural' in compound sort: {shown}"
+        )));
     }
     Ok(())
 }
 
 /// The collection of a `database.collection`.
-pub(crate) fn find_collection(namespace: &str, views: &dyn Views) -> Result<Option<Arc<Collection>>> {
+pub(crate) fn find_collection(
+    namespace: &str,
+    views: &dyn Views,
+) -> Result<Option<Arc<Collection>>> {
     let namespace = Namespace::parse(namespace)
         .map_err(|error| Error::new(error.code(), error.message().to_owned()))?;
     Ok(views.view().collection(&namespace).cloned())

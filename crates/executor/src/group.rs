@@ -5,13 +5,13 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 
 use bumpalo::Bump;
+use foldhash::fast::RandomState;
 use quire_document::{Doc, DocBuf, DocWriter, Value, ValueBuf, key};
 use quire_error::{Error, ErrorCode, Result};
 use quire_mql::EvalContext;
 use quire_mql::accumulator::State;
 use quire_mql::stage::Group;
 use quire_planner::explain::NodeStats;
-use foldhash::fast::RandomState;
 
 use crate::chain::Chain;
 use crate::env::{Env, Run};
@@ -98,8 +98,8 @@ impl GroupOp {
                 };
                 if self.chain.is_empty() {
                     reset(&mut self.arena);
-                    let context = EvalContext::new(&self.arena, doc, &env.shared)
-                        .with_variables(&variables);
+                    let context =
+                        EvalContext::new(&self.arena, doc, &env.shared).with_variables(&variables);
                     take(&context)?;
                 } else {
                     self.chain.run(doc, env, &variables, &mut take)?;

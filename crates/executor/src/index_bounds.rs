@@ -146,7 +146,12 @@ impl FieldBounds {
                 let high = encode(interval.high.as_value());
                 let (low_in, high_in) = (interval.low_inclusive, interval.high_inclusive);
                 if descending {
-                    ByteInterval { low: high, low_inclusive: high_in, high: low, high_inclusive: low_in }
+                    ByteInterval {
+                        low: high,
+                        low_inclusive: high_in,
+                        high: low,
+                        high_inclusive: low_in,
+                    }
                 } else {
                     ByteInterval { low, low_inclusive: low_in, high, high_inclusive: high_in }
                 }
@@ -161,7 +166,10 @@ impl FieldBounds {
     /// True if no greater value (in the direction of the scan) is within the intervals.
     fn is_last(&self, value: &[u8], backward: bool) -> bool {
         if backward {
-            return self.intervals.first().is_some_and(|first| first.low_inclusive && first.low == value);
+            return self
+                .intervals
+                .first()
+                .is_some_and(|first| first.low_inclusive && first.low == value);
         }
         self.intervals.last().is_some_and(|last| last.high_inclusive && last.high == value)
     }

@@ -43,7 +43,12 @@ pub(crate) struct IndexScanOp {
 }
 
 impl IndexScanOp {
-    pub fn new(scan: Box<IndexScan>, filter: Option<Filter>, keep_keys: bool, counts: bool) -> Self {
+    pub fn new(
+        scan: Box<IndexScan>,
+        filter: Option<Filter>,
+        keep_keys: bool,
+        counts: bool,
+    ) -> Self {
         let one_range = scan.range.is_some() || scan.is_one_range();
         let seen = scan.multikey.any().then(HashSet::new);
         IndexScanOp {
@@ -264,7 +269,9 @@ pub(crate) fn seek_range(scan: &IndexScan, seek: &Seek) -> IndexRange {
     let open = !quire_document::key::successor(&mut after);
     match (scan.backward, seek.exclusive) {
         (false, false) => IndexRange::of_encoded(&scan.index, &seek.bytes, &[]),
-        (false, true) => IndexRange::of_encoded(&scan.index, if open { &[0xff] } else { &after }, &[]),
+        (false, true) => {
+            IndexRange::of_encoded(&scan.index, if open { &[0xff] } else { &after }, &[])
+        }
         (true, false) => IndexRange::of_encoded(&scan.index, &[], if open { &[] } else { &after }),
         (true, true) => IndexRange::of_encoded(&scan.index, &[], &seek.bytes),
     }
@@ -286,7 +293,10 @@ pub(crate) fn whole_range(scan: &IndexScan) -> IndexRange {
     if let Some(range) = &scan.range {
         let values = |doc: &Option<quire_document::DocBuf>| -> Vec<quire_document::ValueBuf> {
             doc.as_ref().map_or(Vec::new(), |doc| {
-                doc.as_doc().fields().map(|(_, value)| quire_document::ValueBuf::new(value)).collect()
+                doc.as_doc()
+                    .fields()
+                    .map(|(_, value)| quire_document::ValueBuf::new(value))
+                    .collect()
             })
         };
         let (start, end) = (values(&range.start), values(&range.end));

@@ -74,13 +74,12 @@ impl Row {
         }
         Ok(match self.key_values()? {
             Some((index, values)) => {
-                let fields: Vec<(&str, &ValueBuf)> =
-                    index
-                        .fields
-                        .iter()
-                        .zip(&values)
-                        .filter_map(|(field, value)| Some((field.path.as_str(), value.as_ref()?)))
-                        .collect();
+                let fields: Vec<(&str, &ValueBuf)> = index
+                    .fields
+                    .iter()
+                    .zip(&values)
+                    .filter_map(|(field, value)| Some((field.path.as_str(), value.as_ref()?)))
+                    .collect();
                 Bytes::from(nested(&fields).into_bytes())
             }
             None => Bytes::from_static(Doc::empty().as_bytes()),
@@ -107,7 +106,9 @@ fn write_nested(fields: &[(&str, &ValueBuf)], depth: usize, writer: &mut DocWrit
         } else {
             let below: Vec<(&str, &ValueBuf)> = fields
                 .iter()
-                .filter(|(other, _)| component(other) == name && other.split('.').count() > depth + 1)
+                .filter(|(other, _)| {
+                    component(other) == name && other.split('.').count() > depth + 1
+                })
                 .copied()
                 .collect();
             write_nested(&below, depth + 1, &mut writer.document(&name));

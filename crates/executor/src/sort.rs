@@ -3,9 +3,11 @@
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
+use std::sync::Arc;
 
 use bumpalo::Bump;
 use bytes::Bytes;
+use quire_catalog::Index;
 use quire_collections::{IndexEntry, RecordId};
 use quire_document::ValueBuf;
 use quire_error::{Error, Result};
@@ -55,6 +57,8 @@ pub(crate) struct Sorter {
     bytes: usize,
     next_order: u64,
     runs: Vec<SpillReader>,
+    /// The index that rows with keys come from.
+    index: Option<Arc<Index>>,
     arena: Bump,
     /// Bytes that went through.
     pub bytes_sorted: u64,
@@ -75,7 +79,7 @@ pub(crate) enum Sorted {
         /// Rows still to give.
         left: u64,
         /// The index that rows with keys came from.
-        index: Option<std::sync::Arc<quire_catalog::Index>>,
+        index: Option<Arc<Index>>,
     },
 }
 
@@ -110,6 +114,7 @@ impl Sorter {
             bytes: 0,
             next_order: 0,
             runs: Vec::new(),
+            index: None,
             arena: Bump::new(),
             bytes_sorted: 0,
             spills: 0,
@@ -120,6 +125,11 @@ impl Sorter {
     pub fn push(&mut self, row: Row, run: &Run<'_>) -> Result<()> {
         let key = sort_bytes(&self.pattern, &row, run, &mut self.arena)?;
         let size = row.size() + key.capacity() + 32;
+        if self.index.is_none()
+            && let Some((index, _)) = row.extra.as_ref().and_then(|extra| extra.key.as_ref())
+        {
+            self.index = Some(Arc::clone(index));
+        }
         self.bytes_sorted += row.doc.as_ref().map_or(0, |doc| doc.len()) as u64;
         let keyed = Keyed { key, order: self.next_order, row };
         self.next_order += 1;
@@ -173,15 +183,12 @@ impl Sorter {
             let rows: Vec<Keyed2> = self.take_sorted().into_iter().map(Keyed2).collect();
             return Ok(Sorted::Memory(rows.into_iter()));
         }
-        let index = self.rows.iter().chain(self.best.iter()).find_map(|keyed| {
-            keyed.row.extra.as_ref()?.key.as_ref().map(|(index, _)| std::sync::Arc::clone(index))
-        });
         if !self.rows.is_empty() || !self.best.is_empty() {
             self.spill(env)?;
         }
+        let index = self.index.take();
         let left = if self.limit > 0 { self.limit as u64 } else { u64::MAX };
-        let mut sorted =
-            Sorted::Runs { runs: self.runs, heads: BinaryHeap::new(), left, index };
+        let mut sorted = Sorted::Runs { runs: self.runs, heads: BinaryHeap::new(), left, index };
         sorted.open()?;
         Ok(sorted)
     }
@@ -241,10 +248,7 @@ fn write_keyed(writer: &mut SpillWriter, keyed: &Keyed) -> Result<()> {
     ])
 }
 
-fn read_keyed(
-    run: &mut SpillReader,
-    index: Option<&std::sync::Arc<quire_catalog::Index>>,
-) -> Result<Option<Keyed>> {
+fn read_keyed(run: &mut SpillReader, index: Option<&Arc<Index>>) -> Result<Option<Keyed>> {
     let Some(key) = run.read()? else { return Ok(None) };
     let mut part = || run.read()?.ok_or_else(|| Error::internal("a spilled run ended early"));
     let number = |bytes: Vec<u8>| bytes.try_into().map_or(0, u64::from_le_bytes);
@@ -252,7 +256,7 @@ fn read_keyed(
     let (doc, values, type_bits) = (part()?, part()?, part()?);
     let extra = index.filter(|_| !values.is_empty()).map(|index| {
         let (values, type_bits) = (Bytes::from(values), Bytes::from(type_bits));
-        let key = Some((std::sync::Arc::clone(index), IndexEntry { record, values, type_bits }));
+        let key = Some((Arc::clone(index), IndexEntry { record, values, type_bits }));
         Box::new(Extra { key, sort_key: None })
     });
     let doc = (!doc.is_empty()).then(|| Bytes::from(doc));
@@ -273,7 +277,12 @@ pub(crate) struct Sort {
 }
 
 impl Sort {
-    pub fn new(input: BoxedOperator, pattern: SortPattern, limit: u64, keep_sort_key: bool) -> Self {
+    pub fn new(
+        input: BoxedOperator,
+        pattern: SortPattern,
+        limit: u64,
+        keep_sort_key: bool,
+    ) -> Self {
         let sorter = Some(Sorter::new(pattern.clone(), limit));
         Sort {
             input,

@@ -43,7 +43,8 @@ impl SpillWriter {
     /// Appends a record of several parts.
     pub fn write(&mut self, parts: &[&[u8]]) -> Result<()> {
         for part in parts {
-            let len = u32::try_from(part.len()).map_err(|_| Error::internal("a part over 4 GiB"))?;
+            let len =
+                u32::try_from(part.len()).map_err(|_| Error::internal("a part over 4 GiB"))?;
             self.file.write_all(&len.to_le_bytes()).map_err(|error| failed(&error))?;
             self.file.write_all(part).map_err(|error| failed(&error))?;
         }

@@ -77,7 +77,8 @@ impl Access<'_> {
         let mut ways = Vec::new();
         for (rank, candidate) in self.indexes.iter().enumerate() {
             for assigned in assignments(candidate, &usable) {
-                let own = assigned.iter().flatten().any(|at| usable[*at].conjunct < conjuncts.len());
+                let own =
+                    assigned.iter().flatten().any(|at| usable[*at].conjunct < conjuncts.len());
                 if own {
                     ways.push(self.scan_way(rank, candidate, &usable, &assigned, &all, conjuncts));
                 }
@@ -129,7 +130,9 @@ impl Access<'_> {
         for (conjunct, served) in conjuncts.iter().zip(&served) {
             match served {
                 Served::By(Tightness::Exact) => {}
-                Served::By(Tightness::InexactCovered) if by_key => key_filter.push(conjunct.clone()),
+                Served::By(Tightness::InexactCovered) if by_key => {
+                    key_filter.push(conjunct.clone())
+                }
                 Served::By(_) => checked.push(conjunct.clone()),
                 Served::Not => rest.push(conjunct.clone()),
             }
@@ -242,7 +245,10 @@ fn merge_leaves(ways: Vec<(Way, Option<&Predicate>)>) -> Vec<Node> {
             }
             Tightness::InexactFetch => {
                 scan.filter = None;
-                Node::Fetch { filter: Some(filter), input: Box::new(Node::IndexScan(Box::new(scan))) }
+                Node::Fetch {
+                    filter: Some(filter),
+                    input: Box::new(Node::IndexScan(Box::new(scan))),
+                }
             }
         };
     }
@@ -362,7 +368,8 @@ fn assignments(candidate: &Candidate, usable: &[Usable<'_>]) -> Vec<Vec<Vec<usiz
         assigned.resize(fields.len(), Vec::new());
         for (field, members) in others.iter().enumerate() {
             for at in members {
-                let fits = chosen.iter().all(|other| together(&usable[*other], &usable[*at], candidate));
+                let fits =
+                    chosen.iter().all(|other| together(&usable[*other], &usable[*at], candidate));
                 if !chosen.contains(at) && fits {
                     chosen.push(*at);
                     assigned[field].push(*at);

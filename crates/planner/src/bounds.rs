@@ -271,3 +271,55 @@ fn type_bracket(kind: Type) -> Bracket {
         Type::MaxKey => closed(Value::MaxKey, Value::MaxKey),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::predicate_parse::parse;
+    use quire_document::literal::parse_doc;
+
+    fn text(filter: &str) -> Option<(String, Tightness)> {
+        let filter = parse(parse_doc(filter).unwrap().as_doc());
+        let mut all = Intervals::all();
+        let mut worst = Tightness::Exact;
+        for conjunct in filter.root.conjuncts() {
+            let (intervals, tightness) = bounds(conjunct, Field::default())?;
+            all = all.intersect(&intervals);
+            worst = worst.max(tightness);
+        }
+        let texts: Vec<String> = all.0.iter().map(|interval| interval.text(false)).collect();
+        Some((texts.join(" "), worst))
+    }
+
+    #[test]
+    fn filters_give_bounds() {
+        use Tightness::{Exact, InexactCovered, InexactFetch};
+        let cases = [
+            ("{a: 5}", "[5, 5]", Exact),
+            ("{a: null}", "[undefined, undefined] [null, null]", InexactFetch),
+            ("{a: {$gt: 1, $lte: 4}}", "(1, 4]", Exact),
+            ("{a: {$lt: 1}}", "[-inf.0, 1)", Exact),
+            ("{a: {$gt: \"m\"}}", "(\"m\", {})", Exact),
+            ("{a: {$in: [3, 1, 1.0]}}", "[1, 1] [3, 3]", Exact),
+            ("{a: {$ne: 3}}", "[MinKey, 3) (3, MaxKey]", Exact),
+            ("{a: {$ne: null}}", "[MinKey, undefined) (null, MaxKey]", Exact),
+            ("{a: {$not: {$gt: 5}}}", "[MinKey, 5] (inf.0, MaxKey]", Exact),
+            ("{a: {$exists: true}}", "[MinKey, MaxKey]", InexactFetch),
+            ("{a: {$exists: false}}", "[null, null]", InexactFetch),
+            ("{a: /^ab/}", "[\"ab\", \"ac\") [/^ab/, /^ab/]", Exact),
+            ("{a: /b/}", "[\"\", {}) [/b/, /b/]", InexactCovered),
+            ("{a: {$type: \"bool\"}}", "[false, true]", Exact),
+            ("{a: {$mod: [4, 1]}}", "[nan.0, inf.0]", InexactCovered),
+            ("{a: [1, 2]}", "[1, 1] [[ 1, 2 ], [ 1, 2 ]]", InexactFetch),
+            ("{a: {$elemMatch: {$gt: 3, $lt: 6}}}", "(3, 6)", InexactFetch),
+            ("{a: {$gte: MinKey}}", "[MinKey, MaxKey]", Exact),
+            ("{a: {$gt: 5, $lt: 3}}", "", Exact),
+        ];
+        for (filter, intervals, tightness) in cases {
+            assert_eq!(text(filter), Some((intervals.into(), tightness)), "{filter}");
+        }
+        for filter in ["{a: {$size: 2}}", "{a: {$not: /x/}}", "{a: {$bitsAllSet: 1}}"] {
+            assert_eq!(text(filter), None, "{filter}");
+        }
+    }
+}

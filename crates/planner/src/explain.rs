@@ -180,6 +180,60 @@ fn facts(node: &Node, stats: Option<&NodeStats>, out: &mut DocWriter<'_>) {
                 number("docsExamined", stats.docs_examined, out);
             }
         }
+        Node::IdHack { .. }
+        | Node::IndexScan(_)
+        | Node::CountScan(_)
+        | Node::DistinctScan { .. } => index_stage_facts(node, stats, out),
+        Node::Fetch { .. } => {
+            if let Some(stats) = stats {
+                number("docsExamined", stats.docs_examined, out);
+                number("alreadyHasObj", 0, out);
+            }
+        }
+        Node::Or { .. } => {
+            if let Some(stats) = stats {
+                duplicates(stats, out);
+            }
+        }
+        Node::SortMerge { pattern, .. } => {
+            out.append("sortPattern", &integral(pattern));
+            if let Some(stats) = stats {
+                duplicates(stats, out);
+            }
+        }
+        Node::Sort { pattern, limit, simple, .. } => {
+            sort_facts(pattern, *limit, *simple, stats, out)
+        }
+        Node::Skip { count, .. } => number("skipAmount", *count, out),
+        Node::Limit { count, .. } => number("limitAmount", *count, out),
+        Node::Projection { spec, .. } => {
+            out.append("transformBy", spec);
+        }
+        Node::Count { .. } | Node::RecordStoreFastCount => {
+            if let Some(stats) = stats {
+                number("nCounted", stats.counted, out);
+                number("nSkipped", stats.skipped, out);
+            }
+        }
+        Node::Update { .. } => {
+            if let Some(stats) = stats {
+                number("nMatched", stats.counted, out);
+                number("nWouldModify", stats.counted, out);
+                number("nWouldUpsert", stats.skipped, out);
+            }
+        }
+        Node::Delete { .. } => {
+            if let Some(stats) = stats {
+                number("nWouldDelete", stats.counted, out);
+            }
+        }
+        Node::Eof | Node::AndSorted { .. } | Node::ReturnKey { .. } | Node::Subplan { .. } => {}
+    }
+}
+
+/// What is particular to a stage that reads an index.
+fn index_stage_facts(node: &Node, stats: Option<&NodeStats>, out: &mut DocWriter<'_>) {
+    match node {
         Node::IdHack { .. } => {
             if let Some(stats) = stats {
                 number("keysExamined", stats.keys_examined, out);
@@ -211,51 +265,7 @@ fn facts(node: &Node, stats: Option<&NodeStats>, out: &mut DocWriter<'_>) {
                 number("keysExamined", stats.keys_examined, out);
             }
         }
-        Node::Fetch { .. } => {
-            if let Some(stats) = stats {
-                number("docsExamined", stats.docs_examined, out);
-                number("alreadyHasObj", 0, out);
-            }
-        }
-        Node::Or { .. } => {
-            if let Some(stats) = stats {
-                duplicates(stats, out);
-            }
-        }
-        Node::SortMerge { pattern, .. } => {
-            out.append("sortPattern", &integral(pattern));
-            if let Some(stats) = stats {
-                duplicates(stats, out);
-            }
-        }
-        Node::Sort { pattern, limit, simple, .. } => sort_facts(pattern, *limit, *simple, stats, out),
-        Node::Skip { count, .. } => number("skipAmount", *count, out),
-        Node::Limit { count, .. } => number("limitAmount", *count, out),
-        Node::Projection { spec, .. } => {
-            out.append("transformBy", spec);
-        }
-        Node::Count { .. } | Node::RecordStoreFastCount => {
-            if let Some(stats) = stats {
-                number("nCounted", stats.counted, out);
-                number("nSkipped", stats.skipped, out);
-            }
-        }
-        Node::Update { .. } => {
-            if let Some(stats) = stats {
-                number("nMatched", stats.counted, out);
-                number("nWouldModify", stats.counted, out);
-                number("nWouldUpsert", stats.skipped, out);
-            }
-        }
-        Node::Delete { .. } => {
-            if let Some(stats) = stats {
-                number("nWouldDelete", stats.counted, out);
-            }
-        }
-        Node::Eof
-        | Node::AndSorted { .. }
-        | Node::ReturnKey { .. }
-        | Node::Subplan { .. } => {}
+        _ => {}
     }
 }
 

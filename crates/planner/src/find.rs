@@ -80,7 +80,10 @@ fn candidates(
     };
     let access = Access { indexes, stats };
     let serves = |candidate: &Candidate| {
-        candidate.index.partial_filter().is_none_or(|partial| crate::partial::implies(&filter.root, partial))
+        candidate
+            .index
+            .partial_filter()
+            .is_none_or(|partial| crate::partial::implies(&filter.root, partial))
     };
     let mut nodes = match access.indexes.first() {
         Some(only) if hinted && !serves(only) => Vec::new(),
@@ -162,10 +165,8 @@ pub fn id_equality(filter: Doc<'_>) -> Option<ValueBuf> {
         }
         value => value,
     };
-    let point = !matches!(
-        value,
-        Value::Array(_) | Value::Regex(_) | Value::Null | Value::Undefined
-    );
+    let point =
+        !matches!(value, Value::Array(_) | Value::Regex(_) | Value::Null | Value::Undefined);
     point.then(|| ValueBuf::new(value))
 }
 
@@ -184,7 +185,8 @@ impl<'r> Finish<'r> {
         let sort = request.sort.as_doc();
         let natural = match request.hint {
             Some(Hint::Natural(_)) | None => sort.get("$natural").map(|way| {
-                sort_order::parts(sort).is_some_and(|parts| parts.iter().any(|part| part.descending))
+                sort_order::parts(sort)
+                    .is_some_and(|parts| parts.iter().any(|part| part.descending))
                     && way.is_number()
             }),
             Some(_) => None,
@@ -225,9 +227,7 @@ impl<'r> Finish<'r> {
         if self.sorts() {
             let long_keys = has_long_keys(&node);
             let ordered = match &self.sort {
-                Some(parts) if !long_keys => {
-                    sort_order::ordered(&node, parts, &self.request.sort)
-                }
+                Some(parts) if !long_keys => sort_order::ordered(&node, parts, &self.request.sort),
                 _ => None,
             };
             node = match ordered {
@@ -283,6 +283,8 @@ fn has_long_keys(node: &Node) -> bool {
 pub(crate) fn planner_error(location: i32, namespace: &str, why: &str) -> Error {
     Error::location(
         location,
-        format!("error processing query: ns={namespace} planner returned error :: caused by :: {why}"),
+        format!(
+            "error processing query: ns={namespace} planner returned error :: caused by :: {why}"
+        ),
     )
 }

@@ -34,7 +34,9 @@ pub(crate) fn choice(
             collection
                 .ready_indexes()
                 .filter(|index| !index.hidden)
-                .filter(|index| index.partial_filter().is_none_or(|partial| implies(filter, partial)))
+                .filter(|index| {
+                    index.partial_filter().is_none_or(|partial| implies(filter, partial))
+                })
                 .map(Candidate::new)
                 .collect(),
         )),
@@ -51,9 +53,11 @@ pub(crate) fn hinted<'c>(collection: &'c Collection, hint: &Hint) -> Result<&'c 
     };
     let visible = |index: &&Arc<Index>| !index.hidden;
     match hint {
-        Hint::Name(name) => {
-            collection.ready_indexes().filter(visible).find(|index| index.name == *name).ok_or_else(missing)
-        }
+        Hint::Name(name) => collection
+            .ready_indexes()
+            .filter(visible)
+            .find(|index| index.name == *name)
+            .ok_or_else(missing),
         Hint::Pattern(pattern) => {
             let mut found = collection
                 .ready_indexes()

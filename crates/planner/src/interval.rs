@@ -250,10 +250,7 @@ mod tests {
     fn intersection_and_complement() {
         let points = Intervals::point(1).union(Intervals::point(5)).union(Intervals::point(9));
         assert_eq!(text(&points.intersect(&range(1, false, 9, true))), ["[5, 5]", "[9, 9]"]);
-        assert_eq!(
-            text(&points.complement()),
-            ["[MinKey, 1)", "(1, 5)", "(5, 9)", "(9, MaxKey]"]
-        );
+        assert_eq!(text(&points.complement()), ["[MinKey, 1)", "(1, 5)", "(5, 9)", "(9, MaxKey]"]);
         assert!(Intervals::all().complement().0.is_empty());
         assert!(Intervals::none().complement().is_all());
         let nulls = Intervals::point(Value::Undefined).union(Intervals::point(Value::Null));

@@ -33,7 +33,8 @@ pub(crate) fn scan(request: &FindRequest, collection: &Collection) -> Result<Ind
     };
     let index = hinted(collection, hint)?;
     let fits = |bound: Doc<'_>| {
-        bound.is_empty() || bound.iter().map(|e| e.key()).eq(index.fields.iter().map(|f| f.path.as_str()))
+        bound.is_empty()
+            || bound.iter().map(|e| e.key()).eq(index.fields.iter().map(|f| f.path.as_str()))
     };
     if !fits(min) || !fits(max) {
         return fail(51174, "The index chosen is not compatible with min/max");

@@ -4,10 +4,10 @@
 use crate::request::{AggregateRequest, FindRequest};
 use quire_document::{Doc, DocBuf, Value, ValueBuf};
 use quire_error::Result;
-use quire_mql::expression::Node as ExprNode;
-use quire_mql::stage::{Match, Modified, Stage, Transform};
 use quire_mql::ParseContext;
+use quire_mql::expression::Node as ExprNode;
 use quire_mql::projection::{Kind, Projection};
+use quire_mql::stage::{Match, Modified, Stage, Transform};
 use std::collections::BTreeSet;
 
 /// A pipeline in two parts.
@@ -214,9 +214,9 @@ fn print_kept(
     projection: &Projection,
     writer: &mut quire_document::DocWriter<'_>,
 ) {
-    let nested = value.as_document().filter(|doc| {
-        doc.first().is_some_and(|first| !first.key().starts_with('$'))
-    });
+    let nested = value
+        .as_document()
+        .filter(|doc| doc.first().is_some_and(|first| !first.key().starts_with('$')));
     let Some(nested) = nested else {
         writer.append(name, &printed_value(path, value, projection));
         return;
@@ -250,10 +250,8 @@ fn apply_needs(parts: &mut PipelineParts) {
         parts.counts_only = true;
         return;
     }
-    let shortest: Vec<&String> = paths
-        .iter()
-        .filter(|path| !paths.iter().any(|other| is_below(path, other)))
-        .collect();
+    let shortest: Vec<&String> =
+        paths.iter().filter(|path| !paths.iter().any(|other| is_below(path, other))).collect();
     parts.projection_is_hint = true;
     parts.find.projection = DocBuf::build(|writer| {
         let mut keeps_id = false;
@@ -422,9 +420,7 @@ fn moved(
 }
 
 fn is_untouched(path: &str, modified: &Modified) -> bool {
-    let related = |other: &String| {
-        path == other || is_below(path, other) || is_below(other, path)
-    };
+    let related = |other: &String| path == other || is_below(path, other) || is_below(other, path);
     match modified {
         Modified::Nothing => true,
         Modified::All => false,

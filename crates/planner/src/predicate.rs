@@ -201,7 +201,9 @@ impl Predicate {
     fn path(&self) -> &str {
         match self {
             Predicate::Leaf(leaf) => &leaf.path,
-            Predicate::ElemMatchObject { path, .. } | Predicate::ElemMatchValue { path, .. } => path,
+            Predicate::ElemMatchObject { path, .. } | Predicate::ElemMatchValue { path, .. } => {
+                path
+            }
             _ => "",
         }
     }

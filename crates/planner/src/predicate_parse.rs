@@ -119,10 +119,8 @@ fn operator(path: &str, name: &str, value: Value<'_>, all: Doc<'_>, out: &mut Ve
             let argument = crate::predicate_print::bit_positions(value);
             out.push(Predicate::leaf(path, Test::Opaque { name: name.to_owned(), argument }));
         }
-        _ => out.push(Predicate::leaf(
-            path,
-            Test::Opaque { name: name.to_owned(), argument: owned() },
-        )),
+        _ => out
+            .push(Predicate::leaf(path, Test::Opaque { name: name.to_owned(), argument: owned() })),
     }
 }
 

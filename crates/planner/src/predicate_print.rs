@@ -186,7 +186,8 @@ fn write_test(test: &Test, out: &mut DocWriter<'_>) {
 pub(crate) fn bit_positions(value: Value<'_>) -> ValueBuf {
     let positions: ArrayBuf = match value {
         Value::Array(array) => {
-            let mut positions: Vec<i64> = array.iter().map(crate::predicate_parse::integer).collect();
+            let mut positions: Vec<i64> =
+                array.iter().map(crate::predicate_parse::integer).collect();
             positions.sort_unstable();
             positions.dedup();
             positions.into_iter().map(|p| i32::try_from(p).unwrap_or(i32::MAX)).collect()
@@ -194,7 +195,9 @@ pub(crate) fn bit_positions(value: Value<'_>) -> ValueBuf {
         Value::Binary(binary) => {
             let mut positions = Vec::new();
             for (at, byte) in binary.bytes.iter().enumerate() {
-                positions.extend((0..8).filter(|bit| byte >> bit & 1 == 1).map(|bit| (at * 8 + bit) as i32));
+                positions.extend(
+                    (0..8).filter(|bit| byte >> bit & 1 == 1).map(|bit| (at * 8 + bit) as i32),
+                );
             }
             positions.into_iter().collect()
         }

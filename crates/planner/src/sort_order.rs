@@ -102,10 +102,11 @@ fn explode(scan: &IndexScan, sort: &[SortPart]) -> Option<Vec<IndexScan>> {
     let start = scan.bounds.iter().take_while(|intervals| intervals.is_points()).count();
     let prefix = scan.bounds.get(..start)?;
     let following = scan.index.fields.get(start..)?;
-    let gives = sort.len() <= following.len()
-        && sort.iter().zip(following).enumerate().all(|(at, (part, field))| {
-            part.path == field.path && !scan.multikey.field(start + at)
-        });
+    let gives =
+        sort.len() <= following.len()
+            && sort.iter().zip(following).enumerate().all(|(at, (part, field))| {
+                part.path == field.path && !scan.multikey.field(start + at)
+            });
     if !gives {
         return None;
     }

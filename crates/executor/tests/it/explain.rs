@@ -4,16 +4,36 @@ use super::*;
 use quire_document::literal::{parse_doc, print};
 use quire_document::{Value, ValueBuf};
 use quire_executor::{Explained, explain};
-use quire_planner::{AggregateRequest, CountRequest, DistinctRequest, FindRequest, Hint, Verbosity};
+use quire_planner::{
+    AggregateRequest, CountRequest, DistinctRequest, FindRequest, Hint, Verbosity,
+};
 use std::path::Path;
 
 /// Fields that change from run to run, and those that only newer versions have.
 const VOLATILE: &[&str] = &[
-    "explainVersion", "indexFilterSet", "queryHash", "planCacheShapeHash", "planCacheKey",
-    "optimizationTimeMillis", "maxIndexedOrSolutionsReached", "maxIndexedAndSolutionsReached",
-    "maxScansToExplodeReached", "prunedSimilarIndexes", "isCached", "executionTimeMillis",
-    "executionTimeMillisEstimate", "works", "advanced", "needTime", "needYield", "saveState",
-    "restoreState", "ok", "spills", "allPlansExecution", "queryShapeHash",
+    "explainVersion",
+    "indexFilterSet",
+    "queryHash",
+    "planCacheShapeHash",
+    "planCacheKey",
+    "optimizationTimeMillis",
+    "maxIndexedOrSolutionsReached",
+    "maxIndexedAndSolutionsReached",
+    "maxScansToExplodeReached",
+    "prunedSimilarIndexes",
+    "isCached",
+    "executionTimeMillis",
+    "executionTimeMillisEstimate",
+    "works",
+    "advanced",
+    "needTime",
+    "needYield",
+    "saveState",
+    "restoreState",
+    "ok",
+    "spills",
+    "allPlansExecution",
+    "queryShapeHash",
 ];
 const KEPT_ORDER: &[&str] =
     &["keyPattern", "indexBounds", "sortPattern", "filter", "parsedQuery", "transformBy"];
@@ -137,11 +157,9 @@ fn step(case: &mut Case, command: &DocBuf, expected: &DocBuf) -> Option<(String,
             1 => drop(case.store.ensure_collection(&ns(&namespace)).unwrap()),
             _ => case.usable = false,
         },
-        "insert" => insert_all(
-            &case.store,
-            &namespace,
-            documents(doc.get("documents")?.as_array()?),
-        ),
+        "insert" => {
+            insert_all(&case.store, &namespace, documents(doc.get("documents")?.as_array()?))
+        }
         "explain" if case.usable && !expected.as_doc().contains("errmsg") => {
             let verbosity = match doc.get("verbosity").and_then(|v| v.as_str()) {
                 Some("queryPlanner") => Verbosity::QueryPlanner,
@@ -164,7 +182,8 @@ fn step(case: &mut Case, command: &DocBuf, expected: &DocBuf) -> Option<(String,
 
 #[test]
 fn recorded_plans() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/cases/conformance/explain");
+    let folder =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/cases/conformance/explain");
     let Ok(files) = std::fs::read_dir(folder) else { return };
     let show = std::env::var("SHOW").unwrap_or_default();
     let (mut same, mut all) = (0, 0);

@@ -1,8 +1,8 @@
 //! Plans against a naive evaluation, and explain against recorded replies.
 
 mod explain;
-mod plans;
 mod modify;
+mod plans;
 
 use std::sync::Arc;
 
@@ -45,7 +45,11 @@ fn insert_all<'d>(store: &Arc<Store>, name: &str, docs: impl IntoIterator<Item =
         .unwrap();
 }
 
-fn create_indexes<'d>(store: &Arc<Store>, name: &str, specs: impl Iterator<Item = Doc<'d>>) -> Result<()> {
+fn create_indexes<'d>(
+    store: &Arc<Store>,
+    name: &str,
+    specs: impl Iterator<Item = Doc<'d>>,
+) -> Result<()> {
     let specs = specs.map(|spec| IndexSpec::parse(spec, false)).collect::<Result<_>>()?;
     let request = CreateIndexes { namespace: ns(name), specs };
     store.create_indexes(&request, &Interrupt::new(), &CommitOptions::buffered()).map(|_| ())

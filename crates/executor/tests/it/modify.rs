@@ -43,12 +43,16 @@ impl World {
     fn index(&self, spec: &DocBuf) {
         let specs = vec![IndexSpec::parse(spec.as_doc(), false).unwrap()];
         let request = CreateIndexes { namespace: self.ns.clone(), specs };
-        self.store
-            .create_indexes(&request, &Interrupt::new(), &CommitOptions::buffered())
-            .unwrap();
+        self.store.create_indexes(&request, &Interrupt::new(), &CommitOptions::buffered()).unwrap();
     }
 
-    fn update(&self, filter: &DocBuf, change: &DocBuf, multi: bool, upsert: bool) -> Result<UpdateOutcome> {
+    fn update(
+        &self,
+        filter: &DocBuf,
+        change: &DocBuf,
+        multi: bool,
+        upsert: bool,
+    ) -> Result<UpdateOutcome> {
         self.update_in(&mut self.target(), filter, change, multi, upsert)
     }
 
@@ -184,20 +188,23 @@ fn a_queue_gives_each_item_once() {
     let taken = parking_lot::Mutex::new(Vec::new());
     std::thread::scope(|scope| {
         for _ in 0..4 {
-            scope.spawn(|| loop {
-                let (filter, sort) = (doc! { "a": { "$gte": 0 } }, doc! { "a": 1 });
-                let request = FindAndModifyRequest {
-                    namespace: world.ns.clone(),
-                    filter: filter.as_doc(),
-                    sort: sort.as_doc(),
-                    change: FoundChange::Remove,
-                    hint: None,
-                    let_vars: Doc::empty(),
-                };
-                let outcome = find_and_modify(&mut world.target(), &request, &params()).unwrap();
-                let Some(before) = outcome.before else { break };
-                let Some(Value::Int32(id)) = before.get("_id") else { panic!() };
-                taken.lock().push(id);
+            scope.spawn(|| {
+                loop {
+                    let (filter, sort) = (doc! { "a": { "$gte": 0 } }, doc! { "a": 1 });
+                    let request = FindAndModifyRequest {
+                        namespace: world.ns.clone(),
+                        filter: filter.as_doc(),
+                        sort: sort.as_doc(),
+                        change: FoundChange::Remove,
+                        hint: None,
+                        let_vars: Doc::empty(),
+                    };
+                    let outcome =
+                        find_and_modify(&mut world.target(), &request, &params()).unwrap();
+                    let Some(before) = outcome.before else { break };
+                    let Some(Value::Int32(id)) = before.get("_id") else { panic!() };
+                    taken.lock().push(id);
+                }
             });
         }
     });

@@ -23,38 +23,103 @@ impl Random {
 }
 
 const VALUES: &[&str] = &[
-    "1", "2", "3", "2.5", "NumberLong(\"4\")", "\"x\"", "\"xy\"", "\"z\"", "null", "true",
-    "[1, 3]", "[]", "[2]", "[\"x\", 2]", "{b: 1}", "{b: [1, 2]}", "[{b: 1}, {b: 4}]", "{b: \"x\"}",
-    "MinKey", "ISODate(\"2020-01-01T00:00:00.000Z\")", "[[1]]", "{}", "undefined",
+    "1",
+    "2",
+    "3",
+    "2.5",
+    "NumberLong(\"4\")",
+    "\"x\"",
+    "\"xy\"",
+    "\"z\"",
+    "null",
+    "true",
+    "[1, 3]",
+    "[]",
+    "[2]",
+    "[\"x\", 2]",
+    "{b: 1}",
+    "{b: [1, 2]}",
+    "[{b: 1}, {b: 4}]",
+    "{b: \"x\"}",
+    "MinKey",
+    "ISODate(\"2020-01-01T00:00:00.000Z\")",
+    "[[1]]",
+    "{}",
+    "undefined",
 ];
 
 const FILTERS: &[&str] = &[
-    "{}", "{a: 1}", "{a: {$gt: 1}}", "{a: {$gte: 1, $lt: 3}}", "{a: {$in: [1, 3, \"x\"]}}",
-    "{a: {$in: [null, 2]}}", "{a: null}", "{a: {$ne: 1}}", "{a: {$ne: null}}",
-    "{a: {$nin: [1, \"x\"]}}", "{a: {$exists: true}}", "{a: {$exists: false}}",
-    "{a: {$type: \"number\"}}", "{a: {$type: [\"string\", \"array\"]}}", "{a: /^x/}", "{a: /y/}",
-    "{a: {$not: {$gt: 2}}}", "{a: {$elemMatch: {$gt: 1, $lt: 3}}}", "{a: [1, 3]}", "{a: []}",
-    "{a: {$gt: [1]}}", "{a: {$lt: [2]}}", "{a: {b: 1}}", "{\"a.b\": 1}", "{\"a.b\": {$gt: 1}}",
-    "{\"a.b\": null}", "{a: {$elemMatch: {b: {$gte: 1, $lt: 4}}}}", "{a: {$all: [1, 3]}}",
-    "{a: {$size: 2}}", "{a: {$mod: [2, 0]}}", "{$or: [{a: 1}, {c: 2}]}",
-    "{$or: [{a: {$lt: 2}}, {a: {$gt: 2}}]}", "{$or: [{a: 1, c: 1}, {c: {$gt: 2}}]}",
-    "{a: 1, c: {$gte: 2}}", "{a: {$gt: 0}, c: 2}", "{a: {$in: [1, 2]}, c: {$in: [1, 2, 3]}}",
-    "{a: {$gt: 0}, $or: [{c: 1}, {c: {$gt: 2}}]}", "{c: {$lte: 2}}", "{$nor: [{a: 1}, {c: 2}]}",
-    "{$expr: {$eq: [\"$a\", 1]}}", "{$expr: {$gt: [\"$c\", 1]}}", "{a: MinKey}", "{a: {$gte: MinKey}}",
-    "{a: {$lt: MaxKey}}", "{_id: {$in: [1, 5, 9]}}", "{_id: {$gt: 3, $lte: 20}}", "{_id: 7}",
-    "{$and: [{a: {$gt: 1}}, {a: {$lt: 3}}]}", "{\"a.b\": {$gte: 1, $lt: 3}}", "{a: {$gte: null}}",
-    "{a: {$type: \"null\"}}", "{a: true}", "{a: {$lte: true}}", "{a: \"x\", c: null}",
+    "{}",
+    "{a: 1}",
+    "{a: {$gt: 1}}",
+    "{a: {$gte: 1, $lt: 3}}",
+    "{a: {$in: [1, 3, \"x\"]}}",
+    "{a: {$in: [null, 2]}}",
+    "{a: null}",
+    "{a: {$ne: 1}}",
+    "{a: {$ne: null}}",
+    "{a: {$nin: [1, \"x\"]}}",
+    "{a: {$exists: true}}",
+    "{a: {$exists: false}}",
+    "{a: {$type: \"number\"}}",
+    "{a: {$type: [\"string\", \"array\"]}}",
+    "{a: /^x/}",
+    "{a: /y/}",
+    "{a: {$not: {$gt: 2}}}",
+    "{a: {$elemMatch: {$gt: 1, $lt: 3}}}",
+    "{a: [1, 3]}",
+    "{a: []}",
+    "{a: {$gt: [1]}}",
+    "{a: {$lt: [2]}}",
+    "{a: {b: 1}}",
+    "{\"a.b\": 1}",
+    "{\"a.b\": {$gt: 1}}",
+    "{\"a.b\": null}",
+    "{a: {$elemMatch: {b: {$gte: 1, $lt: 4}}}}",
+    "{a: {$all: [1, 3]}}",
+    "{a: {$size: 2}}",
+    "{a: {$mod: [2, 0]}}",
+    "{$or: [{a: 1}, {c: 2}]}",
+    "{$or: [{a: {$lt: 2}}, {a: {$gt: 2}}]}",
+    "{$or: [{a: 1, c: 1}, {c: {$gt: 2}}]}",
+    "{a: 1, c: {$gte: 2}}",
+    "{a: {$gt: 0}, c: 2}",
+    "{a: {$in: [1, 2]}, c: {$in: [1, 2, 3]}}",
+    "{a: {$gt: 0}, $or: [{c: 1}, {c: {$gt: 2}}]}",
+    "{c: {$lte: 2}}",
+    "{$nor: [{a: 1}, {c: 2}]}",
+    "{$expr: {$eq: [\"$a\", 1]}}",
+    "{$expr: {$gt: [\"$c\", 1]}}",
+    "{a: MinKey}",
+    "{a: {$gte: MinKey}}",
+    "{a: {$lt: MaxKey}}",
+    "{_id: {$in: [1, 5, 9]}}",
+    "{_id: {$gt: 3, $lte: 20}}",
+    "{_id: 7}",
+    "{$and: [{a: {$gt: 1}}, {a: {$lt: 3}}]}",
+    "{\"a.b\": {$gte: 1, $lt: 3}}",
+    "{a: {$gte: null}}",
+    "{a: {$type: \"null\"}}",
+    "{a: true}",
+    "{a: {$lte: true}}",
+    "{a: \"x\", c: null}",
 ];
 
 const INDEXES: &[&str] = &[
-    "{key: {a: 1}, name: \"a\"}", "{key: {a: -1}, name: \"ad\"}", "{key: {c: 1}, name: \"c\"}",
-    "{key: {a: 1, c: 1}, name: \"ac\"}", "{key: {a: 1, c: -1}, name: \"acd\"}",
-    "{key: {c: 1, a: 1}, name: \"ca\"}", "{key: {\"a.b\": 1}, name: \"ab\"}",
-    "{key: {a: 1}, name: \"as\", sparse: true}", "{key: {\"a.b\": 1, c: 1}, name: \"abc\"}",
+    "{key: {a: 1}, name: \"a\"}",
+    "{key: {a: -1}, name: \"ad\"}",
+    "{key: {c: 1}, name: \"c\"}",
+    "{key: {a: 1, c: 1}, name: \"ac\"}",
+    "{key: {a: 1, c: -1}, name: \"acd\"}",
+    "{key: {c: 1, a: 1}, name: \"ca\"}",
+    "{key: {\"a.b\": 1}, name: \"ab\"}",
+    "{key: {a: 1}, name: \"as\", sparse: true}",
+    "{key: {\"a.b\": 1, c: 1}, name: \"abc\"}",
     "{key: {c: 1}, name: \"cp\", partialFilterExpression: {c: {$gt: 1}}}",
 ];
 
-const SORTS: &[&str] = &["{}", "{a: 1}", "{a: -1}", "{c: 1, a: 1}", "{c: -1}", "{\"a.b\": 1}", "{_id: -1}"];
+const SORTS: &[&str] =
+    &["{}", "{a: 1}", "{a: -1}", "{c: 1, a: 1}", "{c: -1}", "{\"a.b\": 1}", "{_id: -1}"];
 
 fn fill(store: &Arc<Store>, name: &str, seed: u64, scalars: bool) {
     let mut random = Random(seed);
@@ -116,13 +181,18 @@ fn plans_agree_with_a_scan() {
                     ..FindRequest::default()
                 };
                 let sort = SORTS[at % SORTS.len()];
-                let expected = find(&store, &FindRequest {
-                    hint: Some(Hint::Natural(true)),
-                    ..request("db.plain", "{}")
-                }, 1000);
+                let expected = find(
+                    &store,
+                    &FindRequest { hint: Some(Hint::Natural(true)), ..request("db.plain", "{}") },
+                    1000,
+                );
                 for (sort, batch) in [("{}", 1000), ("{}", 1), (sort, 7)] {
                     let found = find(&store, &request(&name, sort), batch);
-                    assert_eq!(ids(&found), ids(&expected), "{filter} {sort} {chosen:?} seed {seed}");
+                    assert_eq!(
+                        ids(&found),
+                        ids(&expected),
+                        "{filter} {sort} {chosen:?} seed {seed}"
+                    );
                     check_order(&found, sort, filter);
                 }
                 let count_request = CountRequest {
@@ -171,7 +241,9 @@ fn limits_skips_and_projections() {
         ..base.clone()
     };
     for doc in find(&store, &covered, 4) {
-        assert!(doc.as_doc().count() == 1 && compare(doc.get("c").unwrap(), 2.into(), None).is_ge());
+        assert!(
+            doc.as_doc().count() == 1 && compare(doc.get("c").unwrap(), 2.into(), None).is_ge()
+        );
     }
     let keys = FindRequest { filter: doc! { "c": 1 }, return_key: true, ..base };
     assert!(find(&store, &keys, 4).iter().all(|doc| *doc == doc! { "c": 1 }));
@@ -209,7 +281,10 @@ fn pipelines() {
     let error = run("[{$match: {v: {$gte: 0}}}, {$group: {_id: \"$v\"}}]", small).unwrap_err();
     assert_eq!(error.code().number(), 292);
     assert_eq!(plain("[{$unwind: \"$t\"}, {$count: \"n\"}]"), [doc! { "n": 1000 }]);
-    assert_eq!(plain("[{$skip: 490}, {$project: {v: 1, _id: 0}}, {$limit: 1}]"), [doc! { "v": 490 }]);
+    assert_eq!(
+        plain("[{$skip: 490}, {$project: {v: 1, _id: 0}}, {$limit: 1}]"),
+        [doc! { "v": 490 }]
+    );
     assert_eq!(plain("[{$addFields: {w: {$add: [\"$v\", 1]}}}, {$match: {w: 5}}]").len(), 1);
     assert_eq!(plain("[{$sample: {size: 20}}]").len(), 20);
 }
