@@ -98,8 +98,29 @@ fn value(out: &mut String, shown: Value<'_>) {
             out.push_str("\"}");
             return;
         }
+        Value::Timestamp(inner) => {
+            write!(out, "{{\"$timestamp\":{{\"t\":{},\"i\":{}}}}}", inner.seconds, inner.increment)
+        }
+        Value::Binary(inner) => {
+            out.push_str("{\"$binary\":{\"base64\":\"");
+            base64(out, inner.bytes);
+            write!(out, "\",\"subType\":\"{:02x}\"}}}}", inner.subtype)
+        }
         other => return text(out, &format!("{other:?}")),
     };
+}
+
+/// Base 64 with padding (RFC 4648, section 4).
+fn base64(out: &mut String, bytes: &[u8]) {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    for chunk in bytes.chunks(3) {
+        let byte = |at: usize| u32::from(chunk.get(at).copied().unwrap_or(0));
+        let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
+        for at in 0..4 {
+            let digit = DIGITS.get((bits >> (18 - 6 * at)) as usize & 63).copied().unwrap_or(b'=');
+            out.push(if at <= chunk.len() { char::from(digit) } else { '=' });
+        }
+    }
 }
 
 fn text(out: &mut String, shown: &str) {
@@ -125,6 +146,19 @@ fn text(out: &mut String, shown: &str) {
 mod tests {
     use super::*;
     use quire_document::doc;
+
+    #[test]
+    fn bytes_are_base64() {
+        let encoded = |bytes: &[u8]| {
+            let mut out = String::new();
+            base64(&mut out, bytes);
+            out
+        };
+        assert_eq!(encoded(b""), "");
+        assert_eq!(encoded(b"f"), "Zg==");
+        assert_eq!(encoded(b"fo"), "Zm8=");
+        assert_eq!(encoded(b"foobar"), "Zm9vYmFy");
+    }
 
     #[test]
     fn times_and_lines_look_like_mongods() {
