@@ -4,9 +4,10 @@
 //! that an index on the pattern would hold for the document, the first in the pattern's order. A
 //! missing field counts as null, an empty array as undefined, below null.
 
-use super::pattern::{SortBy, SortPattern};
+use super::pattern::{MetaKind, SortBy, SortPattern};
 use crate::context::EvalContext;
 use crate::filter::unit_interval;
+use quire_document::number::Number;
 use quire_document::path::{ExpandError, Lookup, expand_keys};
 use quire_document::{Doc, Value, ValueBuf};
 use quire_error::{Error, Result};
@@ -107,9 +108,10 @@ impl SortPattern {
                 SortBy::Field(_) => fields.next().unwrap_or(Value::Null),
                 SortBy::Meta(kind) => {
                     let given = cx.metadata.and_then(|metadata| metadata.get(kind.name()));
-                    match given.and_then(|value| value.as_number()) {
-                        Some(quire_document::number::Number::Double(score)) => Value::Double(score),
-                        _ => Value::Double(unit_interval(cx.shared.random()?)),
+                    match (given.and_then(|value| value.as_number()), kind) {
+                        (Some(Number::Double(score)), _) => Value::Double(score),
+                        (_, MetaKind::RandVal) => Value::Double(unit_interval(cx.shared.random()?)),
+                        _ => Value::Null,
                     }
                 }
             });

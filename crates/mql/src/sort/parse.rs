@@ -126,12 +126,13 @@ fn meta(doc: Doc<'_>) -> Result<MetaKind> {
         }
     };
     let unavailable = match kind {
-        MetaKind::RandVal => return Ok(kind),
         MetaKind::TextScore => "text score",
         MetaKind::GeoNearDistance => "$geoNear distance",
-        MetaKind::SearchScore => "search score",
-        MetaKind::VectorSearchScore => "vector search score",
-        MetaKind::Score => "score",
+        // Documents without such a score sort as null.
+        MetaKind::RandVal
+        | MetaKind::SearchScore
+        | MetaKind::VectorSearchScore
+        | MetaKind::Score => return Ok(kind),
     };
     // Text and geometry have issues of their own; until then nothing provides these.
     let text = format!("query requires {unavailable} metadata, but it is not available");
