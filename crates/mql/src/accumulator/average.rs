@@ -12,12 +12,15 @@ pub(super) const AVG: Accumulator = Accumulator::unary(
     "$avg",
     "1.0",
     "The mean of the numbers: a double, or a decimal if one is among them; null for none.",
-    |_| Box::new(Average::default()),
+    |_| Box::new(Average { exact: true, ..Average::default() }),
 );
 
 /// The mean of numbers of all types.
 #[derive(Clone, Debug, Default)]
 pub struct Average {
+    /// Longs are summed exactly, as mongod's `$group` does; its expression rounds.
+    exact: bool,
+    longs: i128,
     total: DoubleDouble,
     decimals: Option<Decimal128>,
     count: i64,
@@ -29,6 +32,7 @@ impl Average {
     pub fn push(&mut self, value: Value<'_>) {
         match value {
             Value::Int32(number) => self.total.add(f64::from(number)),
+            Value::Int64(number) if self.exact => self.longs += i128::from(number),
             Value::Int64(number) => self.total.add_halves(number),
             Value::Double(number) => self.total.add(number),
             Value::Decimal(number) => self.decimals = Some(add_decimal(self.decimals, number)),
@@ -37,14 +41,23 @@ impl Average {
         self.count += 1;
     }
 
+    /// All but the decimals.
+    fn sum(&self) -> DoubleDouble {
+        let mut sum = self.total;
+        let rounded = self.longs as f64;
+        sum.add(rounded);
+        sum.add((self.longs - rounded as i128) as f64);
+        sum
+    }
+
     /// The mean; null if nothing was added.
     pub fn value(&self) -> Value<'static> {
         match self.decimals {
             _ if self.count == 0 => Value::Null,
-            None => Value::Double(self.total.value() / self.count as f64),
+            None => Value::Double(self.sum().value() / self.count as f64),
             Some(decimals) if decimals.is_nan() => Value::Decimal(decimals),
             Some(decimals) => {
-                let sum = decimals.add(self.total.to_decimal());
+                let sum = decimals.add(self.sum().to_decimal());
                 Value::Decimal(sum.divide(Decimal128::from_i64(self.count)))
             }
         }
@@ -76,7 +89,8 @@ impl State for Average {
     fn save(&self) -> ValueBuf {
         let [sum, addend, special] = self.total.to_raw();
         let decimals = self.decimals.map_or(Value::Null, Value::Decimal);
-        array![self.count, sum, addend, special, decimals].into()
+        let (high, low) = ((self.longs >> 64) as i64, self.longs as i64);
+        array![self.count, sum, addend, special, high, low, decimals].into()
     }
 
     fn merge(&mut self, saved: Value<'_>) -> Result<()> {
@@ -86,12 +100,15 @@ impl State for Average {
             Value::Double(sum),
             Value::Double(addend),
             Value::Double(special),
+            Value::Int64(high),
+            Value::Int64(low),
             decimals,
         ] = parts[..]
         else {
             return Ok(());
         };
         self.count += count;
+        self.longs += i128::from(high) << 64 | i128::from(low as u64);
         self.total.merge(DoubleDouble::from_raw([sum, addend, special]));
         if let Value::Decimal(number) = decimals {
             self.decimals = Some(add_decimal(self.decimals, number));
