@@ -1,9 +1,9 @@
 //! What the server costs before it does anything: time to its first answer, memory idle and with
-//! idle connections, size of the binary. `cargo run --release -p quire-cli --example footprint`,
+//! idle connections, size of the binary; and the CPU time of the smallest round trips. `cargo run --release -p quire-cli --example footprint`,
 //! after `cargo build --release -p quire-cli`; Linux. The results stand in docs/benchmarks.md.
 
-use quire_document::doc;
-use quire_wire::client::Request;
+use quire_document::{DocBuf, Value, doc};
+use quire_wire::client::{Request, parse_response};
 use std::error::Error;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 const STARTS: usize = 20;
 const CONNECTIONS: usize = 1000;
+const ROUND_TRIPS: i32 = 20_000;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let given = std::env::args().nth(1).map(PathBuf::from);
@@ -41,6 +42,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     std::thread::sleep(Duration::from_secs(2));
     let idle = server.resident_kb()?;
     println!("idle: {:.1} MB resident", idle as f64 / 1e3);
+    round_trips(&server)?;
+    let idle = server.resident_kb()?;
     let mut clients = Vec::new();
     for _ in 0..CONNECTIONS {
         let mut client = server.connect()?;
@@ -57,6 +60,42 @@ fn main() -> Result<(), Box<dyn Error>> {
     drop(clients);
     server.stop()?;
     std::fs::remove_dir_all(&directory)?;
+    Ok(())
+}
+
+/// CPU time of the whole server process an operation, which other work on the machine changes
+/// least; and the wall-clock time on one connection.
+fn round_trips(server: &Server) -> Result<(), Box<dyn Error>> {
+    let mut client = server.connect()?;
+    let text = "x".repeat(1000);
+    for id in 0..1000 {
+        let document = doc! { "_id": id, "text": text.as_str() };
+        command(
+            &mut client,
+            doc! {
+                "insert": "c", "documents": [&document], "writeConcern": { "w": 1 }, "$db": "test",
+            },
+        )?;
+    }
+    for name in ["ping", "find by _id", "insert of 1 KB, w: 1"] {
+        let (began, cpu) = (Instant::now(), server.cpu()?);
+        for at in 0..ROUND_TRIPS {
+            let document = doc! { "_id": at + 1000, "text": text.as_str() };
+            let body = match name {
+                "ping" => doc! { "ping": 1, "$db": "admin" },
+                "find by _id" => {
+                    doc! { "find": "c", "filter": { "_id": at % 1000 }, "$db": "test" }
+                }
+                _ => doc! {
+                    "insert": "c", "documents": [&document], "writeConcern": { "w": 1 }, "$db": "test",
+                },
+            };
+            command(&mut client, body)?;
+        }
+        let each = |time: Duration| time.as_secs_f64() * 1e6 / f64::from(ROUND_TRIPS);
+        let (wall, cpu) = (each(began.elapsed()), each(server.cpu()? - cpu));
+        println!("{name}: {cpu:.1} us of CPU in the server, {wall:.1} us on the clock");
+    }
     Ok(())
 }
 
@@ -86,6 +125,14 @@ impl Server {
         Ok(line.split_whitespace().nth(1).ok_or("no number")?.parse()?)
     }
 
+    /// User and system time so far, in ticks of 10 ms.
+    fn cpu(&self) -> Result<Duration, Box<dyn Error>> {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
+        let fields = stat.rsplit_once(')').ok_or("no stat")?.1;
+        let ticks = fields.split_whitespace().skip(11).take(2).map(str::parse::<u64>);
+        Ok(Duration::from_millis(ticks.sum::<Result<u64, _>>()? * 10))
+    }
+
     fn stop(mut self) -> Result<Duration, Box<dyn Error>> {
         let began = Instant::now();
         let id = rustix::process::Pid::from_child(&self.child);
@@ -96,13 +143,21 @@ impl Server {
 }
 
 fn ping(stream: &mut TcpStream) -> Result<(), Box<dyn Error>> {
-    let body = doc! { "hello": 1, "$db": "admin" };
+    command(stream, doc! { "hello": 1, "$db": "admin" })
+}
+
+fn command(stream: &mut TcpStream, body: DocBuf) -> Result<(), Box<dyn Error>> {
     stream.write_all(&Request::new(1, body).to_bytes()?)?;
     let mut length = [0; 4];
     stream.read_exact(&mut length)?;
-    let mut rest = vec![0; i32::from_le_bytes(length) as usize - 4];
-    stream.read_exact(&mut rest)?;
-    Ok(())
+    let mut message = length.to_vec();
+    message.resize(i32::from_le_bytes(length) as usize, 0);
+    stream.read_exact(message.get_mut(4..).ok_or("an empty message")?)?;
+    let reply = parse_response(&message)?.body;
+    match reply.get("ok") {
+        Some(Value::Double(1.0)) => Ok(()),
+        _ => Err(format!("{reply:?}").into()),
+    }
 }
 
 fn middle(mut times: Vec<Duration>) -> String {
