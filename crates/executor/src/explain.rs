@@ -7,7 +7,7 @@ use quire_document::{ArrayWriter, DocBuf, DocWriter, Value};
 use quire_error::Result;
 use quire_mql::filter::Filter;
 use quire_mql::stage::{Stage, Transform};
-use quire_planner::explain::{NodeStats, execution_stats, query_planner};
+use quire_planner::explain::{NodeStats, after_running, execution_stats, query_planner};
 use quire_planner::{
     AggregateRequest, CountRequest, DistinctRequest, FindRequest, Node, Plan, Verbosity, WriteKind,
     add_intersection, aggregate_shape, find_shape, plan_count, plan_distinct, plan_find,
@@ -160,6 +160,10 @@ fn explain_plan(job: Job, verbosity: Verbosity, views: &mut dyn Views) -> Result
         Verbosity::QueryPlanner => None,
         _ => Some(run_plan(&plan, env, &filter, max, counts, views)?),
     };
+    let mut plan = plan;
+    if let Some(stats) = &stats {
+        plan.root = after_running(&plan.root, stats);
+    }
     Ok(DocBuf::build(|writer| {
         writer.append("explainVersion", "1");
         query_planner(&plan, &mut writer.document("queryPlanner"));

@@ -51,6 +51,7 @@ impl Operator for Skip {
             let wanted = usize::try_from(self.left).unwrap_or(usize::MAX).min(ROWS_MAX);
             let more = self.input.next(run, wanted, &mut dropped)?;
             self.left -= dropped.len() as u64;
+            self.stats.skipped += dropped.len() as u64;
             dropped.clear();
             if !more {
                 self.left = 0;

@@ -65,7 +65,12 @@ pub(crate) fn rank(nodes: &[&Node], stats: &dyn Statistics, limit: u64) -> Vec<u
         .map(|(node, keys)| {
             let whole = is_whole(node);
             let keys = if whole { stats.documents().max(*keys) } else { *keys };
-            if node.blocks() || results <= needed { keys } else { keys * needed / results }
+            match node.blocks() {
+                // A sort reads everything and then steps through what it gives.
+                true => keys + results.min(needed),
+                false if results <= needed => keys,
+                false => keys * needed / results,
+            }
         })
         .collect();
     order.sort_by_key(|at| {

@@ -58,6 +58,22 @@ impl NodeStats {
     }
 }
 
+/// A plan as MongoDB shows it after it ran: a skip has counted down.
+pub fn after_running(node: &Node, stats: &NodeStats) -> Node {
+    let mut node = node.clone();
+    count_down(&mut node, stats);
+    node
+}
+
+fn count_down(node: &mut Node, stats: &NodeStats) {
+    if let Node::Skip { count, .. } = node {
+        *count = count.saturating_sub(stats.skipped);
+    }
+    if let (Some(input), Some(stats)) = (node.input_mut(), stats.inputs.first()) {
+        count_down(input, stats);
+    }
+}
+
 /// The fields of `queryPlanner`.
 pub fn query_planner(plan: &Plan, out: &mut DocWriter<'_>) {
     out.append("namespace", plan.namespace.as_str());

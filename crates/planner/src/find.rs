@@ -67,6 +67,10 @@ fn candidates(
         filter: (!filter.root.is_everything()).then(|| filter.root.clone()),
         backward,
     };
+    let by_index = matches!(request.hint, Some(Hint::Name(_) | Hint::Pattern(_)));
+    if by_index && request.sort.as_doc().contains("$natural") {
+        return Err(Error::bad_value("index hint not allowed with $natural sort order"));
+    }
     if matches!(filter.root, Predicate::AlwaysFalse) {
         return Ok(vec![finish.finish(Node::Eof)]);
     }

@@ -210,6 +210,23 @@ impl Node {
         }
     }
 
+    /// The one stage that it reads from.
+    pub(crate) fn input_mut(&mut self) -> Option<&mut Node> {
+        match self {
+            Node::Fetch { input, .. }
+            | Node::Sort { input, .. }
+            | Node::Skip { input, .. }
+            | Node::Limit { input, .. }
+            | Node::Projection { input, .. }
+            | Node::ReturnKey { input }
+            | Node::Subplan { input }
+            | Node::Count { input, .. }
+            | Node::Update { input }
+            | Node::Delete { input } => Some(input),
+            _ => None,
+        }
+    }
+
     /// MongoDB's name of the stage.
     pub fn name(&self) -> &'static str {
         match self {
