@@ -131,7 +131,7 @@ impl Index {
 
     /// Whether the pattern is the same: fields in the same order with equal directions.
     pub fn has_key(&self, key: Doc<'_>) -> bool {
-        crate::index_spec::same_pattern(self.key(), key)
+        crate::index_pattern::same_pattern(self.key(), key)
     }
 
     /// The filter of a partial index.

@@ -10,6 +10,7 @@ mod catalog;
 mod collection;
 mod ids;
 mod index;
+mod index_pattern;
 mod index_spec;
 mod names;
 mod options;

@@ -54,7 +54,7 @@ fn expire_by(
         entries.clear();
         let view = store.read_view()?;
         let unchanged = view.catalog().lookup(&collection.namespace);
-        if !unchanged.is_some_and(|now| now.index_by_id(index.id).is_some()) {
+        if unchanged.is_none_or(|now| now.index_by_id(index.id).is_none()) {
             break;
         }
         more = cursor.next_page(&view.view(), CHUNK, &mut entries)?;

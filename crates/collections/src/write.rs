@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use quire_catalog::{Catalog, Collection, Index, IndexState, collection_key, low_water_key};
-use quire_document::{Doc, DocWriter, Timestamp, Value, limits};
+use quire_document::Doc;
 use quire_error::{Error, ErrorCode, Result};
 use quire_storage::{
     CommitOptions, Committed, Interrupt, Mode, Savepoint, Snapshot, Space, StorageError, Txn,
@@ -17,6 +17,7 @@ use crate::failure::{Attempt, Failure};
 use crate::layout::{doc_key, encode_doc};
 use crate::low_water::RecordIds;
 use crate::multikey::{GrownFacts, grow};
+use crate::prepare::check_size;
 use crate::{GeneratedKeys, KeyGenerator, RecordId, Store, View};
 
 /// What a writer is for.
@@ -501,125 +502,4 @@ fn touches(index: &Index, old: Doc<'_>, new: Doc<'_>) -> bool {
             Some(heads) => heads.iter().any(|head| differs(head)),
             None => true,
         })
-}
-
-fn check_size(doc: Doc<'_>, what: &str) -> Result<()> {
-    if doc.len() > limits::USER_DOCUMENT_BYTES_MAX {
-        return Err(Error::new(ErrorCode::BSONObjectTooLarge, what));
-    }
-    Ok(())
-}
-
-/// A document as an insert stores it: `_id` first, made up if it is missing, checked (53
-/// InvalidIdField, 52 DollarPrefixedFieldName, 10334 BSONObjectTooLarge, 15 Overflow), empty timestamps
-/// filled in. Copied into `buffer` only if something changes.
-pub fn prepare_insert<'d>(
-    store: &Store,
-    doc: Doc<'d>,
-    buffer: &'d mut Vec<u8>,
-) -> Result<Doc<'d>> {
-    if doc.len() > limits::USER_DOCUMENT_BYTES_MAX {
-        return Err(Error::new(
-            ErrorCode::BSONObjectTooLarge,
-            format!(
-                "object to insert too large. size in bytes: {}, max size: {}",
-                doc.len(),
-                limits::USER_DOCUMENT_BYTES_MAX
-            ),
-        ));
-    }
-    check_depth(doc)?;
-    let first_is_id = doc.first().is_some_and(|element| element.key_bytes() == b"_id");
-    let (mut ids, mut stamps) = (0, false);
-    for element in doc.iter() {
-        if element.key_bytes() == b"_id" {
-            ids += 1;
-            check_id(element.value())?;
-        } else if let Value::Timestamp(Timestamp { seconds: 0, increment: 0 }) = element.value() {
-            stamps = true;
-        }
-    }
-    if ids > 1 {
-        return Err(Error::bad_value("can't have multiple _id fields in one document"));
-    }
-    if first_is_id && !stamps {
-        return Ok(doc);
-    }
-    buffer.clear();
-    let mut writer = DocWriter::new(buffer);
-    match doc.find("_id") {
-        Some(id) => writer.append_element(id),
-        None => writer.append("_id", store.new_object_id()),
-    };
-    for element in doc.iter().filter(|element| element.key_bytes() != b"_id") {
-        match element.value() {
-            Value::Timestamp(Timestamp { seconds: 0, increment: 0 }) => {
-                let now = store.engine().cluster_time().next(store.clock().now_ms());
-                writer.append(element.key(), Timestamp::from_u64(now.0));
-            }
-            _ => {
-                writer.append_element(element);
-            }
-        }
-    }
-    writer.finish();
-    let doc = Doc::from_valid_bytes(buffer);
-    check_size(doc, "object to insert too large")?;
-    Ok(doc)
-}
-
-/// Refuses what cannot be an `_id`.
-fn check_id(id: Value<'_>) -> Result<()> {
-    match id {
-        Value::Array(_) | Value::Regex(_) | Value::Undefined => Err(Error::new(
-            ErrorCode::InvalidIdField,
-            format!("The '_id' value cannot be of type {}", id.type_name()),
-        )),
-        other => check_id_fields(other),
-    }
-}
-
-fn check_id_fields(value: Value<'_>) -> Result<()> {
-    match value {
-        Value::Document(doc) => doc.fields().try_for_each(|(name, value)| {
-            if name.starts_with('$') {
-                return Err(Error::new(
-                    ErrorCode::DollarPrefixedFieldName,
-                    format!(
-                        "_id fields may not contain '$'-prefixed fields: {name} is not valid for storage."
-                    ),
-                ));
-            }
-            check_id_fields(value)
-        }),
-        Value::Array(array) => array.iter().try_for_each(check_id_fields),
-        _ => Ok(()),
-    }
-}
-
-/// A level of nesting takes at least a length, a type, a name and two zeros.
-const LEVEL_BYTES_MIN: usize = 8;
-
-/// Fails with 15 Overflow if documents and arrays nest deeper than a stored document may.
-fn check_depth(doc: Doc<'_>) -> Result<()> {
-    if doc.len() < limits::STORED_DEPTH_MAX * LEVEL_BYTES_MIN || depth_fits(doc, limits::STORED_DEPTH_MAX) {
-        return Ok(());
-    }
-    Err(Error::new(
-        ErrorCode::Overflow,
-        format!(
-            "cannot insert document because it exceeds {} levels of nesting",
-            limits::STORED_DEPTH_MAX
-        ),
-    ))
-}
-
-/// Whether the document has at most so many levels, itself included.
-fn depth_fits(doc: Doc<'_>, levels: usize) -> bool {
-    let Some(below) = levels.checked_sub(1) else { return false };
-    doc.iter().all(|element| match element.value() {
-        Value::Document(inner) => depth_fits(inner, below),
-        Value::Array(inner) => depth_fits(inner.as_doc(), below),
-        _ => true,
-    })
 }

@@ -37,6 +37,8 @@ pub struct IndexBefore {
     pub hidden: bool,
     /// After how many seconds documents expired, if they did.
     pub expire_after_seconds: Option<i64>,
+    /// That number came from an earlier change, not from the index's creation.
+    pub expire_changed: bool,
 }
 
 impl Store {
@@ -57,6 +59,7 @@ impl Store {
             let before = IndexBefore {
                 hidden: found.hidden,
                 expire_after_seconds: found.expire_after_seconds,
+                expire_changed: found.spec.expire_changed,
             };
             let (id, mut next) = (found.id, next_epoch(collection));
             for index in next.indexes.iter_mut().filter(|index| index.id == id) {
@@ -64,10 +67,12 @@ impl Store {
                 if let Some(hidden) = change.hidden {
                     index.hidden = hidden;
                     index.spec.hidden = hidden;
+                    index.uses = Arc::default();
                 }
                 if let Some(seconds) = change.expire_after_seconds {
                     index.expire_after_seconds = Some(seconds);
                     index.spec.expire_after_seconds = Some(seconds);
+                    index.spec.expire_changed |= before.expire_after_seconds != Some(seconds);
                 }
             }
             put_collection(txn, &next)?;

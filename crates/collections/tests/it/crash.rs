@@ -58,7 +58,7 @@ impl Run {
                 // The collection comes first, whatever becomes of the index.
                 self.history.push(state.clone());
                 let _ = self.store.create_indexes(&request, &interrupt, &options);
-                if !self.store.catalog().lookup(&ns(name)).is_some() {
+                if self.store.catalog().lookup(&ns(name)).is_none() {
                     state.remove(name);
                 }
             }
@@ -129,7 +129,7 @@ fn life(seed: u64) {
         let store = open(disk.open().unwrap());
         let found = state_of(&store);
         let least = if how == Crash::Process { run.history.len() - 1 } else { run.durable };
-        let survived = run.history[least..].iter().any(|state| *state == found);
+        let survived = run.history[least..].contains(&found);
         assert!(survived, "seed {seed}: after {how:?} there is a state that never was");
         let report = check(&store, false).unwrap();
         assert!(report.is_clean(), "seed {seed} after {how:?}: {:#?}", report.findings);

@@ -1,4 +1,5 @@
 //! Documents and indexes on the memory engine.
+#![allow(clippy::unwrap_used)]
 
 mod basics;
 mod crash;

@@ -28,7 +28,10 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     let before = cx.service.store.modify_index(&namespace, &change, &cx.commit_options())?;
     if let Some(new) = change.expire_after_seconds {
         if let Some(old) = before.expire_after_seconds {
-            append_seconds(reply, "expireAfterSeconds_old", old);
+            match before.expire_changed {
+                true => _ = reply.append("expireAfterSeconds_old", old),
+                false => append_seconds(reply, "expireAfterSeconds_old", old),
+            }
         }
         append_seconds(reply, "expireAfterSeconds_new", new);
     }

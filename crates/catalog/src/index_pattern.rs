@@ -1,0 +1,205 @@
+//! Key patterns: the fields of an index, their directions, and the kinds of index that a name in
+//! place of a direction asks for.
+
+use quire_document::{Decimal128, Doc, Value};
+use quire_error::{Error, ErrorCode, Result};
+
+use crate::{INDEX_FIELDS_MAX, debug_doc};
+
+/// Same fields in the same order with equal directions, numbers compared across types.
+pub(crate) fn same_pattern(left: Doc<'_>, right: Doc<'_>) -> bool {
+    let (mut left, mut right) = (left.fields(), right.fields());
+    loop {
+        match (left.next(), right.next()) {
+            (None, None) => return true,
+            (Some((a, x)), Some((b, y))) if a == b && same_direction(x, y) => {}
+            _ => return false,
+        }
+    }
+}
+
+fn same_direction(left: Value<'_>, right: Value<'_>) -> bool {
+    match (number(left), number(right)) {
+        (Some(a), Some(b)) => a == b,
+        (None, None) => match (left, right) {
+            (Value::String(a), Value::String(b)) => a == b,
+            (Value::Decimal(a), Value::Decimal(b)) => a == b,
+            _ => false,
+        },
+        _ => false,
+    }
+}
+
+pub(crate) fn number(value: Value<'_>) -> Option<f64> {
+    match value {
+        Value::Int32(number) => Some(f64::from(number)),
+        Value::Int64(number) => Some(number as f64),
+        Value::Double(number) => Some(number),
+        _ => None,
+    }
+}
+
+pub(crate) fn is_id_pattern(key: Doc<'_>) -> bool {
+    let mut fields = key.fields();
+    matches!((fields.next(), fields.next()), (Some(("_id", direction)), None) if number(direction) == Some(1.0))
+}
+
+pub(crate) fn is_reversed_id(key: Doc<'_>) -> bool {
+    let mut fields = key.fields();
+    matches!((fields.next(), fields.next()), (Some(("_id", direction)), None) if number(direction) == Some(-1.0))
+}
+
+pub(crate) fn not_id_pattern(key: Doc<'_>) -> Error {
+    Error::bad_value(format!(
+        "The field 'key' for an _id index must be {{_id: 1}}, but got {}",
+        debug_doc(key)
+    ))
+}
+
+pub(crate) fn check_pattern(key: Doc<'_>) -> Result<()> {
+    let count = key.count();
+    if count == 0 {
+        return Err(cannot("Index keys cannot be empty."));
+    }
+    if count > INDEX_FIELDS_MAX {
+        return Err(Error::location(13103, "too many compound keys"));
+    }
+    let mut plugin = None;
+    for (path, direction) in key.fields() {
+        check_direction(path, direction)?;
+        if let Value::String(name) = direction {
+            if plugin.is_some_and(|other| other != name) {
+                return Err(cannot("Can't use more than one index plugin for a single index."));
+            }
+            plugin = Some(name);
+        }
+        check_path(path)?;
+    }
+    for (at, (path, _)) in key.fields().enumerate() {
+        if key.fields().skip(at + 1).any(|(other, _)| other == path) {
+            return Err(cannot(format!(
+                "Index key pattern {} has duplicate field '{path}'.",
+                debug_doc(key)
+            ))
+            .with_message(format!(
+                "The field '{path}' appears multiple times in the index key pattern {}",
+                debug_doc(key)
+            )));
+        }
+    }
+    Ok(())
+}
+
+fn check_direction(path: &str, direction: Value<'_>) -> Result<()> {
+    match direction {
+        Value::String("") => Err(cannot("Values in the index key pattern cannot be empty strings")),
+        Value::String("geoHaystack") => {
+            Err(cannot("GeoHaystack indexes cannot be created in version 4.9 and above"))
+        }
+        Value::String("wildcard") => {
+            Err(Error::location(7246202, "The index plugin 'wildcard' is not allowed.")
+                .with_message("Index type 'wildcard' is not a valid index plugin"))
+        }
+        Value::String("hashed" | "text" | "2d" | "2dsphere") => Ok(()),
+        Value::String(other) => Err(cannot(format!("Unknown index plugin '{other}'"))),
+        Value::Decimal(number) if decimal_is_nan(number) => {
+            Err(cannot("Values in the index key pattern cannot be NaN."))
+        }
+        Value::Decimal(number) if decimal_is_zero(number) => {
+            Err(cannot("Values in the index key pattern cannot be 0."))
+        }
+        Value::Decimal(_) => Ok(()),
+        other => match number(other) {
+            Some(number) if number.is_nan() => {
+                Err(cannot("Values in the index key pattern cannot be NaN."))
+            }
+            Some(0.0) => Err(cannot("Values in the index key pattern cannot be 0.")),
+            Some(number) if number < 0.0 && is_wildcard_path(path) => {
+                Err(cannot("A numeric value in a $** index key pattern must be positive."))
+            }
+            Some(_) => Ok(()),
+            None => Err(cannot(format!(
+                "Values in v:2 index key pattern cannot be of type {}. Only numbers > 0, numbers < 0, and strings are allowed.",
+                other.type_name()
+            ))),
+        },
+    }
+}
+
+fn check_path(path: &str) -> Result<()> {
+    if path.is_empty() {
+        return Err(cannot("Index keys cannot be an empty field."));
+    }
+    if path.split('.').any(str::is_empty) {
+        return Err(cannot("Index keys cannot contain an empty field."));
+    }
+    let illegal = |(at, part): (usize, &str)| {
+        let allowed = (at > 0 && matches!(part, "$id" | "$ref" | "$db")) || part == "$**";
+        part.starts_with('$') && !allowed
+    };
+    if path.split('.').enumerate().any(illegal) {
+        return Err(cannot(
+            "Index key contains an illegal field name: field name starts with '$'.",
+        ));
+    }
+    Ok(())
+}
+
+fn is_wildcard_path(path: &str) -> bool {
+    path == "$**" || path.ends_with(".$**")
+}
+
+/// The kind of index that the pattern asks for, if it is not the ordinary one.
+pub(crate) fn plugin_of(key: Doc<'_>) -> Option<&str> {
+    key.fields().find_map(|(path, direction)| match direction {
+        Value::String(plugin) => Some(plugin),
+        _ if is_wildcard_path(path) => Some("wildcard"),
+        _ => None,
+    })
+}
+
+pub(crate) fn has_plugin(spec: Doc<'_>, plugin: &str) -> bool {
+    matches!(spec.get("key"), Some(Value::Document(key)) if plugin_of(key) == Some(plugin))
+}
+
+pub(crate) fn has_wildcard(spec: Doc<'_>) -> bool {
+    matches!(spec.get("key"), Some(Value::Document(key)) if key.fields().any(|(path, _)| is_wildcard_path(path)))
+}
+
+/// Decimal128 encodings with the combination field at 11111 are NaN.
+fn decimal_is_nan(number: Decimal128) -> bool {
+    (number.bits() >> 122) & 0b11111 == 0b11111
+}
+
+pub(crate) fn decimal_is_zero(number: Decimal128) -> bool {
+    let (exponent_form, significand) = decimal_parts(number);
+    exponent_form && significand == 0
+}
+
+/// Whether the significand is stored in the small form, and the significand.
+fn decimal_parts(number: Decimal128) -> (bool, u128) {
+    let bits = number.bits();
+    ((bits >> 125) & 0b11 != 0b11, bits & ((1 << 113) - 1))
+}
+
+/// The whole part, saturating.
+pub(crate) fn decimal_to_i64(number: Decimal128) -> i64 {
+    let (small, significand) = decimal_parts(number);
+    let bits = number.bits();
+    let negative = bits >> 127 == 1;
+    if !small {
+        return if negative && !decimal_is_nan(number) { i64::MIN } else { i64::MAX };
+    }
+    let exponent = ((bits >> 113) & 0x3fff) as i32 - 6176;
+    let mut whole = significand;
+    for _ in 0..exponent.unsigned_abs().min(40) {
+        whole = if exponent < 0 { whole / 10 } else { whole.saturating_mul(10) };
+    }
+    let whole = i64::try_from(whole).unwrap_or(i64::MAX);
+    if negative { -whole } else { whole }
+}
+
+/// 67 CannotCreateIndex.
+pub(crate) fn cannot(message: impl Into<String>) -> Error {
+    Error::new(ErrorCode::CannotCreateIndex, message)
+}
