@@ -265,9 +265,8 @@ impl Form for Reduce {
         let mut value = self.initial.eval(cx)?.map(ValueBuf::new);
         for item in input.iter() {
             let inner = scratch.next(cx)?;
-            let bound = inner
-                .bind(self.this, Some(item))
-                .bind(self.value, value.as_ref().map(|value| inner.copy(value.as_value())));
+            let so_far = value.as_ref().map(ValueBuf::as_value);
+            let bound = inner.bind(self.this, Some(item)).bind(self.value, so_far);
             let next = self.body.eval(&bound)?.map(ValueBuf::new);
             cx.check_size(next.as_ref().map_or(0, ValueBuf::size))?;
             value = next;
