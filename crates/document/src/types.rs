@@ -50,6 +50,7 @@ pub enum Type {
 
 impl Type {
     /// The type with this byte on the wire.
+    #[inline]
     pub const fn from_byte(byte: u8) -> Option<Type> {
         Some(match byte {
             0x01 => Type::Double,
@@ -78,6 +79,7 @@ impl Type {
     }
 
     /// The byte on the wire.
+    #[inline]
     pub const fn byte(self) -> u8 {
         self as u8
     }
@@ -120,6 +122,7 @@ impl Type {
     /// The rank of the type in MongoDB's comparison order; equal ranks compare by value.
     /// (Manual: "Comparison/Sort Order".) `undefined` ranks below null for sorting but
     /// equality treats them apart.
+    #[inline]
     pub const fn rank(self) -> u8 {
         match self {
             Type::MinKey => 0,
@@ -143,6 +146,7 @@ impl Type {
     }
 
     /// True for the four numeric types.
+    #[inline]
     pub const fn is_number(self) -> bool {
         matches!(self, Type::Double | Type::Int32 | Type::Int64 | Type::Decimal)
     }

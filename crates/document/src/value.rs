@@ -69,6 +69,7 @@ pub struct CodeWithScope<'a> {
 
 impl<'a> Value<'a> {
     /// The value's type.
+    #[inline]
     pub const fn kind(&self) -> Type {
         match self {
             Value::Double(_) => Type::Double,
@@ -101,11 +102,13 @@ impl<'a> Value<'a> {
     }
 
     /// True for int, long, double and decimal.
+    #[inline]
     pub const fn is_number(&self) -> bool {
         self.kind().is_number()
     }
 
     /// True for null and undefined.
+    #[inline]
     pub const fn is_nullish(&self) -> bool {
         matches!(self, Value::Null | Value::Undefined)
     }
