@@ -38,7 +38,9 @@ fn collect_in_array<'a>(
         if path[0] == index.to_string() {
             match (&path[1..], element) {
                 ([], _) => found.push(Some(element)),
-                (rest, Value::Document(_) | Value::Array(_)) => collect(element, rest, expand, found),
+                (rest, Value::Document(_) | Value::Array(_)) => {
+                    collect(element, rest, expand, found)
+                }
                 _ => {}
             }
         }
@@ -86,7 +88,9 @@ fn passes(operator: &str, operand: Value<'_>, value: Option<Value<'_>>) -> bool 
         ("$size", Value::Int32(size)) => {
             matches!(value, Some(Value::Array(array)) if array.count() as i32 == size)
         }
-        ("$not", Value::Document(doc)) => !doc.fields().all(|(op, operand)| passes(op, operand, value)),
+        ("$not", Value::Document(doc)) => {
+            !doc.fields().all(|(op, operand)| passes(op, operand, value))
+        }
         ("$elemMatch", Value::Document(doc)) => match value {
             Some(Value::Array(array)) => array.iter().any(|element| elem_matches(doc, element)),
             _ => false,
@@ -136,9 +140,9 @@ fn naive(filter: Doc<'_>, doc: Doc<'_>) -> bool {
         ("$and", Value::Array(list)) => list.iter().all(holds),
         ("$or", Value::Array(list)) => list.iter().any(holds),
         ("$nor", Value::Array(list)) => !list.iter().any(holds),
-        (path, Value::Document(operators)) if parse::is_operator_document(operators) => {
-            operators.fields().all(|(operator, operand)| operator_holds(path, operator, operand, doc))
-        }
+        (path, Value::Document(operators)) if parse::is_operator_document(operators) => operators
+            .fields()
+            .all(|(operator, operand)| operator_holds(path, operator, operand, doc)),
         (path, value) => operator_holds(path, "$eq", value, doc),
     })
 }
@@ -171,8 +175,19 @@ fn path(generator: &mut Generator) -> String {
 
 fn operators(generator: &mut Generator, doc: Doc<'_>, depth: u32) -> DocBuf {
     let names = [
-        "$eq", "$ne", "$gt", "$gte", "$lt", "$lte", "$in", "$nin", "$exists", "$type", "$size",
-        "$not", "$elemMatch",
+        "$eq",
+        "$ne",
+        "$gt",
+        "$gte",
+        "$lt",
+        "$lte",
+        "$in",
+        "$nin",
+        "$exists",
+        "$type",
+        "$size",
+        "$not",
+        "$elemMatch",
     ];
     let name = generator.pick(&names).copied().unwrap_or("$eq");
     let mut written = DocBuf::new();
