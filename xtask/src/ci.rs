@@ -52,9 +52,12 @@ pub fn fuzz(root: &Path, args: &[String]) -> Result<(), String> {
         Some(text) => text.parse().map_err(|_| format!("not a number of seconds: {text}"))?,
         None => 60,
     };
-    let targets = std::fs::read_dir(root.join("fuzz/fuzz_targets")).map_err(|error| error.to_string())?;
+    let targets =
+        std::fs::read_dir(root.join("fuzz/fuzz_targets")).map_err(|error| error.to_string())?;
     let mut names: Vec<String> = targets
-        .filter_map(|entry| entry.ok()?.path().file_stem().map(|stem| stem.to_string_lossy().into_owned()))
+        .filter_map(|entry| {
+            entry.ok()?.path().file_stem().map(|stem| stem.to_string_lossy().into_owned())
+        })
         .collect();
     names.sort();
     for name in names {
@@ -71,7 +74,17 @@ pub fn fuzz(root: &Path, args: &[String]) -> Result<(), String> {
 pub fn crash(args: &[String]) -> Result<(), String> {
     let rounds = args.first().cloned().unwrap_or_else(|| "200".into());
     let mut command = Command::new(env!("CARGO"));
-    command.args(["test", "--release", "--package", "quire-cli", "--test", "it", "crash", "--", "--nocapture"]);
+    command.args([
+        "test",
+        "--release",
+        "--package",
+        "quire-cli",
+        "--test",
+        "it",
+        "crash",
+        "--",
+        "--nocapture",
+    ]);
     run_command(command.current_dir(crate::root()).env("QUIRE_CRASH_ROUNDS", rounds))
 }
 

@@ -4,8 +4,10 @@ use std::path::Path;
 
 /// Writes `crates/error/src/codes.rs` from `crates/error/codes.csv`.
 pub fn write(root: &Path) -> Result<(), String> {
-    let table = std::fs::read_to_string(root.join("crates/error/codes.csv")).map_err(|error| error.to_string())?;
-    std::fs::write(root.join("crates/error/src/codes.rs"), generate(&table)?).map_err(|error| error.to_string())
+    let table = std::fs::read_to_string(root.join("crates/error/codes.csv"))
+        .map_err(|error| error.to_string())?;
+    std::fs::write(root.join("crates/error/src/codes.rs"), generate(&table)?)
+        .map_err(|error| error.to_string())
 }
 
 /// The source for a table of `number,name,classes`.
@@ -27,12 +29,15 @@ fn generate(table: &str) -> Result<String, String> {
          pub(crate) static NAMES: &[(i32, &str, &[ErrorClass])] = &[\n",
     );
     for (number, name, classes) in &rows {
-        let classes: Vec<String> = classes.split_whitespace().map(|class| format!("ErrorClass::{class}")).collect();
+        let classes: Vec<String> =
+            classes.split_whitespace().map(|class| format!("ErrorClass::{class}")).collect();
         text.push_str(&format!("    ({number}, \"{name}\", &[{}]),\n", classes.join(", ")));
     }
     text.push_str("];\n\n#[allow(non_upper_case_globals)]\n#[rustfmt::skip]\nimpl ErrorCode {\n");
     for (number, name, _) in &rows {
-        text.push_str(&format!("    /// {name} ({number}).\n    pub const {name}: ErrorCode = ErrorCode({number});\n"));
+        text.push_str(&format!(
+            "    /// {name} ({number}).\n    pub const {name}: ErrorCode = ErrorCode({number});\n"
+        ));
     }
     text.push_str("}\n");
     Ok(text)

@@ -65,7 +65,8 @@ fn manifests(root: &Path) -> Result<Vec<(String, Vec<String>)>, String> {
     let folders = std::fs::read_dir(root.join("crates")).map_err(|error| error.to_string())?;
     for folder in folders.flatten() {
         let path = folder.path().join("Cargo.toml");
-        let text = std::fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+        let text = std::fs::read_to_string(&path)
+            .map_err(|error| format!("{}: {error}", path.display()))?;
         let mut inside = false;
         let mut dependencies = Vec::new();
         for line in text.lines().map(str::trim) {

@@ -31,7 +31,8 @@ pub fn check(root: &Path) -> Result<(), String> {
         if text.lines().count() > FILE_LINES_MAX && !name.ends_with("codes.rs") {
             problems.push(format!("{name}: more than {FILE_LINES_MAX} lines"));
         }
-        let marks = ["todo!(", "unimplemented!(", concat!("TO", "DO"), concat!("FIX", "ME"), "dbg!("];
+        let marks =
+            ["todo!(", "unimplemented!(", concat!("TO", "DO"), concat!("FIX", "ME"), "dbg!("];
         for (at, line) in text.lines().enumerate() {
             if name != "xtask/src/tidy.rs" && marks.iter().any(|mark| line.contains(mark)) {
                 problems.push(format!("{name}:{}: unfinished: {}", at + 1, line.trim()));
@@ -52,7 +53,10 @@ fn dead_paths(root: &Path) -> Result<Vec<String>, String> {
         for quoted in text.split('`').skip(1).step_by(2) {
             let starts = ["crates/", "docs/", "tests/", "xtask/", "fuzz/"];
             let plain = !quoted.contains(['*', ' ', '<', '{', '…']);
-            if plain && starts.iter().any(|start| quoted.starts_with(start)) && !root.join(quoted).exists() {
+            if plain
+                && starts.iter().any(|start| quoted.starts_with(start))
+                && !root.join(quoted).exists()
+            {
                 problems.push(format!("{name}: {quoted} does not exist"));
             }
         }
@@ -67,7 +71,8 @@ fn long_functions(text: &str) -> Vec<(usize, usize)> {
     let mut found = Vec::new();
     for (at, line) in lines.iter().enumerate() {
         let code = line.trim_start();
-        let starts = ["fn ", "pub fn ", "pub(crate) fn ", "pub(super) fn ", "const fn ", "pub const fn "];
+        let starts =
+            ["fn ", "pub fn ", "pub(crate) fn ", "pub(super) fn ", "const fn ", "pub const fn "];
         if !starts.iter().any(|start| code.starts_with(start)) {
             continue;
         }

@@ -29,7 +29,9 @@ impl Catalog {
         for collection in collections {
             let db: Arc<str> = collection.namespace.db().into();
             let database = databases.entry(Arc::clone(&db)).or_insert_with(|| Database::new(db));
-            database.collections.insert(collection.namespace.collection().into(), Arc::new(collection));
+            database
+                .collections
+                .insert(collection.namespace.collection().into(), Arc::new(collection));
         }
         let databases = databases.into_iter().map(|(name, db)| (name, Arc::new(db))).collect();
         Catalog { databases, generation: 0 }

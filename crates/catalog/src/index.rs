@@ -256,7 +256,11 @@ impl MultikeyPaths {
 
     /// Whether everything in `other` is in here.
     pub fn covers(&self, other: &MultikeyPaths) -> bool {
-        other.0.iter().enumerate().all(|(field, bits)| self.0.get(field).unwrap_or(&0) & bits == *bits)
+        other
+            .0
+            .iter()
+            .enumerate()
+            .all(|(field, bits)| self.0.get(field).unwrap_or(&0) & bits == *bits)
     }
 }
 

@@ -48,8 +48,16 @@ pub enum SpecMatch {
 
 /// Options that every index kind accepts and only others use.
 const EXTRAS: &[&str] = &[
-    "default_language", "language_override", "textIndexVersion", "2dsphereIndexVersion",
-    "finestIndexedLevel", "coarsestIndexedLevel", "bits", "min", "max", "bucketSize",
+    "default_language",
+    "language_override",
+    "textIndexVersion",
+    "2dsphereIndexVersion",
+    "finestIndexedLevel",
+    "coarsestIndexedLevel",
+    "bits",
+    "min",
+    "max",
+    "bucketSize",
     "prepareUnique",
 ];
 
@@ -530,8 +538,20 @@ fn check_collation(collation: Doc<'_>) -> Result<()> {
 
 fn without_unknown(spec: Doc<'_>) -> DocBuf {
     const KNOWN: &[&str] = &[
-        "key", "name", "v", "ns", "unique", "sparse", "background", "hidden", "dropDups",
-        "expireAfterSeconds", "partialFilterExpression", "collation", "storageEngine", "weights",
+        "key",
+        "name",
+        "v",
+        "ns",
+        "unique",
+        "sparse",
+        "background",
+        "hidden",
+        "dropDups",
+        "expireAfterSeconds",
+        "partialFilterExpression",
+        "collation",
+        "storageEngine",
+        "weights",
         "wildcardProjection",
     ];
     DocBuf::build(|writer| {

@@ -25,9 +25,7 @@ impl Namespace {
             return Err(invalid("namespaces cannot have embedded null characters"));
         }
         if db.contains('.') {
-            return Err(invalid(format!(
-                "'.' is an invalid character in the database name: {db}"
-            )));
+            return Err(invalid(format!("'.' is an invalid character in the database name: {db}")));
         }
         if !db_name_is_valid(db) {
             return Err(invalid(format!("Invalid namespace specified '{db}.{collection}'")));
@@ -166,10 +164,22 @@ mod tests {
     #[test]
     fn refuses_what_mongod_refuses() {
         for (db, collection) in [
-            ("a.b", "t"), ("a b", "t"), ("a/b", "t"), ("a\\b", "t"), ("", "t"), ("a\"", "t"),
-            ("db", ""), ("db", ".a"), ("db", "a\0b"), ("a\0", "t"),
+            ("a.b", "t"),
+            ("a b", "t"),
+            ("a/b", "t"),
+            ("a\\b", "t"),
+            ("", "t"),
+            ("a\"", "t"),
+            ("db", ""),
+            ("db", ".a"),
+            ("db", "a\0b"),
+            ("a\0", "t"),
         ] {
-            assert_eq!(Namespace::new(db, collection).unwrap_err().code().number(), 73, "{db}.{collection}");
+            assert_eq!(
+                Namespace::new(db, collection).unwrap_err().code().number(),
+                73,
+                "{db}.{collection}"
+            );
         }
         assert!(Namespace::new(&"d".repeat(63), "t").is_ok());
         assert!(Namespace::new(&"d".repeat(64), "t").is_err());

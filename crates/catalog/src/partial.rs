@@ -76,7 +76,10 @@ fn refuse_whole_document(doc: Doc<'_>) -> Result<()> {
                 return Err(Error::bad_value(format!("{name} is not allowed in this context")));
             }
             ("$and" | "$or" | "$nor", Value::Array(parts)) => {
-                parts.iter().filter_map(|part| part.as_document()).try_for_each(refuse_whole_document)?;
+                parts
+                    .iter()
+                    .filter_map(|part| part.as_document())
+                    .try_for_each(refuse_whole_document)?;
             }
             _ => {}
         }
@@ -89,7 +92,9 @@ fn check(node: &Node) -> Result<()> {
         Node::And(children) | Node::Or(children) => children.iter().try_for_each(check),
         Node::Path(path) => match &path.test {
             Test::Compare(..) | Test::In(_) | Test::Exists | Test::Type(_) => Ok(()),
-            Test::All(tests) if tests.iter().all(|test| matches!(test, Test::Compare(..))) => Ok(()),
+            Test::All(tests) if tests.iter().all(|test| matches!(test, Test::Compare(..))) => {
+                Ok(())
+            }
             _ => Err(unsupported(node.to_bson())),
         },
         _ => Err(unsupported(node.to_bson())),
@@ -110,16 +115,30 @@ mod tests {
 
     #[test]
     fn accepts_and_refuses_what_mongod_does() {
-        let code = |doc: DocBuf| PartialFilter::parse(doc.as_doc()).map_or_else(|e| e.code().number(), |_| 0);
+        let code = |doc: DocBuf| {
+            PartialFilter::parse(doc.as_doc()).map_or_else(|e| e.code().number(), |_| 0)
+        };
         assert_eq!(code(doc! { "x": { "$gt": 1, "$lte": 10 } }), 0);
         assert_eq!(code(doc! { "x": { "$exists": true }, "y": { "$type": [1, "string"] } }), 0);
-        assert_eq!(code(doc! { "$or": [{ "x": 1 }, { "$and": [{ "y": 2 }, { "z": { "$in": [1, 2] } }] }] }), 0);
+        assert_eq!(
+            code(
+                doc! { "$or": [{ "x": 1 }, { "$and": [{ "y": 2 }, { "z": { "$in": [1, 2] } }] }] }
+            ),
+            0
+        );
         assert_eq!(code(doc! { "x": { "$all": [1, 2] } }), 0);
         for refused in [
-            doc! { "x": { "$ne": 1 } }, doc! { "x": { "$nin": [1] } }, doc! { "x": { "$not": { "$gt": 1 } } },
-            doc! { "$nor": [{ "x": 1 }] }, doc! { "x": { "$regex": "^a" } }, doc! { "x": { "$size": 1 } },
-            doc! { "x": { "$elemMatch": { "y": 1 } } }, doc! { "x": { "$mod": [2, 0] } },
-            doc! { "x": { "$exists": false } }, doc! { "x": { "$exists": 0 } }, doc! { "$alwaysTrue": 1 },
+            doc! { "x": { "$ne": 1 } },
+            doc! { "x": { "$nin": [1] } },
+            doc! { "x": { "$not": { "$gt": 1 } } },
+            doc! { "$nor": [{ "x": 1 }] },
+            doc! { "x": { "$regex": "^a" } },
+            doc! { "x": { "$size": 1 } },
+            doc! { "x": { "$elemMatch": { "y": 1 } } },
+            doc! { "x": { "$mod": [2, 0] } },
+            doc! { "x": { "$exists": false } },
+            doc! { "x": { "$exists": 0 } },
+            doc! { "$alwaysTrue": 1 },
         ] {
             assert_eq!(code(refused.clone()), 67, "{refused:?}");
         }

@@ -194,7 +194,8 @@ mod tests {
             CollectionOptions::default(),
             IndexId(8),
         );
-        let spec = doc! { "key": { "a.b": 1, "c": -1.0 }, "name": "x", "unique": true, "sparse": false };
+        let spec =
+            doc! { "key": { "a.b": 1, "c": -1.0 }, "name": "x", "unique": true, "sparse": false };
         let spec = IndexSpec::parse(spec.as_doc(), false).unwrap();
         collection.indexes.push(Arc::new(Index::new(IndexId(9), spec, IndexState::WriteOnly)));
         let record = encode_collection(&collection);

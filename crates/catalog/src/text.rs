@@ -129,7 +129,10 @@ mod tests {
     fn prints_as_mongod_does() {
         let doc = doc! { "a": 1, "b": 1.0, "c": "x", "d": { "e": [1, 2] }, "f": {}, "g": [], "h": -0.0, "i": 0.5 };
         let text = debug_doc(doc.as_doc());
-        assert_eq!(text, r#"{ a: 1, b: 1.0, c: "x", d: { e: [ 1, 2 ] }, f: {}, g: [], h: -0.0, i: 0.5 }"#);
+        assert_eq!(
+            text,
+            r#"{ a: 1, b: 1.0, c: "x", d: { e: [ 1, 2 ] }, f: {}, g: [], h: -0.0, i: 0.5 }"#
+        );
         assert_eq!(debug_value(Value::Double(f64::NAN)), "nan.0");
         assert_eq!(debug_value(Value::Double(f64::INFINITY)), "inf.0");
         assert_eq!(debug_value(Value::Double(1e30)), "1e+30.0");

@@ -46,7 +46,11 @@ pub fn markdown() -> String {
     let missing: Vec<String> =
         NOT_BUILT.iter().filter(|name| !built(name)).map(|name| format!("`{name}`")).collect();
     let _ = writeln!(page, "\nMissing: {}.", missing.join(", "));
-    table(&mut page, "Query operators", filter::operators().map(|row| (row.name, row.since, row.doc)));
+    table(
+        &mut page,
+        "Query operators",
+        filter::operators().map(|row| (row.name, row.since, row.doc)),
+    );
     table(
         &mut page,
         "Update operators",
@@ -57,11 +61,7 @@ pub fn markdown() -> String {
         "Expression operators",
         expression::operators().map(|row| (row.name, row.since, row.doc)),
     );
-    table(
-        &mut page,
-        "Accumulators",
-        ACCUMULATORS.iter().map(|row| (row.name, row.since, row.doc)),
-    );
+    table(&mut page, "Accumulators", ACCUMULATORS.iter().map(|row| (row.name, row.since, row.doc)));
     parameters(&mut page);
     options(&mut page);
     page.push_str(DIFFERENCES);
@@ -102,7 +102,9 @@ fn parameters(page: &mut String) {
 }
 
 fn options(page: &mut String) {
-    page.push_str("\n## Options of the server\n\n| option | state | what it does |\n| --- | --- | --- |\n");
+    page.push_str(
+        "\n## Options of the server\n\n| option | state | what it does |\n| --- | --- | --- |\n",
+    );
     for row in OPTIONS {
         let (state, text) = match row.status {
             Status::Works => ("works", row.summary.to_owned()),

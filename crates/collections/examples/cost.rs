@@ -86,7 +86,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     drop(view);
 
     let begun = Instant::now();
-    let specs = vec![IndexSpec::parse(doc! { "key": { "group": 1 }, "name": "g" }.as_doc(), false)?];
+    let specs =
+        vec![IndexSpec::parse(doc! { "key": { "group": 1 }, "name": "g" }.as_doc(), false)?];
     let request = CreateIndexes { namespace: ns.clone(), specs };
     store.create_indexes(&request, &interrupt, &CommitOptions::buffered())?;
     report("build of an index", DOCS, begun.elapsed());

@@ -93,8 +93,12 @@ impl Checker<'_> {
         let mut bad: HashSet<RecordId> = HashSet::new();
         let mut mends = Mends::default();
         let (mut documents, mut bytes) = (0u64, 0u64);
-        let mut paths: Vec<(Vec<u64>, bool)> =
-            self.collection.indexes.iter().map(|index| (vec![0; index.fields.len()], false)).collect();
+        let mut paths: Vec<(Vec<u64>, bool)> = self
+            .collection
+            .indexes
+            .iter()
+            .map(|index| (vec![0; index.fields.len()], false))
+            .collect();
         let start = self.collection.id.to_bytes().to_vec();
         let end = collection_end(self.collection.id);
         walk(&*snapshot, Space::Doc, start, &end, |key, value| {
@@ -103,9 +107,12 @@ impl Checker<'_> {
             documents += 1;
             bytes += stored_len.saturating_sub(1);
             let doc = StoredDoc::decode(value.clone());
-            let valid = doc.as_ref().is_ok_and(|doc| validate(doc.as_bytes(), &Limits::WIRE).is_ok());
+            let valid =
+                doc.as_ref().is_ok_and(|doc| validate(doc.as_bytes(), &Limits::WIRE).is_ok());
             match doc {
-                Ok(doc) if valid => self.check_document(&*snapshot, id, &doc, &mut paths, &mut mends),
+                Ok(doc) if valid => {
+                    self.check_document(&*snapshot, id, &doc, &mut paths, &mut mends)
+                }
                 _ => {
                     bad.insert(id);
                     self.find(format!("record {id} is not a valid document"), false);
@@ -144,7 +151,10 @@ impl Checker<'_> {
                 Ok(generated) => generated,
                 Err(error) => {
                     let name = &index.name;
-                    self.find(format!("record {id} has no keys in {name}: {}", error.message()), false);
+                    self.find(
+                        format!("record {id} has no keys in {name}: {}", error.message()),
+                        false,
+                    );
                     continue;
                 }
             };
@@ -158,7 +168,10 @@ impl Checker<'_> {
                     Some(found) if found == value => {}
                     Some(other) if index.unique && other.get(..8) != value.get(..8) => {
                         let name = &index.name;
-                        self.find(format!("record {id} shares a key of unique index {name}"), false);
+                        self.find(
+                            format!("record {id} shares a key of unique index {name}"),
+                            false,
+                        );
                     }
                     _ => {
                         let name = &index.name;
@@ -190,7 +203,9 @@ impl Checker<'_> {
                     let doc_key = doc_key(self.collection.id, id);
                     let doc = snapshot.get(Space::Doc, &doc_key).map_err(from_storage)?;
                     match doc.map(StoredDoc::decode).transpose()? {
-                        None => Some(format!("{} points to record {id}, which is gone", index.name)),
+                        None => {
+                            Some(format!("{} points to record {id}, which is gone", index.name))
+                        }
                         Some(doc) => {
                             let has = match KeyGenerator::generate(index, doc.as_doc()) {
                                 Ok(generated) => {
@@ -360,10 +375,8 @@ fn walk(
 ) -> Result<()> {
     let mut page = Page::default();
     loop {
-        let request = ScanRequest {
-            direction: Direction::Forward,
-            ..ScanRequest::new(space, &start, end)
-        };
+        let request =
+            ScanRequest { direction: Direction::Forward, ..ScanRequest::new(space, &start, end) };
         snapshot.scan(&request, &mut page).map_err(from_storage)?;
         for (key, value) in &page.rows {
             each(key, value)?;

@@ -5,7 +5,11 @@ use quire_document::{Doc, DocBuf, DocWriter, Value, doc};
 use quire_error::{Error, ErrorCode};
 
 /// The error for a key that another document has. `values` are those of the refused document.
-pub fn duplicate_key_error(collection: &Collection, index: &Index, values: &[Option<Value<'_>>]) -> Error {
+pub fn duplicate_key_error(
+    collection: &Collection,
+    index: &Index,
+    values: &[Option<Value<'_>>],
+) -> Error {
     let key_value = DocBuf::build(|writer: &mut DocWriter<'_>| {
         for (field, value) in index.fields.iter().zip(values) {
             writer.append(&field.path, value.unwrap_or(Value::Null));

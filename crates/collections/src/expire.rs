@@ -7,16 +7,18 @@ use quire_document::{Doc, Value};
 use quire_error::Result;
 use quire_storage::{CommitOptions, Direction, Interrupt};
 
-use crate::{
-    IndexCursor, IndexEntry, IndexRange, KeyGenerator, Store, from_interruption,
-};
+use crate::{IndexCursor, IndexEntry, IndexRange, KeyGenerator, Store, from_interruption};
 
 /// Documents in one commit.
 const CHUNK: usize = 500;
 
 /// Deletes every document that a TTL index says has expired by `now_ms`; answers how many. One
 /// pass of the background job: a document goes between one and two passes after its time.
-pub fn expire_documents(store: &Arc<Store>, now_ms: i64, interrupt: &Arc<Interrupt>) -> Result<u64> {
+pub fn expire_documents(
+    store: &Arc<Store>,
+    now_ms: i64,
+    interrupt: &Arc<Interrupt>,
+) -> Result<u64> {
     let mut deleted = 0;
     let catalog = store.catalog();
     for collection in catalog.collections() {
@@ -94,6 +96,7 @@ fn delete_expired(
 /// in the index.
 fn has_expired(index: &Index, doc: Doc<'_>, cutoff_ms: i64) -> Result<bool> {
     let generated = KeyGenerator::generate(index, doc)?;
-    let expired = |value: &Option<Value<'_>>| matches!(value, Some(Value::Date(at)) if *at <= cutoff_ms);
+    let expired =
+        |value: &Option<Value<'_>>| matches!(value, Some(Value::Date(at)) if *at <= cutoff_ms);
     Ok(generated.keys().any(|key| key.first().is_some_and(expired)))
 }

@@ -69,9 +69,10 @@ pub fn from_storage(error: StorageError) -> Error {
     match error {
         StorageError::Conflict(_) => write_conflict(),
         StorageError::Duplicate(_) => Error::internal("a duplicate key was not expected here"),
-        StorageError::SnapshotTooOld => {
-            Error::new(ErrorCode::SnapshotTooOld, "the snapshot of this operation is no longer available")
-        }
+        StorageError::SnapshotTooOld => Error::new(
+            ErrorCode::SnapshotTooOld,
+            "the snapshot of this operation is no longer available",
+        ),
         StorageError::TooLarge => Error::new(
             ErrorCode::TransactionTooLarge,
             "the write is larger than the storage engine can commit at once",
@@ -106,9 +107,10 @@ pub fn from_interruption(why: Interruption) -> Error {
         Interruption::DeadlineExceeded => {
             Error::new(ErrorCode::MaxTimeMSExpired, "operation exceeded time limit")
         }
-        Interruption::Disconnected => {
-            Error::new(ErrorCode::ClientDisconnect, "operation was interrupted because a client disconnected")
-        }
+        Interruption::Disconnected => Error::new(
+            ErrorCode::ClientDisconnect,
+            "operation was interrupted because a client disconnected",
+        ),
         Interruption::ShuttingDown => Error::new(
             ErrorCode::InterruptedAtShutdown,
             "operation was interrupted because the server is shutting down",

@@ -37,8 +37,7 @@ impl KeyGenerator {
     /// does not pass.
     pub fn generate<'a>(index: &Index, doc: Doc<'a>) -> Result<GeneratedKeys<'a>> {
         let fields = index.fields.len();
-        let mut keys =
-            GeneratedKeys { values: Vec::new(), fields, multikey: smallvec![0; fields] };
+        let mut keys = GeneratedKeys { values: Vec::new(), fields, multikey: smallvec![0; fields] };
         if let Some(partial) = &index.partial {
             let (arena, shared) = (Bump::new(), Shared::default());
             if !partial.matches(doc, &EvalContext::new(&arena, doc, &shared))? {
@@ -218,7 +217,8 @@ impl<'a> Expansion<'a> {
         let mut next = frame.clone();
         for at in arrays {
             if frame.rest[*at].is_none() {
-                next.fixed[*at] = Some(if expand_unembedded { element } else { Value::Array(array) });
+                next.fixed[*at] =
+                    Some(if expand_unembedded { element } else { Value::Array(array) });
             }
         }
         let doc = element.as_document().unwrap_or(Doc::empty());
@@ -317,8 +317,14 @@ mod tests {
     fn arrays_expand() {
         let two = doc! { "a": [5, 6], "b": 1 };
         assert_eq!(keys(doc! { "a": 1 }, false, &two), (vec!["5".into(), "6".into()], vec![1]));
-        assert_eq!(keys(doc! { "b": 1, "a": 1 }, false, &two), (vec!["1,5".into(), "1,6".into()], vec![0, 1]));
-        assert_eq!(keys(doc! { "a": 1 }, false, &doc! { "a": [] }), (vec!["undefined".into()], vec![1]));
+        assert_eq!(
+            keys(doc! { "b": 1, "a": 1 }, false, &two),
+            (vec!["1,5".into(), "1,6".into()], vec![0, 1])
+        );
+        assert_eq!(
+            keys(doc! { "a": 1 }, false, &doc! { "a": [] }),
+            (vec!["undefined".into()], vec![1])
+        );
         assert_eq!(keys(doc! { "a.b": 1 }, false, &doc! { "a": [] }), (vec!["-".into()], vec![1]));
         assert_eq!(keys(doc! { "a": 1 }, false, &doc! { "a": [[1, 2], 3] }).0, ["[ 1, 2 ]", "3"]);
         let deep = doc! { "a": [{ "b": [1, 2], "c": 7 }, { "b": 3 }, 4] };

@@ -27,8 +27,8 @@ mod write;
 
 pub use check::{Finding, Report, check};
 pub use ddl::{
-    BuiltIndexes, CreateIndexes, DropIndexes, DroppedIndexes, IndexBefore, IndexChoice, ModifyIndex,
-    Rename, collection_sizes,
+    BuiltIndexes, CreateIndexes, DropIndexes, DroppedIndexes, IndexBefore, IndexChoice,
+    ModifyIndex, Rename, collection_sizes,
 };
 pub use ddl::{CollectionSizes, IndexSize};
 pub use duplicate::duplicate_key_error;

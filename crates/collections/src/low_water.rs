@@ -116,7 +116,11 @@ mod tests {
         assert_eq!(ids.take(), RecordId(12));
         ids.leave(fast, Some(version(5)));
         ids.saw_first(version(4), Some(RecordId(12)));
-        assert_eq!(ids.low_water(version(9)), 0, "an older snapshot than the last insert says nothing");
+        assert_eq!(
+            ids.low_water(version(9)),
+            0,
+            "an older snapshot than the last insert says nothing"
+        );
         ids.saw_first(version(5), Some(RecordId(12)));
         assert_eq!(ids.low_water(version(5)), 11);
         assert_eq!(ids.low_water(version(4)), 0);

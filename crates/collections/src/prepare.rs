@@ -8,11 +8,7 @@ use crate::Store;
 /// A document as an insert stores it: `_id` first, made up if it is missing, checked (53
 /// InvalidIdField, 52 DollarPrefixedFieldName, 10334 BSONObjectTooLarge, 15 Overflow), empty timestamps
 /// filled in. Copied into `buffer` only if something changes.
-pub fn prepare_insert<'d>(
-    store: &Store,
-    doc: Doc<'d>,
-    buffer: &'d mut Vec<u8>,
-) -> Result<Doc<'d>> {
+pub fn prepare_insert<'d>(store: &Store, doc: Doc<'d>, buffer: &'d mut Vec<u8>) -> Result<Doc<'d>> {
     if doc.len() > limits::USER_DOCUMENT_BYTES_MAX {
         return Err(Error::new(
             ErrorCode::BSONObjectTooLarge,
@@ -97,7 +93,9 @@ const LEVEL_BYTES_MIN: usize = 8;
 
 /// Fails with 15 Overflow if documents and arrays nest deeper than a stored document may.
 fn check_depth(doc: Doc<'_>) -> Result<()> {
-    if doc.len() < limits::STORED_DEPTH_MAX * LEVEL_BYTES_MIN || depth_fits(doc, limits::STORED_DEPTH_MAX) {
+    if doc.len() < limits::STORED_DEPTH_MAX * LEVEL_BYTES_MIN
+        || depth_fits(doc, limits::STORED_DEPTH_MAX)
+    {
         return Ok(());
     }
     Err(Error::new(

@@ -13,8 +13,8 @@ use quire_catalog::{
 use quire_document::{Doc, DocBuf, ObjectId};
 use quire_error::{Error, ErrorCode, Result};
 use quire_storage::{
-    Clock, CommitOptions, Counts, Engine, Mode, Page, ScanRequest, Space,
-    StorageError, SystemClock, Txn, begin,
+    Clock, CommitOptions, Counts, Engine, Mode, Page, ScanRequest, Space, StorageError,
+    SystemClock, Txn, begin,
 };
 
 use crate::failure::from_storage;
@@ -272,11 +272,14 @@ fn load(engine: &Arc<dyn Engine>) -> Result<(Catalog, u32)> {
     let (mut collections, mut page) = (Vec::new(), Page::default());
     let mut from = start.to_vec();
     loop {
-        snapshot.scan(&ScanRequest::new(Space::Meta, &from, &end), &mut page).map_err(from_storage)?;
+        snapshot
+            .scan(&ScanRequest::new(Space::Meta, &from, &end), &mut page)
+            .map_err(from_storage)?;
         for (key, value) in &page.rows {
             let id = parse_collection_key(key).ok_or_else(|| damaged("a catalog key"))?;
             collections.push(decode_collection(id, meta_doc(value)?, |index| {
-                let facts = snapshot.get(Space::Meta, &multikey_key(index)).map_err(from_storage)?;
+                let facts =
+                    snapshot.get(Space::Meta, &multikey_key(index)).map_err(from_storage)?;
                 facts.map(|bytes| Ok(meta_doc(&bytes)?.to_owned())).transpose()
             })?);
         }

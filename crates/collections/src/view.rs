@@ -29,7 +29,11 @@ pub struct View<'v> {
 }
 
 impl ReadView {
-    pub(crate) fn new(store: Arc<Store>, catalog: Arc<Catalog>, snapshot: Box<dyn Snapshot>) -> Self {
+    pub(crate) fn new(
+        store: Arc<Store>,
+        catalog: Arc<Catalog>,
+        snapshot: Box<dyn Snapshot>,
+    ) -> Self {
         ReadView { store, catalog, snapshot }
     }
 
@@ -90,7 +94,8 @@ impl<'v> View<'v> {
 
     /// A document by record id.
     pub fn get(&self, collection: &Collection, id: RecordId) -> Result<Option<StoredDoc>> {
-        let value = self.snapshot.get(Space::Doc, &doc_key(collection.id, id)).map_err(from_storage)?;
+        let value =
+            self.snapshot.get(Space::Doc, &doc_key(collection.id, id)).map_err(from_storage)?;
         value.map(StoredDoc::decode).transpose()
     }
 

@@ -188,15 +188,13 @@ impl Writer {
         self.guard(collection)?;
         let before = self.mark();
         let mut scratch = std::mem::take(&mut self.scratch);
-        let ended = collection
-            .indexes
-            .iter()
-            .try_for_each(|index| self.update_entries(collection, index, id, old, new, &mut scratch));
+        let ended = collection.indexes.iter().try_for_each(|index| {
+            self.update_entries(collection, index, id, old, new, &mut scratch)
+        });
         self.scratch = scratch;
         let key = Bytes::copy_from_slice(&doc_key(collection.id, id));
-        let ended = ended.and_then(|()| {
-            self.txn.put(Space::Doc, key, encode_doc(new)).map_err(Failure::from)
-        });
+        let ended = ended
+            .and_then(|()| self.txn.put(Space::Doc, key, encode_doc(new)).map_err(Failure::from));
         self.undo_on_error(before, ended)?;
         if old.len() != new.len() {
             self.count(collection, 0, new.len() as i64 - old.len() as i64);
@@ -299,7 +297,12 @@ impl Writer {
         Ok(())
     }
 
-    fn insert_entries(&mut self, collection: &Collection, id: RecordId, doc: Doc<'_>) -> Attempt<()> {
+    fn insert_entries(
+        &mut self,
+        collection: &Collection,
+        id: RecordId,
+        doc: Doc<'_>,
+    ) -> Attempt<()> {
         let mut keys = std::mem::take(&mut self.scratch.new);
         let ended = collection
             .indexes

@@ -49,7 +49,8 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
 
 /// Reads the arguments.
 pub fn parse(cx: &Context<'_>, body: Doc<'_>) -> Result<Parsed> {
-    let mut request = AggregateRequest { namespace: namespace(cx, body)?, ..AggregateRequest::default() };
+    let mut request =
+        AggregateRequest { namespace: namespace(cx, body)?, ..AggregateRequest::default() };
     let (mut pipeline, mut cursor, mut explain) = (None, None, false);
     for arg in arguments(cx.command.name, body) {
         match arg.name() {
@@ -68,9 +69,17 @@ pub fn parse(cx: &Context<'_>, body: Doc<'_>) -> Result<Parsed> {
             "bypassDocumentValidation" => {
                 arg.safe_bool()?;
             }
-            "exchange" | "fromMongos" | "fromRouter" | "needsMerge" | "isMapReduceCommand"
-            | "collectionUUID" | "passthroughToShard" | "encryptionInformation"
-            | "resumeAfter" | "requestReshardingResumeToken" | "$_requestReshardingResumeToken" => {
+            "exchange"
+            | "fromMongos"
+            | "fromRouter"
+            | "needsMerge"
+            | "isMapReduceCommand"
+            | "collectionUUID"
+            | "passthroughToShard"
+            | "encryptionInformation"
+            | "resumeAfter"
+            | "requestReshardingResumeToken"
+            | "$_requestReshardingResumeToken" => {
                 return Err(Error::not_built(&format!("aggregate.{}", arg.name())));
             }
             "includeQueryStatsMetrics" => {
@@ -81,7 +90,8 @@ pub fn parse(cx: &Context<'_>, body: Doc<'_>) -> Result<Parsed> {
     }
     request.pipeline = pipeline.ok_or_else(|| missing(cx.command.name, "pipeline"))?;
     if cursor.is_none() && !explain {
-        let text = "The 'cursor' option is required, except for aggregate with the explain argument";
+        let text =
+            "The 'cursor' option is required, except for aggregate with the explain argument";
         return Err(Error::failed_to_parse(text));
     }
     request.comment = comment(cx.generic.comment);
@@ -101,7 +111,8 @@ fn namespace(cx: &Context<'_>, body: Doc<'_>) -> Result<String> {
             Ok(format!("{}.$cmd.aggregate", cx.db))
         }
         Some(number) if number.is_number() => {
-            let text = "Invalid command format: the 'aggregate' field must specify a collection name or 1";
+            let text =
+                "Invalid command format: the 'aggregate' field must specify a collection name or 1";
             Err(Error::bad_value(text))
         }
         Some(other) => {

@@ -13,10 +13,7 @@ pub struct Arg<'a> {
 
 /// Walks the arguments of a command that the command itself must know: without its first field,
 /// without the fields that every command takes.
-pub fn arguments<'a>(
-    owner: &'static str,
-    body: Doc<'a>,
-) -> impl Iterator<Item = Arg<'a>> {
+pub fn arguments<'a>(owner: &'static str, body: Doc<'a>) -> impl Iterator<Item = Arg<'a>> {
     body.iter()
         .skip(1)
         .filter(|element| !is_generic(element.key_bytes()))
@@ -38,16 +35,44 @@ pub fn is_generic(name: &[u8]) -> bool {
 
 /// Fields that every command takes.
 const GENERIC: &[&str] = &[
-    "lsid", "txnNumber", "autocommit", "startTransaction", "stmtId", "stmtIds", "readConcern",
-    "writeConcern", "maxTimeMS", "maxTimeMSOpOnly", "comment", "apiVersion", "apiStrict",
-    "apiDeprecationErrors", "clientOperationKey", "mayBypassWriteBlocking",
-    "allowImplicitCollectionCreation", "shardVersion", "databaseVersion", "rawData",
-    "requestGossipRoutingCache", "expectPrefix",
+    "lsid",
+    "txnNumber",
+    "autocommit",
+    "startTransaction",
+    "stmtId",
+    "stmtIds",
+    "readConcern",
+    "writeConcern",
+    "maxTimeMS",
+    "maxTimeMSOpOnly",
+    "comment",
+    "apiVersion",
+    "apiStrict",
+    "apiDeprecationErrors",
+    "clientOperationKey",
+    "mayBypassWriteBlocking",
+    "allowImplicitCollectionCreation",
+    "shardVersion",
+    "databaseVersion",
+    "rawData",
+    "requestGossipRoutingCache",
+    "expectPrefix",
 ];
 const GENERIC_DOLLAR: &[&str] = &[
-    "$db", "$clusterTime", "$readPreference", "$audit", "$client", "$configTime", "$topologyTime",
-    "$configServerState", "$oplogQueryData", "$queryOptions", "$replData", "$tenant",
-    "$traceCtx", "$gleStats",
+    "$db",
+    "$clusterTime",
+    "$readPreference",
+    "$audit",
+    "$client",
+    "$configTime",
+    "$topologyTime",
+    "$configServerState",
+    "$oplogQueryData",
+    "$queryOptions",
+    "$replData",
+    "$tenant",
+    "$traceCtx",
+    "$gleStats",
 ];
 
 impl<'a> Arg<'a> {
@@ -180,6 +205,7 @@ fn decimal_to_whole(decimal: quire_document::Decimal128) -> i64 {
     let (coefficient, exponent, negative) = decimal_parts(decimal);
     let mut number = coefficient as f64;
     number *= 10f64.powi(exponent);
-    let number = if exponent == 0 { coefficient.min(i64::MAX as u128) as i64 } else { number as i64 };
+    let number =
+        if exponent == 0 { coefficient.min(i64::MAX as u128) as i64 } else { number as i64 };
     if negative { -number } else { number }
 }

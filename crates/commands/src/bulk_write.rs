@@ -53,7 +53,8 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
             "errorsOnly" if !arg.is_null() => options.errors_only = arg.bool()?,
             "let" => options.let_vars = owned(&arg)?,
             "cursor" if !arg.is_null() => {
-                options.batch_size = crate::ddl::list_collections::batch_size("bulkWrite.cursor", arg.document()?)?;
+                options.batch_size =
+                    crate::ddl::list_collections::batch_size("bulkWrite.cursor", arg.document()?)?;
                 if options.batch_size == Some(0) {
                     let text = "BSON field 'batchSize' value must be >= 1, actual value '0'";
                     return Err(Error::bad_value(text));
@@ -200,11 +201,17 @@ fn write_reply(
 }
 
 /// An array argument of documents, or the document sequence of that name.
-fn documents<'c>(cx: &'c Context<'_>, name: &'static str, arg: Option<Arg<'c>>) -> Result<Vec<Doc<'c>>> {
+fn documents<'c>(
+    cx: &'c Context<'_>,
+    name: &'static str,
+    arg: Option<Arg<'c>>,
+) -> Result<Vec<Doc<'c>>> {
     if let Some(sequence) = cx.sequence(name) {
         return Ok(sequence.to_vec());
     }
-    let Some(arg) = arg.filter(|arg| !arg.is_null()) else { return Err(missing("bulkWrite", name)) };
+    let Some(arg) = arg.filter(|arg| !arg.is_null()) else {
+        return Err(missing("bulkWrite", name));
+    };
     let mut found = Vec::new();
     for (at, value) in arg.array()?.iter().enumerate() {
         let Value::Document(doc) = value else {
@@ -221,7 +228,8 @@ fn documents<'c>(cx: &'c Context<'_>, name: &'static str, arg: Option<Arg<'c>>) 
 fn check_lengths(ops: &[Op<'_>], namespaces: &[Namespace]) -> Result<()> {
     for (name, count) in [("Write batch sizes", ops.len()), ("nsInfo sizes", namespaces.len())] {
         if count == 0 || count > STATEMENTS_MAX {
-            let text = format!("{name} must be between 1 and {STATEMENTS_MAX}. Got {count} operations.");
+            let text =
+                format!("{name} must be between 1 and {STATEMENTS_MAX}. Got {count} operations.");
             return Err(Error::new(ErrorCode::InvalidLength, text));
         }
     }
@@ -262,7 +270,9 @@ fn parse(op: Doc<'_>) -> Result<Op<'_>> {
         "update" => parse_update(op),
         "delete" => parse_delete(op),
         _ => {
-            let text = format!("BSON field 'bulkWrite.ops.{kind}' is an unknown operation type: insert, update or delete must come first");
+            let text = format!(
+                "BSON field 'bulkWrite.ops.{kind}' is an unknown operation type: insert, update or delete must come first"
+            );
             Err(Error::failed_to_parse(text))
         }
     }

@@ -42,7 +42,8 @@ impl WriteConcern {
 
     /// Reads a write concern document.
     pub fn parse(doc: Doc<'_>) -> Result<Self> {
-        let mut concern = WriteConcern { w: Acknowledge::Members(1), j: None, fsync: false, wtimeout: 0 };
+        let mut concern =
+            WriteConcern { w: Acknowledge::Members(1), j: None, fsync: false, wtimeout: 0 };
         if doc.is_empty() {
             return Ok(WriteConcern::majority());
         }
@@ -127,13 +128,17 @@ fn parse_w(value: Value<'_>) -> Result<Acknowledge> {
         Value::Document(tags) => match tags.fields().find(|(_, value)| !value.is_number()) {
             None => Ok(Acknowledge::Tags(tags.to_owned())),
             Some((name, value)) => {
-                let text = format!("tags must be a single level document with only number values; found: {}: {}", name, value.type_name());
+                let text = format!(
+                    "tags must be a single level document with only number values; found: {}: {}",
+                    name,
+                    value.type_name()
+                );
                 Err(Error::failed_to_parse(text))
             }
         },
-        Value::Double(number) if number.is_nan() => Err(Error::failed_to_parse(
-            "w has to be a non-negative number and not greater than 50",
-        )),
+        Value::Double(number) if number.is_nan() => {
+            Err(Error::failed_to_parse("w has to be a non-negative number and not greater than 50"))
+        }
         other => match whole(other) {
             Some(members) if (0..=50).contains(&members) => Ok(Acknowledge::Members(members)),
             Some(_) => Err(Error::failed_to_parse(

@@ -86,9 +86,11 @@ impl Context<'_> {
                 api: self.generic.api.to_doc(),
                 command: opening.command,
                 no_timeout: opening.no_timeout,
-                time_left: self.interrupt.deadline().filter(|_| self.generic.max_time_ms > 0).map(
-                    |deadline| deadline.saturating_duration_since(Instant::now()),
-                ),
+                time_left: self
+                    .interrupt
+                    .deadline()
+                    .filter(|_| self.generic.max_time_ms > 0)
+                    .map(|deadline| deadline.saturating_duration_since(Instant::now())),
                 source,
             }),
         };

@@ -12,8 +12,8 @@ use crate::service::{Connection, Outcome, Request, Sequence, Service, Topology};
 use quire_catalog::Namespace;
 use quire_document::{Doc, DocBuf, DocWriter, Timestamp, Value};
 use quire_error::{Error, ErrorCode, Result};
-use quire_storage::{CommitOptions, Interrupt};
 use quire_mql::context::Shared;
+use quire_storage::{CommitOptions, Interrupt};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -143,9 +143,8 @@ pub fn handle(connection: &mut Connection, request: &Request<'_>, out: &mut Vec<
     let service = Arc::clone(&connection.service);
     let start = out.len();
     let mut outcome = Outcome::default();
-    let result = catch_unwind(AssertUnwindSafe(|| {
-        run(&service, connection, request, out, &mut outcome)
-    }));
+    let result =
+        catch_unwind(AssertUnwindSafe(|| run(&service, connection, request, out, &mut outcome)));
     let (kind, result) = match result {
         Ok((kind, result)) => (kind, result),
         Err(panic) => {
@@ -216,7 +215,9 @@ fn prepare<'c>(
 ) -> Result<Context<'c>> {
     let handshake = matches!(command.name, "hello" | "isMaster");
     if request.legacy_query && !handshake {
-        let text = format!("Unsupported OP_QUERY command: {spelling}. The client driver may require an upgrade.");
+        let text = format!(
+            "Unsupported OP_QUERY command: {spelling}. The client driver may require an upgrade."
+        );
         return Err(Error::new(ErrorCode::UnsupportedOpQueryCommand, text));
     }
     let db = database(request)?;
@@ -227,7 +228,9 @@ fn prepare<'c>(
         return Err(Error::new(ErrorCode::Unauthorized, text));
     }
     if generic.max_time_ms > 0 {
-        request.interrupt.set_deadline(Some(Instant::now() + Duration::from_millis(generic.max_time_ms)));
+        request
+            .interrupt
+            .set_deadline(Some(Instant::now() + Duration::from_millis(generic.max_time_ms)));
     }
     let operation_id = service.operations.next_id();
     Ok(Context {
@@ -288,7 +291,11 @@ fn generic_fields<'c>(body: Doc<'c>, command: &'static Command) -> Result<Generi
     Ok(generic)
 }
 
-fn generic_field<'c>(generic: &mut Generic<'c>, arg: Arg<'c>, command: &'static Command) -> Result<()> {
+fn generic_field<'c>(
+    generic: &mut Generic<'c>,
+    arg: Arg<'c>,
+    command: &'static Command,
+) -> Result<()> {
     let name = arg.name();
     if arg.is_null() {
         return Ok(());
@@ -314,7 +321,9 @@ fn generic_field<'c>(generic: &mut Generic<'c>, arg: Arg<'c>, command: &'static 
         }
         "writeConcern" => {
             let concern = WriteConcern::parse(arg.document()?)?;
-            if command.kind != Kind::Write && !matches!(command.name, "aggregate" | "setDefaultRWConcern") {
+            if command.kind != Kind::Write
+                && !matches!(command.name, "aggregate" | "setDefaultRWConcern")
+            {
                 let text = "Command does not support writeConcern";
                 return Err(Error::new(ErrorCode::InvalidOptions, text));
             }
@@ -333,8 +342,8 @@ fn generic_field<'c>(generic: &mut Generic<'c>, arg: Arg<'c>, command: &'static 
 
 fn max_time(arg: &Arg<'_>) -> Result<u64> {
     let value = arg.value();
-    let whole = args::whole(value)
-        .ok_or_else(|| Error::type_mismatch("maxTimeMS must be a number"))?;
+    let whole =
+        args::whole(value).ok_or_else(|| Error::type_mismatch("maxTimeMS must be a number"))?;
     if let Value::Double(number) = value
         && (number.fract() != 0.0 || !number.is_finite())
     {
@@ -352,7 +361,8 @@ fn session_id(value: Value<'_>) -> Result<Doc<'_>> {
     let owner = "OperationSessionInfo.lsid";
     let Value::Document(doc) = value else {
         let found = value.type_name();
-        let text = format!("BSON field '{owner}' is the wrong type '{found}', expected type 'object'");
+        let text =
+            format!("BSON field '{owner}' is the wrong type '{found}', expected type 'object'");
         return Err(Error::type_mismatch(text));
     };
     let mut has_id = false;
@@ -367,7 +377,8 @@ fn session_id(value: Value<'_>) -> Result<Doc<'_>> {
             }
             ("uid", Value::Binary(binary)) => {
                 if binary.bytes.len() != 32 {
-                    let text = format!("Unsupported SHA256Block hash length: {}", binary.bytes.len());
+                    let text =
+                        format!("Unsupported SHA256Block hash length: {}", binary.bytes.len());
                     return Err(Error::new(ErrorCode::UnsupportedFormat, text));
                 }
             }
@@ -377,7 +388,9 @@ fn session_id(value: Value<'_>) -> Result<Doc<'_>> {
                     3 => "UUID(deprecated)",
                     _ => "other",
                 };
-                let text = format!("BSON field '{owner}.id' is the wrong bindData type '{found}', expected type 'UUID'");
+                let text = format!(
+                    "BSON field '{owner}.id' is the wrong bindData type '{found}', expected type 'UUID'"
+                );
                 return Err(Error::type_mismatch(text));
             }
             ("id" | "uid", _) => return Err(arg.wrong_type("binData")),
@@ -391,7 +404,9 @@ fn session_id(value: Value<'_>) -> Result<Doc<'_>> {
 fn transaction_number(value: Value<'_>) -> Result<i64> {
     match value {
         Value::Int64(number) if number >= 0 => Ok(number),
-        Value::Int64(_) => Err(Error::new(ErrorCode::InvalidOptions, "Transaction number cannot be negative")),
+        Value::Int64(_) => {
+            Err(Error::new(ErrorCode::InvalidOptions, "Transaction number cannot be negative"))
+        }
         other => {
             let found = other.type_name();
             Err(Error::type_mismatch(format!(
@@ -402,7 +417,12 @@ fn transaction_number(value: Value<'_>) -> Result<i64> {
 }
 
 /// Checks the Stable API's parameters against the command and its fields.
-fn check_api(api: &ApiParameters, command: &Command, body: Doc<'_>, service: &Service) -> Result<()> {
+fn check_api(
+    api: &ApiParameters,
+    command: &Command,
+    body: Doc<'_>,
+    service: &Service,
+) -> Result<()> {
     let Some(version) = &api.version else {
         if api.strict.is_some() || api.deprecation_errors.is_some() {
             let text = "Provided apiStrict and/or apiDeprecationErrors without passing apiVersion";
@@ -422,7 +442,10 @@ fn check_api(api: &ApiParameters, command: &Command, body: Doc<'_>, service: &Se
         return Ok(());
     }
     if !command.in_api_v1 {
-        let text = format!("Provided apiStrict:true, but the command {} is not in API Version 1", command.name);
+        let text = format!(
+            "Provided apiStrict:true, but the command {} is not in API Version 1",
+            command.name
+        );
         return Err(Error::new(ErrorCode::APIStrictError, text));
     }
     if let Some(field) = command.outside_api_v1.iter().find(|field| body.contains(field)) {

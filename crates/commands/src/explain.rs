@@ -29,7 +29,8 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
         return Err(Error::new(ErrorCode::CommandNotFound, text));
     };
     if cx.generic.api.strict == Some(true) && !command.in_api_v1 {
-        let text = format!("Provided apiStrict:true, but the command {name} is not in API Version 1");
+        let text =
+            format!("Provided apiStrict:true, but the command {name} is not in API Version 1");
         return Err(Error::new(ErrorCode::APIStrictError, text));
     }
     if let Some(Value::String(db)) = inner.get("$db")

@@ -7,7 +7,9 @@ use crate::update::{array_filters, checked_update};
 use crate::write_reply::write_target;
 use quire_document::{Doc, DocBuf, DocWriter, Value};
 use quire_error::{Error, Result};
-use quire_executor::modify::{FindAndModifyOutcome, FindAndModifyRequest, FoundChange, find_and_modify};
+use quire_executor::modify::{
+    FindAndModifyOutcome, FindAndModifyRequest, FoundChange, find_and_modify,
+};
 use quire_planner::Hint;
 
 /// The arguments.
@@ -87,7 +89,12 @@ pub fn parse<'a>(cx: &Context<'_>, body: Doc<'a>) -> Result<Arguments<'a>> {
             }
             "hint" => found.hint = hint(&arg)?,
             "collation" => collation(&arg)?,
-            "update" | "arrayFilters" | "remove" | "new" | "upsert" | "bypassDocumentValidation" => {}
+            "update"
+            | "arrayFilters"
+            | "remove"
+            | "new"
+            | "upsert"
+            | "bypassDocumentValidation" => {}
             "sampleId" | "encryptionInformation" => {
                 return Err(Error::not_built(&format!("findAndModify.{}", arg.name())));
             }

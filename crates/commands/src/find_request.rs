@@ -47,7 +47,8 @@ pub fn parse_find(namespace: String, body: Doc<'_>) -> Result<(FindRequest, Batc
                 flag(&arg)?;
             }
             "skip" | "limit" | "batchSize" | "allowDiskUse" => {}
-            "term" | "readOnce" | "resumeAfter" | "startAt" | "requestResumeToken" | "ntoreturn" => {
+            "term" | "readOnce" | "resumeAfter" | "startAt" | "requestResumeToken"
+            | "ntoreturn" => {
                 return Err(Error::not_built(&format!("find.{}", arg.name())));
             }
             "includeQueryStatsMetrics" => {

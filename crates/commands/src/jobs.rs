@@ -49,7 +49,9 @@ fn keep_up(service: &Arc<Service>, stop: &Arc<Interrupt>) {
         let idle = u64::try_from(service.parameters.number("cursorTimeoutMillis")).unwrap_or(0);
         service.cursors.close_idle(Duration::from_millis(idle));
         let pause = u64::try_from(service.parameters.number("ttlMonitorSleepSecs")).unwrap_or(60);
-        if last.elapsed() < Duration::from_secs(pause) || !service.parameters.flag("ttlMonitorEnabled") {
+        if last.elapsed() < Duration::from_secs(pause)
+            || !service.parameters.flag("ttlMonitorEnabled")
+        {
             continue;
         }
         last = Instant::now();

@@ -37,8 +37,8 @@ mod insert;
 mod kill_cursors;
 mod update;
 
-pub use jobs::Jobs;
 pub use admin::parameters::{PARAMETERS, Parameter};
+pub use jobs::Jobs;
 pub use pipeline_sources::{SERVER_STAGES, ServerStage};
 pub use registry::{COMMANDS, Command};
 pub use service::{

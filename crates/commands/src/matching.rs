@@ -7,7 +7,11 @@ use quire_mql::context::{EvalContext, ParseContext};
 use quire_mql::filter::Filter;
 
 /// The documents that match, in order.
-pub fn filter_documents<'r>(cx: &Context<'_>, filter: Doc<'_>, rows: &'r [DocBuf]) -> Result<Vec<&'r DocBuf>> {
+pub fn filter_documents<'r>(
+    cx: &Context<'_>,
+    filter: Doc<'_>,
+    rows: &'r [DocBuf],
+) -> Result<Vec<&'r DocBuf>> {
     if filter.is_empty() {
         return Ok(rows.iter().collect());
     }

@@ -97,7 +97,10 @@ fn running_operations(
     operand: Value<'_>,
 ) -> Result<Vec<DocBuf>> {
     let Value::Document(options) = operand else {
-        let text = format!("$currentOp options must be specified in an object, but found: {}", operand.type_name());
+        let text = format!(
+            "$currentOp options must be specified in an object, but found: {}",
+            operand.type_name()
+        );
         return Err(Error::failed_to_parse(text));
     };
     for (name, value) in options.fields() {
@@ -105,7 +108,10 @@ fn running_operations(
             "allUsers" | "idleConnections" | "idleCursors" | "idleSessions" | "localOps"
             | "truncateOps" | "targetAllNodes" => {
                 if value.as_bool().is_none() {
-                    let text = format!("The '{name}' parameter of the $currentOp stage must be a boolean value, but found: {}", value.type_name());
+                    let text = format!(
+                        "The '{name}' parameter of the $currentOp stage must be a boolean value, but found: {}",
+                        value.type_name()
+                    );
                     return Err(Error::failed_to_parse(text));
                 }
             }

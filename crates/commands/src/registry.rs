@@ -1,10 +1,10 @@
 //! The one table of commands: name, aliases, what it is, and how dispatch treats it.
 
-use crate::{
-    admin, aggregate, bulk_write, count, ddl, delete, distinct, explain, find, find_and_modify, get_more, insert,
-    kill_cursors, update,
-};
 use crate::dispatch::Context;
+use crate::{
+    admin, aggregate, bulk_write, count, ddl, delete, distinct, explain, find, find_and_modify,
+    get_more, insert, kill_cursors, update,
+};
 use quire_document::{Doc, DocWriter};
 use quire_error::Result;
 use std::collections::HashMap;
@@ -112,12 +112,14 @@ pub static COMMANDS: &[Command] = &[
     Command::new("ping", Other, admin::ping::run, "Answers ok.").v1(),
     Command::new("buildInfo", Other, admin::build_info::run, "Version and build of the server.")
         .aliases(&["buildinfo"]),
-    Command::new("hostInfo", Other, admin::host_info::run, "The machine the server runs on.").admin(),
+    Command::new("hostInfo", Other, admin::host_info::run, "The machine the server runs on.")
+        .admin(),
     Command::new("whatsmyuri", Other, admin::whatsmyuri::run, "The client's own address."),
     Command::new("logRotate", Other, admin::log_rotate::run, "Opens a new log file.").admin(),
     Command::new("shutdown", Other, admin::shutdown::run, "Stops the server.").admin(),
     Command::new("getParameter", Other, admin::parameters::get, "Reads server parameters.").admin(),
-    Command::new("setParameter", Other, admin::parameters::set, "Changes server parameters.").admin(),
+    Command::new("setParameter", Other, admin::parameters::set, "Changes server parameters.")
+        .admin(),
     Command::new(
         "getCmdLineOpts",
         Other,
@@ -142,8 +144,14 @@ pub static COMMANDS: &[Command] = &[
         .v1()
         .read_concern()
         .strict_refuses(&[
-            "tailable", "awaitData", "oplogReplay", "noCursorTimeout", "returnKey", "showRecordId",
-            "min", "max",
+            "tailable",
+            "awaitData",
+            "oplogReplay",
+            "noCursorTimeout",
+            "returnKey",
+            "showRecordId",
+            "min",
+            "max",
         ]),
     Command::new("update", Write, update::run, "Changes documents.").v1(),
     Command::new("delete", Write, delete::run, "Removes documents.").v1(),
@@ -155,9 +163,14 @@ pub static COMMANDS: &[Command] = &[
     )
     .aliases(&["findandmodify"])
     .v1(),
-    Command::new("bulkWrite", Write, bulk_write::run, "Writes of several kinds on several collections.")
-        .admin()
-        .v1(),
+    Command::new(
+        "bulkWrite",
+        Write,
+        bulk_write::run,
+        "Writes of several kinds on several collections.",
+    )
+    .admin()
+    .v1(),
     Command::new("count", Read, count::run, "How many documents match.").v1().read_concern(),
     Command::new("distinct", Read, distinct::run, "The different values at a path.").read_concern(),
     Command::new("aggregate", Read, aggregate::run, "A pipeline of stages.")
@@ -168,17 +181,32 @@ pub static COMMANDS: &[Command] = &[
     Command::new("getMore", Read, get_more::run, "The next batch of a cursor.").v1(),
     Command::new("killCursors", Read, kill_cursors::run, "Closes cursors.").v1(),
     // Databases, collections, indexes.
-    Command::new("create", Write, ddl::create::run, "Makes a collection.")
-        .v1()
-        .strict_refuses(&["capped", "size", "max", "storageEngine", "indexOptionDefaults"]),
+    Command::new("create", Write, ddl::create::run, "Makes a collection.").v1().strict_refuses(&[
+        "capped",
+        "size",
+        "max",
+        "storageEngine",
+        "indexOptionDefaults",
+    ]),
     Command::new("drop", Write, ddl::drop::run, "Removes a collection.").v1(),
     Command::new("dropDatabase", Write, ddl::drop_database::run, "Removes a database.").v1(),
-    Command::new("renameCollection", Write, ddl::rename_collection::run, "Renames a collection.").admin(),
-    Command::new("listCollections", Read, ddl::list_collections::run, "The collections of a database.")
-        .v1(),
-    Command::new("listDatabases", Read, ddl::list_databases::run, "The databases with their sizes.")
-        .admin()
-        .v1(),
+    Command::new("renameCollection", Write, ddl::rename_collection::run, "Renames a collection.")
+        .admin(),
+    Command::new(
+        "listCollections",
+        Read,
+        ddl::list_collections::run,
+        "The collections of a database.",
+    )
+    .v1(),
+    Command::new(
+        "listDatabases",
+        Read,
+        ddl::list_databases::run,
+        "The databases with their sizes.",
+    )
+    .admin()
+    .v1(),
     Command::new("createIndexes", Write, ddl::create_indexes::run, "Makes indexes.").v1(),
     Command::new("listIndexes", Read, ddl::list_indexes::run, "The indexes of a collection.").v1(),
     Command::new("dropIndexes", Write, ddl::drop_indexes::run, "Removes indexes.")
@@ -187,10 +215,17 @@ pub static COMMANDS: &[Command] = &[
     Command::new("collMod", Write, ddl::coll_mod::run, "Changes the options of an index.").v1(),
     Command::new("collStats", Read, admin::coll_stats::run, "Counts and sizes of a collection."),
     // Replication, as a set of one member.
-    Command::new("replSetInitiate", Other, admin::repl_set::initiate, "Confirms the set of one member.")
+    Command::new(
+        "replSetInitiate",
+        Other,
+        admin::repl_set::initiate,
+        "Confirms the set of one member.",
+    )
+    .admin(),
+    Command::new("replSetGetStatus", Other, admin::repl_set::status, "The state of the set.")
         .admin(),
-    Command::new("replSetGetStatus", Other, admin::repl_set::status, "The state of the set.").admin(),
-    Command::new("replSetGetConfig", Other, admin::repl_set::config, "The set's configuration.").admin(),
+    Command::new("replSetGetConfig", Other, admin::repl_set::config, "The set's configuration.")
+        .admin(),
     // Commands of MongoDB that are known and not built yet.
     Command::missing("abortTransaction", "Ends a transaction without its writes."),
     Command::missing("cloneCollectionAsCapped", "A capped copy of a collection."),
@@ -239,7 +274,9 @@ static BY_NAME: LazyLock<HashMap<&'static str, &'static Command>> = LazyLock::ne
     COMMANDS
         .iter()
         .flat_map(|row| {
-            std::iter::once(row.name).chain(row.aliases.iter().copied()).map(move |name| (name, row))
+            std::iter::once(row.name)
+                .chain(row.aliases.iter().copied())
+                .map(move |name| (name, row))
         })
         .collect()
 });

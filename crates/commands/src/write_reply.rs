@@ -48,7 +48,11 @@ impl WriteOptions {
 }
 
 /// The statements of a write: an argument, or a document sequence of that name.
-pub fn statements<'c>(cx: &'c Context<'_>, name: &'static str, arg: Option<Arg<'c>>) -> Result<Vec<Doc<'c>>> {
+pub fn statements<'c>(
+    cx: &'c Context<'_>,
+    name: &'static str,
+    arg: Option<Arg<'c>>,
+) -> Result<Vec<Doc<'c>>> {
     let found = match (arg, cx.sequence(name)) {
         (Some(arg), None) => {
             let command = cx.command.name;

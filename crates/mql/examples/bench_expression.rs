@@ -59,12 +59,21 @@ fn expressions() -> Vec<(&'static str, DocBuf)> {
         ("$toUpper", doc! { "$toUpper": "$field_0" }),
         ("$year", doc! { "$year": Value::Date(1_700_000_000_000) }),
         ("$sum of items.price", doc! { "$sum": "$items.price" }),
-        ("$map over 8 items", doc! { "$map": {
-            "input": "$items", "in": { "$multiply": ["$$this.price", "$$this.count"] } } }),
-        ("$filter over 8 items", doc! { "$filter": {
-            "input": "$items", "cond": { "$gt": ["$$this.price", 4] } } }),
-        ("$reduce over 8 items", doc! { "$reduce": {
-            "input": "$items", "initialValue": 0, "in": { "$add": ["$$value", "$$this.price"] } } }),
+        (
+            "$map over 8 items",
+            doc! { "$map": {
+            "input": "$items", "in": { "$multiply": ["$$this.price", "$$this.count"] } } },
+        ),
+        (
+            "$filter over 8 items",
+            doc! { "$filter": {
+            "input": "$items", "cond": { "$gt": ["$$this.price", 4] } } },
+        ),
+        (
+            "$reduce over 8 items",
+            doc! { "$reduce": {
+            "input": "$items", "initialValue": 0, "in": { "$add": ["$$value", "$$this.price"] } } },
+        ),
         ("$setUnion", doc! { "$setUnion": ["$items.price", [1, 2, 99]] }),
         ("object of three fields", doc! { "a": "$key", "b": "$amount", "c": "$ratio" }),
     ]

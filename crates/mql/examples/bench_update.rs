@@ -60,10 +60,16 @@ fn updates() -> Vec<(&'static str, DocBuf)> {
         ("$inc last", doc! { "$inc": { "last": 1 } }),
         ("$set address.zip", doc! { "$set": { "address.zip": 8000 } }),
         ("$push tags", doc! { "$push": { "tags": "white" } }),
-        ("$push tags $each $slice", doc! { "$push": { "tags": { "$each": ["white"], "$slice": (-4) } } }),
+        (
+            "$push tags $each $slice",
+            doc! { "$push": { "tags": { "$each": ["white"], "$slice": (-4) } } },
+        ),
         ("$pull tags", doc! { "$pull": { "tags": "green" } }),
         ("$set last to itself", doc! { "$set": { "last": 7 } }),
-        ("$set, $inc, $unset", doc! { "$set": { "first": 6 }, "$inc": { "last": 1 }, "$unset": { "field_3": 1 } }),
+        (
+            "$set, $inc, $unset",
+            doc! { "$set": { "first": 6 }, "$inc": { "last": 1 }, "$unset": { "field_3": 1 } },
+        ),
     ]
 }
 
@@ -76,7 +82,8 @@ fn main() -> Result<()> {
     let mut out = Vec::new();
     for (name, update) in updates() {
         let update = Value::Document(update.as_doc());
-        let update = Update::parse(UpdateSpec { update, array_filters: &[], multi: false }, &context)?;
+        let update =
+            Update::parse(UpdateSpec { update, array_filters: &[], multi: false }, &context)?;
         print!("{name:32}");
         for doc in &docs {
             let cx = EvalContext::new(&arena, doc.as_doc(), &shared);

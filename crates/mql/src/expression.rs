@@ -48,15 +48,15 @@ mod trigonometry;
 mod types;
 mod variables;
 
+pub use batch::Column;
 pub use boolean::is_true;
 pub use comparison::compare_results;
-pub use batch::Column;
 pub use dependencies::Dependencies;
 pub use extract::Extractor;
-pub use hashed::hashed_key;
 pub use field_path::{FieldPath, PATH_COMPONENTS_MAX, check_field_name};
-pub use parse::check_variable_name;
+pub use hashed::hashed_key;
 pub use operator::{Arity, Call, Field, Fields, Operator, Run};
+pub use parse::check_variable_name;
 pub use registry::{find_operator, operators};
 pub use tree::{Expression, Form, Node};
 

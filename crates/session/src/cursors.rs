@@ -209,8 +209,12 @@ fn check_owner(cursor: &Cursor, id: i64, namespace: &str, session: Option<[u8; 1
     }
     if cursor.session != session {
         let text = match (cursor.session, session) {
-            (Some(_), None) => format!("Cannot run getMore on cursor {id}, which was created in a session, without an lsid"),
-            (None, _) => format!("Cannot run getMore on cursor {id}, which was not created in a session, in a session"),
+            (Some(_), None) => format!(
+                "Cannot run getMore on cursor {id}, which was created in a session, without an lsid"
+            ),
+            (None, _) => format!(
+                "Cannot run getMore on cursor {id}, which was not created in a session, in a session"
+            ),
             _ => format!("Cannot run getMore on cursor {id}, which was created in another session"),
         };
         let number = match (cursor.session, session) {

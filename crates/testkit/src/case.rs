@@ -56,7 +56,8 @@ impl CaseFile {
     pub fn load(root: &Path, path: &Path) -> std::io::Result<CaseFile> {
         let text = std::fs::read_to_string(path)?;
         let name = path.strip_prefix(root).unwrap_or(path).to_string_lossy().replace('\\', "/");
-        let mut file = CaseFile { path: path.to_owned(), name, preamble: Vec::new(), cases: Vec::new() };
+        let mut file =
+            CaseFile { path: path.to_owned(), name, preamble: Vec::new(), cases: Vec::new() };
         let mut lines = text.trim_end_matches('\n').lines().enumerate().peekable();
         while let Some((at, line)) = lines.next() {
             if let Some(title) = line.strip_prefix("## ") {
@@ -73,7 +74,8 @@ impl CaseFile {
             let part = match line.strip_prefix("> ") {
                 None => Part::Text(line.to_owned()),
                 Some(first) => {
-                    let mut step = Step { command: first.to_owned(), reply: Vec::new(), line: at + 1 };
+                    let mut step =
+                        Step { command: first.to_owned(), reply: Vec::new(), line: at + 1 };
                     while let Some((_, more)) = lines.next_if(|(_, next)| next.starts_with("  ")) {
                         step.command.push('\n');
                         step.command.push_str(&more[2..]);
@@ -89,7 +91,9 @@ impl CaseFile {
                 (None, Part::Text(line)) => file.preamble.push(line),
                 (None, Part::Step(step)) => {
                     let place = format!("{}:{}", file.name, step.line);
-                    return Err(std::io::Error::other(format!("{place}: a command before the first case")));
+                    return Err(std::io::Error::other(format!(
+                        "{place}: a command before the first case"
+                    )));
                 }
             }
         }
@@ -123,9 +127,16 @@ impl CaseFile {
 
     /// The name of the case's database: the file's name and the case's number.
     pub fn database(&self, case: &Case) -> String {
-        let stem = self.path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
-        let clean: String =
-            stem.chars().map(|c| if c.is_ascii_alphanumeric() || c == '_' { c } else { '_' }).take(40).collect();
+        let stem = self
+            .path
+            .file_stem()
+            .map(|stem| stem.to_string_lossy().into_owned())
+            .unwrap_or_default();
+        let clean: String = stem
+            .chars()
+            .map(|c| if c.is_ascii_alphanumeric() || c == '_' { c } else { '_' })
+            .take(40)
+            .collect();
         format!("{clean}_{}", case.number)
     }
 }
@@ -133,7 +144,9 @@ impl CaseFile {
 impl Case {
     /// The steps in order.
     pub fn steps(&self) -> impl Iterator<Item = &Step> {
-        self.parts.iter().filter_map(|part| if let Part::Step(step) = part { Some(step) } else { None })
+        self.parts
+            .iter()
+            .filter_map(|part| if let Part::Step(step) = part { Some(step) } else { None })
     }
 }
 

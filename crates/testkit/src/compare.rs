@@ -7,19 +7,55 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Fields of a reply (not of user data) that change from run to run.
 const VOLATILE: &[&str] = &[
-    "$clusterTime", "operationTime", "electionId", "opTime", "topologyVersion", "connectionId",
-    "localTime", "serverInfo", "serverParameters", "executionTimeMillis",
-    "executionTimeMillisEstimate", "executionTimeMicros", "executionTimeNanos",
-    "optimizationTimeMillis", "explainVersion", "queryHash", "planCacheKey", "queryShapeHash",
-    "planCacheShapeHash", "command", "slotBasedPlan", "stageDebugInfo", "indexFilterSet",
-    "maxIndexedOrSolutionsReached", "maxIndexedAndSolutionsReached", "maxScansToExplodeReached",
-    "prunedSimilarIndexes", "isCached", "saveState", "restoreState", "works", "needTime",
-    "needYield", "advanced", "userId", "millis", "retriedStmtIds", "retriedStmtId",
+    "$clusterTime",
+    "operationTime",
+    "electionId",
+    "opTime",
+    "topologyVersion",
+    "connectionId",
+    "localTime",
+    "serverInfo",
+    "serverParameters",
+    "executionTimeMillis",
+    "executionTimeMillisEstimate",
+    "executionTimeMicros",
+    "executionTimeNanos",
+    "optimizationTimeMillis",
+    "explainVersion",
+    "queryHash",
+    "planCacheKey",
+    "queryShapeHash",
+    "planCacheShapeHash",
+    "command",
+    "slotBasedPlan",
+    "stageDebugInfo",
+    "indexFilterSet",
+    "maxIndexedOrSolutionsReached",
+    "maxIndexedAndSolutionsReached",
+    "maxScansToExplodeReached",
+    "prunedSimilarIndexes",
+    "isCached",
+    "saveState",
+    "restoreState",
+    "works",
+    "needTime",
+    "needYield",
+    "advanced",
+    "userId",
+    "millis",
+    "retriedStmtIds",
+    "retriedStmtId",
 ];
 
 /// Fields of a plan in which the order of keys means something.
 const ORDERED: &[&str] = &[
-    "keyPattern", "keyValue", "indexBounds", "sortPattern", "filter", "parsedQuery", "transformBy",
+    "keyPattern",
+    "keyValue",
+    "indexBounds",
+    "sortPattern",
+    "filter",
+    "parsedQuery",
+    "transformBy",
     "projection",
 ];
 
@@ -55,15 +91,22 @@ fn scrub_at(node: &Node, seen: &mut Seen, path: &mut Vec<String>) -> Node {
             Node::Array(shown)
         }
         Node::Doc(fields) => {
-            let data = path.iter().any(|step| matches!(step.as_str(), "firstBatch" | "nextBatch" | "value"));
+            let data = path
+                .iter()
+                .any(|step| matches!(step.as_str(), "firstBatch" | "nextBatch" | "value"));
             let parent = path.last().cloned().unwrap_or_default();
             let mut shown = Vec::with_capacity(fields.len());
             for (name, value) in fields {
-                if !data && VOLATILE.contains(&name.as_str()) || name == "uuid" && parent == "info" {
+                if !data && VOLATILE.contains(&name.as_str()) || name == "uuid" && parent == "info"
+                {
                     continue;
                 }
                 let id = value.as_leaf();
-                if name == "id" && parent == "cursor" && let Some(Value::Int64(id)) = id && id != 0 {
+                if name == "id"
+                    && parent == "cursor"
+                    && let Some(Value::Int64(id)) = id
+                    && id != 0
+                {
                     seen.cursor = Some(id);
                     seen.cursors.insert(id);
                     shown.push((name.clone(), Node::text("$cursor")));
@@ -106,7 +149,8 @@ fn made_word(node: &Node, seen: &Seen) -> Option<String> {
 
 /// Within a day of now.
 fn near(ms: i64) -> bool {
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    let now =
+        std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     (ms - now.as_millis() as i64).abs() < 86_400_000
 }
 
@@ -153,9 +197,11 @@ fn rename_codes(node: &Node) -> Node {
         Node::Leaf(_) => node.clone(),
         Node::Array(items) => Node::Array(items.iter().map(rename_codes).collect()),
         Node::Doc(fields) => {
-            let mut doc =
-                Node::Doc(fields.iter().map(|(name, value)| (name.clone(), rename_codes(value))).collect());
-            let code = doc.get("code").and_then(|code| number(code.as_leaf()?)).unwrap_or(0.0) as i32;
+            let mut doc = Node::Doc(
+                fields.iter().map(|(name, value)| (name.clone(), rename_codes(value))).collect(),
+            );
+            let code =
+                doc.get("code").and_then(|code| number(code.as_leaf()?)).unwrap_or(0.0) as i32;
             let name = match code {
                 40413 => Some("IDLDuplicateField"),
                 40414 => Some("IDLFailedToParse"),
@@ -163,7 +209,9 @@ fn rename_codes(node: &Node) -> Node {
                 50768 => Some("NotARetryableWriteCommand"),
                 _ => None,
             };
-            if let Some(name) = name && doc.get("codeName").is_some() {
+            if let Some(name) = name
+                && doc.get("codeName").is_some()
+            {
                 doc.set("codeName", Node::text(name));
             }
             if ["locale", "strength", "version"].iter().all(|name| doc.get(name).is_some()) {

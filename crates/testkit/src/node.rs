@@ -16,7 +16,9 @@ pub enum Node {
 impl Node {
     /// The tree of a document.
     pub fn from_doc(doc: Doc<'_>) -> Node {
-        Node::Doc(doc.fields().map(|(name, value)| (name.to_owned(), Node::from_value(value))).collect())
+        Node::Doc(
+            doc.fields().map(|(name, value)| (name.to_owned(), Node::from_value(value))).collect(),
+        )
     }
 
     /// The tree of a value.
@@ -84,7 +86,10 @@ impl Node {
     pub fn at(&self, path: &str) -> Option<&Node> {
         path.split('.').try_fold(self, |node, step| match node {
             Node::Array(items) => match step.parse::<i64>().ok()? {
-                back if back < 0 => items.len().checked_sub(back.unsigned_abs() as usize).and_then(|at| items.get(at)),
+                back if back < 0 => items
+                    .len()
+                    .checked_sub(back.unsigned_abs() as usize)
+                    .and_then(|at| items.get(at)),
                 at => items.get(at as usize),
             },
             other => other.get(step),

@@ -47,7 +47,9 @@ pub fn run(server: &dyn Connect, file: &CaseFile, case: &Case) -> Result<Outcome
     let mut run = Run::new(server, file, case);
     let mut outcome = Outcome::default();
     for step in case.steps() {
-        let Some(lines) = run.step(step).map_err(|error| format!("{}:{}: {error}", file.name, step.line))? else {
+        let Some(lines) =
+            run.step(step).map_err(|error| format!("{}:{}: {error}", file.name, step.line))?
+        else {
             continue;
         };
         match run.compare(step, &lines)? {
@@ -136,7 +138,8 @@ impl<'r> Run<'r> {
             return Ok(Verdict::Equal);
         }
         let read = |lines: &[String]| -> Result<Node, String> {
-            let parsed = literal::parse(&lines.join("\n")).map_err(|error| format!("reply: {error}"))?;
+            let parsed =
+                literal::parse(&lines.join("\n")).map_err(|error| format!("reply: {error}"))?;
             Ok(alike(&Node::from_value(parsed.as_value())))
         };
         let (want, got) = (read(&step.reply)?, read(lines)?);
@@ -153,7 +156,9 @@ impl<'r> Run<'r> {
     fn fill(&mut self, node: &Node) -> Node {
         match node {
             Node::Leaf(value) => match value.as_value() {
-                Value::String("$cursor") => Node::Leaf(ValueBuf::new(self.seen.cursor.unwrap_or(0))),
+                Value::String("$cursor") => {
+                    Node::Leaf(ValueBuf::new(self.seen.cursor.unwrap_or(0)))
+                }
                 Value::String("$db") => Node::text(&self.db),
                 Value::String(text) => match text.strip_prefix("$db.") {
                     Some(rest) => Node::text(&format!("{}.{rest}", self.db)),
@@ -170,7 +175,9 @@ impl<'r> Run<'r> {
                     let null = Node::Leaf(ValueBuf::new(Value::Null));
                     return self.saved.get(name).cloned().unwrap_or(null);
                 }
-                Node::Doc(fields.iter().map(|(name, value)| (name.clone(), self.fill(value))).collect())
+                Node::Doc(
+                    fields.iter().map(|(name, value)| (name.clone(), self.fill(value))).collect(),
+                )
             }
         }
     }
@@ -178,7 +185,8 @@ impl<'r> Run<'r> {
     fn session(&mut self, name: &str) -> Node {
         let count = self.seen.sessions.len() as u8;
         let db = self.db.clone();
-        let uuid = self.seen.sessions.entry(name.to_owned()).or_insert_with(|| session_uuid(&db, count));
+        let uuid =
+            self.seen.sessions.entry(name.to_owned()).or_insert_with(|| session_uuid(&db, count));
         let id = Value::Binary(Binary { subtype: 4, bytes: uuid });
         Node::from_doc(doc! { "id": id }.as_doc())
     }

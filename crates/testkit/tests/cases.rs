@@ -12,7 +12,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 fn main() -> ExitCode {
-    let wanted: Vec<String> = std::env::args().skip(1).filter(|arg| !arg.starts_with('-')).collect();
+    let wanted: Vec<String> =
+        std::env::args().skip(1).filter(|arg| !arg.starts_with('-')).collect();
     if std::env::args().any(|arg| arg == "--list") {
         return ExitCode::SUCCESS;
     }
@@ -33,7 +34,9 @@ fn main() -> ExitCode {
         run += tally.agree + tally.known;
     }
     let verdict = if failed == 0 { "ok" } else { "FAILED" };
-    println!("\ntest result: {verdict}. {run} passed; {failed} failed; 0 ignored; 0 measured; 0 filtered out\n");
+    println!(
+        "\ntest result: {verdict}. {run} passed; {failed} failed; 0 ignored; 0 measured; 0 filtered out\n"
+    );
     if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
@@ -53,8 +56,9 @@ fn run_all(files: &[CaseFile], expected: &Expected, way: &dyn Connect, wanted: &
         .filter(|file| wanted.is_empty() || wanted.iter().any(|part| file.name.contains(part)))
         .collect();
     // Files that change parameters of the whole server run alone.
-    let (alone, together): (Vec<&CaseFile>, Vec<&CaseFile>) =
-        picked.into_iter().partition(|file| file.name.contains("/admin/") || file.name.contains("default-rw"));
+    let (alone, together): (Vec<&CaseFile>, Vec<&CaseFile>) = picked
+        .into_iter()
+        .partition(|file| file.name.contains("/admin/") || file.name.contains("default-rw"));
     let tally = Mutex::new(Tally::default());
     let next = AtomicUsize::new(0);
     std::thread::scope(|scope| {

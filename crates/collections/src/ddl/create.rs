@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use quire_catalog::{
-    Catalog, Collection, CollectionId, CollectionOptions, IndexId, Namespace,
-};
+use quire_catalog::{Catalog, Collection, CollectionId, CollectionOptions, IndexId, Namespace};
 use quire_error::{Error, ErrorCode, Result};
 use quire_storage::{CommitOptions, Txn};
 

@@ -62,8 +62,7 @@ impl Store {
         let current = current(&writer, collection, ids)?;
         let indexes: Vec<Arc<Index>> =
             ids.iter().filter_map(|id| current.index_by_id(*id)).cloned().collect();
-        let mut cursor =
-            CollectionCursor::between(&current, Direction::Forward, Some(from), None);
+        let mut cursor = CollectionCursor::between(&current, Direction::Forward, Some(from), None);
         let mut records: Vec<Record> = Vec::new();
         cursor.next_page(&writer.view(), &current, rows, CHUNK_BYTES, &mut records)?;
         let Some(last) = records.last().map(|record| record.id) else { return Ok(None) };

@@ -19,7 +19,9 @@ pub use sizes::{CollectionSizes, IndexSize, collection_sizes};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use quire_catalog::{Collection, CollectionId, Index, collection_key, encode_collection, multikey_key};
+use quire_catalog::{
+    Collection, CollectionId, Index, collection_key, encode_collection, multikey_key,
+};
 use quire_error::{Error, ErrorCode, Result};
 use quire_storage::{Space, Txn};
 

@@ -51,9 +51,9 @@ impl Store {
         options: &CommitOptions,
     ) -> Result<IndexBefore> {
         self.change_catalog(options, |txn, catalog, _| {
-            let collection = catalog.lookup(namespace).ok_or_else(|| {
-                Error::new(ErrorCode::NamespaceNotFound, "ns does not exist")
-            })?;
+            let collection = catalog
+                .lookup(namespace)
+                .ok_or_else(|| Error::new(ErrorCode::NamespaceNotFound, "ns does not exist"))?;
             let found = find(collection, &change.index)?;
             check(found, change)?;
             let before = IndexBefore {
@@ -96,7 +96,10 @@ fn find<'c>(collection: &'c Collection, choice: &IndexChoice) -> Result<&'c Arc<
                 0 => Ok(first),
                 more => Err(Error::new(
                     ErrorCode::AmbiguousIndexKeyPattern,
-                    format!("index keyPattern {shown} matches {} indexes, must use index name.", more + 1),
+                    format!(
+                        "index keyPattern {shown} matches {} indexes, must use index name.",
+                        more + 1
+                    ),
                 )),
             }
         }

@@ -84,7 +84,8 @@ impl Store {
     ) -> Result<()> {
         let Rename { from, to, drop_target, .. } = rename;
         let source = self.freeze(from, true)?;
-        let temporary = Namespace::new(to.db(), &format!("tmp{}.renameCollection", self.new_uuid()))?;
+        let temporary =
+            Namespace::new(to.db(), &format!("tmp{}.renameCollection", self.new_uuid()))?;
         let copied = self.copy_collection(&source, &temporary, interrupt);
         let ended = copied.and_then(|copy| {
             self.change_catalog(options, |txn, catalog, _| {
@@ -209,10 +210,7 @@ fn check_names<'c>(
     drop_target: bool,
 ) -> Result<&'c Arc<Collection>> {
     let source = catalog.lookup(from).ok_or_else(|| {
-        Error::new(
-            ErrorCode::NamespaceNotFound,
-            format!("Source collection {from} does not exist"),
-        )
+        Error::new(ErrorCode::NamespaceNotFound, format!("Source collection {from} does not exist"))
     })?;
     catalog.check_db_case(to.db())?;
     if !drop_target && catalog.lookup(to).is_some() {

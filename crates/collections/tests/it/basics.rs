@@ -48,9 +48,11 @@ fn ids_are_made_moved_and_checked() {
 #[test]
 fn a_duplicate_names_index_pattern_and_value() {
     let store = store();
-    index(&store, "d.t", &doc! { "key": { "b": -1, "a.x": 1 }, "name": "mine", "unique": true }).unwrap();
+    index(&store, "d.t", &doc! { "key": { "b": -1, "a.x": 1 }, "name": "mine", "unique": true })
+        .unwrap();
     insert(&store, "d.t", &doc! { "_id": 1, "a": { "x": 1 }, "b": 2 }).unwrap();
-    let error = insert(&store, "d.t", &doc! { "_id": 3, "a": { "x": [0, 1] }, "b": 2 }).unwrap_err();
+    let error =
+        insert(&store, "d.t", &doc! { "_id": 3, "a": { "x": [0, 1] }, "b": 2 }).unwrap_err();
     assert_eq!(
         error.message(),
         "E11000 duplicate key error collection: d.t index: mine dup key: { b: 2, a.x: 1 }"
@@ -90,17 +92,27 @@ fn an_index_is_walked_in_its_order_and_gives_its_values_back() {
                 let text = |value: &Option<quire_document::ValueBuf>| {
                     value.as_ref().map_or("-".into(), |v| quire_catalog::debug_value(v.as_value()))
                 };
-                format!("{}:{}", entry.record, key.values.iter().map(text).collect::<Vec<_>>().join(","))
+                format!(
+                    "{}:{}",
+                    entry.record,
+                    key.values.iter().map(text).collect::<Vec<_>>().join(",")
+                )
             })
             .collect::<Vec<_>>()
     };
     let whole = IndexRange::whole(index);
-    assert_eq!(walk(whole.clone(), Direction::Forward), ["4:-,2", "4:-,1", "2:1.0,\"x\"", "3:2,5", "1:2,1"]);
+    assert_eq!(
+        walk(whole.clone(), Direction::Forward),
+        ["4:-,2", "4:-,1", "2:1.0,\"x\"", "3:2,5", "1:2,1"]
+    );
     assert_eq!(walk(whole, Direction::Reverse)[0], "1:2,1");
     let two = [Value::Int32(2)];
     assert_eq!(walk(IndexRange::equal(index, &two), Direction::Forward), ["3:2,5", "1:2,1"]);
     let from = [Value::Int32(2), Value::Int32(5)];
-    assert_eq!(walk(IndexRange::new(index, &from, false, &[], false), Direction::Forward), ["1:2,1"]);
+    assert_eq!(
+        walk(IndexRange::new(index, &from, false, &[], false), Direction::Forward),
+        ["1:2,1"]
+    );
     assert_eq!(walk(IndexRange::new(index, &[], true, &two, false), Direction::Forward).len(), 3);
     assert_clean(&store);
 }
@@ -118,8 +130,11 @@ fn long_keys_are_shortened_and_still_unique() {
     let index = c.index_by_name("a").unwrap();
     assert!(index.has_long_keys());
     let value = long("1");
-    let mut cursor =
-        IndexCursor::new(index, IndexRange::equal(index, &[Value::String(&value)]), Direction::Forward);
+    let mut cursor = IndexCursor::new(
+        index,
+        IndexRange::equal(index, &[Value::String(&value)]),
+        Direction::Forward,
+    );
     let mut out = Vec::new();
     cursor.next_page(&view.view(), 10, &mut out).unwrap();
     assert_eq!(out.len(), 2, "the range is wider than asked");
@@ -130,7 +145,8 @@ fn long_keys_are_shortened_and_still_unique() {
 #[test]
 fn sparse_indexes_leave_out_and_parallel_arrays_fail() {
     let store = store();
-    index(&store, "d.t", &doc! { "key": { "a": 1 }, "name": "a", "unique": true, "sparse": true }).unwrap();
+    index(&store, "d.t", &doc! { "key": { "a": 1 }, "name": "a", "unique": true, "sparse": true })
+        .unwrap();
     index(&store, "d.t", &doc! { "key": { "x": 1, "y": 1 }, "name": "xy" }).unwrap();
     for id in 0..3 {
         insert(&store, "d.t", &doc! { "_id": id }).unwrap();
@@ -180,8 +196,10 @@ fn partial_indexes_follow_their_filter() {
 #[test]
 fn documents_expire() {
     let store = store();
-    index(&store, "d.t", &doc! { "key": { "at": 1 }, "name": "at", "expireAfterSeconds": 60 }).unwrap();
-    index(&store, "d.u", &doc! { "key": { "at": -1 }, "name": "at", "expireAfterSeconds": 0 }).unwrap();
+    index(&store, "d.t", &doc! { "key": { "at": 1 }, "name": "at", "expireAfterSeconds": 60 })
+        .unwrap();
+    index(&store, "d.u", &doc! { "key": { "at": -1 }, "name": "at", "expireAfterSeconds": 0 })
+        .unwrap();
     for (id, at) in [(1, 0i64), (2, 40_000), (3, 40_001), (4, i64::MAX)] {
         insert(&store, "d.t", &doc! { "_id": id, "at": Value::Date(at) }).unwrap();
         insert(&store, "d.u", &doc! { "_id": id, "at": Value::Date(at) }).unwrap();

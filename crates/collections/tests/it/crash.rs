@@ -67,7 +67,13 @@ impl Run {
                 state.remove(name);
             }
             11 if dice.roll(4) == 0 && state.contains_key(name) => {
-                let rename = Rename { from: ns(name), to: ns("d.c"), drop_target: true, from_uuid: None, target_uuid: None };
+                let rename = Rename {
+                    from: ns(name),
+                    to: ns("d.c"),
+                    drop_target: true,
+                    from_uuid: None,
+                    target_uuid: None,
+                };
                 if name.starts_with("d.") {
                     self.store.rename_collection(&rename, &interrupt, &options).unwrap();
                     let docs = state.remove(name).unwrap();
@@ -84,7 +90,13 @@ impl Run {
         }
     }
 
-    fn change(&self, name: &str, id: i32, new: Option<Doc<'_>>, options: &CommitOptions) -> Result<()> {
+    fn change(
+        &self,
+        name: &str,
+        id: i32,
+        new: Option<Doc<'_>>,
+        options: &CommitOptions,
+    ) -> Result<()> {
         self.store
             .write(options, &Interrupt::new(), |writer| {
                 let collection = writer.catalog().lookup(&ns(name)).cloned().unwrap();
@@ -117,7 +129,8 @@ fn life(seed: u64) {
     let mut dice = Dice(seed);
     let faults = Faults { seed, conflict_one_in: 9, io_error_after: None };
     let mut disk = SimulatedDisk::new(faults);
-    let mut run = Run { store: open(disk.open().unwrap()), history: vec![State::new()], durable: 0 };
+    let mut run =
+        Run { store: open(disk.open().unwrap()), history: vec![State::new()], durable: 0 };
     for _ in 0..4 {
         for _ in 0..60 {
             run.step(&mut dice);

@@ -30,7 +30,10 @@ fn create_drop_and_create_again() {
 fn names_that_differ_in_case_clash() {
     let store = store();
     collection(&store, "d.t");
-    assert_eq!(store.ensure_collection(&ns("D.t")).unwrap_err().code(), ErrorCode::DatabaseDifferCase);
+    assert_eq!(
+        store.ensure_collection(&ns("D.t")).unwrap_err().code(),
+        ErrorCode::DatabaseDifferCase
+    );
 }
 
 #[test]
@@ -43,8 +46,12 @@ fn indexes_are_built_over_what_is_there() {
     assert_eq!((built.before, built.after, built.created_collection), (1, 2, false));
     assert_eq!(built.note(1), None);
     let again = index(&store, "d.t", &doc! { "key": { "a": 1.0 }, "name": "a_1" }).unwrap();
-    assert_eq!((again.before, again.after, again.note(1)), (2, 2, Some("all indexes already exist")));
-    let error = index(&store, "d.t", &doc! { "key": { "a": 1, "b": 1 }, "name": "u", "unique": true });
+    assert_eq!(
+        (again.before, again.after, again.note(1)),
+        (2, 2, Some("all indexes already exist"))
+    );
+    let error =
+        index(&store, "d.t", &doc! { "key": { "a": 1, "b": 1 }, "name": "u", "unique": true });
     assert_eq!(error.unwrap_err().code().number(), 11000);
     assert_eq!(collection(&store, "d.t").indexes.len(), 2);
     let code = |spec: &DocBuf| index(&store, "d.t", spec).unwrap_err().code().number();
@@ -59,11 +66,14 @@ fn indexes_are_built_over_what_is_there() {
 #[test]
 fn indexes_are_dropped_by_name_key_and_star() {
     let store = store();
-    for (key, name) in [(doc! { "a": 1 }, "a_1"), (doc! { "b": 1 }, "b_1"), (doc! { "c": 1 }, "c_1")] {
+    for (key, name) in
+        [(doc! { "a": 1 }, "a_1"), (doc! { "b": 1 }, "b_1"), (doc! { "c": 1 }, "c_1")]
+    {
         index(&store, "d.t", &doc! { "key": &key, "name": name }).unwrap();
     }
     insert(&store, "d.t", &doc! { "_id": 1, "a": 1 }).unwrap();
-    let drop = |which: DropIndexes| store.drop_indexes(&ns("d.t"), &which, &CommitOptions::synced());
+    let drop =
+        |which: DropIndexes| store.drop_indexes(&ns("d.t"), &which, &CommitOptions::synced());
     let code = |which: DropIndexes| drop(which).unwrap_err().code().number();
     assert_eq!(code(DropIndexes::Name("_id_".into())), 72);
     assert_eq!(code(DropIndexes::Name("x".into())), 27);
@@ -84,7 +94,8 @@ fn renames_within_and_across_databases() {
     index(&store, "d.t", &doc! { "key": { "a": 1 }, "name": "a_1" }).unwrap();
     insert(&store, "d.u", &doc! { "_id": 1 }).unwrap();
     let rename = |from: &str, to: &str, drop_target| {
-        let rename = Rename { from: ns(from), to: ns(to), drop_target, from_uuid: None, target_uuid: None };
+        let rename =
+            Rename { from: ns(from), to: ns(to), drop_target, from_uuid: None, target_uuid: None };
         store.rename_collection(&rename, &Interrupt::new(), &CommitOptions::synced())
     };
     assert_eq!(rename("d.x", "d.y", false).unwrap_err().code(), ErrorCode::NamespaceNotFound);
@@ -114,15 +125,24 @@ fn a_build_while_others_write_misses_nothing() {
                 for round in 0..300 {
                     let id = (round * 7 + thread * 1000) % 3000;
                     match round % 3 {
-                        0 => update(store, "d.t", id, doc! { "_id": id, "a": [id, -id] }.as_doc()).unwrap(),
-                        1 => insert(store, "d.t", &doc! { "_id": 10_000 + thread * 1000 + round, "a": round }).unwrap(),
-                        _ => update(store, "d.t", id, doc! { "_id": id, "a": "x" }.as_doc()).unwrap(),
+                        0 => update(store, "d.t", id, doc! { "_id": id, "a": [id, -id] }.as_doc())
+                            .unwrap(),
+                        1 => insert(
+                            store,
+                            "d.t",
+                            &doc! { "_id": 10_000 + thread * 1000 + round, "a": round },
+                        )
+                        .unwrap(),
+                        _ => {
+                            update(store, "d.t", id, doc! { "_id": id, "a": "x" }.as_doc()).unwrap()
+                        }
                     }
                 }
             });
         }
         index(&store, "d.t", &doc! { "key": { "a": 1 }, "name": "a_1" }).unwrap();
-        index(&store, "d.t", &doc! { "key": { "_id": 1, "a": 1 }, "name": "both", "unique": true }).unwrap();
+        index(&store, "d.t", &doc! { "key": { "_id": 1, "a": 1 }, "name": "both", "unique": true })
+            .unwrap();
     });
     assert_clean(&store);
 }

@@ -19,12 +19,12 @@ fn write(store: &Arc<Store>, dice: &mut Dice, name: &str) -> Result<()> {
     store.ensure_collection(&ns(name))?;
     store
         .write(&CommitOptions::buffered(), &Interrupt::new(), |writer| {
-            let Some(collection) = writer.catalog().lookup(&ns(name)).cloned() else { return Ok(()) };
+            let Some(collection) = writer.catalog().lookup(&ns(name)).cloned() else {
+                return Ok(());
+            };
             match writer.view().get_by_id(&collection, id.into())? {
                 None => writer.insert(&collection, doc.as_doc()).map(|_| ()),
-                Some(found) if delete => {
-                    writer.delete(&collection, found.id, found.doc.as_doc())
-                }
+                Some(found) if delete => writer.delete(&collection, found.id, found.doc.as_doc()),
                 Some(found) => {
                     writer.update(&collection, found.id, found.doc.as_doc(), doc.as_doc())
                 }
@@ -50,7 +50,8 @@ fn transaction(store: &Arc<Store>, dice: &mut Dice, name: &str) -> Result<()> {
         }
         Ok(())
     };
-    let ended = step(&mut writer).and_then(|()| writer.commit(CommitOptions::buffered()).map(|_| ()));
+    let ended =
+        step(&mut writer).and_then(|()| writer.commit(CommitOptions::buffered()).map(|_| ()));
     match ended {
         Ok(()) | Err(Failure::Conflict(_)) => Ok(()),
         Err(Failure::Error(error)) => Err(error),
@@ -73,7 +74,13 @@ fn change_schema(store: &Arc<Store>, dice: &mut Dice, name: &str) -> Result<()> 
         8 => store.drop_collection(&ns(name), &CommitOptions::buffered()).map(|_| ()),
         _ => {
             let to = if dice.roll(2) == 0 { "t.moved" } else { "s.moved" };
-            let rename = Rename { from: ns(name), to: ns(to), drop_target: true, from_uuid: None, target_uuid: None };
+            let rename = Rename {
+                from: ns(name),
+                to: ns(to),
+                drop_target: true,
+                from_uuid: None,
+                target_uuid: None,
+            };
             store.rename_collection(&rename, &Interrupt::new(), &CommitOptions::buffered())
         }
     }

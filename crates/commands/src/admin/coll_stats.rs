@@ -36,7 +36,10 @@ pub fn stage(
     operand: Value<'_>,
 ) -> Result<Vec<DocBuf>> {
     let Value::Document(spec) = operand else {
-        let text = format!("$collStats must take a nested object but found: $collStats: {}", quire_catalog::debug_value(operand));
+        let text = format!(
+            "$collStats must take a nested object but found: $collStats: {}",
+            quire_catalog::debug_value(operand)
+        );
         return Err(Error::location(5447000, text));
     };
     if request.namespace.ends_with(".$cmd.aggregate") {
@@ -143,7 +146,10 @@ fn storage_stats(
     number(writer, "totalSize", (storage + index_bytes) / scale);
     {
         let mut list = writer.document("indexSizes");
-        sizes.indexes.iter().for_each(|index| number(&mut list, &index.name, index.bytes as i64 / scale));
+        sizes
+            .indexes
+            .iter()
+            .for_each(|index| number(&mut list, &index.name, index.bytes as i64 / scale));
     }
     number(writer, "scaleFactor", scale);
     Ok(())

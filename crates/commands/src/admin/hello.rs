@@ -32,7 +32,12 @@ struct Arguments<'a> {
     sasl_user: bool,
 }
 
-fn handshake(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>, modern: bool) -> Result<()> {
+fn handshake(
+    cx: &mut Context<'_>,
+    body: Doc<'_>,
+    reply: &mut DocWriter<'_>,
+    modern: bool,
+) -> Result<()> {
     let arguments = parse(body)?;
     if let Some(client) = arguments.client {
         check_client(client)?;
@@ -133,7 +138,8 @@ fn check_client(client: Doc<'_>) -> Result<()> {
     const BYTES_MAX: usize = 512;
     let place = "in the client metadata document";
     if client.len() > BYTES_MAX {
-        let text = format!("The client metadata document must be less then or equal to {BYTES_MAX} bytes");
+        let text =
+            format!("The client metadata document must be less then or equal to {BYTES_MAX} bytes");
         return Err(Error::new(ErrorCode::ClientMetadataDocumentTooLarge, text));
     }
     if let Some(application) = client.get("application") {
@@ -141,7 +147,9 @@ fn check_client(client: Doc<'_>) -> Result<()> {
         if let Some(Value::String(name)) = application.get("name")
             && name.len() > 128
         {
-            let text = format!("The 'application.name' field must be less then or equal to 128 bytes {place}");
+            let text = format!(
+                "The 'application.name' field must be less then or equal to 128 bytes {place}"
+            );
             return Err(Error::new(ErrorCode::ClientMetadataAppNameTooLarge, text));
         }
     }
@@ -176,7 +184,8 @@ fn part<'a>(value: Value<'a>, name: &str, place: &str) -> Result<Doc<'a>> {
 /// An awaitable hello: the topology of one member changes only when the process stops, so the
 /// wait ends by its time or by the shutdown.
 fn wait_for_change(cx: &Context<'_>, arguments: &Arguments<'_>) -> Result<()> {
-    let (Some((process, counter)), Some(wait_ms)) = (arguments.topology_version, arguments.max_await_ms)
+    let (Some((process, counter)), Some(wait_ms)) =
+        (arguments.topology_version, arguments.max_await_ms)
     else {
         return Ok(());
     };
@@ -197,7 +206,12 @@ fn wait_for_change(cx: &Context<'_>, arguments: &Arguments<'_>) -> Result<()> {
 /// How often the topology has changed since the start.
 const COUNTER: i64 = 6;
 
-fn write_reply(cx: &Context<'_>, arguments: &Arguments<'_>, reply: &mut DocWriter<'_>, modern: bool) {
+fn write_reply(
+    cx: &Context<'_>,
+    arguments: &Arguments<'_>,
+    reply: &mut DocWriter<'_>,
+    modern: bool,
+) {
     let service = cx.service;
     if arguments.hello_ok {
         reply.append("helloOk", true);
@@ -246,7 +260,8 @@ fn write_reply(cx: &Context<'_>, arguments: &Arguments<'_>, reply: &mut DocWrite
 /// The compressors that both sides know, in the client's order.
 fn write_compression(offered: quire_document::Array<'_>, reply: &mut DocWriter<'_>) {
     let names = offered.iter().filter_map(|name| name.as_str());
-    let known: Vec<&str> = names.filter(|name| matches!(*name, "snappy" | "zlib" | "zstd")).collect();
+    let known: Vec<&str> =
+        names.filter(|name| matches!(*name, "snappy" | "zlib" | "zstd")).collect();
     if known.is_empty() {
         return;
     }
@@ -263,7 +278,9 @@ pub fn address(service: &Service, info: &ConnectionInfo) -> String {
         return address.clone();
     }
     match info.local {
-        Some(local) if local.ip().is_loopback() && local.is_ipv4() => format!("127.0.0.1:{}", local.port()),
+        Some(local) if local.ip().is_loopback() && local.is_ipv4() => {
+            format!("127.0.0.1:{}", local.port())
+        }
         Some(local) => local.to_string(),
         None => "127.0.0.1:27017".to_owned(),
     }

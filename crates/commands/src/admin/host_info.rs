@@ -43,7 +43,11 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
 /// The machine's name.
 pub fn host_name() -> String {
     let name = read("/proc/sys/kernel/hostname").trim().to_owned();
-    if name.is_empty() { std::env::var("HOSTNAME").unwrap_or_else(|_| "localhost".into()) } else { name }
+    if name.is_empty() {
+        std::env::var("HOSTNAME").unwrap_or_else(|_| "localhost".into())
+    } else {
+        name
+    }
 }
 
 /// The number (in kB for sizes) behind `label` in a file of `/proc`, 0 where there is none.

@@ -11,7 +11,9 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
         match arg.name() {
             "op" => {
                 let text = "Expected \"op\" to be a number";
-                op = Some(crate::args::whole(arg.value()).ok_or_else(|| Error::type_mismatch(text))?);
+                op = Some(
+                    crate::args::whole(arg.value()).ok_or_else(|| Error::type_mismatch(text))?,
+                );
             }
             _ => return Err(arg.unknown()),
         }

@@ -16,7 +16,10 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     for row in rows {
         let mut entry = commands.document(row.name);
         entry.append("help", row.summary);
-        entry.append("requiresAuth", !matches!(row.name, "hello" | "isMaster" | "ping" | "buildInfo"));
+        entry.append(
+            "requiresAuth",
+            !matches!(row.name, "hello" | "isMaster" | "ping" | "buildInfo"),
+        );
         entry.append("secondaryOk", true);
         entry.append("adminOnly", row.admin_only);
         entry.append("secondaryOverrideOk", true);

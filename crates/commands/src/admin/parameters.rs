@@ -45,7 +45,12 @@ pub struct Parameter {
     pub summary: &'static str,
 }
 
-const fn row(name: &'static str, default: Kind, settable: Settable, summary: &'static str) -> Parameter {
+const fn row(
+    name: &'static str,
+    default: Kind,
+    settable: Settable,
+    summary: &'static str,
+) -> Parameter {
     Parameter { name, default, settable, summary }
 }
 
@@ -54,25 +59,85 @@ use Settable::{Always, Never, Startup};
 
 /// Every parameter, by name.
 pub static PARAMETERS: &[Parameter] = &[
-    row("authenticationMechanisms", Texts(&["SCRAM-SHA-1", "SCRAM-SHA-256", "MONGODB-X509"]), Startup, "Mechanisms that logins may use."),
-    row("cursorTimeoutMillis", Long(600_000, i64::MIN, i64::MAX), Always, "Idle time after which a cursor is closed."),
+    row(
+        "authenticationMechanisms",
+        Texts(&["SCRAM-SHA-1", "SCRAM-SHA-256", "MONGODB-X509"]),
+        Startup,
+        "Mechanisms that logins may use.",
+    ),
+    row(
+        "cursorTimeoutMillis",
+        Long(600_000, i64::MIN, i64::MAX),
+        Always,
+        "Idle time after which a cursor is closed.",
+    ),
     row("enableTestCommands", Bool(false), Startup, "Turns on commands for tests."),
-    row("featureCompatibilityVersion", Text("8.2"), Never, "The version whose behaviour is followed."),
-    row("internalQueryExecYieldIterations", Int(1000, i32::MIN, i32::MAX), Always, "Documents between two checks for interruption."),
-    row("internalQueryFacetBufferSizeBytes", Int(104_857_600, 1, i32::MAX), Always, "Memory limit of $facet."),
-    row("internalQueryMaxBlockingSortMemoryUsageBytes", Int(104_857_600, 0, i32::MAX), Always, "Memory limit of a sort."),
-    row("internalDocumentSourceGroupMaxMemoryBytes", Long(104_857_600, 1, i64::MAX), Always, "Memory limit of $group."),
-    row("localLogicalSessionTimeoutMinutes", Int(30, 1, i32::MAX), Startup, "Idle time after which a session ends."),
+    row(
+        "featureCompatibilityVersion",
+        Text("8.2"),
+        Never,
+        "The version whose behaviour is followed.",
+    ),
+    row(
+        "internalQueryExecYieldIterations",
+        Int(1000, i32::MIN, i32::MAX),
+        Always,
+        "Documents between two checks for interruption.",
+    ),
+    row(
+        "internalQueryFacetBufferSizeBytes",
+        Int(104_857_600, 1, i32::MAX),
+        Always,
+        "Memory limit of $facet.",
+    ),
+    row(
+        "internalQueryMaxBlockingSortMemoryUsageBytes",
+        Int(104_857_600, 0, i32::MAX),
+        Always,
+        "Memory limit of a sort.",
+    ),
+    row(
+        "internalDocumentSourceGroupMaxMemoryBytes",
+        Long(104_857_600, 1, i64::MAX),
+        Always,
+        "Memory limit of $group.",
+    ),
+    row(
+        "localLogicalSessionTimeoutMinutes",
+        Int(30, 1, i32::MAX),
+        Startup,
+        "Idle time after which a session ends.",
+    ),
     row("logLevel", Int(0, 0, 5), Always, "How much is logged."),
-    row("maxIndexBuildMemoryUsageMegabytes", Int(200, 50, i32::MAX), Always, "Memory limit of an index build."),
-    row("maxTransactionLockRequestTimeoutMillis", Int(5, i32::MIN, i32::MAX), Always, "How long a transaction waits for a lock."),
+    row(
+        "maxIndexBuildMemoryUsageMegabytes",
+        Int(200, 50, i32::MAX),
+        Always,
+        "Memory limit of an index build.",
+    ),
+    row(
+        "maxTransactionLockRequestTimeoutMillis",
+        Int(5, i32::MIN, i32::MAX),
+        Always,
+        "How long a transaction waits for a lock.",
+    ),
     row("notablescan", Bool(false), Always, "Refuses queries without an index."),
     row("quiet", Bool(false), Always, "Logs less."),
     row("requireApiVersion", Bool(false), Always, "Refuses commands without apiVersion."),
     row("scramIterationCount", Int(10_000, 5000, i32::MAX), Always, "Iterations of SCRAM-SHA-1."),
-    row("scramSHA256IterationCount", Int(15_000, 5000, i32::MAX), Always, "Iterations of SCRAM-SHA-256."),
+    row(
+        "scramSHA256IterationCount",
+        Int(15_000, 5000, i32::MAX),
+        Always,
+        "Iterations of SCRAM-SHA-256.",
+    ),
     row("slowMs", Long(100, -1, i64::MAX), Always, "Operations that take longer are logged."),
-    row("transactionLifetimeLimitSeconds", Int(60, 1, i32::MAX), Always, "How long a transaction may be open."),
+    row(
+        "transactionLifetimeLimitSeconds",
+        Int(60, 1, i32::MAX),
+        Always,
+        "How long a transaction may be open.",
+    ),
     row("ttlMonitorEnabled", Bool(true), Always, "Removes expired documents."),
     row("ttlMonitorSleepSecs", Int(60, 1, i32::MAX), Always, "Time between two removals."),
 ];
@@ -92,7 +157,9 @@ impl Parameters {
                 Error::bad_value(format!("Illegal --setParameter parameter: \"{name}\""))
             })?;
             if PARAMETERS[at].settable == Never {
-                return Err(Error::bad_value(format!("Cannot use --setParameter to set \"{name}\"")));
+                return Err(Error::bad_value(format!(
+                    "Cannot use --setParameter to set \"{name}\""
+                )));
             }
             let value = PARAMETERS[at].default.parse(text).ok_or_else(|| {
                 Error::bad_value(format!("Bad value for parameter \"{name}\": {text}"))
@@ -134,7 +201,8 @@ impl Parameters {
     }
 
     fn put(&self, at: usize, value: ValueBuf) {
-        if let Some(slot) = self.values.write().unwrap_or_else(PoisonError::into_inner).get_mut(at) {
+        if let Some(slot) = self.values.write().unwrap_or_else(PoisonError::into_inner).get_mut(at)
+        {
             *slot = value;
         }
     }
@@ -154,9 +222,11 @@ impl Kind {
     /// A value of `--setParameter name=text`.
     fn parse(&self, text: &str) -> Option<ValueBuf> {
         Some(match self {
-            Bool(_) => ValueBuf::new(matches!(text, "true" | "1").then_some(true).or_else(
-                || matches!(text, "false" | "0").then_some(false),
-            )?),
+            Bool(_) => ValueBuf::new(
+                matches!(text, "true" | "1")
+                    .then_some(true)
+                    .or_else(|| matches!(text, "false" | "0").then_some(false))?,
+            ),
             Int(_, least, most) => {
                 let number: i32 = text.parse().ok()?;
                 (*least..=*most).contains(&number).then(|| ValueBuf::new(number))?
@@ -181,9 +251,10 @@ impl Kind {
             Long(_, least, most) => Ok(ValueBuf::new(bounded(name, value, *least, *most)?)),
             Text(_) if value.as_str().is_some() => Ok(ValueBuf::new(value)),
             Texts(_) if value.as_array().is_some() => Ok(ValueBuf::new(value)),
-            Text(_) | Texts(_) => {
-                Err(Error::bad_value(format!("Failed setting {name}: wrong type {}", value.type_name())))
-            }
+            Text(_) | Texts(_) => Err(Error::bad_value(format!(
+                "Failed setting {name}: wrong type {}",
+                value.type_name()
+            ))),
         }
     }
 }
@@ -193,11 +264,15 @@ fn bounded(name: &str, value: Value<'_>, least: i64, most: i64) -> Result<i64> {
         Error::bad_value(format!("Failed setting {name}: Unable to coerce value to integral type"))
     })?;
     if number < least {
-        let text = format!("Invalid value for parameter {name}: {number} is not greater than or equal to {least}");
+        let text = format!(
+            "Invalid value for parameter {name}: {number} is not greater than or equal to {least}"
+        );
         return Err(Error::bad_value(text));
     }
     if number > most {
-        let text = format!("Invalid value for parameter {name}: {number} is not less than or equal to {most}");
+        let text = format!(
+            "Invalid value for parameter {name}: {number} is not less than or equal to {most}"
+        );
         return Err(Error::bad_value(text));
     }
     Ok(number)
@@ -269,7 +344,9 @@ pub fn set(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     for element in wanted {
         let name = element.key();
         let Some(at) = position(name) else {
-            let text = format!("attempted to set unrecognized parameter [{name}], use help:true to see options ");
+            let text = format!(
+                "attempted to set unrecognized parameter [{name}], use help:true to see options "
+            );
             return Err(Error::new(ErrorCode::InvalidOptions, text));
         };
         if PARAMETERS[at].settable != Always {

@@ -54,7 +54,9 @@ pub fn status(cx: &mut Context<'_>, _body: Doc<'_>, reply: &mut DocWriter<'_>) -
     reply.append("votingMembersCount", 1).append("writableVotingMembersCount", 1);
     {
         let mut optimes = reply.document("optimes");
-        for name in ["lastCommittedOpTime", "readConcernMajorityOpTime", "appliedOpTime", "durableOpTime"] {
+        for name in
+            ["lastCommittedOpTime", "readConcernMajorityOpTime", "appliedOpTime", "durableOpTime"]
+        {
             optime(&mut optimes, name, time);
         }
         optimes.append("lastAppliedWallTime", Value::Date(now));
@@ -67,9 +69,13 @@ pub fn status(cx: &mut Context<'_>, _body: Doc<'_>, reply: &mut DocWriter<'_>) -
     row.append("uptime", service.started.elapsed().as_secs() as i32);
     optime(&mut row, "optime", time);
     row.append("optimeDate", Value::Date(i64::from(time.seconds) * 1000));
-    row.append("lastAppliedWallTime", Value::Date(now)).append("lastDurableWallTime", Value::Date(now));
+    row.append("lastAppliedWallTime", Value::Date(now))
+        .append("lastDurableWallTime", Value::Date(now));
     row.append("syncSourceHost", "").append("syncSourceId", -1).append("infoMessage", "");
-    row.append("electionTime", Timestamp { seconds: (service.started_ms / 1000) as u32, increment: 1 });
+    row.append(
+        "electionTime",
+        Timestamp { seconds: (service.started_ms / 1000) as u32, increment: 1 },
+    );
     row.append("electionDate", Value::Date(service.started_ms));
     row.append("configVersion", 1).append("configTerm", 1).append("self", true);
     row.append("lastHeartbeatMessage", "");
@@ -127,7 +133,8 @@ fn check_config(config: Doc<'_>, set: &str) -> Result<()> {
         None => Ok(()),
         Some(Value::Array(members)) if members.count() == 1 => Ok(()),
         Some(Value::Array(members)) => {
-            let text = format!("{} members; this server is a replica set of one member", members.count());
+            let text =
+                format!("{} members; this server is a replica set of one member", members.count());
             Err(Error::new(ErrorCode::InvalidReplicaSetConfig, text))
         }
         Some(other) => {

@@ -115,8 +115,13 @@ fn memory(_service: &Service, section: &mut DocWriter<'_>) {
 }
 
 fn metrics(service: &Service, section: &mut DocWriter<'_>) {
-    let Metrics { documents_returned, documents_inserted, documents_updated, documents_deleted, .. } =
-        &service.metrics;
+    let Metrics {
+        documents_returned,
+        documents_inserted,
+        documents_updated,
+        documents_deleted,
+        ..
+    } = &service.metrics;
     {
         let mut document = section.document("document");
         document.append("deleted", documents_deleted.get() as i64);
@@ -207,4 +212,3 @@ fn wired_tiger(service: &Service, section: &mut DocWriter<'_>) {
     cache.append("maximum bytes configured", stats.cache_bytes as i64);
     cache.append("tracked dirty bytes in the cache", 0i64);
 }
-

@@ -12,9 +12,18 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
         match arg.name() {
             "index" if !arg.is_null() => index = Some(arg.document()?),
             "index" => {}
-            "validator" | "validationLevel" | "validationAction" | "viewOn" | "pipeline"
-            | "expireAfterSeconds" | "timeseries" | "cappedSize" | "cappedMax" | "dryRun"
-            | "changeStreamPreAndPostImages" | "recordPreImages" => {
+            "validator"
+            | "validationLevel"
+            | "validationAction"
+            | "viewOn"
+            | "pipeline"
+            | "expireAfterSeconds"
+            | "timeseries"
+            | "cappedSize"
+            | "cappedMax"
+            | "dryRun"
+            | "changeStreamPreAndPostImages"
+            | "recordPreImages" => {
                 return Err(Error::not_built(&format!("collMod.{}", arg.name())));
             }
             _ => return Err(arg.unknown()),

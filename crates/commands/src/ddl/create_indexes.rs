@@ -68,13 +68,16 @@ fn check_quorum(arg: &Arg<'_>) -> Result<()> {
     match arg.value() {
         Value::Null | Value::String("majority" | "votingMembers") => Ok(()),
         Value::String(mode) => {
-            let text = format!("No write concern mode named '{mode}' found in replica set configuration");
+            let text =
+                format!("No write concern mode named '{mode}' found in replica set configuration");
             Err(Error::new(ErrorCode::UnknownReplWriteConcern, text))
         }
         value => match crate::args::whole(value) {
             Some(0 | 1) => Ok(()),
             Some(members) if members > 1 => {
-                let text = format!("Commit quorum cannot be satisfied with the current replica set configuration: {members}");
+                let text = format!(
+                    "Commit quorum cannot be satisfied with the current replica set configuration: {members}"
+                );
                 Err(Error::new(ErrorCode::UnsatisfiableCommitQuorum, text))
             }
             Some(_) => Err(Error::failed_to_parse("commitQuorum has to be a non-negative number")),

@@ -14,7 +14,9 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
         match arg.name() {
             "filter" => filter = owned(&arg)?,
             "nameOnly" if !arg.is_null() => name_only = arg.bool()?,
-            "cursor" if !arg.is_null() => batch = batch_size("listCollections.cursor", arg.document()?)?,
+            "cursor" if !arg.is_null() => {
+                batch = batch_size("listCollections.cursor", arg.document()?)?
+            }
             "authorizedCollections" | "includePendingDrops" if !arg.is_null() => {
                 arg.bool()?;
             }
@@ -24,7 +26,9 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     }
     let catalog = cx.service.store.catalog();
     let mut rows: Vec<DocBuf> = match catalog.database(cx.db) {
-        Some(database) => database.collections().map(|collection| row(collection, name_only)).collect(),
+        Some(database) => {
+            database.collections().map(|collection| row(collection, name_only)).collect()
+        }
         None => Vec::new(),
     };
     rows.sort_by(|a, b| name_of(a).cmp(name_of(b)));

@@ -62,7 +62,8 @@ fn sizes(service: &Service, name_only: bool) -> Result<BTreeMap<String, u64>> {
         let mut bytes = 0;
         for collection in database.collections().filter(|_| !name_only) {
             let sizes = collection_sizes(&service.store, collection)?;
-            bytes += sizes.storage_bytes + sizes.indexes.iter().map(|index| index.bytes).sum::<u64>();
+            bytes +=
+                sizes.storage_bytes + sizes.indexes.iter().map(|index| index.bytes).sum::<u64>();
         }
         databases.insert(database.name().to_owned(), bytes.max(4096));
     }

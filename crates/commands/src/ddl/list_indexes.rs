@@ -11,7 +11,9 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     let mut batch = None;
     for arg in arguments(cx.command.name, body) {
         match arg.name() {
-            "cursor" if !arg.is_null() => batch = batch_size("listIndexes.cursor", arg.document()?)?,
+            "cursor" if !arg.is_null() => {
+                batch = batch_size("listIndexes.cursor", arg.document()?)?
+            }
             "cursor" => {}
             "includeBuildUUIDs" | "includeIndexBuildInfo" | "isTimeseriesNamespace" => {
                 arg.safe_bool()?;

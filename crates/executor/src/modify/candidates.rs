@@ -54,8 +54,7 @@ impl Candidates {
         let stats = ViewStatistics::new(*view, Some(&collection));
         let plan = plan_find(request, Some(&collection), &stats)?;
         let meets_again = may_meet_again(&plan, statement);
-        let operator =
-            build(&plan.root, &statement.env, &statement.filter, Needs::default())?;
+        let operator = build(&plan.root, &statement.env, &statement.filter, Needs::default())?;
         Ok(Some(Candidates {
             collection,
             operator,
@@ -84,12 +83,7 @@ impl Candidates {
 
     /// The next records, at most `max`, on a fresh view (a transaction's own if there is one).
     /// Empty only at the end.
-    pub fn next(
-        &mut self,
-        target: &WriteTarget<'_>,
-        env: &Env,
-        max: usize,
-    ) -> Result<&[RecordId]> {
+    pub fn next(&mut self, target: &WriteTarget<'_>, env: &Env, max: usize) -> Result<&[RecordId]> {
         match target {
             WriteTarget::Store { store, .. } => {
                 let view: ReadView = store.read_view()?;

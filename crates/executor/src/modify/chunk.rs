@@ -21,13 +21,7 @@ pub(crate) const CHUNK_BYTES: usize = 4 << 20;
 const CHUNK_TIME: Duration = Duration::from_millis(20);
 
 /// Writes one document that is there now; answers what to count.
-pub(crate) type WriteOne<'f, T> = dyn FnMut(
-        &mut Writer,
-        &Collection,
-        RecordId,
-        &StoredDoc,
-        &mut Statement,
-    ) -> Attempt<Option<T>>
+pub(crate) type WriteOne<'f, T> = dyn FnMut(&mut Writer, &Collection, RecordId, &StoredDoc, &mut Statement) -> Attempt<Option<T>>
     + 'f;
 
 /// Calls `write_one` for every document that the statement's query finds, each once and as it
@@ -123,8 +117,8 @@ fn write_chunk<T>(
             }
             Err(conflict) => return Err(conflict),
         }
-        let full = writer.buffered_bytes() - bytes_before >= CHUNK_BYTES
-            || begun.elapsed() >= CHUNK_TIME;
+        let full =
+            writer.buffered_bytes() - bytes_before >= CHUNK_BYTES || begun.elapsed() >= CHUNK_TIME;
         if full {
             break;
         }

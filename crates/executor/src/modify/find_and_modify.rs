@@ -82,16 +82,19 @@ pub fn find_and_modify(
         let change = if removes {
             change_one(target, namespace, &mut statement, &mut delete_one)?
         } else {
-            change_one(target, namespace, &mut statement, &mut |writer, collection, id, doc, statement| {
-                match statement.apply(doc)? {
+            change_one(
+                target,
+                namespace,
+                &mut statement,
+                &mut |writer, collection, id, doc, statement| match statement.apply(doc)? {
                     Applied::NoMatch => Ok(None),
                     Applied::Same => Ok(Some((false, doc.to_owned(), Some(doc.to_owned())))),
                     Applied::Changed(new) => {
                         writer.update(collection, id, doc, new.as_doc())?;
                         Ok(Some((true, doc.to_owned(), Some(new))))
                     }
-                }
-            })?
+                },
+            )?
         };
         if let Some(((_, before, after), committed)) = change {
             return Ok(FindAndModifyOutcome {

@@ -17,7 +17,9 @@ mod update;
 mod upsert;
 
 pub use delete::{DeleteOutcome, DeleteRequest, delete};
-pub use find_and_modify::{FindAndModifyOutcome, FindAndModifyRequest, FoundChange, find_and_modify};
+pub use find_and_modify::{
+    FindAndModifyOutcome, FindAndModifyRequest, FoundChange, find_and_modify,
+};
 pub use insert::{InsertOutcome, insert_many};
 pub use update::{UpdateOutcome, UpdateRequest, update};
 

@@ -80,7 +80,8 @@ impl Statement {
     pub fn matches(&mut self, doc: Doc<'_>) -> Result<bool> {
         reset(&mut self.arena);
         let variables = self.env.variable_values();
-        let context = EvalContext::new(&self.arena, doc, &self.env.shared).with_variables(&variables);
+        let context =
+            EvalContext::new(&self.arena, doc, &self.env.shared).with_variables(&variables);
         self.filter.matches(doc, &context)
     }
 
@@ -88,7 +89,8 @@ impl Statement {
     pub fn apply(&mut self, doc: Doc<'_>) -> Result<Applied> {
         reset(&mut self.arena);
         let variables = self.env.variable_values();
-        let context = EvalContext::new(&self.arena, doc, &self.env.shared).with_variables(&variables);
+        let context =
+            EvalContext::new(&self.arena, doc, &self.env.shared).with_variables(&variables);
         let Some(update) = &self.update else {
             let matches = self.filter.matches(doc, &context)?;
             return Ok(if matches { Applied::Same } else { Applied::NoMatch });
@@ -116,8 +118,8 @@ impl Statement {
     pub fn upsert_document(&mut self, new_id: quire_document::ObjectId) -> Result<DocBuf> {
         reset(&mut self.arena);
         let variables = self.env.variable_values();
-        let context =
-            EvalContext::new(&self.arena, Doc::empty(), &self.env.shared).with_variables(&variables);
+        let context = EvalContext::new(&self.arena, Doc::empty(), &self.env.shared)
+            .with_variables(&variables);
         match &self.update {
             Some(update) => update.upsert_document(self.query.filter(), &context, || new_id),
             None => Err(quire_error::Error::internal("an upsert without an update")),
@@ -140,10 +142,8 @@ impl Statement {
             },
             value => value,
         };
-        let many = matches!(
-            value,
-            Value::Array(_) | Value::Regex(_) | Value::Null | Value::Undefined
-        );
+        let many =
+            matches!(value, Value::Array(_) | Value::Regex(_) | Value::Null | Value::Undefined);
         (!many).then_some(value)
     }
 }

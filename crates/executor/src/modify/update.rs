@@ -118,24 +118,22 @@ fn update_one(
     namespace: &Namespace,
     statement: &mut Statement,
 ) -> Result<UpdateOutcome> {
-    let change = change_one(target, namespace, statement, &mut |writer, collection, id, doc, statement| {
-        match statement.apply(doc)? {
-            Applied::NoMatch => Ok(None),
-            Applied::Same => Ok(Some((false, doc.to_owned(), None))),
-            Applied::Changed(new) => {
-                writer.update(collection, id, doc, new.as_doc())?;
-                Ok(Some((true, doc.to_owned(), Some(new))))
+    let change =
+        change_one(target, namespace, statement, &mut |writer, collection, id, doc, statement| {
+            match statement.apply(doc)? {
+                Applied::NoMatch => Ok(None),
+                Applied::Same => Ok(Some((false, doc.to_owned(), None))),
+                Applied::Changed(new) => {
+                    writer.update(collection, id, doc, new.as_doc())?;
+                    Ok(Some((true, doc.to_owned(), Some(new))))
+                }
             }
-        }
-    })?;
+        })?;
     Ok(match change {
         None => UpdateOutcome::default(),
-        Some(((changed, _, _), committed)) => UpdateOutcome {
-            matched: 1,
-            modified: u64::from(changed),
-            upserted: None,
-            committed,
-        },
+        Some(((changed, _, _), committed)) => {
+            UpdateOutcome { matched: 1, modified: u64::from(changed), upserted: None, committed }
+        }
     })
 }
 
@@ -143,9 +141,8 @@ fn update_one(
 pub(super) type OneChange = (bool, DocBuf, Option<DocBuf>);
 
 /// Writes one document; `None` if it does not match.
-pub(super) type ChangeOne<'f> =
-    dyn FnMut(&mut Writer, &Collection, RecordId, Doc<'_>, &mut Statement) -> Attempt<Option<OneChange>>
-        + 'f;
+pub(super) type ChangeOne<'f> = dyn FnMut(&mut Writer, &Collection, RecordId, Doc<'_>, &mut Statement) -> Attempt<Option<OneChange>>
+    + 'f;
 
 /// Finds the first document of the statement's query and writes it; `None` if there is none.
 pub(super) fn change_one(

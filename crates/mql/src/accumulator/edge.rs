@@ -13,12 +13,10 @@ pub(super) const FIRST: Accumulator = Accumulator::unary(
     |_| Box::new(First { value: None }),
 );
 
-pub(super) const LAST: Accumulator = Accumulator::unary(
-    "$last",
-    "1.0",
-    "The last document's value; null if it is missing.",
-    |_| Box::new(Last { value: None }),
-);
+pub(super) const LAST: Accumulator =
+    Accumulator::unary("$last", "1.0", "The last document's value; null if it is missing.", |_| {
+        Box::new(Last { value: None })
+    });
 
 #[derive(Debug)]
 struct First {

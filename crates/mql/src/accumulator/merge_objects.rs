@@ -42,10 +42,7 @@ impl State for Merged {
                 // In `$group` mongod answers the code of its execution engine.
                 return Err(Error::location(
                     5911200,
-                    format!(
-                        "$mergeObjects only supports objects, not {}",
-                        other.type_name()
-                    ),
+                    format!("$mergeObjects only supports objects, not {}", other.type_name()),
                 ));
             }
         }

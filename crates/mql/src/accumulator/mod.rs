@@ -23,6 +23,7 @@ mod summation;
 #[cfg(test)]
 mod tests;
 
+pub use average::Average;
 pub(crate) use percentile::to_f64;
 pub use percentile::{Quantiles, quantile};
 pub use registry::{ACCUMULATORS, Accumulator, find_accumulator};
@@ -30,7 +31,6 @@ pub(crate) use spec::in_group;
 pub use spec::{AccumulatorSpec, Argument};
 pub use std_dev::Deviation;
 pub use sum::Sum;
-pub use average::Average;
 pub use summation::DoubleDouble;
 
 use crate::context::{Collator, EvalContext};

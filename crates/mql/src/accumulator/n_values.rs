@@ -45,14 +45,12 @@ enum Keeps {
     Greatest,
 }
 
-fn parse(
-    name: &'static str,
-    keeps: Keeps,
-    value: Value<'_>,
-    cx: &ParseContext,
-) -> Result<Parsed> {
+fn parse(name: &'static str, keeps: Keeps, value: Value<'_>, cx: &ParseContext) -> Result<Parsed> {
     let Value::Document(spec) = value else {
-        let message = format!("specification must be an object; found {name}: {}", crate::update::text::value(value));
+        let message = format!(
+            "specification must be an object; found {name}: {}",
+            crate::update::text::value(value)
+        );
         return Err(Error::location(5787900, message));
     };
     let (mut n, mut input) = (None, None);

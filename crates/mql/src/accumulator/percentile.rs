@@ -23,16 +23,12 @@ pub(super) const PERCENTILE: Accumulator = Accumulator::own(
     },
 );
 
-pub(super) const MEDIAN: Accumulator = Accumulator::own(
-    "$median",
-    "7.0",
-    "The median of the numbers; null for none.",
-    |value, cx| {
+pub(super) const MEDIAN: Accumulator =
+    Accumulator::own("$median", "7.0", "The median of the numbers; null for none.", |value, cx| {
         let spec = object("$median", value)?;
         let quantiles = Quantiles::parse_median(spec, cx)?;
         accumulator("$median", spec, quantiles, cx)
-    },
-);
+    });
 
 /// Which percentiles are asked for, and how they are taken.
 #[derive(Clone, Debug)]
@@ -46,7 +42,10 @@ pub struct Quantiles {
 fn object<'v>(name: &str, value: Value<'v>) -> Result<Doc<'v>> {
     value.as_document().ok_or_else(|| {
         let number = if name == "$median" { 7436100 } else { 7429703 };
-        let text = format!("specification must be an object; found {name}: {}", crate::update::text::value(value));
+        let text = format!(
+            "specification must be an object; found {name}: {}",
+            crate::update::text::value(value)
+        );
         Error::location(number, text)
     })
 }
@@ -122,7 +121,9 @@ fn is_continuous(spec: Doc<'_>) -> Result<bool> {
         )),
         other => {
             let kind = other.map_or("missing", |value| value.type_name());
-            let message = format!("BSON field '$percentile.method' is the wrong type '{kind}', expected type 'string'");
+            let message = format!(
+                "BSON field '$percentile.method' is the wrong type '{kind}', expected type 'string'"
+            );
             Err(Error::new(ErrorCode::TypeMismatch, message))
         }
     }
@@ -131,7 +132,12 @@ fn is_continuous(spec: Doc<'_>) -> Result<bool> {
 fn shares(p: Value<'_>, cx: &ParseContext) -> Result<Vec<f64>> {
     let not_array = || {
         let shown = crate::update::text::value(p);
-        Error::location(7750301, format!("The $percentile 'p' field must be an array of numbers from [0.0, 1.0], but found: {shown}"))
+        Error::location(
+            7750301,
+            format!(
+                "The $percentile 'p' field must be an array of numbers from [0.0, 1.0], but found: {shown}"
+            ),
+        )
     };
     let parsed = Expression::parse(p, cx)?;
     let reads = parsed.dependencies();
@@ -150,11 +156,21 @@ fn shares(p: Value<'_>, cx: &ParseContext) -> Result<Vec<f64>> {
 fn share(value: Value<'_>) -> Result<f64> {
     let Some(number) = to_f64(value) else {
         let shown = crate::update::text::value(value);
-        return Err(Error::location(7750302, format!("The $percentile 'p' field must be an array of numbers from [0.0, 1.0], but found: {shown}")));
+        return Err(Error::location(
+            7750302,
+            format!(
+                "The $percentile 'p' field must be an array of numbers from [0.0, 1.0], but found: {shown}"
+            ),
+        ));
     };
     if !(0.0..=1.0).contains(&number) {
         let shown = crate::update::text::value(value);
-        return Err(Error::location(7750303, format!("The $percentile 'p' field must be an array of numbers from [0.0, 1.0], but found: {shown}")));
+        return Err(Error::location(
+            7750303,
+            format!(
+                "The $percentile 'p' field must be an array of numbers from [0.0, 1.0], but found: {shown}"
+            ),
+        ));
     }
     Ok(number)
 }

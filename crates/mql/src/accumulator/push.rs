@@ -13,12 +13,10 @@ pub(super) const PUSH: Accumulator = Accumulator::unary(
     |_| Box::new(Push { name: "$push", flatten: false, values: Vec::new(), bytes: 0 }),
 );
 
-pub(super) const CONCAT_ARRAYS: Accumulator = Accumulator::unary(
-    "$concatArrays",
-    "8.1",
-    "The elements of all arrays, in order.",
-    |_| Box::new(Push { name: "$concatArrays", flatten: true, values: Vec::new(), bytes: 0 }),
-);
+pub(super) const CONCAT_ARRAYS: Accumulator =
+    Accumulator::unary("$concatArrays", "8.1", "The elements of all arrays, in order.", |_| {
+        Box::new(Push { name: "$concatArrays", flatten: true, values: Vec::new(), bytes: 0 })
+    });
 
 #[derive(Debug)]
 struct Push {

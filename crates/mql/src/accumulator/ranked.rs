@@ -11,12 +11,10 @@ use quire_error::{Error, Result};
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-pub(super) const TOP: Accumulator = Accumulator::own(
-    "$top",
-    "5.2",
-    "The output of the first document by a sort.",
-    |value, cx| parse("$top", false, value, cx),
-);
+pub(super) const TOP: Accumulator =
+    Accumulator::own("$top", "5.2", "The output of the first document by a sort.", |value, cx| {
+        parse("$top", false, value, cx)
+    });
 
 pub(super) const TOP_N: Accumulator = Accumulator::own(
     "$topN",
@@ -70,12 +68,7 @@ impl Ranking {
     }
 }
 
-fn parse(
-    name: &'static str,
-    bottom: bool,
-    value: Value<'_>,
-    cx: &ParseContext,
-) -> Result<Parsed> {
+fn parse(name: &'static str, bottom: bool, value: Value<'_>, cx: &ParseContext) -> Result<Parsed> {
     let Value::Document(spec) = value else {
         let shown = crate::update::text::value(value);
         let message = format!("specification must be an object; found {name}: {shown}");
@@ -90,7 +83,9 @@ fn parse(
             "sortBy" => {
                 let Value::Document(pattern) = value else {
                     let shown = crate::update::text::field("sortBy", value);
-                    let message = format!("expected 'sortBy' to already be an object in the arguments to {name}; found {shown}");
+                    let message = format!(
+                        "expected 'sortBy' to already be an object in the arguments to {name}; found {shown}"
+                    );
                     return Err(Error::location(10065, message));
                 };
                 sort = Some(SortPattern::parse(pattern, cx)?);
@@ -104,9 +99,8 @@ fn parse(
     if !single && n.is_none() {
         return Err(Error::location(5788003, format!("Missing value for 'n' in {name}")));
     }
-    let missing = |number, field| {
-        Error::location(number, format!("Missing value for '{field}' in {name}"))
-    };
+    let missing =
+        |number, field| Error::location(number, format!("Missing value for '{field}' in {name}"));
     let output = output.ok_or_else(|| missing(5788004, "output"))?;
     let sort = Arc::new(sort.ok_or_else(|| missing(5788005, "sortBy"))?);
     let ranking = Ranking { sort: sort.clone(), output };
@@ -115,7 +109,15 @@ fn parse(
         n,
         make: Box::new(move |n, _| {
             let n = if single { 1 } else { n };
-            Box::new(Ranked { name, bottom, single, n, sort: sort.clone(), rows: Vec::new(), bytes: 0 })
+            Box::new(Ranked {
+                name,
+                bottom,
+                single,
+                n,
+                sort: sort.clone(),
+                rows: Vec::new(),
+                bytes: 0,
+            })
         }),
     })
 }

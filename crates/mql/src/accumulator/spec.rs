@@ -1,8 +1,8 @@
 //! One accumulator of a stage: what it is given for each document, and how its states are made.
 
-use super::{Collation, State};
 use super::ranked::Ranking;
 use super::registry::{Accumulator, Make, Parsed, find_accumulator, not_unary};
+use super::{Collation, State};
 use crate::context::{EvalContext, ParseContext};
 use crate::expression::{Dependencies, Expression, Extractor, Node};
 use quire_document::{Doc, DocBuf, DocWriter, Value};

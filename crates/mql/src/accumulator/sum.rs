@@ -7,12 +7,10 @@ use crate::context::EvalContext;
 use quire_document::{Decimal128, Value, ValueBuf, array};
 use quire_error::Result;
 
-pub(super) const SUM: Accumulator = Accumulator::unary(
-    "$sum",
-    "1.0",
-    "The sum of the numbers, in their widest type.",
-    |_| Box::new(Sum::default()),
-);
+pub(super) const SUM: Accumulator =
+    Accumulator::unary("$sum", "1.0", "The sum of the numbers, in their widest type.", |_| {
+        Box::new(Sum::default())
+    });
 
 /// The sum of numbers of all types.
 #[derive(Clone, Debug, Default)]

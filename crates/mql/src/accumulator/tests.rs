@@ -42,7 +42,11 @@ fn error(spec: &str) -> i32 {
 
 #[test]
 fn sums() {
-    gives("{$sum: '$v'}".replace('\'', "\"").as_str(), &["{v: 1}", "{v: 2}", "{v: \"x\"}", "{}"], "3");
+    gives(
+        "{$sum: '$v'}".replace('\'', "\"").as_str(),
+        &["{v: 1}", "{v: 2}", "{v: \"x\"}", "{}"],
+        "3",
+    );
     gives(r#"{$sum: "$v"}"#, &["{v: 2147483647}", "{v: 1}"], "NumberLong(\"2147483648\")");
     gives(
         r#"{$sum: "$v"}"#,
@@ -50,7 +54,11 @@ fn sums() {
         "9223372036854776000.0",
     );
     gives(r#"{$sum: "$v"}"#, &["{v: 0.1}", "{v: 0.2}", "{v: 0.3}"], "0.6");
-    gives(r#"{$sum: "$v"}"#, &[r#"{v: NumberDecimal("1.10")}"#, "{v: 2}"], r#"NumberDecimal("3.10")"#);
+    gives(
+        r#"{$sum: "$v"}"#,
+        &[r#"{v: NumberDecimal("1.10")}"#, "{v: 2}"],
+        r#"NumberDecimal("3.10")"#,
+    );
     gives("{$sum: 1}", &["{}", "{}"], "2");
     gives("{$count: {}}", &["{}", "{}"], "2");
 }

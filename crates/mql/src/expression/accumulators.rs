@@ -84,11 +84,7 @@ fn extreme<'a>(
     Ok(Some(best.unwrap_or(Value::Null)))
 }
 
-fn deviation<'a>(
-    call: &'a Call,
-    cx: &EvalContext<'a>,
-    sample: bool,
-) -> Result<Option<Value<'a>>> {
+fn deviation<'a>(call: &'a Call, cx: &EvalContext<'a>, sample: bool) -> Result<Option<Value<'a>>> {
     let mut deviation = Deviation::new(sample);
     for_each(call, cx, |value| deviation.push(value))?;
     Ok(Some(deviation.value()))

@@ -127,7 +127,9 @@ fn convert<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>
 fn is_caught(error: &Error) -> bool {
     let year_range = ErrorCode::location(18537);
     let too_long = ErrorCode::location(16493);
-    error.code() == ErrorCode::ConversionFailure || error.code() == year_range || error.code() == too_long
+    error.code() == ErrorCode::ConversionFailure
+        || error.code() == year_range
+        || error.code() == too_long
 }
 
 /// `ConversionFailure` (241).

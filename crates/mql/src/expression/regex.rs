@@ -45,14 +45,21 @@ fn arguments<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<(&'a str
     let options = match options {
         None | Some(Value::Null | Value::Undefined) => None,
         Some(Value::String(options)) => Some(options),
-        Some(_) => return Err(Error::location(51106, format!("{name} needs 'options' to be of type string"))),
+        Some(_) => {
+            return Err(Error::location(
+                51106,
+                format!("{name} needs 'options' to be of type string"),
+            ));
+        }
     };
     let pattern = match regex {
         None | Some(Value::Null | Value::Undefined) => None,
         Some(Value::String(pattern)) => Some((pattern, options.unwrap_or_default())),
         Some(Value::Regex(regex)) => match options {
             Some(_) if !regex.options.is_empty() => {
-                let text = format!("{name} found regex option(s) specified in both 'regex' and 'option' fields");
+                let text = format!(
+                    "{name} found regex option(s) specified in both 'regex' and 'option' fields"
+                );
                 return Err(Error::location(51107, text));
             }
             given => Some((regex.pattern, given.unwrap_or(regex.options))),
@@ -66,7 +73,12 @@ fn arguments<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<(&'a str
     let input = match input {
         None | Some(Value::Null | Value::Undefined) => None,
         Some(Value::String(input)) => Some(input),
-        Some(_) => return Err(Error::location(51104, format!("{name} needs 'input' to be of type string"))),
+        Some(_) => {
+            return Err(Error::location(
+                51104,
+                format!("{name} needs 'input' to be of type string"),
+            ));
+        }
     };
     Ok(input.zip(compiled))
 }
@@ -77,17 +89,21 @@ fn compile(name: &str, pattern: &str, options: &str) -> Result<Rc<Regex>> {
         return Err(Error::location(51109, text));
     }
     if options.contains('\0') {
-        let text = format!("{name}: regular expression options cannot contain an embedded null byte");
+        let text =
+            format!("{name}: regular expression options cannot contain an embedded null byte");
         return Err(Error::location(51110, text));
     }
     KEPT.with_borrow_mut(|kept| {
         if let Some(at) = kept.iter().position(|(p, o, _)| p == pattern && o == options) {
             return Ok(Rc::clone(&kept[at].2));
         }
-        let regex = Rc::new(Regex::new(pattern, options).map_err(|error| match error.code().number() {
-            51108 => error,
-            _ => Error::location(51111, format!("Invalid Regex in {name}: {}", error.message())),
-        })?);
+        let regex =
+            Rc::new(Regex::new(pattern, options).map_err(|error| match error.code().number() {
+                51108 => error,
+                _ => {
+                    Error::location(51111, format!("Invalid Regex in {name}: {}", error.message()))
+                }
+            })?);
         if kept.len() == KEPT_MAX {
             kept.remove(0);
         }
@@ -116,7 +132,8 @@ fn find_all<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>
     let Some((input, regex)) = arguments(call, cx)? else { return Ok(Some(cx.array_of(matches))) };
     let (mut start, mut place, mut counted, mut bytes) = (0, 0, 0, 0);
     while start <= input.len() {
-        let found = regex.captures_at(input, start).map_err(|error| match_error(call.name(), &error))?;
+        let found =
+            regex.captures_at(input, start).map_err(|error| match_error(call.name(), &error))?;
         let Some(captures) = found else { break };
         let (from, to) = captures.get(0).unwrap_or((start, start));
         place += code_points(input, counted, from);
@@ -138,7 +155,12 @@ fn code_points(input: &str, from: usize, to: usize) -> i32 {
 }
 
 /// `{match, idx, captures}`.
-fn describe<'a>(cx: &EvalContext<'a>, input: &str, captures: &Captures, place: i32) -> Result<Value<'a>> {
+fn describe<'a>(
+    cx: &EvalContext<'a>,
+    input: &str,
+    captures: &Captures,
+    place: i32,
+) -> Result<Value<'a>> {
     let group = |index: usize| captures.get(index).and_then(|(from, to)| input.get(from..to));
     let doc = cx.document(|writer| {
         writer.append("match", group(0).unwrap_or_default()).append("idx", place);

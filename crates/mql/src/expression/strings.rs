@@ -40,20 +40,26 @@ pub(super) const OPERATORS: &[Operator] = &[
     Operator::function("$indexOfCP", Arity::Between(2, 4), search::index_of_code_points)
         .doc("The code point at which a string begins in another one.")
         .since("3.4"),
-    Operator::function("$ltrim", Arity::Named(&TRIM_FIELDS), |call, cx| trim::run(call, cx, true, false))
-        .doc("A string without white space (or other characters) at its start.")
-        .since("4.0"),
+    Operator::function("$ltrim", Arity::Named(&TRIM_FIELDS), |call, cx| {
+        trim::run(call, cx, true, false)
+    })
+    .doc("A string without white space (or other characters) at its start.")
+    .since("4.0"),
     Operator::function("$replaceAll", Arity::Named(&REPLACE_FIELDS), |call, cx| {
         search::replace(call, cx, usize::MAX)
     })
     .doc("A string with every occurrence of another one replaced.")
     .since("4.4"),
-    Operator::function("$replaceOne", Arity::Named(&REPLACE_FIELDS), |call, cx| search::replace(call, cx, 1))
-        .doc("A string with the first occurrence of another one replaced.")
-        .since("4.4"),
-    Operator::function("$rtrim", Arity::Named(&TRIM_FIELDS), |call, cx| trim::run(call, cx, false, true))
-        .doc("A string without white space (or other characters) at its end.")
-        .since("4.0"),
+    Operator::function("$replaceOne", Arity::Named(&REPLACE_FIELDS), |call, cx| {
+        search::replace(call, cx, 1)
+    })
+    .doc("A string with the first occurrence of another one replaced.")
+    .since("4.4"),
+    Operator::function("$rtrim", Arity::Named(&TRIM_FIELDS), |call, cx| {
+        trim::run(call, cx, false, true)
+    })
+    .doc("A string without white space (or other characters) at its end.")
+    .since("4.0"),
     Operator::function("$split", Arity::Exactly(2), search::split)
         .doc("The parts of a string between delimiters.")
         .since("3.4"),
@@ -73,13 +79,19 @@ pub(super) const OPERATORS: &[Operator] = &[
     Operator::function("$substrCP", Arity::Exactly(3), substring::by_code_points)
         .doc("A part of a string, counted in code points.")
         .since("3.4"),
-    Operator::function("$toLower", Arity::Exactly(1), |call, cx| change_case(call, cx, str::make_ascii_lowercase))
-        .doc("A string with its ASCII letters in lower case."),
-    Operator::function("$toUpper", Arity::Exactly(1), |call, cx| change_case(call, cx, str::make_ascii_uppercase))
-        .doc("A string with its ASCII letters in upper case."),
-    Operator::function("$trim", Arity::Named(&TRIM_FIELDS), |call, cx| trim::run(call, cx, true, true))
-        .doc("A string without white space (or other characters) at both ends.")
-        .since("4.0"),
+    Operator::function("$toLower", Arity::Exactly(1), |call, cx| {
+        change_case(call, cx, str::make_ascii_lowercase)
+    })
+    .doc("A string with its ASCII letters in lower case."),
+    Operator::function("$toUpper", Arity::Exactly(1), |call, cx| {
+        change_case(call, cx, str::make_ascii_uppercase)
+    })
+    .doc("A string with its ASCII letters in upper case."),
+    Operator::function("$trim", Arity::Named(&TRIM_FIELDS), |call, cx| {
+        trim::run(call, cx, true, true)
+    })
+    .doc("A string without white space (or other characters) at both ends.")
+    .since("4.0"),
 ];
 
 /// 16493 for a result that no document can hold.
@@ -110,7 +122,8 @@ fn concat<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>>
 }
 
 fn length_in_bytes<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
-    let text = text_of(call.eval(0, cx)?, 34473, "$strLenBytes requires a string argument, found: ")?;
+    let text =
+        text_of(call.eval(0, cx)?, 34473, "$strLenBytes requires a string argument, found: ")?;
     Ok(Some(Value::Int32(text.len() as i32)))
 }
 

@@ -88,7 +88,9 @@ pub(super) fn group_by<'v>(stage: &str, code: i32, value: Value<'v>) -> Result<V
         return Ok(value);
     }
     let shown = text::value(value);
-    let message = format!("The {stage} 'groupBy' field must be defined as a $-prefixed path or an expression, but found: {shown}.");
+    let message = format!(
+        "The {stage} 'groupBy' field must be defined as a $-prefixed path or an expression, but found: {shown}."
+    );
     Err(Error::location(code, message))
 }
 

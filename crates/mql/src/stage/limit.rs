@@ -13,7 +13,12 @@ pub(super) const LIMIT: StageRow = StageRow {
     parse: |_, value, _| {
         let number = whole_number(value).ok_or_else(|| {
             let shown = text::field("$limit", value);
-            Error::location(5107201, format!("invalid argument to $limit stage: Expected a non-negative number in: {shown}"))
+            Error::location(
+                5107201,
+                format!(
+                    "invalid argument to $limit stage: Expected a non-negative number in: {shown}"
+                ),
+            )
         })?;
         if number == 0 {
             return Err(Error::location(15958, "the limit must be positive"));
@@ -29,7 +34,12 @@ pub(super) const SKIP: StageRow = StageRow {
     parse: |_, value, _| {
         let number = whole_number(value).ok_or_else(|| {
             let shown = text::field("$skip", value);
-            Error::location(5107200, format!("invalid argument to $skip stage: Expected a non-negative number in: {shown}"))
+            Error::location(
+                5107200,
+                format!(
+                    "invalid argument to $skip stage: Expected a non-negative number in: {shown}"
+                ),
+            )
         })?;
         Ok(vec![Stage::Skip(number)])
     },
@@ -40,4 +50,3 @@ fn whole_number(value: Value<'_>) -> Option<u64> {
     let number = value.as_number()?.exact_i64()?;
     u64::try_from(number).ok()
 }
-

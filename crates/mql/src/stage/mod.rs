@@ -17,8 +17,8 @@ mod redact;
 mod registry;
 mod replace_root;
 mod sample;
-mod sort_by_count;
 mod sort;
+mod sort_by_count;
 mod transform;
 mod unwind;
 

@@ -7,12 +7,8 @@ use crate::projection::Projection;
 use quire_document::Value;
 use quire_error::Result;
 
-pub(super) const PROJECT: StageRow = StageRow {
-    name: "$project",
-    since: "2.2",
-    doc: "Keeps, drops or computes fields.",
-    parse,
-};
+pub(super) const PROJECT: StageRow =
+    StageRow { name: "$project", since: "2.2", doc: "Keeps, drops or computes fields.", parse };
 
 pub(super) const ADD_FIELDS: StageRow = StageRow {
     name: "$addFields",
@@ -21,12 +17,8 @@ pub(super) const ADD_FIELDS: StageRow = StageRow {
     parse,
 };
 
-pub(super) const SET: StageRow = StageRow {
-    name: "$set",
-    since: "4.2",
-    doc: "Adds fields that expressions compute.",
-    parse,
-};
+pub(super) const SET: StageRow =
+    StageRow { name: "$set", since: "4.2", doc: "Adds fields that expressions compute.", parse };
 
 pub(super) const UNSET: StageRow =
     StageRow { name: "$unset", since: "4.2", doc: "Removes fields.", parse };

@@ -42,9 +42,7 @@ impl Redact {
         match self.judge(cx.root, cx)? {
             Verdict::Keep => Ok(Some(cx.root)),
             Verdict::Prune => Ok(None),
-            Verdict::Descend => {
-                Ok(Some(cx.document(|writer| self.descend(cx.root, writer, cx))?))
-            }
+            Verdict::Descend => Ok(Some(cx.document(|writer| self.descend(cx.root, writer, cx))?)),
         }
     }
 

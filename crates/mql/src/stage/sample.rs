@@ -25,9 +25,10 @@ fn size(value: Value<'_>) -> Result<u64> {
             let message = format!("unrecognized option to $sample: {name}");
             return Err(Error::location(28748, message));
         }
-        size = Some(rounded(value).ok_or_else(|| {
-            Error::location(28746, "size argument to $sample must be a number")
-        })?);
+        size =
+            Some(rounded(value).ok_or_else(|| {
+                Error::location(28746, "size argument to $sample must be a number")
+            })?);
     }
     let Some(size) = size else {
         return Err(Error::location(28749, "$sample stage must specify a size"));

@@ -53,7 +53,11 @@ fn gives(pipeline: &str, docs: &[&str], expected: &[&str]) {
 
 #[test]
 fn unwind() {
-    gives(r#"[{$unwind: "$a"}]"#, &["{x: 1, a: [1, 2], y: 2}"], &["{x: 1, a: 1, y: 2}", "{x: 1, a: 2, y: 2}"]);
+    gives(
+        r#"[{$unwind: "$a"}]"#,
+        &["{x: 1, a: [1, 2], y: 2}"],
+        &["{x: 1, a: 1, y: 2}", "{x: 1, a: 2, y: 2}"],
+    );
     gives(r#"[{$unwind: "$a"}]"#, &["{a: []}", "{a: null}", "{}", "{a: 5}"], &["{a: 5}"]);
     gives(
         r#"[{$unwind: {path: "$a.b", includeArrayIndex: "i", preserveNullAndEmptyArrays: true}}]"#,
@@ -89,7 +93,9 @@ fn transforms() {
 
 #[test]
 fn shorthands_and_explain() {
-    let shown = print(pipeline_to_bson(&stages(r#"[{$count: "n"}, {$sortByCount: "$k"}]"#).unwrap()).as_array());
+    let shown = print(
+        pipeline_to_bson(&stages(r#"[{$count: "n"}, {$sortByCount: "$k"}]"#).unwrap()).as_array(),
+    );
     assert_eq!(
         shown,
         r#"[{$group: {_id: {$const: null}, n: {$sum: {$const: 1}}}}, {$project: {n: true, _id: false}}, {$group: {_id: "$k", count: {$sum: {$const: 1}}}}, {$sort: {sortKey: {count: -1}}}]"#
@@ -98,7 +104,10 @@ fn shorthands_and_explain() {
 
 #[test]
 fn changes() {
-    let stages = stages(r#"[{$set: {"a.b": 1}}, {$limit: 1}, {$project: {x: 1, "y.z": 1}}, {$unwind: "$a"}]"#).unwrap();
+    let stages = stages(
+        r#"[{$set: {"a.b": 1}}, {$limit: 1}, {$project: {x: 1, "y.z": 1}}, {$unwind: "$a"}]"#,
+    )
+    .unwrap();
     let paths = |names: &[&str]| names.iter().map(|name| name.to_string()).collect();
     assert_eq!(stages[0].modified(), Modified::Paths(paths(&["a.b"])));
     assert_eq!(stages[1].modified(), Modified::Nothing);
@@ -144,7 +153,8 @@ fn errors() {
 
 #[test]
 fn bucket_is_a_group_by_a_switch() {
-    let stages = stages(r#"[{$bucket: {groupBy: "$x", boundaries: [0, 10], default: "other"}}]"#).unwrap();
+    let stages =
+        stages(r#"[{$bucket: {groupBy: "$x", boundaries: [0, 10], default: "other"}}]"#).unwrap();
     assert_eq!(
         print(pipeline_to_bson(&stages).as_array()),
         r#"[{$group: {_id: {$switch: {branches: [{case: {$and: [{$gte: ["$x", {$const: 0}]}, {$lt: ["$x", {$const: 10}]}]}, then: {$const: 0}}], default: {$const: "other"}}}, count: {$sum: {$const: 1}}}}, {$sort: {sortKey: {_id: 1}}}]"#
@@ -163,7 +173,8 @@ fn bucket_is_a_group_by_a_switch() {
     ] {
         let pipeline = format!("[{{$bucket: {spec}}}]");
         let pipeline = parse(&pipeline).unwrap();
-        let error = parse_pipeline(pipeline.as_value().as_array().unwrap(), &ParseContext::default());
+        let error =
+            parse_pipeline(pipeline.as_value().as_array().unwrap(), &ParseContext::default());
         assert_eq!(error.unwrap_err().code().number(), code, "{spec}");
     }
 }

@@ -35,9 +35,8 @@ impl AddToSet {
     fn new_values<'v>(&'v self, run: &Run<'_>, present: &[Value<'_>]) -> Vec<Value<'v>> {
         let mut new: Vec<Value<'v>> = Vec::new();
         for value in self.values.as_array().iter() {
-            let equals = |other: &Value<'_>| {
-                extreme::compare(run.cx, value, *other) == Ordering::Equal
-            };
+            let equals =
+                |other: &Value<'_>| extreme::compare(run.cx, value, *other) == Ordering::Equal;
             if !present.iter().any(equals) && !new.iter().any(equals) {
                 new.push(value);
             }

@@ -52,7 +52,11 @@ fn bad_type() -> Error {
 
 impl CurrentDate {
     fn value(&self, run: &Run<'_>) -> Value<'static> {
-        if self.timestamp { Value::Timestamp(now(run.cx)) } else { Value::Date(run.cx.shared.now_ms) }
+        if self.timestamp {
+            Value::Timestamp(now(run.cx))
+        } else {
+            Value::Date(run.cx.shared.now_ms)
+        }
     }
 }
 

@@ -20,7 +20,8 @@ pub(super) fn too_deep() -> Error {
 /// Refuses a result of too many bytes (17419).
 pub(super) fn check_size(bytes: usize) -> Result<()> {
     if bytes > DOCUMENT_BYTES_MAX {
-        let message = format!("Resulting document after update is larger than {DOCUMENT_BYTES_MAX}");
+        let message =
+            format!("Resulting document after update is larger than {DOCUMENT_BYTES_MAX}");
         return Err(Error::location(17419, message));
     }
     Ok(())

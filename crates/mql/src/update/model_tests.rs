@@ -39,7 +39,8 @@ impl Tree {
     /// Finds the place of a path, creating it unless `create` is false. `None`: not there.
     fn place(&mut self, parts: &[&str], create: bool) -> Result<Option<&mut Tree>, ()> {
         let Some((first, rest)) = parts.split_first() else { return Ok(Some(self)) };
-        let empty = if rest.is_empty() { Tree::Other(ValueBuf::new("new")) } else { Tree::Doc(vec![]) };
+        let empty =
+            if rest.is_empty() { Tree::Other(ValueBuf::new("new")) } else { Tree::Doc(vec![]) };
         match self {
             Tree::Doc(fields) => {
                 let at = match fields.iter().position(|(name, _)| name == first) {
@@ -65,7 +66,13 @@ impl Tree {
                 }
                 items[at].place(rest, create)
             }
-            Tree::Other(_) => if create { Err(()) } else { Ok(None) },
+            Tree::Other(_) => {
+                if create {
+                    Err(())
+                } else {
+                    Ok(None)
+                }
+            }
         }
     }
 
@@ -107,7 +114,8 @@ fn apply_step(tree: &mut Tree, step: &Step) -> Result<(), ()> {
             match tree.place(inner, false)? {
                 Some(Tree::Doc(fields)) => fields.retain(|(name, _)| name != last),
                 Some(Tree::Array(items)) => {
-                    if let Some(item) = path::index(last).and_then(|at| items.get_mut(at as usize)) {
+                    if let Some(item) = path::index(last).and_then(|at| items.get_mut(at as usize))
+                    {
                         *item = Tree::Other(ValueBuf::new(Value::Null));
                     }
                 }
@@ -150,7 +158,8 @@ fn value(random: &mut Generator, depth: u32) -> ValueBuf {
         0 | 1 => ValueBuf::new(random.below(9) as i32),
         2 => ValueBuf::new("text"),
         3 => {
-            let items: Vec<ValueBuf> = (0..random.below(3)).map(|_| value(random, depth - 1)).collect();
+            let items: Vec<ValueBuf> =
+                (0..random.below(3)).map(|_| value(random, depth - 1)).collect();
             items.iter().collect::<quire_document::ArrayBuf>().into()
         }
         _ => document(random, depth - 1).into(),
@@ -241,5 +250,4 @@ fn updates_of_bytes_are_updates_of_trees() {
         }
     }
     assert!(compared > 1500 && failed > 300, "{compared} compared, {failed} failed");
-
 }

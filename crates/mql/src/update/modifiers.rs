@@ -56,8 +56,7 @@ impl Modifiers {
 
     pub(super) fn may_change(&self, path: &str) -> bool {
         let within = |inner: &str, outer: &str| {
-            inner == outer
-                || inner.strip_prefix(outer).is_some_and(|rest| rest.starts_with('.'))
+            inner == outer || inner.strip_prefix(outer).is_some_and(|rest| rest.starts_with('.'))
         };
         self.touched.iter().any(|touched| within(touched, path) || within(path, touched))
     }

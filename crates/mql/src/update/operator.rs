@@ -1,7 +1,9 @@
 //! A row of the update operators' registry, and the registry.
 
 use super::modifier::Modifier;
-use super::{add_to_set, arithmetic, bit, current_date, extreme, pop, pull, push, rename, set, unset};
+use super::{
+    add_to_set, arithmetic, bit, current_date, extreme, pop, pull, push, rename, set, unset,
+};
 use crate::context::ParseContext;
 use quire_document::Value;
 use quire_error::Result;

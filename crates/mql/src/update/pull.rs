@@ -63,8 +63,7 @@ impl Matcher {
     }
 
     fn matches(&self, run: &Run<'_>, element: Value<'_>) -> Result<bool> {
-        let equals =
-            |value: Value<'_>| extreme::compare(run.cx, element, value) == Ordering::Equal;
+        let equals = |value: Value<'_>| extreme::compare(run.cx, element, value) == Ordering::Equal;
         match self {
             Matcher::Document(filter) => match element {
                 Value::Document(doc) => element_filter::matches(filter, doc, run.cx),

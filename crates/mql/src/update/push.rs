@@ -5,9 +5,7 @@ use super::modifier::{Effect, Missing, Modifier, depth};
 use super::operator::{Operand, Operator};
 use super::{extreme, pop, text};
 use crate::context::EvalContext;
-use quire_document::{
-    Array, ArrayBuf, Doc, Element, Type, Value, write_element, write_index,
-};
+use quire_document::{Array, ArrayBuf, Doc, Element, Type, Value, write_element, write_index};
 use quire_error::{Error, Result};
 use std::cmp::Ordering;
 

@@ -76,7 +76,9 @@ impl Rename {
             }
             current = match element.value() {
                 Value::Document(doc) => doc,
-                Value::Array(items) if parts.peek().is_some_and(|next| path::index(next).is_some()) => {
+                Value::Array(items)
+                    if parts.peek().is_some_and(|next| path::index(next).is_some()) =>
+                {
                     array = array.or(Some(element.key()));
                     items.as_doc()
                 }
@@ -146,13 +148,7 @@ fn moved<'r>(run: &Run<'r>, number: usize) -> Source<'r> {
 }
 
 impl Modifier for From {
-    fn update(
-        &self,
-        run: &Run<'_>,
-        _: bool,
-        _: Element<'_>,
-        _: &mut Vec<u8>,
-    ) -> Result<Effect> {
+    fn update(&self, run: &Run<'_>, _: bool, _: Element<'_>, _: &mut Vec<u8>) -> Result<Effect> {
         let moves = moved(run, self.number).is_some();
         Ok(if moves { Effect::Removed } else { Effect::Kept })
     }

@@ -91,9 +91,8 @@ pub(super) fn check_id(original: Doc<'_>, updated: Doc<'_>) -> Result<()> {
         let message = "After applying the update to the document, the (immutable) field '_id' was found to be an array or array descendant.";
         return Err(Error::new(ErrorCode::NotSingleValueField, message));
     }
-    let same = |old: quire_document::Element<'_>| {
-        quire_document::equal(old.value(), new.value(), None)
-    };
+    let same =
+        |old: quire_document::Element<'_>| quire_document::equal(old.value(), new.value(), None);
     if old.is_none_or(same) {
         return Ok(());
     }

@@ -84,14 +84,10 @@ fn check(error: Error, code: i32, message: &str) {
 
 #[test]
 fn set_replaces_in_place_and_appends_in_order() {
-    case("{$set: {b: {x: 1}, z: 9}}").gives(
-        "{_id: 1, a: 1, b: 2, c: 3}",
-        "{_id: 1, a: 1, b: {x: 1}, c: 3, z: 9}",
-    );
-    case(r#"{$set: {z: 1, a: 2, m: 3, B: 4, "10": 5, "9": 6, "o.z": 1, "o.a": 2}}"#).gives(
-        "{_id: 1}",
-        r#"{_id: 1, "9": 6, "10": 5, B: 4, a: 2, m: 3, o: {a: 2, z: 1}, z: 1}"#,
-    );
+    case("{$set: {b: {x: 1}, z: 9}}")
+        .gives("{_id: 1, a: 1, b: 2, c: 3}", "{_id: 1, a: 1, b: {x: 1}, c: 3, z: 9}");
+    case(r#"{$set: {z: 1, a: 2, m: 3, B: 4, "10": 5, "9": 6, "o.z": 1, "o.a": 2}}"#)
+        .gives("{_id: 1}", r#"{_id: 1, "9": 6, "10": 5, B: 4, a: 2, m: 3, o: {a: 2, z: 1}, z: 1}"#);
     case("{$inc: {y: 1}, $set: {x: 1, q: 2}, $push: {p: 1}}")
         .gives("{z: 1}", "{z: 1, p: [1], q: 2, x: 1, y: 1}");
     case(r#"{$set: {"o.p.q": 1, "n.m": 2}}"#).gives("{o: {}}", "{o: {p: {q: 1}}, n: {m: 2}}");
@@ -201,7 +197,8 @@ fn push_with_modifiers() {
     case("{$push: {l: [3, 4]}}").gives("{l: [1]}", "{l: [1, [3, 4]]}");
     case(r#"{$push: {l: {$each: ["b", "c"], $position: 2}}}"#)
         .gives("{l: [1, 2, 3]}", r#"{l: [1, 2, "b", "c", 3]}"#);
-    case(r#"{$push: {l: {$each: ["d"], $position: -1}}}"#).gives("{l: [1, 2]}", r#"{l: [1, "d", 2]}"#);
+    case(r#"{$push: {l: {$each: ["d"], $position: -1}}}"#)
+        .gives("{l: [1, 2]}", r#"{l: [1, "d", 2]}"#);
     case("{$push: {l: {$each: [4, 5], $slice: -4}}}").gives("{l: [1, 2, 3]}", "{l: [2, 3, 4, 5]}");
     case("{$push: {l: {$each: [], $sort: 1}}}").gives("{l: [1, 2]}", "{l: [1, 2]}");
     case("{$push: {l: {$each: [], $slice: 5}}}").keeps("{l: [1, 2]}");
@@ -272,7 +269,9 @@ fn array_filters_and_positions() {
         .gives("{m: [[1, 2], [3, 4]]}", "{m: [[1, 20], [30, 40]]}");
     case(r#"{$set: {"l.$[e]": 0}}"#).filters(&["{e: 2}"]).gives("{l: [2, [2]]}", "{l: [0, 0]}");
     case(r#"{$set: {"l.$": 0}}"#).position(1).gives("{l: [5, 15]}", "{l: [5, 0]}");
-    case(r#"{$set: {"zip.$": 0}}"#).position(1).gives("{l: [1, 2]}", r#"{l: [1, 2], zip: {"1": 0}}"#);
+    case(r#"{$set: {"zip.$": 0}}"#)
+        .position(1)
+        .gives("{l: [1, 2]}", r#"{l: [1, 2], zip: {"1": 0}}"#);
     case(r#"{$set: {"l.$": 0}}"#).fails(
         "{l: [1]}",
         2,
@@ -344,9 +343,15 @@ fn pipelines() {
 #[test]
 fn touched_paths() {
     let update = case(r#"{$set: {"a.b.$[].c": 1}, $rename: {d: "e.f"}}"#).compile().unwrap();
-    for (path, touched) in
-        [("a", true), ("a.b", true), ("a.b.c", true), ("a.x", false), ("d", true), ("e", true), ("f", false)]
-    {
+    for (path, touched) in [
+        ("a", true),
+        ("a.b", true),
+        ("a.b.c", true),
+        ("a.x", false),
+        ("d", true),
+        ("e", true),
+        ("f", false),
+    ] {
         assert_eq!(update.may_change(path), touched, "{path}");
     }
 }

@@ -21,11 +21,7 @@ pub(super) fn seed(filter: Doc<'_>, only_id: bool) -> Result<DocBuf> {
 }
 
 /// Takes the equalities out of a filter.
-fn collect<'f>(
-    filter: Doc<'f>,
-    only_id: bool,
-    equalities: &mut Equalities<'f>,
-) -> Result<()> {
+fn collect<'f>(filter: Doc<'f>, only_id: bool, equalities: &mut Equalities<'f>) -> Result<()> {
     for (key, value) in filter.fields() {
         match (key, value) {
             ("$and", Value::Array(filters)) => {
@@ -86,9 +82,7 @@ fn collect_field<'f>(
 fn add<'f>(path: &'f str, value: Value<'f>, equalities: &mut Equalities<'f>) -> Result<()> {
     let clash = |message: String| Err(Error::new(ErrorCode::NotSingleValueField, message));
     if equalities.contains_key(path) {
-        return clash(format!(
-            "cannot infer query fields to set, path '{path}' is matched twice"
-        ));
+        return clash(format!("cannot infer query fields to set, path '{path}' is matched twice"));
     }
     for known in equalities.keys() {
         let (short, long) = if known.len() < path.len() { (*known, path) } else { (path, *known) };

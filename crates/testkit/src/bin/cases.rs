@@ -40,7 +40,9 @@ fn server(address: &str) -> Box<dyn Connect> {
 
 fn picked(root: &Path, parts: &[String]) -> Result<Vec<CaseFile>, String> {
     let mut files = load_all(root).map_err(|error| error.to_string())?;
-    files.retain(|file| parts.is_empty() || parts.iter().any(|part| file.name.contains(part.as_str())));
+    files.retain(|file| {
+        parts.is_empty() || parts.iter().any(|part| file.name.contains(part.as_str()))
+    });
     Ok(files)
 }
 
@@ -71,7 +73,9 @@ fn check(root: &Path, args: &[String]) -> Result<bool, String> {
         passed += agree;
         failed += differ;
     }
-    println!("CASES passed {passed} failed {failed} (of the passed, {wording} differ in errmsg wording only)");
+    println!(
+        "CASES passed {passed} failed {failed} (of the passed, {wording} differ in errmsg wording only)"
+    );
     Ok(failed == 0)
 }
 

@@ -5,10 +5,10 @@ use super::{How, failure, unsupported};
 use crate::context::EvalContext;
 use base64::Engine;
 use base64::alphabet::URL_SAFE;
+use base64::engine::DecodePaddingMode;
 use base64::engine::general_purpose::{
     GeneralPurpose, GeneralPurposeConfig, STANDARD, URL_SAFE_NO_PAD,
 };
-use base64::engine::DecodePaddingMode;
 use quire_document::{Binary, Type, Value};
 use quire_error::{Error, Result};
 
@@ -44,10 +44,16 @@ pub(super) fn to_string<'a>(
         Format::Hex => binary.bytes.iter().map(|byte| format!("{byte:02X}")).collect(),
         Format::Utf8 => match std::str::from_utf8(binary.bytes) {
             Ok(text) => text.to_owned(),
-            Err(_) => return Err(failure("BinData does not represent a valid UTF-8 string in $convert")),
+            Err(_) => {
+                return Err(failure("BinData does not represent a valid UTF-8 string in $convert"));
+            }
         },
         Format::Uuid if uuid => uuid_text(binary.bytes),
-        Format::Uuid => return Err(failure("Only a UUID (subtype 4, 16 bytes) converts with the format 'uuid'")),
+        Format::Uuid => {
+            return Err(failure(
+                "Only a UUID (subtype 4, 16 bytes) converts with the format 'uuid'",
+            ));
+        }
     };
     if text.len() >= STRING_BYTES_MAX {
         return Err(failure("Resulting string exceeds maximum size"));
@@ -76,7 +82,10 @@ pub(super) fn from_value<'a>(
     let bytes = match value {
         Value::Binary(binary) if binary.subtype == subtype => return Ok(value),
         Value::Binary(binary) => {
-            let text = format!("Conversions between different binData subtypes are not supported: {} to {subtype}", binary.subtype);
+            let text = format!(
+                "Conversions between different binData subtypes are not supported: {} to {subtype}",
+                binary.subtype
+            );
             return Err(failure(text));
         }
         Value::String(text) => decode(text, subtype, how.format.ok_or_else(needs_format)?)?,
@@ -93,9 +102,13 @@ pub(super) fn from_value<'a>(
 
 fn decode(text: &str, subtype: u8, format: Format) -> Result<Vec<u8>> {
     if (format == Format::Uuid) != (subtype == UUID_SUBTYPE) {
-        return Err(failure("The UUID subtype and the format 'uuid' are only allowed with each other"));
+        return Err(failure(
+            "The UUID subtype and the format 'uuid' are only allowed with each other",
+        ));
     }
-    let bad = |name: &str| failure(format!("Input string '{text}' is not a valid {name} string in $convert"));
+    let bad = |name: &str| {
+        failure(format!("Input string '{text}' is not a valid {name} string in $convert"))
+    };
     match format {
         Format::Auto => Err(failure("The format 'auto' does not convert a string to binData")),
         Format::Base64 => STANDARD.decode(text).map_err(|_| bad("base64")),
@@ -122,7 +135,11 @@ fn hex(text: &str) -> Option<Vec<u8>> {
     pairs.map(|pair| Some((digit(*pair.first()?)? * 16 + digit(*pair.get(1)?)?) as u8)).collect()
 }
 
-pub(super) fn to_number(binary: Binary<'_>, kind: Type, order: ByteOrder) -> Result<Value<'static>> {
+pub(super) fn to_number(
+    binary: Binary<'_>,
+    kind: Type,
+    order: ByteOrder,
+) -> Result<Value<'static>> {
     let mut bytes = binary.bytes.to_vec();
     if order == ByteOrder::Big {
         bytes.reverse();
@@ -135,7 +152,11 @@ pub(super) fn to_number(binary: Binary<'_>, kind: Type, order: ByteOrder) -> Res
         _ => None,
     };
     number.ok_or_else(|| {
-        let text = format!("Failed to convert '{}' bytes of binData to {}: invalid length", binary.bytes.len(), kind.alias());
+        let text = format!(
+            "Failed to convert '{}' bytes of binData to {}: invalid length",
+            binary.bytes.len(),
+            kind.alias()
+        );
         failure(text)
     })
 }

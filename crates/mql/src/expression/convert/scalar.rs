@@ -42,10 +42,14 @@ fn date_text(millis: i64) -> Result<String> {
 /// A whole number of a double, cut towards zero, within `least..=most`.
 fn cut(number: f64, least: i64, most: i64) -> Result<i64> {
     if number.is_nan() {
-        return Err(failure("Attempt to convert NaN value to integer type in $convert with no onError value"));
+        return Err(failure(
+            "Attempt to convert NaN value to integer type in $convert with no onError value",
+        ));
     }
     if number.is_infinite() {
-        return Err(failure("Attempt to convert infinity value to integer type in $convert with no onError value"));
+        return Err(failure(
+            "Attempt to convert infinity value to integer type in $convert with no onError value",
+        ));
     }
     let cut = number.trunc();
     // The greatest long is no double; the next one above it is out of range.
@@ -56,7 +60,9 @@ fn cut(number: f64, least: i64, most: i64) -> Result<i64> {
 }
 
 fn overflow(text: &str) -> Error {
-    failure(format!("Conversion would overflow target type in $convert with no onError value: {text}"))
+    failure(format!(
+        "Conversion would overflow target type in $convert with no onError value: {text}"
+    ))
 }
 
 fn cut_decimal(number: Decimal128, least: i64, most: i64) -> Result<i64> {
@@ -73,13 +79,16 @@ fn cut_decimal(number: Decimal128, least: i64, most: i64) -> Result<i64> {
 fn whole_text(text: &str, least: i64, most: i64) -> Result<i64> {
     let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
-        let text = format!("Failed to parse number '{text}' in $convert with no onError value: Bad digit");
+        let text =
+            format!("Failed to parse number '{text}' in $convert with no onError value: Bad digit");
         return Err(failure(text));
     }
     match text.parse::<i64>() {
         Ok(number) if (least..=most).contains(&number) => Ok(number),
         _ => {
-            let text = format!("Failed to parse number '{text}' in $convert with no onError value: Overflow");
+            let text = format!(
+                "Failed to parse number '{text}' in $convert with no onError value: Overflow"
+            );
             Err(failure(text))
         }
     }
@@ -99,7 +108,8 @@ fn to_whole(value: Value<'_>, least: i64, most: i64, target: &str) -> Result<i64
 }
 
 pub(super) fn to_int(value: Value<'_>) -> Result<Value<'_>> {
-    to_whole(value, i32::MIN.into(), i32::MAX.into(), "int").map(|number| Value::Int32(number as i32))
+    to_whole(value, i32::MIN.into(), i32::MAX.into(), "int")
+        .map(|number| Value::Int32(number as i32))
 }
 
 pub(super) fn to_long(value: Value<'_>) -> Result<Value<'_>> {
@@ -161,9 +171,8 @@ pub(super) fn to_date(value: Value<'_>) -> Result<Value<'_>> {
         Value::Decimal(number) => cut_decimal(number, i64::MIN, i64::MAX)?,
         Value::Timestamp(time) => i64::from(time.seconds) * 1000,
         Value::ObjectId(id) => i64::from(id.seconds()) * 1000,
-        Value::String(text) => parse_text(text).map_err(|why| {
-            failure(format!("Error parsing date string '{text}'; {why}"))
-        })?,
+        Value::String(text) => parse_text(text)
+            .map_err(|why| failure(format!("Error parsing date string '{text}'; {why}")))?,
         other => return Err(unsupported(other, "date")),
     };
     Ok(Value::Date(millis))

@@ -64,12 +64,17 @@ pub(super) fn parse_kind(to: Value<'_>) -> Result<Option<Type>> {
                 _ => None,
             };
             kind.map(Some).ok_or_else(|| {
-                let text = format!("In $convert, numeric value for 'to' does not correspond to a BSON type: {code}");
+                let text = format!(
+                    "In $convert, numeric value for 'to' does not correspond to a BSON type: {code}"
+                );
                 Error::failed_to_parse(text)
             })
         }
         other => {
-            let text = format!("$convert's 'to' argument must be a string or number, but is {}", other.type_name());
+            let text = format!(
+                "$convert's 'to' argument must be a string or number, but is {}",
+                other.type_name()
+            );
             Err(Error::failed_to_parse(text))
         }
     }
@@ -85,16 +90,22 @@ pub(super) fn parse_subtype(to: Value<'_>, kind: Option<Type>) -> Result<u8> {
     let given = to.as_document().and_then(|doc| doc.get("subtype"));
     let (Some(subtype), Some(Type::Binary)) = (given, kind) else { return Ok(0) };
     let Some(number) = subtype.as_number() else {
-        let text = format!("In $convert, 'subtype' must be a number, but is {}", subtype.type_name());
+        let text =
+            format!("In $convert, 'subtype' must be a number, but is {}", subtype.type_name());
         return Err(Error::location(4341108, text));
     };
     let Some(number) = Number::exact_i64(number) else {
-        return Err(Error::location(4341106, "In $convert, numeric 'subtype' argument is not an integer"));
+        return Err(Error::location(
+            4341106,
+            "In $convert, numeric 'subtype' argument is not an integer",
+        ));
     };
     match u8::try_from(number) {
         Ok(subtype) if !(10..128).contains(&subtype) => Ok(subtype),
         _ => {
-            let text = format!("In $convert, numeric value for 'subtype' does not correspond to a BinData type: {number}");
+            let text = format!(
+                "In $convert, numeric value for 'subtype' does not correspond to a BinData type: {number}"
+            );
             Err(Error::location(4341107, text))
         }
     }
@@ -106,7 +117,10 @@ pub(super) fn parse_format(format: Option<Value<'_>>) -> Result<Option<Format>> 
         None | Some(Value::Null | Value::Undefined) => return Ok(None),
         Some(Value::String(name)) => name,
         Some(other) => {
-            let text = format!("$convert requires that 'format' be a string, found: {}", other.type_name());
+            let text = format!(
+                "$convert requires that 'format' be a string, found: {}",
+                other.type_name()
+            );
             return Err(Error::location(4341114, text));
         }
     };
@@ -127,14 +141,19 @@ pub(super) fn parse_format(format: Option<Value<'_>>) -> Result<Option<Format>> 
 /// The byte order; little where none was given.
 pub(super) fn parse_byte_order(order: Option<Value<'_>>) -> Result<ByteOrder> {
     match order {
-        None | Some(Value::Null | Value::Undefined | Value::String("little")) => Ok(ByteOrder::Little),
+        None | Some(Value::Null | Value::Undefined | Value::String("little")) => {
+            Ok(ByteOrder::Little)
+        }
         Some(Value::String("big")) => Ok(ByteOrder::Big),
         Some(Value::String(other)) => {
             let text = format!("Invalid 'byteOrder' argument for $convert: {other}");
             Err(Error::location(9130002, text))
         }
         Some(other) => {
-            let text = format!("$convert requires that 'byteOrder' be a string, found: {}", other.type_name());
+            let text = format!(
+                "$convert requires that 'byteOrder' be a string, found: {}",
+                other.type_name()
+            );
             Err(Error::location(9130001, text))
         }
     }

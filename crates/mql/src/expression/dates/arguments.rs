@@ -40,24 +40,18 @@ pub(super) fn date(value: Value<'_>) -> Result<i64> {
 }
 
 /// The zone that argument `index` names: UTC if it was not given, `None` if it is null or missing.
-pub(super) fn zone<'a>(
-    call: &'a Call,
-    index: usize,
-    cx: &EvalContext<'a>,
-) -> Result<Option<Zone>> {
+pub(super) fn zone<'a>(call: &'a Call, index: usize, cx: &EvalContext<'a>) -> Result<Option<Zone>> {
     zone_of(call.arg(index), cx)
 }
 
-fn zone_of<'a>(
-    argument: Option<&'a Expression>,
-    cx: &EvalContext<'a>,
-) -> Result<Option<Zone>> {
+fn zone_of<'a>(argument: Option<&'a Expression>, cx: &EvalContext<'a>) -> Result<Option<Zone>> {
     let Some(argument) = argument else { return Ok(Some(Zone::Utc)) };
     match argument.eval(cx)? {
         None | Some(Value::Null | Value::Undefined) => Ok(None),
         Some(Value::String(text)) => Zone::parse(text).map(Some),
         Some(other) => {
-            let message = format!("timezone must evaluate to a string, found {}", other.type_name());
+            let message =
+                format!("timezone must evaluate to a string, found {}", other.type_name());
             Err(Error::location(40517, message))
         }
     }

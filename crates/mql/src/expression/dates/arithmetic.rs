@@ -62,7 +62,10 @@ fn add<'a>(call: &'a Call, cx: &EvalContext<'a>, sign: i64) -> Result<Option<Val
         return Err(Error::location(5166403, message));
     };
     let Some(amount) = whole(amount) else {
-        return Err(Error::location(5166405, format!("{name} expects integer amount of time units")));
+        return Err(Error::location(
+            5166405,
+            format!("{name} expects integer amount of time units"),
+        ));
     };
     let overflow = || Error::location(5166406, format!("{name} overflowed"));
     if unit != Unit::Millisecond && amount.unsigned_abs() > amount_max(unit) as u64 {
@@ -162,9 +165,8 @@ fn boundaries(start: i64, end: i64, unit: Unit, first_day: i64, zone: &Zone) -> 
         Unit::Day => last.days - first.days,
         unit => {
             let length = unit.millis().unwrap_or(1);
-            let local = |millis: i64, moment: &Moment| {
-                (millis + moment.offset * 1000).div_euclid(length)
-            };
+            let local =
+                |millis: i64, moment: &Moment| (millis + moment.offset * 1000).div_euclid(length);
             // Clocks that were moved in between don't count.
             let moved = (last.offset - first.offset) * 1000 / length;
             local(end, &last) - local(start, &first) - moved

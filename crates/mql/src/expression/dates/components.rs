@@ -52,7 +52,9 @@ fn parse(operator: &'static Operator, value: Value<'_>, cx: &ParseContext) -> Re
                 return Err(Error::location(40536, message));
             }
         },
-        Value::Document(spec) if !spec.first().is_some_and(|first| first.key().starts_with('$')) => {
+        Value::Document(spec)
+            if !spec.first().is_some_and(|first| first.key().starts_with('$')) =>
+        {
             let (mut date, mut timezone) = (None, absent());
             for (field, value) in spec.fields() {
                 match field {

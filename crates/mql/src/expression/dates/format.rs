@@ -6,8 +6,18 @@ use quire_error::{Error, Result};
 
 /// The months' English names.
 pub(super) const MONTHS: [&str; 12] = [
-    "January", "February", "March", "April", "May", "June", "July", "August", "September",
-    "October", "November", "December",
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
 ];
 
 /// What `$dateToString` knows.
@@ -57,7 +67,8 @@ pub(super) fn read(text: &str, format: &str) -> Result<Reading, String> {
     let mut rest = text;
     let mut letters = format.chars();
     while let Some(letter) = letters.next() {
-        let specifier = if letter == '%' { letters.next().filter(|next| *next != '%') } else { None };
+        let specifier =
+            if letter == '%' { letters.next().filter(|next| *next != '%') } else { None };
         match specifier {
             Some(specifier) => read_one(specifier, &mut rest, &mut found)?,
             None => {
@@ -79,7 +90,10 @@ fn read_one(specifier: char, rest: &mut &str, found: &mut Found) -> Result<(), S
         'G' => found.iso_year = Some(digits(rest, 4, "A four digit year could not be found")?),
         'm' => found.month = Some(digits(rest, 2, "A two digit month could not be found")?),
         'd' => found.day = Some(digits(rest, 2, "A two digit day could not be found")?),
-        'j' => found.day_of_year = Some(digits(rest, 3, "A three digit day-of-year could not be found")?),
+        'j' => {
+            found.day_of_year =
+                Some(digits(rest, 3, "A three digit day-of-year could not be found")?)
+        }
         'V' => found.iso_week = Some(digits(rest, 2, "A two digit week could not be found")?),
         'u' => found.iso_day = Some(digits(rest, 1, "A one digit day of week could not be found")?),
         'H' => found.time[0] = digits(rest, 2, "A two digit hour could not be found")?,
@@ -127,7 +141,9 @@ fn digits(rest: &mut &str, most: usize, message: &str) -> Result<i64, String> {
 pub(super) fn month(name: &str) -> Option<i64> {
     let lower = name.to_ascii_lowercase();
     let known = MONTHS.iter().map(|month| month.to_ascii_lowercase());
-    let at = known.into_iter().position(|month| month == lower || (lower.len() == 3 && month.starts_with(&lower)));
+    let at = known
+        .into_iter()
+        .position(|month| month == lower || (lower.len() == 3 && month.starts_with(&lower)));
     at.map(|at| at as i64 + 1).or(if lower == "sept" { Some(9) } else { None })
 }
 
@@ -139,9 +155,12 @@ impl Found {
                 return Err("Mixing of ISO dates with natural dates is not allowed".to_owned());
             }
             let year = self.iso_year.ok_or("The ISO year is missing")?;
-            iso_year_start(year) + (self.iso_week.unwrap_or(1) - 1) * 7 + self.iso_day.unwrap_or(1) - 1
+            iso_year_start(year) + (self.iso_week.unwrap_or(1) - 1) * 7 + self.iso_day.unwrap_or(1)
+                - 1
         } else {
-            let year = self.year.ok_or("an incomplete date/time string has been found, with elements missing")?;
+            let year = self
+                .year
+                .ok_or("an incomplete date/time string has been found, with elements missing")?;
             match self.day_of_year {
                 // Counted from 0, as mongod's date library does.
                 Some(day) => days_carried(year, 1, day + 1),

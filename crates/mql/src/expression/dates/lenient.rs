@@ -226,7 +226,11 @@ fn zone<'t>(text: &'t str, parts: &mut Parts) -> Option<&'t str> {
 
 /// An offset from UTC at the start of a text, in seconds.
 pub(super) fn offset(text: &str) -> Option<(i64, &str)> {
-    let length = 1 + text.get(1..)?.bytes().take_while(|byte| byte.is_ascii_digit() || *byte == b':').count();
+    let length = 1 + text
+        .get(1..)?
+        .bytes()
+        .take_while(|byte| byte.is_ascii_digit() || *byte == b':')
+        .count();
     let (offset, rest) = text.split_at(length);
     if let Some(seconds) = super::zone::parse_offset(offset) {
         return Some((seconds, rest));
@@ -274,7 +278,8 @@ fn number<'t>(text: &'t str, parts: &mut Parts) -> Option<&'t str> {
         parts.day = Some(day);
         return Some(rest);
     }
-    let (year, rest) = digits(text, (4, 4)).filter(|_| parts.year.is_none() && parts.date.is_none())?;
+    let (year, rest) =
+        digits(text, (4, 4)).filter(|_| parts.year.is_none() && parts.date.is_none())?;
     parts.year = Some(year);
     Some(rest)
 }

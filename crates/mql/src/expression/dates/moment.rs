@@ -56,7 +56,13 @@ pub(super) fn iso_year_start(year: i64) -> i64 {
 }
 
 /// Local milliseconds of a date and a time whose fields may be out of range and carry over.
-pub(super) fn local_millis(days: i64, hour: i64, minute: i64, second: i64, millis: i64) -> Option<i64> {
+pub(super) fn local_millis(
+    days: i64,
+    hour: i64,
+    minute: i64,
+    second: i64,
+    millis: i64,
+) -> Option<i64> {
     let minutes = hour.checked_mul(60)?.checked_add(minute)?;
     let seconds = minutes.checked_mul(60)?.checked_add(second)?;
     let within = seconds.checked_mul(1000)?.checked_add(millis)?;

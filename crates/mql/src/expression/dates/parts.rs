@@ -36,8 +36,7 @@ fn to_parts<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>
         Some(None | Some(Value::Null | Value::Undefined)) => return Ok(Some(Value::Null)),
         Some(Some(Value::Bool(flag))) => flag,
         Some(Some(other)) => {
-            let message =
-                format!("iso8601 must evaluate to a bool, found {}", other.type_name());
+            let message = format!("iso8601 must evaluate to a bool, found {}", other.type_name());
             return Err(Error::location(40521, message));
         }
     };
@@ -131,7 +130,12 @@ fn from_parts<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'
 }
 
 /// A whole number; the default if it was not given, `None` if it is null or missing.
-fn part<'a>(call: &'a Call, index: usize, default: i64, cx: &EvalContext<'a>) -> Result<Option<i64>> {
+fn part<'a>(
+    call: &'a Call,
+    index: usize,
+    default: i64,
+    cx: &EvalContext<'a>,
+) -> Result<Option<i64>> {
     let Some(argument) = call.arg(index) else { return Ok(Some(default)) };
     match argument.eval(cx)? {
         None | Some(Value::Null | Value::Undefined) => Ok(None),

@@ -64,9 +64,18 @@ fn parts() {
         r#"{$dateToParts: {date: ISODate("2017-01-01T15:08:35.123Z"), iso8601: true}}"#,
         "{isoWeekYear: 2016, isoWeek: 52, isoDayOfWeek: 7, hour: 15, minute: 8, second: 35, millisecond: 123}",
     );
-    gives("{$dateFromParts: {year: 2017, month: 14, day: 1}}", r#"ISODate("2018-02-01T00:00:00Z")"#);
-    gives("{$dateFromParts: {isoWeekYear: 2017, isoWeek: 6, isoDayOfWeek: 4, hour: 12}}", r#"ISODate("2017-02-09T12:00:00Z")"#);
-    gives(r#"{$dateFromParts: {year: 2016, month: 12, day: 31, hour: 23, timezone: "America/New_York"}}"#, r#"ISODate("2017-01-01T04:00:00Z")"#);
+    gives(
+        "{$dateFromParts: {year: 2017, month: 14, day: 1}}",
+        r#"ISODate("2018-02-01T00:00:00Z")"#,
+    );
+    gives(
+        "{$dateFromParts: {isoWeekYear: 2017, isoWeek: 6, isoDayOfWeek: 4, hour: 12}}",
+        r#"ISODate("2017-02-09T12:00:00Z")"#,
+    );
+    gives(
+        r#"{$dateFromParts: {year: 2016, month: 12, day: 31, hour: 23, timezone: "America/New_York"}}"#,
+        r#"ISODate("2017-01-01T04:00:00Z")"#,
+    );
     fails("{$dateFromParts: {year: 0}}", 40523);
     fails("{$dateFromParts: {year: 2017, isoWeek: 1}}", 40489);
     fails("{$dateFromParts: {isoWeekYear: 2017, month: 1}}", 40525);
@@ -76,8 +85,18 @@ fn parts() {
 fn texts() {
     let date = r#"ISODate("2014-01-01T08:15:39.736Z")"#;
     gives(&format!("{{$dateToString: {{date: {date}}}}}"), r#""2014-01-01T08:15:39.736Z""#);
-    gives(&format!(r#"{{$dateToString: {{date: {date}, timezone: "+04:30", format: "%H:%M:%S:%L%z"}}}}"#), r#""12:45:39:736+0430""#);
-    gives(&format!(r#"{{$dateToString: {{date: {date}, timezone: "America/New_York", format: "%b %B %j %u %U %V %G %Z %%"}}}}"#), r#""Jan January 001 3 00 01 2014 -300 %""#);
+    gives(
+        &format!(
+            r#"{{$dateToString: {{date: {date}, timezone: "+04:30", format: "%H:%M:%S:%L%z"}}}}"#
+        ),
+        r#""12:45:39:736+0430""#,
+    );
+    gives(
+        &format!(
+            r#"{{$dateToString: {{date: {date}, timezone: "America/New_York", format: "%b %B %j %u %U %V %G %Z %%"}}}}"#
+        ),
+        r#""Jan January 001 3 00 01 2014 -300 %""#,
+    );
     fails(&format!(r#"{{$dateToString: {{date: {date}, format: "%x"}}}}"#), 18536);
     fails(&format!(r#"{{$dateToString: {{date: {date}, format: "%"}}}}"#), 18535);
     for (text, expected) in [
@@ -91,7 +110,10 @@ fn texts() {
         ("02/08/2017", "2017-02-08T00:00:00Z"),
         ("08.02.2017 10:00", "2017-02-08T10:00:00Z"),
     ] {
-        gives(&format!("{{$dateFromString: {{dateString: \"{text}\"}}}}"), &format!("ISODate(\"{expected}\")"));
+        gives(
+            &format!("{{$dateFromString: {{dateString: \"{text}\"}}}}"),
+            &format!("ISODate(\"{expected}\")"),
+        );
     }
     for (text, format, expected) in [
         ("06-15-2018", "%m-%d-%Y", "2018-06-15T00:00:00Z"),
@@ -100,7 +122,10 @@ fn texts() {
         ("2024-06-15 +330", "%Y-%m-%d %Z", "2024-06-14T18:30:00Z"),
         ("2024-06-15 +0530", "%Y-%m-%d %z", "2024-06-14T18:30:00Z"),
     ] {
-        gives(&format!("{{$dateFromString: {{dateString: \"{text}\", format: \"{format}\"}}}}"), &format!("ISODate(\"{expected}\")"));
+        gives(
+            &format!("{{$dateFromString: {{dateString: \"{text}\", format: \"{format}\"}}}}"),
+            &format!("ISODate(\"{expected}\")"),
+        );
     }
     for text in ["", "bad", "2017-02-30", "2017-13-01", "12:30"] {
         fails(&format!("{{$dateFromString: {{dateString: \"{text}\"}}}}"), 241);
@@ -110,16 +135,43 @@ fn texts() {
 
 #[test]
 fn arithmetic() {
-    gives(r#"{$dateAdd: {startDate: ISODate("2021-01-31T12:00:00Z"), unit: "month", amount: 1}}"#, r#"ISODate("2021-02-28T12:00:00Z")"#);
-    gives(r#"{$dateSubtract: {startDate: ISODate("2021-03-31T12:00:00Z"), unit: "day", amount: 1}}"#, r#"ISODate("2021-03-30T12:00:00Z")"#);
-    gives(r#"{$dateAdd: {startDate: ISODate("2021-03-13T12:00:00Z"), unit: "day", amount: 1, timezone: "America/New_York"}}"#, r#"ISODate("2021-03-14T11:00:00Z")"#);
-    gives(r#"{$dateDiff: {startDate: ISODate("2021-01-25T00:00:00Z"), endDate: ISODate("2021-02-03T00:00:00Z"), unit: "week", startOfWeek: "mon"}}"#, "NumberLong(\"1\")");
-    gives(r#"{$dateDiff: {startDate: ISODate("2020-12-31T23:59:59Z"), endDate: ISODate("2021-01-01T00:00:00Z"), unit: "year"}}"#, "NumberLong(\"1\")");
-    gives(r#"{$dateTrunc: {date: ISODate("2021-03-20T11:30:05Z"), unit: "week", binSize: 2, timezone: "America/Los_Angeles", startOfWeek: "Monday"}}"#, r#"ISODate("2021-03-15T07:00:00Z")"#);
-    gives(r#"{$dateTrunc: {date: ISODate("2021-03-20T11:30:05Z"), unit: "quarter"}}"#, r#"ISODate("2021-01-01T00:00:00Z")"#);
-    fails(r#"{$dateAdd: {startDate: ISODate("2021-01-31T12:00:00Z"), unit: "month", amount: 1.5}}"#, 5166405);
+    gives(
+        r#"{$dateAdd: {startDate: ISODate("2021-01-31T12:00:00Z"), unit: "month", amount: 1}}"#,
+        r#"ISODate("2021-02-28T12:00:00Z")"#,
+    );
+    gives(
+        r#"{$dateSubtract: {startDate: ISODate("2021-03-31T12:00:00Z"), unit: "day", amount: 1}}"#,
+        r#"ISODate("2021-03-30T12:00:00Z")"#,
+    );
+    gives(
+        r#"{$dateAdd: {startDate: ISODate("2021-03-13T12:00:00Z"), unit: "day", amount: 1, timezone: "America/New_York"}}"#,
+        r#"ISODate("2021-03-14T11:00:00Z")"#,
+    );
+    gives(
+        r#"{$dateDiff: {startDate: ISODate("2021-01-25T00:00:00Z"), endDate: ISODate("2021-02-03T00:00:00Z"), unit: "week", startOfWeek: "mon"}}"#,
+        "NumberLong(\"1\")",
+    );
+    gives(
+        r#"{$dateDiff: {startDate: ISODate("2020-12-31T23:59:59Z"), endDate: ISODate("2021-01-01T00:00:00Z"), unit: "year"}}"#,
+        "NumberLong(\"1\")",
+    );
+    gives(
+        r#"{$dateTrunc: {date: ISODate("2021-03-20T11:30:05Z"), unit: "week", binSize: 2, timezone: "America/Los_Angeles", startOfWeek: "Monday"}}"#,
+        r#"ISODate("2021-03-15T07:00:00Z")"#,
+    );
+    gives(
+        r#"{$dateTrunc: {date: ISODate("2021-03-20T11:30:05Z"), unit: "quarter"}}"#,
+        r#"ISODate("2021-01-01T00:00:00Z")"#,
+    );
+    fails(
+        r#"{$dateAdd: {startDate: ISODate("2021-01-31T12:00:00Z"), unit: "month", amount: 1.5}}"#,
+        5166405,
+    );
     fails(r#"{$dateAdd: {startDate: ISODate("2021-01-31T12:00:00Z"), unit: "x", amount: 1}}"#, 9);
-    fails(r#"{$dateTrunc: {date: ISODate("2021-03-20T11:30:05Z"), unit: "day", binSize: 0}}"#, 5439018);
+    fails(
+        r#"{$dateTrunc: {date: ISODate("2021-03-20T11:30:05Z"), unit: "day", binSize: 0}}"#,
+        5439018,
+    );
 }
 
 /// A point in time goes to local time and back, but where clocks show the same time twice.

@@ -22,10 +22,8 @@ impl Unit {
     /// By its name: 5439013 for what is no string, 9 for an unknown name.
     pub(super) fn parse(operator: &str, value: Value<'_>) -> Result<Unit> {
         let Value::String(name) = value else {
-            let message = format!(
-                "{operator} requires 'unit' to be a string, but got {}",
-                value.type_name()
-            );
+            let message =
+                format!("{operator} requires 'unit' to be a string, but got {}", value.type_name());
             return Err(Error::location(5439013, message));
         };
         Ok(match name {
@@ -39,7 +37,9 @@ impl Unit {
             "second" => Unit::Second,
             "millisecond" => Unit::Millisecond,
             _ => {
-                let message = format!("{operator} parameter 'unit' value cannot be recognized as a time unit: {name}");
+                let message = format!(
+                    "{operator} parameter 'unit' value cannot be recognized as a time unit: {name}"
+                );
                 return Err(Error::failed_to_parse(message));
             }
         })
@@ -87,7 +87,9 @@ pub(super) fn parse_weekday(operator: &str, value: Value<'_>) -> Result<i64> {
         Some(at) => Ok(at as i64 + 1),
         None => {
             let shown = text::value(value);
-            let message = format!("{operator} parameter 'startOfWeek' value cannot be recognized as a day of a week: {shown}");
+            let message = format!(
+                "{operator} parameter 'startOfWeek' value cannot be recognized as a day of a week: {shown}"
+            );
             Err(Error::location(5439016, message))
         }
     }

@@ -73,9 +73,8 @@ impl Zone {
 fn local_offset(zone: &TimeZone, local: i64) -> i64 {
     let seconds = local.div_euclid(1000);
     let known = seconds.clamp(KNOWN_SECONDS.0 + 200_000, KNOWN_SECONDS.1 - 200_000);
-    let clock: Option<DateTime> = Timestamp::from_second(known)
-        .ok()
-        .map(|at| TimeZone::UTC.to_datetime(at));
+    let clock: Option<DateTime> =
+        Timestamp::from_second(known).ok().map(|at| TimeZone::UTC.to_datetime(at));
     let found = clock.and_then(|clock| zone.to_ambiguous_timestamp(clock).compatible().ok());
     found.map_or(0, |at| known - at.as_second())
 }

@@ -29,9 +29,17 @@ impl<'a> Search<'a> {
             return Ok(None);
         }
         let name = call.name();
-        let text = text_of(text, codes.0, &format!("{name} requires a string as the first argument, found: "))?;
+        let text = text_of(
+            text,
+            codes.0,
+            &format!("{name} requires a string as the first argument, found: "),
+        )?;
         let find = call.eval(1, cx)?;
-        let find = text_of(find, codes.1, &format!("{name} requires a string as the second argument, found: "))?;
+        let find = text_of(
+            find,
+            codes.1,
+            &format!("{name} requires a string as the second argument, found: "),
+        )?;
         let start = if call.has(2) { index(call, cx, 2, "starting")? } else { 0 };
         let end = if call.has(3) { Some(index(call, cx, 3, "ending")?) } else { None };
         Ok(Some(Search { text, find, start, end }))
@@ -44,7 +52,10 @@ fn index(call: &Call, cx: &EvalContext<'_>, at: usize, which: &str) -> Result<us
     let exact = value.and_then(|value| value.as_number()).and_then(Number::exact_i64);
     let Some(number) = exact.and_then(|number| i32::try_from(number).ok()) else {
         let found = value.map_or("missing", |value| value.type_name());
-        let text = format!("{} requires an integral {which} index, found a value of type: {found}", call.name());
+        let text = format!(
+            "{} requires an integral {which} index, found a value of type: {found}",
+            call.name()
+        );
         return Err(Error::location(40096, text));
     };
     usize::try_from(number).map_err(|_| {
@@ -53,7 +64,10 @@ fn index(call: &Call, cx: &EvalContext<'_>, at: usize, which: &str) -> Result<us
     })
 }
 
-pub(super) fn index_of_bytes<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
+pub(super) fn index_of_bytes<'a>(
+    call: &'a Call,
+    cx: &EvalContext<'a>,
+) -> Result<Option<Value<'a>>> {
     let Some(search) = Search::new(call, cx, (40091, 40092))? else { return Ok(Some(Value::Null)) };
     let (text, find) = (search.text.as_bytes(), search.find.as_bytes());
     let end = search.end.unwrap_or(text.len()).min(text.len());
@@ -82,7 +96,9 @@ pub(super) fn index_of_code_points<'a>(
     let (from, to) = (byte_at(search.start), byte_at(end.min(count)));
     let part = search.text.get(from..to).unwrap_or_default();
     let at = match part.find(search.find) {
-        Some(byte) => (search.start + part.get(..byte).map_or(0, |head| head.chars().count())) as i32,
+        Some(byte) => {
+            (search.start + part.get(..byte).map_or(0, |head| head.chars().count())) as i32
+        }
         None => -1,
     };
     Ok(Some(Value::Int32(at)))
@@ -93,8 +109,16 @@ pub(super) fn split<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<V
     if is_null(text) || is_null(delimiter) {
         return Ok(Some(Value::Null));
     }
-    let text = text_of(text, 40085, "$split requires an expression that evaluates to a string as a first argument, found: ")?;
-    let delimiter = text_of(delimiter, 10503900, "$split requires an expression that evaluates to a string as a second argument, found: ")?;
+    let text = text_of(
+        text,
+        40085,
+        "$split requires an expression that evaluates to a string as a first argument, found: ",
+    )?;
+    let delimiter = text_of(
+        delimiter,
+        10503900,
+        "$split requires an expression that evaluates to a string as a second argument, found: ",
+    )?;
     if delimiter.is_empty() {
         return Err(Error::location(40087, "$split requires a non-empty separator"));
     }
@@ -108,11 +132,17 @@ pub(super) fn replace<'a>(
     times: usize,
 ) -> Result<Option<Value<'a>>> {
     let (input, find, replacement) = (call.eval(0, cx)?, call.eval(1, cx)?, call.eval(2, cx)?);
-    for (value, name, code) in
-        [(input, "input", 10503904), (find, "find", 10503901), (replacement, "replacement", 10503902)]
-    {
+    for (value, name, code) in [
+        (input, "input", 10503904),
+        (find, "find", 10503901),
+        (replacement, "replacement", 10503902),
+    ] {
         if !is_null(value) {
-            text_of(value, code, &format!("{} requires that '{name}' be a string, found: ", call.name()))?;
+            text_of(
+                value,
+                code,
+                &format!("{} requires that '{name}' be a string, found: ", call.name()),
+            )?;
         }
     }
     let (Some(Value::String(input)), Some(Value::String(find)), Some(Value::String(replacement))) =

@@ -33,7 +33,9 @@ pub(super) fn by_bytes<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Optio
     match text.get(start..end) {
         Some(part) => Ok(Some(cx.string(part))),
         None => {
-            let text = format!("{name}:  Invalid range, ending index is in the middle of a UTF-8 character.");
+            let text = format!(
+                "{name}:  Invalid range, ending index is in the middle of a UTF-8 character."
+            );
             Err(Error::location(28657, text))
         }
     }
@@ -82,7 +84,8 @@ fn whole(value: Option<Value<'_>>, what: &str, codes: (i32, i32, i32)) -> Result
         let text = format!("$substrCP: {what} must be a numeric type (is BSON type {found})");
         return Err(Error::location(codes.0, text));
     };
-    let Some(number) = Number::exact_i64(number).and_then(|number| i32::try_from(number).ok()) else {
+    let Some(number) = Number::exact_i64(number).and_then(|number| i32::try_from(number).ok())
+    else {
         let text = format!("$substrCP: {what} cannot be represented as a 32-bit integral value");
         return Err(Error::location(codes.1, text));
     };
