@@ -50,14 +50,33 @@ impl Env {
         let mut base = ParseContext::default();
         base.cluster_time = params.cluster_time.is_some();
         base.api_strict = params.api_strict;
-        let mut parse = base;
-        let mut variables: Vec<Option<ValueBuf>> = Vec::new();
+        let mut names: Vec<Box<str>> = Vec::new();
+        let mut variables = Vec::new();
+        let arena = Bump::new();
         for (name, value) in let_vars.fields() {
-            let value = evaluate_let(name, value, &parse, &variables, &shared)?;
-            variables.push(value);
-            let names = parse.variables.iter().cloned().chain(std::iter::once(name.into()));
-            parse.variables = names.collect();
+            quire_mql::expression::check_variable_name(name, true)?;
+            let expression = Expression::parse(value, &base)?;
+            let reads = expression.dependencies();
+            if reads.whole_document || !reads.paths.is_empty() {
+                return Err(Error::location(
+                    4890500,
+                    "Command let Expression tried to access a field, but this is not allowed because Command let Expressions run before the query examines any documents.",
+                ));
+            }
+            if {
+                let needed = expression.dependencies();
+                !needed.paths.is_empty() || needed.whole_document
+            } {
+                let text = "Command let Expression tried to access a field, but this is not allowed because Command let Expressions run before the query examines any documents.";
+                return Err(Error::location(4890500, text));
+            }
+            let context = EvalContext::new(&arena, Doc::empty(), &shared);
+            let value = expression.eval(&context)?;
+            variables.push(value.map(ValueBuf::new));
+            names.push(name.into());
         }
+        let mut parse = base;
+        parse.variables = names.into();
         let may_spill = allow_disk_use && params.spill_directory.is_some();
         Ok(Env {
             params,
@@ -95,53 +114,6 @@ impl Env {
     /// The variables as expressions read them.
     pub fn variable_values(&self) -> Vec<Option<Value<'_>>> {
         self.variables.iter().map(|value| value.as_ref().map(ValueBuf::as_value)).collect()
-    }
-}
-
-/// The value of a variable of `let`, which may use those before it.
-fn evaluate_let(
-    name: &str,
-    value: Value<'_>,
-    parse: &ParseContext,
-    known: &[Option<ValueBuf>],
-    shared: &Shared,
-) -> Result<Option<ValueBuf>> {
-    if matches!(name, "NOW" | "CLUSTER_TIME" | "USER_ROLES") {
-        let text = format!("Cannot override system variable '{name}' in let");
-        return Err(Error::location(4738901, text));
-    }
-    quire_mql::expression::check_variable_name(name, true)?;
-    if reads_system_variable(value) {
-        let text = "let variables may not read $$NOW, $$CLUSTER_TIME or $$USER_ROLES";
-        return Err(Error::location(51144, text));
-    }
-    let expression = Expression::parse(value, parse)?;
-    let reads = expression.dependencies();
-    if reads.whole_document || !reads.paths.is_empty() {
-        return Err(Error::location(
-            4890500,
-            "Command let Expression tried to access a field, but this is not allowed because Command let Expressions run before the query examines any documents.",
-        ));
-    }
-    let arena = Bump::new();
-    let values: Vec<Option<Value<'_>>> =
-        known.iter().map(|value| value.as_ref().map(ValueBuf::as_value)).collect();
-    let context = EvalContext::new(&arena, Doc::empty(), shared).with_variables(&values);
-    Ok(expression.eval(&context)?.map(ValueBuf::new))
-}
-
-fn reads_system_variable(value: Value<'_>) -> bool {
-    match value {
-        Value::String(text) => text.strip_prefix("$$").is_some_and(|path| {
-            let name = path.split('.').next().unwrap_or(path);
-            matches!(name, "NOW" | "CLUSTER_TIME" | "USER_ROLES")
-        }),
-        Value::Array(array) => array.iter().any(reads_system_variable),
-        Value::Document(doc) => {
-            let literal = doc.first().is_some_and(|f| matches!(f.key(), "$literal" | "$const"));
-            !literal && doc.fields().any(|(_, value)| reads_system_variable(value))
-        }
-        _ => false,
     }
 }
 

@@ -5,7 +5,6 @@ use crate::partial::implies;
 use crate::predicate::Predicate;
 use crate::request::Hint;
 use quire_catalog::{Collection, Index};
-use quire_document::{Doc, Value, compare};
 use quire_error::{Error, ErrorCode, Result};
 use std::sync::Arc;
 
@@ -63,7 +62,7 @@ pub(crate) fn hinted<'c>(collection: &'c Collection, hint: &Hint) -> Result<&'c 
             let mut found = collection
                 .ready_indexes()
                 .filter(visible)
-                .filter(|index| same_pattern(index.key(), pattern.as_doc()));
+                .filter(|index| index.has_key(pattern.as_doc()));
             let first = found.next().ok_or_else(missing)?;
             match found.next() {
                 None => Ok(first),
@@ -78,12 +77,4 @@ pub(crate) fn hinted<'c>(collection: &'c Collection, hint: &Hint) -> Result<&'c 
         }
         Hint::Natural(_) => Err(missing()),
     }
-}
-
-/// The same fields in the same order; directions are equal as numbers.
-fn same_pattern(a: Doc<'_>, b: Doc<'_>) -> bool {
-    let same = |((x, left), (y, right)): ((&str, Value<'_>), (&str, Value<'_>))| {
-        x == y && compare(left, right, None).is_eq()
-    };
-    a.count() == b.count() && a.fields().zip(b.fields()).all(same)
 }
