@@ -160,7 +160,9 @@ fn any_words_in_any_order() {
         filters += check_filter(doc.as_doc(), &roots, &cx) as u32;
         projections += check_projections(doc.as_doc(), &roots, &cx) as u32;
         if let Ok(sort) = SortPattern::parse(doc.as_doc(), &ParseContext::default()) {
-            let _ = roots.iter().map(|root| sort.key(root.as_doc(), &cx).is_ok()).count();
+            roots.iter().for_each(|root| {
+                let _ = sort.key(root.as_doc(), &cx);
+            });
         }
     }
     assert!(filters > 1000 && projections > 1000, "{filters} {projections}");

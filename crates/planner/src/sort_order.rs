@@ -111,7 +111,7 @@ fn explode(scan: &IndexScan, sort: &[SortPart]) -> Option<Vec<IndexScan>> {
         return None;
     }
     let count = prefix.iter().try_fold(1usize, |all, list| all.checked_mul(list.0.len()))?;
-    if count > SCANS_MAX || count < 2 {
+    if !(2..=SCANS_MAX).contains(&count) {
         return None;
     }
     let mut scans = Vec::with_capacity(count);

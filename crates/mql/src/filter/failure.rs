@@ -309,11 +309,8 @@ fn considered<'a>(
     walk(doc.find(path.first()), path.rest(), leaf, &mut |value, index| {
         match value {
             // The array itself follows its elements.
-            Some(Value::Array(_)) if leaf == LeafKind::Expand && values.len() > before => {
-                if index.is_some() {
-                    values.extend(value);
-                }
-            }
+            Some(Value::Array(_))
+                if leaf == LeafKind::Expand && values.len() > before && index.is_none() => {}
             Some(value) => values.push(value),
             None => {}
         }

@@ -54,9 +54,10 @@ pub fn operators() -> impl Iterator<Item = &'static Operator> {
     FAMILIES.iter().flat_map(|family| family.iter())
 }
 
-pub(super) fn find_top_level(
-    name: &str,
-) -> Option<fn(&Parser<'_>, Value<'_>) -> Result<Option<Node>>> {
+/// Parses the operand of an operator that stands at the top of a filter.
+type ParseTop = fn(&Parser<'_>, Value<'_>) -> Result<Option<Node>>;
+
+pub(super) fn find_top_level(name: &str) -> Option<ParseTop> {
     operators().find_map(|operator| match operator.parse {
         Parse::Top(parse) if operator.name == name => Some(parse),
         _ => None,

@@ -78,10 +78,10 @@ impl Projection {
         let kind = parser.kind_or_default();
         let mut root = parser.root;
         match (kind, parser.id) {
-            (Kind::Inclusion, Id::Unnamed) if policy.id_by_default => {
-                if root.find(b"_id").is_none() {
-                    root.insert(&["_id"], Entry::Keep(true), false, "_id")?;
-                }
+            (Kind::Inclusion, Id::Unnamed)
+                if policy.id_by_default && root.find(b"_id").is_none() =>
+            {
+                root.insert(&["_id"], Entry::Keep(true), false, "_id")?;
             }
             (Kind::Inclusion, Id::Excluded) | (Kind::Exclusion, Id::Included) => root.remove("_id"),
             _ => {}

@@ -196,15 +196,15 @@ fn divides(divisor: Parts, value: Parts) -> bool {
             .checked_pow(shift.unsigned_abs())
             .and_then(|scale| scale.checked_mul(divisor.coefficient));
         // A divisor beyond 128 bits is larger than any coefficient.
-        return scaled.is_some_and(|divisor| value.coefficient % divisor == 0);
+        return scaled.is_some_and(|divisor| value.coefficient.is_multiple_of(divisor));
     }
     // Factors of ten are cancelled from the divisor instead of being multiplied in.
     let (mut divisor, mut twos, mut fives) = (divisor.coefficient, shift, shift);
-    while twos > 0 && divisor % 2 == 0 {
+    while twos > 0 && divisor.is_multiple_of(2) {
         (divisor, twos) = (divisor / 2, twos - 1);
     }
-    while fives > 0 && divisor % 5 == 0 {
+    while fives > 0 && divisor.is_multiple_of(5) {
         (divisor, fives) = (divisor / 5, fives - 1);
     }
-    value.coefficient % divisor == 0
+    value.coefficient.is_multiple_of(divisor)
 }

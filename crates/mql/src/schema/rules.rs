@@ -68,5 +68,5 @@ pub(super) enum Dependency {
     /// Other properties.
     Properties(Vec<String>),
     /// A schema for the whole object.
-    Rules(Rules),
+    Rules(Box<Rules>),
 }

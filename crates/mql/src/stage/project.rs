@@ -29,5 +29,5 @@ fn parse(name: &'static str, value: Value<'_>, cx: &ParseContext) -> Result<Vec<
         "$unset" => Projection::parse_unset(value)?,
         _ => Projection::parse_add_fields(name, value, cx)?,
     };
-    Ok(vec![Stage::Transform(Transform::Projection(name, projection))])
+    Ok(vec![Stage::Transform(Transform::Projection(name, Box::new(projection)))])
 }

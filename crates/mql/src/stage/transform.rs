@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 #[derive(Debug)]
 pub enum Transform {
     /// `$project`, `$addFields`, `$set` or `$unset`, with the name that was written.
-    Projection(&'static str, Projection),
+    Projection(&'static str, Box<Projection>),
     /// `$replaceRoot`, `$replaceWith`.
     ReplaceRoot(ReplaceRoot),
 }

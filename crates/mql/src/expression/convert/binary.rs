@@ -127,7 +127,7 @@ fn decode(text: &str, subtype: u8, format: Format) -> Result<Vec<u8>> {
 }
 
 fn hex(text: &str) -> Option<Vec<u8>> {
-    if text.len() % 2 != 0 {
+    if !text.len().is_multiple_of(2) {
         return None;
     }
     let digit = |byte: u8| (byte as char).to_digit(16);
