@@ -13,5 +13,6 @@ pub(super) const OPERATORS: &[Operator] = &[
 ];
 
 fn parse(_: &'static Operator, value: Value<'_>, _: &ParseContext) -> Result<Expression> {
+    super::parse::check_string_size(value)?;
     Ok(Expression::constant(value))
 }

@@ -11,11 +11,26 @@ use std::collections::HashSet;
 
 /// Parses a value that stands where an expression may stand.
 pub(super) fn operand(value: Value<'_>, context: &ParseContext) -> Result<Expression> {
+    check_string_size(value)?;
     match value {
         Value::String(text) if text.starts_with('$') => path_or_variable(text, context),
         Value::Document(doc) => object(doc, context),
         Value::Array(array) => array_literal(array, context),
         other => Ok(Expression::constant(other)),
+    }
+}
+
+/// Bytes that a string among values may not reach: 16 MB.
+const STRING_BYTES_LIMIT: usize = 16 * 1024 * 1024;
+
+/// Refuses a constant string that mongod could not hold as a value.
+pub(super) fn check_string_size(value: Value<'_>) -> Result<()> {
+    match value {
+        Value::String(text) if text.len() >= STRING_BYTES_LIMIT => {
+            let text = format!("Tried to create string longer than {}MB", STRING_BYTES_LIMIT >> 20);
+            Err(Error::location(16493, text))
+        }
+        _ => Ok(()),
     }
 }
 
@@ -184,10 +199,6 @@ fn named_arguments(
 
 /// Parses `"$a.b"` or `"$$name.a.b"`.
 fn path_or_variable(text: &str, context: &ParseContext) -> Result<Expression> {
-    if text.contains('\0') {
-        let text = "field path must not contain embedded null characters";
-        return Err(Error::location(16419, text));
-    }
     let Some(variable) = text.strip_prefix("$$") else {
         let dotted = text.strip_prefix('$').unwrap_or(text);
         if dotted.is_empty() {
