@@ -2,6 +2,8 @@
 //! idle connections, size of the binary; and the CPU time of the smallest round trips. `cargo run --release -p quire-cli --example footprint`,
 //! after `cargo build --release -p quire-cli`; Linux. The results stand in docs/benchmarks.md.
 
+#![allow(clippy::unwrap_used)]
+
 use quire_document::{DocBuf, Value, doc};
 use quire_wire::client::{Request, parse_response};
 use std::error::Error;

@@ -1,6 +1,8 @@
 //! What an insert, an update, a point read and a scan cost on the memory engine:
 //! `cargo run --release -p quire-collections --example cost`.
 
+#![allow(clippy::unwrap_used)]
+
 use std::time::{Duration, Instant};
 
 use quire_catalog::{IndexSpec, Namespace};

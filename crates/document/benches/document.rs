@@ -3,6 +3,8 @@
 //! A plain loop and a clock: the smallest of some runs, in nanoseconds an operation. Where that is
 //! too noisy, count instructions (`valgrind --tool=callgrind`).
 
+#![allow(clippy::unwrap_used)]
+
 use quire_document::key::{KeyReader, TypeBits, append, append_full};
 use quire_document::limits::Limits;
 use quire_document::path::{Leaf, Path, PathSet};

@@ -1,6 +1,8 @@
 //! Documents per second of scans, groups and point reads over 1 KB documents in memory:
 //! `cargo run --release -p quire-executor --example throughput`.
 
+#![allow(clippy::unwrap_used)]
+
 use std::sync::Arc;
 use std::time::Instant;
 

@@ -61,7 +61,6 @@ pub(crate) struct Prepared {
     pub env: Env,
     pub parts: PipelineParts,
     pub plan: Plan,
-    pub filter: Filter,
     pub collection: Option<Arc<quire_catalog::Collection>>,
 }
 
@@ -73,7 +72,7 @@ impl Prepared {
         let parts = split_pipeline(request, stages, &env.parse)?;
         env.filter = parts.find.filter.clone();
         env.project_stage = parts.project_stage;
-        let filter = Filter::parse(parts.find.filter.as_doc(), &env.parse)?;
+        Filter::parse(parts.find.filter.as_doc(), &env.parse)?;
         let collection = find_collection(&request.namespace, views)?;
         let mut plan = {
             let stats = ViewStatistics::new(views.view(), collection.as_deref());
@@ -81,19 +80,19 @@ impl Prepared {
         };
         let shaping = ["$group", "$replaceRoot", "$project"];
         plan.stages = parts.rest.iter().map(Stage::name).filter(|n| shaping.contains(n)).collect();
-        Ok(Prepared { env, parts, plan, filter, collection })
+        Ok(Prepared { env, parts, plan, collection })
     }
 
     /// Ready to run.
     pub fn open(self, _: &dyn Views) -> Result<Execution> {
-        let Prepared { env, parts, plan, filter, collection } = self;
+        let Prepared { env, parts, plan, collection } = self;
         let root = if parts.projection_is_hint || parts.counts_only {
             lean(plan.root.clone(), parts.counts_only)
         } else {
             plan.root.clone()
         };
         let keys = !parts.counts_only && !root.gives_documents();
-        let source = build(&root, &env, &filter, Needs { keys, sort_keys: false })?;
+        let source = build(&root, &env, Needs { keys, sort_keys: false })?;
         let root = build_stages(source, parts.rest, false);
         let mut execution = Execution::new(env, root, collection, Some(Arc::new(plan)));
         execution.of_pipeline = true;

@@ -26,14 +26,9 @@ pub(crate) struct Needs {
 }
 
 /// Builds the stages of a plan's node.
-pub(crate) fn build(
-    node: &Node,
-    env: &Env,
-    filter: &Filter,
-    needs: Needs,
-) -> Result<BoxedOperator> {
+pub(crate) fn build(node: &Node, env: &Env, needs: Needs) -> Result<BoxedOperator> {
     let stats = NodeStats::default();
-    let below = |input: &Node| build(input, env, filter, needs);
+    let below = |input: &Node| build(input, env, needs);
     Ok(match node {
         Node::Eof => Box::new(Eof),
         Node::CollScan { filter, backward } => {
@@ -58,13 +53,13 @@ pub(crate) fn build(
         Node::SortMerge { pattern, inputs } => {
             let pattern = SortPattern::parse(pattern.as_doc(), &env.parse)?;
             let needs = Needs { keys: true, ..needs };
-            let inputs = inputs.iter().map(|input| build(input, env, filter, needs));
+            let inputs = inputs.iter().map(|input| build(input, env, needs));
             Box::new(Merge::new(inputs.collect::<Result<_>>()?, pattern))
         }
         Node::Sort { pattern, limit, simple, input } => {
             let pattern = SortPattern::parse(pattern.as_doc(), &env.parse)?;
             let inner = Needs { keys: needs.keys || !simple, ..needs };
-            let input = build(input, env, filter, inner)?;
+            let input = build(input, env, inner)?;
             Box::new(Sort::new(input, pattern, *limit, needs.sort_keys))
         }
         Node::Skip { count, input } => Box::new(Skip { input: below(input)?, left: *count, stats }),
@@ -73,12 +68,12 @@ pub(crate) fn build(
         }
         Node::Projection { spec, input, .. } => {
             let needs = Needs { keys: needs.keys || !input.gives_documents(), ..needs };
-            let input = build(input, env, filter, needs)?;
+            let input = build(input, env, needs)?;
             Box::new(Project::new(input, spec.as_doc(), env)?)
         }
         Node::ReturnKey { input } => {
             let needs = Needs { keys: true, ..needs };
-            Box::new(ReturnKey { input: build(input, env, filter, needs)?, stats })
+            Box::new(ReturnKey { input: build(input, env, needs)?, stats })
         }
         Node::Subplan { input } => Box::new(Subplan { input: below(input)?, stats }),
         Node::Count { skip, limit, input } => {

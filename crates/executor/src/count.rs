@@ -28,7 +28,7 @@ pub fn count(
     let mut env = Env::new(params, quire_document::Doc::empty(), true)?;
     // As in mongod, `$$NOW` and `$$CLUSTER_TIME` have no value here.
     env.parse.no_clock = true;
-    let filter = Filter::parse(request.filter.as_doc(), &env.parse)?;
+    Filter::parse(request.filter.as_doc(), &env.parse)?;
     let collection = find_collection(&request.namespace, views)?;
     let plan = {
         let stats = ViewStatistics::new(views.view(), collection.as_deref());
@@ -45,7 +45,7 @@ pub fn count(
         }
         (other, _) => other.clone(),
     };
-    let root = build(&root, &env, &filter, Needs::default())?;
+    let root = build(&root, &env, Needs::default())?;
     let mut execution = Execution::new(env, root, collection, Some(Arc::new(plan)));
     execution.drain(views, &interrupt)?;
     Ok((execution.root.stats().counted, execution.counters()))

@@ -37,7 +37,7 @@ pub fn distinct(
     let mut env = Env::new(params, Doc::empty(), true)?;
     // As in mongod, `$$NOW` and `$$CLUSTER_TIME` have no value here.
     env.parse.no_clock = true;
-    let filter = Filter::parse(request.filter.as_doc(), &env.parse)?;
+    Filter::parse(request.filter.as_doc(), &env.parse)?;
     let collection = find_collection(&request.namespace, views)?;
     let plan = {
         let stats = ViewStatistics::new(views.view(), collection.as_deref());
@@ -47,8 +47,7 @@ pub fn distinct(
         Node::Projection { input, .. } => (**input).clone(),
         other => other.clone(),
     };
-    let root =
-        build(&node, &env, &filter, Needs { keys: !node.gives_documents(), sort_keys: false })?;
+    let root = build(&node, &env, Needs { keys: !node.gives_documents(), sort_keys: false })?;
     let mut execution = Execution::new(env, root, collection, Some(Arc::new(plan)));
     let mut values = Values::new(&request.key);
     let mut failure = None;

@@ -63,13 +63,6 @@ impl Env {
                     "Command let Expression tried to access a field, but this is not allowed because Command let Expressions run before the query examines any documents.",
                 ));
             }
-            if {
-                let needed = expression.dependencies();
-                !needed.paths.is_empty() || needed.whole_document
-            } {
-                let text = "Command let Expression tried to access a field, but this is not allowed because Command let Expressions run before the query examines any documents.";
-                return Err(Error::location(4890500, text));
-            }
             let context = EvalContext::new(&arena, Doc::empty(), &shared);
             let value = expression.eval(&context)?;
             variables.push(value.map(ValueBuf::new));

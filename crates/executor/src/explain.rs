@@ -53,22 +53,18 @@ pub fn explain(
         Explained::Aggregate(request) => explain_aggregate(request, verbosity, views, params)
             .map(|explained| with_shape(explained, &aggregate_shape(request))),
         Explained::Find(request) => {
-            let (env, filter) = prepare(request, params)?;
+            let env = prepare(request, params)?;
             let request_as_sent = request;
             let request = folded(request, &env)?;
             let mut plan = with_stats(views, &request.namespace, |collection, stats| {
                 plan_find(&request, collection, stats)
             })?;
             add_intersection(&mut plan);
-            explain_plan(
-                Job { plan, env, filter, max: usize::MAX, counts: (0, 0) },
-                verbosity,
-                views,
-            )
-            .map(|explained| with_shape(explained, &find_shape(request_as_sent)))
+            explain_plan(Job { plan, env, max: usize::MAX, counts: (0, 0) }, verbosity, views)
+                .map(|explained| with_shape(explained, &find_shape(request_as_sent)))
         }
         Explained::Count(request) => {
-            let (env, filter) = prepare(
+            let env = prepare(
                 &FindRequest { filter: request.filter.clone(), ..FindRequest::default() },
                 params,
             )?;
@@ -76,27 +72,23 @@ pub fn explain(
                 plan_count(request, collection, stats)
             })?;
             explain_plan(
-                Job { plan, env, filter, max: usize::MAX, counts: (request.skip, request.limit) },
+                Job { plan, env, max: usize::MAX, counts: (request.skip, request.limit) },
                 verbosity,
                 views,
             )
         }
         Explained::Distinct(request) => {
-            let (env, filter) = prepare(
+            let env = prepare(
                 &FindRequest { filter: request.filter.clone(), ..FindRequest::default() },
                 params,
             )?;
             let plan = with_stats(views, &request.namespace, |collection, stats| {
                 plan_distinct(request, collection, stats)
             })?;
-            explain_plan(
-                Job { plan, env, filter, max: usize::MAX, counts: (0, 0) },
-                verbosity,
-                views,
-            )
+            explain_plan(Job { plan, env, max: usize::MAX, counts: (0, 0) }, verbosity, views)
         }
         Explained::Write(request, kind) => {
-            let (env, filter) = prepare(request, params)?;
+            let env = prepare(request, params)?;
             let mut plan = with_stats(views, &request.namespace, |collection, stats| {
                 plan_find(request, collection, stats)
             })?;
@@ -108,7 +100,7 @@ pub fn explain(
             plan.root = wrap(Box::new(plan.root));
             plan.rejected = plan.rejected.into_iter().map(|node| wrap(Box::new(node))).collect();
             let max = if multi { usize::MAX } else { 1 };
-            explain_plan(Job { plan, env, filter, max, counts: (0, 0) }, verbosity, views)
+            explain_plan(Job { plan, env, max, counts: (0, 0) }, verbosity, views)
         }
     }
 }
@@ -122,18 +114,17 @@ fn with_shape(mut explained: DocBuf, shape: &str) -> DocBuf {
 struct Job {
     plan: Plan,
     env: Env,
-    filter: Filter,
     /// Rows after which a write would stop.
     max: usize,
     /// Skip and limit of a count.
     counts: (u64, u64),
 }
 
-fn prepare(request: &FindRequest, params: ExecParams) -> Result<(Env, Filter)> {
+fn prepare(request: &FindRequest, params: ExecParams) -> Result<Env> {
     let disk = request.allow_disk_use.unwrap_or(true);
     let mut env = Env::new(params, request.let_vars.as_doc(), disk)?;
     env.filter = request.filter.clone();
-    let filter = Filter::parse(request.filter.as_doc(), &env.parse)?;
+    Filter::parse(request.filter.as_doc(), &env.parse)?;
     let sort = request.sort.as_doc();
     if !sort.is_empty() && !sort.contains("$natural") {
         quire_mql::sort::SortPattern::parse(sort, &env.parse)?;
@@ -141,7 +132,7 @@ fn prepare(request: &FindRequest, params: ExecParams) -> Result<(Env, Filter)> {
     if !request.projection.as_doc().is_empty() {
         crate::projection::compile(request.projection.as_doc(), &env)?;
     }
-    Ok((env, filter))
+    Ok(env)
 }
 
 fn with_stats(
@@ -155,10 +146,10 @@ fn with_stats(
 }
 
 fn explain_plan(job: Job, verbosity: Verbosity, views: &mut dyn Views) -> Result<DocBuf> {
-    let Job { plan, env, filter, max, counts } = job;
+    let Job { plan, env, max, counts } = job;
     let stats = match verbosity {
         Verbosity::QueryPlanner => None,
-        _ => Some(run_plan(&plan, env, &filter, max, counts, views)?),
+        _ => Some(run_plan(&plan, env, max, counts, views)?),
     };
     let mut plan = plan;
     if let Some(stats) = &stats {
@@ -178,7 +169,6 @@ fn explain_plan(job: Job, verbosity: Verbosity, views: &mut dyn Views) -> Result
 fn run_plan(
     plan: &Plan,
     env: Env,
-    filter: &Filter,
     max: usize,
     counts: (u64, u64),
     views: &mut dyn Views,
@@ -198,7 +188,7 @@ fn run_plan(
         return Ok(NodeStats { counted, skipped, is_eof: true, ..NodeStats::default() });
     }
     let sort_keys = crate::find::wants_sort_key(plan.projection.as_doc());
-    let root = build(node, &env, filter, Needs { keys: false, sort_keys })?;
+    let root = build(node, &env, Needs { keys: false, sort_keys })?;
     let mut execution = Execution::new(env, root, collection, None);
     let mut found = 0;
     let ended = execution.rows(views, &interrupt, max, |_| {
@@ -232,7 +222,7 @@ fn explain_aggregate(
 ) -> Result<DocBuf> {
     let begun = Instant::now();
     let interrupt: Arc<Interrupt> = Arc::clone(&params.interrupt);
-    let Prepared { env, parts, plan, filter, collection } = Prepared::new(request, views, params)?;
+    let Prepared { env, parts, plan, collection } = Prepared::new(request, views, params)?;
     let printed: Vec<Option<DocBuf>> =
         (0..parts.rest.len()).map(|at| print_stage(&parts.rest, at)).collect();
     let depth = parts.rest.len();
@@ -242,7 +232,6 @@ fn explain_aggregate(
             let source = build(
                 &plan.root,
                 &env,
-                &filter,
                 Needs { keys: !plan.root.gives_documents(), sort_keys: false },
             )?;
             let root = build_stages(source, parts.rest, true);

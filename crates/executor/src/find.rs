@@ -30,7 +30,7 @@ pub fn open_find(
     let disk = request.allow_disk_use.unwrap_or(true);
     let mut env = Env::new(params, request.let_vars.as_doc(), disk)?;
     env.filter = request.filter.clone();
-    let filter = Filter::parse(request.filter.as_doc(), &env.parse)?;
+    Filter::parse(request.filter.as_doc(), &env.parse)?;
     if !request.sort.as_doc().is_empty() && !request.sort.as_doc().contains("$natural") {
         quire_mql::sort::SortPattern::parse(request.sort.as_doc(), &env.parse)?;
     }
@@ -45,7 +45,7 @@ pub fn open_find(
     if plan.missing && projects {
         crate::projection::compile(request.projection.as_doc(), &env)?;
     }
-    let root = build(&plan.root, &env, &filter, Needs { keys: false, sort_keys })?;
+    let root = build(&plan.root, &env, Needs { keys: false, sort_keys })?;
     Ok(Execution::new(env, root, collection, Some(Arc::new(plan))))
 }
 

@@ -11,7 +11,7 @@ use quire_planner::explain::NodeStats;
 use crate::env::{Env, Run};
 use crate::filtering::reset;
 use crate::operator::{BoxedOperator, Operator};
-use crate::row::{Extra, Row};
+use crate::row::Row;
 
 /// The field that `showRecordId` adds.
 const RECORD_ID: &str = "$recordId";
@@ -77,7 +77,7 @@ impl Project {
 /// What `$meta` can read of a row.
 fn metadata_of(row: &Row) -> Result<DocBuf> {
     let key = row.key_values()?;
-    let sort_key = row.extra.as_ref().and_then(|extra: &Box<Extra>| extra.sort_key.as_ref());
+    let sort_key = row.extra.as_ref().and_then(|extra| extra.sort_key.as_ref());
     Ok(DocBuf::build(|writer| {
         writer.append("recordId", i64::try_from(row.record.0).unwrap_or(i64::MAX));
         match sort_key {

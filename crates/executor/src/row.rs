@@ -8,6 +8,9 @@ use quire_collections::{IndexEntry, RecordId};
 use quire_document::{Doc, DocBuf, DocWriter, ValueBuf};
 use quire_error::Result;
 
+/// An index and the values of one of its keys.
+pub(crate) type KeyValues<'r> = (&'r Arc<Index>, Vec<Option<ValueBuf>>);
+
 /// One row.
 #[derive(Debug, Clone)]
 pub(crate) struct Row {
@@ -60,7 +63,7 @@ impl Row {
     }
 
     /// The values of its index key, missing ones as such.
-    pub fn key_values(&self) -> Result<Option<(&Arc<Index>, Vec<Option<ValueBuf>>)>> {
+    pub fn key_values(&self) -> Result<Option<KeyValues<'_>>> {
         let Some((index, entry)) = self.extra.as_ref().and_then(|extra| extra.key.as_ref()) else {
             return Ok(None);
         };

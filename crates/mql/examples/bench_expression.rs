@@ -1,6 +1,8 @@
 //! Nanoseconds a document for expressions of each family and for `$group` by a field with `$sum`,
 //! on documents of 1 KB: `cargo run --release -p quire-mql --example bench_expression`.
 
+#![allow(clippy::unwrap_used)]
+
 use bumpalo::Bump;
 use quire_document::{Doc, DocBuf, Value, doc, hash_of};
 use quire_error::Result;

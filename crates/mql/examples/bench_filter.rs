@@ -1,6 +1,8 @@
 //! Nanoseconds a document for filters, projections and sort keys on documents of 1 and 10 KB:
 //! `cargo run --release -p quire-mql --example bench_filter`.
 
+#![allow(clippy::unwrap_used)]
+
 use bumpalo::Bump;
 use quire_document::{Doc, DocBuf, doc};
 use quire_error::Result;

@@ -1,6 +1,8 @@
 //! Nanoseconds a document for updates of documents of 1 and 10 KB, and a value for accumulators:
 //! `cargo run --release -p quire-mql --example bench_update`.
 
+#![allow(clippy::unwrap_used)]
+
 use bumpalo::Bump;
 use quire_document::{Doc, DocBuf, Value, doc};
 use quire_error::Result;

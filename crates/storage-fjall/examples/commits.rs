@@ -2,6 +2,8 @@
 //! CPU of an insert without fsync, of a snapshot and of a point read.
 //! `commits DIR [durable|buffered|memory]`.
 
+#![allow(clippy::unwrap_used)]
+
 use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;

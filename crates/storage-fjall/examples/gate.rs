@@ -5,6 +5,8 @@
 //! `gate queue DIR`: 500,000 records, taken one by one from the head of an index.
 //! `gate soak DIR MINUTES GIGABYTES`: load, then overwrite at random for that long.
 
+#![allow(clippy::unwrap_used)]
+
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -1,6 +1,8 @@
 //! Every recorded case is one test, run in each of four ways: on the memory engine and on disk,
 //! in process and over a socket. A case on the list of expected failures must fail.
 
+#![allow(clippy::unwrap_used)]
+
 use quire_testkit::case::{Case, CaseFile, load_all};
 use quire_testkit::client::Connect;
 use quire_testkit::expected::Expected;

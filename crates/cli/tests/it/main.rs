@@ -1,5 +1,7 @@
 //! The binary itself: its start, its end, its exit codes, its names.
 
+#![allow(clippy::unwrap_used)]
+
 mod compatibility;
 mod names;
 mod refusals;

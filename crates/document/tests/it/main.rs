@@ -1,5 +1,7 @@
 //! Properties that must hold for any values.
 
+#![allow(clippy::unwrap_used)]
+
 mod keys;
 mod literals;
 mod order;

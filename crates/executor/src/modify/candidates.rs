@@ -54,7 +54,7 @@ impl Candidates {
         let stats = ViewStatistics::new(*view, Some(&collection));
         let plan = plan_find(request, Some(&collection), &stats)?;
         let meets_again = may_meet_again(&plan, statement);
-        let operator = build(&plan.root, &statement.env, &statement.filter, Needs::default())?;
+        let operator = build(&plan.root, &statement.env, Needs::default())?;
         Ok(Some(Candidates {
             collection,
             operator,

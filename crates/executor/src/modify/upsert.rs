@@ -102,7 +102,8 @@ mod tests {
     fn only_equalities_count() {
         let names = |filter: DocBuf| {
             let mut out = Vec::new();
-            equalities(filter.as_doc(), &mut out).then(|| out.len())
+            let only = equalities(filter.as_doc(), &mut out);
+            only.then_some(out.len())
         };
         assert_eq!(names(doc! { "a": 1, "b": { "$eq": 2 } }), Some(2));
         assert_eq!(names(doc! { "$and": [{ "a": 1 }, { "b": 2 }] }), Some(2));

@@ -327,7 +327,9 @@ fn dependencies(value: Value<'_>) -> Result<Vec<(String, Dependency)>> {
 
 fn dependency(name: &str, value: Value<'_>) -> Result<Dependency> {
     let array = match value {
-        Value::Document(nested) => return rules(nested, false).map(|rules| Dependency::Rules(Box::new(rules))),
+        Value::Document(nested) => {
+            return rules(nested, false).map(|rules| Dependency::Rules(Box::new(rules)));
+        }
         Value::Array(array) => array,
         _ => {
             return Err(mismatch(format!(

@@ -1,5 +1,7 @@
 //! A server and real sockets: half messages, wrong lengths, lost clients, limits, shutdown.
 
+#![allow(clippy::unwrap_used)]
+
 mod broken;
 mod exchange;
 mod limits;

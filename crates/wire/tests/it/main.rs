@@ -1,5 +1,7 @@
 //! Every malformed form of a message, round trips, and random damage.
 
+#![allow(clippy::unwrap_used)]
+
 mod damage;
 mod malformed;
 mod round_trip;
