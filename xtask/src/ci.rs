@@ -78,7 +78,7 @@ pub fn crash(args: &[String]) -> Result<(), String> {
         "test",
         "--release",
         "--package",
-        "quire-cli",
+        "quire-storage-fjall",
         "--test",
         "it",
         "crash",

@@ -121,6 +121,10 @@ impl Store {
     /// answer.
     pub fn before_retry(&self, failure: Failure, interrupt: &Arc<Interrupt>) -> Result<()> {
         match failure {
+            // The engine took the snapshot back under memory pressure: a statement takes another.
+            Failure::Error(error) if error.code() == ErrorCode::SnapshotTooOld => {
+                interrupt.check().map_err(crate::from_interruption)
+            }
             Failure::Error(error) => Err(error),
             Failure::Conflict(conflict) => {
                 interrupt.check().map_err(crate::from_interruption)?;

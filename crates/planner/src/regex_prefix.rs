@@ -60,7 +60,8 @@ fn scan(pattern: &str, extended: bool) -> Prefix {
     let mut exact = true;
     while let Some(c) = chars.next() {
         match c {
-            '*' | '?' => {
+            // A quantifier may ask for none of the character before it.
+            '*' | '?' | '{' => {
                 text.pop();
                 exact = false;
                 break;
@@ -81,7 +82,7 @@ fn scan(pattern: &str, extended: bool) -> Prefix {
                     break;
                 }
             },
-            '^' | '$' | '.' | '[' | '(' | ')' | '+' | '{' | '|' => {
+            '^' | '$' | '.' | '[' | '(' | ')' | '+' | '|' => {
                 exact = false;
                 break;
             }
@@ -126,7 +127,7 @@ mod tests {
             ("abc", "", "", false),
             ("^ab.c", "", "ab", false),
             ("^abc?", "", "ab", false),
-            ("^abc{0,2}", "", "abc", false),
+            ("^abc{0,2}", "", "ab", false),
             ("^abc|def", "", "", false),
             ("^abc\\|d", "", "abc|d", true),
             ("^a\\.b", "", "a.b", true),

@@ -1,7 +1,8 @@
 //! Two ways to send a command: over a socket, and into a service of this process.
 
 use quire_commands::{Connection, ConnectionInfo, Request, Service};
-use quire_document::{Doc, DocBuf};
+use quire_document::limits::Limits;
+use quire_document::{Doc, DocBuf, validate};
 use quire_storage::Interrupt;
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -25,6 +26,7 @@ pub trait Connect: Sync {
 pub struct InProcess(pub Arc<Service>);
 
 struct Embedded {
+    service: Arc<Service>,
     connection: Connection,
 }
 
@@ -34,13 +36,21 @@ impl Connect for InProcess {
     fn connect(&self) -> Box<dyn Client> {
         let id = NEXT.fetch_add(1, Ordering::Relaxed);
         let connection = self.0.connect(ConnectionInfo { id, peer: None, local: None });
-        Box::new(Embedded { connection })
+        Box::new(Embedded { service: Arc::clone(&self.0), connection })
     }
 }
 
 impl Client for Embedded {
     fn call(&mut self, command: Doc<'_>) -> Result<DocBuf, String> {
         let mut reply = Vec::new();
+        let command = match validate(command.as_bytes(), &Limits::WIRE) {
+            Ok(command) => command,
+            Err(fault) => {
+                let error = quire_error::Error::from(fault);
+                self.service.error_reply(&error, &mut reply);
+                return Ok(DocBuf::from_valid_bytes(reply));
+            }
+        };
         let request = Request {
             body: command,
             sequences: &[],
