@@ -5,12 +5,15 @@ use crate::cursor_reply::Opening;
 use crate::ddl::list_collections::batch_size;
 use crate::dispatch::Context;
 use crate::execution_source::Running;
-use crate::find_request::{collation, comment, flag, hint, owned};
+use crate::find_request::{collation, comment, hint, owned};
 use quire_catalog::Namespace;
 use quire_document::{Doc, DocBuf, DocWriter, Value};
 use quire_error::{Error, ErrorCode, Result};
 use quire_executor::{open_aggregate, open_pipeline_over};
 use quire_planner::AggregateRequest;
+
+/// Most stages of a pipeline.
+const STAGES_MAX: usize = 1000;
 
 /// An aggregate with what is not its plan's.
 pub struct Parsed {
@@ -60,12 +63,12 @@ pub fn parse(cx: &Context<'_>, body: Doc<'_>) -> Result<Parsed> {
                 let doc = arg.value().as_document().ok_or_else(|| Error::type_mismatch(text))?;
                 cursor = Some(batch_size("cursor", doc)?);
             }
-            "explain" => explain = flag(&arg)?,
-            "allowDiskUse" if !arg.is_null() => request.allow_disk_use = Some(arg.bool()?),
-            "allowDiskUse" => {}
+            "explain" => explain = arg.bool()?,
+            "allowDiskUse" => request.allow_disk_use = Some(arg.bool()?),
             "hint" => request.hint = hint(&arg)?,
             "let" => request.let_vars = owned(&arg)?,
             "collation" => collation(&arg)?,
+            "bypassDocumentValidation" if arg.is_null() => {}
             "bypassDocumentValidation" => {
                 arg.safe_bool()?;
             }
@@ -94,6 +97,11 @@ pub fn parse(cx: &Context<'_>, body: Doc<'_>) -> Result<Parsed> {
             "The 'cursor' option is required, except for aggregate with the explain argument";
         return Err(Error::failed_to_parse(text));
     }
+    if explain && cx.generic.write_concern.is_some() {
+        let text = "aggregate command cannot specify both 'explain' and 'writeConcern'";
+        return Err(Error::failed_to_parse(text));
+    }
+    check_pipeline(cx, &request)?;
     request.comment = comment(cx.generic.comment);
     Ok(Parsed { request, batch_size: cursor.flatten(), explain })
 }
@@ -107,7 +115,7 @@ fn namespace(cx: &Context<'_>, body: Doc<'_>) -> Result<String> {
             namespace.check_readable()?;
             Ok(namespace.as_str().to_owned())
         }
-        Some(number) if crate::args::whole(number) == Some(1) => {
+        Some(number) if crate::args::exact(number) == Some(1) => {
             Ok(format!("{}.$cmd.aggregate", cx.db))
         }
         Some(number) if number.is_number() => {
@@ -124,6 +132,36 @@ fn namespace(cx: &Context<'_>, body: Doc<'_>) -> Result<String> {
         }
         None => Err(missing("aggregate", "aggregate")),
     }
+}
+
+/// What can be said about a pipeline without knowing its stages.
+fn check_pipeline(cx: &Context<'_>, request: &AggregateRequest) -> Result<()> {
+    if request.pipeline.len() > STAGES_MAX {
+        let text = format!("Pipeline length must be no longer than {STAGES_MAX} stages");
+        return Err(Error::location(7749501, text));
+    }
+    let first = match request.pipeline.first() {
+        None => "",
+        Some(stage) => stage.as_doc().first().map_or("{}", |first| first.key()),
+    };
+    if request.namespace.ends_with(".$cmd.aggregate")
+        && crate::pipeline_sources::needs_collection(first)
+    {
+        let text =
+            "{aggregate: 1} is not valid for a pipeline whose first stage needs a collection";
+        return Err(Error::new(ErrorCode::InvalidNamespace, text));
+    }
+    let local_only = ["$currentOp", "$listLocalSessions", "$planCacheStats"].contains(&first);
+    if local_only && !cx.generic.read_concern.is_plain() {
+        let text = format!("Aggregation stage {first} requires read concern local");
+        return Err(Error::new(ErrorCode::InvalidOptions, text));
+    }
+    let outside = ["$listLocalSessions", "$listSessions", "$planCacheStats", "$search"];
+    if cx.generic.api.strict == Some(true) && outside.contains(&first) {
+        let text = format!("stage {first} is not allowed with 'apiStrict: true' in API Version 1");
+        return Err(Error::new(ErrorCode::APIStrictError, text));
+    }
+    Ok(())
 }
 
 fn stages(arg: &Arg<'_>) -> Result<Vec<DocBuf>> {

@@ -1,6 +1,7 @@
 //! Reading a command's arguments: one method a type, each with MongoDB's error for a wrong one.
 
-use quire_document::{Array, Doc, Element, Type, Value};
+use quire_document::decimal::Rounding;
+use quire_document::{Array, Decimal128, Doc, Element, Type, Value};
 use quire_error::{Error, ErrorCode, Result};
 
 /// One argument of a command.
@@ -142,7 +143,7 @@ impl<'a> Arg<'a> {
             Value::Int32(number) => Ok(number != 0),
             Value::Int64(number) => Ok(number != 0),
             Value::Double(number) => Ok(number != 0.0),
-            Value::Decimal(number) => Ok(!decimal_is_zero(number)),
+            Value::Decimal(number) => Ok(!number.is_zero()),
             _ => Err(self.wrong_type("bool, long, int, decimal, double")),
         }
     }
@@ -189,23 +190,25 @@ pub fn whole(value: Value<'_>) -> Option<i64> {
     }
 }
 
-fn decimal_is_zero(decimal: quire_document::Decimal128) -> bool {
-    decimal_to_whole(decimal) == 0 && decimal_parts(decimal).0 == 0
+/// A number that is a whole one as it stands; `None` for fractions and beyond the range of longs.
+pub fn exact(value: Value<'_>) -> Option<i64> {
+    match value {
+        Value::Double(number) => {
+            let limit = 9_223_372_036_854_775_808.0;
+            (number.fract() == 0.0 && (-limit..limit).contains(&number)).then_some(number as i64)
+        }
+        Value::Decimal(number) => {
+            let below = number.to_i64_rounded(Rounding::Floor)?;
+            (number.to_i64_rounded(Rounding::Ceiling) == Some(below)).then_some(below)
+        }
+        other => whole(other),
+    }
 }
 
-/// Coefficient and exponent of a finite decimal.
-fn decimal_parts(decimal: quire_document::Decimal128) -> (u128, i32, bool) {
-    let bits = decimal.bits();
-    let negative = bits >> 127 == 1;
-    let exponent = ((bits >> 113) & 0x3fff) as i32 - 6176;
-    (bits & ((1 << 113) - 1), exponent, negative)
-}
-
-fn decimal_to_whole(decimal: quire_document::Decimal128) -> i64 {
-    let (coefficient, exponent, negative) = decimal_parts(decimal);
-    let mut number = coefficient as f64;
-    number *= 10f64.powi(exponent);
-    let number =
-        if exponent == 0 { coefficient.min(i64::MAX as u128) as i64 } else { number as i64 };
-    if negative { -number } else { number }
+/// A decimal as whole number: half goes to the even neighbour, what is too large is clamped.
+fn decimal_to_whole(decimal: Decimal128) -> i64 {
+    match decimal.to_i64_rounded(Rounding::HalfEven) {
+        Some(number) => number,
+        None => decimal.to_f64() as i64,
+    }
 }

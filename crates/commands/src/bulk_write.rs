@@ -7,11 +7,17 @@ use crate::find_request::{collation, flag, hint, owned};
 use crate::update::{Statement, array_filters, checked_update, run_one};
 use crate::write_reply::STATEMENTS_MAX;
 use crate::writes::Writes;
-use quire_catalog::Namespace;
+use quire_catalog::{Namespace, Uuid};
 use quire_document::{Doc, DocBuf, DocWriter, Value};
 use quire_error::{Error, ErrorClass, ErrorCode, Result};
 use quire_executor::modify::{DeleteRequest, delete, insert_many};
 use quire_session::Source;
+
+/// One element of `nsInfo`.
+struct Target {
+    namespace: Namespace,
+    uuid: Option<Uuid>,
+}
 
 /// One operation: the place of its collection in `nsInfo`, and what to do there.
 struct Op<'a> {
@@ -55,10 +61,6 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
             "cursor" if !arg.is_null() => {
                 options.batch_size =
                     crate::ddl::list_collections::batch_size("bulkWrite.cursor", arg.document()?)?;
-                if options.batch_size == Some(0) {
-                    let text = "BSON field 'batchSize' value must be >= 1, actual value '0'";
-                    return Err(Error::bad_value(text));
-                }
             }
             "bypassDocumentValidation" if !arg.is_null() => {
                 arg.safe_bool()?;
@@ -80,14 +82,14 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
 fn perform(
     cx: &Context<'_>,
     ops: &[Op<'_>],
-    namespaces: &[Namespace],
+    namespaces: &[Target],
     options: &Options,
 ) -> Result<(Vec<DocBuf>, Totals)> {
     let (mut rows, mut totals) = (Vec::new(), Totals::default());
     let mut writes = cx.writes(ops.len());
     for (at, op) in ops.iter().enumerate() {
-        let Some(namespace) = namespaces.get(op.place) else { continue };
-        let ended = one(cx, namespace, op, options.let_vars.as_doc(), &mut writes, &mut totals);
+        let Some(target) = namespaces.get(op.place) else { continue };
+        let ended = one(cx, target, op, options.let_vars.as_doc(), &mut writes, &mut totals);
         match ended {
             Ok(_) if options.errors_only => {}
             Ok(row) => rows.push(DocBuf::build(|writer| {
@@ -123,12 +125,16 @@ fn error_row(at: usize, op: &Op<'_>, error: &Error) -> DocBuf {
 /// Runs one operation and answers its counters.
 fn one(
     cx: &Context<'_>,
-    namespace: &Namespace,
+    target: &Target,
     op: &Op<'_>,
     let_vars: Doc<'_>,
     writes: &mut Writes,
     totals: &mut Totals,
 ) -> Result<DocBuf> {
+    let namespace = &target.namespace;
+    if let Some(uuid) = &target.uuid {
+        cx.service.store.catalog().check_uuid(namespace, uuid)?;
+    }
     match &op.action {
         Action::Insert(doc) => {
             let mut outcome =
@@ -141,6 +147,7 @@ fn one(
             Ok(quire_document::doc! { "n": 1 })
         }
         Action::Update(statement) => {
+            statement.check_constants()?;
             let outcome = run_one(cx, namespace, statement, let_vars, writes)?;
             let upserted = outcome.upserted.is_some();
             totals.matched += outcome.matched as i64;
@@ -225,7 +232,10 @@ fn documents<'c>(
     Ok(found)
 }
 
-fn check_lengths(ops: &[Op<'_>], namespaces: &[Namespace]) -> Result<()> {
+fn check_lengths(ops: &[Op<'_>], namespaces: &[Target]) -> Result<()> {
+    if !ops.is_empty() && namespaces.is_empty() {
+        return Err(Error::bad_value("BulkWrite nsInfo must have at least one entry"));
+    }
     for (name, count) in [("Write batch sizes", ops.len()), ("nsInfo sizes", namespaces.len())] {
         if count == 0 || count > STATEMENTS_MAX {
             let text =
@@ -242,14 +252,16 @@ fn check_lengths(ops: &[Op<'_>], namespaces: &[Namespace]) -> Result<()> {
     }
 }
 
-fn namespace(info: Doc<'_>) -> Result<Namespace> {
+fn namespace(info: Doc<'_>) -> Result<Target> {
     const OWNER: &str = "bulkWrite.nsInfo";
-    let mut found = None;
+    let (mut found, mut uuid) = (None, None);
     for arg in fields(OWNER, info) {
         match arg.name() {
+            "ns" if arg.is_null() => {}
             "ns" => found = Some(Namespace::parse(arg.string()?)?),
             "collectionUUID" | "encryptionInformation" if arg.is_null() => {}
-            "collectionUUID" | "encryptionInformation" => {
+            "collectionUUID" => uuid = Some(crate::ddl::rename_collection::uuid(&arg)?),
+            "encryptionInformation" => {
                 return Err(Error::not_built(&format!("{OWNER}.{}", arg.name())));
             }
             "isTimeseriesNamespace" => {
@@ -260,7 +272,7 @@ fn namespace(info: Doc<'_>) -> Result<Namespace> {
     }
     let namespace = found.ok_or_else(|| missing(OWNER, "ns"))?;
     namespace.check_creatable()?;
-    Ok(namespace)
+    Ok(Target { namespace, uuid })
 }
 
 fn parse(op: Doc<'_>) -> Result<Op<'_>> {
@@ -270,16 +282,17 @@ fn parse(op: Doc<'_>) -> Result<Op<'_>> {
         "update" => parse_update(op),
         "delete" => parse_delete(op),
         _ => {
-            let text = format!(
-                "BSON field 'bulkWrite.ops.{kind}' is an unknown operation type: insert, update or delete must come first"
-            );
-            Err(Error::failed_to_parse(text))
+            let text = format!("BSON field 'bulkWrite.ops.{kind}' is an unknown field.");
+            Err(Error::new(ErrorCode::IDLUnknownField, text))
         }
     }
 }
 
 /// The operation's first field: the place of its collection.
 fn place(arg: &Arg<'_>) -> Result<usize> {
+    if arg.is_null() {
+        return Err(missing("bulkWrite.ops", arg.name()));
+    }
     let number = arg.integer_from(0)?;
     usize::try_from(number).map_err(|_| arg.too_small(0, number))
 }
@@ -290,6 +303,7 @@ fn parse_insert(op: Doc<'_>) -> Result<Op<'_>> {
     for arg in fields(OWNER, op) {
         match arg.name() {
             "insert" => at = place(&arg)?,
+            "document" if arg.is_null() => {}
             "document" => document = Some(arg.document()?),
             _ => return Err(arg.unknown()),
         }
@@ -304,6 +318,7 @@ fn parse_update(op: Doc<'_>) -> Result<Op<'_>> {
     for arg in fields(OWNER, op) {
         match arg.name() {
             "update" => at = place(&arg)?,
+            "filter" if arg.is_null() => {}
             "filter" => {
                 statement.filter = arg.document()?;
                 has_filter = true;
@@ -341,6 +356,7 @@ fn parse_delete(op: Doc<'_>) -> Result<Op<'_>> {
     for arg in fields(OWNER, op) {
         match arg.name() {
             "delete" => at = place(&arg)?,
+            "filter" if arg.is_null() => {}
             "filter" => filter = Some(arg.document()?),
             "multi" => multi = flag(&arg)?,
             "hint" => chosen = hint(&arg)?,

@@ -50,9 +50,10 @@ impl WriteConcern {
         for arg in fields("writeConcern", doc) {
             match arg.name() {
                 "w" => concern.w = parse_w(arg.value())?,
+                "j" | "fsync" if arg.is_null() => {}
                 "j" => concern.j = Some(arg.safe_bool()?),
                 "fsync" => concern.fsync = arg.safe_bool()?,
-                "wtimeout" => concern.wtimeout = whole(arg.value()).unwrap_or(0),
+                "wtimeout" => concern.wtimeout = parse_wtimeout(arg.value())?,
                 "getLastError" | "provenance" => {}
                 _ => return Err(arg.unknown()),
             }
@@ -118,6 +119,16 @@ impl WriteConcern {
     }
 }
 
+/// What is no number is no timeout; MongoDB takes it all the same.
+fn parse_wtimeout(value: Value<'_>) -> Result<i64> {
+    match whole(value) {
+        Some(wtimeout) if wtimeout > i64::from(i32::MAX) => {
+            Err(Error::failed_to_parse("wtimeout must be less than 2^31 milliseconds"))
+        }
+        wtimeout => Ok(wtimeout.unwrap_or(0)),
+    }
+}
+
 fn parse_w(value: Value<'_>) -> Result<Acknowledge> {
     match value {
         Value::String("majority") => Ok(Acknowledge::Majority),
@@ -137,6 +148,9 @@ fn parse_w(value: Value<'_>) -> Result<Acknowledge> {
             }
         },
         Value::Double(number) if number.is_nan() => {
+            Err(Error::failed_to_parse("w has to be a non-negative number and not greater than 50"))
+        }
+        Value::Decimal(number) if !number.is_finite() => {
             Err(Error::failed_to_parse("w has to be a non-negative number and not greater than 50"))
         }
         other => match whole(other) {
@@ -182,13 +196,11 @@ impl ReadConcern {
         let mut concern = ReadConcern::default();
         for arg in fields("readConcern", doc) {
             match arg.name() {
-                _ if arg.is_null() => {}
-                "level" => concern.level = Some(parse_level(arg.string()?)?),
                 "afterClusterTime" => concern.after_cluster_time = Some(timestamp(&arg)?),
                 "atClusterTime" => concern.at_cluster_time = Some(timestamp(&arg)?),
-                "provenance" => {
-                    arg.string()?;
-                }
+                _ if arg.is_null() => {}
+                "level" => concern.level = Some(parse_level(arg.string()?)?),
+                "provenance" => check_provenance(arg.string()?)?,
                 "allowTransactionTableSnapshot" | "waitLastStableRecoveryTimestamp" => {
                     arg.bool()?;
                 }
@@ -200,7 +212,19 @@ impl ReadConcern {
         Ok(concern)
     }
 
+    /// The same as no read concern at all.
+    pub fn is_plain(&self) -> bool {
+        matches!(self.level, None | Some(ReadLevel::Local))
+            && self.after_cluster_time.is_none()
+            && self.at_cluster_time.is_none()
+    }
+
     fn check(&self) -> Result<()> {
+        let none = |time: Option<Timestamp>| time.is_some_and(|time| time.seconds == 0);
+        if none(self.after_cluster_time) || none(self.at_cluster_time) {
+            let text = "afterClusterTime and atClusterTime cannot be a null timestamp";
+            return Err(Error::new(ErrorCode::InvalidOptions, text));
+        }
         let level = self.level.unwrap_or_default();
         if self.after_cluster_time.is_some() {
             if self.at_cluster_time.is_some() {
@@ -218,6 +242,18 @@ impl ReadConcern {
             return Err(Error::new(ErrorCode::InvalidOptions, text));
         }
         Ok(())
+    }
+}
+
+/// Where a read concern came from; a client may say so.
+fn check_provenance(provenance: &str) -> Result<()> {
+    const KNOWN: &[&str] =
+        &["clientSupplied", "implicitDefault", "customDefault", "getLastErrorDefaults"];
+    match KNOWN.contains(&provenance) {
+        true => Ok(()),
+        false => Err(Error::bad_value(format!(
+            "Enumeration value '{provenance}' for field 'readConcern.provenance' is not a valid value."
+        ))),
     }
 }
 

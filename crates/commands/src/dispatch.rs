@@ -10,7 +10,7 @@ use crate::registry::{self, Command, Kind};
 use crate::reply;
 use crate::service::{Connection, Outcome, Request, Sequence, Service, Topology};
 use quire_catalog::Namespace;
-use quire_document::{Doc, DocBuf, DocWriter, Timestamp, Value};
+use quire_document::{Doc, DocBuf, DocWriter, Value};
 use quire_error::{Error, ErrorCode, Result};
 use quire_mql::context::Shared;
 use quire_storage::{CommitOptions, Interrupt};
@@ -312,8 +312,11 @@ fn generic_field<'c>(
         "txnNumber" => generic.txn_number = Some(transaction_number(arg.value())?),
         "readConcern" => {
             let concern = ReadConcern::parse(arg.document()?)?;
-            let plain = concern == ReadConcern::default();
-            if !plain && !command.takes_read_concern && command.kind != Kind::Write {
+            let document_write = matches!(
+                command.name,
+                "insert" | "update" | "delete" | "findAndModify" | "bulkWrite"
+            );
+            if !concern.is_plain() && !command.takes_read_concern && !document_write {
                 let text = format!("Command {} does not support this readConcern", command.name);
                 return Err(Error::new(ErrorCode::InvalidOptions, text));
             }
@@ -340,15 +343,15 @@ fn generic_field<'c>(
     Ok(())
 }
 
-fn max_time(arg: &Arg<'_>) -> Result<u64> {
+/// Reads `maxTimeMS`.
+pub fn max_time(arg: &Arg<'_>) -> Result<u64> {
     let value = arg.value();
-    let whole =
-        args::whole(value).ok_or_else(|| Error::type_mismatch("maxTimeMS must be a number"))?;
-    if let Value::Double(number) = value
-        && (number.fract() != 0.0 || !number.is_finite())
-    {
-        return Err(Error::failed_to_parse("maxTimeMS has non-integral value"));
+    if !value.is_number() {
+        return Err(Error::type_mismatch("maxTimeMS must be a number"));
     }
+    let Some(whole) = args::exact(value) else {
+        return Err(Error::failed_to_parse("maxTimeMS has non-integral value"));
+    };
     if !(0..=i64::from(i32::MAX)).contains(&whole) {
         let text = format!("{whole} value for maxTimeMS is out of range");
         return Err(Error::bad_value(text));

@@ -4,7 +4,7 @@ use crate::args::{arguments, missing};
 use crate::dispatch::Context;
 use crate::find_request::{collation, comment, hint, owned};
 use quire_document::{Doc, DocWriter};
-use quire_error::Result;
+use quire_error::{Error, Result};
 use quire_executor::distinct;
 use quire_planner::DistinctRequest;
 
@@ -35,6 +35,10 @@ pub fn parse(cx: &Context<'_>, body: Doc<'_>) -> Result<DistinctRequest> {
             }
             _ => return Err(arg.unknown()),
         }
+    }
+    if key.is_some_and(|key| key.contains('\0')) {
+        let text = "Key field in distinct command must not contain a null byte";
+        return Err(Error::location(31032, text));
     }
     request.key = key.ok_or_else(|| missing(cx.command.name, "key"))?.to_owned();
     request.comment = comment(cx.generic.comment);

@@ -3,7 +3,7 @@
 use crate::dispatch::Context;
 use crate::service::Topology;
 use quire_collections::Store;
-use quire_document::{ArrayWriter, Timestamp};
+use quire_document::ArrayWriter;
 use quire_error::Result;
 use quire_executor::{BatchEnd, BatchLimits, ExecParams, Execution, FreshViews};
 use quire_session::Source;

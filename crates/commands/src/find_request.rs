@@ -1,9 +1,9 @@
 //! The arguments that reading commands share: hints, limits, variables, collation, and the ones
 //! of `find` itself.
 
-use crate::args::{Arg, arguments};
+use crate::args::{Arg, arguments, exact, fields};
 use quire_document::{Doc, DocBuf, Value, ValueBuf};
-use quire_error::{Error, ErrorCode, Result};
+use quire_error::{Error, Result};
 use quire_planner::{FindRequest, Hint};
 
 /// What a find asks for besides its plan: how the result is cut into batches.
@@ -23,7 +23,7 @@ pub fn parse_find(namespace: String, body: Doc<'_>) -> Result<(FindRequest, Batc
     let mut batching = Batching::default();
     for arg in arguments("FindCommandRequest", body) {
         match arg.name() {
-            "filter" => request.filter = owned(&arg)?,
+            "filter" => request.filter = arg.document()?.to_owned(),
             "projection" => request.projection = owned(&arg)?,
             "sort" => request.sort = owned(&arg)?,
             "min" => request.min = owned(&arg)?,
@@ -90,11 +90,13 @@ fn refuse(arg: &Arg<'_>, feature: &str) -> Result<()> {
 /// A hint: an index by name or key, or `{$natural: 1}`.
 pub fn hint(arg: &Arg<'_>) -> Result<Option<Hint>> {
     match arg.value() {
-        Value::Null | Value::Undefined => Ok(None),
         Value::String(name) => Ok(Some(Hint::Name(name.to_owned()))),
         Value::Document(doc) if doc.is_empty() => Ok(None),
         Value::Document(doc) => match doc.get("$natural") {
             None => Ok(Some(Hint::Pattern(doc.to_owned()))),
+            Some(_) if doc.count() > 1 => {
+                Err(Error::bad_value("$natural cannot be combined with other fields in a hint"))
+            }
             Some(direction) => match crate::args::whole(direction) {
                 Some(1) => Ok(Some(Hint::Natural(true))),
                 Some(-1) => Ok(Some(Hint::Natural(false))),
@@ -114,39 +116,62 @@ pub fn collation(arg: &Arg<'_>) -> Result<()> {
     if doc.is_empty() {
         return Ok(());
     }
+    for field in fields("collation", doc) {
+        match field.name() {
+            "locale" | "caseFirst" | "alternate" | "maxVariable" => {
+                field.string()?;
+            }
+            "caseLevel" | "numericOrdering" | "normalization" | "backwards" => {
+                field.safe_bool()?;
+            }
+            "strength" => {
+                if !matches!(field.integer()?, 1..=5) {
+                    let text = "Collation 'strength' must be an integer 1 through 5";
+                    return Err(Error::failed_to_parse(text));
+                }
+            }
+            "version" => {
+                field.string()?;
+            }
+            _ => return Err(field.unknown()),
+        }
+    }
     match doc.get("locale") {
-        Some(Value::String("simple")) if doc.count() == 1 => Ok(()),
-        Some(Value::String(_)) => Err(Error::not_built("collation")),
-        Some(other) => Err(Error::type_mismatch(format!(
-            "BSON field 'collation.locale' is the wrong type '{}', expected type 'string'",
-            other.type_name()
-        ))),
+        Some(Value::String("simple")) => Ok(()),
+        Some(Value::String(locale)) if !plausible_locale(locale) => {
+            let text = format!("Field 'locale' is invalid in: {{ locale: \"{locale}\" }}");
+            Err(Error::bad_value(text))
+        }
+        Some(_) => Err(Error::not_built("collation")),
         None => Err(crate::args::missing("collation", "locale")),
     }
 }
 
+/// True for what has the shape of a locale: a language of two or three letters, then parts.
+fn plausible_locale(locale: &str) -> bool {
+    let (name, options) = locale.split_once('@').unwrap_or((locale, ""));
+    let mut parts = name.split('_');
+    let language = parts.next().unwrap_or_default();
+    (2..=3).contains(&language.len())
+        && language.bytes().all(|byte| byte.is_ascii_lowercase())
+        && parts.all(|part| (2..=8).contains(&part.len()))
+        && options.is_ascii()
+}
+
 /// The limit of `count`: a negative one counts as its absolute value.
 pub fn count_limit(arg: &Arg<'_>) -> Result<u64> {
-    if arg.is_null() {
-        return Ok(0);
+    let value = arg.value();
+    if !value.is_number() {
+        return Err(Error::bad_value("limit value is not a valid number"));
     }
-    if let Value::Double(number) = arg.value()
-        && number.fract() != 0.0
-    {
-        return Err(Error::failed_to_parse(format!("Expected an integer: limit: {number}")));
-    }
-    match crate::args::whole(arg.value()) {
+    match exact(value) {
+        None => Err(Error::failed_to_parse(format!("Expected an integer: limit: {value:?}"))),
+        Some(i64::MIN) => Err(Error::bad_value("limit value is out of range")),
         Some(number) => Ok(number.unsigned_abs()),
-        None => Err(Error::bad_value("limit value is not a valid number")),
     }
 }
 
 /// A comment as plans keep it.
 pub fn comment(value: Option<Value<'_>>) -> Option<ValueBuf> {
     value.map(ValueBuf::new)
-}
-
-/// The error for a write on a collection whose name the command does not allow.
-pub fn empty_name(db: &str) -> Error {
-    Error::new(ErrorCode::InvalidNamespace, format!("Invalid namespace specified '{db}.'"))
 }

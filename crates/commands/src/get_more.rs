@@ -88,10 +88,7 @@ fn check_max_time(body: Doc<'_>) -> Result<()> {
     if arg.is_null() {
         return Ok(());
     }
-    if !arg.value().is_number() {
-        return Err(arg.wrong_type("long, int, decimal, double"));
-    }
-    arg.integer_from(0)?;
+    crate::dispatch::max_time(&arg)?;
     let text = "cannot set maxTimeMS on getMore command for a non-awaitData cursor";
     Err(Error::bad_value(text))
 }

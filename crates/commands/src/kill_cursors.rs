@@ -9,6 +9,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     let mut ids = None;
     for arg in arguments(cx.command.name, body) {
         match arg.name() {
+            "cursors" if arg.is_null() => {}
             "cursors" => ids = Some(arg.array()?),
             _ => return Err(arg.unknown()),
         }
@@ -28,6 +29,9 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     let ids = ids.ok_or_else(|| missing(cx.command.name, "cursors"))?;
     let mut wanted = Vec::new();
     for (at, id) in ids.iter().enumerate() {
+        if id.is_nullish() {
+            continue;
+        }
         let Value::Int64(id) = id else {
             let found = id.type_name();
             return Err(Error::type_mismatch(format!(

@@ -74,6 +74,41 @@ pub fn take(cx: &Context<'_>, request: &mut AggregateRequest) -> Result<Option<V
     Ok(Some(rows))
 }
 
+/// True for a stage that reads the documents it is given, so that it can't come first without a
+/// collection. The empty name stands for an empty pipeline.
+pub fn needs_collection(first: &str) -> bool {
+    const READING: &[&str] = &[
+        "",
+        "$addFields",
+        "$bucket",
+        "$bucketAuto",
+        "$collStats",
+        "$count",
+        "$facet",
+        "$geoNear",
+        "$graphLookup",
+        "$group",
+        "$indexStats",
+        "$limit",
+        "$lookup",
+        "$match",
+        "$planCacheStats",
+        "$project",
+        "$redact",
+        "$replaceRoot",
+        "$replaceWith",
+        "$sample",
+        "$set",
+        "$skip",
+        "$sort",
+        "$sortByCount",
+        "$unionWith",
+        "$unset",
+        "$unwind",
+    ];
+    READING.contains(&first)
+}
+
 /// `$documents`: short for stages over one empty document that make an array and take it apart.
 fn documents_stage(request: &mut AggregateRequest, operand: Value<'_>) -> Result<Vec<DocBuf>> {
     if !request.namespace.ends_with(".$cmd.aggregate") {

@@ -1,7 +1,7 @@
 //! The shapes that every reply shares: one function builds an error reply, one a write error,
 //! one a write-concern error. Nothing else in the project does.
 
-use quire_document::{Array, Doc, DocWriter};
+use quire_document::{Doc, DocWriter};
 use quire_error::{Error, Label};
 use quire_storage::StorageError;
 
@@ -53,9 +53,3 @@ pub fn from_storage(error: StorageError) -> Error {
 }
 
 pub use quire_collections::from_interruption;
-
-/// Appends the reply of a cursor that is whole in its first batch.
-pub fn write_whole_cursor(reply: &mut DocWriter<'_>, namespace: &str, documents: Array<'_>) {
-    let mut cursor = reply.document("cursor");
-    cursor.append("firstBatch", documents).append("id", 0i64).append("ns", namespace);
-}

@@ -31,6 +31,17 @@ pub struct Statement<'a> {
     pub hint: Option<Hint>,
 }
 
+impl Statement<'_> {
+    /// Fails where constants are given to what is no pipeline.
+    pub fn check_constants(&self) -> Result<()> {
+        if self.constants.is_some() && !matches!(self.update, Some(Value::Array(_))) {
+            let text = "Constant values may only be specified for pipeline updates";
+            return Err(Error::location(51198, text));
+        }
+        Ok(())
+    }
+}
+
 pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
     let (mut options, mut updates, mut let_vars) = (WriteOptions::default(), None, DocBuf::new());
     for arg in arguments(cx.command.name, body) {
@@ -145,11 +156,10 @@ pub fn parse(doc: Doc<'_>) -> Result<Statement<'_>> {
     if !has_filter {
         return Err(missing(OWNER, "q"));
     }
-    let Some(update) = statement.update else { return Err(missing(OWNER, "u")) };
-    if statement.constants.is_some() && update.as_array().is_none() {
-        let text = "Constant values may only be specified for pipeline updates";
-        return Err(Error::location(51198, text));
+    if statement.update.is_none() {
+        return Err(missing(OWNER, "u"));
     }
+    statement.check_constants()?;
     if statement.multi && !statement.sort.is_empty() {
         return Err(Error::failed_to_parse("Cannot specify sort with multi=true"));
     }

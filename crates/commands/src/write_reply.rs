@@ -112,11 +112,6 @@ impl WriteErrors {
         self.errors.extend(errors);
     }
 
-    /// True if every statement succeeded.
-    pub fn is_empty(&self) -> bool {
-        self.errors.is_empty()
-    }
-
     /// Appends `writeErrors`, if there are any.
     pub fn write(&self, reply: &mut DocWriter<'_>) {
         if self.errors.is_empty() {

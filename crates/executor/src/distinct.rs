@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use quire_document::{ArrayBuf, Doc, Value, ValueBuf, key};
 use quire_error::{Error, Result};
-use quire_mql::expression::FieldPath;
 use quire_mql::filter::Filter;
 use quire_planner::{DistinctRequest, Node, plan_distinct};
 use quire_storage::Interrupt;
@@ -33,7 +32,6 @@ pub fn distinct(
     params: ExecParams,
 ) -> Result<(ArrayBuf, Counters)> {
     let interrupt: Arc<Interrupt> = Arc::clone(&params.interrupt);
-    FieldPath::parse(&request.key)?;
     let mut env = Env::new(params, Doc::empty(), true)?;
     // As in mongod, `$$NOW` and `$$CLUSTER_TIME` have no value here.
     env.parse.no_clock = true;

@@ -54,8 +54,16 @@ impl Env {
         let mut variables = Vec::new();
         let arena = Bump::new();
         for (name, value) in let_vars.fields() {
+            if matches!(name, "NOW" | "CLUSTER_TIME" | "USER_ROLES" | "JS_SCOPE" | "IS_MR") {
+                let text = format!("Attempt to set system variable '{name}' as a let parameter");
+                return Err(Error::location(4738901, text));
+            }
             quire_mql::expression::check_variable_name(name, true)?;
-            let expression = Expression::parse(value, &base)?;
+            // A variable sees those before it, but not the clock.
+            let mut earlier = base.clone();
+            earlier.no_clock = true;
+            earlier.variables = names.clone().into();
+            let expression = Expression::parse(value, &earlier)?;
             let reads = expression.dependencies();
             if reads.whole_document || !reads.paths.is_empty() {
                 return Err(Error::location(
@@ -63,9 +71,16 @@ impl Env {
                     "Command let Expression tried to access a field, but this is not allowed because Command let Expressions run before the query examines any documents.",
                 ));
             }
-            let context = EvalContext::new(&arena, Doc::empty(), &shared);
-            let value = expression.eval(&context)?;
-            variables.push(value.map(ValueBuf::new));
+            let value = {
+                let known: Vec<Option<Value<'_>>> = variables
+                    .iter()
+                    .map(|value: &Option<ValueBuf>| value.as_ref().map(ValueBuf::as_value))
+                    .collect();
+                let context =
+                    EvalContext::new(&arena, Doc::empty(), &shared).with_variables(&known);
+                expression.eval(&context)?.map(ValueBuf::new)
+            };
+            variables.push(value);
             names.push(name.into());
         }
         let mut parse = base;

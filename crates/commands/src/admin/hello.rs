@@ -7,7 +7,7 @@ use crate::args::{Arg, arguments, fields, missing};
 use crate::dispatch::Context;
 use crate::reply::from_interruption;
 use crate::service::{ConnectionInfo, Service, Topology, now_ms};
-use quire_document::{Doc, DocWriter, ObjectId, Timestamp, Value};
+use quire_document::{Doc, DocWriter, ObjectId, Value};
 use quire_error::{Error, ErrorCode, Result};
 use quire_storage::Interruption;
 use std::time::Duration;

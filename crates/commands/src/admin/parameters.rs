@@ -185,11 +185,6 @@ impl Parameters {
         self.get(name).and_then(|value| whole(value.as_value())).unwrap_or(0)
     }
 
-    /// Whether commands for tests are on.
-    pub fn test_commands(&self) -> bool {
-        self.flag("enableTestCommands")
-    }
-
     /// Whether commands must name an API version.
     pub fn require_api_version(&self) -> bool {
         self.flag("requireApiVersion")

@@ -1,6 +1,6 @@
 //! `dropDatabase`: removes all collections of a database.
 
-use crate::args::{Arg, arguments, whole};
+use crate::args::{Arg, arguments, missing, whole};
 use crate::dispatch::Context;
 use quire_document::{Doc, DocWriter};
 use quire_error::{Error, ErrorCode, Result};
@@ -17,6 +17,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, _reply: &mut DocWriter<'_>) -> R
                 let text = "Have to pass 1 as 'drop' parameter";
                 return Err(Error::location(5255100, text));
             }
+            None if arg.is_null() => return Err(missing(cx.command.name, cx.command.name)),
             None => return Err(arg.wrong_type("long, int, decimal, double")),
         }
     }

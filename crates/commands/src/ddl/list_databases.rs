@@ -20,7 +20,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
             "filter" => filter = owned(&arg)?,
             "nameOnly" if !arg.is_null() => name_only = arg.safe_bool()?,
             "authorizedDatabases" if !arg.is_null() => {
-                arg.safe_bool()?;
+                arg.bool()?;
             }
             "nameOnly" | "authorizedDatabases" => {}
             _ => return Err(arg.unknown()),

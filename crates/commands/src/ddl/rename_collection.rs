@@ -52,7 +52,8 @@ fn namespace(text: &str) -> Result<Namespace> {
     })
 }
 
-fn uuid(arg: &Arg<'_>) -> Result<Uuid> {
+/// A collection's UUID.
+pub fn uuid(arg: &Arg<'_>) -> Result<Uuid> {
     let bytes = match arg.value() {
         Value::Binary(binary) if binary.subtype == 4 => <[u8; 16]>::try_from(binary.bytes).ok(),
         _ => None,
