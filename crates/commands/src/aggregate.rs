@@ -28,7 +28,7 @@ pub struct Parsed {
 pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
     let parsed = parse(cx, body)?;
     if parsed.explain {
-        return crate::explain::write_aggregate(cx, &parsed.request, reply);
+        return crate::explain::write_aggregate(cx, &parsed.request, body, reply);
     }
     cx.service.metrics.commands.add(1);
     let mut request = parsed.request;
@@ -115,7 +115,10 @@ fn namespace(cx: &Context<'_>, body: Doc<'_>) -> Result<String> {
             namespace.check_readable()?;
             Ok(namespace.as_str().to_owned())
         }
-        Some(number) if crate::args::exact(number) == Some(1) => {
+        Some(Value::Int32(1) | Value::Int64(1) | Value::Double(1.0)) => {
+            Ok(format!("{}.$cmd.aggregate", cx.db))
+        }
+        Some(Value::Decimal(number)) if number.to_f64() == 1.0 => {
             Ok(format!("{}.$cmd.aggregate", cx.db))
         }
         Some(number) if number.is_number() => {

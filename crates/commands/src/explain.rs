@@ -50,11 +50,18 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
 pub fn write_aggregate(
     cx: &mut Context<'_>,
     request: &AggregateRequest,
+    body: Doc<'_>,
     reply: &mut DocWriter<'_>,
 ) -> Result<()> {
     let what = Explained::Aggregate(request);
     let shown = explain(what, Verbosity::QueryPlanner, &mut cx.views()?, cx.exec_params())?;
-    finish(cx, Doc::empty(), shown, reply);
+    let command = DocBuf::build(|writer| {
+        let own = body.iter().filter(|element| !crate::args::is_generic(element.key_bytes()));
+        own.for_each(|element| {
+            writer.append_element(element);
+        });
+    });
+    finish(cx, command.as_doc(), shown, reply);
     Ok(())
 }
 

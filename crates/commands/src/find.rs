@@ -12,6 +12,12 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     let namespace = cx.target(body)?;
     namespace.check_readable()?;
     let (mut request, batching) = parse_find(namespace.as_str().to_owned(), body)?;
+    if batching.tailable && cx.service.store.catalog().lookup(&namespace).is_some() {
+        let text = format!(
+            "error processing query: ns={namespace} tailable cursor requested on non capped collection"
+        );
+        return Err(Error::bad_value(text));
+    }
     request.comment = comment(cx.generic.comment);
     cx.refuse_table_scan(&namespace, request.filter.as_doc(), request.hint.as_ref())?;
     cx.service.metrics.queries.add(1);

@@ -15,12 +15,14 @@ pub struct Batching {
     pub single_batch: bool,
     /// Never close the cursor for being idle.
     pub no_timeout: bool,
+    /// Wait for what is inserted later; only capped collections have such cursors.
+    pub tailable: bool,
 }
 
 /// Reads the arguments of `find`.
 pub fn parse_find(namespace: String, body: Doc<'_>) -> Result<(FindRequest, Batching)> {
     let mut request = FindRequest { namespace, ..FindRequest::default() };
-    let mut batching = Batching::default();
+    let (mut batching, mut await_data) = (Batching::default(), false);
     for arg in arguments("FindCommandRequest", body) {
         match arg.name() {
             "filter" => request.filter = arg.document()?.to_owned(),
@@ -41,8 +43,8 @@ pub fn parse_find(namespace: String, body: Doc<'_>) -> Result<(FindRequest, Batc
             "showRecordId" => request.show_record_id = flag(&arg)?,
             "allowDiskUse" if !arg.is_null() => request.allow_disk_use = Some(flag(&arg)?),
             "noCursorTimeout" => batching.no_timeout = flag(&arg)?,
-            "tailable" => refuse(&arg, "a tailable cursor")?,
-            "awaitData" => refuse(&arg, "awaitData")?,
+            "tailable" => batching.tailable = flag(&arg)?,
+            "awaitData" => await_data = flag(&arg)?,
             "oplogReplay" | "allowPartialResults" | "allowSpeculativeMajorityRead" | "mirrored" => {
                 flag(&arg)?;
             }
@@ -57,8 +59,9 @@ pub fn parse_find(namespace: String, body: Doc<'_>) -> Result<(FindRequest, Batc
             _ => return Err(arg.unknown()),
         }
     }
-    if batching.single_batch && request.limit == 0 && batching.batch_size.is_none() {
-        batching.batch_size = None;
+    if await_data && !batching.tailable {
+        let text = "Cannot set 'awaitData' without also setting 'tailable'";
+        return Err(Error::failed_to_parse(text));
     }
     Ok((request, batching))
 }
@@ -79,21 +82,13 @@ pub fn flag(arg: &Arg<'_>) -> Result<bool> {
     }
 }
 
-/// A boolean argument that may be given, but not as true.
-fn refuse(arg: &Arg<'_>, feature: &str) -> Result<()> {
-    match flag(arg)? {
-        true => Err(Error::not_built(feature)),
-        false => Ok(()),
-    }
-}
-
 /// A hint: an index by name or key, or `{$natural: 1}`.
 pub fn hint(arg: &Arg<'_>) -> Result<Option<Hint>> {
     match arg.value() {
         Value::String(name) => Ok(Some(Hint::Name(name.to_owned()))),
         Value::Document(doc) if doc.is_empty() => Ok(None),
         Value::Document(doc) => match doc.get("$natural") {
-            None => Ok(Some(Hint::Pattern(doc.to_owned()))),
+            None => Ok(Some(Hint::Pattern(without_decimals(doc)))),
             Some(_) if doc.count() > 1 => {
                 Err(Error::bad_value("$natural cannot be combined with other fields in a hint"))
             }
@@ -105,6 +100,18 @@ pub fn hint(arg: &Arg<'_>) -> Result<Option<Hint>> {
         },
         _ => Err(Error::failed_to_parse("Hint must be a string or an object")),
     }
+}
+
+/// A key pattern whose directions are no decimals: `1` of any numeric type is the same direction.
+fn without_decimals(pattern: Doc<'_>) -> DocBuf {
+    DocBuf::build(|writer| {
+        for (name, direction) in pattern.fields() {
+            match direction {
+                Value::Decimal(number) => writer.append(name, number.to_f64()),
+                other => writer.append(name, other),
+            };
+        }
+    })
 }
 
 /// A collation: only the simple one is built. Its document is checked all the same.

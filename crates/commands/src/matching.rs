@@ -1,8 +1,8 @@
 //! Filtering documents that no collection holds: rows of listings and of running operations.
 
 use crate::dispatch::Context;
-use quire_document::{Doc, DocBuf};
-use quire_error::Result;
+use quire_document::{Doc, DocBuf, Value};
+use quire_error::{Error, Result};
 use quire_mql::context::{EvalContext, ParseContext};
 use quire_mql::filter::Filter;
 
@@ -15,6 +15,7 @@ pub fn filter_documents<'r>(
     if filter.is_empty() {
         return Ok(rows.iter().collect());
     }
+    refuse_special(filter)?;
     let mut parse = ParseContext::default();
     parse.no_clock = true;
     let filter = Filter::parse(filter, &parse)?;
@@ -28,4 +29,28 @@ pub fn filter_documents<'r>(
         }
     }
     Ok(kept)
+}
+
+/// Refuses what only a collection can answer: JavaScript, text search, distances.
+fn refuse_special(filter: Doc<'_>) -> Result<()> {
+    for (name, value) in filter.fields() {
+        match (name, value) {
+            ("$where" | "$text", _) => {
+                let text = format!("{name} is not allowed in this context");
+                return Err(Error::bad_value(text));
+            }
+            ("$near" | "$nearSphere" | "$geoNear", _) => {
+                let text = "$geoNear, $near, and $nearSphere are not allowed in this context";
+                return Err(Error::location(5626500, text));
+            }
+            ("$and" | "$or" | "$nor", Value::Array(branches)) => {
+                for branch in branches.iter().filter_map(|branch| branch.as_document()) {
+                    refuse_special(branch)?;
+                }
+            }
+            (name, Value::Document(test)) if !name.starts_with('$') => refuse_special(test)?,
+            _ => {}
+        }
+    }
+    Ok(())
 }

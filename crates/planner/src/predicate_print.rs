@@ -21,14 +21,13 @@ pub fn print(predicate: &Predicate, style: Style) -> DocBuf {
 fn write(predicate: &Predicate, style: Style, out: &mut DocWriter<'_>) {
     match predicate {
         Predicate::And(children) if children.is_empty() => {}
+        derived if style == Style::Executable && is_derived(derived) => {}
         Predicate::And(children) => write_list("$and", children, style, out),
         Predicate::Or(children) => write_list("$or", children, style, out),
         Predicate::Nor(children) => write_list("$nor", children, style, out),
         Predicate::Not(child) => write_not(child, style, out),
         Predicate::Leaf(leaf) => {
-            if style == Style::Explain || !matches!(leaf.test, Test::InternalExpr(..)) {
-                write_test(&leaf.test, &mut out.document(&leaf.path));
-            }
+            write_test(&leaf.test, &mut out.document(&leaf.path));
         }
         Predicate::ElemMatchObject { path, inner } => {
             let mut field = out.document(path);
@@ -58,11 +57,20 @@ fn write(predicate: &Predicate, style: Style, out: &mut DocWriter<'_>) {
 fn write_list(name: &str, children: &[Predicate], style: Style, out: &mut DocWriter<'_>) {
     let mut list = out.array(name);
     for child in children {
-        let hidden = style == Style::Executable
-            && matches!(child, Predicate::Leaf(leaf) if matches!(leaf.test, Test::InternalExpr(..)));
-        if !hidden {
+        if style == Style::Explain || !is_derived(child) {
             write(child, style, &mut list.document());
         }
+    }
+}
+
+/// True for what only comes from a `$expr` beside it and so says nothing of its own.
+pub(crate) fn is_derived(predicate: &Predicate) -> bool {
+    match predicate {
+        Predicate::Leaf(leaf) => matches!(leaf.test, Test::InternalExpr(..)),
+        Predicate::And(children) | Predicate::Or(children) => {
+            !children.is_empty() && children.iter().all(is_derived)
+        }
+        _ => false,
     }
 }
 
