@@ -17,7 +17,7 @@ pub(super) const UNWIND: StageRow = StageRow {
 };
 
 /// Elements between two looks at the interrupt.
-const INTERRUPT_ROUNDS: i64 = 1024;
+const INTERRUPT_ROUNDS: i64 = 256;
 /// Bytes that documents may take before their arena is emptied.
 const SCRATCH_BYTES: usize = 256 * 1024;
 
