@@ -1,12 +1,14 @@
 //! `aggregate`: a pipeline of stages over a collection, or over what the first stage makes.
 
 use crate::args::{Arg, arguments, missing};
+use crate::concern::ReadLevel;
 use crate::cursor_reply::Opening;
 use crate::ddl::list_collections::batch_size;
 use crate::dispatch::Context;
 use crate::execution_source::Running;
 use crate::find_request::{collation, comment, hint, owned};
 use quire_catalog::Namespace;
+use quire_document::limits::SUB_PIPELINE_DEPTH_MAX;
 use quire_document::{Doc, DocBuf, DocWriter, Value};
 use quire_error::{Error, ErrorCode, Result};
 use quire_executor::{open_aggregate, open_pipeline_over};
@@ -139,30 +141,69 @@ fn namespace(cx: &Context<'_>, body: Doc<'_>) -> Result<String> {
 
 /// What can be said about a pipeline without knowing its stages.
 fn check_pipeline(cx: &Context<'_>, request: &AggregateRequest) -> Result<()> {
-    if request.pipeline.len() > STAGES_MAX {
-        let text = format!("Pipeline length must be no longer than {STAGES_MAX} stages");
-        return Err(Error::location(7749501, text));
+    check_length(request.pipeline.len())?;
+    for stage in &request.pipeline {
+        check_sub_pipelines(stage.as_doc(), 1)?;
     }
-    let first = match request.pipeline.first() {
-        None => "",
-        Some(stage) => stage.as_doc().first().map_or("{}", |first| first.key()),
+    let name = |stage: Option<&DocBuf>| match stage {
+        None => String::new(),
+        Some(stage) => stage.as_doc().first().map_or("{}", |first| first.key()).to_owned(),
     };
+    let first = name(request.pipeline.first());
     if request.namespace.ends_with(".$cmd.aggregate")
-        && crate::pipeline_sources::needs_collection(first)
+        && crate::pipeline_sources::needs_collection(&first)
     {
         let text =
             "{aggregate: 1} is not valid for a pipeline whose first stage needs a collection";
         return Err(Error::new(ErrorCode::InvalidNamespace, text));
     }
-    let local_only = ["$currentOp", "$listLocalSessions", "$planCacheStats"].contains(&first);
-    if local_only && !cx.generic.read_concern.is_plain() {
+    let concern = &cx.generic.read_concern;
+    let local_only = ["$currentOp", "$listLocalSessions", "$planCacheStats"];
+    if local_only.contains(&&*first) && !concern.is_plain() {
         let text = format!("Aggregation stage {first} requires read concern local");
         return Err(Error::new(ErrorCode::InvalidOptions, text));
     }
+    let last = name(request.pipeline.last());
+    if ["$out", "$merge"].contains(&&*last) && concern.level == Some(ReadLevel::Linearizable) {
+        let text = format!("Aggregation stage {last} cannot run with read concern linearizable");
+        return Err(Error::new(ErrorCode::InvalidOptions, text));
+    }
     let outside = ["$listLocalSessions", "$listSessions", "$planCacheStats", "$search"];
-    if cx.generic.api.strict == Some(true) && outside.contains(&first) {
+    if cx.generic.api.strict == Some(true) && outside.contains(&&*first) {
         let text = format!("stage {first} is not allowed with 'apiStrict: true' in API Version 1");
         return Err(Error::new(ErrorCode::APIStrictError, text));
+    }
+    Ok(())
+}
+
+fn check_length(stages: usize) -> Result<()> {
+    if stages <= STAGES_MAX {
+        return Ok(());
+    }
+    let text = format!("Pipeline length must be no longer than {STAGES_MAX} stages");
+    Err(Error::location(7749501, text))
+}
+
+/// Length and nesting of the pipelines inside a stage.
+fn check_sub_pipelines(stage: Doc<'_>, depth: usize) -> Result<()> {
+    let Some(first) = stage.first() else { return Ok(()) };
+    let Value::Document(spec) = first.value() else { return Ok(()) };
+    let inner: Vec<Value<'_>> = match first.key() {
+        "$lookup" | "$unionWith" => spec.get("pipeline").into_iter().collect(),
+        "$facet" => spec.fields().map(|(_, pipeline)| pipeline).collect(),
+        _ => return Ok(()),
+    };
+    for stages in inner.iter().filter_map(|pipeline| pipeline.as_array()) {
+        if depth > SUB_PIPELINE_DEPTH_MAX {
+            let text = format!(
+                "Maximum number of nested sub-pipelines exceeded. Limit is {SUB_PIPELINE_DEPTH_MAX}"
+            );
+            return Err(Error::new(ErrorCode::MaxSubPipelineDepthExceeded, text));
+        }
+        check_length(stages.count())?;
+        for stage in stages.iter().filter_map(|stage| stage.as_document()) {
+            check_sub_pipelines(stage, depth + 1)?;
+        }
     }
     Ok(())
 }

@@ -12,7 +12,7 @@ pub const MESSAGE_BYTES_MAX: usize = 48_000_000;
 pub const WRITE_BATCH_MAX: usize = 100_000;
 /// Documents in a first batch unless `batchSize` says otherwise.
 pub const FIRST_BATCH_DEFAULT: usize = 101;
-/// Nested documents and arrays in BSON that a client sends (Overflow 15).
+/// Documents and arrays nested in one that a client sends, that one not counted (Overflow 15).
 pub const DEPTH_MAX: usize = 200;
 /// Nested documents and arrays that an update or a pipeline may build (Overflow 15): what a client
 /// may send back plus the levels that a reply wraps around it.
@@ -85,7 +85,7 @@ pub struct Limits {
 impl Limits {
     /// A command or a document in a message.
     pub const WIRE: Limits =
-        Limits { bytes_max: INTERNAL_DOCUMENT_BYTES_MAX, depth_max: DEPTH_MAX };
+        Limits { bytes_max: INTERNAL_DOCUMENT_BYTES_MAX, depth_max: DEPTH_MAX + 1 };
     /// A document that a user stores.
     pub const USER: Limits = Limits { bytes_max: USER_DOCUMENT_BYTES_MAX, depth_max: DEPTH_MAX };
 }

@@ -360,8 +360,8 @@ mod tests {
             }
             bytes
         };
-        assert!(validate(&nested(200), &Limits::WIRE).is_ok());
-        let error = validate(&nested(201), &Limits::WIRE).unwrap_err();
+        assert!(validate(&nested(201), &Limits::WIRE).is_ok());
+        let error = validate(&nested(202), &Limits::WIRE).unwrap_err();
         assert_eq!((error.fault, error.code()), (Fault::Depth, ErrorCode::Overflow));
         assert!(validate(&nested(20_000), &Limits::WIRE).is_err());
         assert!(Error::from(error).message().contains("depth"));

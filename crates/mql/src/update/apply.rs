@@ -170,6 +170,11 @@ impl<'r> Run<'r> {
                 if effect != Effect::Kept {
                     self.changed = true;
                     self.check_changed(modifier.depth())?;
+                    if let ([Part::Name(top)], Effect::Written) = (self.path.as_slice(), &effect)
+                        && top.starts_with('$')
+                    {
+                        return Err(dollar_prefixed(top));
+                    }
                 }
                 Ok(effect)
             }
