@@ -133,8 +133,10 @@ fn check_path(path: &str) -> Result<()> {
     if path.split('.').any(str::is_empty) {
         return Err(cannot("Index keys cannot contain an empty field."));
     }
+    let last = path.split('.').count() - 1;
     let illegal = |(at, part): (usize, &str)| {
-        let allowed = (at > 0 && matches!(part, "$id" | "$ref" | "$db")) || part == "$**";
+        let wildcard = part == "$**" && at == last;
+        let allowed = (at > 0 && matches!(part, "$id" | "$ref" | "$db")) || wildcard;
         part.starts_with('$') && !allowed
     };
     if path.split('.').enumerate().any(illegal) {

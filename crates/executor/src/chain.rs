@@ -132,7 +132,8 @@ fn step(
     }
 }
 
-fn check_size(doc: Doc<'_>) -> Result<()> {
+/// Fails for a document that no reply can hold.
+pub(crate) fn check_size(doc: Doc<'_>) -> Result<()> {
     if doc.len() <= DOC_BYTES_MAX {
         return Ok(());
     }

@@ -131,7 +131,8 @@ fn find_all<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>
     let mut matches = Vec::new();
     let Some((input, regex)) = arguments(call, cx)? else { return Ok(Some(cx.array_of(matches))) };
     let (mut start, mut place, mut counted, mut bytes) = (0, 0, 0, 0);
-    while start <= input.len() {
+    // An empty match at the very end counts only in an empty text.
+    while start < input.len() || (start == 0 && input.is_empty()) {
         let found =
             regex.captures_at(input, start).map_err(|error| match_error(call.name(), &error))?;
         let Some(captures) = found else { break };
