@@ -56,7 +56,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
 pub fn parse(cx: &Context<'_>, body: Doc<'_>) -> Result<Parsed> {
     let mut request =
         AggregateRequest { namespace: namespace(cx, body)?, ..AggregateRequest::default() };
-    let (mut pipeline, mut cursor, mut explain) = (None, None, false);
+    let (mut pipeline, mut cursor, mut explain) = (None, None, None);
     for arg in arguments(cx.command.name, body) {
         match arg.name() {
             "pipeline" => pipeline = Some(stages(&arg)?),
@@ -65,7 +65,7 @@ pub fn parse(cx: &Context<'_>, body: Doc<'_>) -> Result<Parsed> {
                 let doc = arg.value().as_document().ok_or_else(|| Error::type_mismatch(text))?;
                 cursor = Some(batch_size("cursor", doc)?);
             }
-            "explain" => explain = arg.bool()?,
+            "explain" => explain = Some(arg.bool()?),
             "allowDiskUse" => request.allow_disk_use = Some(arg.bool()?),
             "hint" => request.hint = hint(&arg)?,
             "let" => request.let_vars = owned(&arg)?,
@@ -94,11 +94,12 @@ pub fn parse(cx: &Context<'_>, body: Doc<'_>) -> Result<Parsed> {
         }
     }
     request.pipeline = pipeline.ok_or_else(|| missing(cx.command.name, "pipeline"))?;
-    if cursor.is_none() && !explain {
+    if cursor.is_none() && explain.is_none() {
         let text =
             "The 'cursor' option is required, except for aggregate with the explain argument";
         return Err(Error::failed_to_parse(text));
     }
+    let explain = explain.unwrap_or(false);
     if explain && cx.generic.write_concern.is_some() {
         let text = "aggregate command cannot specify both 'explain' and 'writeConcern'";
         return Err(Error::failed_to_parse(text));

@@ -219,9 +219,31 @@ impl ReadConcern {
             && self.at_cluster_time.is_none()
     }
 
+    /// Fails for a time that this server has not reached; `None` stands for one without such time.
+    pub fn check_reached(&self, now: Option<Timestamp>) -> Result<()> {
+        let Some(after) = self.after_cluster_time else { return Ok(()) };
+        let Some(now) = now else {
+            let text = "Cannot wait for a cluster time on a server that is no replica set member";
+            return Err(Error::new(ErrorCode::IllegalOperation, text));
+        };
+        if after <= now {
+            return Ok(());
+        }
+        let shown =
+            |time: Timestamp| format!("{{ ts: Timestamp({}, {}) }}", time.seconds, time.increment);
+        let text = format!(
+            "readConcern afterClusterTime value must not be greater than the current clusterTime. Requested clusterTime: {}; current clusterTime: {}",
+            shown(after),
+            shown(now)
+        );
+        Err(Error::new(ErrorCode::InvalidOptions, text))
+    }
+
     fn check(&self) -> Result<()> {
-        let none = |time: Option<Timestamp>| time.is_some_and(|time| time.seconds == 0);
-        if none(self.after_cluster_time) || none(self.at_cluster_time) {
+        let none = Timestamp { seconds: 0, increment: 0 };
+        if self.after_cluster_time == Some(none)
+            || self.at_cluster_time.is_some_and(|time| time.seconds == 0)
+        {
             let text = "afterClusterTime and atClusterTime cannot be a null timestamp";
             return Err(Error::new(ErrorCode::InvalidOptions, text));
         }

@@ -223,6 +223,8 @@ fn prepare<'c>(
     let db = database(request)?;
     let generic = generic_fields(request.body, command)?;
     check_api(&generic.api, command, request.body, service)?;
+    let member = service.options.topology != Topology::Standalone;
+    generic.read_concern.check_reached(member.then(|| service.cluster_time()))?;
     if command.admin_only && db != "admin" {
         let text = format!("{} may only be run against the admin database.", command.name);
         return Err(Error::new(ErrorCode::Unauthorized, text));

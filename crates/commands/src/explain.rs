@@ -86,7 +86,13 @@ fn explain_inner(
             if !inner.contains("cursor") {
                 with_cursor.append("cursor", Doc::empty());
             }
-            let request = aggregate::parse(cx, with_cursor.as_doc())?.request;
+            let aggregate::Parsed { request, explain, .. } =
+                aggregate::parse(cx, with_cursor.as_doc())?;
+            if explain {
+                let text =
+                    "The 'explain' option is illegal when a explain verbosity is also provided";
+                return Err(Error::failed_to_parse(text));
+            }
             show(Explained::Aggregate(&request))
         }
         "update" => {

@@ -1,7 +1,7 @@
 //! The arguments that reading commands share: hints, limits, variables, collation, and the ones
 //! of `find` itself.
 
-use crate::args::{Arg, arguments, exact, fields};
+use crate::args::{Arg, arguments, exact, fields, whole};
 use quire_document::{Doc, DocBuf, Value, ValueBuf};
 use quire_error::{Error, Result};
 use quire_planner::{FindRequest, Hint};
@@ -26,10 +26,10 @@ pub fn parse_find(namespace: String, body: Doc<'_>) -> Result<(FindRequest, Batc
     for arg in arguments("FindCommandRequest", body) {
         match arg.name() {
             "filter" => request.filter = arg.document()?.to_owned(),
-            "projection" => request.projection = owned(&arg)?,
-            "sort" => request.sort = owned(&arg)?,
-            "min" => request.min = owned(&arg)?,
-            "max" => request.max = owned(&arg)?,
+            "projection" => request.projection = arg.document()?.to_owned(),
+            "sort" => request.sort = arg.document()?.to_owned(),
+            "min" => request.min = arg.document()?.to_owned(),
+            "max" => request.max = arg.document()?.to_owned(),
             "let" => request.let_vars = owned(&arg)?,
             "hint" => request.hint = hint(&arg)?,
             "collation" => collation(&arg)?,
@@ -58,6 +58,13 @@ pub fn parse_find(namespace: String, body: Doc<'_>) -> Result<(FindRequest, Batc
             }
             _ => return Err(arg.unknown()),
         }
+    }
+    if let (Some(Hint::Natural(forward)), Some(order)) =
+        (&request.hint, request.sort.get("$natural").and_then(whole))
+        && *forward != (order > 0)
+    {
+        let text = "$natural hint must be in the same direction as $natural sort order";
+        return Err(Error::bad_value(text));
     }
     if await_data && !batching.tailable {
         let text = "Cannot set 'awaitData' without also setting 'tailable'";

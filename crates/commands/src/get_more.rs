@@ -32,6 +32,10 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
         let text = format!("Invalid namespace specified '{}.'", cx.db);
         return Err(Error::new(ErrorCode::InvalidNamespace, text));
     }
+    if collection.starts_with('.') {
+        let text = format!("Collection names cannot start with '.': {collection}");
+        return Err(Error::new(ErrorCode::InvalidNamespace, text));
+    }
     let namespace = format!("{}.{collection}", cx.db);
     let session = cx.session_id();
     let mut checkout = cx.service.cursors.checkout(id, &namespace, session, &cx.interrupt)?;

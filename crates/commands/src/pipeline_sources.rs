@@ -136,7 +136,7 @@ fn running_operations(
             "$currentOp options must be specified in an object, but found: {}",
             operand.type_name()
         );
-        return Err(Error::failed_to_parse(text));
+        return Err(Error::type_mismatch(text));
     };
     for (name, value) in options.fields() {
         match name {
