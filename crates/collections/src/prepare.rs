@@ -45,8 +45,7 @@ pub fn prepare_insert<'d>(store: &Store, doc: Doc<'d>, buffer: &'d mut Vec<u8>) 
     for element in doc.iter().filter(|element| element.key_bytes() != b"_id") {
         match element.value() {
             Value::Timestamp(Timestamp { seconds: 0, increment: 0 }) => {
-                let now = store.engine().cluster_time().next(store.clock().now_ms());
-                writer.append(element.key(), Timestamp::from_u64(now.0));
+                writer.append(element.key(), store.new_stamp());
             }
             _ => {
                 writer.append_element(element);

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use parking_lot::{Mutex, RwLock};
 use quire_catalog::{
@@ -10,7 +10,7 @@ use quire_catalog::{
     decode_collection, format_key, low_water_key, multikey_key, parse_collection_key,
     prefix_of_collections,
 };
-use quire_document::{Doc, DocBuf, ObjectId};
+use quire_document::{Doc, DocBuf, ObjectId, Timestamp};
 use quire_error::{Error, ErrorCode, Result};
 use quire_storage::{
     Clock, CommitOptions, Counts, Engine, Mode, Page, ScanRequest, Space, StorageError,
@@ -55,6 +55,8 @@ pub struct Store {
     clock: Arc<dyn Clock>,
     process: [u8; 5],
     next_object: AtomicU32,
+    /// The last time put into a document for an empty timestamp.
+    last_stamp: AtomicU64,
     random: Mutex<u64>,
 }
 
@@ -74,6 +76,7 @@ impl Store {
             id_cache: IdCache::new(),
             clock: options.clock,
             process: [seed[0], seed[1], seed[2], seed[3], seed[4]],
+            last_stamp: AtomicU64::new(0),
             next_object: AtomicU32::new(next_object),
             random: Mutex::new(random),
         });
@@ -120,6 +123,14 @@ impl Store {
     /// The exact size of a collection as of the last commit.
     pub fn counts(&self, collection: &Collection) -> Counts {
         self.engine.counts(collection.id.0)
+    }
+
+    /// A time for an empty timestamp in a document, never the same twice.
+    pub(crate) fn new_stamp(&self) -> Timestamp {
+        let next = self.engine.cluster_time().next(self.clock.now_ms()).0;
+        let step = |last: u64| Some(next.max(last + 1));
+        let last = self.last_stamp.fetch_update(Ordering::Relaxed, Ordering::Relaxed, step);
+        Timestamp::from_u64(next.max(last.unwrap_or_default() + 1))
     }
 
     /// A random (version 4) UUID.
