@@ -286,9 +286,12 @@ fn generic_fields<'c>(body: Doc<'c>, command: &'static Command) -> Result<Generi
             generic_field(&mut generic, Arg::new(command.name, element), command)?;
         }
     }
-    if generic.txn_number.is_some() && generic.session.is_none() {
-        let text = "Transaction number requires a session ID to also be specified";
-        return Err(Error::new(ErrorCode::InvalidOptions, text));
+    if generic.txn_number.is_some() {
+        if generic.session.is_none() {
+            let text = "Transaction number requires a session ID to also be specified";
+            return Err(Error::new(ErrorCode::InvalidOptions, text));
+        }
+        return Err(Error::not_built("a retryable write (txnNumber)"));
     }
     Ok(generic)
 }
