@@ -49,6 +49,7 @@ impl WriteConcern {
         }
         for arg in fields("writeConcern", doc) {
             match arg.name() {
+                "w" if arg.is_null() => {}
                 "w" => concern.w = parse_w(arg.value())?,
                 "j" | "fsync" if arg.is_null() => {}
                 "j" => concern.j = Some(arg.safe_bool()?),

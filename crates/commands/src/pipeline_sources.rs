@@ -147,12 +147,12 @@ fn running_operations(
                         "The '{name}' parameter of the $currentOp stage must be a boolean value, but found: {}",
                         value.type_name()
                     );
-                    return Err(Error::failed_to_parse(text));
+                    return Err(Error::type_mismatch(text));
                 }
             }
             _ => {
-                let text = format!("Unrecognized option '{name}' in $currentOp stage.");
-                return Err(Error::failed_to_parse(text));
+                let text = format!("BSON field '$currentOp.{name}' is an unknown field.");
+                return Err(Error::new(ErrorCode::IDLUnknownField, text));
             }
         }
     }

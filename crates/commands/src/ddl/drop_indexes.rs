@@ -10,8 +10,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     let mut which = None;
     for arg in arguments(cx.command.name, body) {
         match arg.name() {
-            "index" if !arg.is_null() => which = Some(target(&arg)?),
-            "index" => {}
+            "index" => which = Some(target(&arg)?),
             "isTimeseriesNamespace" => {
                 arg.bool()?;
             }
