@@ -81,20 +81,7 @@ fn explain_inner(
         }
         "count" => show(Explained::Count(&count::parse(cx, inner)?)),
         "distinct" => show(Explained::Distinct(&distinct::parse(cx, inner)?)),
-        "aggregate" => {
-            let mut with_cursor = inner.to_owned();
-            if !inner.contains("cursor") {
-                with_cursor.append("cursor", Doc::empty());
-            }
-            let aggregate::Parsed { request, explain, .. } =
-                aggregate::parse(cx, with_cursor.as_doc())?;
-            if explain {
-                let text =
-                    "The 'explain' option is illegal when a explain verbosity is also provided";
-                return Err(Error::failed_to_parse(text));
-            }
-            show(Explained::Aggregate(&request))
-        }
+        "aggregate" => show(Explained::Aggregate(&inner_aggregate(cx, inner)?)),
         "update" => {
             let statements = inner_statements(inner, "update", "updates")?;
             let statement = update::parse(statements)?;
@@ -140,6 +127,20 @@ fn explain_inner(
             Err(Error::new(ErrorCode::CommandNotSupported, text))
         }
     }
+}
+
+/// An aggregate to explain; here it needs no `cursor`, and must not ask for itself.
+fn inner_aggregate(cx: &Context<'_>, inner: Doc<'_>) -> Result<AggregateRequest> {
+    let mut with_cursor = inner.to_owned();
+    if !inner.contains("cursor") {
+        with_cursor.append("cursor", Doc::empty());
+    }
+    let aggregate::Parsed { request, explain, .. } = aggregate::parse(cx, with_cursor.as_doc())?;
+    if explain {
+        let text = "The 'explain' option is illegal when a explain verbosity is also provided";
+        return Err(Error::failed_to_parse(text));
+    }
+    Ok(request)
 }
 
 /// The one statement of a write: explain takes no more.
