@@ -17,7 +17,7 @@ use crate::filtering::reset;
 use crate::operator::{BoxedOperator, Operator};
 use crate::row::Row;
 
-/// Largest document that may leave a pipeline's stage. MongoDB: 16 MiB and 16 KiB
+/// Largest document that may leave a pipeline. MongoDB: 16 MiB and 16 KiB
 /// (10334 BSONObjectTooLarge).
 const DOC_BYTES_MAX: usize = 16 * 1024 * 1024 + 16 * 1024;
 /// Rows asked for at a time.
@@ -116,7 +116,6 @@ fn step(
         }
         Step::Transform(transform) => {
             let doc = transform.apply(context)?;
-            check_size(doc)?;
             step(rest, &context.with_root(doc), emit)
         }
         Step::Unwind(unwind) => {

@@ -76,8 +76,13 @@ impl Execution {
     ) -> Result<BatchEnd> {
         let mut bytes = 0;
         let mut docs = 0;
+        let mut too_large = None;
         let exhausted = self.rows(views, interrupt, limits.docs_max, |row| {
             let doc = row.doc();
+            if let Err(error) = crate::chain::check_size(doc) {
+                too_large = Some(error);
+                return false;
+            }
             if docs > 0 && bytes + doc.len() > limits.bytes_max {
                 return false;
             }
@@ -86,6 +91,9 @@ impl Execution {
             out.push(doc);
             true
         })?;
+        if let Some(error) = too_large {
+            return Err(error);
+        }
         self.returned += docs as u64;
         Ok(BatchEnd { docs, exhausted })
     }

@@ -69,7 +69,6 @@ impl Project {
             writer.append(RECORD_ID, i64::try_from(row.record.0).unwrap_or(i64::MAX));
         }
         writer.finish();
-        crate::chain::check_size(Doc::from_valid_bytes(&bytes))?;
         row.doc = Some(Bytes::from(bytes));
         Ok(())
     }

@@ -37,25 +37,15 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     let before = cx.service.store.modify_index(&namespace, &change, &cx.commit_options())?;
     if let Some(new) = change.expire_after_seconds {
         if let Some(old) = before.expire_after_seconds {
-            match before.expire_changed {
-                true => _ = reply.append("expireAfterSeconds_old", old),
-                false => append_seconds(reply, "expireAfterSeconds_old", old),
-            }
+            reply.append("expireAfterSeconds_old", old);
         }
-        append_seconds(reply, "expireAfterSeconds_new", new);
+        reply.append("expireAfterSeconds_new", new);
     }
     if let Some(new) = change.hidden.filter(|new| *new != before.hidden) {
         reply.append("hidden_old", before.hidden);
         reply.append("hidden_new", new);
     }
     Ok(())
-}
-
-fn append_seconds(reply: &mut DocWriter<'_>, name: &str, seconds: i64) {
-    match i32::try_from(seconds) {
-        Ok(seconds) => reply.append(name, seconds),
-        Err(_) => reply.append(name, seconds),
-    };
 }
 
 fn parse(index: Doc<'_>) -> Result<ModifyIndex> {
