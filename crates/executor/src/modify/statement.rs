@@ -50,6 +50,8 @@ pub(crate) struct Statement {
     pub query: Query,
     pub filter: Filter,
     pub update: Option<Update>,
+    /// Times that an upsert met a key which its filter asks for among other things.
+    pub clashes: u32,
     arena: Bump,
 }
 
@@ -73,7 +75,7 @@ impl Statement {
         let env = Env::new(params.clone(), let_vars, true)?;
         let filter = Filter::parse(query.filter(), &env.parse)?;
         let update = update.map(|spec| Update::parse(spec, &env.parse)).transpose()?;
-        Ok(Statement { env, query, filter, update, arena: Bump::new() })
+        Ok(Statement { env, query, filter, update, clashes: 0, arena: Bump::new() })
     }
 
     /// Whether the document passes the filter.

@@ -49,9 +49,14 @@ pub(crate) fn upsert(
     }
 }
 
-/// Whether the key that was taken is just what the filter asks for: then the document that has
-/// it matches, and the upsert should have been an update. (Manual: "Upsert with Unique Index".)
-fn lost_race(error: &Error, statement: &Statement) -> bool {
+/// Looks at a document that has the key but may not match, before the clash is the answer.
+const CLASHES_MAX: u32 = 3;
+
+/// Whether the key that was taken is what the filter asks for: then the document that has it
+/// may match, and the upsert should have been an update. (Manual: "Upsert with Unique Index".)
+/// A filter that asks for more than the key looks again a few times only, since the document
+/// that has the key may be another one for good.
+fn lost_race(error: &Error, statement: &mut Statement) -> bool {
     if error.code() != ErrorCode::DuplicateKey {
         return false;
     }
@@ -59,14 +64,18 @@ fn lost_race(error: &Error, statement: &Statement) -> bool {
     let Some(Value::Document(key)) = details.get("keyValue") else { return false };
     let filter = statement.query.filter();
     let mut wanted = Vec::new();
-    equalities(filter, &mut wanted)
-        && wanted.len() == key.count()
+    let asked = equalities(filter, &mut wanted)
         && key.fields().all(|(path, value)| {
             wanted.iter().any(|(name, wanted)| *name == path && equal(*wanted, value, None))
                 && !statement.update.as_ref().is_some_and(|update| {
                     !update.is_replacement() && !update.is_pipeline() && update.may_change(path)
                 })
-        })
+        });
+    let exactly = wanted.len() == key.count();
+    if asked && !exactly {
+        statement.clashes += 1;
+    }
+    asked && (exactly || statement.clashes <= CLASHES_MAX)
 }
 
 /// Collects `path: value` of a filter; false if it is anything but equalities.
