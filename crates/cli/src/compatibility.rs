@@ -26,11 +26,16 @@ const DIFFERENCES: &str = "
 - `hello` announces no `logicalSessionTimeoutMinutes`: drivers then send neither sessions nor retryable writes.
   `lsid` is checked and otherwise without effect; `txnNumber` is refused.
 - Read concern `majority`, `available` and `linearizable` read what `local` reads: with one member, what is
-  visible is the majority's. `snapshot` reads at one point in time within a batch.
+  visible is the majority's. `snapshot` reads at one point in time within a batch; `atClusterTime` is refused.
+- Accepted, because they ask for nothing here: `bypassDocumentValidation` (there are no validators),
+  `allowPartialResults`, `oplogReplay` and `mirrored` of find, `commitQuorum` of one member.
+- `serverStatus` has a section `wiredTiger` in the shape that tools read; its figures are those of this engine, whose
+  name is `fjall` (or `memory`).
 - `w` above 1 is done and answers `UnsatisfiableWriteConcern` at once.
 - `$readPreference` is accepted on every command: there is one member, and it is the primary.
 - `explain` has no rejected plans and no `works`; its index bounds and counters are exact.
-- `internalQueryExecYieldIterations`, `maxTransactionLockRequestTimeoutMillis`, `maxIndexBuildMemoryUsageMegabytes`,
+- `authenticationMechanisms`, `internalDocumentSourceGroupMaxMemoryBytes`, `internalQueryExecYieldIterations`,
+  `internalQueryFacetBufferSizeBytes`, `localLogicalSessionTimeoutMinutes`, `logLevel`, `maxTransactionLockRequestTimeoutMillis`, `maxIndexBuildMemoryUsageMegabytes`,
   `scramIterationCount`, `scramSHA256IterationCount` and `transactionLifetimeLimitSeconds` can be read and set, and
   have no effect until what they bound is built.
 ";

@@ -210,6 +210,11 @@ impl ReadConcern {
             }
         }
         concern.check()?;
+        if concern.at_cluster_time.is_some() {
+            return Err(Error::not_built(
+                "a read at a time in the past (readConcern.atClusterTime)",
+            ));
+        }
         Ok(concern)
     }
 

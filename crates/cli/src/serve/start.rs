@@ -55,7 +55,7 @@ fn serve_until_stopped(
         advertise: settings.advertise.clone(),
         argv: call.line.clone(),
         parsed_options: settings.parsed.clone(),
-        storage_engine: if settings.dbpath.is_some() { "wiredTiger" } else { "inMemory" },
+        storage_engine: if settings.dbpath.is_some() { "fjall" } else { "memory" },
         parameters: settings.parameters.clone(),
         log: log.clone(),
         on_shutdown: Arc::new(move || asked.request("the shutdown command")),
