@@ -4,6 +4,7 @@
 
 use crate::args::{self, Arg};
 use crate::concern::{ReadConcern, WriteConcern};
+use crate::fail_points::FAIL_COMMAND;
 use crate::log::{LogLine, Severity};
 use crate::operation::Operation;
 use crate::registry::{self, Command, Kind};
@@ -177,16 +178,19 @@ fn run(
         Some(first) => first,
         None => return (Kind::Other, Err(no_such_command(""))),
     };
-    let Some(command) = registry::find(first.key()) else {
+    let tests = || service.parameters.flag("enableTestCommands");
+    let Some(command) = registry::find(first.key()).filter(|row| !row.test_only || tests()) else {
         return (Kind::Other, Err(no_such_command(first.key())));
     };
     let result = prepare(service, connection, request, command, first.key()).and_then(|mut cx| {
         let running = service.operations.begin(describe(&cx, request.body));
         let mut reply = DocWriter::new(out);
-        let result = match command.run {
+        let fault = service.fail_points.strike(FAIL_COMMAND, &cx, request.body);
+        let result = fault.as_ref().map_or(Ok(()), |fault| fault.before(&mut cx));
+        let result = result.and_then(|()| match command.run {
             Some(run) => run(&mut cx, request.body, &mut reply),
             None => Err(Error::not_built(&format!("the command {}", command.name))),
-        };
+        });
         drop(running);
         *outcome = cx.outcome;
         let unsatisfied = match command.kind {
@@ -194,7 +198,8 @@ fn run(
             _ => None,
         };
         if result.is_ok() {
-            if let Some(error) = &unsatisfied {
+            let told = fault.is_some_and(|fault| fault.after(&mut reply));
+            if let Some(error) = unsatisfied.as_ref().filter(|_| !told) {
                 reply::write_write_concern_error(&mut reply, error);
             }
             reply.append("ok", 1.0);

@@ -2,6 +2,7 @@
 
 use crate::args::{Arg, arguments, missing};
 use crate::dispatch::{ApiParameters, Context};
+use crate::fail_points::FAIL_GET_MORE;
 use quire_document::{Doc, DocWriter, Value};
 use quire_error::{Error, ErrorCode, Result};
 use quire_executor::BatchLimits;
@@ -45,6 +46,9 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     if let Err(error) = check_api(&cx.generic.api, cursor.api.as_doc()) {
         checkout.keep();
         return Err(error);
+    }
+    if let Some(fault) = cx.service.fail_points.strike(FAIL_GET_MORE, cx, body) {
+        fault.before(cx)?;
     }
     let docs = match batch_size {
         None | Some(0) => usize::MAX,

@@ -8,6 +8,7 @@ mod concern;
 mod cursor_reply;
 mod dispatch;
 mod execution_source;
+mod fail_points;
 mod find_request;
 mod jobs;
 pub mod log;

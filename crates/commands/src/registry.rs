@@ -42,6 +42,8 @@ pub struct Command {
     pub outside_api_v1: &'static [&'static str],
     /// Takes `readConcern`.
     pub takes_read_concern: bool,
+    /// Exists only where `enableTestCommands` is on.
+    pub test_only: bool,
     /// Runs it; `None` for a command of MongoDB that is not built here yet.
     pub run: Option<Run>,
 }
@@ -57,6 +59,7 @@ impl Command {
             in_api_v1: false,
             outside_api_v1: &[],
             takes_read_concern: false,
+            test_only: false,
             run: Some(run),
         }
     }
@@ -71,12 +74,18 @@ impl Command {
             in_api_v1: false,
             outside_api_v1: &[],
             takes_read_concern: false,
+            test_only: false,
             run: None,
         }
     }
 
     const fn admin(mut self) -> Self {
         self.admin_only = true;
+        self
+    }
+
+    const fn for_tests(mut self) -> Self {
+        self.test_only = true;
         self
     }
 
@@ -138,6 +147,14 @@ pub static COMMANDS: &[Command] = &[
     Command::new("listCommands", Other, admin::list_commands::run, "Every command."),
     Command::new("currentOp", Other, admin::current_op::run, "What runs now.").admin(),
     Command::new("killOp", Other, admin::kill_op::run, "Stops a running operation.").admin(),
+    Command::new(
+        "configureFailPoint",
+        Other,
+        admin::configure_fail_point::run,
+        "Makes commands fail, for tests.",
+    )
+    .admin()
+    .for_tests(),
     // Reading and writing.
     Command::new("insert", Write, insert::run, "Puts documents into a collection.").v1(),
     Command::new("find", Read, find::run, "Documents that match.")
@@ -231,7 +248,6 @@ pub static COMMANDS: &[Command] = &[
     Command::missing("cloneCollectionAsCapped", "A capped copy of a collection."),
     Command::missing("commitTransaction", "Ends a transaction with its writes."),
     Command::missing("compact", "Gives space back."),
-    Command::missing("configureFailPoint", "Makes commands fail, for tests."),
     Command::missing("connPoolStats", "Outgoing connections."),
     Command::missing("convertToCapped", "Makes a collection capped."),
     Command::missing("createRole", "Makes a role."),

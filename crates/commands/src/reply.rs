@@ -9,7 +9,10 @@ use quire_storage::StorageError;
 pub fn write_error_reply(reply: &mut DocWriter<'_>, error: &Error) {
     reply.append("ok", 0.0);
     write_error_fields(reply, error);
-    if !error.labels().is_empty() {
+    // Details that name labels name all of them.
+    let details = error.details().map(Doc::from_valid_bytes);
+    let labelled = details.is_some_and(|details| details.contains("errorLabels"));
+    if !error.labels().is_empty() && !labelled {
         let mut labels = reply.array("errorLabels");
         error.labels().iter().for_each(|label: &Label| {
             labels.push(label.as_str());

@@ -1,5 +1,6 @@
 //! What one server holds, and the door through which the listener hands in requests.
 
+use crate::fail_points::FailPoints;
 use crate::log::LogSink;
 use crate::metrics::Metrics;
 use crate::operation::Operations;
@@ -53,6 +54,7 @@ pub struct Service {
     pub(crate) options: ServiceOptions,
     pub(crate) parameters: admin::parameters::Parameters,
     pub(crate) operations: Operations,
+    pub(crate) fail_points: FailPoints,
     pub(crate) cursors: Cursors,
     pub(crate) process_id: ObjectId,
     pub(crate) started: Instant,
@@ -137,6 +139,7 @@ impl Service {
             options,
             parameters,
             operations: Operations::default(),
+            fail_points: FailPoints::default(),
             cursors: Cursors::default(),
             process_id: ObjectId::from_parts((started_ms / 1000) as u32, process, 0),
             started: Instant::now(),

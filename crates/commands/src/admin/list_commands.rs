@@ -2,7 +2,7 @@
 
 use crate::args::arguments;
 use crate::dispatch::Context;
-use crate::registry::COMMANDS;
+use crate::registry::{COMMANDS, Command};
 use quire_document::{Doc, DocWriter};
 use quire_error::Result;
 
@@ -11,7 +11,9 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
         return Err(arg.unknown());
     }
     let mut commands = reply.document("commands");
-    let mut rows: Vec<_> = COMMANDS.iter().filter(|row| row.run.is_some()).collect();
+    let tests = cx.service.parameters.flag("enableTestCommands");
+    let shown = |row: &&Command| row.run.is_some() && (tests || !row.test_only);
+    let mut rows: Vec<_> = COMMANDS.iter().filter(shown).collect();
     rows.sort_by_key(|row| row.name);
     for row in rows {
         let mut entry = commands.document(row.name);

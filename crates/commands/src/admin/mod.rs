@@ -3,6 +3,7 @@
 pub mod build_info;
 pub mod coll_stats;
 pub mod command_line;
+pub mod configure_fail_point;
 pub mod connection_status;
 pub mod current_op;
 pub mod get_log;

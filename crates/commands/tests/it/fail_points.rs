@@ -1,0 +1,166 @@
+//! `configureFailPoint`: commands fail as, where and as often as a test asks for.
+
+use crate::{Server, at, code, number, text};
+use quire_document::{DocBuf, doc};
+use quire_storage::{Interrupt, Interruption};
+use std::time::{Duration, Instant};
+
+fn fail(mode: DocBuf, data: DocBuf) -> DocBuf {
+    let mode = mode.get("mode").unwrap();
+    doc! { "configureFailPoint": "failCommand", "mode": mode, "data": &data, "$db": "admin" }
+}
+
+fn always() -> DocBuf {
+    doc! { "mode": "alwaysOn" }
+}
+
+fn off() -> DocBuf {
+    doc! { "configureFailPoint": "failCommand", "mode": "off", "$db": "admin" }
+}
+
+fn ping() -> DocBuf {
+    doc! { "ping": 1, "$db": "test" }
+}
+
+#[test]
+fn it_exists_only_where_test_commands_are_on() {
+    let server = Server::with(&[]);
+    let mut client = server.client(1);
+    assert_eq!(code(&client.run(off())), 59);
+    let listed = client.works(doc! { "listCommands": 1, "$db": "admin" });
+    assert!(at(&listed, "commands.configureFailPoint").is_none());
+    let server = Server::new();
+    let mut client = server.client(1);
+    client.works(off());
+    let listed = client.works(doc! { "listCommands": 1, "$db": "admin" });
+    assert!(at(&listed, "commands.configureFailPoint").is_some());
+    let unknown = doc! { "configureFailPoint": "noSuchPoint", "mode": "off", "$db": "admin" };
+    assert_eq!(code(&client.run(unknown)), 266);
+}
+
+#[test]
+fn commands_fail_as_often_as_asked() {
+    let server = Server::new();
+    let mut client = server.client(1);
+    let data = || doc! { "failCommands": ["ping"], "errorCode": 91 };
+    client.works(fail(doc! { "mode": { "times": 2 } }, data()));
+    let codes: Vec<i32> = (0..3).map(|_| code(&client.run(ping()))).collect();
+    assert_eq!(codes, [91, 91, 0]);
+    let set = client.works(fail(doc! { "mode": { "skip": 1 } }, data()));
+    assert_eq!(number(&set, "count"), Some(2));
+    let codes: Vec<i32> = (0..3).map(|_| code(&client.run(ping()))).collect();
+    assert_eq!(codes, [0, 91, 91]);
+    client.works(doc! { "hello": 1, "$db": "admin" });
+    client.works(fail(doc! { "mode": { "activationProbability": 0.0 } }, data()));
+    client.works(ping());
+    client.works(off());
+    client.works(ping());
+}
+
+#[test]
+fn a_command_that_fails_does_nothing_and_says_what_was_asked() {
+    let server = Server::new();
+    let mut client = server.client(1);
+    client.works(fail(
+        always(),
+        doc! { "failCommands": ["insert"], "errorCode": 10107, "errorLabels": ["A", "B"] },
+    ));
+    let insert = doc! { "insert": "c", "documents": [{ "_id": 1 }], "$db": "test" };
+    let reply = client.run(insert.clone());
+    assert_eq!(code(&reply), 10107);
+    assert_eq!(text(&reply, "codeName"), Some("NotWritablePrimary"));
+    let labels: Vec<_> = reply
+        .get("errorLabels")
+        .unwrap()
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|label| label.as_str())
+        .collect();
+    assert_eq!(labels, [Some("A"), Some("B")]);
+    client.works(off());
+    client.works(insert);
+}
+
+#[test]
+fn a_write_concern_error_joins_the_reply_of_a_write_that_happened() {
+    let server = Server::new();
+    let mut client = server.client(1);
+    let error = doc! { "code": 91, "errmsg": "Replication is being shut down" };
+    client.works(fail(
+        doc! { "mode": { "times": 1 } },
+        doc! { "failCommands": ["insert"], "writeConcernError": &error, "errorLabels": ["L"] },
+    ));
+    let reply = client.run(doc! { "insert": "c", "documents": [{ "_id": 1 }], "$db": "test" });
+    assert_eq!(number(&reply, "n"), Some(1));
+    assert_eq!(number(&reply, "writeConcernError.code"), Some(91));
+    assert!(reply.get("errorLabels").is_some());
+    assert_eq!(number(&reply, "ok"), Some(1));
+    let found = client.works(doc! { "count": "c", "$db": "test" });
+    assert_eq!(number(&found, "n"), Some(1));
+}
+
+#[test]
+fn only_the_named_client_namespace_and_thread_are_hit() {
+    let server = Server::new();
+    let (mut named, mut other) = (server.client(7), server.client(8));
+    let client = doc! {
+        "application": { "name": "victim" },
+        "driver": { "name": "d", "version": "1" },
+        "os": { "type": "Linux" }
+    };
+    named.works(doc! { "hello": 1, "client": &client, "$db": "admin" });
+    let data = |field: &str, value: &str| {
+        doc! { "failCommands": ["find", "hello"], "errorCode": 2, field: value }
+    };
+    let find = || doc! { "find": "c", "$db": "test" };
+    other.works(fail(always(), data("appName", "victim")));
+    assert_eq!((code(&named.run(find())), code(&other.run(find()))), (2, 0));
+    // The hello that brings the name is hit already.
+    let hello = doc! { "hello": 1, "client": &client, "$db": "admin" };
+    assert_eq!(code(&server.client(9).run(hello)), 2);
+    other.works(fail(always(), data("threadName", "conn8")));
+    assert_eq!((code(&named.run(find())), code(&other.run(find()))), (0, 2));
+    other.works(fail(always(), data("namespace", "test.c")));
+    let elsewhere = doc! { "find": "d", "$db": "test" };
+    assert_eq!((code(&named.run(find())), code(&other.run(elsewhere))), (2, 0));
+}
+
+#[test]
+fn a_connection_closes_and_a_block_ends_by_its_time_or_an_interruption() {
+    let server = Server::new();
+    let mut client = server.client(1);
+    client.works(fail(always(), doc! { "failCommands": ["ping"], "closeConnection": true }));
+    assert!(client.exchange(&ping(), Interrupt::new()).1.hang_up);
+    let block =
+        |ms: i32| doc! { "failCommands": ["ping"], "blockConnection": true, "blockTimeMS": ms };
+    client.works(fail(always(), block(30)));
+    let began = Instant::now();
+    client.works(ping());
+    assert!(began.elapsed() >= Duration::from_millis(30));
+    client.works(fail(always(), block(60_000)));
+    let limited = doc! { "ping": 1, "maxTimeMS": 20, "$db": "test" };
+    assert_eq!(code(&client.run(limited)), 50);
+    let killed = Interrupt::new();
+    killed.kill(Interruption::Killed);
+    assert_eq!(code(&client.exchange(&ping(), killed).0), 11601);
+}
+
+#[test]
+fn a_get_more_fails_after_it_took_its_cursor() {
+    let server = Server::new();
+    let mut client = server.client(1);
+    client.works(doc! { "insert": "c", "documents": [{ "_id": 1 }, { "_id": 2 }], "$db": "test" });
+    let first = client.works(doc! { "find": "c", "batchSize": 1, "$db": "test" });
+    let id = at(&first, "cursor.id").unwrap();
+    client.works(doc! {
+        "configureFailPoint": "failGetMoreAfterCursorCheckout",
+        "mode": { "times": 1 },
+        "data": { "errorCode": 280 },
+        "$db": "admin"
+    });
+    let get_more = doc! { "getMore": id, "collection": "c", "$db": "test" };
+    assert_eq!(code(&client.run(get_more.clone())), 280);
+    // As after any error of a getMore, the cursor is gone.
+    assert_eq!(code(&client.run(get_more)), 43);
+}

@@ -1,0 +1,104 @@
+//! Commands against a service in memory: what a client sees that no recorded case shows.
+
+#![allow(clippy::unwrap_used)]
+
+mod fail_points;
+
+use quire_commands::{Connection, ConnectionInfo, Request, Service, ServiceOptions, Topology};
+use quire_commands::{Outcome, log::NoLog};
+use quire_document::{Doc, DocBuf, Value};
+use quire_storage::Interrupt;
+use std::sync::Arc;
+
+/// A service in memory.
+struct Server(Arc<Service>);
+
+/// A client of it.
+struct Client(Connection);
+
+impl Server {
+    fn new() -> Server {
+        Server::with(&[("enableTestCommands", "1")])
+    }
+
+    fn with(parameters: &[(&str, &str)]) -> Server {
+        let parameters = parameters.iter().map(|(name, value)| ((*name).into(), (*value).into()));
+        let options = ServiceOptions {
+            topology: Topology::ReplicaSet("rs0".into()),
+            advertise: None,
+            argv: Vec::new(),
+            parsed_options: DocBuf::new(),
+            storage_engine: "memory",
+            parameters: parameters.collect(),
+            log: Arc::new(NoLog),
+            on_shutdown: Arc::new(|| {}),
+            data_directory: None,
+        };
+        Server(Service::open(quire_storage::open_memory().unwrap(), options).unwrap())
+    }
+
+    fn client(&self, id: u64) -> Client {
+        Client(self.0.connect(ConnectionInfo { id, peer: None, local: None }))
+    }
+}
+
+impl Client {
+    /// A reply, and what the listener would do after it.
+    fn exchange(&mut self, command: &DocBuf, interrupt: Arc<Interrupt>) -> (DocBuf, Outcome) {
+        let mut reply = Vec::new();
+        let request = Request {
+            body: command.as_doc(),
+            sequences: &[],
+            legacy_query: false,
+            exhaust_allowed: false,
+            interrupt,
+        };
+        let outcome = self.0.handle(&request, &mut reply);
+        (DocBuf::from_valid_bytes(reply), outcome)
+    }
+
+    fn run(&mut self, command: DocBuf) -> DocBuf {
+        self.exchange(&command, Interrupt::new()).0
+    }
+
+    /// The reply of a command that must work.
+    fn works(&mut self, command: DocBuf) -> DocBuf {
+        let reply = self.run(command.clone());
+        assert_eq!(code(&reply), 0, "{command:?}: {reply:?}");
+        reply
+    }
+}
+
+/// The code of an error reply, 0 for one that says `ok: 1`.
+fn code(reply: &DocBuf) -> i32 {
+    match (reply.get("ok"), reply.get("code")) {
+        (Some(Value::Double(1.0)), None) => 0,
+        (_, Some(Value::Int32(code))) => code,
+        _ => panic!("neither ok nor an error: {reply:?}"),
+    }
+}
+
+/// A field by its dotted path.
+fn at<'a>(reply: &'a DocBuf, path: &str) -> Option<Value<'a>> {
+    let mut doc: Doc<'a> = reply.as_doc();
+    let (parents, last) = path.rsplit_once('.').map_or((None, path), |(a, b)| (Some(a), b));
+    for name in parents.into_iter().flat_map(|parents| parents.split('.')) {
+        doc = doc.get(name)?.as_document()?;
+    }
+    doc.get(last)
+}
+
+/// A whole number by its dotted path.
+fn number(reply: &DocBuf, path: &str) -> Option<i64> {
+    match at(reply, path)? {
+        Value::Int32(number) => Some(number.into()),
+        Value::Int64(number) => Some(number),
+        Value::Double(number) if number.fract() == 0.0 => Some(number as i64),
+        other => panic!("{path} is no whole number: {other:?}"),
+    }
+}
+
+/// A string by its dotted path.
+fn text<'a>(reply: &'a DocBuf, path: &str) -> Option<&'a str> {
+    at(reply, path)?.as_str()
+}
