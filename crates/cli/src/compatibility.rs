@@ -23,8 +23,9 @@ server-side JavaScript (`$where`, `$function`, `$accumulator`: not planned).
 const DIFFERENCES: &str = "
 ## Differences
 
-- `hello` announces no `logicalSessionTimeoutMinutes`: drivers then send neither sessions nor retryable writes.
-  `lsid` is checked and otherwise without effect; `txnNumber` is refused.
+- Sessions live in memory: `$listSessions` shows what `$listLocalSessions` shows, the sessions used since the start. What
+  retryable writes did is stored, so that they are recognised after a restart. Nobody logs in, so no session belongs to a
+  named user: `killAllSessions` with users, and the listings with `users`, find none.
 - Read concern `majority`, `available` and `linearizable` read what `local` reads: with one member, what is
   visible is the majority's. `snapshot` reads at one point in time within a batch; `atClusterTime` is refused.
 - Accepted, because they ask for nothing here: `bypassDocumentValidation` (there are no validators),

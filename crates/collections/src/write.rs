@@ -18,6 +18,7 @@ use crate::layout::{doc_key, encode_doc};
 use crate::low_water::RecordIds;
 use crate::multikey::{GrownFacts, grow};
 use crate::prepare::check_size;
+use crate::retry::RetryRow;
 use crate::{GeneratedKeys, KeyGenerator, RecordId, Store, View};
 
 /// What a writer is for.
@@ -41,6 +42,8 @@ pub struct Writer {
     taken: SmallVec<[Taken; 2]>,
     grown: Vec<GrownFacts>,
     scratch: Scratch,
+    /// What a session will remember of this commit.
+    pub(crate) retry: Option<RetryRow>,
 }
 
 /// A place to go back to.
@@ -90,6 +93,7 @@ impl Store {
             taken: SmallVec::new(),
             grown: Vec::new(),
             scratch: Scratch::default(),
+            retry: None,
         })
     }
 

@@ -40,8 +40,6 @@ const GENERIC: &[&str] = &[
     "txnNumber",
     "autocommit",
     "startTransaction",
-    "stmtId",
-    "stmtIds",
     "readConcern",
     "writeConcern",
     "maxTimeMS",
@@ -113,6 +111,14 @@ impl<'a> Arg<'a> {
         };
         Error::type_mismatch(format!(
             "BSON field '{owner}.{name}' is the wrong type '{found}', expected {expected}"
+        ))
+    }
+
+    /// The error for an array's element of the wrong type.
+    pub fn wrong_element(&self, at: usize, found: Value<'_>, expected: &str) -> Error {
+        let (owner, name, found) = (self.owner, self.name(), found.type_name());
+        Error::type_mismatch(format!(
+            "BSON field '{owner}.{name}.{at}' is the wrong type '{found}', expected type '{expected}'"
         ))
     }
 

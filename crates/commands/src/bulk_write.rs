@@ -2,15 +2,17 @@
 
 use crate::args::{Arg, arguments, fields, missing};
 use crate::cursor_reply::{Opening, Rows};
+use crate::delete;
 use crate::dispatch::Context;
 use crate::find_request::{collation, flag, hint, owned};
+use crate::statement_ids::StatementIds;
 use crate::update::{Statement, array_filters, checked_update, run_one};
 use crate::write_reply::STATEMENTS_MAX;
-use crate::writes::Writes;
+use crate::writes::{Writes, write_repeated};
 use quire_catalog::{Namespace, Uuid};
 use quire_document::{Doc, DocBuf, DocWriter, Value};
 use quire_error::{Error, ErrorClass, ErrorCode, Result};
-use quire_executor::modify::{DeleteRequest, delete, insert_many};
+use quire_executor::modify::insert_many;
 use quire_session::Source;
 
 /// One element of `nsInfo`.
@@ -28,7 +30,7 @@ struct Op<'a> {
 enum Action<'a> {
     Insert(Doc<'a>),
     Update(Box<Statement<'a>>),
-    Delete { filter: Doc<'a>, one: bool, hint: Option<quire_planner::Hint> },
+    Delete(delete::Statement<'a>),
 }
 
 #[derive(Default)]
@@ -47,6 +49,7 @@ struct Options {
     errors_only: bool,
     let_vars: DocBuf,
     batch_size: Option<u64>,
+    statements: StatementIds,
 }
 
 pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
@@ -66,6 +69,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
                 arg.safe_bool()?;
             }
             "ordered" | "errorsOnly" | "cursor" | "bypassDocumentValidation" => {}
+            _ if options.statements.read(&arg)? => {}
             _ => return Err(arg.unknown()),
         }
     }
@@ -74,8 +78,10 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     let namespaces = namespaces.iter().map(|info| namespace(*info)).collect::<Result<Vec<_>>>()?;
     let ops = ops.iter().map(|op| parse(*op)).collect::<Result<Vec<_>>>()?;
     check_lengths(&ops, &namespaces)?;
-    let (rows, totals) = perform(cx, &ops, &namespaces, &options)?;
-    write_reply(cx, rows, &totals, options.batch_size, body, reply)
+    let (rows, totals, repeated) = perform(cx, &ops, &namespaces, &options)?;
+    write_reply(cx, rows, &totals, options.batch_size, body, reply)?;
+    write_repeated(&repeated, reply);
+    Ok(())
 }
 
 /// Runs the operations; one row for each that is told.
@@ -84,12 +90,13 @@ fn perform(
     ops: &[Op<'_>],
     namespaces: &[Target],
     options: &Options,
-) -> Result<(Vec<DocBuf>, Totals)> {
+) -> Result<(Vec<DocBuf>, Totals, Vec<i32>)> {
     let (mut rows, mut totals) = (Vec::new(), Totals::default());
-    let mut writes = cx.writes(ops.len());
+    let mut writes = cx.writes(ops.len(), &options.statements, ops.len())?;
     for (at, op) in ops.iter().enumerate() {
         let Some(target) = namespaces.get(op.place) else { continue };
-        let ended = one(cx, target, op, options.let_vars.as_doc(), &mut writes, &mut totals);
+        let writes = (&mut writes, at);
+        let ended = one(cx, target, op, options.let_vars.as_doc(), writes, &mut totals);
         match ended {
             Ok(_) if options.errors_only => {}
             Ok(row) => rows.push(DocBuf::build(|writer| {
@@ -105,8 +112,8 @@ fn perform(
             }
         }
     }
-    writes.finish(cx)?;
-    Ok((rows, totals))
+    let repeated = writes.finish(cx)?;
+    Ok((rows, totals, repeated))
 }
 
 fn error_row(at: usize, op: &Op<'_>, error: &Error) -> DocBuf {
@@ -122,13 +129,13 @@ fn error_row(at: usize, op: &Op<'_>, error: &Error) -> DocBuf {
     })
 }
 
-/// Runs one operation and answers its counters.
+/// Runs the operation at this place and answers its counters.
 fn one(
     cx: &Context<'_>,
     target: &Target,
     op: &Op<'_>,
     let_vars: Doc<'_>,
-    writes: &mut Writes,
+    (writes, place): (&mut Writes, usize),
     totals: &mut Totals,
 ) -> Result<DocBuf> {
     let namespace = &target.namespace;
@@ -137,18 +144,24 @@ fn one(
     }
     match &op.action {
         Action::Insert(doc) => {
-            let mut outcome =
-                insert_many(&mut writes.target(cx), namespace, &[*doc], true, &cx.interrupt)?;
-            if let Some((_, error)) = outcome.errors.pop() {
-                return Err(error);
+            if writes.repeated(cx, place)?.is_none() {
+                let mut target = writes.target(cx, place..place + 1);
+                let mut outcome =
+                    insert_many(&mut target, namespace, &[*doc], true, &cx.interrupt)?;
+                if let Some((_, error)) = outcome.errors.pop() {
+                    return Err(error);
+                }
+                writes.note(outcome.committed.as_ref());
             }
-            writes.note(outcome.committed.as_ref());
             totals.inserted += 1;
             Ok(quire_document::doc! { "n": 1 })
         }
         Action::Update(statement) => {
             statement.check_constants()?;
-            let outcome = run_one(cx, namespace, statement, let_vars, writes)?;
+            let outcome = match writes.repeated(cx, place)? {
+                Some(before) => crate::repeated::update(&before)?,
+                None => run_one(cx, namespace, statement, let_vars, (writes, place))?,
+            };
             let upserted = outcome.upserted.is_some();
             totals.matched += outcome.matched as i64;
             totals.modified += outcome.modified as i64;
@@ -161,18 +174,10 @@ fn one(
                 }
             }))
         }
-        Action::Delete { filter, one, hint } => {
-            let request = DeleteRequest {
-                namespace: namespace.clone(),
-                filter: *filter,
-                one: *one,
-                hint: hint.clone(),
-                let_vars,
-            };
-            let outcome = delete(&mut writes.target(cx), &request, &cx.exec_params())?;
-            writes.note(outcome.committed.as_ref());
-            totals.deleted += outcome.deleted as i64;
-            Ok(quire_document::doc! { "n": outcome.deleted as i32 })
+        Action::Delete(statement) => {
+            let deleted = delete::run_one(cx, namespace, statement, let_vars, (writes, place))?;
+            totals.deleted += deleted as i64;
+            Ok(quire_document::doc! { "n": deleted as i32 })
         }
     }
 }
@@ -365,5 +370,6 @@ fn parse_delete(op: Doc<'_>) -> Result<Op<'_>> {
         }
     }
     let filter = filter.ok_or_else(|| missing(OWNER, "filter"))?;
-    Ok(Op { place: at, action: Action::Delete { filter, one: !multi, hint: chosen } })
+    let statement = delete::Statement { filter, one: !multi, hint: chosen };
+    Ok(Op { place: at, action: Action::Delete(statement) })
 }

@@ -1,7 +1,7 @@
 //! Replies that carry a cursor: the first batch of any source, and what stays open behind it.
 
 use crate::dispatch::Context;
-use quire_document::{ArrayWriter, DocBuf, DocWriter, Value};
+use quire_document::{ArrayWriter, DocBuf, DocWriter};
 use quire_error::Result;
 use quire_executor::{BatchEnd, BatchLimits};
 use quire_session::{Cursor, Source};
@@ -82,7 +82,7 @@ impl Context<'_> {
             true => 0,
             false => self.service.cursors.open(Cursor {
                 namespace: opening.namespace,
-                session: self.session_id(),
+                session: self.generic.session,
                 api: self.generic.api.to_doc(),
                 command: opening.command,
                 no_timeout: opening.no_timeout,
@@ -116,13 +116,5 @@ impl Context<'_> {
             command: DocBuf::new(),
         };
         self.open_cursor(reply, opening, Box::new(Rows(rows.into())))
-    }
-
-    /// The session's UUID, if the command came in one.
-    pub fn session_id(&self) -> Option<[u8; 16]> {
-        match self.generic.session?.get("id")? {
-            Value::Binary(binary) => binary.bytes.try_into().ok(),
-            _ => None,
-        }
     }
 }

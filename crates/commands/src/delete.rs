@@ -4,6 +4,8 @@ use crate::args::{Arg, arguments, fields, missing, whole};
 use crate::dispatch::Context;
 use crate::find_request::{collation, hint, owned};
 use crate::write_reply::{WriteErrors, WriteOptions, statements, write_target};
+use crate::writes::{Writes, write_repeated};
+use quire_catalog::Namespace;
 use quire_document::{Doc, DocBuf, DocWriter};
 use quire_error::{Error, Result};
 use quire_executor::modify::{DeleteRequest, delete};
@@ -36,21 +38,11 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
         deletes.iter().map(|doc| parse(*doc)).collect::<Result<_>>()?;
     let mut deleted = 0;
     let mut errors = WriteErrors::default();
-    let mut writes = cx.writes(parsed.len());
+    let mut writes = cx.writes(parsed.len(), &options.statements, parsed.len())?;
     for (at, statement) in parsed.iter().enumerate() {
         cx.service.metrics.deletes.add(1);
-        let request = DeleteRequest {
-            namespace: namespace.clone(),
-            filter: statement.filter,
-            one: statement.one,
-            hint: statement.hint.clone(),
-            let_vars: let_vars.as_doc(),
-        };
-        match delete(&mut writes.target(cx), &request, &cx.exec_params()) {
-            Ok(outcome) => {
-                deleted += outcome.deleted;
-                writes.note(outcome.committed.as_ref());
-            }
+        match run_one(cx, &namespace, statement, let_vars.as_doc(), (&mut writes, at)) {
+            Ok(count) => deleted += count,
             Err(error) => {
                 if errors.note(at, error, options.ordered) {
                     break;
@@ -58,11 +50,37 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
             }
         }
     }
-    writes.finish(cx)?;
+    let repeated = writes.finish(cx)?;
     cx.service.metrics.documents_deleted.add(deleted);
     reply.append("n", deleted as i32);
     errors.write(reply);
+    write_repeated(&repeated, reply);
     Ok(())
+}
+
+/// Runs the statement at this place of a command; answers how many documents went.
+pub fn run_one(
+    cx: &Context<'_>,
+    namespace: &Namespace,
+    statement: &Statement<'_>,
+    let_vars: Doc<'_>,
+    (writes, place): (&mut Writes, usize),
+) -> Result<u64> {
+    if writes.repeated(cx, place)?.is_some() {
+        return Ok(1);
+    }
+    writes.check_single(!statement.one, "limit=0")?;
+    let request = DeleteRequest {
+        namespace: namespace.clone(),
+        filter: statement.filter,
+        one: statement.one,
+        hint: statement.hint.clone(),
+        let_vars,
+    };
+    let mut target = writes.target(cx, place..place + 1);
+    let outcome = delete(&mut target, &request, &cx.exec_params())?;
+    writes.note(outcome.committed.as_ref());
+    Ok(outcome.deleted)
 }
 
 /// Reads one element of `deletes`.

@@ -5,8 +5,10 @@
 use crate::args::{self, Arg};
 use crate::concern::{ReadConcern, WriteConcern};
 use crate::fail_points::FAIL_COMMAND;
+use crate::gossip;
 use crate::log::{LogLine, Severity};
 use crate::operation::Operation;
+use crate::operation_session::{self, TransactionFields};
 use crate::registry::{self, Command, Kind};
 use crate::reply;
 use crate::service::{Connection, Outcome, Request, Sequence, Service, Topology};
@@ -14,6 +16,7 @@ use quire_catalog::Namespace;
 use quire_document::{Doc, DocBuf, DocWriter, Value};
 use quire_error::{Error, ErrorCode, Result};
 use quire_mql::context::Shared;
+use quire_session::{Session, SessionId};
 use quire_storage::{CommitOptions, Interrupt};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -37,6 +40,8 @@ pub struct Context<'c> {
     pub interrupt: Arc<Interrupt>,
     /// The fields that every command takes.
     pub generic: Generic<'c>,
+    /// The session that the command uses.
+    pub session: Option<Arc<Session>>,
     /// The operation's number.
     pub operation_id: i64,
     /// The client takes several replies.
@@ -52,10 +57,12 @@ pub struct Generic<'c> {
     pub max_time_ms: u64,
     /// `comment`.
     pub comment: Option<Value<'c>>,
-    /// `lsid`, as it came.
-    pub session: Option<Doc<'c>>,
+    /// `lsid`.
+    pub session: Option<SessionId>,
     /// `txnNumber`.
     pub txn_number: Option<i64>,
+    /// `autocommit` and `startTransaction`.
+    pub transaction: TransactionFields,
     /// `readConcern`.
     pub read_concern: ReadConcern,
     /// `writeConcern`; `None` means the default.
@@ -159,7 +166,7 @@ pub fn handle(connection: &mut Connection, request: &Request<'_>, out: &mut Vec<
         out.truncate(start);
         let mut reply = DocWriter::new(out);
         reply::write_error_reply(&mut reply, &error);
-        finish(&service, &mut reply);
+        gossip::write_times(&service, &mut reply);
         service.metrics.user_errors.add(1);
     }
     count(&service, connection, request.body, kind, started);
@@ -203,7 +210,7 @@ fn run(
                 reply::write_write_concern_error(&mut reply, error);
             }
             reply.append("ok", 1.0);
-            finish(service, &mut reply);
+            gossip::write_times(service, &mut reply);
         }
         result
     });
@@ -228,6 +235,8 @@ fn prepare<'c>(
     let db = database(request)?;
     let generic = generic_fields(request.body, command)?;
     check_api(&generic.api, command, request.body, service)?;
+    operation_session::check(&generic, command, &service.options.topology)?;
+    gossip::receive(service, request.body)?;
     let member = service.options.topology != Topology::Standalone;
     generic.read_concern.check_reached(member.then(|| service.cluster_time()))?;
     if command.admin_only && db != "admin" {
@@ -239,6 +248,7 @@ fn prepare<'c>(
             .interrupt
             .set_deadline(Some(Instant::now() + Duration::from_millis(generic.max_time_ms)));
     }
+    let session = operation_session::attach(service, generic.session, command)?;
     let operation_id = service.operations.next_id();
     Ok(Context {
         service,
@@ -249,6 +259,7 @@ fn prepare<'c>(
         sequences: request.sequences,
         interrupt: Arc::clone(&request.interrupt),
         generic,
+        session,
         operation_id,
         exhaust_allowed: request.exhaust_allowed,
         outcome: Outcome::default(),
@@ -291,13 +302,6 @@ fn generic_fields<'c>(body: Doc<'c>, command: &'static Command) -> Result<Generi
             generic_field(&mut generic, Arg::new(command.name, element), command)?;
         }
     }
-    if generic.txn_number.is_some() {
-        if generic.session.is_none() {
-            let text = "Transaction number requires a session ID to also be specified";
-            return Err(Error::new(ErrorCode::InvalidOptions, text));
-        }
-        return Err(Error::not_built("a retryable write (txnNumber)"));
-    }
     Ok(generic)
 }
 
@@ -318,8 +322,10 @@ fn generic_field<'c>(
             return Err(Error::new(ErrorCode::InvalidOptions, text));
         }
         "comment" => generic.comment = Some(arg.value()),
-        "lsid" => generic.session = Some(session_id(arg.value())?),
-        "txnNumber" => generic.txn_number = Some(transaction_number(arg.value())?),
+        "lsid" => generic.session = Some(operation_session::lsid(arg.value())?),
+        "txnNumber" => {
+            generic.txn_number = Some(operation_session::transaction_number(arg.value())?);
+        }
         "readConcern" => {
             let concern = ReadConcern::parse(arg.document()?)?;
             let document_write = matches!(
@@ -345,9 +351,8 @@ fn generic_field<'c>(
         "apiVersion" => generic.api.version = Some(arg.string()?.to_owned()),
         "apiStrict" => generic.api.strict = Some(arg.bool()?),
         "apiDeprecationErrors" => generic.api.deprecation_errors = Some(arg.bool()?),
-        "autocommit" | "startTransaction" => {
-            return Err(Error::not_built("a transaction of several documents"));
-        }
+        "autocommit" => generic.transaction.autocommit = Some(arg.bool()?),
+        "startTransaction" => generic.transaction.start = Some(arg.bool()?),
         _ => {}
     }
     Ok(())
@@ -367,66 +372,6 @@ pub fn max_time(arg: &Arg<'_>) -> Result<u64> {
         return Err(Error::bad_value(text));
     }
     Ok(whole as u64)
-}
-
-/// Checks the shape of a logical session id.
-fn session_id(value: Value<'_>) -> Result<Doc<'_>> {
-    let owner = "OperationSessionInfo.lsid";
-    let Value::Document(doc) = value else {
-        let found = value.type_name();
-        let text =
-            format!("BSON field '{owner}' is the wrong type '{found}', expected type 'object'");
-        return Err(Error::type_mismatch(text));
-    };
-    let mut has_id = false;
-    for arg in args::fields("OperationSessionInfo.lsid", doc) {
-        match (arg.name(), arg.value()) {
-            ("id", Value::Binary(binary)) if binary.subtype == 4 => {
-                if binary.bytes.len() != 16 {
-                    let text = "uuid must be a 16-byte binary field with UUID (4) subtype";
-                    return Err(Error::new(ErrorCode::InvalidUUID, text));
-                }
-                has_id = true;
-            }
-            ("uid", Value::Binary(binary)) => {
-                if binary.bytes.len() != 32 {
-                    let text =
-                        format!("Unsupported SHA256Block hash length: {}", binary.bytes.len());
-                    return Err(Error::new(ErrorCode::UnsupportedFormat, text));
-                }
-            }
-            ("id", Value::Binary(binary)) => {
-                let found = match binary.subtype {
-                    0 => "general",
-                    3 => "UUID(deprecated)",
-                    _ => "other",
-                };
-                let text = format!(
-                    "BSON field '{owner}.id' is the wrong bindData type '{found}', expected type 'UUID'"
-                );
-                return Err(Error::type_mismatch(text));
-            }
-            ("id" | "uid", _) => return Err(arg.wrong_type("binData")),
-            ("txnNumber" | "txnUUID", _) => return Err(Error::not_built("an internal session")),
-            _ => return Err(arg.unknown()),
-        }
-    }
-    if has_id { Ok(doc) } else { Err(args::missing(owner, "id")) }
-}
-
-fn transaction_number(value: Value<'_>) -> Result<i64> {
-    match value {
-        Value::Int64(number) if number >= 0 => Ok(number),
-        Value::Int64(_) => {
-            Err(Error::new(ErrorCode::InvalidOptions, "Transaction number cannot be negative"))
-        }
-        other => {
-            let found = other.type_name();
-            Err(Error::type_mismatch(format!(
-                "BSON field 'OperationSessionInfo.txnNumber' is the wrong type '{found}', expected type 'long'"
-            )))
-        }
-    }
 }
 
 /// Checks the Stable API's parameters against the command and its fields.
@@ -486,6 +431,7 @@ fn describe(cx: &Context<'_>, body: Doc<'_>) -> Operation {
         connection: (cx.connection.name.clone(), cx.connection.info.id),
         peer: cx.connection.info.peer,
         client: cx.connection.client.clone(),
+        session: cx.generic.session,
         interrupt: Arc::clone(&cx.interrupt),
     }
 }
@@ -505,22 +451,6 @@ fn shown_body(body: Doc<'_>) -> DocBuf {
             }
         }
     })
-}
-
-/// Appends the times that a replica set puts on every reply.
-fn finish(service: &Service, reply: &mut DocWriter<'_>) {
-    if service.options.topology == Topology::Standalone {
-        return;
-    }
-    let time = service.cluster_time();
-    {
-        let mut gossip = reply.document("$clusterTime");
-        gossip.append("clusterTime", time);
-        let mut signature = gossip.document("signature");
-        let hash = quire_document::Binary { subtype: 0, bytes: &[0; 20] };
-        signature.append("hash", Value::Binary(hash)).append("keyId", 0i64);
-    }
-    reply.append("operationTime", time);
 }
 
 /// Adds the operation to the counters, and to the log if it was slow.

@@ -3,6 +3,8 @@
 use crate::args::arguments;
 use crate::dispatch::Context;
 use crate::find_request::{collation, hint, owned};
+use crate::repeated;
+use crate::statement_ids::StatementIds;
 use crate::update::{array_filters, checked_update};
 use crate::write_reply::write_target;
 use quire_document::{Doc, DocBuf, DocWriter, Value};
@@ -35,6 +37,8 @@ pub struct Arguments<'a> {
     pub hint: Option<Hint>,
     /// `let`.
     pub let_vars: DocBuf,
+    /// `stmtId`.
+    pub statement: StatementIds,
 }
 
 pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
@@ -55,12 +59,25 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
         change,
         hint: arguments.hint.clone(),
         let_vars: arguments.let_vars.as_doc(),
+        answers_after: arguments.new,
     };
     let projection = crate::projecting::Projecting::new(cx, &arguments)?;
-    let mut writes = cx.writes(1);
-    let outcome = find_and_modify(&mut writes.target(cx), &request, &cx.exec_params())
+    let mut writes = cx.writes(1, &arguments.statement, 1)?;
+    if let Some(before) = writes.repeated(cx, 0)? {
+        let again = repeated::find_and_modify(&before, &arguments)?;
+        let ids = writes.finish(cx)?;
+        reply.append("lastErrorObject", &again.last_error);
+        match &again.value {
+            Some(doc) => reply.append("value", doc),
+            None => reply.append("value", Value::Null),
+        };
+        reply.append_some("retriedStmtId", ids.first().map(|id| Value::Int32(*id)));
+        return Ok(());
+    }
+    let outcome = find_and_modify(&mut writes.target(cx, 0..1), &request, &cx.exec_params())
         .map_err(|error| error.context("Plan executor error during findAndModify"))?;
     writes.note(outcome.committed.as_ref());
+    writes.finish(cx)?;
     write_last_error(&outcome, arguments.remove, reply);
     let shown = if arguments.new { &outcome.after } else { &outcome.before };
     match shown {
@@ -89,6 +106,9 @@ pub fn parse<'a>(cx: &Context<'_>, body: Doc<'a>) -> Result<Arguments<'a>> {
             }
             "hint" => found.hint = hint(&arg)?,
             "collation" => collation(&arg)?,
+            "stmtId" => {
+                found.statement.read(&arg)?;
+            }
             "update"
             | "arrayFilters"
             | "remove"

@@ -38,7 +38,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
         return Err(Error::new(ErrorCode::InvalidNamespace, text));
     }
     let namespace = format!("{}.{collection}", cx.db);
-    let session = cx.session_id();
+    let session = cx.generic.session;
     let mut checkout = cx.service.cursors.checkout(id, &namespace, session, &cx.interrupt)?;
     let Some(cursor) = checkout.cursor() else {
         return Err(Error::internal("a cursor that was checked out is gone"));

@@ -3,6 +3,7 @@
 use crate::args::arguments;
 use crate::dispatch::Context;
 use crate::write_reply::{WriteErrors, WriteOptions, statements, write_target};
+use crate::writes::write_repeated;
 use quire_document::{Doc, DocWriter};
 use quire_error::Result;
 use quire_executor::modify::insert_many;
@@ -21,16 +22,36 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     }
     let namespace = write_target(cx, body)?;
     let documents = statements(cx, "documents", documents)?;
-    let mut writes = cx.writes(documents.len().div_ceil(COMMIT_DOCS));
-    let mut target = writes.target(cx);
-    let outcome = insert_many(&mut target, &namespace, &documents, options.ordered, &cx.interrupt)?;
+    let commits = documents.len().div_ceil(COMMIT_DOCS);
+    let mut writes = cx.writes(commits, &options.statements, documents.len())?;
+    let left = writes.skip_repeated();
+    let chosen: Vec<Doc<'_>>;
+    let pending: &[Doc<'_>] = match &left {
+        None => &documents,
+        Some(left) => {
+            chosen = left.iter().filter_map(|place| documents.get(*place).copied()).collect();
+            &chosen
+        }
+    };
+    let mut target = writes.target(cx, 0..pending.len());
+    let mut outcome =
+        insert_many(&mut target, &namespace, pending, options.ordered, &cx.interrupt)?;
     writes.note(outcome.committed.as_ref());
-    writes.finish(cx)?;
+    if let Some(left) = &left {
+        for (place, _) in &mut outcome.errors {
+            *place = left.get(*place).copied().unwrap_or(*place);
+        }
+        if let Some((place, _)) = outcome.errors.first().filter(|_| options.ordered) {
+            writes.forget_after(*place);
+        }
+    }
+    let repeated = writes.finish(cx)?;
     cx.service.metrics.inserts.add(outcome.inserted);
     cx.service.metrics.documents_inserted.add(outcome.inserted);
-    reply.append("n", outcome.inserted as i32);
+    reply.append("n", outcome.inserted as i32 + repeated.len() as i32);
     let mut errors = WriteErrors::default();
     errors.extend(outcome.errors);
     errors.write(reply);
+    write_repeated(&repeated, reply);
     Ok(())
 }

@@ -1,7 +1,8 @@
-//! What runs beside the commands: removing expired documents, closing idle cursors. The server
-//! and the embedded library start the same jobs.
+//! What runs beside the commands: removing expired documents, closing idle cursors, ending idle
+//! sessions. The server and the embedded library start the same jobs.
 
 use crate::service::{Service, now_ms};
+use crate::sessions::expiry::Expiry;
 use quire_storage::{Interrupt, Interruption};
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -41,13 +42,15 @@ impl Drop for Jobs {
     }
 }
 
-/// Closes cursors that nobody has asked for `cursorTimeoutMillis`, and every
+/// Closes cursors that nobody has asked for `cursorTimeoutMillis`, ends idle sessions, and every
 /// `ttlMonitorSleepSecs` seconds removes what TTL indexes say has expired.
 fn keep_up(service: &Arc<Service>, stop: &Arc<Interrupt>) {
     let mut last = Instant::now();
+    let mut expiry = Expiry::new();
     while let Ok(false) = stop.wait(Some(LOOK), || false) {
         let idle = u64::try_from(service.parameters.number("cursorTimeoutMillis")).unwrap_or(0);
         service.cursors.close_idle(Duration::from_millis(idle));
+        expiry.run(service, stop);
         let pause = u64::try_from(service.parameters.number("ttlMonitorSleepSecs")).unwrap_or(60);
         if last.elapsed() < Duration::from_secs(pause)
             || !service.parameters.flag("ttlMonitorEnabled")

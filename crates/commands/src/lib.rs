@@ -10,16 +10,20 @@ mod dispatch;
 mod execution_source;
 mod fail_points;
 mod find_request;
+mod gossip;
 mod jobs;
 pub mod log;
 mod matching;
 pub mod metrics;
 mod operation;
+mod operation_session;
 mod pipeline_sources;
 mod projecting;
 mod registry;
+mod repeated;
 mod reply;
 pub mod service;
+mod statement_ids;
 mod write_reply;
 mod writes;
 
@@ -36,6 +40,7 @@ mod find_and_modify;
 mod get_more;
 mod insert;
 mod kill_cursors;
+mod sessions;
 mod update;
 
 pub use admin::parameters::{PARAMETERS, Parameter};

@@ -1,6 +1,7 @@
 //! Running operations: what `currentOp` shows and `killOp` stops.
 
 use quire_document::DocBuf;
+use quire_session::SessionId;
 use quire_storage::{Interrupt, Interruption};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -25,6 +26,8 @@ pub struct Operation {
     pub peer: Option<std::net::SocketAddr>,
     /// What the client told about itself.
     pub client: Option<DocBuf>,
+    /// The session it runs in.
+    pub session: Option<SessionId>,
     /// Stops it.
     pub interrupt: Arc<Interrupt>,
 }
@@ -70,6 +73,15 @@ impl Operations {
             }
             None => false,
         }
+    }
+
+    /// Stops the operations of the sessions that `which` picks, but for the one that asks.
+    pub fn kill_sessions(&self, which: &dyn Fn(&SessionId) -> bool, asking: i64) {
+        let running = self.lock();
+        let chosen = running.values().filter(|operation| {
+            operation.id != asking && operation.session.as_ref().is_some_and(which)
+        });
+        chosen.for_each(|operation| operation.interrupt.kill(Interruption::Killed));
     }
 
     /// Stops every operation.

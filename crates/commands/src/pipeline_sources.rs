@@ -1,4 +1,4 @@
-//! First stages whose documents the server makes: `$currentOp`, `$indexStats`, `$collStats`.
+//! First stages whose documents the server makes: `$currentOp`, `$indexStats`, `$listSessions`...
 //! The rest of the pipeline runs over them as over any documents.
 
 use crate::admin::current_op;
@@ -41,6 +41,18 @@ pub static SERVER_STAGES: &[ServerStage] = &[
         since: "3.2",
         summary: "How often each index was used.",
         make: index_stats,
+    },
+    ServerStage {
+        name: "$listLocalSessions",
+        since: "3.6",
+        summary: "The sessions in use, as this server knows them.",
+        make: crate::sessions::list_sessions::local,
+    },
+    ServerStage {
+        name: "$listSessions",
+        since: "3.6",
+        summary: "The sessions in use.",
+        make: crate::sessions::list_sessions::all,
     },
 ];
 

@@ -3,7 +3,7 @@
 use crate::dispatch::Context;
 use crate::{
     admin, aggregate, bulk_write, count, ddl, delete, distinct, explain, find, find_and_modify,
-    get_more, insert, kill_cursors, update,
+    get_more, insert, kill_cursors, sessions, update,
 };
 use quire_document::{Doc, DocWriter};
 use quire_error::Result;
@@ -231,6 +231,34 @@ pub static COMMANDS: &[Command] = &[
         .v1(),
     Command::new("collMod", Write, ddl::coll_mod::run, "Changes the options of an index.").v1(),
     Command::new("collStats", Read, admin::coll_stats::run, "Counts and sizes of a collection."),
+    // Sessions.
+    Command::new("startSession", Other, sessions::start_session::run, "Begins a session."),
+    Command::new("endSessions", Other, sessions::end_sessions::run, "Ends sessions.").v1(),
+    Command::new(
+        "refreshSessions",
+        Other,
+        sessions::refresh_sessions::run,
+        "Keeps idle sessions alive.",
+    )
+    .v1(),
+    Command::new(
+        "killSessions",
+        Other,
+        sessions::kill_sessions::run,
+        "Stops what sessions do and closes their cursors.",
+    ),
+    Command::new(
+        "killAllSessions",
+        Other,
+        sessions::kill_all_sessions::run,
+        "Stops what all sessions of some users do.",
+    ),
+    Command::new(
+        "killAllSessionsByPattern",
+        Other,
+        sessions::kill_all_sessions_by_pattern::run,
+        "Stops what sessions do that match a pattern.",
+    ),
     // Replication, as a set of one member.
     Command::new(
         "replSetInitiate",
@@ -259,15 +287,11 @@ pub static COMMANDS: &[Command] = &[
     Command::missing("dropConnections", "Closes outgoing connections."),
     Command::missing("dropRole", "Removes a role."),
     Command::missing("dropUser", "Removes a user."),
-    Command::missing("endSessions", "Ends sessions."),
     Command::missing("filemd5", "A hash of a stored file."),
     Command::missing("fsync", "Flushes, and locks writes out."),
     Command::missing("fsyncUnlock", "Lets writes in again."),
     Command::missing("getDefaultRWConcern", "The default concerns."),
     Command::missing("grantRolesToUser", "Gives a user roles."),
-    Command::missing("killAllSessions", "Ends all sessions of users."),
-    Command::missing("killAllSessionsByPattern", "Ends sessions that match."),
-    Command::missing("killSessions", "Ends sessions."),
     Command::missing("lockInfo", "Locks that are held."),
     Command::missing("mapReduce", "The older form of aggregation."),
     Command::missing("createSearchIndexes", "Makes search indexes."),
@@ -288,13 +312,11 @@ pub static COMMANDS: &[Command] = &[
     Command::missing("updateRole", "Changes a role."),
     Command::missing("planCacheClear", "Forgets cached plans."),
     Command::missing("profile", "Records operations."),
-    Command::missing("refreshSessions", "Keeps sessions alive."),
     Command::missing("reIndex", "Builds indexes again."),
     Command::missing("rolesInfo", "Roles."),
     Command::missing("saslStart", "Begins a login."),
     Command::missing("setDefaultRWConcern", "Sets the default concerns."),
     Command::missing("setFeatureCompatibilityVersion", "Changes what is compatible."),
-    Command::missing("startSession", "Begins a session."),
     Command::missing("top", "Use of each collection."),
     Command::missing("updateUser", "Changes a user."),
     Command::missing("usersInfo", "Users."),

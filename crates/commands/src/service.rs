@@ -8,11 +8,11 @@ use crate::{admin, dispatch};
 use quire_collections::{Store, StoreOptions};
 use quire_document::{Doc, DocBuf, ObjectId, Timestamp};
 use quire_error::Result;
-use quire_session::Cursors;
-use quire_storage::{Engine, Interrupt};
+use quire_session::{Cursors, Sessions};
+use quire_storage::{ClusterTime, Engine, Interrupt};
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use std::time::Instant;
 
 /// What the server shows itself as.
@@ -56,6 +56,9 @@ pub struct Service {
     pub(crate) operations: Operations,
     pub(crate) fail_points: FailPoints,
     pub(crate) cursors: Cursors,
+    pub(crate) sessions: Sessions,
+    /// The time that clients have been told, or have told.
+    clock: AtomicU64,
     pub(crate) process_id: ObjectId,
     pub(crate) started: Instant,
     pub(crate) started_ms: i64,
@@ -133,7 +136,7 @@ impl Service {
         let started_ms = now_ms();
         let mut process = [0; 5];
         process.copy_from_slice(&seed.to_be_bytes()[..5]);
-        Ok(Arc::new(Service {
+        let service = Arc::new(Service {
             engine,
             store,
             options,
@@ -141,12 +144,16 @@ impl Service {
             operations: Operations::default(),
             fail_points: FailPoints::default(),
             cursors: Cursors::default(),
+            sessions: Sessions::default(),
+            clock: AtomicU64::new(0),
             process_id: ObjectId::from_parts((started_ms / 1000) as u32, process, 0),
             started: Instant::now(),
             started_ms,
             next_request_id: AtomicI32::new(1),
             metrics: Metrics::default(),
-        }))
+        });
+        service.advance_clock(Timestamp { seconds: (started_ms / 1000) as u32, increment: 1 });
+        Ok(service)
     }
 
     /// Begins a client's connection.
@@ -176,15 +183,19 @@ impl Service {
         crate::reply::write_error_reply(&mut quire_document::DocWriter::new(reply), error);
     }
 
-    /// Whether `hello` announces sessions.
-    pub(crate) fn sessions_announced(&self) -> bool {
-        false
+    /// The time of the last commit, or a later one that a client knows; never before the start of
+    /// this process.
+    pub(crate) fn cluster_time(&self) -> Timestamp {
+        let clock = self.clock.load(Ordering::Acquire);
+        Timestamp::from_u64(self.engine.cluster_time().0.max(clock))
     }
 
-    /// The time of the last commit, never before the start of this process.
-    pub(crate) fn cluster_time(&self) -> Timestamp {
-        let start = Timestamp { seconds: (self.started_ms / 1000) as u32, increment: 1 };
-        Timestamp::from_u64(self.engine.cluster_time().0).max(start)
+    /// Moves the clock on: every later commit has a later time.
+    pub(crate) fn advance_clock(&self, to: Timestamp) {
+        let to = to.to_u64();
+        if self.clock.fetch_max(to, Ordering::AcqRel) < to {
+            self.engine.advance_clock(ClusterTime(to));
+        }
     }
 
     /// The databases.

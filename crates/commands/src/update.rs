@@ -3,7 +3,9 @@
 use crate::args::{Arg, arguments, fields, missing};
 use crate::dispatch::Context;
 use crate::find_request::{collation, flag, hint};
+use crate::repeated;
 use crate::write_reply::{WriteErrors, WriteOptions, statements, write_target};
+use crate::writes::{Writes, write_repeated};
 use quire_catalog::Namespace;
 use quire_document::{Doc, DocBuf, DocWriter, Value, ValueBuf};
 use quire_error::{Error, Result};
@@ -59,10 +61,14 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     let (mut matched, mut modified) = (0, 0);
     let mut upserted: Vec<(usize, ValueBuf)> = Vec::new();
     let mut errors = WriteErrors::default();
-    let mut writes = cx.writes(parsed.len());
+    let mut writes = cx.writes(parsed.len(), &options.statements, parsed.len())?;
     for (at, statement) in parsed.iter().enumerate() {
         cx.service.metrics.updates.add(1);
-        match run_one(cx, &namespace, statement, let_vars.as_doc(), &mut writes) {
+        let ended = match writes.repeated(cx, at)? {
+            Some(before) => Ok(repeated::update(&before)?),
+            None => run_one(cx, &namespace, statement, let_vars.as_doc(), (&mut writes, at)),
+        };
+        match ended {
             Ok(outcome) => {
                 matched += outcome.matched + u64::from(outcome.upserted.is_some());
                 modified += outcome.modified;
@@ -75,22 +81,24 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
             }
         }
     }
-    writes.finish(cx)?;
+    let repeated = writes.finish(cx)?;
     cx.service.metrics.documents_updated.add(modified);
     reply.append("n", matched as i32).append("nModified", modified as i32);
     write_upserted(&upserted, reply);
     errors.write(reply);
+    write_repeated(&repeated, reply);
     Ok(())
 }
 
-/// Runs one statement.
+/// Runs the statement at this place of a command.
 pub fn run_one(
     cx: &Context<'_>,
     namespace: &Namespace,
     statement: &Statement<'_>,
     let_vars: Doc<'_>,
-    writes: &mut crate::writes::Writes,
+    (writes, place): (&mut Writes, usize),
 ) -> Result<UpdateOutcome> {
+    writes.check_single(statement.multi, "multi=true")?;
     let update_value = statement.update.ok_or_else(|| missing("update.updates", "u"))?;
     let variables = variables(let_vars, statement.constants);
     let request = UpdateRequest {
@@ -104,7 +112,7 @@ pub fn run_one(
         hint: statement.hint.clone(),
         let_vars: variables.as_doc(),
     };
-    let outcome = update(&mut writes.target(cx), &request, &cx.exec_params())?;
+    let outcome = update(&mut writes.target(cx, place..place + 1), &request, &cx.exec_params())?;
     writes.note(outcome.committed.as_ref());
     Ok(outcome)
 }

@@ -3,6 +3,7 @@
 use crate::args::{Arg, missing};
 use crate::dispatch::Context;
 use crate::reply::write_write_error;
+use crate::statement_ids::StatementIds;
 use quire_catalog::Namespace;
 use quire_document::{Doc, DocWriter, Value};
 use quire_error::{Error, ErrorCode, Result};
@@ -13,15 +14,17 @@ pub const STATEMENTS_MAX: usize = 100_000;
 const ERROR_TEXT_BYTES_MAX: usize = 1024 * 1024;
 
 /// What every write command takes besides its statements.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct WriteOptions {
     /// Stop at the first error.
     pub ordered: bool,
+    /// `stmtId` and `stmtIds`.
+    pub statements: StatementIds,
 }
 
 impl Default for WriteOptions {
     fn default() -> Self {
-        WriteOptions { ordered: true }
+        WriteOptions { ordered: true, statements: StatementIds::default() }
     }
 }
 
@@ -41,7 +44,7 @@ impl WriteOptions {
             "encryptionInformation" | "collectionUUID" => {
                 return Err(Error::not_built(arg.name()));
             }
-            _ => return Ok(false),
+            _ => return self.statements.read(arg),
         }
         Ok(true)
     }
@@ -55,14 +58,10 @@ pub fn statements<'c>(
 ) -> Result<Vec<Doc<'c>>> {
     let found = match (arg, cx.sequence(name)) {
         (Some(arg), None) => {
-            let command = cx.command.name;
             let mut found = Vec::new();
             for (at, value) in arg.array()?.iter().enumerate() {
                 let Value::Document(statement) = value else {
-                    let kind = value.type_name();
-                    return Err(Error::type_mismatch(format!(
-                        "BSON field '{command}.{name}.{at}' is the wrong type '{kind}', expected type 'object'"
-                    )));
+                    return Err(arg.wrong_element(at, value, "object"));
                 };
                 found.push(statement);
             }

@@ -1,11 +1,23 @@
-//! The commits of a command with many statements: each is buffered, and the command waits once,
-//! at its end, until the last one is as durable as its write concern asks.
+//! The statements of a write command: how they commit, and which of them a session has done
+//! before.
+//!
+//! Each commit of a command with many statements is buffered, and the command waits once, at its
+//! end, until the last one is as durable as its write concern asks. With a transaction number the
+//! session remembers what each statement did, in the same commit; a repeated one is answered from
+//! that.
 
 use crate::dispatch::Context;
 use crate::reply::from_storage;
-use quire_error::Result;
+use crate::service::now_ms;
+use crate::statement_ids::StatementIds;
+use quire_collections::{Remembered, Retry};
+use quire_document::DocWriter;
+use quire_error::{Error, ErrorCode, Result};
 use quire_executor::modify::WriteTarget;
+use quire_session::Turn;
 use quire_storage::{CommitOptions, Committed, Durability, Version};
+use std::collections::HashSet;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// How a command's statements commit, and how far they have come.
@@ -13,23 +25,106 @@ pub struct Writes {
     each: Durability,
     wanted: Durability,
     last: Option<Version>,
+    retryable: Option<Retryable>,
+}
+
+/// The session's part in a command with a transaction number.
+struct Retryable {
+    turn: Turn,
+    /// The statements that are left, in their order.
+    ids: Vec<i32>,
+    /// The statements that were done before, with their places in the command.
+    repeated: Vec<(usize, i32)>,
 }
 
 impl Context<'_> {
-    /// The commits of so many statements.
-    pub fn writes(&self, statements: usize) -> Writes {
+    /// The writes of a command with so many statements, which come in so many commits. Waits for
+    /// another command that writes under the session's numbers.
+    pub fn writes(&self, commits: usize, ids: &StatementIds, statements: usize) -> Result<Writes> {
+        ids.check(statements)?;
         let wanted = self.write_concern().durability();
-        let each = if statements == 1 { wanted } else { Durability::Buffered };
-        Writes { each, wanted, last: None }
+        let each = if commits == 1 { wanted } else { Durability::Buffered };
+        let retryable = match (&self.session, self.generic.txn_number) {
+            (Some(session), Some(number)) => {
+                let store = &self.service.store;
+                let turn = session.take_turn(store, number, now_ms(), &self.interrupt)?;
+                Some(Retryable { turn, ids: ids.list(statements), repeated: Vec::new() })
+            }
+            _ => None,
+        };
+        Ok(Writes { each, wanted, last: None, retryable })
     }
 }
 
 impl Writes {
-    /// Where the next statement writes.
-    pub fn target<'c>(&self, cx: &'c Context<'_>) -> WriteTarget<'c> {
+    /// Where the statements at these places write.
+    pub fn target<'c>(&'c mut self, cx: &'c Context<'_>, places: Range<usize>) -> WriteTarget<'c> {
         let interrupt = Some(Arc::clone(&cx.interrupt));
         let commit = CommitOptions { durability: self.each, interrupt };
-        WriteTarget::Store { store: &cx.service.store, commit }
+        let retry = self.retryable.as_mut().map(|retryable| Retry {
+            log: retryable.turn.log(),
+            statements: retryable.ids.get(places).unwrap_or(&[]),
+        });
+        WriteTarget::Store { store: &cx.service.store, commit, retry }
+    }
+
+    /// What the statement at this place did when it came before.
+    pub fn repeated(&mut self, cx: &Context<'_>, place: usize) -> Result<Option<Remembered>> {
+        let Some(Retryable { turn, ids, repeated }) = &mut self.retryable else { return Ok(None) };
+        let Some(id) = ids.get(place).copied() else { return Ok(None) };
+        if !turn.log().is_executed(id) {
+            return Ok(None);
+        }
+        repeated.push((place, id));
+        let snapshot = cx.service.engine.snapshot().map_err(from_storage)?;
+        turn.log().find(&*snapshot, id)
+    }
+
+    /// Takes the statements out that came before; answers the places of the others, or `None` if
+    /// nothing was taken out.
+    pub fn skip_repeated(&mut self) -> Option<Vec<usize>> {
+        let Retryable { turn, ids, repeated } = self.retryable.as_mut()?;
+        let mut seen = HashSet::with_capacity(ids.len());
+        let log = turn.log();
+        let left: Vec<usize> = (0..ids.len())
+            .filter(|place| {
+                let is_new = ids.get(*place).is_some_and(|id| !log.is_executed(*id));
+                let first = ids.get(*place).is_some_and(|id| seen.insert(*id));
+                is_new && first
+            })
+            .collect();
+        if left.len() == ids.len() {
+            return None;
+        }
+        let mut rest = left.iter().copied().peekable();
+        for (place, id) in ids.iter().enumerate() {
+            if rest.next_if_eq(&place).is_none() {
+                repeated.push((place, *id));
+            }
+        }
+        *ids = left.iter().filter_map(|place| ids.get(*place).copied()).collect();
+        Some(left)
+    }
+
+    /// An ordered write ended at this place: what comes later is not reached again.
+    pub fn forget_after(&mut self, place: usize) {
+        if let Some(retryable) = &mut self.retryable {
+            retryable.repeated.retain(|(repeated, _)| *repeated < place);
+        }
+    }
+
+    /// How many statements came before.
+    pub fn repeated_count(&self) -> usize {
+        self.retryable.as_ref().map_or(0, |retryable| retryable.repeated.len())
+    }
+
+    /// Refuses what can't be repeated: a statement for many documents.
+    pub fn check_single(&self, many: bool, option: &str) -> Result<()> {
+        if many && self.retryable.is_some() {
+            let text = format!("Cannot use (or request) retryable writes with {option}");
+            return Err(Error::new(ErrorCode::InvalidOptions, text));
+        }
+        Ok(())
     }
 
     /// Notes a statement's last commit.
@@ -37,13 +132,34 @@ impl Writes {
         self.last = committed.map(|committed| committed.version).or(self.last);
     }
 
-    /// Waits until everything is as durable as the command asked.
-    pub fn finish(self, cx: &Context<'_>) -> Result<()> {
-        match self.last {
-            Some(version) if self.each != self.wanted => {
-                cx.service.engine.barrier(version).map_err(from_storage)
-            }
-            _ => Ok(()),
+    /// Waits until everything is as durable as the command asked, what it found done too. Answers
+    /// the ids of the statements that came before.
+    pub fn finish(self, cx: &Context<'_>) -> Result<Vec<i32>> {
+        let engine = &cx.service.engine;
+        let version = match self.last {
+            Some(version) => Some(version).filter(|_| self.each != self.wanted),
+            None => Some(engine.version()).filter(|_| self.wanted == Durability::Synced),
+        };
+        if let Some(version) = version {
+            engine.barrier(version).map_err(from_storage)?;
         }
+        Ok(match self.retryable {
+            None => Vec::new(),
+            Some(Retryable { turn, repeated, .. }) => {
+                turn.keep();
+                repeated.into_iter().map(|(_, id)| id).collect()
+            }
+        })
     }
+}
+
+/// Appends `retriedStmtIds`, if there are any.
+pub fn write_repeated(repeated: &[i32], reply: &mut DocWriter<'_>) {
+    if repeated.is_empty() {
+        return;
+    }
+    let mut list = reply.array("retriedStmtIds");
+    repeated.iter().for_each(|id| {
+        list.push(*id);
+    });
 }

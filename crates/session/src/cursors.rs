@@ -1,6 +1,7 @@
 //! The open cursors of a server: ids, owners, time-outs. A cursor pins nothing in the engine; it
 //! holds whatever gives its next batch.
 
+use crate::SessionId;
 use quire_document::{ArrayWriter, DocBuf};
 use quire_error::{Error, ErrorCode, Result};
 use quire_executor::{BatchEnd, BatchLimits};
@@ -27,8 +28,8 @@ pub trait Source: Send {
 pub struct Cursor {
     /// `database.collection`, which getMore must name.
     pub namespace: String,
-    /// The session that opened it, as `lsid.id`; a getMore of another one is refused.
-    pub session: Option<[u8; 16]>,
+    /// The session that opened it; a getMore of another one is refused.
+    pub session: Option<SessionId>,
     /// The API parameters that opened it, which getMore must repeat.
     pub api: DocBuf,
     /// The command that opened it, for `currentOp` and slow-query lines.
@@ -45,7 +46,7 @@ enum Slot {
     /// Nobody uses it.
     Idle { cursor: Box<Cursor>, since: Instant },
     /// A getMore runs; killing it interrupts that.
-    Pinned { session: Option<[u8; 16]>, interrupt: Arc<Interrupt>, killed: bool, no_timeout: bool },
+    Pinned { session: Option<SessionId>, interrupt: Arc<Interrupt>, killed: bool, no_timeout: bool },
 }
 
 /// All open cursors.
@@ -107,7 +108,7 @@ impl Cursors {
         &self,
         id: i64,
         namespace: &str,
-        session: Option<[u8; 16]>,
+        session: Option<SessionId>,
         interrupt: &Arc<Interrupt>,
     ) -> Result<Checkout<'_>> {
         let mut state = self.lock();
@@ -147,7 +148,7 @@ impl Cursors {
     }
 
     /// Closes the cursors of the sessions that `which` picks.
-    pub fn kill_sessions(&self, which: impl Fn(&[u8; 16]) -> bool) {
+    pub fn kill_sessions(&self, which: impl Fn(&SessionId) -> bool) {
         let mut state = self.lock();
         state.slots.retain(|_, slot| match slot {
             Slot::Idle { cursor, .. } => !cursor.session.as_ref().is_some_and(&which),
@@ -161,12 +162,14 @@ impl Cursors {
         });
     }
 
-    /// Closes cursors that nobody has used for so long.
+    /// Closes cursors that nobody has used for so long; those of a session end with it.
     pub fn close_idle(&self, limit: Duration) {
         let mut state = self.lock();
         let before = state.slots.len();
         state.slots.retain(|_, slot| match slot {
-            Slot::Idle { cursor, since } => cursor.no_timeout || since.elapsed() < limit,
+            Slot::Idle { cursor, since } => {
+                cursor.no_timeout || cursor.session.is_some() || since.elapsed() < limit
+            }
             Slot::Pinned { .. } => true,
         });
         let closed = before - state.slots.len();
@@ -199,7 +202,12 @@ impl Cursors {
     }
 }
 
-fn check_owner(cursor: &Cursor, id: i64, namespace: &str, session: Option<[u8; 16]>) -> Result<()> {
+fn check_owner(
+    cursor: &Cursor,
+    id: i64,
+    namespace: &str,
+    session: Option<SessionId>,
+) -> Result<()> {
     if cursor.namespace != namespace {
         let owner = &cursor.namespace;
         let text = format!(

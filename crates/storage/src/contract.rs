@@ -515,6 +515,9 @@ pub trait Engine: Send + Sync {
     /// The latest commit's cluster time.
     fn cluster_time(&self) -> ClusterTime;
 
+    /// Every later commit gets a cluster time after this one. Not remembered across restarts.
+    fn advance_clock(&self, to: ClusterTime);
+
     /// Counters.
     fn stats(&self) -> EngineStats;
 

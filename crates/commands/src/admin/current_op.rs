@@ -55,6 +55,9 @@ fn row(_service: &Service, operation: &Operation, host: &str) -> DocBuf {
         row.append("active", true);
         row.append("currentOpTime", iso_time(now_ms()).as_str());
         row.append("opid", operation.id as i32);
+        if let Some(session) = &operation.session {
+            session.write(&mut row.document("lsid"));
+        }
         row.append("secs_running", elapsed.as_secs() as i64);
         row.append("microsecs_running", elapsed.as_micros() as i64);
         let op = match operation.command {

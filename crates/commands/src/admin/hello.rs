@@ -243,9 +243,8 @@ fn write_reply(
     reply.append("maxMessageSizeBytes", 48_000_000);
     reply.append("maxWriteBatchSize", 100_000);
     reply.append("localTime", Value::Date(now_ms()));
-    if service.sessions_announced() {
-        reply.append("logicalSessionTimeoutMinutes", 30);
-    }
+    let timeout = service.parameters.number("localLogicalSessionTimeoutMinutes");
+    reply.append("logicalSessionTimeoutMinutes", timeout as i32);
     reply.append("connectionId", cx.connection.info.id as i32);
     reply.append("minWireVersion", 0).append("maxWireVersion", MAX_WIRE_VERSION);
     reply.append("readOnly", false);

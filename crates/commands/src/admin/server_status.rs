@@ -103,8 +103,8 @@ fn global_lock(service: &Service, section: &mut DocWriter<'_>) {
     clients.append("total", active).append("readers", 0).append("writers", 0);
 }
 
-fn sessions(_service: &Service, section: &mut DocWriter<'_>) {
-    section.append("activeSessionsCount", 0);
+fn sessions(service: &Service, section: &mut DocWriter<'_>) {
+    section.append("activeSessionsCount", service.sessions.len() as i32);
 }
 
 fn memory(_service: &Service, section: &mut DocWriter<'_>) {

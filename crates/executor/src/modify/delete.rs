@@ -1,6 +1,7 @@
 //! `delete`: one document or many.
 
 use quire_catalog::Namespace;
+use quire_collections::Effect;
 use quire_document::Doc;
 use quire_error::Result;
 use quire_planner::Hint;
@@ -46,6 +47,7 @@ pub fn delete(
     let hint = request.hint.clone();
     let query = Query::new(namespace.as_str(), request.filter, Doc::empty(), hint, request.one);
     let mut statement = Statement::new(query, None, request.let_vars, params)?;
+    statement.id = target.statements().first().copied().filter(|_| request.one);
     if request.one {
         let change = change_one(target, namespace, &mut statement, &mut delete_one)?;
         return Ok(match change {
@@ -82,5 +84,6 @@ pub(super) fn delete_one(
         return Ok(None);
     }
     writer.delete(collection, id, doc)?;
+    statement.remember(writer, Effect::Delete, Some(doc), None);
     Ok(Some((true, doc.to_owned(), None)))
 }

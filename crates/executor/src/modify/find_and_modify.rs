@@ -1,6 +1,7 @@
 //! `findAndModify`: one document, changed or deleted, as it was before or is after.
 
 use quire_catalog::Namespace;
+use quire_collections::{Effect, Image};
 use quire_document::{Doc, DocBuf, Value, ValueBuf};
 use quire_error::Result;
 use quire_mql::update::UpdateSpec;
@@ -45,6 +46,8 @@ pub struct FindAndModifyRequest<'f> {
     pub hint: Option<Hint>,
     /// The variables of `let`.
     pub let_vars: Doc<'f>,
+    /// The answer is the document after the change, so that is what a session remembers.
+    pub answers_after: bool,
 }
 
 /// What a findAndModify came to. The command projects one of the documents.
@@ -78,6 +81,8 @@ pub fn find_and_modify(
     };
     let removes = spec.is_none();
     let mut statement = Statement::new(query, spec, request.let_vars, params)?;
+    statement.id = target.statements().first().copied();
+    statement.image = Some(if request.answers_after { Image::After } else { Image::Before });
     loop {
         let change = if removes {
             change_one(target, namespace, &mut statement, &mut delete_one)?
@@ -91,6 +96,8 @@ pub fn find_and_modify(
                     Applied::Same => Ok(Some((false, doc.to_owned(), Some(doc.to_owned())))),
                     Applied::Changed(new) => {
                         writer.update(collection, id, doc, new.as_doc())?;
+                        let after = Some(new.as_doc());
+                        statement.remember(writer, Effect::Update, Some(doc), after);
                         Ok(Some((true, doc.to_owned(), Some(new))))
                     }
                 },

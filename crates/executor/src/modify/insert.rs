@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use quire_catalog::{Collection, Namespace};
-use quire_collections::{Attempt, Failure, Writer, prepare_insert};
+use quire_collections::{Attempt, Effect, Failure, Keep, Writer, prepare_insert};
 use quire_document::Doc;
 use quire_error::{Error, Result};
 use quire_storage::{Committed, Interrupt};
@@ -32,6 +32,7 @@ pub fn insert_many(
     ordered: bool,
     interrupt: &Arc<Interrupt>,
 ) -> Result<InsertOutcome> {
+    let statements = target.statements();
     let mut outcome = InsertOutcome::default();
     let mut at = 0;
     while at < docs.len() {
@@ -43,8 +44,9 @@ pub fn insert_many(
             outcome.errors.extend(failed.map(|place| (place, copy_of(&error))));
             break;
         }
-        let (chunk, committed) =
-            target.write(interrupt, |writer| insert_chunk(writer, namespace, rest, ordered))?;
+        let ids = statements.get(at..).unwrap_or(&[]);
+        let (chunk, committed) = target
+            .write(interrupt, |writer| insert_chunk(writer, namespace, rest, ids, ordered))?;
         let Some(chunk) = chunk else { continue };
         outcome.inserted += chunk.inserted;
         outcome.committed = committed.or(outcome.committed);
@@ -92,6 +94,7 @@ fn insert_chunk(
     writer: &mut Writer,
     namespace: &Namespace,
     docs: &[Doc<'_>],
+    statements: &[i32],
     ordered: bool,
 ) -> Attempt<Option<Chunk>> {
     let Some(collection) = target_collection(writer, namespace) else { return Ok(None) };
@@ -101,11 +104,16 @@ fn insert_chunk(
     let bytes_before = writer.buffered_bytes();
     for (at, doc) in docs.iter().enumerate().take(CHUNK_DOCS) {
         chunk.done = at + 1;
-        let ended = prepare_insert(&store, *doc, &mut buffer)
-            .map_err(Failure::from)
-            .and_then(|doc| writer.insert(&collection, doc));
+        let ended =
+            prepare_insert(&store, *doc, &mut buffer).map_err(Failure::from).and_then(|doc| {
+                writer.insert(&collection, doc)?;
+                if let (Some(statement), Some(id)) = (statements.get(at), doc.get("_id")) {
+                    writer.remember(*statement, Effect::Insert, Keep::Id(id));
+                }
+                Ok(())
+            });
         match ended {
-            Ok(_) => chunk.inserted += 1,
+            Ok(()) => chunk.inserted += 1,
             Err(failure) if is_conflict(&failure) => return Err(failure),
             Err(failure) => {
                 chunk.errors.push((at, Error::from(failure)));

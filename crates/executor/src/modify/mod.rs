@@ -25,7 +25,7 @@ pub use update::{UpdateOutcome, UpdateRequest, update};
 
 use std::sync::Arc;
 
-use quire_collections::{Attempt, Failure, Store, Writer, WriterMode};
+use quire_collections::{Attempt, Failure, Retry, Store, Writer, WriterMode};
 use quire_error::Result;
 use quire_storage::{CommitOptions, Committed, Interrupt};
 
@@ -38,16 +38,26 @@ pub enum WriteTarget<'t> {
         /// How far each commit goes before the statement goes on. A command of many statements
         /// commits them buffered and makes the last one durable at its end.
         commit: CommitOptions,
+        /// The session that remembers the statements, if they are retryable.
+        retry: Option<Retry<'t>>,
     },
     /// A client's transaction: a clash is `WriteConflict` (112) at once.
     Transaction(&'t mut Writer),
 }
 
-impl WriteTarget<'_> {
+impl<'t> WriteTarget<'t> {
     pub(crate) fn store(&self) -> &Arc<Store> {
         match self {
             WriteTarget::Store { store, .. } => store,
             WriteTarget::Transaction(writer) => writer.store(),
+        }
+    }
+
+    /// The ids of the statements that a session remembers; empty if none does.
+    pub(crate) fn statements(&self) -> &'t [i32] {
+        match self {
+            WriteTarget::Store { retry: Some(retry), .. } => retry.statements,
+            _ => &[],
         }
     }
 
@@ -59,12 +69,15 @@ impl WriteTarget<'_> {
         mut attempt: impl FnMut(&mut Writer) -> Attempt<T>,
     ) -> Result<(T, Option<Committed>)> {
         match self {
-            WriteTarget::Store { store, commit } => loop {
+            WriteTarget::Store { store, commit, retry } => loop {
                 interrupt.check().map_err(quire_collections::from_interruption)?;
                 let mut writer = store.writer(WriterMode::Statement)?;
+                if let Some(retry) = retry {
+                    writer.set_retry_log(retry.log);
+                }
                 let ended = match attempt(&mut writer) {
                     Ok(answer) if writer.is_empty() => Ok((answer, None)),
-                    Ok(answer) => commit_with(writer, commit, interrupt)
+                    Ok(answer) => commit_with(writer, commit, retry.as_mut(), interrupt)
                         .map(|committed| (answer, Some(committed))),
                     Err(failure) => {
                         drop(writer);
@@ -92,13 +105,19 @@ impl WriteTarget<'_> {
 }
 
 fn commit_with(
-    writer: Writer,
+    mut writer: Writer,
     commit: &CommitOptions,
+    retry: Option<&mut Retry<'_>>,
     interrupt: &Arc<Interrupt>,
 ) -> Attempt<Committed> {
     let mut options = commit.clone();
     options.interrupt.get_or_insert_with(|| Arc::clone(interrupt));
-    writer.commit(options)
+    let statements = writer.seal_retry()?;
+    let committed = writer.commit(options)?;
+    if let Some(retry) = retry {
+        retry.log.committed(&statements);
+    }
+    Ok(committed)
 }
 
 /// The error of a failure that is none of a conflict.

@@ -1,6 +1,7 @@
 //! A compiled statement: its filter, its update, and what evaluating them needs.
 
 use bumpalo::Bump;
+use quire_collections::{Effect, Image, Keep, Writer};
 use quire_document::{Doc, DocBuf, Value};
 use quire_error::Result;
 use quire_mql::EvalContext;
@@ -52,6 +53,10 @@ pub(crate) struct Statement {
     pub update: Option<Update>,
     /// Times that an upsert met a key which its filter asks for among other things.
     pub clashes: u32,
+    /// Its id, if a session remembers what it does.
+    pub id: Option<i32>,
+    /// The document that the session keeps for findAndModify's answer.
+    pub image: Option<Image>,
     arena: Bump,
 }
 
@@ -75,7 +80,35 @@ impl Statement {
         let env = Env::new(params.clone(), let_vars, true)?;
         let filter = Filter::parse(query.filter(), &env.parse)?;
         let update = update.map(|spec| Update::parse(spec, &env.parse)).transpose()?;
-        Ok(Statement { env, query, filter, update, clashes: 0, arena: Bump::new() })
+        Ok(Statement {
+            env,
+            query,
+            filter,
+            update,
+            clashes: 0,
+            id: None,
+            image: None,
+            arena: Bump::new(),
+        })
+    }
+
+    /// Tells the session what the statement did: from which document, to which.
+    pub fn remember(
+        &self,
+        writer: &mut Writer,
+        effect: Effect,
+        before: Option<Doc<'_>>,
+        after: Option<Doc<'_>>,
+    ) {
+        let Some(id) = self.id else { return };
+        let keep = match (effect, self.image, before, after) {
+            (_, Some(Image::Before), Some(before), _) => Keep::Before(before),
+            (_, Some(Image::After), _, Some(after)) => Keep::After(after),
+            (Effect::Insert, _, _, Some(after)) if self.image.is_some() => Keep::After(after),
+            (Effect::Insert, _, _, Some(after)) => after.get("_id").map_or(Keep::Nothing, Keep::Id),
+            _ => Keep::Nothing,
+        };
+        writer.remember(id, effect, keep);
     }
 
     /// Whether the document passes the filter.

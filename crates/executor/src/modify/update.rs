@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use quire_catalog::{Collection, Namespace};
-use quire_collections::{Attempt, RecordId, Writer};
+use quire_collections::{Attempt, Effect, RecordId, Writer};
 use quire_document::{Doc, DocBuf, Value, ValueBuf};
 use quire_error::Result;
 use quire_mql::update::UpdateSpec;
@@ -68,6 +68,7 @@ pub fn update(
         multi: request.multi,
     };
     let mut statement = Statement::new(query, Some(spec), request.let_vars, params)?;
+    statement.id = target.statements().first().copied().filter(|_| !request.multi);
     loop {
         let outcome = if request.multi {
             update_all(target, &request.namespace, &mut statement)?
@@ -125,6 +126,7 @@ fn update_one(
                 Applied::Same => Ok(Some((false, doc.to_owned(), None))),
                 Applied::Changed(new) => {
                     writer.update(collection, id, doc, new.as_doc())?;
+                    statement.remember(writer, Effect::Update, Some(doc), Some(new.as_doc()));
                     Ok(Some((true, doc.to_owned(), Some(new))))
                 }
             }

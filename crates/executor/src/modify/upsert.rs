@@ -1,7 +1,7 @@
 //! The insert of an upsert, and when losing a race means looking again.
 
 use quire_catalog::Namespace;
-use quire_collections::prepare_insert;
+use quire_collections::{Effect, prepare_insert};
 use quire_document::{Doc, DocBuf, Value, ValueBuf, equal};
 use quire_error::{Error, ErrorCode, Result};
 use quire_storage::Committed;
@@ -34,6 +34,7 @@ pub(crate) fn upsert(
             let store = writer.store().clone();
             let prepared = prepare_insert(&store, doc.as_doc(), &mut buffer)?;
             writer.insert(&collection, prepared)?;
+            statement.remember(writer, Effect::Insert, None, Some(prepared));
             Ok(Some(prepared.to_owned()))
         });
         return match ended {

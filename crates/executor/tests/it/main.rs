@@ -5,6 +5,7 @@
 mod explain;
 mod modify;
 mod plans;
+mod retry;
 
 use std::sync::Arc;
 

@@ -32,7 +32,7 @@ impl World {
     }
 
     fn target(&self) -> WriteTarget<'_> {
-        WriteTarget::Store { store: &self.store, commit: CommitOptions::buffered() }
+        WriteTarget::Store { store: &self.store, commit: CommitOptions::buffered(), retry: None }
     }
 
     fn insert(&self, docs: &[DocBuf], ordered: bool) -> InsertOutcome {
@@ -198,6 +198,7 @@ fn a_queue_gives_each_item_once() {
                         change: FoundChange::Remove,
                         hint: None,
                         let_vars: Doc::empty(),
+                        answers_after: false,
                     };
                     let outcome =
                         find_and_modify(&mut world.target(), &request, &params()).unwrap();
@@ -231,6 +232,7 @@ fn find_and_modify_tells_before_and_after() {
         },
         hint: None,
         let_vars: Doc::empty(),
+        answers_after: false,
     };
     let outcome = find_and_modify(&mut world.target(), &request, &params()).unwrap();
     assert_eq!(outcome.before.unwrap().as_bytes(), doc! { "_id": 1, "a": 1 }.as_bytes());

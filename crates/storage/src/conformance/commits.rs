@@ -5,7 +5,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::{Harness, commit, get, key, keys, put, rows, write};
-use crate::contract::{Counts, Engine, Maintenance, Page, ScanRequest, Space, prefix_end};
+use crate::contract::{
+    ClusterTime, Counts, Engine, Maintenance, Page, ScanRequest, Space, prefix_end,
+};
 use crate::error::StorageError;
 use crate::pipeline::split_log_key;
 use crate::txn::{CommitOptions, Mode, begin};
@@ -312,6 +314,16 @@ pub(super) fn restart(harness: &dyn Harness) {
     let snapshot = engine.snapshot().expect("a snapshot");
     assert_eq!(get(&*snapshot, Space::Doc, "next").as_deref(), Some(""));
     assert_eq!(engine.counts(9).documents, 100);
+}
+
+pub(super) fn clock(harness: &dyn Harness) {
+    let engine = harness.open();
+    let told = ClusterTime::new(put(&engine, Space::Doc, "a", "").cluster_time.secs() + 100, 7);
+    engine.advance_clock(told);
+    engine.advance_clock(ClusterTime::new(1, 1));
+    let next = put(&engine, Space::Doc, "b", "").cluster_time;
+    assert_eq!(next, ClusterTime::new(told.secs(), 8));
+    assert!(put(&engine, Space::Doc, "c", "").cluster_time > next);
 }
 
 pub(super) fn closed(harness: &dyn Harness) {

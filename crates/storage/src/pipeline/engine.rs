@@ -117,6 +117,10 @@ impl<B: Backend> Engine for Pipeline<B> {
         self.inner.latest().1
     }
 
+    fn advance_clock(&self, to: ClusterTime) {
+        self.inner.clock_floor.fetch_max(to.0, Ordering::AcqRel);
+    }
+
     fn stats(&self) -> EngineStats {
         let inner = &self.inner;
         let meters = &inner.meters;

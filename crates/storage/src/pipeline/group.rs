@@ -175,6 +175,7 @@ impl<B: Backend> Inner<B> {
         merged: &mut Merged,
     ) -> Vec<Result<Committed>> {
         let now_ms = self.options.clock.now_ms();
+        let floor = ClusterTime(self.clock_floor.load(Ordering::Acquire));
         let oldest = self.active.oldest();
         let mut keys = self.keys.lock();
         keys.prune(oldest.unwrap_or(numbers.version).min(numbers.version));
@@ -191,7 +192,7 @@ impl<B: Backend> Inner<B> {
                 continue;
             }
             numbers.version += 1;
-            numbers.cluster_time = numbers.cluster_time.next(now_ms);
+            numbers.cluster_time = numbers.cluster_time.max(floor).next(now_ms);
             keys.record(numbers.version, &batch.checks);
             results.push(Ok(Committed {
                 version: Version::from_u64(numbers.version),

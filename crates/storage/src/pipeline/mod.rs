@@ -79,6 +79,8 @@ pub(crate) struct Inner<B: Backend> {
     reclaimer: Mutex<Option<std::thread::JoinHandle<()>>>,
     reclaiming: Mutex<()>,
     retries: Mutex<ticker::Retries>,
+    /// A cluster time that every later commit comes after.
+    clock_floor: AtomicU64,
     /// Everything up to here is on stable storage.
     durable: AtomicU64,
     syncing: Mutex<()>,
@@ -134,6 +136,7 @@ impl<B: Backend> Pipeline<B> {
             reclaimer: Mutex::new(None),
             reclaiming: Mutex::new(()),
             retries: Mutex::default(),
+            clock_floor: AtomicU64::new(cluster_time.0),
             durable: AtomicU64::new(version),
             syncing: Mutex::new(()),
             poisoned: RwLock::new(None),

@@ -1,0 +1,15 @@
+//! `endSessions`: a client is done with sessions. Their cursors close; what their writes did is
+//! remembered until it expires.
+
+use super::named_sessions;
+use crate::dispatch::Context;
+use quire_document::{Doc, DocWriter};
+use quire_error::Result;
+
+pub fn run(cx: &mut Context<'_>, body: Doc<'_>, _reply: &mut DocWriter<'_>) -> Result<()> {
+    const ELEMENT: &str = "EndSessionsCmdFromClient.endSessions";
+    let ids = named_sessions("EndSessionsCmdFromClient", ELEMENT, body)?;
+    cx.service.sessions.end(&ids);
+    cx.service.cursors.kill_sessions(|session| ids.contains(session));
+    Ok(())
+}

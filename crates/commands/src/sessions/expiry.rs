@@ -1,0 +1,76 @@
+//! Ending sessions that nobody uses: their cursors close, and what their writes did is forgotten,
+//! first in memory, then in the store.
+
+use crate::service::{Service, now_ms};
+use quire_error::Result;
+use quire_session::SessionId;
+use quire_storage::Interrupt;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Time between two looks at the sessions in memory.
+const IDLE_LOOK: Duration = Duration::from_secs(10);
+/// Time between two walks over the records of retryable writes.
+/// MongoDB: `logicalSessionRefreshMillis`.
+const RECORDS_LOOK: Duration = Duration::from_secs(5 * 60);
+/// A session idle for so long reads what its writes did from the store again.
+const WRITES_KEPT_MS: i64 = 60_000;
+
+/// When the job has looked last.
+pub struct Expiry {
+    idle: Instant,
+    records: Instant,
+}
+
+impl Expiry {
+    /// Begins to count.
+    pub fn new() -> Self {
+        Expiry { idle: Instant::now(), records: Instant::now() }
+    }
+
+    /// Looks at what is due.
+    pub fn run(&mut self, service: &Arc<Service>, stop: &Arc<Interrupt>) {
+        if self.idle.elapsed() >= IDLE_LOOK {
+            self.idle = Instant::now();
+            service.end_idle_sessions(now_ms());
+        }
+        if self.records.elapsed() >= RECORDS_LOOK {
+            self.records = Instant::now();
+            // What fails now is tried again at the next pass; a poisoned engine shows elsewhere.
+            let _ = service.reap_retry_records(now_ms(), stop);
+        }
+    }
+}
+
+impl Service {
+    /// Ends the sessions that have been idle for `localLogicalSessionTimeoutMinutes`.
+    pub fn end_idle_sessions(&self, now: i64) {
+        for operation in self.operations.list() {
+            if let Some(session) = operation.session {
+                // A session that is in use is there already.
+                let _ = self.sessions.touch(session, now);
+            }
+        }
+        let ended = self.sessions.end_idle(now - self.session_timeout_ms());
+        if !ended.is_empty() {
+            let ended: std::collections::HashSet<SessionId> = ended.into_iter().collect();
+            self.cursors.kill_sessions(|session| ended.contains(session));
+        }
+        self.sessions.forget_writes(now - WRITES_KEPT_MS);
+    }
+
+    /// Deletes what is stored of the writes of sessions that have ended; answers how many keys.
+    ///
+    /// # Errors
+    /// What the engine answers.
+    pub fn reap_retry_records(&self, now: i64, stop: &Arc<Interrupt>) -> Result<u64> {
+        let is_alive = |id: &[u8; 16], user: Option<&[u8; 32]>| {
+            self.sessions.contains(&SessionId::from_key(id, user))
+        };
+        self.store.reap_retry_records(now - self.session_timeout_ms(), &is_alive, stop)
+    }
+
+    fn session_timeout_ms(&self) -> i64 {
+        self.parameters.number("localLogicalSessionTimeoutMinutes").saturating_mul(60_000)
+    }
+}

@@ -1,0 +1,20 @@
+//! `killSessions`: stops what sessions do and closes their cursors; without any, all sessions of
+//! the user who asks.
+
+use super::named_sessions;
+use crate::dispatch::Context;
+use quire_document::{Doc, DocWriter};
+use quire_error::Result;
+use quire_session::{NOBODY, SessionId};
+use std::collections::HashSet;
+
+pub fn run(cx: &mut Context<'_>, body: Doc<'_>, _reply: &mut DocWriter<'_>) -> Result<()> {
+    let ids = named_sessions("KillSessionsCmd", "KillSessionsCmd.killSessions", body)?;
+    let ids: HashSet<SessionId> = ids.into_iter().collect();
+    let is_meant = |session: &SessionId| match ids.is_empty() {
+        true => session.user == NOBODY,
+        false => ids.contains(session),
+    };
+    cx.service.kill_sessions(&is_meant, cx.operation_id);
+    Ok(())
+}

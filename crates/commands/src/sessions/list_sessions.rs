@@ -1,0 +1,96 @@
+//! `$listSessions` and `$listLocalSessions`: the sessions that somebody has used lately. A server
+//! alone has only its own, so that both show the same.
+
+use super::{UserName, documents, user_name};
+use crate::args::fields;
+use crate::dispatch::Context;
+use quire_document::{DocBuf, Value};
+use quire_error::{Error, ErrorCode, Result};
+use quire_planner::AggregateRequest;
+use quire_session::NOBODY;
+
+/// Whose sessions are listed.
+enum Whose {
+    Everybodys,
+    Own,
+    Of(Vec<UserName>),
+}
+
+/// `$listLocalSessions`.
+pub fn local(
+    cx: &Context<'_>,
+    request: &AggregateRequest,
+    operand: Value<'_>,
+) -> Result<Vec<DocBuf>> {
+    let whose = parse("$listLocalSessions", operand)?;
+    if !request.namespace.ends_with(".$cmd.aggregate") {
+        let text = "$listLocalSessions must be run against the database with {aggregate: 1}, not a collection";
+        return Err(Error::new(ErrorCode::InvalidNamespace, text));
+    }
+    Ok(rows(cx, &whose))
+}
+
+/// `$listSessions`.
+pub fn all(
+    cx: &Context<'_>,
+    request: &AggregateRequest,
+    operand: Value<'_>,
+) -> Result<Vec<DocBuf>> {
+    let whose = parse("$listSessions", operand)?;
+    if request.namespace != "config.system.sessions" {
+        let text = "$listSessions may only be run against config.system.sessions";
+        return Err(Error::new(ErrorCode::InvalidNamespace, text));
+    }
+    Ok(rows(cx, &whose))
+}
+
+fn parse(stage: &'static str, operand: Value<'_>) -> Result<Whose> {
+    let Value::Document(options) = operand else {
+        let found = operand.type_name();
+        let text = format!("{stage} options must be specified in an object, but found: {found}");
+        return Err(Error::type_mismatch(text));
+    };
+    let (mut users, mut everybody) = (Vec::new(), false);
+    for arg in fields(stage, options) {
+        match arg.name() {
+            "users" | "allUsers" if arg.is_null() => {}
+            "allUsers" => everybody = arg.bool()?,
+            "users" => {
+                for named in documents(arg)? {
+                    users.push(user_name(stage, named?)?);
+                }
+            }
+            _ => return Err(arg.unknown()),
+        }
+    }
+    match (everybody, users.is_empty()) {
+        (true, false) => {
+            let text = format!("{stage} may not specify {{allUsers: true}} and {{users: [...]}}");
+            Err(Error::new(ErrorCode::UnsupportedFormat, text))
+        }
+        (true, true) => Ok(Whose::Everybodys),
+        (false, false) => Ok(Whose::Of(users)),
+        (false, true) => Ok(Whose::Own),
+    }
+}
+
+fn rows(cx: &Context<'_>, whose: &Whose) -> Vec<DocBuf> {
+    let is_meant = |user: &[u8; 32]| match whose {
+        Whose::Everybodys => true,
+        Whose::Own => *user == NOBODY,
+        // Nobody logs in here: only the user without a name has sessions.
+        Whose::Of(users) => {
+            *user == NOBODY
+                && users.iter().any(|named| named.user.is_empty() && named.db.is_empty())
+        }
+    };
+    let sessions = cx.service.sessions.list();
+    let meant = sessions.into_iter().filter(|(id, _)| is_meant(&id.user));
+    let row = |(id, last_use): (quire_session::SessionId, i64)| {
+        DocBuf::build(|row| {
+            id.write(&mut row.document("_id"));
+            row.append("lastUse", Value::Date(last_use));
+        })
+    };
+    meant.map(row).collect()
+}

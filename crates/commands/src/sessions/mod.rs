@@ -1,0 +1,82 @@
+//! Logical sessions: one file a command, the listing stages, and ending idle sessions.
+
+pub mod end_sessions;
+pub mod expiry;
+pub mod kill_all_sessions;
+pub mod kill_all_sessions_by_pattern;
+pub mod kill_sessions;
+pub mod list_sessions;
+pub mod refresh_sessions;
+pub mod start_session;
+
+use crate::args::{self, Arg};
+use crate::operation_session::session_id;
+use crate::service::Service;
+use quire_document::{Doc, Value};
+use quire_error::Result;
+use quire_session::SessionId;
+
+/// A user as commands about sessions name one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UserName {
+    /// The name.
+    pub user: String,
+    /// The database of the user.
+    pub db: String,
+}
+
+impl Service {
+    /// Stops the operations and closes the cursors of the sessions that `which` picks; the
+    /// operation that asks goes on. The sessions themselves stay.
+    pub(crate) fn kill_sessions(&self, which: &dyn Fn(&SessionId) -> bool, asking: i64) {
+        self.operations.kill_sessions(which, asking);
+        self.cursors.kill_sessions(which);
+    }
+}
+
+/// The command's first field: an array of documents, in which a null is skipped.
+fn elements<'a>(
+    owner: &'static str,
+    body: Doc<'a>,
+) -> Result<impl Iterator<Item = Result<Doc<'a>>>> {
+    let Some(first) = body.first() else { return Err(args::missing(owner, "")) };
+    let arg = Arg::new(owner, first);
+    if arg.is_null() {
+        return Err(args::missing(owner, arg.name()));
+    }
+    documents(arg)
+}
+
+/// The documents of an array; a null is skipped.
+fn documents<'a>(arg: Arg<'a>) -> Result<impl Iterator<Item = Result<Doc<'a>>>> {
+    let some = arg.array()?.iter().enumerate().filter(|(_, value)| !value.is_nullish());
+    Ok(some.map(move |(at, value)| match value {
+        Value::Document(doc) => Ok(doc),
+        other => Err(arg.wrong_element(at, other, "object")),
+    }))
+}
+
+/// The sessions that the command's first field names; `element` is what errors call one of them.
+fn named_sessions(
+    owner: &'static str,
+    element: &'static str,
+    body: Doc<'_>,
+) -> Result<Vec<SessionId>> {
+    elements(owner, body)?.map(|doc| session_id(element, doc?)).collect()
+}
+
+/// `{user, db}`.
+fn user_name(owner: &'static str, doc: Doc<'_>) -> Result<UserName> {
+    let (mut user, mut db) = (None, None);
+    for arg in args::fields(owner, doc) {
+        match arg.name() {
+            "user" | "db" if arg.is_null() => {}
+            "user" => user = Some(arg.string()?.to_owned()),
+            "db" => db = Some(arg.string()?.to_owned()),
+            _ => return Err(arg.unknown()),
+        }
+    }
+    let user = user.ok_or_else(|| args::missing(owner, "user"))?;
+    let db = db.ok_or_else(|| args::missing(owner, "db"))?;
+    Ok(UserName { user, db })
+}

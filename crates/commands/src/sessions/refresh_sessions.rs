@@ -1,0 +1,14 @@
+//! `refreshSessions`: idle sessions that their client still wants.
+
+use super::named_sessions;
+use crate::dispatch::Context;
+use crate::service::now_ms;
+use quire_document::{Doc, DocWriter};
+use quire_error::Result;
+
+pub fn run(cx: &mut Context<'_>, body: Doc<'_>, _reply: &mut DocWriter<'_>) -> Result<()> {
+    const ELEMENT: &str = "RefreshSessionsCmdFromClient.refreshSessions";
+    let ids = named_sessions("RefreshSessionsCmdFromClient", ELEMENT, body)?;
+    let now = now_ms();
+    ids.into_iter().try_for_each(|id| cx.service.sessions.touch(id, now).map(|_| ()))
+}

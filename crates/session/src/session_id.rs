@@ -1,0 +1,61 @@
+//! The id of a logical session: a UUID, and the digest of the user it belongs to.
+
+use std::fmt;
+
+use quire_collections::SessionKey;
+use quire_document::{Binary, DocBuf, DocWriter, Value};
+
+/// SHA-256 of nothing: the digest of nobody, whose sessions are those of a server without logins.
+pub const NOBODY: [u8; 32] = [
+    0xe3, 0xb0, 0xc4, 0x42, 0x98, 0xfc, 0x1c, 0x14, 0x9a, 0xfb, 0xf4, 0xc8, 0x99, 0x6f, 0xb9, 0x24,
+    0x27, 0xae, 0x41, 0xe4, 0x64, 0x9b, 0x93, 0x4c, 0xa4, 0x95, 0x99, 0x1b, 0x78, 0x52, 0xb8, 0x55,
+];
+
+/// A logical session's id.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SessionId {
+    /// The UUID that the client made up.
+    pub id: [u8; 16],
+    /// The digest of the user.
+    pub user: [u8; 32],
+}
+
+impl SessionId {
+    /// A session of nobody's.
+    pub const fn of_nobody(id: [u8; 16]) -> Self {
+        SessionId { id, user: NOBODY }
+    }
+
+    /// `{id, uid}`, as MongoDB shows it.
+    pub fn to_doc(&self) -> DocBuf {
+        DocBuf::build(|writer| self.write(writer))
+    }
+
+    /// Appends `id` and `uid`.
+    pub fn write(&self, writer: &mut DocWriter<'_>) {
+        writer.append("id", Value::Binary(Binary { subtype: 4, bytes: &self.id }));
+        writer.append("uid", Value::Binary(Binary { subtype: 0, bytes: &self.user }));
+    }
+
+    /// The id as the session's records in the store name it.
+    pub fn key(&self) -> SessionKey {
+        SessionKey::new(&self.id, (self.user != NOBODY).then_some(&self.user))
+    }
+
+    /// The session whose records name it so.
+    pub fn from_key(id: &[u8; 16], user: Option<&[u8; 32]>) -> Self {
+        SessionId { id: *id, user: user.copied().unwrap_or(NOBODY) }
+    }
+}
+
+/// `uuid - digest`, as in MongoDB's messages but in hexadecimal.
+impl fmt::Display for SessionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, byte) in self.id.iter().enumerate() {
+            let dash = if matches!(at, 4 | 6 | 8 | 10) { "-" } else { "" };
+            write!(f, "{dash}{byte:02x}")?;
+        }
+        f.write_str(" - ")?;
+        self.user.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}

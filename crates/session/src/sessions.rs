@@ -1,0 +1,299 @@
+//! The logical sessions of a server: who has used one lately, and whose retryable write runs now.
+//! Sessions live in memory; what their writes did is in the store.
+
+use crate::SessionId;
+use parking_lot::{Mutex, RwLock};
+use quire_collections::{RetryLog, Store, from_interruption, load_retry_log};
+use quire_error::{Error, ErrorCode, Result};
+use quire_storage::Interrupt;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+/// Sessions in memory. MongoDB: `maxSessions` (261 TooManyLogicalSessions).
+const SESSIONS_MAX: usize = 1_000_000;
+
+/// One logical session.
+pub struct Session {
+    /// Its id.
+    pub id: SessionId,
+    last_use_ms: AtomicI64,
+    numbered: Mutex<Numbered>,
+}
+
+/// The writes with a transaction number; one command of a session has them at a time.
+#[derive(Default)]
+struct Numbered {
+    /// A command has them.
+    taken: bool,
+    /// Commands that wait for their turn.
+    waiting: Vec<Arc<Interrupt>>,
+    /// The newest number that a command brought.
+    newest: Option<i64>,
+    /// What is known of the store's records; `None` if they must be read.
+    log: Option<RetryLog>,
+}
+
+/// A session's numbered writes, taken by a command. Dropping it gives them back; what is in memory
+/// is trusted again only after [`Turn::keep`].
+pub struct Turn {
+    session: Arc<Session>,
+    log: Option<RetryLog>,
+    kept: bool,
+}
+
+/// All sessions of a server.
+#[derive(Default)]
+pub struct Sessions {
+    all: RwLock<HashMap<SessionId, Arc<Session>>>,
+}
+
+impl Sessions {
+    /// Notes the use of a session, which begins with its first.
+    ///
+    /// # Errors
+    /// 261 TooManyLogicalSessions.
+    pub fn touch(&self, id: SessionId, now_ms: i64) -> Result<Arc<Session>> {
+        if let Some(session) = self.all.read().get(&id) {
+            session.last_use_ms.fetch_max(now_ms, Ordering::Relaxed);
+            return Ok(Arc::clone(session));
+        }
+        let mut all = self.all.write();
+        if all.len() >= SESSIONS_MAX && !all.contains_key(&id) {
+            let text = "cannot add session into the cache: too many logical sessions";
+            return Err(Error::new(ErrorCode::TooManyLogicalSessions, text));
+        }
+        let session = all.entry(id).or_insert_with(|| {
+            let last_use_ms = AtomicI64::new(now_ms);
+            Arc::new(Session { id, last_use_ms, numbered: Mutex::default() })
+        });
+        Ok(Arc::clone(session))
+    }
+
+    /// Whether the session is in use.
+    pub fn contains(&self, id: &SessionId) -> bool {
+        self.all.read().contains_key(id)
+    }
+
+    /// Ends sessions, at once or when their running command ends; what their writes did stays in
+    /// the store.
+    pub fn end(&self, ids: &[SessionId]) {
+        let mut all = self.all.write();
+        for id in ids {
+            match all.get(id) {
+                Some(session) if is_in_use(session) => {
+                    session.last_use_ms.store(i64::MIN, Ordering::Relaxed);
+                }
+                _ => {
+                    all.remove(id);
+                }
+            }
+        }
+    }
+
+    /// Every session with the time of its last use, by id.
+    pub fn list(&self) -> Vec<(SessionId, i64)> {
+        let all = self.all.read();
+        let mut list: Vec<_> = all
+            .iter()
+            .map(|(id, session)| (*id, session.last_use_ms.load(Ordering::Relaxed)))
+            .collect();
+        list.sort_unstable();
+        list
+    }
+
+    /// How many sessions there are.
+    pub fn len(&self) -> usize {
+        self.all.read().len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.all.read().is_empty()
+    }
+
+    /// Ends the sessions that nobody has used since `before_ms`, and answers which those were.
+    pub fn end_idle(&self, before_ms: i64) -> Vec<SessionId> {
+        let is_idle = |session: &Arc<Session>| {
+            session.last_use_ms.load(Ordering::Relaxed) < before_ms && !is_in_use(session)
+        };
+        let mut all = self.all.write();
+        let idle: Vec<_> =
+            all.iter().filter(|(_, session)| is_idle(session)).map(|(id, _)| *id).collect();
+        for id in &idle {
+            all.remove(id);
+        }
+        idle
+    }
+
+    /// Forgets what is in memory of the writes of sessions that nobody has used since `before_ms`;
+    /// the store still has it.
+    pub fn forget_writes(&self, before_ms: i64) {
+        for session in self.all.read().values() {
+            if session.last_use_ms.load(Ordering::Relaxed) < before_ms {
+                session.numbered.lock().log = None;
+            }
+        }
+    }
+}
+
+/// Whether a command has the session, so that no second one of its id may come into being. Only
+/// good under the write lock, when nobody can take it.
+fn is_in_use(session: &Arc<Session>) -> bool {
+    Arc::strong_count(session) > 1
+}
+
+impl Session {
+    /// Takes the session's numbered writes for a command with this number; waits while another
+    /// command has them.
+    ///
+    /// # Errors
+    /// 225 TransactionTooOld for a number below the newest; what ends the wait.
+    pub fn take_turn(
+        self: &Arc<Self>,
+        store: &Arc<Store>,
+        number: i64,
+        now_ms: i64,
+        interrupt: &Arc<Interrupt>,
+    ) -> Result<Turn> {
+        self.wait_for_turn(interrupt)?;
+        let known = self.numbered.lock().log.take();
+        let mut turn = Turn { session: Arc::clone(self), log: None, kept: false };
+        let mut log = match known {
+            Some(log) => log,
+            None => load_retry_log(store, self.id.key())?,
+        };
+        let newest = self.numbered.lock().newest.max(log.number());
+        if let Some(newest) = newest.filter(|newest| number < *newest) {
+            turn.log = Some(log);
+            turn.kept = true;
+            return Err(too_old(&self.id, number, newest));
+        }
+        log.begin(number, now_ms);
+        self.numbered.lock().newest = Some(number);
+        turn.log = Some(log);
+        Ok(turn)
+    }
+
+    fn wait_for_turn(&self, interrupt: &Arc<Interrupt>) -> Result<()> {
+        loop {
+            {
+                let mut numbered = self.numbered.lock();
+                numbered.waiting.retain(|waiting| !Arc::ptr_eq(waiting, interrupt));
+                if !numbered.taken {
+                    numbered.taken = true;
+                    return Ok(());
+                }
+                numbered.waiting.push(Arc::clone(interrupt));
+            }
+            if let Err(why) = interrupt.wait(None::<Duration>, || !self.numbered.lock().taken) {
+                let mut numbered = self.numbered.lock();
+                numbered.waiting.retain(|waiting| !Arc::ptr_eq(waiting, interrupt));
+                return Err(from_interruption(why));
+            }
+        }
+    }
+}
+
+impl Turn {
+    /// The session's log, for the statements to be looked up and noted in.
+    pub fn log(&mut self) -> &mut RetryLog {
+        self.log.as_mut().expect("a turn has its log until it is dropped")
+    }
+
+    /// Everything that the command committed is in the log: it may stay in memory.
+    pub fn keep(mut self) {
+        self.kept = true;
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        let waiting = {
+            let mut numbered = self.session.numbered.lock();
+            numbered.taken = false;
+            numbered.log = self.log.take().filter(|_| self.kept);
+            std::mem::take(&mut numbered.waiting)
+        };
+        waiting.iter().for_each(|interrupt| interrupt.notify());
+    }
+}
+
+fn too_old(id: &SessionId, number: i64, newest: i64) -> Error {
+    let text = format!(
+        "Retryable write with txnNumber {number} is prohibited on session {id} because a newer retryable write with txnNumber {newest} has already started on this session."
+    );
+    Error::new(ErrorCode::TransactionTooOld, text)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+    use quire_collections::StoreOptions;
+    use quire_storage::Interruption;
+
+    fn store() -> Arc<Store> {
+        Store::open(quire_storage::open_memory().unwrap(), StoreOptions::default()).unwrap()
+    }
+
+    fn id(number: u8) -> SessionId {
+        SessionId::of_nobody([number; 16])
+    }
+
+    #[test]
+    fn idle_sessions_end_and_those_in_use_stay() {
+        let sessions = Sessions::default();
+        sessions.touch(id(1), 100).unwrap();
+        sessions.touch(id(2), 300).unwrap();
+        let held = sessions.touch(id(3), 100).unwrap();
+        sessions.touch(id(2), 200).unwrap();
+        assert_eq!(sessions.end_idle(300), vec![id(1)]);
+        sessions.end(&[id(2), id(3), id(9)]);
+        assert!(!sessions.contains(&id(2)) && sessions.contains(&id(3)));
+        drop(held);
+        assert_eq!(sessions.end_idle(0), vec![id(3)]);
+        assert!(sessions.is_empty());
+    }
+
+    #[test]
+    fn an_older_number_is_refused_and_the_newest_stays() {
+        let (store, sessions, interrupt) = (store(), Sessions::default(), Interrupt::new());
+        let session = sessions.touch(id(1), 0).unwrap();
+        session.take_turn(&store, 5, 0, &interrupt).unwrap().keep();
+        // A turn that was not kept is read from the store again, where nothing was written.
+        drop(session.take_turn(&store, 6, 0, &interrupt).unwrap());
+        let refused = session.take_turn(&store, 5, 0, &interrupt).err().unwrap();
+        assert_eq!(refused.code(), ErrorCode::TransactionTooOld);
+        assert!(session.take_turn(&store, 6, 0, &interrupt).is_ok());
+        sessions.forget_writes(1);
+        assert!(session.take_turn(&store, 5, 0, &interrupt).is_err());
+    }
+
+    #[test]
+    fn the_second_command_waits_for_the_first() {
+        let (store, sessions) = (store(), Sessions::default());
+        let session = sessions.touch(id(1), 0).unwrap();
+        let first = session.take_turn(&store, 1, 0, &Interrupt::new()).unwrap();
+        let impatient = Interrupt::with_deadline(Duration::from_millis(5));
+        let ended = session.take_turn(&store, 1, 0, &impatient).err().unwrap();
+        assert_eq!(ended.code(), ErrorCode::MaxTimeMSExpired);
+        let killed = Interrupt::new();
+        killed.kill(Interruption::Killed);
+        assert!(session.take_turn(&store, 1, 0, &killed).is_err());
+        let waiter = {
+            let (session, store) = (Arc::clone(&session), Arc::clone(&store));
+            std::thread::spawn(move || {
+                session.take_turn(&store, 1, 0, &Interrupt::new()).unwrap().keep();
+            })
+        };
+        while session.numbered.lock().waiting.is_empty() {
+            std::thread::yield_now();
+        }
+        first.keep();
+        waiter.join().unwrap();
+        assert!(!session.numbered.lock().taken);
+    }
+}
