@@ -18,6 +18,7 @@ use quire_error::{Error, ErrorCode, Result};
 use quire_mql::context::Shared;
 use quire_session::{Session, SessionId};
 use quire_storage::{CommitOptions, Interrupt};
+use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -291,9 +292,14 @@ fn database<'c>(request: &'c Request<'_>) -> Result<&'c str> {
 /// Reads the fields that every command takes, and refuses a field that comes twice.
 fn generic_fields<'c>(body: Doc<'c>, command: &'static Command) -> Result<Generic<'c>> {
     let mut generic = Generic::default();
+    // A short body is compared name by name; a long one, which is hostile, must not cost its square.
+    const SHORT: usize = 32;
+    let mut rest = HashSet::new();
     for (at, element) in body.iter().enumerate().skip(1) {
         let name = element.key_bytes();
-        if body.iter().take(at).any(|earlier| earlier.key_bytes() == name) {
+        let twice = body.iter().take(at.min(SHORT)).any(|earlier| earlier.key_bytes() == name)
+            || at >= SHORT && !rest.insert(name);
+        if twice {
             let (command, name) = (command.name, element.key());
             let text = format!("BSON field '{command}.{name}' is a duplicate field");
             return Err(Error::new(ErrorCode::IDLDuplicateField, text));

@@ -1,44 +1,46 @@
 //! Equality as JSON Schema wants it: the order of an object's fields means nothing.
 
-use quire_document::{Doc, Value, equal};
+use quire_document::{Doc, Value, compare};
+use std::cmp::Ordering;
 
 /// True if the values are equal, objects whatever the order of their fields.
 pub(super) fn same(left: Value<'_>, right: Value<'_>) -> bool {
+    order(left, right).is_eq()
+}
+
+/// The first value that equals one before it, if one does.
+pub(super) fn first_duplicate<'a>(values: &[Value<'a>]) -> Option<Value<'a>> {
+    let mut places: Vec<usize> = (0..values.len()).collect();
+    places.sort_by(|a, b| order(values[*a], values[*b]).then(a.cmp(b)));
+    let twice = places.windows(2).filter(|pair| same(values[pair[0]], values[pair[1]]));
+    twice.map(|pair| pair[1]).min().map(|place| values[place])
+}
+
+/// The order of values with the fields of objects compared by their sorted names.
+fn order(left: Value<'_>, right: Value<'_>) -> Ordering {
     match (left, right) {
-        (Value::Document(left), Value::Document(right)) => same_fields(left, right),
-        (Value::Array(left), Value::Array(right)) => {
-            let (mut left, mut right) = (left.iter(), right.iter());
-            loop {
-                match (left.next(), right.next()) {
-                    (None, None) => return true,
-                    (Some(left), Some(right)) if same(left, right) => {}
-                    _ => return false,
-                }
-            }
+        (Value::Document(left), Value::Document(right)) => {
+            let by_name = |(left_name, left): &(&str, Value<'_>),
+                           (right_name, right): &(&str, Value<'_>)| {
+                left_name.cmp(right_name).then_with(|| order(*left, *right))
+            };
+            lexicographic(&sorted_fields(left), &sorted_fields(right), by_name)
         }
-        (left, right) => equal(left, right, None),
+        (Value::Array(left), Value::Array(right)) => {
+            lexicographic(&left.to_vec(), &right.to_vec(), |left, right| order(*left, *right))
+        }
+        (left, right) => compare(left, right, None),
     }
 }
 
-fn same_fields(left: Doc<'_>, right: Doc<'_>) -> bool {
-    let sorted = |doc: Doc<'_>| -> Vec<usize> {
-        let mut order: Vec<usize> = (0..doc.count()).collect();
-        let names: Vec<&[u8]> = doc.iter().map(|element| element.key_bytes()).collect();
-        order.sort_by(|a, b| names[*a].cmp(names[*b]));
-        order
-    };
-    let (left_fields, right_fields): (Vec<_>, Vec<_>) =
-        (left.fields().collect(), right.fields().collect());
-    left_fields.len() == right_fields.len()
-        && sorted(left).into_iter().zip(sorted(right)).all(|(l, r)| {
-            let ((left_name, left), (right_name, right)) = (left_fields[l], right_fields[r]);
-            left_name == right_name && same(left, right)
-        })
+fn sorted_fields(doc: Doc<'_>) -> Vec<(&str, Value<'_>)> {
+    let mut fields: Vec<_> = doc.fields().collect();
+    fields.sort_by_key(|(name, _)| *name);
+    fields
 }
 
-/// The first value that occurs twice, if one does.
-pub(super) fn first_duplicate<'a>(values: &[Value<'a>]) -> Option<Value<'a>> {
-    values.iter().enumerate().find_map(|(at, value)| {
-        values.iter().take(at).any(|earlier| same(*earlier, *value)).then_some(*value)
-    })
+fn lexicographic<T>(left: &[T], right: &[T], order: impl Fn(&T, &T) -> Ordering) -> Ordering {
+    let pairs = left.iter().zip(right);
+    let first = pairs.map(|(left, right)| order(left, right)).find(|found| found.is_ne());
+    first.unwrap_or_else(|| left.len().cmp(&right.len()))
 }

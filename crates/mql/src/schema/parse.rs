@@ -9,6 +9,7 @@ use crate::filter::{TypeSet, type_by_alias};
 use crate::regex::Regex;
 use quire_document::{Array, Doc, Type, Value, ValueBuf, number::Number};
 use quire_error::{Error, Result};
+use std::collections::HashSet;
 
 /// Keywords of the draft that MongoDB names and refuses.
 const UNSUPPORTED: &[&str] = &["$ref", "$schema", "default", "definitions", "format", "id"];
@@ -280,7 +281,8 @@ fn strings(array: Array<'_>, wrong: impl Fn(Value<'_>) -> Error) -> Result<Vec<S
 }
 
 fn duplicate(names: &[String]) -> Option<&String> {
-    names.iter().enumerate().find(|(at, name)| names[..*at].contains(name)).map(|(_, name)| name)
+    let mut seen = HashSet::new();
+    names.iter().find(|name| !seen.insert(name.as_str()))
 }
 
 fn properties(value: Value<'_>) -> Result<Vec<(String, Rules)>> {

@@ -56,6 +56,16 @@ fn texts_and_arrays() {
 }
 
 #[test]
+fn unique_items_of_every_size() {
+    use super::compare::first_duplicate;
+    use quire_document::Value::{Double, Int32};
+    let values = [Int32(3), Int32(1), Double(1.0), Double(3.0)];
+    assert!(matches!(first_duplicate(&values), Some(Double(1.0))));
+    let many: Vec<_> = (0..200_000).map(Int32).collect();
+    assert!(first_duplicate(&many).is_none());
+}
+
+#[test]
 fn objects() {
     assert!(!accepts(doc! { "required": ["a", "b"] }, doc! { "a": 1 }));
     let closed = || doc! { "properties": { "a": {} }, "patternProperties": { "^n_": { "type": "number" } }, "additionalProperties": false };

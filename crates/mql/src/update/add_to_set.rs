@@ -3,10 +3,10 @@
 use super::apply::{Run, header};
 use super::modifier::{Effect, Missing, Modifier, depth};
 use super::operator::{Operand, Operator};
+use super::value_set::{LINEAR_MAX, ValueSet, without_repeats};
 use super::{extreme, pop, text};
 use quire_document::{ArrayBuf, Element, Type, Value};
 use quire_error::{Error, Result};
-use std::cmp::Ordering;
 
 pub(super) const ADD_TO_SET: Operator = Operator {
     name: "$addToSet",
@@ -33,15 +33,15 @@ impl AddToSet {
 
     /// The values that are neither in `present` nor repeated.
     fn new_values<'v>(&'v self, run: &Run<'_>, present: &[Value<'_>]) -> Vec<Value<'v>> {
-        let mut new: Vec<Value<'v>> = Vec::new();
-        for value in self.values.as_array().iter() {
-            let equals =
-                |other: &Value<'_>| extreme::compare(run.cx, value, *other) == Ordering::Equal;
-            if !present.iter().any(equals) && !new.iter().any(equals) {
-                new.push(value);
-            }
+        let values = without_repeats(self.values.as_array().to_vec(), run.cx);
+        if values.len() <= LINEAR_MAX {
+            let known = |value: &Value<'_>| {
+                present.iter().any(|known| extreme::compare(run.cx, *known, *value).is_eq())
+            };
+            return values.into_iter().filter(|value| !known(value)).collect();
         }
-        new
+        let present = ValueSet::new(present.to_vec(), run.cx);
+        values.into_iter().filter(|value| !present.contains(*value, run.cx)).collect()
     }
 }
 

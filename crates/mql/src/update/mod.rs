@@ -30,6 +30,7 @@ pub(crate) mod text;
 mod tree;
 mod unset;
 mod upsert;
+mod value_set;
 
 #[cfg(test)]
 mod model_tests;

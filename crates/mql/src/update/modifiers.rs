@@ -73,6 +73,7 @@ impl Modifiers {
         let position = position.filter(|_| self.positional).map(|index| index.to_string());
         let mut run = Run::new(doc, position.as_deref(), insert, cx, &self.filters);
         for rename in &self.renames {
+            cx.shared.check_interrupt()?;
             run.renames.push(rename.find(doc)?);
         }
         run.document(&self.tree, out)?;

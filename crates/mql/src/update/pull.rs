@@ -3,6 +3,7 @@
 use super::apply::{Run, header};
 use super::modifier::{Effect, Missing, Modifier};
 use super::operator::Operator;
+use super::value_set::ValueSet;
 use super::{element_filter, extreme, pop};
 use crate::context::ParseContext;
 use crate::filter::Filter;
@@ -62,7 +63,7 @@ impl Matcher {
         })
     }
 
-    fn matches(&self, run: &Run<'_>, element: Value<'_>) -> Result<bool> {
+    fn matches(&self, run: &Run<'_>, one_of: &ValueSet<'_>, element: Value<'_>) -> Result<bool> {
         let equals = |value: Value<'_>| extreme::compare(run.cx, element, value) == Ordering::Equal;
         match self {
             Matcher::Document(filter) => match element {
@@ -71,7 +72,7 @@ impl Matcher {
             },
             Matcher::Element(filter) => filter.matches(element, run.cx),
             Matcher::Equal(value) => Ok(equals(value.as_value())),
-            Matcher::OneOf(values) => Ok(values.as_array().iter().any(equals)),
+            Matcher::OneOf(_) => Ok(one_of.contains(element, run.cx)),
         }
     }
 }
@@ -87,11 +88,16 @@ impl Modifier for Pull {
         let Value::Array(array) = element.value() else {
             return Err(Error::bad_value("Cannot apply $pull to a non-array value"));
         };
+        let one_of = match &self.matcher {
+            Matcher::OneOf(values) => values.as_array().to_vec(),
+            _ => Vec::new(),
+        };
+        let one_of = ValueSet::new(one_of, run.cx);
         let mut kept = Vec::new();
         let mut count = 0;
         for value in array.iter() {
             count += 1;
-            if !self.matcher.matches(run, value)? {
+            if !self.matcher.matches(run, &one_of, value)? {
                 kept.push(value);
             }
         }

@@ -355,3 +355,26 @@ fn touched_paths() {
         assert_eq!(update.may_change(path), touched, "{path}");
     }
 }
+
+#[test]
+fn long_lists_keep_order_and_first_of_equals() {
+    let add =
+        "{$addToSet: {a: {$each: [9, 3, 12, 3.0, 11, 10, 9, 8, 7, 6, 5, 20, 1, {x: 1}, {x: 1}]}}}";
+    case(add).gives("{a: [1, 12.0]}", "{a: [1, 12.0, 9, 3, 11, 10, 8, 7, 6, 5, 20, {x: 1}]}");
+    case(add).gives("{}", "{a: [9, 3, 12, 11, 10, 8, 7, 6, 5, 20, 1, {x: 1}]}");
+    case("{$pullAll: {a: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10.0]}}")
+        .gives("{a: [10, \"x\", 3, 11, 1]}", "{a: [\"x\", 11]}");
+}
+
+#[test]
+fn an_upsert_refuses_paths_that_hold_each_other() {
+    let update = case("{$set: {z: 1}}");
+    update.upserts(
+        "{_id: 1, \"a.b\": 1, \"a-b\": 2, \"a.c\": 3}",
+        "{_id: 1, \"a-b\": 2, a: {b: 1, c: 3}, z: 1}",
+    );
+    for filter in ["{a: {$eq: 1}, \"a.b\": 2}", "{\"a.b.c\": 1, \"a.b\": 2}", "{\"a.b\": 1, a: 2}"]
+    {
+        assert_eq!(update.upsert(filter).unwrap_err().code().number(), 54, "{filter}");
+    }
+}

@@ -3,6 +3,7 @@
 use quire_document::{Doc, DocBuf, Value};
 use quire_error::{Error, ErrorCode, Result};
 use std::collections::BTreeMap;
+use std::ops::Bound;
 
 type Equalities<'f> = BTreeMap<&'f str, Value<'f>>;
 
@@ -84,13 +85,18 @@ fn add<'f>(path: &'f str, value: Value<'f>, equalities: &mut Equalities<'f>) -> 
     if equalities.contains_key(path) {
         return clash(format!("cannot infer query fields to set, path '{path}' is matched twice"));
     }
-    for known in equalities.keys() {
-        let (short, long) = if known.len() < path.len() { (*known, path) } else { (path, *known) };
-        if long.strip_prefix(short).is_some_and(|rest| rest.starts_with('.')) {
-            return clash(format!(
-                "cannot infer query fields to set, both paths '{path}' and '{known}' are matched"
-            ));
-        }
+    let dots = path.match_indices('.').map(|(at, _)| at);
+    let above = dots.map(|at| &path[..at]).find(|above| equalities.contains_key(above));
+    let start = format!("{path}.");
+    let below = || {
+        let from = (Bound::Included(start.as_str()), Bound::Unbounded);
+        let (next, _) = equalities.range::<str, _>(from).next()?;
+        next.starts_with(&start).then_some(*next)
+    };
+    if let Some(known) = above.or_else(below) {
+        return clash(format!(
+            "cannot infer query fields to set, both paths '{path}' and '{known}' are matched"
+        ));
     }
     equalities.insert(path, value);
     Ok(())
@@ -105,13 +111,11 @@ struct Branch<'f> {
 impl<'f> Branch<'f> {
     fn insert(&mut self, parts: &[&'f str], value: Value<'f>) {
         let Some((first, rest)) = parts.split_first() else { return };
-        let at = match self.children.iter().position(|(name, _, _)| name == first) {
-            Some(at) => at,
-            None => {
-                self.children.push((first, None, Branch::default()));
-                self.children.len() - 1
-            }
-        };
+        // Paths come in order, so those with the same beginning come together.
+        if self.children.last().is_none_or(|(name, _, _)| name != first) {
+            self.children.push((first, None, Branch::default()));
+        }
+        let at = self.children.len() - 1;
         if rest.is_empty() {
             self.children[at].1 = Some(value);
         } else {

@@ -1,0 +1,38 @@
+//! Values to look others up in: `$addToSet` and `$pullAll` on long lists.
+
+use super::extreme;
+use crate::context::EvalContext;
+use quire_document::Value;
+
+/// Up to so many values a look at each is cheaper than an order.
+pub(super) const LINEAR_MAX: usize = 8;
+
+/// Values, in MongoDB's order (under the update's collation) if there are many.
+pub(super) struct ValueSet<'v>(Vec<Value<'v>>);
+
+impl<'v> ValueSet<'v> {
+    pub(super) fn new(mut values: Vec<Value<'v>>, cx: &EvalContext<'_>) -> Self {
+        if values.len() > LINEAR_MAX {
+            values.sort_by(|a, b| extreme::compare(cx, *a, *b));
+        }
+        ValueSet(values)
+    }
+
+    /// True if one of them equals `value`.
+    pub(super) fn contains(&self, value: Value<'_>, cx: &EvalContext<'_>) -> bool {
+        let order = |known: &Value<'_>| extreme::compare(cx, *known, value);
+        if self.0.len() > LINEAR_MAX {
+            return self.0.binary_search_by(order).is_ok();
+        }
+        self.0.iter().any(|known| order(known).is_eq())
+    }
+}
+
+/// The first of each run of equal values, in the order given.
+pub(super) fn without_repeats<'v>(values: Vec<Value<'v>>, cx: &EvalContext<'_>) -> Vec<Value<'v>> {
+    let mut places: Vec<usize> = (0..values.len()).collect();
+    places.sort_by(|a, b| extreme::compare(cx, values[*a], values[*b]));
+    places.dedup_by(|later, first| extreme::compare(cx, values[*later], values[*first]).is_eq());
+    places.sort_unstable();
+    places.into_iter().map(|place| values[place]).collect()
+}
