@@ -1,7 +1,5 @@
 //! IXSCAN and COUNT_SCAN: keys of an index within bounds, each record once.
 
-use std::collections::HashSet;
-
 use bytes::Bytes;
 use quire_collections::{IndexCursor, IndexEntry, IndexRange};
 use quire_document::{Doc, Value};
@@ -15,6 +13,7 @@ use crate::env::Run;
 use crate::filtering::Matcher;
 use crate::index_bounds::{ByteBounds, Seek, Verdict};
 use crate::operator::Operator;
+use crate::record_set::RecordSet;
 use crate::row::Row;
 
 const PAGE_ROWS_FIRST: usize = 8;
@@ -28,7 +27,7 @@ pub(crate) struct IndexScanOp {
     bounds: Option<ByteBounds>,
     filter: Option<Matcher>,
     /// Records given already, if a record can have several keys.
-    seen: Option<HashSet<u64>>,
+    seen: Option<RecordSet>,
     /// Keys and their values are wanted, not only records.
     keep_keys: bool,
     /// COUNT_SCAN looks at one key beyond its range.
@@ -50,7 +49,7 @@ impl IndexScanOp {
         counts: bool,
     ) -> Self {
         let one_range = scan.range.is_some() || scan.is_one_range();
-        let seen = scan.multikey.any().then(HashSet::new);
+        let seen = scan.multikey.any().then(RecordSet::default);
         IndexScanOp {
             direction: if scan.backward { Direction::Reverse } else { Direction::Forward },
             bounds: (!one_range).then(|| ByteBounds::new(&scan)),
@@ -92,7 +91,7 @@ impl IndexScanOp {
         let range = match &self.last {
             Some(last) => {
                 if grown_multikey(run, &self.scan, self.keep_keys)? {
-                    self.seen.get_or_insert_with(HashSet::new);
+                    self.seen.get_or_insert_with(RecordSet::default);
                 }
                 let whole = if self.bounds.is_some() { IndexRange::whole(index) } else { range };
                 whole.after(index, last, self.direction)
@@ -164,7 +163,7 @@ impl IndexScanOp {
             self.last = Some(entry.clone());
             if let Some(seen) = &mut self.seen {
                 self.stats.dups_tested += 1;
-                if !seen.insert(entry.record.0) {
+                if !seen.insert(entry.record, run.env)? {
                     self.stats.dups_dropped += 1;
                     continue;
                 }

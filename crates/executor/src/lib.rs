@@ -23,6 +23,7 @@ pub mod modify;
 mod operator;
 mod params;
 mod projection;
+mod record_set;
 mod row;
 mod sample;
 mod simple;

@@ -1,5 +1,5 @@
-//! Files of records that a stage could not hold in memory: written once, read once, gone when
-//! dropped.
+//! Files of what a stage could not hold in memory, gone when dropped: records that are written
+//! once and read once, and pages that are read and written in any order.
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufReader, BufWriter, ErrorKind, Read, Seek, SeekFrom, Write};
@@ -29,14 +29,20 @@ fn failed(error: &std::io::Error) -> Error {
     }
 }
 
+/// A new file in a directory. It has no name once it is open.
+fn unnamed(directory: &Path) -> Result<File> {
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    let path = directory.join(format!("quire-spill-{}-{number}", std::process::id()));
+    let file = OpenOptions::new().read(true).write(true).create_new(true).open(&path);
+    let file = file.map_err(|error| failed(&error))?;
+    std::fs::remove_file(&path).map_err(|error| failed(&error))?;
+    Ok(file)
+}
+
 impl SpillWriter {
-    /// A new file in a directory. It has no name once it is open.
+    /// A new file in a directory.
     pub fn create(directory: &Path) -> Result<Self> {
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let path = directory.join(format!("quire-spill-{}-{number}", std::process::id()));
-        let file = OpenOptions::new().read(true).write(true).create_new(true).open(&path);
-        let file = file.map_err(|error| failed(&error))?;
-        std::fs::remove_file(&path).map_err(|error| failed(&error))?;
+        let file = unnamed(directory)?;
         Ok(SpillWriter { file: BufWriter::with_capacity(256 * 1024, file) })
     }
 
@@ -71,5 +77,40 @@ impl SpillReader {
         let mut part = vec![0; u32::from_le_bytes(len) as usize];
         self.file.read_exact(&mut part).map_err(|error| failed(&error))?;
         Ok(Some(part))
+    }
+}
+
+/// A file of pages of one size.
+#[derive(Debug)]
+pub(crate) struct SpillPages {
+    file: File,
+    page_bytes: u64,
+    pages: u64,
+}
+
+impl SpillPages {
+    /// A new file in a directory.
+    pub fn create(directory: &Path, page_bytes: usize) -> Result<Self> {
+        Ok(SpillPages { file: unnamed(directory)?, page_bytes: page_bytes as u64, pages: 0 })
+    }
+
+    /// Writes a page, a new one if none is given; answers its number.
+    pub fn write(&mut self, page: Option<u64>, bytes: &[u8]) -> Result<u64> {
+        let page = page.unwrap_or(self.pages);
+        self.seek(page)?;
+        self.file.write_all(bytes).map_err(|error| failed(&error))?;
+        self.pages = self.pages.max(page + 1);
+        Ok(page)
+    }
+
+    /// Reads a page.
+    pub fn read(&mut self, page: u64, bytes: &mut [u8]) -> Result<()> {
+        self.seek(page)?;
+        self.file.read_exact(bytes).map_err(|error| failed(&error))
+    }
+
+    fn seek(&mut self, page: u64) -> Result<()> {
+        let place = SeekFrom::Start(page * self.page_bytes);
+        self.file.seek(place).map(|_| ()).map_err(|error| failed(&error))
     }
 }

@@ -1,7 +1,7 @@
 //! OR and SORT_MERGE: the rows of several inputs, each record once.
 
 use std::cmp::Ordering;
-use std::collections::{HashSet, VecDeque};
+use std::collections::VecDeque;
 
 use bumpalo::Bump;
 use quire_document::Doc;
@@ -13,19 +13,20 @@ use quire_planner::explain::NodeStats;
 use crate::env::Run;
 use crate::filtering::reset;
 use crate::operator::{BoxedOperator, Operator};
+use crate::record_set::RecordSet;
 use crate::row::Row;
 
 /// One input after the other.
 pub(crate) struct Union {
     inputs: Vec<BoxedOperator>,
     at: usize,
-    seen: HashSet<u64>,
+    seen: RecordSet,
     stats: NodeStats,
 }
 
 impl Union {
     pub fn new(inputs: Vec<BoxedOperator>) -> Self {
-        Union { inputs, at: 0, seen: HashSet::new(), stats: NodeStats::default() }
+        Union { inputs, at: 0, seen: RecordSet::default(), stats: NodeStats::default() }
     }
 }
 
@@ -43,7 +44,7 @@ impl Operator for Union {
             }
             for row in rows.drain(..) {
                 self.stats.dups_tested += 1;
-                if self.seen.insert(row.record.0) {
+                if self.seen.insert(row.record, run.env)? {
                     self.stats.returned += 1;
                     out.push(row);
                 } else {
@@ -72,7 +73,7 @@ struct Branch {
 pub(crate) struct Merge {
     branches: Vec<Branch>,
     pattern: SortPattern,
-    seen: HashSet<u64>,
+    seen: RecordSet,
     arena: Bump,
     stats: NodeStats,
 }
@@ -86,7 +87,7 @@ impl Merge {
         Merge {
             branches,
             pattern,
-            seen: HashSet::new(),
+            seen: RecordSet::default(),
             arena: Bump::new(),
             stats: NodeStats::default(),
         }
@@ -101,7 +102,7 @@ impl Merge {
                 branch.queue.extend(rows);
                 while let Some(row) = branch.queue.pop_front() {
                     self.stats.dups_tested += 1;
-                    if !self.seen.insert(row.record.0) {
+                    if !self.seen.insert(row.record, run.env)? {
                         self.stats.dups_dropped += 1;
                         continue;
                     }

@@ -10,8 +10,8 @@ use quire_storage::Committed;
 
 use crate::modify::WriteTarget;
 use crate::modify::candidates::Candidates;
-use crate::modify::record_set::RecordSet;
 use crate::modify::statement::Statement;
+use crate::record_set::RecordSet;
 
 /// Documents in a chunk.
 pub(crate) const CHUNK_DOCS: usize = 1000;
@@ -42,9 +42,10 @@ pub(crate) fn for_all<T>(
     let mut ids: Vec<RecordId> = Vec::new();
     loop {
         ids.clear();
-        ids.extend(candidates.next(target, &statement.env, CHUNK_DOCS)?);
-        if remember {
-            ids.retain(|id| !written.contains(*id));
+        for id in candidates.next(target, &statement.env, CHUNK_DOCS)? {
+            if !remember || !written.contains(*id, &statement.env)? {
+                ids.push(*id);
+            }
         }
         let mut rest = ids.as_slice();
         while !rest.is_empty() {
@@ -56,12 +57,12 @@ pub(crate) fn for_all<T>(
                 };
                 write_chunk(writer, &collection, rest, statement, write_one)
             })?;
-            if remember {
-                chunk.written.into_iter().for_each(|id| {
-                    written.insert(id);
-                });
-            }
             on_commit(chunk.answers);
+            if remember {
+                for id in chunk.written {
+                    written.insert(id, &statement.env)?;
+                }
+            }
             if let Some(error) = chunk.error {
                 return Err(error);
             }

@@ -11,7 +11,6 @@ mod chunk;
 mod delete;
 mod find_and_modify;
 mod insert;
-mod record_set;
 mod statement;
 mod update;
 mod upsert;
