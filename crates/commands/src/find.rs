@@ -23,9 +23,11 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     cx.service.metrics.queries.add(1);
     let views = cx.views()?;
     let execution = open_find(&request, &views, cx.exec_params())?;
+    // A blocking sort has taken its limit in and does not tell that it is reached.
+    let limit = if execution.blocks() { 0 } else { request.limit };
     let opening = Opening {
         namespace: request.namespace,
-        batch_size: match (batching.batch_size, request.limit) {
+        batch_size: match (batching.batch_size, limit) {
             (Some(batch), 0) => Some(batch),
             (Some(batch), limit) => Some(batch.min(limit)),
             (None, 0) => None,
@@ -33,7 +35,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
         },
         single_batch: batching.single_batch,
         no_timeout: batching.no_timeout,
-        limit: request.limit,
+        limit,
         full_batch_stays_open: true,
         command: body.to_owned(),
     };

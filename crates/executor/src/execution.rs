@@ -98,6 +98,11 @@ impl Execution {
         Ok(BatchEnd { docs, exhausted })
     }
 
+    /// True if the plan gives nothing before it has seen everything.
+    pub fn blocks(&self) -> bool {
+        self.plan.as_ref().is_some_and(|plan| plan.root.blocks())
+    }
+
     /// Appends the next records with their documents, for a write that looks at each of them
     /// again in the transaction that changes it. False once none follow.
     ///

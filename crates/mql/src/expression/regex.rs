@@ -1,6 +1,7 @@
 //! `$regexMatch`, `$regexFind`, `$regexFindAll`.
 
 use super::operator::{Arity, Call, Field, Fields, Operator};
+use super::tree::Expression;
 use crate::context::EvalContext;
 use crate::regex::{Captures, Regex, match_error};
 use quire_document::Value;
@@ -20,13 +21,16 @@ const FIELDS: Fields = Fields {
 
 /// This family's rows of the registry.
 pub(super) const OPERATORS: &[Operator] = &[
-    Operator::function("$regexFind", Arity::Named(&FIELDS), find_first)
+    Operator::checked("$regexFind", Arity::Named(&FIELDS), check_pattern, find_first)
+        .unfolded()
         .doc("The first match of a regular expression, with its place and groups.")
         .since("4.2"),
-    Operator::function("$regexFindAll", Arity::Named(&FIELDS), find_all)
+    Operator::checked("$regexFindAll", Arity::Named(&FIELDS), check_pattern, find_all)
+        .unfolded()
         .doc("All matches of a regular expression, with their places and groups.")
         .since("4.2"),
-    Operator::function("$regexMatch", Arity::Named(&FIELDS), is_match)
+    Operator::checked("$regexMatch", Arity::Named(&FIELDS), check_pattern, is_match)
+        .unfolded()
         .doc("Whether a regular expression matches.")
         .since("4.2"),
 ];
@@ -38,10 +42,40 @@ thread_local! {
     static KEPT: RefCell<Vec<(String, String, Rc<Regex>)>> = const { RefCell::new(Vec::new()) };
 }
 
+/// A constant pattern is compiled before any document is read; the call is not folded, for a
+/// constant input is looked at document by document.
+fn check_pattern(call: &Call) -> Result<()> {
+    let known = |at| call.arg(at).is_none_or(Expression::is_constant);
+    if known(1) && known(2) {
+        pattern(call.name(), call.constant(1), call.constant(2))?;
+    }
+    Ok(())
+}
+
 /// The arguments, checked; `None` if input or regex is null.
 fn arguments<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<(&'a str, Rc<Regex>)>> {
     let name = call.name();
-    let (input, regex, options) = (call.eval(0, cx)?, call.eval(1, cx)?, call.eval(2, cx)?);
+    let input = call.eval(0, cx)?;
+    let compiled = pattern(name, call.eval(1, cx)?, call.eval(2, cx)?)?;
+    let input = match input {
+        None | Some(Value::Null | Value::Undefined) => None,
+        Some(Value::String(input)) => Some(input),
+        Some(_) => {
+            return Err(Error::location(
+                51104,
+                format!("{name} needs 'input' to be of type string"),
+            ));
+        }
+    };
+    Ok(input.zip(compiled))
+}
+
+/// The compiled pattern of a `regex` and its `options`; `None` for null.
+fn pattern(
+    name: &str,
+    regex: Option<Value<'_>>,
+    options: Option<Value<'_>>,
+) -> Result<Option<Rc<Regex>>> {
     let options = match options {
         None | Some(Value::Null | Value::Undefined) => None,
         Some(Value::String(options)) => Some(options),
@@ -69,18 +103,7 @@ fn arguments<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<(&'a str
             return Err(Error::location(51105, text));
         }
     };
-    let compiled = pattern.map(|(pattern, options)| compile(name, pattern, options)).transpose()?;
-    let input = match input {
-        None | Some(Value::Null | Value::Undefined) => None,
-        Some(Value::String(input)) => Some(input),
-        Some(_) => {
-            return Err(Error::location(
-                51104,
-                format!("{name} needs 'input' to be of type string"),
-            ));
-        }
-    };
-    Ok(input.zip(compiled))
+    pattern.map(|(pattern, options)| compile(name, pattern, options)).transpose()
 }
 
 fn compile(name: &str, pattern: &str, options: &str) -> Result<Rc<Regex>> {

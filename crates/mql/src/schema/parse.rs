@@ -64,7 +64,13 @@ fn keyword(rules: &mut Rules, name: &str, value: Value<'_>, root: bool) -> Resul
         }
         "maxLength" => rules.max_length = Some(count(name, value)?),
         "minLength" => rules.min_length = Some(count(name, value)?),
-        "pattern" => rules.pattern = Some(Regex::new(string_of_pattern(value)?, "")?),
+        "pattern" => {
+            let pattern = string_of_pattern(value)?;
+            // A document is no string: at the root the pattern says nothing and is not compiled.
+            if !root {
+                rules.pattern = Some(Regex::new(pattern, "")?);
+            }
+        }
         "maxItems" => rules.max_items = Some(count(name, value)?),
         "minItems" => rules.min_items = Some(count(name, value)?),
         "items" => rules.items = Some(items(value)?),

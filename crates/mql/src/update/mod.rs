@@ -170,7 +170,9 @@ impl Update {
         new_id: impl FnOnce() -> ObjectId,
     ) -> Result<DocBuf> {
         let seed = upsert::seed(filter, self.is_replacement())?;
-        if let Some(id) = seed.get("_id") {
+        // An operator that changes it is refused before what it is.
+        let operators = matches!(self.kind, Kind::Modifiers(_));
+        if let Some(id) = seed.get("_id").filter(|_| !operators) {
             upsert::check_id(id)?;
         }
         let mut bytes = Vec::with_capacity(seed.as_bytes().len() + 64);

@@ -322,6 +322,16 @@ fn upserts() {
         "Performing an update on the path '_id' would modify the immutable field '_id'",
     );
     check(
+        case("{$setOnInsert: {_id: [3, 2, 1]}}").upsert("{_id: [1, 2, 3]}").unwrap_err(),
+        66,
+        "Performing an update on the path '_id' would modify the immutable field '_id'",
+    );
+    check(
+        case("{$set: {a: 1}}").upsert("{_id: [1]}").unwrap_err(),
+        53,
+        "The '_id' value cannot be of type array",
+    );
+    check(
         case("{_id: [1]}").upsert("{}").unwrap_err(),
         54,
         "After applying the update to the document, the (immutable) field '_id' was found to be an array or array descendant.",
