@@ -36,6 +36,11 @@ impl PartialFilter {
         PartialFilter { filter: Filter::from_node(Node::Always(false)), heads: Some(Vec::new()) }
     }
 
+    /// The condition, for whoever compares it with a filter.
+    pub fn condition(&self) -> &Node {
+        self.filter.root()
+    }
+
     /// Whether the document is in the index.
     pub fn matches(&self, doc: Doc<'_>, context: &EvalContext<'_>) -> Result<bool> {
         self.filter.matches(doc, context)

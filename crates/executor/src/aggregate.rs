@@ -15,7 +15,7 @@ use crate::build::{Needs, build};
 use crate::chain::{Chain, ChainOp};
 use crate::env::{Env, Run};
 use crate::execution::Execution;
-use crate::find::{find_collection, folded};
+use crate::find::find_collection;
 use crate::group::GroupOp;
 use crate::operator::{BoxedOperator, Operator};
 use crate::params::ExecParams;
@@ -72,11 +72,11 @@ impl Prepared {
         let parts = split_pipeline(request, stages, &env.parse)?;
         env.filter = parts.find.filter.clone();
         env.project_stage = parts.project_stage;
-        Filter::parse(parts.find.filter.as_doc(), &env.parse)?;
+        let filter = Filter::parse(parts.find.filter.as_doc(), &env.parse)?;
         let collection = find_collection(&request.namespace, views)?;
         let mut plan = {
             let stats = ViewStatistics::new(views.view(), collection.as_deref());
-            plan_find(&*folded(&parts.find, &env)?, collection.as_deref(), &stats)?
+            plan_find(&parts.find, &filter, collection.as_deref(), &stats)?
         };
         let shaping = ["$group", "$replaceRoot", "$project"];
         plan.stages = parts.rest.iter().map(Stage::name).filter(|n| shaping.contains(n)).collect();

@@ -1,10 +1,10 @@
 //! From the stages of a plan to the stages that run.
 
 use quire_error::{Error, Result};
-use quire_mql::filter::Filter;
+use quire_mql::filter::{Filter, Node as Condition};
 use quire_mql::sort::SortPattern;
+use quire_planner::Node;
 use quire_planner::explain::NodeStats;
-use quire_planner::{Node, Predicate, Style, print_filter};
 
 use crate::collection_scan::CollectionScan;
 use crate::env::Env;
@@ -32,11 +32,11 @@ pub(crate) fn build(node: &Node, env: &Env, needs: Needs) -> Result<BoxedOperato
     Ok(match node {
         Node::Eof => Box::new(Eof),
         Node::CollScan { filter, backward } => {
-            Box::new(CollectionScan::new(*backward, compile(filter.as_ref(), env)?))
+            Box::new(CollectionScan::new(*backward, compile(filter.as_ref())))
         }
         Node::IdHack { id } => Box::new(IdLookup { id: id.clone(), stats }),
         Node::IndexScan(scan) => {
-            let filter = compile(scan.filter.as_ref(), env)?;
+            let filter = compile(scan.filter.as_ref());
             Box::new(IndexScanOp::new(scan.clone(), filter, needs.keys, false))
         }
         Node::CountScan(scan) => Box::new(IndexScanOp::new(scan.clone(), None, false, true)),
@@ -45,7 +45,7 @@ pub(crate) fn build(node: &Node, env: &Env, needs: Needs) -> Result<BoxedOperato
             Box::new(DistinctScan { scan, field: *field })
         }
         Node::Fetch { filter: rest, input } => {
-            Box::new(Fetch::new(below(input)?, compile(rest.as_ref(), env)?))
+            Box::new(Fetch::new(below(input)?, compile(rest.as_ref())))
         }
         Node::Or { inputs } => {
             Box::new(Union::new(inputs.iter().map(below).collect::<Result<_>>()?))
@@ -89,8 +89,6 @@ pub(crate) fn build(node: &Node, env: &Env, needs: Needs) -> Result<BoxedOperato
 }
 
 /// The filter that a part of the request's filter is.
-pub(crate) fn compile(predicate: Option<&Predicate>, env: &Env) -> Result<Option<Filter>> {
-    let Some(predicate) = predicate else { return Ok(None) };
-    let printed = print_filter(predicate, Style::Executable);
-    Filter::parse(printed.as_doc(), &env.parse).map(Some)
+fn compile(condition: Option<&Condition>) -> Option<Filter> {
+    condition.map(|condition| Filter::from_node(condition.without_implied()))
 }

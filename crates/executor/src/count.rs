@@ -28,11 +28,11 @@ pub fn count(
     let mut env = Env::new(params, quire_document::Doc::empty(), true)?;
     // As in mongod, `$$NOW` and `$$CLUSTER_TIME` have no value here.
     env.parse.no_clock = true;
-    Filter::parse(request.filter.as_doc(), &env.parse)?;
+    let filter = Filter::parse(request.filter.as_doc(), &env.parse)?;
     let collection = find_collection(&request.namespace, views)?;
     let plan = {
         let stats = ViewStatistics::new(views.view(), collection.as_deref());
-        plan_count(request, collection.as_deref(), &stats)?
+        plan_count(request, &filter, collection.as_deref(), &stats)?
     };
     let root = match (&plan.root, &collection) {
         (Node::RecordStoreFastCount, Some(collection)) if !views.is_pinned() => {

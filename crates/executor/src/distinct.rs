@@ -35,11 +35,11 @@ pub fn distinct(
     let mut env = Env::new(params, Doc::empty(), true)?;
     // As in mongod, `$$NOW` and `$$CLUSTER_TIME` have no value here.
     env.parse.no_clock = true;
-    Filter::parse(request.filter.as_doc(), &env.parse)?;
+    let filter = Filter::parse(request.filter.as_doc(), &env.parse)?;
     let collection = find_collection(&request.namespace, views)?;
     let plan = {
         let stats = ViewStatistics::new(views.view(), collection.as_deref());
-        plan_distinct(request, collection.as_deref(), &stats)?
+        plan_distinct(request, &filter, collection.as_deref(), &stats)?
     };
     let node = match &plan.root {
         Node::Projection { input, .. } => (**input).clone(),

@@ -9,7 +9,7 @@ use quire_catalog::Collection;
 use quire_collections::{View, from_interruption};
 use quire_document::{Doc, DocBuf, Value, ValueBuf};
 use quire_error::{Error, ErrorCode, Result};
-use quire_mql::{EvalContext, Expression, ParseContext, Shared};
+use quire_mql::{EvalContext, Expression, ParseContext, Shared, UserVariable};
 use quire_storage::Interrupt;
 
 use crate::params::ExecParams;
@@ -23,10 +23,8 @@ pub(crate) struct Env {
     pub params: ExecParams,
     /// What expressions share.
     pub shared: Shared,
-    /// What parsing needs: the names of the variables.
+    /// What parsing needs: the variables and their values among it.
     pub parse: ParseContext,
-    /// The values of the variables, in the order of their names.
-    pub variables: Vec<Option<ValueBuf>>,
     /// The interrupt of the command that runs now.
     interrupt: Arc<Mutex<Arc<Interrupt>>>,
     /// Whether blocking stages may go on on disk.
@@ -50,8 +48,7 @@ impl Env {
         let mut base = ParseContext::default();
         base.cluster_time = params.cluster_time.is_some();
         base.api_strict = params.api_strict;
-        let mut names: Vec<Box<str>> = Vec::new();
-        let mut variables = Vec::new();
+        let mut known: Vec<UserVariable> = Vec::new();
         let arena = Bump::new();
         for (name, value) in let_vars.fields() {
             if matches!(name, "NOW" | "CLUSTER_TIME" | "USER_ROLES" | "JS_SCOPE" | "IS_MR") {
@@ -62,7 +59,7 @@ impl Env {
             // A variable sees those before it, but not the clock.
             let mut earlier = base.clone();
             earlier.no_clock = true;
-            earlier.variables = names.clone().into();
+            earlier.variables = known.clone().into();
             let expression = Expression::parse(value, &earlier)?;
             let reads = expression.dependencies();
             if reads.whole_document || !reads.paths.is_empty() {
@@ -72,25 +69,20 @@ impl Env {
                 ));
             }
             let value = {
-                let known: Vec<Option<Value<'_>>> = variables
-                    .iter()
-                    .map(|value: &Option<ValueBuf>| value.as_ref().map(ValueBuf::as_value))
-                    .collect();
+                let values = values(&known);
                 let context =
-                    EvalContext::new(&arena, Doc::empty(), &shared).with_variables(&known);
+                    EvalContext::new(&arena, Doc::empty(), &shared).with_variables(&values);
                 expression.eval(&context)?.map(ValueBuf::new)
             };
-            variables.push(value);
-            names.push(name.into());
+            known.push(UserVariable { name: name.into(), value });
         }
         let mut parse = base;
-        parse.variables = names.into();
+        parse.variables = known.into();
         let may_spill = allow_disk_use && params.spill_directory.is_some();
         Ok(Env {
             params,
             shared,
             parse,
-            variables,
             interrupt,
             may_spill,
             project_stage: false,
@@ -121,8 +113,12 @@ impl Env {
 
     /// The variables as expressions read them.
     pub fn variable_values(&self) -> Vec<Option<Value<'_>>> {
-        self.variables.iter().map(|value| value.as_ref().map(ValueBuf::as_value)).collect()
+        values(&self.parse.variables)
     }
+}
+
+fn values(variables: &[UserVariable]) -> Vec<Option<Value<'_>>> {
+    variables.iter().map(|known| known.value.as_ref().map(ValueBuf::as_value)).collect()
 }
 
 fn random_word() -> u64 {

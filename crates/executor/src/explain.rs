@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use quire_document::{ArrayWriter, DocBuf, DocWriter, Value};
+use quire_document::{ArrayWriter, DocBuf, DocWriter};
 use quire_error::Result;
 use quire_mql::filter::Filter;
 use quire_mql::stage::{Stage, Transform};
@@ -18,7 +18,7 @@ use crate::aggregate::{Prepared, build_stages, sort_limit};
 use crate::build::{Needs, build};
 use crate::env::Env;
 use crate::execution::Execution;
-use crate::find::{find_collection, folded};
+use crate::find::find_collection;
 use crate::params::ExecParams;
 use crate::statistics::ViewStatistics;
 use crate::views::Views;
@@ -50,26 +50,24 @@ pub fn explain(
     params: ExecParams,
 ) -> Result<DocBuf> {
     match what {
-        Explained::Aggregate(request) => explain_aggregate(request, verbosity, views, params)
-            .map(|explained| with_shape(explained, &aggregate_shape(request))),
+        Explained::Aggregate(request) => explain_aggregate(request, verbosity, views, params),
         Explained::Find(request) => {
-            let env = prepare(request, params)?;
-            let request_as_sent = request;
-            let request = folded(request, &env)?;
+            let (env, filter) = prepare(request, params)?;
             let mut plan = with_stats(views, &request.namespace, |collection, stats| {
-                plan_find(&request, collection, stats)
+                plan_find(request, &filter, collection, stats)
             })?;
             add_intersection(&mut plan);
+            let shape = find_shape(request, &env.parse);
             explain_plan(Job { plan, env, max: usize::MAX, counts: (0, 0) }, verbosity, views)
-                .map(|explained| with_shape(explained, &find_shape(request_as_sent)))
+                .map(|explained| with_shape(explained, &shape))
         }
         Explained::Count(request) => {
-            let env = prepare(
+            let (env, filter) = prepare(
                 &FindRequest { filter: request.filter.clone(), ..FindRequest::default() },
                 params,
             )?;
             let plan = with_stats(views, &request.namespace, |collection, stats| {
-                plan_count(request, collection, stats)
+                plan_count(request, &filter, collection, stats)
             })?;
             explain_plan(
                 Job { plan, env, max: usize::MAX, counts: (request.skip, request.limit) },
@@ -78,19 +76,19 @@ pub fn explain(
             )
         }
         Explained::Distinct(request) => {
-            let env = prepare(
+            let (env, filter) = prepare(
                 &FindRequest { filter: request.filter.clone(), ..FindRequest::default() },
                 params,
             )?;
             let plan = with_stats(views, &request.namespace, |collection, stats| {
-                plan_distinct(request, collection, stats)
+                plan_distinct(request, &filter, collection, stats)
             })?;
             explain_plan(Job { plan, env, max: usize::MAX, counts: (0, 0) }, verbosity, views)
         }
         Explained::Write(request, kind) => {
-            let env = prepare(request, params)?;
+            let (env, filter) = prepare(request, params)?;
             let mut plan = with_stats(views, &request.namespace, |collection, stats| {
-                plan_find(request, collection, stats)
+                plan_find(request, &filter, collection, stats)
             })?;
             add_intersection(&mut plan);
             let (multi, wrap): (bool, fn(Box<Node>) -> Node) = match kind {
@@ -120,11 +118,11 @@ struct Job {
     counts: (u64, u64),
 }
 
-fn prepare(request: &FindRequest, params: ExecParams) -> Result<Env> {
+fn prepare(request: &FindRequest, params: ExecParams) -> Result<(Env, Filter)> {
     let disk = request.allow_disk_use.unwrap_or(true);
     let mut env = Env::new(params, request.let_vars.as_doc(), disk)?;
     env.filter = request.filter.clone();
-    Filter::parse(request.filter.as_doc(), &env.parse)?;
+    let filter = Filter::parse(request.filter.as_doc(), &env.parse)?;
     let sort = request.sort.as_doc();
     if !sort.is_empty() && !sort.contains("$natural") {
         quire_mql::sort::SortPattern::parse(sort, &env.parse)?;
@@ -132,7 +130,7 @@ fn prepare(request: &FindRequest, params: ExecParams) -> Result<Env> {
     if !request.projection.as_doc().is_empty() {
         crate::projection::compile(request.projection.as_doc(), &env)?;
     }
-    Ok(env)
+    Ok((env, filter))
 }
 
 fn with_stats(
@@ -225,6 +223,7 @@ fn explain_aggregate(
     let Prepared { env, parts, plan, collection } = Prepared::new(request, views, params)?;
     let printed: Vec<Option<DocBuf>> =
         (0..parts.rest.len()).map(|at| print_stage(&parts.rest, at)).collect();
+    let shape = aggregate_shape(request, &env.parse);
     let depth = parts.rest.len();
     let stats = match verbosity {
         Verbosity::QueryPlanner => None,
@@ -243,14 +242,15 @@ fn explain_aggregate(
         }
     };
     let all = verbosity == Verbosity::AllPlansExecution;
-    Ok(DocBuf::build(|writer| {
+    let explained = DocBuf::build(|writer| {
         writer.append("explainVersion", "1");
         if depth == 0 {
             whole_pipeline(&plan, stats.as_ref(), all, writer);
         } else {
             write_stages(&plan, &printed, stats.as_ref(), all, &mut writer.array("stages"));
         }
-    }))
+    });
+    Ok(with_shape(explained, &shape))
 }
 
 /// A pipeline that is nothing but a find.
@@ -321,9 +321,8 @@ fn print_stage(stages: &[Stage], at: usize) -> Option<DocBuf> {
     }
     Some(DocBuf::build(|writer| match stage {
         Stage::Match(stage) => {
-            let parsed = quire_planner::parse_filter(stage.source());
-            let printed = quire_planner::print_filter(&parsed.root, quire_planner::Style::Explain);
-            writer.append("$match", Value::from(&printed));
+            let condition = stage.filter().root().clone().with_implied();
+            writer.append("$match", &condition.to_bson());
         }
         Stage::Transform(Transform::Projection(_, projection)) => {
             writer.append(stage.name(), &quire_planner::print_projection(projection));

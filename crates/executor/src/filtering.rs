@@ -26,7 +26,7 @@ impl Matcher {
     #[inline]
     pub fn matches(&mut self, doc: Doc<'_>, env: &Env) -> Result<bool> {
         reset(&mut self.arena);
-        if env.variables.is_empty() {
+        if env.parse.variables.is_empty() {
             let context = EvalContext::new(&self.arena, doc, &env.shared);
             return self.filter.matches(doc, &context);
         }

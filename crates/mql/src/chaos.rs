@@ -125,7 +125,7 @@ fn check_filter(doc: Doc<'_>, roots: &[DocBuf], cx: &EvalContext<'_>) -> bool {
             let _ = reporter.report(root, cx);
         }
     }
-    let _ = (simplified.shape(), simplified.paths(), simplified.to_bson());
+    let _ = (simplified.paths(), simplified.to_bson());
     true
 }
 

@@ -22,9 +22,9 @@ pub const MEMORY_BYTES_MAX: usize = 100 * 1024 * 1024;
 pub struct ParseContext {
     /// Compares strings; part of what constant folding must know.
     pub collator: Option<Arc<dyn Collator>>,
-    /// Names of the user variables (command `let`, `$lookup.let`): name `i` reads
+    /// The user variables (command `let`, `$lookup.let`): the one at `i` reads
     /// `EvalContext::variables[i]`.
-    pub variables: Arc<[Box<str>]>,
+    pub variables: Arc<[UserVariable]>,
     /// `$$NOW` and `$$CLUSTER_TIME` have no value here (`count`, `distinct`, filters of listings);
     /// using them answers 51144.
     pub no_clock: bool,
@@ -40,6 +40,15 @@ pub struct ParseContext {
     scope: Vec<(Box<str>, Slot)>,
     next_slot: u32,
     depth: u32,
+}
+
+/// A variable that comes with a command or stage.
+#[derive(Clone, Debug, PartialEq)]
+pub struct UserVariable {
+    /// The name without dollar signs.
+    pub name: Box<str>,
+    /// Its value, where that is known before anything runs: then it is a constant.
+    pub value: Option<ValueBuf>,
 }
 
 impl fmt::Debug for ParseContext {
@@ -76,7 +85,10 @@ pub enum Binding {
 impl ParseContext {
     /// A context with the user variables `names`.
     pub fn with_user_variables<S: AsRef<str>>(names: impl IntoIterator<Item = S>) -> Self {
-        let variables = names.into_iter().map(|name| Box::from(name.as_ref())).collect();
+        let variables = names.into_iter();
+        let variables = variables
+            .map(|name| UserVariable { name: name.as_ref().into(), value: None })
+            .collect();
         ParseContext { variables, ..ParseContext::default() }
     }
 
@@ -116,7 +128,7 @@ impl ParseContext {
         if let Some((_, slot)) = self.scope.iter().rev().find(|(bound, _)| **bound == *name) {
             return Ok(Binding::Scoped(*slot));
         }
-        if let Some(index) = self.variables.iter().rposition(|known| **known == *name) {
+        if let Some(index) = self.variables.iter().rposition(|known| *known.name == *name) {
             return Ok(Binding::User(index));
         }
         match name {

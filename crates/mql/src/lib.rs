@@ -11,7 +11,7 @@ pub mod sort;
 pub mod stage;
 pub mod update;
 
-pub use context::{Collator, EvalContext, ParseContext, Shared};
+pub use context::{Collator, EvalContext, ParseContext, Shared, UserVariable};
 pub use expression::Expression;
 pub use filter::Filter;
 pub use stage::Stage;

@@ -1,7 +1,12 @@
 //! Regular expressions as MongoDB reads them: PCRE2 in UTF mode, MongoDB's options and error
 //! codes, and a bound on the work of one match, so that a hostile pattern ends.
 
+mod prefix;
+
+pub use prefix::Prefix;
+
 use pcre2::bytes::{CaptureLocations, Regex as Pcre, RegexBuilder};
+use prefix::prefix;
 use quire_error::{Error, ErrorCode, Result};
 use std::borrow::Cow;
 use std::fmt;
@@ -112,7 +117,7 @@ impl Regex {
 
     /// What every matching string starts with, for index bounds.
     pub fn prefix(&self) -> Prefix {
-        Prefix::of(&self.pattern, &self.options)
+        prefix(&self.pattern, &self.options)
     }
 }
 
@@ -159,77 +164,6 @@ fn with_literal_braces(pattern: &str) -> Cow<'_, str> {
         }
     }
     Cow::Owned(text)
-}
-
-/// What is known of the strings that match a pattern.
-#[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub struct Prefix {
-    /// Every matching string starts with it; empty if nothing is known.
-    pub text: String,
-    /// True if exactly the strings that start with `text` match.
-    pub exact: bool,
-}
-
-impl Prefix {
-    /// Reads the literal prefix off an anchored pattern (`^abc`, `\Aabc`, `^\Qa.b\E`). Conservative:
-    /// options other than `s` and `m` with `\A`, and alternations, give no prefix.
-    pub fn of(pattern: &str, options: &str) -> Prefix {
-        let multi_line = options.contains('m');
-        let extended = options.contains('x');
-        if options.contains('i') || pattern.contains('|') {
-            return Prefix::default();
-        }
-        let rest = match (pattern.strip_prefix('^'), pattern.strip_prefix("\\A")) {
-            (Some(rest), _) if !multi_line => rest,
-            (_, Some(rest)) => rest,
-            _ => return Prefix::default(),
-        };
-        scan_prefix(rest, extended)
-    }
-}
-
-/// Reads literal characters until something that is not one.
-fn scan_prefix(rest: &str, extended: bool) -> Prefix {
-    let mut text = String::new();
-    let mut chars = rest.chars().peekable();
-    let mut quoted = false;
-    while let Some(next) = chars.next() {
-        if quoted {
-            if next == '\\' && chars.peek() == Some(&'E') {
-                chars.next();
-                quoted = false;
-            } else {
-                text.push(next);
-            }
-            continue;
-        }
-        match next {
-            // A quantifier makes the character before it optional.
-            '*' | '?' | '{' => {
-                text.pop();
-                return Prefix { text, exact: false };
-            }
-            '\\' => match chars.next() {
-                Some('Q') => quoted = true,
-                Some('E') => {}
-                Some(letter) if letter.is_ascii_alphanumeric() => {
-                    return Prefix { text, exact: false };
-                }
-                Some(literal) => text.push(literal),
-                None => return Prefix { text, exact: false },
-            },
-            '.' => {
-                // `^abc.*` matches what `^abc` matches.
-                let exact = chars.next() == Some('*') && chars.next().is_none();
-                return Prefix { text, exact };
-            }
-            '^' | '$' | '[' | '(' | ')' | '+' => return Prefix { text, exact: false },
-            '#' if extended => return Prefix { text, exact: false },
-            blank if extended && blank.is_whitespace() => {}
-            literal => text.push(literal),
-        }
-    }
-    Prefix { text, exact: !quoted }
 }
 
 /// The error of a match that hit its bound, for operators that report it.
@@ -288,24 +222,5 @@ mod tests {
         let found = regex.captures_at("ba ba", 2).unwrap().unwrap();
         assert_eq!((found.get(0), found.get(1), found.get(2)), (Some((4, 5)), Some((4, 5)), None));
         assert_eq!((found.count(), regex.group_count()), (3, 2));
-    }
-
-    #[test]
-    fn prefixes() {
-        let of = |pattern, options| {
-            let prefix = Prefix::of(pattern, options);
-            (prefix.text, prefix.exact)
-        };
-        assert_eq!(of("^abc", ""), ("abc".into(), true));
-        assert_eq!(of("^abc.*", ""), ("abc".into(), true));
-        assert_eq!(of("^abc?", ""), ("ab".into(), false));
-        assert_eq!(of("^a\\.b", ""), ("a.b".into(), true));
-        assert_eq!(of("^\\Qa.b\\Ec", ""), ("a.bc".into(), true));
-        assert_eq!(of("^a|b", ""), (String::new(), false));
-        assert_eq!(of("^abc", "i"), (String::new(), false));
-        assert_eq!(of("^abc", "m"), (String::new(), false));
-        assert_eq!(of("\\Aabc", "m"), ("abc".into(), true));
-        assert_eq!(of("abc", ""), (String::new(), false));
-        assert_eq!(of("^ab+", ""), ("ab".into(), false));
     }
 }

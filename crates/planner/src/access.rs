@@ -1,11 +1,11 @@
 //! Which indexes can serve a filter, and how: one candidate for each way.
 
-use crate::bounds::{Field, Tightness, bounds};
+use crate::bounds::{Field, Tightness, bounds, wants_null};
 use crate::choose::{Statistics, cheapest};
 use crate::interval::Intervals;
 use crate::plan::{IndexScan, Node};
-use crate::predicate::{Predicate, Test};
 use quire_catalog::{Index, MultikeyPaths};
+use quire_mql::filter::{Comparison, Node as Condition, PathNode, Test};
 use std::sync::Arc;
 
 /// An index that may be used, with the array paths it is known to have.
@@ -18,6 +18,12 @@ pub(crate) struct Candidate {
 impl Candidate {
     pub fn new(index: &Arc<Index>) -> Self {
         Candidate { index: Arc::clone(index), multikey: index.multikey_paths() }
+    }
+
+    /// True if the index holds every document that the filter matches.
+    pub fn holds_all(&self, filter: &Condition) -> bool {
+        let partial = self.index.partial.as_ref();
+        partial.is_none_or(|partial| crate::partial::implies(filter, partial.condition()))
     }
 }
 
@@ -33,7 +39,9 @@ struct Usable<'p> {
     /// The conjunct it belongs to.
     conjunct: usize,
     path: String,
-    predicate: &'p Predicate,
+    test: &'p Test,
+    /// The test must not hold.
+    negated: bool,
     /// The `$elemMatch` nodes around it: their paths and identities, outermost first.
     around: Vec<(usize, usize)>,
 }
@@ -56,8 +64,8 @@ struct Way {
 impl Access<'_> {
     /// Every way to answer the filter with indexes. Keys where that is enough, documents where
     /// a rest of the filter needs them.
-    pub fn nodes(&self, root: &Predicate) -> Vec<Node> {
-        if let Predicate::Or(branches) = root {
+    pub fn nodes(&self, root: &Condition) -> Vec<Node> {
+        if let Condition::Or(branches) = root {
             return self.any_of(branches, &[]).map(|way| way.node).into_iter().collect();
         }
         let ways = self.conjunction(root.conjuncts(), &[]);
@@ -71,8 +79,8 @@ impl Access<'_> {
 
     /// The ways to answer `conjuncts`, with the help of `outer` ones that hold as well. A way
     /// serves at least one of `conjuncts`.
-    fn conjunction(&self, conjuncts: &[Predicate], outer: &[Predicate]) -> Vec<Way> {
-        let all: Vec<&Predicate> = conjuncts.iter().chain(outer).collect();
+    fn conjunction(&self, conjuncts: &[Condition], outer: &[Condition]) -> Vec<Way> {
+        let all: Vec<&Condition> = conjuncts.iter().chain(outer).collect();
         let usable = collect_usable(&all);
         let mut ways = Vec::new();
         for (rank, candidate) in self.indexes.iter().enumerate() {
@@ -85,8 +93,8 @@ impl Access<'_> {
             }
         }
         for (at, conjunct) in conjuncts.iter().enumerate() {
-            let Predicate::Or(branches) = conjunct else { continue };
-            let others: Vec<Predicate> = all
+            let Condition::Or(branches) = conjunct else { continue };
+            let others: Vec<Condition> = all
                 .iter()
                 .enumerate()
                 .filter(|(other, _)| *other != at)
@@ -105,8 +113,8 @@ impl Access<'_> {
         candidate: &Candidate,
         usable: &[Usable<'_>],
         assigned: &[Vec<usize>],
-        all: &[&Predicate],
-        conjuncts: &[Predicate],
+        all: &[&Condition],
+        conjuncts: &[Condition],
     ) -> Way {
         let index = &candidate.index;
         let mut scan = IndexScan::whole(index, candidate.multikey.clone());
@@ -138,7 +146,7 @@ impl Access<'_> {
             }
         }
         if !key_filter.is_empty() {
-            scan.filter = Some(Predicate::all(key_filter));
+            scan.filter = Some(Condition::all(key_filter));
         }
         checked.extend(rest);
         let exact = served.iter().map(|served| *served == Served::By(Tightness::Exact)).collect();
@@ -146,8 +154,8 @@ impl Access<'_> {
     }
 
     /// The way to answer a disjunction: every branch needs one. `exact` speaks of `outer`.
-    fn any_of(&self, branches: &[Predicate], outer: &[Predicate]) -> Option<Way> {
-        let mut ways: Vec<(Way, Option<&Predicate>)> = Vec::with_capacity(branches.len());
+    fn any_of(&self, branches: &[Condition], outer: &[Condition]) -> Option<Way> {
+        let mut ways: Vec<(Way, Option<&Condition>)> = Vec::with_capacity(branches.len());
         let mut exact = vec![true; outer.len()];
         for branch in branches {
             let conjuncts = branch.conjuncts();
@@ -158,8 +166,7 @@ impl Access<'_> {
             for (at, flag) in exact.iter_mut().enumerate() {
                 *flag &= way.exact.get(conjuncts.len() + at).copied().unwrap_or(false);
             }
-            let leaf = matches!(branch, Predicate::Leaf(_) | Predicate::Not(_)).then_some(branch);
-            ways.push((way, leaf));
+            ways.push((way, is_leaf(branch).then_some(branch)));
         }
         ways.sort_by_key(|(way, _)| way.rank);
         let rank = ways.first().map_or(0, |(way, _)| way.rank);
@@ -184,7 +191,7 @@ fn is_unique_point(node: &Node) -> bool {
 }
 
 /// The way of a conjunction through one of its `$or`s; the other conjuncts are checked after it.
-fn or_conjunct(way: Way, at: usize, all: &[&Predicate], own: usize) -> Way {
+fn or_conjunct(way: Way, at: usize, all: &[&Condition], own: usize) -> Way {
     let mut exact = Vec::with_capacity(all.len());
     let mut others = way.exact.into_iter();
     for place in 0..all.len() {
@@ -194,17 +201,26 @@ fn or_conjunct(way: Way, at: usize, all: &[&Predicate], own: usize) -> Way {
     Way { node: with_rest(way.node, rest), exact, rank: way.rank }
 }
 
-fn with_rest(node: Node, rest: Vec<Predicate>) -> Node {
+fn with_rest(node: Node, rest: Vec<Condition>) -> Node {
     if rest.is_empty() {
         return node;
     }
-    Node::Fetch { filter: Some(Predicate::all(rest)), input: Box::new(node) }
+    Node::Fetch { filter: Some(Condition::all(rest)), input: Box::new(node) }
+}
+
+fn is_leaf(branch: &Condition) -> bool {
+    match branch {
+        Condition::Path(node) => {
+            !matches!(node.test, Test::ElemMatchObject(_) | Test::ElemMatchValue(_))
+        }
+        other => matches!(other, Condition::Not(_)),
+    }
 }
 
 /// Branches that are one leaf each and scan one index become one scan.
-fn merge_leaves(ways: Vec<(Way, Option<&Predicate>)>) -> Vec<Node> {
+fn merge_leaves(ways: Vec<(Way, Option<&Condition>)>) -> Vec<Node> {
     let mut out: Vec<Node> = Vec::with_capacity(ways.len());
-    let mut groups: Vec<(usize, IndexScan, Vec<Predicate>, Tightness)> = Vec::new();
+    let mut groups: Vec<(usize, IndexScan, Vec<Condition>, Tightness)> = Vec::new();
     for (way, leaf) in ways {
         let scan = match (&way.node, leaf) {
             (Node::IndexScan(scan), Some(_)) => Some((scan, scan_tightness(scan))),
@@ -236,7 +252,7 @@ fn merge_leaves(ways: Vec<(Way, Option<&Predicate>)>) -> Vec<Node> {
         }
     }
     for (place, mut scan, leaves, tightness) in groups {
-        let filter = Predicate::Or(leaves);
+        let filter = Condition::Or(leaves);
         out[place] = match tightness {
             Tightness::Exact => Node::IndexScan(Box::new(scan)),
             Tightness::InexactCovered => {
@@ -259,49 +275,50 @@ fn scan_tightness(scan: &IndexScan) -> Tightness {
     if scan.filter.is_some() { Tightness::InexactCovered } else { Tightness::Exact }
 }
 
-/// The predicates on single paths among the conjuncts, those inside `$elemMatch` included.
-fn collect_usable<'p>(conjuncts: &[&'p Predicate]) -> Vec<Usable<'p>> {
+/// The tests of single paths among the conjuncts, those inside `$elemMatch` included.
+fn collect_usable<'p>(conjuncts: &[&'p Condition]) -> Vec<Usable<'p>> {
     let mut out = Vec::new();
-    for (at, predicate) in conjuncts.iter().enumerate() {
-        collect_from(at, predicate, "", &[], &mut out);
+    for (at, condition) in conjuncts.iter().enumerate() {
+        collect_from(at, condition, "", &[], &mut out);
     }
     out
 }
 
 fn collect_from<'p>(
     conjunct: usize,
-    predicate: &'p Predicate,
+    condition: &'p Condition,
     prefix: &str,
     around: &[(usize, usize)],
     out: &mut Vec<Usable<'p>>,
 ) {
-    let join = |path: &str| match (prefix.is_empty(), path.is_empty()) {
-        (true, _) => path.to_owned(),
-        (_, true) => prefix.to_owned(),
-        _ => format!("{prefix}.{path}"),
-    };
-    let path = match predicate {
-        Predicate::Leaf(leaf) => join(&leaf.path),
-        Predicate::ElemMatchValue { path, .. } => join(path),
-        Predicate::Not(child) => match &**child {
-            Predicate::Leaf(leaf) => join(&leaf.path),
+    let (node, negated): (&PathNode, bool) = match condition {
+        Condition::Path(node) => (node, false),
+        Condition::Not(child) => match &**child {
+            Condition::Path(node) => (node, true),
             _ => return,
         },
-        Predicate::ElemMatchObject { path, inner } => {
-            let path = join(path);
-            let mut around = around.to_vec();
-            around.push((path.split('.').count(), std::ptr::from_ref(predicate) as usize));
-            for child in inner.conjuncts() {
-                collect_from(conjunct, child, &path, &around, out);
-            }
-            return;
-        }
         _ => return,
     };
-    out.push(Usable { conjunct, path, predicate, around: around.to_vec() });
+    let path = match (prefix, node.path.as_str()) {
+        ("", path) => path.to_owned(),
+        (_, "") => prefix.to_owned(),
+        (prefix, path) => format!("{prefix}.{path}"),
+    };
+    if let Test::ElemMatchObject(scope) = &node.test {
+        if negated {
+            return;
+        }
+        let mut around = around.to_vec();
+        around.push((path.split('.').count(), std::ptr::from_ref(node) as usize));
+        for child in scope.node.conjuncts() {
+            collect_from(conjunct, child, &path, &around, out);
+        }
+        return;
+    }
+    out.push(Usable { conjunct, path, test: &node.test, negated, around: around.to_vec() });
 }
 
-/// The bounds of a predicate on a field of an index; `None` if the index cannot serve it.
+/// The bounds of a test on a field of an index; `None` if the index cannot serve it.
 fn usable_bounds(
     usable: &Usable<'_>,
     candidate: &Candidate,
@@ -309,43 +326,38 @@ fn usable_bounds(
 ) -> Option<(Intervals, Tightness)> {
     let index = &candidate.index;
     let multikey = candidate.multikey.field(field);
-    if index.sparse && !sparse_serves(usable.predicate) {
+    if index.sparse && !sparse_serves(usable.test, usable.negated) {
         return None;
     }
-    if multikey && !multikey_serves(usable.predicate) {
+    if multikey && !multikey_serves(usable.test, usable.negated) {
         return None;
     }
     let sparse_single = index.sparse && index.fields.len() == 1;
-    let (intervals, mut tightness) = bounds(usable.predicate, Field { sparse_single })?;
-    let negated = matches!(usable.predicate, Predicate::Not(_));
-    if !usable.around.is_empty() || index.has_long_keys() || (multikey && negated) {
+    let (intervals, mut tightness) = bounds(usable.test, usable.negated, Field { sparse_single })?;
+    if !usable.around.is_empty() || index.has_long_keys() || (multikey && usable.negated) {
         tightness = Tightness::InexactFetch;
     }
     Some((intervals, tightness))
 }
 
 /// A sparse index does not know the documents without its fields.
-fn sparse_serves(predicate: &Predicate) -> bool {
-    match predicate {
-        Predicate::Leaf(leaf) => !leaf.test.wants_null(),
-        Predicate::Not(child) => {
-            matches!(&**child, Predicate::Leaf(leaf) if matches!(leaf.test, Test::Eq(_)) && leaf.test.wants_null())
-        }
-        Predicate::ElemMatchValue { inner, .. } => inner.iter().all(sparse_serves),
-        _ => false,
+fn sparse_serves(test: &Test, negated: bool) -> bool {
+    match test {
+        Test::Not(inner) => sparse_serves(inner, true),
+        Test::Compare(Comparison::Eq, _) if negated => wants_null(test),
+        _ if negated => false,
+        Test::ElemMatchValue(tests) => tests.iter().all(|test| sparse_serves(test, false)),
+        other => !wants_null(other),
     }
 }
 
 /// The entries of an array do not say that none of its elements is null, nor what the array as
 /// a whole is to an expression.
-fn multikey_serves(predicate: &Predicate) -> bool {
-    match predicate {
-        Predicate::Leaf(leaf) => !matches!(leaf.test, Test::InternalExpr(..)),
-        Predicate::Not(child) => match &**child {
-            Predicate::Leaf(leaf) => !leaf.test.wants_null(),
-            _ => false,
-        },
-        _ => true,
+fn multikey_serves(test: &Test, negated: bool) -> bool {
+    match test {
+        Test::ElemMatchValue(_) => !negated,
+        test if negated => !wants_null(test),
+        other => !matches!(other, Test::Implied(..)),
     }
 }
 

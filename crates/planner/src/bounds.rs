@@ -1,11 +1,11 @@
 //! From a test of one path to the intervals of index keys that can hold its matches.
 
 use crate::interval::{Interval, Intervals};
-use crate::predicate::{Comparison, Predicate, Test};
-use crate::regex_prefix::{after, prefix};
 use quire_document::{
-    Array, Binary, CodeWithScope, DbPointer, Doc, ObjectId, Regex, Timestamp, Type, Value, compare,
+    Array, Binary, CodeWithScope, DbPointer, Doc, ObjectId, Timestamp, Type, Value, compare,
 };
+use quire_mql::filter::{Comparison, Test, TypeSet};
+use quire_mql::regex::Regex;
 
 /// How much the intervals say about a document whose keys lie in them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -28,49 +28,53 @@ pub struct Field {
     pub sparse_single: bool,
 }
 
-/// The bounds of a predicate on one path: a leaf, a negated leaf, or `$elemMatch` on values.
-/// `None` if no index can serve it.
-pub fn bounds(predicate: &Predicate, field: Field) -> Option<Bounds> {
-    match predicate {
-        Predicate::Leaf(leaf) => leaf_bounds(&leaf.test, field),
-        Predicate::Not(child) => not_bounds(child),
-        Predicate::ElemMatchValue { inner, .. } => {
-            let mut all: Option<Intervals> = None;
-            for child in inner {
-                if let Some((intervals, _)) = bounds(child, Field::default()) {
-                    all = Some(all.map_or(intervals.clone(), |all| all.intersect(&intervals)));
-                }
-            }
-            Some((all?, Tightness::InexactFetch))
-        }
-        _ => None,
+/// The bounds of a test, or of its negation. `None` if no index can serve it.
+pub fn bounds(test: &Test, negated: bool, field: Field) -> Option<Bounds> {
+    if negated {
+        return not_bounds(test);
     }
-}
-
-fn leaf_bounds(test: &Test, field: Field) -> Option<Bounds> {
     Some(match test {
-        Test::Eq(value) => equality(value.as_value()),
-        Test::Compare(comparison, value) => comparison_bounds(*comparison, value.as_value()),
-        Test::In { values, regexes } => {
+        Test::Compare(Comparison::Eq, operand) => equality(operand.value()),
+        Test::Compare(comparison, operand) => comparison_bounds(*comparison, operand.value()),
+        Test::In(list) => {
             let mut out = (Intervals::none(), Tightness::Exact);
-            for value in values {
-                out = join(out, equality(value.as_value()));
+            for value in list.values() {
+                out = join(out, equality(value));
             }
-            for regex in regexes {
-                if let Value::Regex(regex) = regex.as_value() {
-                    out = join(out, regex_bounds(regex.pattern, regex.options));
-                }
-            }
-            out
+            list.regexes().iter().fold(out, |out, regex| join(out, regex_bounds(regex)))
         }
-        Test::Regex { pattern, options } => regex_bounds(pattern, options),
-        Test::Mod(..) => (numbers(), Tightness::InexactCovered),
+        Test::Regex(regex) => regex_bounds(regex),
+        Test::Mod(_) => (numbers(), Tightness::InexactCovered),
         Test::Exists if field.sparse_single => (Intervals::all(), Tightness::Exact),
         Test::Exists => (Intervals::all(), Tightness::InexactFetch),
-        Test::Type { number, numbers } => types(*number, numbers),
-        Test::InternalExpr(comparison, value) => expr_bounds(*comparison, value.as_value()),
-        Test::Size(_) | Test::Opaque { .. } => return None,
+        Test::Type(set) => types(set),
+        Test::Implied(comparison, operand) => implied_bounds(*comparison, operand.value()),
+        Test::ElemMatchValue(tests) => {
+            let bounds = tests.iter().filter_map(|test| bounds(test, false, Field::default()));
+            let all = bounds.map(|(intervals, _)| intervals).reduce(|a, b| a.intersect(&b));
+            (all?, Tightness::InexactFetch)
+        }
+        Test::Not(inner) => return not_bounds(inner),
+        Test::Size(_)
+        | Test::Bits(_)
+        | Test::ElemMatchObject(_)
+        | Test::All(_)
+        | Test::Always(_) => return None,
     })
+}
+
+/// True if a document without the field may pass.
+pub(crate) fn wants_null(test: &Test) -> bool {
+    match test {
+        Test::Compare(Comparison::Eq, operand) => operand.value().is_nullish(),
+        Test::Compare(_, operand) => {
+            operand.value().is_nullish() || matches!(operand.value(), Value::MinKey | Value::MaxKey)
+        }
+        Test::In(list) => list.values().any(|value| value.is_nullish()),
+        Test::Implied(Comparison::Lt | Comparison::Lte, _) => true,
+        Test::Implied(_, operand) => operand.value().is_nullish(),
+        _ => false,
+    }
 }
 
 fn join(a: Bounds, b: Bounds) -> Bounds {
@@ -78,26 +82,18 @@ fn join(a: Bounds, b: Bounds) -> Bounds {
 }
 
 /// What a negation leaves over. Negated regular expressions, types and arrays have no bounds.
-fn not_bounds(child: &Predicate) -> Option<Bounds> {
-    let Predicate::Leaf(leaf) = child else { return None };
-    match &leaf.test {
-        Test::Exists => Some((Intervals::point(Value::Null), Tightness::InexactFetch)),
-        Test::Eq(value) | Test::Compare(_, value)
-            if !matches!(value.as_value(), Value::Array(_) | Value::Regex(_)) =>
-        {
-            let (intervals, _) = leaf_bounds(&leaf.test, Field::default())?;
-            Some((intervals.complement(), Tightness::Exact))
-        }
-        Test::In { values, regexes } => {
-            let plain = |value: Value<'_>| !matches!(value, Value::Array(_));
-            if !regexes.is_empty() || !values.iter().all(|value| plain(value.as_value())) {
-                return None;
-            }
-            let (intervals, _) = leaf_bounds(&leaf.test, Field::default())?;
-            Some((intervals.complement(), Tightness::Exact))
-        }
-        _ => None,
+fn not_bounds(test: &Test) -> Option<Bounds> {
+    match test {
+        Test::Exists => return Some((Intervals::point(Value::Null), Tightness::InexactFetch)),
+        Test::Compare(_, operand)
+            if !matches!(operand.value(), Value::Array(_) | Value::Regex(_)) => {}
+        Test::In(list)
+            if list.regexes().is_empty()
+                && !list.values().any(|value| matches!(value, Value::Array(_))) => {}
+        _ => return None,
     }
+    let (intervals, _) = bounds(test, false, Field::default())?;
+    Some((intervals.complement(), Tightness::Exact))
 }
 
 fn nulls() -> Intervals {
@@ -121,12 +117,14 @@ fn comparison_bounds(comparison: Comparison, value: Value<'_>) -> Bounds {
     match value {
         Value::Array(array) => (array_range(comparison, array), Tightness::InexactFetch),
         Value::Null | Value::Undefined => match comparison {
-            Comparison::Lte | Comparison::Gte => (nulls(), Tightness::InexactFetch),
+            Comparison::Eq | Comparison::Lte | Comparison::Gte => {
+                (nulls(), Tightness::InexactFetch)
+            }
             Comparison::Lt | Comparison::Gt => exact(Intervals::none()),
         },
         Value::MinKey | Value::MaxKey => exact(any_type_range(comparison, value)),
         number if number.as_number().is_some_and(|number| number.is_nan()) => match comparison {
-            Comparison::Lte | Comparison::Gte => exact(Intervals::point(value)),
+            Comparison::Eq | Comparison::Lte | Comparison::Gte => exact(Intervals::point(value)),
             Comparison::Lt | Comparison::Gt => exact(Intervals::none()),
         },
         _ => exact(typed_range(comparison, value)),
@@ -141,12 +139,15 @@ fn array_range(comparison: Comparison, array: Array<'_>) -> Intervals {
         if compare(first, whole, None).is_le() { (first, whole) } else { (whole, first) };
     Intervals::of(match comparison {
         Comparison::Gt | Comparison::Gte => Interval::new(smaller, true, Value::MaxKey, true),
-        Comparison::Lt | Comparison::Lte => Interval::new(Value::MinKey, true, larger, true),
+        Comparison::Eq | Comparison::Lt | Comparison::Lte => {
+            Interval::new(Value::MinKey, true, larger, true)
+        }
     })
 }
 
 fn any_type_range(comparison: Comparison, value: Value<'_>) -> Intervals {
     Intervals::of(match comparison {
+        Comparison::Eq => Interval::new(value, true, value, true),
         Comparison::Gt => Interval::new(value, false, Value::MaxKey, true),
         Comparison::Gte => Interval::new(value, true, Value::MaxKey, true),
         Comparison::Lt => Interval::new(Value::MinKey, true, value, false),
@@ -159,6 +160,7 @@ fn typed_range(comparison: Comparison, value: Value<'_>) -> Intervals {
     let bracket = type_bracket(value.kind());
     let low = if value.is_number() { Value::Double(f64::NEG_INFINITY) } else { bracket.low };
     Intervals::of(match comparison {
+        Comparison::Eq => Interval::new(value, true, value, true),
         Comparison::Gt => Interval::new(value, false, bracket.high, bracket.high_inclusive),
         Comparison::Gte => Interval::new(value, true, bracket.high, bracket.high_inclusive),
         Comparison::Lt => Interval::new(low, true, value, false),
@@ -166,29 +168,28 @@ fn typed_range(comparison: Comparison, value: Value<'_>) -> Intervals {
     })
 }
 
-fn expr_bounds(comparison: Option<Comparison>, value: Value<'_>) -> Bounds {
+fn implied_bounds(comparison: Comparison, value: Value<'_>) -> Bounds {
     if value.is_nullish() {
         let intervals = match comparison {
-            None => nulls(),
-            Some(Comparison::Lt | Comparison::Lte) => {
+            Comparison::Eq => nulls(),
+            Comparison::Lt | Comparison::Lte => {
                 Intervals::of(Interval::new(Value::MinKey, true, Value::Null, true))
             }
-            Some(Comparison::Gt | Comparison::Gte) => {
+            Comparison::Gt | Comparison::Gte => {
                 Intervals::of(Interval::new(Value::Undefined, true, Value::MaxKey, true))
             }
         };
         return (intervals, Tightness::InexactFetch);
     }
-    let intervals = match comparison {
-        None => Intervals::point(value),
-        Some(comparison) => any_type_range(comparison, value),
-    };
-    (intervals, Tightness::Exact)
+    (any_type_range(comparison, value), Tightness::Exact)
 }
 
-fn regex_bounds(pattern: &str, options: &str) -> Bounds {
-    let found = prefix(pattern, options);
-    let itself = Intervals::point(Value::Regex(Regex { pattern, options }));
+fn regex_bounds(regex: &Regex) -> Bounds {
+    let found = regex.prefix();
+    let itself = Intervals::point(Value::Regex(quire_document::Regex {
+        pattern: regex.pattern(),
+        options: regex.options(),
+    }));
     let strings = match after(&found.text) {
         Some(end) if !found.text.is_empty() => {
             Intervals::of(Interval::new(found.text.as_str(), true, end.as_str(), false))
@@ -199,27 +200,42 @@ fn regex_bounds(pattern: &str, options: &str) -> Bounds {
     (strings.union(itself), tightness)
 }
 
+/// The smallest string above every string that begins with `text`: its last character plus one.
+fn after(text: &str) -> Option<String> {
+    let mut chars: Vec<char> = text.chars().collect();
+    while let Some(last) = chars.pop() {
+        let next = match last as u32 + 1 {
+            0xD800 => 0xE000,
+            next => next,
+        };
+        if let Some(next) = char::from_u32(next) {
+            chars.push(next);
+            return Some(chars.into_iter().collect());
+        }
+    }
+    None
+}
+
 fn numbers() -> Intervals {
     Intervals::of(Interval::new(f64::NAN, true, f64::INFINITY, true))
 }
 
-fn types(number: bool, codes: &[i32]) -> Bounds {
-    if codes.contains(&Type::Array.number()) {
+fn types(set: &TypeSet) -> Bounds {
+    if set.contains(Type::Array) {
         return (Intervals::all(), Tightness::InexactFetch);
     }
     let mut out = (Intervals::none(), Tightness::Exact);
-    if number {
+    if set.has_numbers() {
         out.0 = numbers();
     }
-    let kinds = crate::predicate_parse::ALL_TYPES;
-    for kind in kinds.into_iter().filter(|kind| codes.contains(&kind.number())) {
+    for kind in set.types() {
         let tightness = match kind {
             Type::Null | Type::Undefined => Tightness::InexactFetch,
             Type::String | Type::Symbol => Tightness::InexactCovered,
             kind if kind.is_number() => Tightness::InexactCovered,
             _ => Tightness::Exact,
         };
-        out = join(out, (bracket_of(kind), tightness));
+        out = join(out, (bracket_of(*kind), tightness));
     }
     out
 }
@@ -261,7 +277,9 @@ fn type_bracket(kind: Type) -> Bracket {
             Value::Timestamp(Timestamp::from_u64(0)),
             Value::Timestamp(Timestamp::from_u64(u64::MAX)),
         ),
-        Type::Regex => open(Value::Regex(Regex { pattern: "", options: "" }), pointer),
+        Type::Regex => {
+            open(Value::Regex(quire_document::Regex { pattern: "", options: "" }), pointer)
+        }
         Type::DbPointer => open(pointer, Value::Code("")),
         Type::Code => open(Value::Code(""), scoped),
         Type::CodeWithScope => open(scoped, Value::MaxKey),
@@ -275,15 +293,21 @@ fn type_bracket(kind: Type) -> Bracket {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::predicate_parse::parse;
     use quire_document::literal::parse_doc;
+    use quire_mql::filter::{Filter, Node};
 
     fn text(filter: &str) -> Option<(String, Tightness)> {
-        let filter = parse(parse_doc(filter).unwrap().as_doc());
+        let filter = Filter::parse(parse_doc(filter).unwrap().as_doc(), &Default::default());
+        let root = filter.unwrap().into_node();
         let mut all = Intervals::all();
         let mut worst = Tightness::Exact;
-        for conjunct in filter.root.conjuncts() {
-            let (intervals, tightness) = bounds(conjunct, Field::default())?;
+        for conjunct in root.conjuncts() {
+            let (node, negated) = match conjunct {
+                Node::Not(child) => (&**child, true),
+                other => (other, false),
+            };
+            let Node::Path(node) = node else { return None };
+            let (intervals, tightness) = bounds(&node.test, negated, Field::default())?;
             all = all.intersect(&intervals);
             worst = worst.max(tightness);
         }
@@ -321,5 +345,10 @@ mod tests {
         for filter in ["{a: {$size: 2}}", "{a: {$not: /x/}}", "{a: {$bitsAllSet: 1}}"] {
             assert_eq!(text(filter), None, "{filter}");
         }
+    }
+    #[test]
+    fn the_end_of_a_prefix() {
+        assert_eq!(after("az").as_deref(), Some("a{"));
+        assert_eq!(after("é").as_deref(), Some("ê"));
     }
 }

@@ -6,13 +6,15 @@ use crate::plan::{Node, Plan};
 use crate::request::{CountRequest, FindRequest};
 use quire_catalog::Collection;
 use quire_error::Result;
+use quire_mql::Filter;
 
-/// Plans a `count`.
+/// Plans a `count`; `filter` is the compiled filter of the request.
 ///
 /// # Errors
 /// `BadValue` for a hint that names no index.
 pub fn plan_count(
     request: &CountRequest,
+    filter: &Filter,
     collection: Option<&Collection>,
     stats: &dyn Statistics,
 ) -> Result<Plan> {
@@ -22,13 +24,13 @@ pub fn plan_count(
         hint: request.hint.clone(),
         ..FindRequest::default()
     };
-    let mut plan = plan_find(&find, collection, stats)?;
+    let mut plan = plan_find(&find, filter, collection, stats)?;
     let counted = |node| Node::Count {
         skip: request.skip,
         limit: request.limit,
         input: Box::new(keys_suffice(node)),
     };
-    if request.hint.is_none() && plan.filter.root.is_everything() && !plan.missing {
+    if request.hint.is_none() && plan.filter.is_always_true() && !plan.missing {
         plan.root = Node::RecordStoreFastCount;
         return Ok(plan);
     }

@@ -9,13 +9,16 @@ use crate::request::{DistinctRequest, FindRequest};
 use quire_catalog::Collection;
 use quire_document::DocBuf;
 use quire_error::Result;
+use quire_mql::Filter;
 
 /// Plans a `distinct`: the first key of each value where an index has them, else a `find`.
+/// `filter` is the compiled filter of the request.
 ///
 /// # Errors
 /// `BadValue` for a hint that names no index.
 pub fn plan_distinct(
     request: &DistinctRequest,
+    filter: &Filter,
     collection: Option<&Collection>,
     stats: &dyn Statistics,
 ) -> Result<Plan> {
@@ -25,10 +28,10 @@ pub fn plan_distinct(
         hint: request.hint.clone(),
         ..FindRequest::default()
     };
-    let mut plan = plan_find(&find, collection, stats)?;
+    let mut plan = plan_find(&find, filter, collection, stats)?;
     let Some(collection) = collection else { return Ok(plan) };
-    if plan.filter.root.is_everything() {
-        if let Choice::Any(indexes) = choice(collection, request.hint.as_ref(), &plan.filter.root)?
+    if plan.filter.is_always_true() {
+        if let Choice::Any(indexes) = choice(collection, request.hint.as_ref(), &plan.filter)?
             && let Some(scan) = whole_index(&indexes, &request.key)
         {
             plan.root = distinct_scan(scan, 0, &request.key);

@@ -2,7 +2,6 @@
 //! they ran.
 
 use crate::plan::{IndexScan, Node, Plan};
-use crate::predicate_print::{Style, print};
 use quire_document::{DocBuf, DocWriter, Value};
 
 /// Bytes that a sort may hold in memory, as explain shows it.
@@ -78,7 +77,7 @@ fn count_down(node: &mut Node, stats: &NodeStats) {
 pub fn query_planner(plan: &Plan, out: &mut DocWriter<'_>) {
     out.append("namespace", plan.namespace.as_str());
     if !matches!(plan.root, Node::RecordStoreFastCount) {
-        out.append("parsedQuery", &print(&plan.filter.root, Style::Explain));
+        out.append("parsedQuery", &plan.filter.to_bson());
     }
     out.append("indexFilterSet", false);
     let shape = format!("{:08X}", shape_hash(plan) as u32);
@@ -145,7 +144,7 @@ pub fn stage(node: &Node, stats: Option<&NodeStats>, out: &mut DocWriter<'_>) {
         _ => None,
     };
     if let Some(filter) = filter {
-        out.append("filter", &print(filter, Style::Explain));
+        out.append("filter", &filter.to_bson());
     }
     if let Some(stats) = stats {
         common_stats(node, stats, out);
@@ -407,7 +406,7 @@ fn number(name: &str, value: u64, out: &mut DocWriter<'_>) {
 fn shape_hash(plan: &Plan) -> u64 {
     use std::hash::{Hash, Hasher};
     let mut hasher = std::collections::hash_map::DefaultHasher::new();
-    crate::shape::hash(&plan.filter.root, &mut hasher);
+    crate::shape::hash(&plan.filter, &mut hasher);
     plan.sort.as_bytes().hash(&mut hasher);
     let mut projected: Vec<(&str, &[u8])> = plan
         .projection

@@ -5,25 +5,29 @@ use crate::choose::{Statistics, rank};
 use crate::covering::ProjectionFacts;
 use crate::hint::{Choice, choice};
 use crate::plan::{IndexScan, Node, Plan};
-use crate::predicate::{Filter, Predicate};
-use crate::predicate_parse::{is_operators, parse};
 use crate::request::{FindRequest, Hint};
 use crate::sort_order::{self, SortPart};
 use quire_catalog::Collection;
 use quire_document::{Doc, DocBuf, Value, ValueBuf};
 use quire_error::{Error, Result};
+use quire_mql::Filter;
+use quire_mql::filter::{Node as Condition, is_operator_document};
 
-/// Plans a `find`. The filter, projection and sort have been accepted by `mql`; `collection` is
-/// `None` if it does not exist.
+/// Plans a `find`. `filter` is the compiled filter of the request; projection and sort have been
+/// accepted by `mql`; `collection` is `None` if it does not exist.
 ///
 /// # Errors
 /// `BadValue` for a hint that names no index, 51173 to 51176 for `min` and `max` that do not fit.
 pub fn plan_find(
     request: &FindRequest,
+    filter: &Filter,
     collection: Option<&Collection>,
     stats: &dyn Statistics,
 ) -> Result<Plan> {
-    let filter = parse(request.filter.as_doc());
+    let filter = match filter.root() {
+        always if always.is_always_true() => Condition::And(Vec::new()),
+        root => root.clone().with_implied(),
+    };
     let plan = |root, rejected, missing| Plan {
         namespace: request.namespace.clone(),
         filter: filter.clone(),
@@ -53,57 +57,51 @@ pub fn plan_find(
 /// Every complete plan worth considering; at least one.
 fn candidates(
     request: &FindRequest,
-    filter: &Filter,
+    filter: &Condition,
     collection: &Collection,
     stats: &dyn Statistics,
     finish: &Finish<'_>,
 ) -> Result<Vec<Node>> {
     if !request.min.as_doc().is_empty() || !request.max.as_doc().is_empty() {
         let scan = crate::min_max::scan(request, collection)?;
-        let node = with_filter(Node::IndexScan(Box::new(scan)), &filter.root);
+        let node = with_filter(Node::IndexScan(Box::new(scan)), filter);
         return Ok(vec![finish.finish(node)]);
     }
     let collection_scan = |backward| Node::CollScan {
-        filter: (!filter.root.is_everything()).then(|| filter.root.clone()),
+        filter: (!filter.is_always_true()).then(|| filter.clone()),
         backward,
     };
     let by_index = matches!(request.hint, Some(Hint::Name(_) | Hint::Pattern(_)));
     if by_index && request.sort.as_doc().contains("$natural") {
         return Err(Error::bad_value("index hint not allowed with $natural sort order"));
     }
-    if matches!(filter.root, Predicate::AlwaysFalse) {
+    if filter.is_always_false() {
         return Ok(vec![finish.finish(Node::Eof)]);
     }
     if let Some(backward) = finish.natural {
         return Ok(vec![finish.finish(collection_scan(backward))]);
     }
-    let (indexes, hinted) = match choice(collection, request.hint.as_ref(), &filter.root)? {
+    let (indexes, hinted) = match choice(collection, request.hint.as_ref(), filter)? {
         Choice::Natural { backward } => return Ok(vec![finish.finish(collection_scan(backward))]),
         Choice::Any(indexes) => (indexes, false),
         Choice::Only(index) => (vec![index], true),
     };
     let access = Access { indexes, stats };
-    let serves = |candidate: &Candidate| {
-        candidate
-            .index
-            .partial_filter()
-            .is_none_or(|partial| crate::partial::implies(&filter.root, partial))
-    };
     let mut nodes = match access.indexes.first() {
-        Some(only) if hinted && !serves(only) => Vec::new(),
-        _ => access.nodes(&filter.root),
+        Some(only) if hinted && !only.holds_all(filter) => Vec::new(),
+        _ => access.nodes(filter),
     };
-    let rooted_or = matches!(filter.root, Predicate::Or(_)) && !hinted;
+    let rooted_or = matches!(filter, Condition::Or(_)) && !hinted;
     nodes = nodes.into_iter().map(|node| finish.finish(node)).collect();
     let settled = rooted_or && !nodes.is_empty();
     if finish.sorts() && !settled && nodes.iter().all(Node::blocks) {
-        nodes.extend(whole_scans(&access.indexes, &filter.root, hinted, finish));
+        nodes.extend(whole_scans(&access.indexes, filter, hinted, finish));
     }
     if nodes.is_empty() {
         nodes.push(match access.indexes.first() {
             Some(only) if hinted => {
                 let scan = IndexScan::whole(&only.index, only.multikey.clone());
-                finish.finish(with_filter(Node::IndexScan(Box::new(scan)), &filter.root))
+                finish.finish(with_filter(Node::IndexScan(Box::new(scan)), filter))
             }
             _ => finish.finish(collection_scan(false)),
         });
@@ -117,7 +115,7 @@ fn candidates(
 /// Scans of whole indexes that give the sort.
 fn whole_scans(
     indexes: &[Candidate],
-    filter: &Predicate,
+    filter: &Condition,
     hinted: bool,
     finish: &Finish<'_>,
 ) -> Vec<Node> {
@@ -136,8 +134,8 @@ fn whole_scans(
     out
 }
 
-fn with_filter(node: Node, filter: &Predicate) -> Node {
-    if filter.is_everything() {
+fn with_filter(node: Node, filter: &Condition) -> Node {
+    if filter.is_always_true() {
         return node;
     }
     Node::Fetch { filter: Some(filter.clone()), input: Box::new(node) }
@@ -160,7 +158,7 @@ pub fn id_equality(filter: Doc<'_>) -> Option<ValueBuf> {
     let mut fields = filter.fields();
     let (Some(("_id", value)), None) = (fields.next(), fields.next()) else { return None };
     let value = match value {
-        Value::Document(doc) if is_operators(doc) => {
+        Value::Document(doc) if is_operator_document(doc) => {
             let mut operators = doc.fields();
             match (operators.next(), operators.next()) {
                 (Some(("$eq", value)), None) => value,

@@ -1,11 +1,10 @@
 //! Which indexes a request may use: the one it names, or all that hold what it looks for.
 
 use crate::access::Candidate;
-use crate::partial::implies;
-use crate::predicate::Predicate;
 use crate::request::Hint;
 use quire_catalog::{Collection, Index};
 use quire_error::{Error, ErrorCode, Result};
+use quire_mql::filter::Node as Condition;
 use std::sync::Arc;
 
 /// What a hint leaves to choose from.
@@ -22,7 +21,7 @@ pub(crate) enum Choice {
 pub(crate) fn choice(
     collection: &Collection,
     hint: Option<&Hint>,
-    filter: &Predicate,
+    filter: &Condition,
 ) -> Result<Choice> {
     match hint {
         Some(Hint::Natural(forward)) => Ok(Choice::Natural { backward: !forward }),
@@ -34,10 +33,8 @@ pub(crate) fn choice(
             collection
                 .ready_indexes()
                 .filter(|index| !index.hidden)
-                .filter(|index| {
-                    index.partial_filter().is_none_or(|partial| implies(filter, partial))
-                })
                 .map(Candidate::new)
+                .filter(|candidate| candidate.holds_all(filter))
                 .collect(),
         )),
     }

@@ -3,11 +3,11 @@
 
 use crate::interval::Intervals;
 use crate::plan::{IndexScan, Node, Plan};
-use crate::predicate::Predicate;
+use quire_mql::filter::Node as Condition;
 
 /// Adds the intersection of the first two scans of single keys to the rejected plans.
 pub fn add_intersection(plan: &mut Plan) {
-    if !matches!(plan.filter.root, Predicate::And(_)) || plan.rejected.is_empty() {
+    if !matches!(plan.filter, Condition::And(_)) || plan.rejected.is_empty() {
         return;
     }
     if !plan.sort.as_doc().is_empty() || !plan.projection.as_doc().is_empty() {
@@ -34,7 +34,7 @@ pub fn add_intersection(plan: &mut Plan) {
     if let [first, second, ..] = scans.as_slice() {
         let scan = |scan: &IndexScan| Node::IndexScan(Box::new(scan.clone()));
         let both = Node::AndSorted { inputs: vec![scan(first), scan(second)] };
-        let filter = Some(plan.filter.root.clone());
+        let filter = Some(plan.filter.clone());
         plan.rejected.push(Node::Fetch { filter, input: Box::new(both) });
     }
 }

@@ -1,65 +1,76 @@
 //! Whether a filter only matches documents that a partial index holds.
 
-use crate::bounds::{Field, Tightness, bounds};
-use crate::predicate::{Predicate, Test};
-use crate::predicate_parse::parse;
-use quire_document::Doc;
+use crate::bounds::{Field, Tightness, bounds, wants_null};
+use quire_mql::filter::{Comparison, Node, PathNode, Test};
 
 /// True if everything that `filter` matches is matched by `partial`. May say no too often.
-pub(crate) fn implies(filter: &Predicate, partial: Doc<'_>) -> bool {
-    subset(filter, &parse(partial).root)
-}
-
-fn subset(filter: &Predicate, partial: &Predicate) -> bool {
-    if let Predicate::And(parts) = partial {
-        return parts.iter().all(|part| subset(filter, part));
+pub(crate) fn implies(filter: &Node, partial: &Node) -> bool {
+    if let Node::And(parts) = partial {
+        return parts.iter().all(|part| implies(filter, part));
     }
     match filter {
-        Predicate::Or(branches) => branches.iter().all(|branch| subset(branch, partial)),
-        Predicate::And(conjuncts) => {
-            conjuncts.iter().any(|conjunct| subset(conjunct, partial))
-                || matches!(partial, Predicate::Or(parts) if parts.iter().any(|part| subset(filter, part)))
+        Node::Or(branches) => branches.iter().all(|branch| implies(branch, partial)),
+        Node::And(conjuncts) => {
+            conjuncts.iter().any(|conjunct| implies(conjunct, partial))
+                || matches!(partial, Node::Or(parts) if parts.iter().any(|part| implies(filter, part)))
         }
-        Predicate::AlwaysFalse => true,
+        Node::Always(false) => true,
         single => match partial {
-            Predicate::Or(parts) => parts.iter().any(|part| subset(single, part)),
-            _ => implied(single, partial),
+            Node::Or(parts) => parts.iter().any(|part| implies(single, part)),
+            Node::Path(wanted) => implied(single, wanted) || equal(single, partial),
+            _ => equal(single, partial),
         },
     }
 }
 
-/// One test against one test.
-fn implied(filter: &Predicate, partial: &Predicate) -> bool {
-    let Predicate::Leaf(wanted) = partial else { return equal(filter, partial) };
-    let Predicate::Leaf(given) = filter else {
-        // {a: {$ne: null}} implies {a: {$exists: true}}.
-        return matches!(filter, Predicate::Not(child) if matches!(&**child, Predicate::Leaf(leaf)
-            if leaf.path == wanted.path
-                && matches!(wanted.test, Test::Exists)
-                && matches!(leaf.test, Test::Eq(_) | Test::In { .. })
-                && leaf.test.wants_null()));
+/// One condition against one test.
+fn implied(filter: &Node, wanted: &PathNode) -> bool {
+    let given = match filter {
+        Node::Path(given) => given,
+        Node::Not(child) => return negation_implies(child, wanted),
+        _ => return false,
     };
     if given.path != wanted.path {
         return false;
     }
     match (&given.test, &wanted.test) {
         (Test::Exists, Test::Exists) => true,
-        (Test::Size(_) | Test::Opaque { .. } | Test::InternalExpr(..), Test::Exists) => false,
-        (test, Test::Exists) => !test.wants_null(),
-        (test, _) => {
-            let (Some((inside, _)), Some((outside, Tightness::Exact))) =
-                (bounds(filter, Field::default()), bounds(partial, Field::default()))
+        (test, Test::Exists) => is_of_values(test) && !wants_null(test),
+        (test, wanted) => {
+            let of = |test| bounds(test, false, Field::default());
+            let (Some((inside, _)), Some((outside, Tightness::Exact))) = (of(test), of(wanted))
             else {
-                return equal(filter, partial);
+                return false;
             };
-            !test.wants_null()
-                && !matches!(test, Test::InternalExpr(..))
+            is_of_values(test)
+                && !wants_null(test)
                 && inside.intersect(&outside.complement()).0.is_empty()
         }
     }
 }
 
-fn equal(a: &Predicate, b: &Predicate) -> bool {
-    use crate::predicate_print::{Style, print};
-    print(a, Style::Executable).as_bytes() == print(b, Style::Executable).as_bytes()
+/// `{a: {$ne: null}}` implies `{a: {$exists: true}}`.
+fn negation_implies(child: &Node, wanted: &PathNode) -> bool {
+    let Node::Path(given) = child else { return false };
+    given.path == wanted.path
+        && matches!(wanted.test, Test::Exists)
+        && matches!(given.test, Test::Compare(Comparison::Eq, _) | Test::In(_))
+        && wants_null(&given.test)
+}
+
+/// Tests of the values that an index holds one by one.
+fn is_of_values(test: &Test) -> bool {
+    matches!(
+        test,
+        Test::Compare(..)
+            | Test::In(_)
+            | Test::Regex(_)
+            | Test::Mod(_)
+            | Test::Exists
+            | Test::Type(_)
+    )
+}
+
+fn equal(a: &Node, b: &Node) -> bool {
+    a.to_bson() == b.to_bson()
 }

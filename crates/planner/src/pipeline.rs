@@ -148,9 +148,15 @@ fn write_excluded(paths: &mut Vec<&str>, writer: &mut quire_document::DocWriter<
 /// A computed field with its constants folded and marked.
 fn printed_value(name: &str, value: Value<'_>, projection: &Projection) -> ValueBuf {
     let computed = projection.computed_fields();
-    match computed.into_iter().find(|(path, _)| path == name) {
-        Some((_, expression)) => expression.to_bson(),
-        None => crate::expr_rewrite::print(value),
+    match (computed.into_iter().find(|(path, _)| path == name), value) {
+        (Some((_, expression)), _) => expression.to_bson(),
+        (None, Value::Document(doc)) => ValueBuf::from(DocBuf::build(|writer| {
+            for (inner, value) in doc.fields() {
+                let path = format!("{name}.{inner}");
+                writer.append(inner, &printed_value(&path, value, projection));
+            }
+        })),
+        (None, other) => ValueBuf::new(other),
     }
 }
 

@@ -1,9 +1,9 @@
 //! The plan: a tree of stages under MongoDB's names, and what is known about the request.
 
 use crate::interval::Intervals;
-use crate::predicate::{Filter, Predicate};
 use quire_catalog::{Index, MultikeyPaths};
 use quire_document::{DocBuf, ValueBuf};
+use quire_mql::filter::Node as Condition;
 use std::sync::Arc;
 
 /// How a request will be answered.
@@ -11,8 +11,8 @@ use std::sync::Arc;
 pub struct Plan {
     /// `database.collection`.
     pub namespace: String,
-    /// The filter in both forms.
-    pub filter: Filter,
+    /// The filter, with what its expressions imply.
+    pub filter: Condition,
     /// The stages.
     pub root: Node,
     /// What was considered and not chosen.
@@ -41,7 +41,7 @@ pub struct IndexScan {
     /// Walk the index from its end.
     pub backward: bool,
     /// A test of the key's values.
-    pub filter: Option<Predicate>,
+    pub filter: Option<Condition>,
 }
 
 /// The part of an index between two whole keys, in the index's own order.
@@ -61,7 +61,7 @@ pub enum Node {
     /// All documents in their natural order.
     CollScan {
         /// Keeps what matches.
-        filter: Option<Predicate>,
+        filter: Option<Condition>,
         /// Newest first.
         backward: bool,
     },
@@ -84,7 +84,7 @@ pub enum Node {
     /// The documents of keys.
     Fetch {
         /// Keeps what matches.
-        filter: Option<Predicate>,
+        filter: Option<Condition>,
         /// Gives the keys.
         input: Box<Node>,
     },

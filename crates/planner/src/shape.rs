@@ -1,18 +1,18 @@
 //! The shape of a request: its operators and paths without its values. A plan's shape is that of
 //! the normalised filter; a query's keeps what was written in its order.
 
-use crate::predicate::{Predicate, Test};
-use crate::predicate_parse::conjunction;
 use crate::request::{AggregateRequest, FindRequest};
 use quire_document::{Doc, Value};
+use quire_mql::ParseContext;
+use quire_mql::filter::{Features, Filter, Node, Test};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// The hash of a find's shape, as `queryShapeHash` shows it.
-pub fn find_shape(request: &FindRequest) -> String {
+pub fn find_shape(request: &FindRequest, context: &ParseContext) -> String {
     hex(|state| {
         "find".hash(state);
         request.namespace.hash(state);
-        hash_written(request.filter.as_doc(), state);
+        hash_written(request.filter.as_doc(), context, state);
         hash_spec(Value::from(&request.projection), state);
         request.sort.as_bytes().hash(state);
         (request.skip > 0, request.limit > 0).hash(state);
@@ -20,7 +20,7 @@ pub fn find_shape(request: &FindRequest) -> String {
 }
 
 /// The hash of a pipeline's shape.
-pub fn aggregate_shape(request: &AggregateRequest) -> String {
+pub fn aggregate_shape(request: &AggregateRequest, context: &ParseContext) -> String {
     hex(|state| {
         "aggregate".hash(state);
         request.namespace.hash(state);
@@ -28,7 +28,7 @@ pub fn aggregate_shape(request: &AggregateRequest) -> String {
             for (name, value) in stage.as_doc().fields() {
                 name.hash(state);
                 match (name, value) {
-                    ("$match", Value::Document(filter)) => hash_written(filter, state),
+                    ("$match", Value::Document(filter)) => hash_written(filter, context, state),
                     (_, value) => hash_spec(value, state),
                 }
             }
@@ -48,27 +48,29 @@ fn hex(fill: impl Fn(&mut DefaultHasher)) -> String {
 }
 
 /// A filter in its own order, conjunctions flattened.
-fn hash_written(filter: Doc<'_>, state: &mut impl Hasher) {
-    fn flatten(predicate: Predicate, out: &mut Vec<Predicate>) {
-        match predicate {
-            Predicate::And(children) => children.into_iter().for_each(|child| flatten(child, out)),
+fn hash_written(filter: Doc<'_>, context: &ParseContext, state: &mut impl Hasher) {
+    fn flatten<'n>(node: &'n Node, out: &mut Vec<&'n Node>) {
+        match node {
+            Node::And(children) => children.iter().for_each(|child| flatten(child, out)),
             other => out.push(other),
         }
     }
+    let Ok(filter) = Filter::parse_exact(filter, context, Features::ALL) else {
+        return hash_spec(Value::Document(filter), state);
+    };
     let mut parts = Vec::new();
-    flatten(Predicate::And(conjunction(filter)), &mut parts);
+    flatten(filter.root(), &mut parts);
     parts.len().hash(state);
-    for part in &parts {
+    for part in parts {
+        hash(part, state);
         match part {
-            Predicate::Leaf(leaf) if matches!(leaf.test, Test::InternalExpr(..)) => {}
-            Predicate::Leaf(leaf) => {
-                hash(part, state);
-                if let Test::Type { number, numbers } = &leaf.test {
-                    (number, numbers).hash(state);
+            Node::Path(node) => {
+                if let Test::Type(set) = &node.test {
+                    (set.has_numbers(), set.types()).hash(state);
                 }
             }
-            Predicate::Expr(expr) => hash_spec(expr.source.as_value(), state),
-            other => hash(other, state),
+            Node::Expr(test) => hash_spec(test.expression().to_bson().as_value(), state),
+            _ => {}
         }
     }
 }
@@ -95,44 +97,41 @@ fn hash_spec(value: Value<'_>, state: &mut impl Hasher) {
 }
 
 /// Feeds a hasher so that filters of one shape agree.
-pub(crate) fn hash(predicate: &Predicate, state: &mut impl Hasher) {
-    std::mem::discriminant(predicate).hash(state);
-    match predicate {
-        Predicate::And(children) | Predicate::Or(children) | Predicate::Nor(children) => {
+pub(crate) fn hash(node: &Node, state: &mut impl Hasher) {
+    std::mem::discriminant(node).hash(state);
+    match node {
+        Node::And(children) | Node::Or(children) | Node::Nor(children) => {
             children.len().hash(state);
             children.iter().for_each(|child| hash(child, state));
         }
-        Predicate::Not(child) => hash(child, state),
-        Predicate::Leaf(leaf) => {
-            leaf.path.hash(state);
-            hash_test(&leaf.test, state);
+        Node::Not(child) => hash(child, state),
+        Node::Path(node) => {
+            node.path.as_str().hash(state);
+            hash_test(&node.test, state);
         }
-        Predicate::ElemMatchObject { path, inner } => {
-            path.hash(state);
-            hash(inner, state);
-        }
-        Predicate::ElemMatchValue { path, inner } => {
-            path.hash(state);
-            inner.iter().for_each(|child| hash(child, state));
-        }
-        Predicate::Opaque { name, argument } => {
-            name.hash(state);
-            if name == "$jsonSchema" {
-                format!("{argument:?}").hash(state);
-            }
-        }
-        Predicate::Expr(_) | Predicate::AlwaysTrue | Predicate::AlwaysFalse => {}
+        Node::JsonSchema(schema) => schema.source().as_bytes().hash(state),
+        Node::Always(answer) => answer.hash(state),
+        Node::Expr(_) | Node::SampleRate(_) => {}
     }
 }
 
 fn hash_test(test: &Test, state: &mut impl Hasher) {
     std::mem::discriminant(test).hash(state);
     match test {
-        Test::Compare(comparison, _) | Test::InternalExpr(Some(comparison), _) => {
-            comparison.name().hash(state);
+        Test::Compare(comparison, _) | Test::Implied(comparison, _) => comparison.hash(state),
+        Test::Bits(bits) => bits.kind.operator().hash(state),
+        Test::Regex(regex) => regex.options().hash(state),
+        Test::ElemMatchObject(scope) => hash(&scope.node, state),
+        Test::ElemMatchValue(tests) | Test::All(tests) => {
+            tests.len().hash(state);
+            tests.iter().for_each(|test| hash_test(test, state));
         }
-        Test::Opaque { name, .. } => name.hash(state),
-        Test::Regex { options, .. } => options.hash(state),
-        _ => {}
+        Test::Not(test) => hash_test(test, state),
+        Test::In(_)
+        | Test::Exists
+        | Test::Type(_)
+        | Test::Mod(_)
+        | Test::Size(_)
+        | Test::Always(_) => {}
     }
 }

@@ -20,6 +20,8 @@ pub struct Operator {
     pub run: Run,
     /// The result differs from call to call: never folded.
     pub volatile: bool,
+    /// Constant arguments are looked at only where there is a document: never folded.
+    pub unfolded: bool,
     /// Part of the stable API (`apiStrict` allows it).
     pub stable: bool,
     /// A constant argument of this truth is the result, whatever the others are (`$and`: false).
@@ -127,6 +129,7 @@ impl Operator {
             arity,
             run,
             volatile: false,
+            unfolded: false,
             stable: true,
             decided_by: None,
         }
@@ -147,6 +150,12 @@ impl Operator {
     /// The same, never folded.
     pub const fn volatile(mut self) -> Self {
         self.volatile = true;
+        self
+    }
+
+    /// The same, run for every document whatever its arguments are.
+    pub const fn unfolded(mut self) -> Self {
+        self.unfolded = true;
         self
     }
 

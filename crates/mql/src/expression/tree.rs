@@ -49,6 +49,14 @@ pub struct Variable {
     pub path: Option<FieldPath>,
 }
 
+impl Variable {
+    /// The value, if it is known before anything runs.
+    fn known<'c>(&self, context: &'c ParseContext) -> Option<Value<'c>> {
+        let (Binding::User(index), None) = (self.binding, &self.path) else { return None };
+        context.variables.get(index)?.value.as_ref().map(ValueBuf::as_value)
+    }
+}
+
 /// An operator whose tree is not just a list of arguments (`$let`, `$switch`, `$map`, ...).
 pub trait Form: Send + Sync + fmt::Debug {
     /// Evaluates it; `None` is missing.
@@ -213,6 +221,7 @@ impl Expression {
         }
         let replacement = match &mut self.node {
             Node::Form(form) => form.optimize(context)?,
+            Node::Variable(variable) => variable.known(context).map(Expression::constant),
             _ => {
                 self.children_mut(&mut |child| child.optimize(context))?;
                 if let Node::Call(call) = &self.node { decision(call) } else { None }
@@ -238,7 +247,7 @@ impl Expression {
     fn is_foldable(&self) -> bool {
         match &self.node {
             Node::Path(_) | Node::Variable(_) => return false,
-            Node::Call(call) if call.operator.volatile => return false,
+            Node::Call(call) if call.operator.volatile || call.operator.unfolded => return false,
             Node::Form(form) if form.is_volatile() || form.metadata().is_some() => return false,
             _ => {}
         }

@@ -3,11 +3,12 @@
 use super::node::Node;
 use super::parse::{Level, Parser};
 use super::registry::{Operator, Parse};
-use crate::context::EvalContext;
+use crate::context::{Collator, EvalContext};
 use crate::expression::Expression;
 use crate::filter::number::is_true;
 use quire_document::{Doc, Value};
 use quire_error::{Error, ErrorCode, Result};
+use std::fmt;
 use std::sync::Arc;
 
 /// The row of this operator.
@@ -19,19 +20,33 @@ pub(super) const OPERATORS: &[Operator] = &[Operator {
 }];
 
 /// A compiled `$expr`.
-#[derive(Clone, Debug)]
-pub struct ExprTest(Arc<Expression>);
+#[derive(Clone)]
+pub struct ExprTest {
+    expression: Arc<Expression>,
+    collator: Option<Arc<dyn Collator>>,
+}
 
 impl ExprTest {
     /// The expression.
     pub fn expression(&self) -> &Expression {
-        &self.0
+        &self.expression
+    }
+
+    /// The collation that its strings compare by.
+    pub(super) fn collator(&self) -> Option<&Arc<dyn Collator>> {
+        self.collator.as_ref()
     }
 
     /// True if the expression's value is true for the document.
     pub(super) fn test(&self, doc: Doc<'_>, cx: &EvalContext<'_>) -> Result<bool> {
         let cx = narrow(cx).with_root(doc);
-        Ok(self.0.eval(&cx)?.is_some_and(is_true))
+        Ok(self.expression.eval(&cx)?.is_some_and(is_true))
+    }
+}
+
+impl fmt::Debug for ExprTest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.expression.fmt(f)
     }
 }
 
@@ -50,5 +65,6 @@ fn parse(parser: &Parser<'_>, value: Value<'_>) -> Result<Option<Node>> {
         return Err(Error::new(ErrorCode::QueryFeatureNotAllowed, text));
     }
     let expression = Expression::parse(value, parser.context)?;
-    Ok(Some(Node::Expr(ExprTest(Arc::new(expression)))))
+    let collator = parser.collator();
+    Ok(Some(Node::Expr(ExprTest { expression: Arc::new(expression), collator })))
 }

@@ -394,7 +394,7 @@ fn reason(test: Option<&Test>, because: Because) -> &'static str {
         None => {
             ("array did not contain all specified values", "array did contain all specified values")
         }
-        Some(Test::In(_) | Test::Always(_)) => {
+        Some(Test::In(_) | Test::Always(_) | Test::Implied(..)) => {
             ("no matching value found in array", "matching value found in array")
         }
         Some(Test::Type(_)) => ("type did not match", "type did match"),

@@ -2,7 +2,7 @@
 //!
 //! Reading order: `node` (the tree), `parse`, `registry` (all operators), `optimize`, `run`,
 //! `path` (what a dotted path names), `scope` (one walk for all fields), then one file an operator
-//! or close family. `serialize` gives explain's `parsedQuery` and the shape of a filter.
+//! or close family. `implied` and `serialize` are for whoever plans and explains.
 
 mod all;
 mod bits;
@@ -13,6 +13,7 @@ mod elsewhere;
 mod exists;
 mod expr;
 mod failure;
+mod implied;
 mod in_list;
 mod json_schema;
 mod logical;
@@ -41,7 +42,7 @@ pub use modulo::Modulo;
 pub use node::{Node, PathNode, Test};
 pub use number::truncated;
 pub use operand::{Comparison, Operand};
-pub use parse::{FILTER_DEPTH_MAX, Features};
+pub use parse::{FILTER_DEPTH_MAX, Features, is_operator_document};
 pub use path::Path;
 pub use registry::{Operator, operators};
 pub(crate) use run::unit_interval;
@@ -137,13 +138,6 @@ impl Filter {
     /// The filter as mongod's explain shows it (`parsedQuery`).
     pub fn to_bson(&self) -> DocBuf {
         DocBuf::build(|writer| serialize::write(self.root(), writer))
-    }
-
-    /// Bytes that are equal for filters whose plans may be shared.
-    pub fn shape(&self) -> Vec<u8> {
-        let mut shape = Vec::new();
-        serialize::append_shape(self.root(), &mut shape);
-        shape
     }
 }
 

@@ -73,6 +73,9 @@ pub enum Test {
     All(Vec<Test>),
     /// A test whose answer is known.
     Always(bool),
+    /// What a `$expr` beside it says of the path, without type brackets: for whoever plans, not
+    /// to be run ([`Node::with_implied`]).
+    Implied(Comparison, Operand),
 }
 
 impl Test {
@@ -100,6 +103,7 @@ impl Test {
             Test::All(_) => "$and",
             Test::Always(true) => "$alwaysTrue",
             Test::Always(false) => "$alwaysFalse",
+            Test::Implied(comparison, _) => comparison.implied_operator(),
         }
     }
 }
@@ -113,6 +117,22 @@ impl Node {
     /// The negation of `node`.
     pub fn negate(node: Node) -> Node {
         Node::Not(Box::new(node))
+    }
+
+    /// The conjunction of these, without needless nesting.
+    pub fn all(mut children: Vec<Node>) -> Node {
+        match children.len() {
+            1 => children.remove(0),
+            _ => Node::And(children),
+        }
+    }
+
+    /// The children of the conjunction that it is, or itself.
+    pub fn conjuncts(&self) -> &[Node] {
+        match self {
+            Node::And(children) => children,
+            other => std::slice::from_ref(other),
+        }
     }
 
     /// True for the filter that every document passes.

@@ -29,6 +29,28 @@ impl Comparison {
         }
     }
 
+    /// The name of what a `$expr` implies, as explain shows it.
+    pub const fn implied_operator(self) -> &'static str {
+        match self {
+            Comparison::Eq => "$_internalExprEq",
+            Comparison::Lt => "$_internalExprLt",
+            Comparison::Lte => "$_internalExprLte",
+            Comparison::Gt => "$_internalExprGt",
+            Comparison::Gte => "$_internalExprGte",
+        }
+    }
+
+    /// The comparison with its sides exchanged.
+    pub const fn flipped(self) -> Comparison {
+        match self {
+            Comparison::Eq => Comparison::Eq,
+            Comparison::Lt => Comparison::Gt,
+            Comparison::Lte => Comparison::Gte,
+            Comparison::Gt => Comparison::Lt,
+            Comparison::Gte => Comparison::Lte,
+        }
+    }
+
     /// True if a value that compares so to the operand passes.
     #[inline]
     pub const fn accepts(self, ordering: Ordering) -> bool {

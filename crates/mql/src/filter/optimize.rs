@@ -3,7 +3,7 @@
 use super::in_list::InList;
 use super::node::{Node, PathNode, Test};
 use super::operand::{Comparison, Operand};
-use quire_document::ValueBuf;
+use quire_document::{Type, ValueBuf};
 use std::cmp::Ordering;
 
 /// The simplest tree that matches the same documents, its children in a fixed order.
@@ -86,7 +86,11 @@ fn join_equalities(children: Vec<Node>) -> Vec<Node> {
     let mut groups: Vec<(super::path::Path, Vec<Node>)> = Vec::new();
     for child in children {
         let path = match &child {
-            Node::Path(PathNode { path, test: Test::Compare(Comparison::Eq, _) }) => path.clone(),
+            Node::Path(PathNode { path, test: Test::Compare(Comparison::Eq, operand) })
+                if operand.kind() != Type::Regex =>
+            {
+                path.clone()
+            }
             Node::Path(PathNode { path, test: Test::Regex(_) | Test::In(_) }) => path.clone(),
             _ => {
                 rest.push(child);
@@ -102,7 +106,7 @@ fn join_equalities(children: Vec<Node>) -> Vec<Node> {
         if members.len() == 1 {
             rest.push(members.remove(0));
         } else {
-            let test = Test::In(join(members));
+            let test = simplify_list(join(members));
             rest.push(Node::Path(PathNode { path, test }));
         }
     }
@@ -135,7 +139,9 @@ fn simplify_test(test: Test) -> Test {
         Test::In(list) if list.is_empty() => Test::Always(false),
         Test::In(list) => simplify_list(list),
         Test::ElemMatchValue(tests) => {
-            let tests: Vec<Test> = tests.into_iter().map(simplify_test).collect();
+            let mut tests: Vec<Test> =
+                tests.into_iter().flat_map(spread).map(simplify_test).collect();
+            tests.sort_by_key(test_rank);
             if tests.iter().any(|test| matches!(test, Test::Always(false))) {
                 return Test::Always(false);
             }
@@ -148,6 +154,14 @@ fn simplify_test(test: Test) -> Test {
         },
         Test::All(tests) => Test::All(tests.into_iter().map(simplify_test).collect()),
         other => other,
+    }
+}
+
+/// The tests that together are this one.
+fn spread(test: Test) -> Vec<Test> {
+    match test {
+        Test::All(tests) => tests.into_iter().flat_map(spread).collect(),
+        other => vec![other],
     }
 }
 
@@ -182,14 +196,27 @@ fn sort(node: Node) -> Node {
 }
 
 fn compare(left: &Node, right: &Node) -> Ordering {
-    let path = |node: &Node| match node {
-        Node::Path(node) => node.path.as_str().to_owned(),
-        _ => String::new(),
-    };
     rank(left)
         .cmp(&rank(right))
-        .then_with(|| path(left).cmp(&path(right)))
-        .then_with(|| compare_children(left.children(), right.children()))
+        .then_with(|| path_of(left).cmp(path_of(right)))
+        .then_with(|| compare_children(inner(left), inner(right)))
+}
+
+fn path_of(node: &Node) -> &str {
+    match node {
+        Node::Path(node) => node.path.as_str(),
+        _ => "",
+    }
+}
+
+/// The children, also those inside `$elemMatch`.
+fn inner(node: &Node) -> &[Node] {
+    match node {
+        Node::Path(PathNode { test: Test::ElemMatchObject(scope), .. }) => {
+            std::slice::from_ref(&scope.node)
+        }
+        other => other.children(),
+    }
 }
 
 fn compare_children(left: &[Node], right: &[Node]) -> Ordering {
@@ -202,24 +229,36 @@ fn rank(node: &Node) -> u8 {
     match node {
         Node::And(_) => 0,
         Node::Or(_) => 1,
-        Node::Path(node) => match &node.test {
-            Test::ElemMatchObject(_) => 2,
-            Test::ElemMatchValue(_) => 3,
-            Test::Size(_) => 4,
-            Test::Compare(comparison, _) => 5 + *comparison as u8,
-            Test::Regex(_) => 10,
-            Test::Mod(_) => 11,
-            Test::Exists => 12,
-            Test::In(_) => 13,
-            Test::Bits(bits) => 14 + bits.kind as u8,
-            Test::Type(_) => 20,
-            Test::Not(_) | Test::All(_) | Test::Always(_) => 25,
-        },
+        Node::Path(node) => test_rank(&node.test),
         Node::Not(_) => 18,
         Node::Nor(_) => 19,
         Node::Expr(_) => 21,
         Node::Always(false) => 22,
         Node::Always(true) => 23,
         Node::JsonSchema(_) | Node::SampleRate(_) => 24,
+    }
+}
+
+fn test_rank(test: &Test) -> u8 {
+    match test {
+        Test::ElemMatchObject(_) => 2,
+        Test::ElemMatchValue(_) => 3,
+        Test::Size(_) => 4,
+        Test::Compare(comparison, _) => 5 + *comparison as u8,
+        Test::Regex(_) => 10,
+        Test::Mod(_) => 11,
+        Test::Exists => 12,
+        Test::In(_) => 13,
+        Test::Bits(bits) => 14 + bits.kind as u8,
+        Test::Not(_) | Test::All(_) => 18,
+        Test::Type(_) => 20,
+        Test::Always(_) => 25,
+        Test::Implied(comparison, _) => match comparison {
+            Comparison::Eq => 30,
+            Comparison::Gt => 31,
+            Comparison::Gte => 32,
+            Comparison::Lt => 33,
+            Comparison::Lte => 34,
+        },
     }
 }

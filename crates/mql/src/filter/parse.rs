@@ -161,7 +161,7 @@ fn is_modifier_of_near(name: &str, siblings: Doc<'_>) -> bool {
 }
 
 /// True for `{$op: ...}`, unless it is a reference (`$ref` with `$id`).
-pub(crate) fn is_operator_document(doc: Doc<'_>) -> bool {
+pub fn is_operator_document(doc: Doc<'_>) -> bool {
     starts_with_dollar(doc) && !(doc.contains("$ref") && doc.contains("$id"))
 }
 

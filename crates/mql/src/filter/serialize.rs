@@ -1,4 +1,4 @@
-//! Back to BSON: explain's `parsedQuery`, and the shape by which plans are cached.
+//! Back to BSON: explain's `parsedQuery`.
 
 use super::in_list::InList;
 use super::node::{Node, PathNode, Test};
@@ -72,8 +72,8 @@ fn common_path(children: &[Node]) -> Option<&str> {
 
 fn write_test(test: &Test, writer: &mut DocWriter<'_>) {
     match test {
-        Test::Compare(comparison, operand) => {
-            writer.append(comparison.operator(), operand.value());
+        Test::Compare(_, operand) | Test::Implied(_, operand) => {
+            writer.append(test.operator(), operand.value());
         }
         Test::In(list) => write_in(list, writer),
         Test::Regex(regex) => {
@@ -127,77 +127,4 @@ fn write_in(list: &InList, writer: &mut DocWriter<'_>) {
 
 fn regex_value(regex: &Regex) -> Value<'_> {
     Value::Regex(RegexValue { pattern: regex.pattern(), options: regex.options() })
-}
-
-/// Appends what two filters share whose plans may be shared: operators and paths without values,
-/// and what of a value decides which bounds are possible.
-pub(super) fn append_shape(node: &Node, shape: &mut Vec<u8>) {
-    let list = |tag: &[u8], children: &[Node], shape: &mut Vec<u8>| {
-        shape.extend_from_slice(tag);
-        children.iter().for_each(|child| append_shape(child, shape));
-        shape.push(b']');
-    };
-    match node {
-        Node::And(children) => list(b"an[", children, shape),
-        Node::Or(children) => list(b"or[", children, shape),
-        Node::Nor(children) => list(b"nr[", children, shape),
-        Node::Not(child) => list(b"nt[", std::slice::from_ref(child), shape),
-        Node::Path(node) => {
-            test_shape(&node.test, shape);
-            shape.extend_from_slice(node.path.as_str().as_bytes());
-            shape.push(0);
-        }
-        Node::Expr(test) => {
-            shape.extend_from_slice(b"ex");
-            let mut doc = Vec::new();
-            DocWriter::new(&mut doc).append("", test.expression().to_bson().as_value());
-            shape.extend_from_slice(&doc);
-        }
-        Node::JsonSchema(schema) => {
-            shape.extend_from_slice(b"js");
-            shape.extend_from_slice(schema.source().as_bytes());
-        }
-        Node::SampleRate(_) => shape.extend_from_slice(b"sr"),
-        Node::Always(answer) => shape.extend_from_slice(if *answer { b"at" } else { b"af" }),
-    }
-}
-
-fn test_shape(test: &Test, shape: &mut Vec<u8>) {
-    shape.extend_from_slice(test.operator().as_bytes());
-    match test {
-        // Null and arrays have bounds of their own kind.
-        Test::Compare(_, operand) => match operand.value() {
-            Value::Null => shape.extend_from_slice(b"/n"),
-            Value::Array(_) => shape.extend_from_slice(b"/a"),
-            Value::Document(_) => shape.extend_from_slice(b"/d"),
-            Value::String(_) => shape.extend_from_slice(b"/s"),
-            _ => {}
-        },
-        Test::In(list) => {
-            if list.has_null() {
-                shape.extend_from_slice(b"/n");
-            }
-            for regex in list.regexes() {
-                shape.extend_from_slice(b"/r");
-                shape.extend_from_slice(regex.options().as_bytes());
-            }
-        }
-        Test::Regex(regex) => {
-            shape.extend_from_slice(if regex.prefix().text.is_empty() { b"/" } else { b"^" });
-            shape.extend_from_slice(regex.options().as_bytes());
-        }
-        Test::ElemMatchObject(scope) => {
-            shape.push(b'{');
-            append_shape(&scope.node, shape);
-            shape.push(b'}');
-        }
-        Test::ElemMatchValue(tests) | Test::All(tests) => {
-            shape.push(b'{');
-            tests.iter().for_each(|test| test_shape(test, shape));
-            shape.push(b'}');
-        }
-        Test::Not(test) => test_shape(test, shape),
-        Test::Type(set) => shape.extend(set.types().iter().map(|kind| kind.byte())),
-        Test::Exists | Test::Mod(_) | Test::Size(_) | Test::Bits(_) | Test::Always(_) => {}
-    }
 }

@@ -177,8 +177,32 @@ fn one_form_for_equal_filters() {
     assert_eq!(parsed(doc! { "a": { "$ne": 1 } }), doc! { "a": { "$not": { "$eq": 1 } } });
     assert_eq!(parsed(doc! {}), doc! {});
     assert_eq!(parsed(doc! { "a": { "$in": [] } }), doc! { "$alwaysFalse": 1 });
-    assert_eq!(filter(doc! { "a": 1 }).shape(), filter(doc! { "a": 2 }).shape());
-    assert_ne!(filter(doc! { "a": 1 }).shape(), filter(doc! { "a": Value::Null }).shape());
+    assert_eq!(parsed(doc! { "$or": [{ "a": 1 }, { "a": 1 }] }), doc! { "a": { "$eq": 1 } });
+    assert_eq!(
+        parsed(doc! { "a": { "$elemMatch": { "$lt": 5, "$all": [1, 2] } } }),
+        doc! { "a": { "$elemMatch": { "$eq": 1, "$eq": 2, "$lt": 5 } } }
+    );
+}
+
+#[test]
+fn an_expression_implies_comparisons() {
+    let widened = |doc: DocBuf| filter(doc).into_node().with_implied();
+    let node =
+        widened(doc! { "$expr": { "$and": [{ "$lt": [5, "$a.b"] }, { "$eq": ["$c", "$d"] }] } });
+    assert_eq!(
+        node.to_bson(),
+        doc! { "$and": [
+            { "$expr": { "$and": [{ "$lt": [{ "$const": 5 }, "$a.b"] }, { "$eq": ["$c", "$d"] }] } },
+            { "a.b": { "$_internalExprGt": 5 } },
+        ] }
+    );
+    let narrow = Filter::from_node(node.without_implied());
+    assert!(!narrow.to_bson().as_doc().contains("$and"));
+    let either = widened(doc! { "$expr": { "$or": [{ "$eq": ["$a", 1] }, { "$eq": ["$b", 2] }] } });
+    assert_eq!(either.conjuncts().len(), 2);
+    assert_eq!(either.without_implied().conjuncts().len(), 1);
+    let none = widened(doc! { "$expr": { "$or": [{ "$eq": ["$a", 1] }, "$b"] } });
+    assert_eq!(none.conjuncts().len(), 1);
 }
 
 #[test]
