@@ -39,5 +39,5 @@ fuzz_target!(|bytes: &[u8]| {
             let _ = simplified.find_position(root, &cx);
         }
     }
-    let _ = (simplified.paths(), simplified.shape());
+    let _ = (simplified.paths(), simplified.to_bson());
 });

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use quire_document::path::Path;
 use quire_document::{Doc, DocBuf, Value};
 
 use crate::{IndexId, IndexSpec, PartialFilter};
@@ -35,6 +36,8 @@ pub struct Index {
     pub name: String,
     /// The fields in order.
     pub fields: Vec<IndexField>,
+    /// Their paths, as keys are made along them.
+    pub paths: Vec<Path>,
     /// Two documents may not have the same key.
     pub unique: bool,
     /// Documents that have none of the fields are left out.
@@ -93,6 +96,7 @@ impl Index {
         });
         Index {
             partial,
+            paths: fields.iter().map(|field| Path::new(&field.path)).collect(),
             id,
             name: spec.name.clone(),
             unique: spec.unique || spec.is_id(),

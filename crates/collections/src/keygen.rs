@@ -1,13 +1,13 @@
-//! From a document to the values of its index keys, arrays expanded as mongod expands them: one
-//! key for each element, at most one array among the fields of a key, positional components
-//! (`a.0.b`) looked up in arrays, a missing field as null and an empty array as undefined.
+//! From a document to the values of its keys in an index: which documents have any, and a short
+//! way for an index of one plain field.
 
 use bumpalo::Bump;
 use quire_catalog::{Index, MultikeyPaths};
-use quire_document::{Array, Doc, Value};
-use quire_error::{Error, ErrorCode, Result};
+use quire_document::path::{KeyArrays, expand_keys};
+use quire_document::{Doc, Value};
+use quire_error::Result;
 use quire_mql::{EvalContext, Shared};
-use smallvec::{SmallVec, smallvec};
+use smallvec::smallvec;
 
 /// The keys of one document in one index: `fields` values each, in document order, duplicates
 /// not removed yet.
@@ -18,7 +18,7 @@ pub struct GeneratedKeys<'a> {
     /// Values in each key.
     pub fields: usize,
     /// For each field which path components were arrays.
-    pub multikey: SmallVec<[u64; 4]>,
+    pub multikey: KeyArrays,
 }
 
 impl<'a> GeneratedKeys<'a> {
@@ -50,15 +50,13 @@ impl KeyGenerator {
             single(&mut keys, index.sparse, doc.get(&field.path));
             return Ok(keys);
         }
-        let frame = Frame {
-            rest: index.fields.iter().map(|field| Some(field.path.as_str())).collect(),
-            consumed: smallvec![0; fields],
-            fixed: smallvec![None; fields],
-            missing: 0,
-        };
-        let mut expansion = Expansion { keys, sparse: index.sparse };
-        expansion.expand(frame, doc, &smallvec![None; fields])?;
-        Ok(expansion.keys)
+        let GeneratedKeys { values, multikey, .. } = &mut keys;
+        *multikey = expand_keys(doc, &index.paths, &mut |key| {
+            if !(index.sparse && key.iter().all(Option::is_none)) {
+                values.extend_from_slice(key);
+            }
+        })?;
+        Ok(keys)
     }
 }
 
@@ -78,212 +76,6 @@ fn single<'a>(keys: &mut GeneratedKeys<'a>, sparse: bool, value: Option<Value<'a
         }
         Some(value) => keys.values.push(Some(value)),
     }
-}
-
-/// How far the paths of a key have been followed.
-#[derive(Clone)]
-struct Frame<'p, 'a> {
-    /// What is left of each path; `None` once its value is fixed.
-    rest: SmallVec<[Option<&'p str>; 4]>,
-    /// Components followed so far.
-    consumed: SmallVec<[usize; 4]>,
-    fixed: SmallVec<[Option<Value<'a>>; 4]>,
-    missing: usize,
-}
-
-/// A path component that names an array element by its position, already followed.
-#[derive(Clone, Copy)]
-struct Positional<'p, 'a> {
-    element: Value<'a>,
-    found: Found<'p, 'a>,
-}
-
-type Positions<'p, 'a> = SmallVec<[Option<Positional<'p, 'a>>; 4]>;
-
-/// Where following a path ended: at its end, or at an array on the way.
-#[derive(Clone, Copy)]
-struct Found<'p, 'a> {
-    value: Option<Value<'a>>,
-    rest: Option<&'p str>,
-    consumed: usize,
-    name: &'p str,
-}
-
-struct Expansion<'a> {
-    keys: GeneratedKeys<'a>,
-    sparse: bool,
-}
-
-impl<'a> Expansion<'a> {
-    fn expand<'p>(
-        &mut self,
-        mut frame: Frame<'p, 'a>,
-        doc: Doc<'a>,
-        positions: &Positions<'p, 'a>,
-    ) -> Result<()> {
-        let mut array: Option<(Array<'a>, &'p str)> = None;
-        let mut arrays: SmallVec<[usize; 4]> = SmallVec::new();
-        let mut expand_unembedded = true;
-        for at in 0..frame.rest.len() {
-            let Some(path) = frame.rest[at] else { continue };
-            let (found, nested) = next_element(doc, path, frame.consumed[at], &positions[at])?;
-            frame.rest[at] = found.rest;
-            frame.consumed[at] = found.consumed;
-            match found.value {
-                None => {
-                    frame.fixed[at] = None;
-                    frame.rest[at] = None;
-                    frame.missing += 1;
-                }
-                Some(Value::Array(met)) => {
-                    arrays.push(at);
-                    if nested && found.rest.is_none() {
-                        expand_unembedded = false;
-                    }
-                    match array {
-                        None => array = Some((met, found.name)),
-                        Some((first, name)) if !same(first, met) => {
-                            return Err(parallel(found.name, name));
-                        }
-                        Some(_) => {}
-                    }
-                }
-                Some(value) => {
-                    frame.fixed[at] = Some(value);
-                    frame.rest[at] = None;
-                }
-            }
-        }
-        match array {
-            None => {
-                if !(self.sparse && frame.missing == frame.fixed.len()) {
-                    self.keys.values.extend(frame.fixed);
-                }
-                Ok(())
-            }
-            Some((array, _)) => self.expand_array(&frame, array, &arrays, expand_unembedded),
-        }
-    }
-
-    fn expand_array<'p>(
-        &mut self,
-        frame: &Frame<'p, 'a>,
-        array: Array<'a>,
-        arrays: &[usize],
-        expand_unembedded: bool,
-    ) -> Result<()> {
-        let none: Positions<'p, 'a> = smallvec![None; frame.rest.len()];
-        if array.is_empty() {
-            arrays.iter().for_each(|at| self.mark(frame, *at));
-            let entry = Value::Undefined;
-            return self.expand_element(frame, array, arrays, true, entry, &none);
-        }
-        let mut positions = none;
-        for at in 0..frame.rest.len() {
-            let is_array = arrays.contains(&at);
-            let Some(path) = frame.rest[at] else {
-                if is_array && expand_unembedded {
-                    self.mark(frame, at);
-                }
-                continue;
-            };
-            if !is_array {
-                continue;
-            }
-            let part = path.split_once('.').map_or(path, |(part, _)| part);
-            match array.as_doc().get(part) {
-                None => self.mark(frame, at),
-                Some(element) => {
-                    let found = follow(array.as_doc(), path, frame.consumed[at]);
-                    positions[at] = Some(Positional { element, found });
-                }
-            }
-        }
-        for element in array.iter() {
-            self.expand_element(frame, array, arrays, expand_unembedded, element, &positions)?;
-        }
-        Ok(())
-    }
-
-    fn expand_element<'p>(
-        &mut self,
-        frame: &Frame<'p, 'a>,
-        array: Array<'a>,
-        arrays: &[usize],
-        expand_unembedded: bool,
-        element: Value<'a>,
-        positions: &Positions<'p, 'a>,
-    ) -> Result<()> {
-        let mut next = frame.clone();
-        for at in arrays {
-            if frame.rest[*at].is_none() {
-                next.fixed[*at] =
-                    Some(if expand_unembedded { element } else { Value::Array(array) });
-            }
-        }
-        let doc = element.as_document().unwrap_or(Doc::empty());
-        self.expand(next, doc, positions)
-    }
-
-    fn mark(&mut self, frame: &Frame<'_, '_>, at: usize) {
-        let component = frame.consumed[at].saturating_sub(1);
-        self.keys.multikey[at] |= MultikeyPaths::bit(component);
-    }
-}
-
-/// The next value on a path, and whether it is an array that stands directly in an array.
-fn next_element<'p, 'a>(
-    doc: Doc<'a>,
-    path: &'p str,
-    consumed: usize,
-    position: &Option<Positional<'p, 'a>>,
-) -> Result<(Found<'p, 'a>, bool)> {
-    let part = path.split_once('.').map_or(path, |(part, _)| part);
-    let in_doc = doc.contains(part);
-    match position {
-        Some(_) if in_doc => Err(Error::location(
-            16746,
-            format!(
-                "Ambiguous field name found in array (do not use numeric field names in embedded elements in an array), field: '{part}'"
-            ),
-        )),
-        Some(position) => Ok((position.found, matches!(position.element, Value::Array(_)))),
-        None => Ok((follow(doc, path, consumed), false)),
-    }
-}
-
-/// Follows a path through documents until it ends, meets an array, or leads nowhere.
-fn follow<'p, 'a>(mut doc: Doc<'a>, mut path: &'p str, mut consumed: usize) -> Found<'p, 'a> {
-    loop {
-        let (name, rest) = match path.split_once('.') {
-            Some((name, rest)) => (name, Some(rest)),
-            None => (path, None),
-        };
-        consumed += 1;
-        match (doc.get(name), rest) {
-            (Some(Value::Document(inner)), Some(more)) => {
-                doc = inner;
-                path = more;
-            }
-            (Some(value @ Value::Array(_)), rest) => {
-                return Found { value: Some(value), rest, consumed, name };
-            }
-            (value @ Some(_), None) => return Found { value, rest: None, consumed, name },
-            _ => return Found { value: None, rest: None, consumed, name },
-        }
-    }
-}
-
-/// Whether two views are of the same array in the same document.
-fn same(left: Array<'_>, right: Array<'_>) -> bool {
-    std::ptr::eq(left.as_bytes(), right.as_bytes())
-}
-
-fn parallel(one: &str, other: &str) -> Error {
-    Error::new(
-        ErrorCode::CannotIndexParallelArrays,
-        format!("cannot index parallel arrays [{one}] [{other}]"),
-    )
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@
 
 use quire_document::key::{KeyReader, TypeBits, append, append_full};
 use quire_document::limits::Limits;
-use quire_document::path::{Leaf, Path, PathSet};
+use quire_document::path::{Leaf, Path};
 use quire_document::{
     Decimal128, DocBuf, Value, array, compare_documents, doc, hash_of, literal, validate,
 };
@@ -94,13 +94,6 @@ fn main() {
             ControlFlow::Continue(())
         });
         sum
-    });
-    let paths = ["status", "total", "weight", "customer.level", "version"].map(Path::new);
-    let set = PathSet::new(&paths);
-    let mut out = Vec::new();
-    measure("five paths in one pass", || {
-        set.extract(black_box(doc), &mut out);
-        out.len()
     });
     measure("compare equal documents", || compare_documents(black_box(doc), other, None));
     measure("compare, different at the end", || {

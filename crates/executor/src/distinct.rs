@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use quire_document::path::{Leaf, Path};
 use quire_document::{ArrayBuf, Doc, Value, ValueBuf, key};
 use quire_error::{Error, Result};
 use quire_mql::filter::Filter;
@@ -67,7 +69,7 @@ pub fn distinct(
 
 /// Values met so far.
 struct Values {
-    path: Vec<String>,
+    path: Arc<Path>,
     /// By their encoded form.
     found: BTreeMap<Vec<u8>, ValueBuf>,
     bytes: usize,
@@ -75,46 +77,20 @@ struct Values {
 
 impl Values {
     fn new(path: &str) -> Self {
-        Values {
-            path: path.split('.').map(str::to_owned).collect(),
-            found: BTreeMap::new(),
-            bytes: 0,
-        }
+        Values { path: Arc::new(Path::new(path)), found: BTreeMap::new(), bytes: 0 }
     }
 
+    /// Adds what stands at the path, an array's elements in its place.
     fn take(&mut self, doc: Doc<'_>) {
-        let path = std::mem::take(&mut self.path);
-        self.walk(Value::Document(doc), &path);
-        self.path = path;
-    }
-
-    /// Follows a path through documents and arrays, numeric components also as positions.
-    fn walk(&mut self, value: Value<'_>, path: &[String]) {
-        let Some((first, rest)) = path.split_first() else {
-            match value {
-                Value::Array(array) => array.iter().for_each(|element| self.add(element)),
-                other => self.add(other),
+        let path = self.path.clone();
+        let _ = path.visit::<()>(doc, Leaf::Whole, |found| {
+            match found.value {
+                Some(Value::Array(array)) => array.iter().for_each(|element| self.add(element)),
+                Some(other) => self.add(other),
+                None => {}
             }
-            return;
-        };
-        match value {
-            Value::Document(doc) => {
-                if let Some(inner) = doc.get(first) {
-                    self.walk(inner, rest);
-                }
-            }
-            Value::Array(array) => {
-                if let Some(element) = first.parse().ok().and_then(|at: usize| array.get(at)) {
-                    self.walk(element, rest);
-                }
-                for element in array.iter() {
-                    if matches!(element, Value::Document(_)) {
-                        self.walk(element, path);
-                    }
-                }
-            }
-            _ => {}
-        }
+            ControlFlow::Continue(())
+        });
     }
 
     fn add(&mut self, value: Value<'_>) {

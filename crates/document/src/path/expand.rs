@@ -79,7 +79,7 @@ impl<'a, 'p> Expander<'p, '_, 'a> {
                 }
                 Some(Value::Array(found)) => {
                     through.push(i);
-                    spread &= !nested;
+                    spread &= !(nested && level.rest[i].is_empty());
                     match array {
                         None => array = Some((found, i)),
                         Some((first, _)) if same_place(first, found) => {}

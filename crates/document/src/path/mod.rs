@@ -2,10 +2,8 @@
 //!
 //! Three ways to follow one: [`Path::get`] goes through documents only; [`Path::visit`] goes through
 //! arrays as filters do; [`expand_keys`] makes the keys that an index has for a document.
-//! [`PathSet`] takes many paths out of a document in one pass.
 
 mod expand;
-mod set;
 mod visit;
 
 use crate::{Array, Doc, Value};
@@ -13,8 +11,7 @@ use smallvec::SmallVec;
 use std::fmt;
 
 pub use expand::{ExpandError, KeyArrays, expand_keys};
-pub use set::{Extracted, PathSet};
-pub use visit::{Found, Leaf};
+pub use visit::{Found, Leaf, visit_from};
 
 /// A dotted path in its components.
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -95,6 +92,11 @@ impl Path {
     /// The first component's name.
     pub fn first(&self) -> &str {
         self.parts.first().map_or("", |part| part.name())
+    }
+
+    /// The components behind the first.
+    pub fn rest(&self) -> &[Part] {
+        self.parts.get(1..).unwrap_or(&[])
     }
 
     /// True if a component spells an array index.

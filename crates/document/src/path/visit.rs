@@ -5,7 +5,7 @@
 //! found) as well. An array at the end of the path gives its elements, then itself.
 
 use super::{Part, Path};
-use crate::{Array, Doc, Value};
+use crate::{Array, Doc, Element, Type, Value};
 use std::ops::ControlFlow;
 
 /// What happens to an array at the end of a path.
@@ -23,10 +23,8 @@ pub struct Found<'a> {
     /// The value; `None` where the path ends in nothing.
     pub value: Option<Value<'a>>,
     /// The place in the outermost array that was gone through element by element: what the
-    /// positional `$` of an update refers to.
+    /// positional `$` of an update refers to. An index in the path says its place itself.
     pub position: Option<u32>,
-    /// True for an element of an array that stands at the end of the path.
-    pub in_leaf_array: bool,
 }
 
 impl Path {
@@ -38,89 +36,116 @@ impl Path {
         leaf: Leaf,
         mut see: impl FnMut(Found<'a>) -> ControlFlow<B>,
     ) -> ControlFlow<B> {
-        in_document(doc, &self.parts, leaf, None, &mut see)
-    }
-
-    /// True if `test` holds for any value that the path leads to.
-    pub fn any<'a>(
-        &self,
-        doc: Doc<'a>,
-        leaf: Leaf,
-        mut test: impl FnMut(Option<Value<'a>>) -> bool,
-    ) -> bool {
-        let see = |found: Found<'a>| match test(found.value) {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
-        };
-        self.visit(doc, leaf, see).is_break()
+        visit_from(doc.find(self.first()), self.rest(), leaf, &mut see)
     }
 }
 
-fn in_document<'a, B>(
-    mut doc: Doc<'a>,
-    mut parts: &[Part],
+/// The same from the element that the first component has found (`None`: no such field), along
+/// the components behind it.
+#[inline]
+pub fn visit_from<'a, B, F>(
+    start: Option<Element<'a>>,
+    rest: &[Part],
+    leaf: Leaf,
+    see: &mut F,
+) -> ControlFlow<B>
+where
+    F: FnMut(Found<'a>) -> ControlFlow<B>,
+{
+    go_on(start, rest, leaf, None, see)
+}
+
+fn go_on<'a, B, F>(
+    start: Option<Element<'a>>,
+    rest: &[Part],
     leaf: Leaf,
     position: Option<u32>,
-    see: &mut impl FnMut(Found<'a>) -> ControlFlow<B>,
-) -> ControlFlow<B> {
-    while let Some((part, rest)) = parts.split_first() {
-        match (doc.get(part.name()), rest.is_empty()) {
-            (Some(Value::Array(array)), true) if leaf == Leaf::Elements => {
-                return leaf_array(array, position, see);
+    see: &mut F,
+) -> ControlFlow<B>
+where
+    F: FnMut(Found<'a>) -> ControlFlow<B>,
+{
+    let (mut element, mut rest) = (start, rest);
+    loop {
+        let Some(found) = element else { return see(Found { value: None, position }) };
+        let Some((next, deeper)) = rest.split_first() else {
+            return match found.value() {
+                Value::Array(array) if leaf == Leaf::Elements => leaf_array(array, position, see),
+                value => see(Found { value: Some(value), position }),
+            };
+        };
+        match found.kind() {
+            Type::Document => {
+                let doc = Doc::from_valid_bytes(found.value_bytes());
+                (element, rest) = (doc.find(next.name()), deeper);
             }
-            (Some(value), true) => return see(Found::new(Some(value), position)),
-            (Some(Value::Document(inner)), false) => (doc, parts) = (inner, rest),
-            (Some(Value::Array(array)), false) => {
-                return in_array(array, rest, leaf, position, see);
+            Type::Array => {
+                let array = Array::from_valid_bytes(found.value_bytes());
+                return in_array(array, next, deeper, leaf, position, see);
             }
-            _ => break,
+            _ => return see(Found { value: None, position }),
         }
     }
-    see(Found::new(None, position))
 }
 
-fn leaf_array<'a, B>(
-    array: Array<'a>,
-    position: Option<u32>,
-    see: &mut impl FnMut(Found<'a>) -> ControlFlow<B>,
-) -> ControlFlow<B> {
+fn leaf_array<'a, B, F>(array: Array<'a>, position: Option<u32>, see: &mut F) -> ControlFlow<B>
+where
+    F: FnMut(Found<'a>) -> ControlFlow<B>,
+{
     for (value, at) in array.iter().zip(0u32..) {
-        let position = position.or(Some(at));
-        see(Found { value: Some(value), position, in_leaf_array: true })?;
+        see(Found { value: Some(value), position: position.or(Some(at)) })?;
     }
-    see(Found::new(Some(Value::Array(array)), position))
+    see(Found { value: Some(Value::Array(array)), position })
 }
 
-fn in_array<'a, B>(
+/// An array in the middle of a path; `next` is the component behind it.
+fn in_array<'a, B, F>(
     array: Array<'a>,
-    parts: &[Part],
+    next: &Part,
+    deeper: &[Part],
     leaf: Leaf,
     outer: Option<u32>,
-    see: &mut impl FnMut(Found<'a>) -> ControlFlow<B>,
-) -> ControlFlow<B> {
-    let Some((part, rest)) = parts.split_first() else {
-        return ControlFlow::Continue(());
-    };
-    for (value, at) in array.iter().zip(0u32..) {
-        if let Value::Document(doc) = value {
-            in_document(doc, parts, leaf, outer.or(Some(at)), see)?;
+    see: &mut F,
+) -> ControlFlow<B>
+where
+    F: FnMut(Found<'a>) -> ControlFlow<B>,
+{
+    for (element, at) in array.as_doc().iter().zip(0u32..) {
+        if element.kind() == Type::Document {
+            let doc = Doc::from_valid_bytes(element.value_bytes());
+            go_on(doc.find(next.name()), deeper, leaf, outer.or(Some(at)), see)?;
         }
-        if part.index() != Some(at) {
-            continue;
-        }
-        match value {
-            _ if rest.is_empty() => see(Found::new(Some(value), outer.or(Some(at))))?,
-            Value::Document(doc) => in_document(doc, rest, leaf, outer, see)?,
-            Value::Array(inner) => in_array(inner, rest, leaf, outer, see)?,
-            _ => {}
+        if next.index() == Some(at) {
+            at_index(element, deeper, leaf, outer, see)?;
         }
     }
     ControlFlow::Continue(())
 }
 
-impl<'a> Found<'a> {
-    const fn new(value: Option<Value<'a>>, position: Option<u32>) -> Self {
-        Found { value, position, in_leaf_array: false }
+/// The element that an index names: at the end of the path it is taken whole.
+fn at_index<'a, B, F>(
+    element: Element<'a>,
+    deeper: &[Part],
+    leaf: Leaf,
+    outer: Option<u32>,
+    see: &mut F,
+) -> ControlFlow<B>
+where
+    F: FnMut(Found<'a>) -> ControlFlow<B>,
+{
+    let Some((next, beyond)) = deeper.split_first() else {
+        return see(Found { value: Some(element.value()), position: outer });
+    };
+    match element.kind() {
+        Type::Document => {
+            let doc = Doc::from_valid_bytes(element.value_bytes());
+            go_on(doc.find(next.name()), beyond, leaf, outer, see)
+        }
+        Type::Array => {
+            let array = Array::from_valid_bytes(element.value_bytes());
+            in_array(array, next, beyond, leaf, outer, see)
+        }
+        _ => ControlFlow::Continue(()),
     }
 }
 
@@ -158,11 +183,14 @@ mod tests {
 
     #[test]
     fn by_index() {
-        assert_eq!(seen(&doc! { "a": [5, 7] }, "a.1"), ["1:Int32(7)"]);
-        assert_eq!(seen(&doc! { "a": [5, [2]] }, "a.1"), ["1:Array([Int32(2)])"]);
+        assert_eq!(seen(&doc! { "a": [5, 7] }, "a.1"), ["Int32(7)"]);
+        assert_eq!(seen(&doc! { "a": [5, [2]] }, "a.1"), ["Array([Int32(2)])"]);
         let doc = doc! { "a": [5, { "1": 4 }] };
-        assert_eq!(seen(&doc, "a.1"), ["1:Int32(4)", "1:Document({\"1\": Int32(4)})"]);
+        assert_eq!(seen(&doc, "a.1"), ["1:Int32(4)", "Document({\"1\": Int32(4)})"]);
         assert_eq!(seen(&doc! { "a": [5, { "b": 4 }] }, "a.1.b"), ["1:-", "Int32(4)"]);
         assert_eq!(seen(&doc! { "a": [5, [{ "b": 4 }]] }, "a.1.b"), ["0:Int32(4)"]);
+        let doc = doc! { "a": [{ "b": 1 }, 5, { "c": 2 }, [{ "b": 9 }]] };
+        assert_eq!(seen(&doc, "a.0.b"), ["0:-", "Int32(1)", "2:-"]);
+        assert_eq!(seen(&doc, "a.3.b"), ["0:-", "2:-", "0:Int32(9)"]);
     }
 }

@@ -1,7 +1,6 @@
 //! `$bitsAllSet`, `$bitsAnySet`, `$bitsAllClear`, `$bitsAnyClear`: bits of numbers and binary data.
 
 use super::node::{Node, Test};
-use super::number::exact;
 use super::parse::{Argument, Parser};
 use super::registry::{Operator, Parse};
 use super::show::show;
@@ -76,7 +75,7 @@ impl BitTest {
                 let byte = binary.bytes.get((position / 8) as usize).copied().unwrap_or(0);
                 byte >> (position % 8) & 1 == 1
             }),
-            other => match exact(other) {
+            other => match other.exact_i64() {
                 Some(number) => self.decide(|position| number >> position.min(63) & 1 == 1),
                 None => false,
             },
@@ -131,7 +130,7 @@ fn mask(operator: &str, value: Value<'_>) -> Result<i64> {
     let failed = |reason: &str| {
         Err(Error::failed_to_parse(format!("{reason}: {operator}: {}", show(value))))
     };
-    match exact(value) {
+    match value.exact_i64() {
         Some(mask) if mask >= 0 => Ok(mask),
         Some(_) => failed("Expected a positive number in"),
         None => match value.as_number() {
@@ -146,7 +145,7 @@ fn position(index: usize, value: Value<'_>) -> Result<u32> {
         let text = format!("bit positions {reason} but got: {index}: {}", show(value));
         Err(Error::bad_value(text))
     };
-    match exact(value) {
+    match value.exact_i64() {
         None => failed("must be an integer"),
         Some(position) if position < 0 => failed("must be >= 0"),
         Some(position) => match i32::try_from(position) {

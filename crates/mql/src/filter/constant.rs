@@ -1,7 +1,6 @@
 //! `$alwaysTrue`, `$alwaysFalse`, `$sampleRate`, `$comment`: conditions that read no field.
 
 use super::node::Node;
-use super::number::exact;
 use super::parse::{Level, Parser};
 use super::registry::{Operator, Parse};
 use quire_document::{Value, number::Number};
@@ -36,7 +35,7 @@ pub(super) const OPERATORS: &[Operator] = &[
 ];
 
 fn always(operator: &str, value: Value<'_>, answer: bool) -> Result<Option<Node>> {
-    if exact(value) != Some(1) {
+    if value.exact_i64() != Some(1) {
         let text = format!("{operator} must be an integer value of 1");
         return Err(Error::failed_to_parse(text));
     }

@@ -1,9 +1,9 @@
 //! `$exists`: is the field there, with whatever value.
 
 use super::node::{Node, Test};
-use super::number::is_true;
 use super::parse::{Argument, Parser};
 use super::registry::{Operator, Parse};
+use crate::expression::is_true;
 use quire_error::Result;
 
 /// The row of this operator.
@@ -16,5 +16,5 @@ pub(super) const OPERATORS: &[Operator] = &[Operator {
 
 fn parse(_: &Parser<'_>, argument: Argument<'_>) -> Result<Node> {
     let node = Node::path(argument.path, Test::Exists);
-    Ok(if is_true(argument.value) { node } else { Node::negate(node) })
+    Ok(if is_true(Some(argument.value)) { node } else { Node::negate(node) })
 }

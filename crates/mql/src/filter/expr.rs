@@ -4,8 +4,7 @@ use super::node::Node;
 use super::parse::{Level, Parser};
 use super::registry::{Operator, Parse};
 use crate::context::{Collator, EvalContext};
-use crate::expression::Expression;
-use crate::filter::number::is_true;
+use crate::expression::{Expression, is_true};
 use quire_document::{Doc, Value};
 use quire_error::{Error, ErrorCode, Result};
 use std::fmt;
@@ -40,7 +39,7 @@ impl ExprTest {
     /// True if the expression's value is true for the document.
     pub(super) fn test(&self, doc: Doc<'_>, cx: &EvalContext<'_>) -> Result<bool> {
         let cx = narrow(cx).with_root(doc);
-        Ok(self.expression.eval(&cx)?.is_some_and(is_true))
+        Ok(is_true(self.expression.eval(&cx)?))
     }
 }
 

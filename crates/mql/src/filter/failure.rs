@@ -6,11 +6,12 @@
 
 use super::node::{Node, PathNode, Test};
 use super::parse::is_operator_document;
-use super::path::{Leaf as LeafKind, walk};
 use super::{Features, Filter};
 use crate::context::{EvalContext, ParseContext};
+use quire_document::path::{Found, Leaf as PathEnd, Path};
 use quire_document::{Doc, DocBuf, DocWriter, Type, Value};
 use quire_error::{Error, Result};
+use std::ops::ControlFlow;
 
 /// A filter that can say why a document does not pass.
 #[derive(Debug)]
@@ -257,13 +258,13 @@ impl Leaf {
     ) -> Result<()> {
         // `$all` is a conjunction of tests on one path; `$in: []` has none left.
         let (path, test) = match node {
-            Node::Path(PathNode { path, test }) => (path.clone(), Some(test)),
+            Node::Path(PathNode { path, test, .. }) => (path.clone(), Some(test)),
             Node::And(children) => match children.first() {
                 Some(Node::Path(PathNode { path, .. })) => (path.clone(), None),
                 _ => return Ok(()),
             },
             _ => match self.specified.as_doc().first() {
-                Some(first) => (super::path::Path::new(first.key()), None),
+                Some(first) => (Path::new(first.key()), None),
                 None => return Ok(()),
             },
         };
@@ -279,9 +280,9 @@ impl Leaf {
         }
         let leaf = match test {
             Some(test) => test.leaf(),
-            None => LeafKind::Whole,
+            None => PathEnd::Whole,
         };
-        let values = considered(&path, leaf, doc)?;
+        let values = considered(&path, leaf, doc);
         if values.is_empty() {
             writer.append("reason", "field was missing");
             return Ok(());
@@ -299,27 +300,23 @@ impl Leaf {
 }
 
 /// The values that the path names; an array counts as its elements where they are tested.
-fn considered<'a>(
-    path: &super::path::Path,
-    leaf: LeafKind,
-    doc: Doc<'a>,
-) -> Result<Vec<Value<'a>>> {
+fn considered<'a>(path: &Path, leaf: PathEnd, doc: Doc<'a>) -> Vec<Value<'a>> {
     let mut values = Vec::new();
     let mut before = 0;
-    walk(doc.find(path.first()), path.rest(), leaf, &mut |value, index| {
+    let _ = path.visit::<()>(doc, leaf, |Found { value, position }| {
         match value {
             // The array itself follows its elements.
             Some(Value::Array(_))
-                if leaf == LeafKind::Expand && values.len() > before && index.is_none() => {}
+                if leaf == PathEnd::Elements && values.len() > before && position.is_none() => {}
             Some(value) => values.push(value),
             None => {}
         }
-        if index.is_none() {
+        if position.is_none() {
             before = values.len();
         }
-        Ok(false)
-    })?;
-    Ok(values)
+        ControlFlow::Continue(())
+    });
+    values
 }
 
 fn write_considered(values: &[Value<'_>], writer: &mut DocWriter<'_>) {

@@ -11,7 +11,8 @@ use std::sync::Arc;
 /// The operand of `$in`.
 #[derive(Clone)]
 pub struct InList {
-    values: Vec<ValueBuf>,
+    /// Shared, because parts of a filter are copied into a plan.
+    values: Arc<[ValueBuf]>,
     regexes: Vec<Regex>,
     has_null: bool,
     collator: Option<Arc<dyn Collator>>,
@@ -30,7 +31,7 @@ impl InList {
         values.sort_by(compare);
         values.dedup_by(|left, right| compare(left, right).is_eq());
         let has_null = values.iter().any(|value| matches!(value.as_value(), Value::Null));
-        InList { values, regexes, has_null, collator }
+        InList { values: values.into(), regexes, has_null, collator }
     }
 
     /// Parses the operand of `$in` or `$nin`.
@@ -99,6 +100,6 @@ impl InList {
 
 impl fmt::Debug for InList {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(&self.values).entries(&self.regexes).finish()
+        f.debug_list().entries(self.values.iter()).entries(&self.regexes).finish()
     }
 }

@@ -1,7 +1,7 @@
 //! Filters: parsed once into a tree with resolved paths, run over the bytes of documents.
 //!
 //! Reading order: `node` (the tree), `parse`, `registry` (all operators), `optimize`, `run`,
-//! `path` (what a dotted path names), `scope` (one walk for all fields), then one file an operator
+//! `scope` (one walk for all fields), then one file an operator
 //! or close family. `implied` and `serialize` are for whoever plans and explains.
 
 mod all;
@@ -20,11 +20,9 @@ mod logical;
 mod membership;
 mod modulo;
 mod node;
-pub(crate) mod number;
 mod operand;
 mod optimize;
 mod parse;
-pub(crate) mod path;
 mod regex;
 mod registry;
 mod run;
@@ -40,10 +38,8 @@ pub use failure::Reporter;
 pub use in_list::InList;
 pub use modulo::Modulo;
 pub use node::{Node, PathNode, Test};
-pub use number::truncated;
 pub use operand::{Comparison, Operand};
 pub use parse::{FILTER_DEPTH_MAX, Features, is_operator_document};
-pub use path::Path;
 pub use registry::{Operator, operators};
 pub(crate) use run::unit_interval;
 pub use scope::Scope;

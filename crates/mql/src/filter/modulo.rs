@@ -1,10 +1,9 @@
 //! `$mod`: the value divided by a divisor leaves a remainder.
 
 use super::node::{Node, Test};
-use super::number::{is_not_finite, truncated};
 use super::parse::{Argument, Parser};
 use super::registry::{Operator, Parse};
-use quire_document::Value;
+use quire_document::{Value, number::Number};
 use quire_error::{Error, Result};
 
 /// The row of this operator.
@@ -61,4 +60,17 @@ fn whole(value: Value<'_>, what: &str) -> Result<i64> {
         let text = format!("malformed mod, {what} value is invalid :: caused by :: {reason}");
         Error::bad_value(text)
     })
+}
+
+fn truncated(value: Value<'_>) -> Option<i64> {
+    value.as_number()?.to_i64_truncated()
+}
+
+/// True if the number is NaN or infinite.
+fn is_not_finite(value: Value<'_>) -> bool {
+    match value.as_number() {
+        Some(Number::Double(number)) => !number.is_finite(),
+        Some(Number::Decimal(decimal)) => decimal.parts().is_none(),
+        _ => false,
+    }
 }

@@ -5,11 +5,11 @@ use super::expr::ExprTest;
 use super::in_list::InList;
 use super::modulo::Modulo;
 use super::operand::{Comparison, Operand};
-use super::path::{Leaf, Path};
 use super::scope::Scope;
 use super::type_set::TypeSet;
 use crate::regex::Regex;
 use crate::schema::Schema;
+use quire_document::path::{Leaf, Path};
 use std::sync::Arc;
 
 /// A condition on a document.
@@ -42,6 +42,15 @@ pub struct PathNode {
     pub path: Path,
     /// The test; one value that passes is enough.
     pub test: Test,
+    /// Which of its scope's top-level fields the path starts with.
+    pub(super) slot: usize,
+}
+
+impl PathNode {
+    /// A test on a path; a scope gives it its slot.
+    pub fn new(path: Path, test: Test) -> PathNode {
+        PathNode { path, test, slot: 0 }
+    }
 }
 
 /// A test on one value (or on a missing one).
@@ -83,7 +92,7 @@ impl Test {
     pub(super) fn leaf(&self) -> Leaf {
         match self {
             Test::Size(_) | Test::ElemMatchObject(_) | Test::ElemMatchValue(_) => Leaf::Whole,
-            _ => Leaf::Expand,
+            _ => Leaf::Elements,
         }
     }
 
@@ -111,7 +120,7 @@ impl Test {
 impl Node {
     /// A test on a path.
     pub fn path(path: &str, test: Test) -> Node {
-        Node::Path(PathNode { path: Path::new(path), test })
+        Node::Path(PathNode::new(Path::new(path), test))
     }
 
     /// The negation of `node`.

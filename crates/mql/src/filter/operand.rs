@@ -1,7 +1,7 @@
 //! `$eq`, `$lt`, `$lte`, `$gt`, `$gte` on one value, with MongoDB's type bracketing.
 
 use crate::context::Collator;
-use quire_document::{Type, Value, ValueBuf};
+use quire_document::{Type, Value, ValueBuf, number::Number};
 use std::cmp::Ordering;
 use std::fmt;
 use std::sync::Arc;
@@ -144,6 +144,8 @@ impl Operand {
             };
         }
         let Some(value) = value else { return false };
+        let is_nan = |value: Value<'_>| value.as_number().is_some_and(Number::is_nan);
+        // NaN equals NaN and is neither less nor greater than any number.
         if is_nan(value) || is_nan(operand) {
             return is_nan(value) && is_nan(operand) && comparison.includes_equal();
         }
@@ -154,15 +156,5 @@ impl Operand {
 impl fmt::Debug for Operand {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.value.fmt(f)
-    }
-}
-
-/// NaN equals NaN and is neither less nor greater than any number.
-pub(crate) fn is_nan(value: Value<'_>) -> bool {
-    match value {
-        Value::Double(number) => number.is_nan(),
-        // Combination bits 11111 in the high byte.
-        Value::Decimal(decimal) => (decimal.bits() >> 122) & 0x1f == 0x1f,
-        _ => false,
     }
 }

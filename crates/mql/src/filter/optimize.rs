@@ -3,6 +3,7 @@
 use super::in_list::InList;
 use super::node::{Node, PathNode, Test};
 use super::operand::{Comparison, Operand};
+use quire_document::path::Path;
 use quire_document::{Type, ValueBuf};
 use std::cmp::Ordering;
 
@@ -31,9 +32,9 @@ fn simplify(node: Node) -> Node {
             Node::And(children) if children.is_empty() => Node::Always(false),
             child => Node::negate(child),
         },
-        Node::Path(PathNode { path, test }) => match simplify_test(test) {
+        Node::Path(PathNode { path, test, .. }) => match simplify_test(test) {
             Test::Always(answer) => Node::Always(answer),
-            test => Node::Path(PathNode { path, test }),
+            test => Node::Path(PathNode::new(path, test)),
         },
         other => other,
     }
@@ -83,15 +84,15 @@ fn disjunction(children: Vec<Node>) -> Node {
 /// `{$or: [{a: 1}, {a: 2}, {b: 3}]}` is `{$or: [{a: {$in: [1, 2]}}, {b: 3}]}`.
 fn join_equalities(children: Vec<Node>) -> Vec<Node> {
     let mut rest: Vec<Node> = Vec::new();
-    let mut groups: Vec<(super::path::Path, Vec<Node>)> = Vec::new();
+    let mut groups: Vec<(Path, Vec<Node>)> = Vec::new();
     for child in children {
         let path = match &child {
-            Node::Path(PathNode { path, test: Test::Compare(Comparison::Eq, operand) })
+            Node::Path(PathNode { path, test: Test::Compare(Comparison::Eq, operand), .. })
                 if operand.kind() != Type::Regex =>
             {
                 path.clone()
             }
-            Node::Path(PathNode { path, test: Test::Regex(_) | Test::In(_) }) => path.clone(),
+            Node::Path(PathNode { path, test: Test::Regex(_) | Test::In(_), .. }) => path.clone(),
             _ => {
                 rest.push(child);
                 continue;
@@ -107,7 +108,7 @@ fn join_equalities(children: Vec<Node>) -> Vec<Node> {
             rest.push(members.remove(0));
         } else {
             let test = simplify_list(join(members));
-            rest.push(Node::Path(PathNode { path, test }));
+            rest.push(Node::Path(PathNode::new(path, test)));
         }
     }
     rest

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::context::Shared;
+use crate::expression::is_true;
 use bumpalo::Bump;
 use quire_document::testing::Generator;
 use quire_document::{Array, ArrayBuf, Type, ValueBuf, compare};
@@ -83,8 +84,33 @@ fn passes(operator: &str, operand: Value<'_>, value: Option<Value<'_>>) -> bool 
         ("$ne", _) => !compares("$eq", value, operand),
         ("$in", Value::Array(list)) => list.iter().any(|item| compares("$eq", value, item)),
         ("$nin", Value::Array(list)) => !list.iter().any(|item| compares("$eq", value, item)),
-        ("$exists", operand) => value.is_some() == number::is_true(operand),
+        ("$exists", operand) => value.is_some() == is_true(Some(operand)),
         ("$type", Value::Int32(code)) => value.is_some_and(|value| value.kind().number() == code),
+        ("$type", Value::String(_)) => value.is_some_and(|value| value.is_number()),
+        ("$type", Value::Array(list)) => list.iter().any(|kind| passes("$type", kind, value)),
+        ("$mod", Value::Array(pair)) => {
+            let at = |index| pair.get(index).and_then(whole).unwrap_or(0);
+            value.and_then(whole).is_some_and(|number| number % at(0) == at(1))
+        }
+        ("$bitsAllSet" | "$bitsAnySet" | "$bitsAllClear" | "$bitsAnyClear", Value::Array(list)) => {
+            let bits: Option<Vec<bool>> = list
+                .iter()
+                .filter_map(|position| position.exact_i64())
+                .map(|position| bit(value?, position as u32))
+                .collect();
+            bits.is_some_and(|bits| {
+                let wanted = operator.ends_with("Set");
+                match operator.contains("All") {
+                    true => bits.iter().all(|bit| *bit == wanted),
+                    false => bits.contains(&wanted),
+                }
+            })
+        }
+        ("$regex", Value::String(pattern)) => matches!(
+            value,
+            Some(Value::String(text) | Value::Symbol(text))
+                if text.starts_with(pattern.trim_start_matches('^'))
+        ),
         ("$size", Value::Int32(size)) => {
             matches!(value, Some(Value::Array(array)) if array.count() as i32 == size)
         }
@@ -97,6 +123,30 @@ fn passes(operator: &str, operand: Value<'_>, value: Option<Value<'_>>) -> bool 
         },
         _ => panic!("{operator}"),
     }
+}
+
+/// The whole number that is left without the fraction.
+fn whole(value: Value<'_>) -> Option<i128> {
+    let number = value.to_f64().filter(|number| number.is_finite())?.trunc();
+    match value {
+        Value::Int32(number) => Some(number.into()),
+        Value::Int64(number) => Some(number.into()),
+        Value::Double(_) if number >= -(2f64.powi(63)) && number < 2f64.powi(63) => {
+            Some(number as i128)
+        }
+        Value::Double(_) => None,
+        other => other.as_number()?.to_i64_truncated().map(i128::from),
+    }
+}
+
+/// A bit of a number, whose sign goes on for ever, or of bytes, which zeros follow.
+fn bit(value: Value<'_>, position: u32) -> Option<bool> {
+    if let Value::Binary(binary) = value {
+        let byte = binary.bytes.get(position as usize / 8).copied().unwrap_or(0);
+        return Some(byte & (1 << (position % 8)) != 0);
+    }
+    let number = i128::from(value.exact_i64()?);
+    Some((number >> position) & 1 == 1)
 }
 
 fn elem_matches(condition: Doc<'_>, element: Value<'_>) -> bool {
@@ -115,7 +165,7 @@ fn operator_holds(path: &str, operator: &str, operand: Value<'_>, doc: Doc<'_>) 
     match (operator, operand) {
         ("$ne", _) => !operator_holds(path, "$eq", operand, doc),
         ("$nin", _) => !operator_holds(path, "$in", operand, doc),
-        ("$exists", operand) if !number::is_true(operand) => {
+        ("$exists", operand) if !is_true(Some(operand)) => {
             !operator_holds(path, "$exists", Value::Bool(true), doc)
         }
         ("$not", Value::Document(inner)) => {
@@ -188,6 +238,12 @@ fn operators(generator: &mut Generator, doc: Doc<'_>, depth: u32) -> DocBuf {
         "$size",
         "$not",
         "$elemMatch",
+        "$mod",
+        "$bitsAllSet",
+        "$bitsAnySet",
+        "$bitsAllClear",
+        "$bitsAnyClear",
+        "$regex",
     ];
     let name = generator.pick(&names).copied().unwrap_or("$eq");
     let mut written = DocBuf::new();
@@ -203,10 +259,28 @@ fn operators(generator: &mut Generator, doc: Doc<'_>, depth: u32) -> DocBuf {
         "$type" => {
             let kinds = [Type::Double, Type::String, Type::Document, Type::Array, Type::Null];
             let kind = generator.pick(&kinds).map_or(16, |kind| kind.number());
-            written.append(name, kind);
+            match generator.below(3) {
+                0 => written.append(name, "number"),
+                1 => written.append(name, &quire_document::array![kind, "number"]),
+                _ => written.append(name, kind),
+            };
         }
         "$size" => {
             written.append(name, generator.below(4) as i32);
+        }
+        "$mod" => {
+            let divisor = 1 + generator.below(4) as i32;
+            let remainder = generator.below(3) as i32 - 1;
+            written.append(name, &quire_document::array![divisor, remainder]);
+        }
+        "$regex" => {
+            let text = generator.name().replace('.', "");
+            written.append(name, format!("^{text}").as_str());
+        }
+        _ if name.starts_with("$bits") => {
+            let count = 1 + generator.below(3);
+            let positions: ArrayBuf = (0..count).map(|_| generator.below(70) as i32).collect();
+            written.append(name, &positions);
         }
         "$not" | "$elemMatch" if depth < 2 && (name == "$not" || generator.one_in(2)) => {
             written.append(name, &operators(generator, doc, depth + 1));

@@ -2,12 +2,13 @@
 
 use super::node::{Node, PathNode, Test};
 use super::operand::Operand;
-use super::path::walk;
 use super::regex;
 use super::scope::{Fields, Scope};
 use crate::context::EvalContext;
+use quire_document::path::{Leaf, visit_from};
 use quire_document::{Array, Doc, Value};
 use quire_error::Result;
+use std::ops::ControlFlow;
 
 /// Where the index of the array element that matched is noted down.
 #[derive(Clone, Copy, Debug, Default)]
@@ -53,7 +54,7 @@ fn eval(
     let mut unnoted = Position::default();
     Ok(match node {
         Node::Path(node) => {
-            let start = fields.get(node.path.slot);
+            let start = fields.get(node.slot);
             return path_matches(node, start, cx, position);
         }
         Node::And(children) => {
@@ -96,13 +97,19 @@ fn path_matches(
     position: &mut Position,
 ) -> Result<bool> {
     let test = &node.test;
-    walk(start, node.path.rest(), test.leaf(), &mut |value, index| {
-        if !test.matches(value, cx, position)? {
-            return Ok(false);
+    let found = visit_from(start, node.path.rest(), test.leaf(), &mut |found| match test.matches(
+        found.value,
+        cx,
+        position,
+    ) {
+        Ok(false) => ControlFlow::Continue(()),
+        Ok(true) => {
+            position.note(found.position);
+            ControlFlow::Break(Ok(true))
         }
-        position.note(index);
-        Ok(true)
-    })
+        Err(error) => ControlFlow::Break(Err(error)),
+    });
+    found.break_value().unwrap_or(Ok(false))
 }
 
 impl Test {
@@ -172,7 +179,7 @@ impl Test {
         cx: &EvalContext<'_>,
     ) -> Result<bool> {
         let mut position = Position::default();
-        if let (Some(Value::Array(array)), super::path::Leaf::Expand) = (value, self.leaf()) {
+        if let (Some(Value::Array(array)), Leaf::Elements) = (value, self.leaf()) {
             for element in array.iter() {
                 if self.matches(Some(element), cx, &mut position)? {
                     return Ok(true);

@@ -61,7 +61,7 @@ fn assign(node: &mut Node, slot: &mut dyn FnMut(&str) -> usize) {
         }
         Node::Not(child) => assign(child, slot),
         Node::Path(node) => {
-            node.path.slot = slot(node.path.first());
+            node.slot = slot(node.path.first());
             debug_assert!(!matches!(node.test, Test::All(_)));
         }
         Node::Expr(_) | Node::JsonSchema(_) | Node::SampleRate(_) | Node::Always(_) => {}

@@ -13,7 +13,7 @@ pub(super) fn write(node: &Node, writer: &mut DocWriter<'_>) {
         Node::Or(children) => write_list("$or", children, writer),
         Node::Nor(children) => write_list("$nor", children, writer),
         Node::Not(child) => write_not(child, writer),
-        Node::Path(PathNode { path, test }) => {
+        Node::Path(PathNode { path, test, .. }) => {
             write_test(test, &mut writer.document(path.as_str()));
         }
         Node::Expr(test) => {

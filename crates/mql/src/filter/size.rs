@@ -1,7 +1,6 @@
 //! `$size`: the number of an array's elements.
 
 use super::node::{Node, Test};
-use super::number::exact;
 use super::parse::{Argument, Parser};
 use super::registry::{Operator, Parse};
 use super::show::show;
@@ -24,7 +23,7 @@ fn parse(_: &Parser<'_>, argument: Argument<'_>) -> Result<Node> {
     if !value.is_number() {
         return failed("Expected a number in");
     }
-    match exact(value) {
+    match value.exact_i64() {
         None => failed("Expected an integer"),
         Some(size) if size < 0 => failed("Expected a non-negative number in"),
         Some(size) if i32::try_from(size).is_err() => failed("Cannot represent in an int"),
