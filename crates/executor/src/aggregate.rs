@@ -76,7 +76,7 @@ impl Prepared {
         let collection = find_collection(&request.namespace, views)?;
         let mut plan = {
             let stats = ViewStatistics::new(views.view(), collection.as_deref());
-            plan_find(&parts.find, &filter, collection.as_deref(), &stats)?
+            plan_find(&parts.find, Some(&filter), collection.as_deref(), &stats)?
         };
         let shaping = ["$group", "$replaceRoot", "$project"];
         plan.stages = parts.rest.iter().map(Stage::name).filter(|n| shaping.contains(n)).collect();

@@ -54,7 +54,7 @@ pub fn explain(
         Explained::Find(request) => {
             let (env, filter) = prepare(request, params)?;
             let mut plan = with_stats(views, &request.namespace, |collection, stats| {
-                plan_find(request, &filter, collection, stats)
+                plan_find(request, Some(&filter), collection, stats)
             })?;
             add_intersection(&mut plan);
             let shape = find_shape(request, &env.parse);
@@ -88,7 +88,7 @@ pub fn explain(
         Explained::Write(request, kind) => {
             let (env, filter) = prepare(request, params)?;
             let mut plan = with_stats(views, &request.namespace, |collection, stats| {
-                plan_find(request, &filter, collection, stats)
+                plan_find(request, Some(&filter), collection, stats)
             })?;
             add_intersection(&mut plan);
             let (multi, wrap): (bool, fn(Box<Node>) -> Node) = match kind {

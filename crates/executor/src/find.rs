@@ -5,7 +5,7 @@ use std::sync::Arc;
 use quire_catalog::{Collection, Namespace};
 use quire_error::{Error, Result};
 use quire_mql::filter::Filter;
-use quire_planner::{FindRequest, plan_find};
+use quire_planner::{FindRequest, is_id_lookup, plan_find};
 
 use crate::build::{Needs, build};
 use crate::env::Env;
@@ -27,7 +27,8 @@ pub fn open_find(
     let disk = request.allow_disk_use.unwrap_or(true);
     let mut env = Env::new(params, request.let_vars.as_doc(), disk)?;
     env.filter = request.filter.clone();
-    let filter = Filter::parse(request.filter.as_doc(), &env.parse)?;
+    let compile = || Filter::parse(request.filter.as_doc(), &env.parse);
+    let filter = (!is_id_lookup(request)).then(compile).transpose()?;
     if !request.sort.as_doc().is_empty() && !request.sort.as_doc().contains("$natural") {
         quire_mql::sort::SortPattern::parse(request.sort.as_doc(), &env.parse)?;
     }
@@ -35,7 +36,7 @@ pub fn open_find(
     let view = views.view();
     let collection = find_collection(&request.namespace, views)?;
     let stats = ViewStatistics::new(view, collection.as_deref());
-    let plan = plan_find(request, &filter, collection.as_deref(), &stats)?;
+    let plan = plan_find(request, filter.as_ref(), collection.as_deref(), &stats)?;
     let projects = !request.projection.as_doc().is_empty();
     let sort_keys = projects && wants_sort_key(request.projection.as_doc());
     if plan.missing && projects {

@@ -18,19 +18,14 @@ pub fn plan_count(
     collection: Option<&Collection>,
     stats: &dyn Statistics,
 ) -> Result<Plan> {
-    let find = FindRequest {
-        namespace: request.namespace.clone(),
-        filter: request.filter.clone(),
-        hint: request.hint.clone(),
-        ..FindRequest::default()
-    };
-    let mut plan = plan_find(&find, filter, collection, stats)?;
+    let find = FindRequest::search(&request.namespace, &request.filter, request.hint.as_ref());
+    let mut plan = plan_find(&find, Some(filter), collection, stats)?;
     let counted = |node| Node::Count {
         skip: request.skip,
         limit: request.limit,
         input: Box::new(keys_suffice(node)),
     };
-    if request.hint.is_none() && plan.filter.is_always_true() && !plan.missing {
+    if request.hint.is_none() && !plan.missing && filter.is_always_true() {
         plan.root = Node::RecordStoreFastCount;
         return Ok(plan);
     }

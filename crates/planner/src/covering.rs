@@ -133,7 +133,8 @@ fn top(path: &str) -> &str {
     path.split('.').next().unwrap_or(path)
 }
 
-fn flag(value: Value<'_>) -> Option<bool> {
+/// What a projection's value says as a flag; `None` if it is none.
+pub(crate) fn flag(value: Value<'_>) -> Option<bool> {
     match value {
         Value::Bool(flag) => Some(flag),
         Value::Int32(number) => Some(number != 0),

@@ -22,16 +22,11 @@ pub fn plan_distinct(
     collection: Option<&Collection>,
     stats: &dyn Statistics,
 ) -> Result<Plan> {
-    let find = FindRequest {
-        namespace: request.namespace.clone(),
-        filter: request.filter.clone(),
-        hint: request.hint.clone(),
-        ..FindRequest::default()
-    };
-    let mut plan = plan_find(&find, filter, collection, stats)?;
+    let find = FindRequest::search(&request.namespace, &request.filter, request.hint.as_ref());
+    let mut plan = plan_find(&find, Some(filter), collection, stats)?;
     let Some(collection) = collection else { return Ok(plan) };
-    if plan.filter.is_always_true() {
-        if let Choice::Any(indexes) = choice(collection, request.hint.as_ref(), &plan.filter)?
+    if filter.is_always_true() {
+        if let Choice::Any(indexes) = choice(collection, request.hint.as_ref(), filter.root())?
             && let Some(scan) = whole_index(&indexes, &request.key)
         {
             plan.root = distinct_scan(scan, 0, &request.key);

@@ -3,6 +3,7 @@
 
 use crate::plan::{IndexScan, Node, Plan};
 use quire_document::{DocBuf, DocWriter, Value};
+use quire_mql::filter::Node as Condition;
 
 /// Bytes that a sort may hold in memory, as explain shows it.
 pub const SORT_BYTES_MAX: u64 = 100 * 1024 * 1024;
@@ -77,7 +78,8 @@ fn count_down(node: &mut Node, stats: &NodeStats) {
 pub fn query_planner(plan: &Plan, out: &mut DocWriter<'_>) {
     out.append("namespace", plan.namespace.as_str());
     if !matches!(plan.root, Node::RecordStoreFastCount) {
-        out.append("parsedQuery", &plan.filter.to_bson());
+        let filter = plan.filter.as_ref().map(Condition::to_bson);
+        out.append("parsedQuery", &filter.unwrap_or_default());
     }
     out.append("indexFilterSet", false);
     let shape = format!("{:08X}", shape_hash(plan) as u32);
@@ -406,7 +408,9 @@ fn number(name: &str, value: u64, out: &mut DocWriter<'_>) {
 fn shape_hash(plan: &Plan) -> u64 {
     use std::hash::{Hash, Hasher};
     let mut hasher = std::collections::hash_map::DefaultHasher::new();
-    crate::shape::hash(&plan.filter, &mut hasher);
+    if let Some(filter) = &plan.filter {
+        crate::shape::hash(filter, &mut hasher);
+    }
     plan.sort.as_bytes().hash(&mut hasher);
     let mut projected: Vec<(&str, &[u8])> = plan
         .projection

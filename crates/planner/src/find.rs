@@ -11,23 +11,24 @@ use quire_catalog::Collection;
 use quire_document::{Doc, DocBuf, Value, ValueBuf};
 use quire_error::{Error, Result};
 use quire_mql::Filter;
-use quire_mql::filter::{Node as Condition, is_operator_document};
+use quire_mql::filter::{Comparison, Node as Condition, Test, is_operator_document};
 
-/// Plans a `find`. `filter` is the compiled filter of the request; projection and sort have been
-/// accepted by `mql`; `collection` is `None` if it does not exist.
+/// Plans a `find`. `filter` is the compiled filter of the request (a lookup by `_id` needs none:
+/// [`is_id_lookup`]); projection and sort have been accepted by `mql`; `collection` is `None` if it
+/// does not exist.
 ///
 /// # Errors
 /// `BadValue` for a hint that names no index, 51173 to 51176 for `min` and `max` that do not fit.
 pub fn plan_find(
     request: &FindRequest,
-    filter: &Filter,
+    filter: Option<&Filter>,
     collection: Option<&Collection>,
     stats: &dyn Statistics,
 ) -> Result<Plan> {
-    let filter = match filter.root() {
+    let filter = filter.map(|filter| match filter.root() {
         always if always.is_always_true() => Condition::And(Vec::new()),
         root => root.clone().with_implied(),
-    };
+    });
     let plan = |root, rejected, missing| Plan {
         namespace: request.namespace.clone(),
         filter: filter.clone(),
@@ -40,10 +41,16 @@ pub fn plan_find(
     };
     let Some(collection) = collection else { return Ok(plan(Node::Eof, Vec::new(), true)) };
     let finish = Finish::new(request);
-    if let Some(id) = id_lookup(request) {
-        return Ok(plan(finish.id_hack(id), Vec::new(), false));
+    if wants_plain_documents(request) {
+        let id = filter.as_ref().and_then(compiled_id_equality);
+        if let Some(id) = id.or_else(|| id_equality(request.filter.as_doc())) {
+            return Ok(plan(finish.id_hack(ValueBuf::new(id)), Vec::new(), false));
+        }
     }
-    let mut nodes = candidates(request, &filter, collection, stats, &finish)?;
+    let Some(filter) = &filter else {
+        return Err(Error::internal("a plan without a compiled filter"));
+    };
+    let mut nodes = candidates(request, filter, collection, stats, &finish)?;
     let needed = match request.limit {
         0 => 0,
         limit => limit.saturating_add(request.skip),
@@ -141,20 +148,24 @@ fn with_filter(node: Node, filter: &Condition) -> Node {
     Node::Fetch { filter: Some(filter.clone()), input: Box::new(node) }
 }
 
-/// The `_id` of a request that asks for one document by it and for nothing that an index scan
-/// would have to do.
-fn id_lookup(request: &FindRequest) -> Option<ValueBuf> {
-    let plain = request.hint.is_none()
+/// Whether a request asks for nothing that an index scan would have to do.
+fn wants_plain_documents(request: &FindRequest) -> bool {
+    request.hint.is_none()
         && request.skip == 0
         && request.min.as_doc().is_empty()
         && request.max.as_doc().is_empty()
         && !request.show_record_id
-        && !request.sort.as_doc().contains("$natural");
-    if plain { id_equality(request.filter.as_doc()) } else { None }
+        && !request.sort.as_doc().contains("$natural")
+}
+
+/// Whether a request is a lookup by `_id` as it is written: its filter never fails to parse, and
+/// planning needs no tree of it.
+pub fn is_id_lookup(request: &FindRequest) -> bool {
+    wants_plain_documents(request) && id_equality(request.filter.as_doc()).is_some()
 }
 
 /// The value of a filter that is an equality on `_id` and nothing else.
-pub fn id_equality(filter: Doc<'_>) -> Option<ValueBuf> {
+fn id_equality(filter: Doc<'_>) -> Option<Value<'_>> {
     let mut fields = filter.fields();
     let (Some(("_id", value)), None) = (fields.next(), fields.next()) else { return None };
     let value = match value {
@@ -167,9 +178,19 @@ pub fn id_equality(filter: Doc<'_>) -> Option<ValueBuf> {
         }
         value => value,
     };
-    let point =
-        !matches!(value, Value::Array(_) | Value::Regex(_) | Value::Null | Value::Undefined);
-    point.then(|| ValueBuf::new(value))
+    is_point(value).then_some(value)
+}
+
+/// The same of a filter that only comes to that, such as `{_id: {$in: [1]}}`.
+fn compiled_id_equality(filter: &Condition) -> Option<Value<'_>> {
+    let Condition::Path(node) = filter else { return None };
+    let Test::Compare(Comparison::Eq, operand) = &node.test else { return None };
+    (node.path.as_str() == "_id" && is_point(operand.value())).then(|| operand.value())
+}
+
+/// Whether an `_id` that is equal to this is this one value.
+fn is_point(value: Value<'_>) -> bool {
+    !matches!(value, Value::Array(_) | Value::Regex(_) | Value::Null | Value::Undefined)
 }
 
 /// What is done with the documents that the filter leaves: sort, skip, projection, limit.

@@ -27,7 +27,7 @@ mod sort_order;
 pub use choose::{NoStatistics, Statistics};
 pub use count::plan_count;
 pub use distinct::plan_distinct;
-pub use find::{id_equality, plan_find};
+pub use find::{is_id_lookup, plan_find};
 pub use intersection::add_intersection;
 pub use interval::{Interval, Intervals};
 pub use pipeline::{PipelineParts, print_projection, split_pipeline};

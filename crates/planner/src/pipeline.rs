@@ -1,6 +1,7 @@
 //! Pipelines: what can be moved is moved to the front, and the front becomes a `find`.
 //! (MongoDB manual, "Aggregation Pipeline Optimization".)
 
+use crate::covering::flag;
 use crate::request::{AggregateRequest, FindRequest};
 use quire_document::{Doc, DocBuf, Value, ValueBuf};
 use quire_error::Result;
@@ -108,7 +109,7 @@ pub fn print_projection(projection: &Projection) -> DocBuf {
         Kind::Exclusion => {
             let mut paths: Vec<&str> = source
                 .fields()
-                .filter(|(name, value)| *name != "_id" || is_flag(*value) == Some(false))
+                .filter(|(name, value)| *name != "_id" || flag(*value) == Some(false))
                 .map(|(name, _)| name)
                 .collect();
             let keeps_id = !paths.contains(&"_id");
@@ -191,14 +192,14 @@ fn write_nested(fields: &mut Vec<(&str, Value<'_>)>, writer: &mut quire_document
 
 fn flat_inclusion(source: Doc<'_>, projection: &Projection) -> DocBuf {
     DocBuf::build(|writer| {
-        let dropped = matches!(source.get("_id"), Some(value) if is_flag(value) == Some(false));
+        let dropped = matches!(source.get("_id"), Some(value) if flag(value) == Some(false));
         let below_id = source.fields().any(|(name, _)| name.starts_with("_id."));
-        let given = source.get("_id").is_some_and(|value| is_flag(value).is_none());
+        let given = source.get("_id").is_some_and(|value| flag(value).is_none());
         if !dropped && !below_id && !given {
             writer.append("_id", true);
         }
         for (name, value) in source.fields() {
-            match is_flag(value) {
+            match flag(value) {
                 Some(_) if name == "_id" => {}
                 Some(kept) => {
                     writer.append(name, kept);
@@ -229,23 +230,12 @@ fn print_kept(
     };
     let mut inner = writer.document(name);
     for (name, value) in nested.fields() {
-        match is_flag(value) {
+        match flag(value) {
             Some(kept) => {
                 inner.append(name, kept);
             }
             None => print_kept(&format!("{path}.{name}"), name, value, projection, &mut inner),
         }
-    }
-}
-
-fn is_flag(value: Value<'_>) -> Option<bool> {
-    match value {
-        Value::Bool(flag) => Some(flag),
-        Value::Int32(number) => Some(number != 0),
-        Value::Int64(number) => Some(number != 0),
-        Value::Double(number) => Some(number != 0.0),
-        Value::Decimal(number) => Some(!number.is_zero()),
-        _ => None,
     }
 }
 

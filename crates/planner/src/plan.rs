@@ -11,8 +11,9 @@ use std::sync::Arc;
 pub struct Plan {
     /// `database.collection`.
     pub namespace: String,
-    /// The filter, with what its expressions imply.
-    pub filter: Condition,
+    /// The filter, with what its expressions imply; `None` for a lookup by `_id` that was planned
+    /// without it.
+    pub filter: Option<Condition>,
     /// The stages.
     pub root: Node,
     /// What was considered and not chosen.

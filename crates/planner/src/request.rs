@@ -50,6 +50,18 @@ pub struct FindRequest {
     pub of_pipeline: bool,
 }
 
+impl FindRequest {
+    /// The search that another command begins with.
+    pub fn search(namespace: &str, filter: &DocBuf, hint: Option<&Hint>) -> Self {
+        FindRequest {
+            namespace: namespace.to_owned(),
+            filter: filter.clone(),
+            hint: hint.cloned(),
+            ..FindRequest::default()
+        }
+    }
+}
+
 /// An `aggregate`.
 #[derive(Debug, Clone, Default)]
 pub struct AggregateRequest {

@@ -52,7 +52,7 @@ impl Candidates {
         let namespace = Namespace::parse(&request.namespace)?;
         let Some(collection) = view.catalog().lookup(&namespace).cloned() else { return Ok(None) };
         let stats = ViewStatistics::new(*view, Some(&collection));
-        let plan = plan_find(request, &statement.filter, Some(&collection), &stats)?;
+        let plan = plan_find(request, Some(&statement.filter), Some(&collection), &stats)?;
         plan.root.for_each_scan(&mut |scan| scan.index.note_use());
         let meets_again = may_meet_again(&plan, statement);
         let operator = build(&plan.root, &statement.env, Needs::default())?;
