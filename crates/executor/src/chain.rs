@@ -14,7 +14,7 @@ use quire_planner::explain::NodeStats;
 
 use crate::env::{Env, Run};
 use crate::filtering::reset;
-use crate::operator::{BoxedOperator, Operator};
+use crate::operator::{BoxedOperator, Operator, over};
 use crate::row::Row;
 
 /// Largest document that may leave a pipeline. MongoDB: 16 MiB and 16 KiB
@@ -237,6 +237,6 @@ impl Operator for ChainOp {
     }
 
     fn stats(&self) -> NodeStats {
-        NodeStats { inputs: vec![self.input.stats()], ..self.stats.clone() }
+        over(&self.input, &self.stats)
     }
 }

@@ -7,7 +7,7 @@ use quire_planner::explain::NodeStats;
 
 use crate::env::Run;
 use crate::filtering::Matcher;
-use crate::operator::{BoxedOperator, Operator};
+use crate::operator::{BoxedOperator, Operator, over};
 use crate::row::Row;
 
 /// Rows fetched at a time.
@@ -77,6 +77,6 @@ impl Operator for Fetch {
     }
 
     fn stats(&self) -> NodeStats {
-        NodeStats { inputs: vec![self.input.stats()], ..self.stats.clone() }
+        over(&self.input, &self.stats)
     }
 }

@@ -16,7 +16,7 @@ use quire_planner::explain::NodeStats;
 use crate::chain::Chain;
 use crate::env::{Env, Run};
 use crate::filtering::reset;
-use crate::operator::{BoxedOperator, Operator};
+use crate::operator::{BoxedOperator, Operator, over};
 use crate::row::Row;
 use crate::spill::{SpillReader, SpillWriter};
 
@@ -297,6 +297,6 @@ impl Operator for GroupOp {
     }
 
     fn stats(&self) -> NodeStats {
-        NodeStats { inputs: vec![self.input.stats()], ..self.stats.clone() }
+        over(&self.input, &self.stats)
     }
 }

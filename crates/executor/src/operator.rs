@@ -20,6 +20,26 @@ pub(crate) trait Operator: Send {
 /// A stage, boxed.
 pub(crate) type BoxedOperator = Box<dyn Operator>;
 
+/// Pulls an input whose rows are given on, and counts them.
+pub(crate) fn pass_on(
+    input: &mut BoxedOperator,
+    stats: &mut NodeStats,
+    run: &mut Run<'_>,
+    max: usize,
+    out: &mut Vec<Row>,
+) -> Result<bool> {
+    let start = out.len();
+    let more = input.next(run, max, out)?;
+    stats.returned += (out.len() - start) as u64;
+    stats.is_eof = !more;
+    Ok(more)
+}
+
+/// The statistics of a stage above one input.
+pub(crate) fn over(input: &BoxedOperator, stats: &NodeStats) -> NodeStats {
+    NodeStats { inputs: vec![input.stats()], ..stats.clone() }
+}
+
 /// Nothing.
 pub(crate) struct Eof;
 

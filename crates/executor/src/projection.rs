@@ -10,7 +10,7 @@ use quire_planner::explain::NodeStats;
 
 use crate::env::{Env, Run};
 use crate::filtering::reset;
-use crate::operator::{BoxedOperator, Operator};
+use crate::operator::{BoxedOperator, Operator, over};
 use crate::row::Row;
 
 /// The field that `showRecordId` adds.
@@ -106,6 +106,6 @@ impl Operator for Project {
     }
 
     fn stats(&self) -> NodeStats {
-        NodeStats { inputs: vec![self.input.stats()], ..self.stats.clone() }
+        over(&self.input, &self.stats)
     }
 }

@@ -4,7 +4,7 @@ use quire_error::Result;
 use quire_planner::explain::NodeStats;
 
 use crate::env::Run;
-use crate::operator::{BoxedOperator, Operator};
+use crate::operator::{BoxedOperator, Operator, over};
 use crate::row::Row;
 
 /// Rows asked for at a time.
@@ -66,6 +66,6 @@ impl Operator for Sample {
     }
 
     fn stats(&self) -> NodeStats {
-        NodeStats { inputs: vec![self.input.stats()], ..self.stats.clone() }
+        over(&self.input, &self.stats)
     }
 }

@@ -7,7 +7,7 @@ use quire_planner::explain::NodeStats;
 
 use crate::env::Run;
 use crate::index_scan::IndexScanOp;
-use crate::operator::{BoxedOperator, Operator};
+use crate::operator::{BoxedOperator, Operator, over, pass_on};
 use crate::row::Row;
 
 /// Rows asked for at a time where they are only counted.
@@ -23,17 +23,15 @@ pub(crate) struct Limit {
 impl Operator for Limit {
     fn next(&mut self, run: &mut Run<'_>, max: usize, out: &mut Vec<Row>) -> Result<bool> {
         let wanted = max.min(usize::try_from(self.left).unwrap_or(usize::MAX));
-        let start = out.len();
-        let more = wanted > 0 && self.input.next(run, wanted, out)?;
-        let given = (out.len() - start) as u64;
-        self.left -= given;
-        self.stats.returned += given;
+        let before = self.stats.returned;
+        let more = wanted > 0 && pass_on(&mut self.input, &mut self.stats, run, wanted, out)?;
+        self.left -= self.stats.returned - before;
         self.stats.is_eof = !more || self.left == 0;
         Ok(!self.stats.is_eof)
     }
 
     fn stats(&self) -> NodeStats {
-        NodeStats { inputs: vec![self.input.stats()], ..self.stats.clone() }
+        over(&self.input, &self.stats)
     }
 }
 
@@ -59,15 +57,11 @@ impl Operator for Skip {
                 return Ok(false);
             }
         }
-        let start = out.len();
-        let more = self.input.next(run, max, out)?;
-        self.stats.returned += (out.len() - start) as u64;
-        self.stats.is_eof = !more;
-        Ok(more)
+        pass_on(&mut self.input, &mut self.stats, run, max, out)
     }
 
     fn stats(&self) -> NodeStats {
-        NodeStats { inputs: vec![self.input.stats()], ..self.stats.clone() }
+        over(&self.input, &self.stats)
     }
 }
 
@@ -105,15 +99,11 @@ pub(crate) struct Subplan {
 
 impl Operator for Subplan {
     fn next(&mut self, run: &mut Run<'_>, max: usize, out: &mut Vec<Row>) -> Result<bool> {
-        let start = out.len();
-        let more = self.input.next(run, max, out)?;
-        self.stats.returned += (out.len() - start) as u64;
-        self.stats.is_eof = !more;
-        Ok(more)
+        pass_on(&mut self.input, &mut self.stats, run, max, out)
     }
 
     fn stats(&self) -> NodeStats {
-        NodeStats { inputs: vec![self.input.stats()], ..self.stats.clone() }
+        over(&self.input, &self.stats)
     }
 }
 
@@ -152,7 +142,7 @@ impl Operator for Count {
     }
 
     fn stats(&self) -> NodeStats {
-        NodeStats { inputs: vec![self.input.stats()], ..self.stats.clone() }
+        over(&self.input, &self.stats)
     }
 }
 
@@ -165,7 +155,7 @@ pub(crate) struct ReturnKey {
 impl Operator for ReturnKey {
     fn next(&mut self, run: &mut Run<'_>, max: usize, out: &mut Vec<Row>) -> Result<bool> {
         let start = out.len();
-        let more = self.input.next(run, max, out)?;
+        let more = pass_on(&mut self.input, &mut self.stats, run, max, out)?;
         for row in out.iter_mut().skip(start) {
             let doc = match row.key_values()? {
                 Some((index, values)) => DocBuf::build(|writer| {
@@ -178,13 +168,11 @@ impl Operator for ReturnKey {
             };
             *row = Row { record: row.record, ..Row::made(doc) };
         }
-        self.stats.returned += (out.len() - start) as u64;
-        self.stats.is_eof = !more;
         Ok(more)
     }
 
     fn stats(&self) -> NodeStats {
-        NodeStats { inputs: vec![self.input.stats()], ..self.stats.clone() }
+        over(&self.input, &self.stats)
     }
 }
 

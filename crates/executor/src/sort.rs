@@ -15,7 +15,7 @@ use quire_mql::sort::SortPattern;
 use quire_planner::explain::NodeStats;
 
 use crate::env::{Env, Run};
-use crate::operator::{BoxedOperator, Operator};
+use crate::operator::{BoxedOperator, Operator, over};
 use crate::row::{Extra, Row};
 use crate::spill::{SpillReader, SpillWriter};
 use crate::union::sort_bytes;
@@ -355,6 +355,6 @@ impl Operator for Sort {
     }
 
     fn stats(&self) -> NodeStats {
-        NodeStats { inputs: vec![self.input.stats()], ..self.stats.clone() }
+        over(&self.input, &self.stats)
     }
 }

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod explain;
+mod model;
 mod modify;
 mod plans;
 mod retry;

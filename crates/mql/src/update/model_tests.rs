@@ -76,6 +76,12 @@ impl Tree {
         }
     }
 
+    /// How it compares with a value.
+    fn order(&self, other: &ValueBuf) -> std::cmp::Ordering {
+        let own = DocBuf::build(|writer| self.write_field("", writer));
+        quire_document::compare(own.get("").unwrap_or(Value::Null), other.as_value(), None)
+    }
+
     fn exists(&mut self, parts: &[&str]) -> bool {
         matches!(self.place(parts, false), Ok(Some(_)))
     }
@@ -96,6 +102,9 @@ fn write_items(items: &[Tree], writer: &mut ArrayWriter<'_>) {
         }
     }
 }
+
+const OPERATORS: &[&str] =
+    &["$set", "$unset", "$push", "$inc", "$addToSet", "$pull", "$pop", "$min", "$max"];
 
 /// One operator on one path.
 #[derive(Clone, Debug)]
@@ -135,6 +144,38 @@ fn apply_step(tree: &mut Tree, step: &Step) -> Result<(), ()> {
             }
             let Tree::Array(items) = place else { return Err(()) };
             items.push(Tree::of(step.value.as_value()));
+            Ok(())
+        }
+        "$addToSet" => {
+            let place = tree.place(&parts, true)?.ok_or(())?;
+            if !existed {
+                *place = Tree::Array(Vec::new());
+            }
+            let Tree::Array(items) = place else { return Err(()) };
+            if !items.iter().any(|item| item.order(&step.value).is_eq()) {
+                items.push(Tree::of(step.value.as_value()));
+            }
+            Ok(())
+        }
+        // Nothing is made, but the path has to be one that could be made.
+        "$pull" | "$pop" if !existed => tree.clone().place(&parts, true).map(|_| ()),
+        "$pull" => {
+            let Some(Tree::Array(items)) = tree.place(&parts, false)? else { return Err(()) };
+            items.retain(|item| !item.order(&step.value).is_eq());
+            Ok(())
+        }
+        "$pop" => {
+            let Some(Tree::Array(items)) = tree.place(&parts, false)? else { return Err(()) };
+            items.pop();
+            Ok(())
+        }
+        "$min" | "$max" => {
+            let place = tree.place(&parts, true)?.ok_or(())?;
+            let order = place.order(&step.value);
+            let wins = if step.operator == "$min" { order.is_gt() } else { order.is_lt() };
+            if !existed || wins {
+                *place = Tree::of(step.value.as_value());
+            }
             Ok(())
         }
         _ => {
@@ -177,13 +218,17 @@ fn document(random: &mut Generator, depth: u32) -> DocBuf {
 }
 
 fn step(random: &mut Generator) -> Step {
-    let operator = *random.pick(&["$set", "$unset", "$push", "$inc"]).unwrap();
+    let operator = *random.pick(OPERATORS).unwrap();
     let names = ["a", "b", "c", "0", "1", "10"];
     let mut path = random.pick(&["a", "b", "c", "d", "1"]).unwrap().to_string();
     for _ in 0..random.below(3) {
         path = format!("{path}.{}", random.pick(&names).unwrap());
     }
-    let value = if operator == "$inc" { ValueBuf::new(1) } else { value(random, 1) };
+    let value = match operator {
+        "$inc" | "$pop" => ValueBuf::new(1),
+        "$pull" => ValueBuf::new(random.below(9) as i32),
+        _ => value(random, 1),
+    };
     Step { operator, path, value }
 }
 
@@ -203,7 +248,10 @@ fn order(left: &Step, right: &Step) -> std::cmp::Ordering {
 
 fn update_of(steps: &[Step]) -> DocBuf {
     DocBuf::build(|writer| {
-        for operator in ["$set", "$unset", "$push", "$inc"] {
+        for operator in OPERATORS.iter().copied() {
+            if !steps.iter().any(|step| step.operator == operator) {
+                continue;
+            }
             let mut inner = writer.document(operator);
             for step in steps.iter().filter(|step| step.operator == operator) {
                 inner.append(&step.path, &step.value);
