@@ -4,13 +4,12 @@
 
 #![allow(clippy::unwrap_used)]
 
-use quire_document::{DocBuf, Value, doc};
-use quire_wire::client::{Request, parse_response};
+mod server;
+
+use quire_document::doc;
+use server::{Server, command, program};
 use std::error::Error;
-use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 const STARTS: usize = 20;
@@ -18,9 +17,7 @@ const CONNECTIONS: usize = 1000;
 const ROUND_TRIPS: i32 = 20_000;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let given = std::env::args().nth(1).map(PathBuf::from);
-    let beside = std::env::current_exe()?.with_file_name("../quire");
-    let program = given.unwrap_or(beside);
+    let program = program()?;
     let size = std::fs::metadata(&program)?.len();
     println!("binary: {:.1} MB", size as f64 / 1e6);
     let directory = std::env::temp_dir().join(format!("quire-footprint-{}", std::process::id()));
@@ -101,65 +98,8 @@ fn round_trips(server: &Server) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-struct Server {
-    child: Child,
-    port: u16,
-}
-
-impl Server {
-    fn start(program: &Path, directory: &Path) -> Result<Server, Box<dyn Error>> {
-        let mut command = Command::new(program);
-        command.args(["serve", "--quiet", "--port", "0", "--dbpath"]).arg(directory);
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().ok_or("no output")?).read_line(&mut line)?;
-        let port = line.split("127.0.0.1:").nth(1).and_then(|rest| rest.split('/').next());
-        Ok(Server { child, port: port.ok_or("it did not start")?.parse()? })
-    }
-
-    fn connect(&self) -> Result<TcpStream, Box<dyn Error>> {
-        Ok(TcpStream::connect(("127.0.0.1", self.port))?)
-    }
-
-    fn resident_kb(&self) -> Result<i64, Box<dyn Error>> {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
-        let line = status.lines().find(|line| line.starts_with("VmRSS:")).ok_or("no VmRSS")?;
-        Ok(line.split_whitespace().nth(1).ok_or("no number")?.parse()?)
-    }
-
-    /// User and system time so far, in ticks of 10 ms.
-    fn cpu(&self) -> Result<Duration, Box<dyn Error>> {
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
-        let fields = stat.rsplit_once(')').ok_or("no stat")?.1;
-        let ticks = fields.split_whitespace().skip(11).take(2).map(str::parse::<u64>);
-        Ok(Duration::from_millis(ticks.sum::<Result<u64, _>>()? * 10))
-    }
-
-    fn stop(mut self) -> Result<Duration, Box<dyn Error>> {
-        let began = Instant::now();
-        let id = rustix::process::Pid::from_child(&self.child);
-        rustix::process::kill_process(id, rustix::process::Signal::TERM)?;
-        self.child.wait()?;
-        Ok(began.elapsed())
-    }
-}
-
 fn ping(stream: &mut TcpStream) -> Result<(), Box<dyn Error>> {
-    command(stream, doc! { "hello": 1, "$db": "admin" })
-}
-
-fn command(stream: &mut TcpStream, body: DocBuf) -> Result<(), Box<dyn Error>> {
-    stream.write_all(&Request::new(1, body).to_bytes()?)?;
-    let mut length = [0; 4];
-    stream.read_exact(&mut length)?;
-    let mut message = length.to_vec();
-    message.resize(i32::from_le_bytes(length) as usize, 0);
-    stream.read_exact(message.get_mut(4..).ok_or("an empty message")?)?;
-    let reply = parse_response(&message)?.body;
-    match reply.get("ok") {
-        Some(Value::Double(1.0)) => Ok(()),
-        _ => Err(format!("{reply:?}").into()),
-    }
+    command(stream, doc! { "hello": 1, "$db": "admin" }).map(|_| ())
 }
 
 fn middle(mut times: Vec<Duration>) -> String {

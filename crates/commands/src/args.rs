@@ -196,21 +196,6 @@ pub fn whole(value: Value<'_>) -> Option<i64> {
     }
 }
 
-/// A number that is a whole one as it stands; `None` for fractions and beyond the range of longs.
-pub fn exact(value: Value<'_>) -> Option<i64> {
-    match value {
-        Value::Double(number) => {
-            let limit = 9_223_372_036_854_775_808.0;
-            (number.fract() == 0.0 && (-limit..limit).contains(&number)).then_some(number as i64)
-        }
-        Value::Decimal(number) => {
-            let below = number.to_i64_rounded(Rounding::Floor)?;
-            (number.to_i64_rounded(Rounding::Ceiling) == Some(below)).then_some(below)
-        }
-        other => whole(other),
-    }
-}
-
 /// A decimal as whole number: half goes to the even neighbour, what is too large is clamped.
 fn decimal_to_whole(decimal: Decimal128) -> i64 {
     match decimal.to_i64_rounded(Rounding::HalfEven) {

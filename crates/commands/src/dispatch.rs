@@ -370,7 +370,7 @@ pub fn max_time(arg: &Arg<'_>) -> Result<u64> {
     if !value.is_number() {
         return Err(Error::type_mismatch("maxTimeMS must be a number"));
     }
-    let Some(whole) = args::exact(value) else {
+    let Some(whole) = value.exact_i64() else {
         return Err(Error::failed_to_parse("maxTimeMS has non-integral value"));
     };
     if !(0..=i64::from(i32::MAX)).contains(&whole) {

@@ -1,7 +1,7 @@
 //! The arguments that reading commands share: hints, limits, variables, collation, and the ones
 //! of `find` itself.
 
-use crate::args::{Arg, arguments, exact, fields, whole};
+use crate::args::{Arg, arguments, fields, whole};
 use quire_document::{Doc, DocBuf, Value, ValueBuf};
 use quire_error::{Error, Result};
 use quire_planner::{FindRequest, Hint};
@@ -178,7 +178,7 @@ pub fn count_limit(arg: &Arg<'_>) -> Result<u64> {
     if !value.is_number() {
         return Err(Error::bad_value("limit value is not a valid number"));
     }
-    match exact(value) {
+    match value.exact_i64() {
         None => Err(Error::failed_to_parse(format!("Expected an integer: limit: {value:?}"))),
         Some(i64::MIN) => Err(Error::bad_value("limit value is out of range")),
         Some(number) => Ok(number.unsigned_abs()),

@@ -142,7 +142,7 @@ struct Run {
 
 impl Run {
     fn target(&self) -> WriteTarget<'_> {
-        WriteTarget::Store { store: &self.store, commit: CommitOptions::buffered() }
+        WriteTarget::Store { store: &self.store, commit: CommitOptions::buffered(), retry: None }
     }
 
     fn insert(&mut self) {

@@ -42,7 +42,7 @@ impl Projection {
             matched: Matched::default(),
             cx,
         };
-        run.document(&self.root, doc, true, writer)
+        run.document(At { branch: &self.root, live: true }, doc, writer)
     }
 
     /// The projected document.
@@ -63,22 +63,24 @@ fn narrow<'s>(cx: &EvalContext<'s>) -> EvalContext<'s> {
 /// Which of a branch's computed fields have been written.
 type Done = SmallVec<[bool; 16]>;
 
+/// A branch of the projection at a place in the document.
+#[derive(Clone, Copy)]
+struct At<'b> {
+    branch: &'b Branch,
+    /// The positional operator has not met its array yet.
+    live: bool,
+}
+
 impl Run<'_> {
-    /// `live`: the positional operator has not met its array yet.
-    fn document(
-        &self,
-        branch: &Branch,
-        doc: Doc<'_>,
-        live: bool,
-        writer: &mut DocWriter<'_>,
-    ) -> Result<()> {
+    fn document(&self, at: At<'_>, doc: Doc<'_>, writer: &mut DocWriter<'_>) -> Result<()> {
+        let branch = at.branch;
         if !branch.computes {
-            return self.copied(branch, doc, live, writer);
+            return self.copied(at, doc, writer);
         }
         let mut done: Done = SmallVec::from_elem(false, branch.fields.len());
         for element in doc.iter() {
             match branch.find(element.key_bytes()) {
-                Some(at) => self.field(branch, at, element, live, writer, &mut done)?,
+                Some(place) => self.field(at, place, element, writer, &mut done)?,
                 None if self.keep => {
                     writer.append_element(element);
                 }
@@ -89,19 +91,13 @@ impl Run<'_> {
     }
 
     /// A branch without computed fields; an inclusion stops at the last one it names.
-    fn copied(
-        &self,
-        branch: &Branch,
-        doc: Doc<'_>,
-        live: bool,
-        writer: &mut DocWriter<'_>,
-    ) -> Result<()> {
-        let mut left = branch.fields.len();
+    fn copied(&self, at: At<'_>, doc: Doc<'_>, writer: &mut DocWriter<'_>) -> Result<()> {
+        let mut left = at.branch.fields.len();
         let mut done = Done::new();
         for element in doc.iter() {
-            match branch.find(element.key_bytes()) {
-                Some(at) => {
-                    self.field(branch, at, element, live, writer, &mut done)?;
+            match at.branch.find(element.key_bytes()) {
+                Some(place) => {
+                    self.field(at, place, element, writer, &mut done)?;
                     left -= 1;
                     if left == 0 && !self.keep {
                         break;
@@ -119,15 +115,14 @@ impl Run<'_> {
 
     fn field(
         &self,
-        branch: &Branch,
-        at: usize,
+        at: At<'_>,
+        place: usize,
         element: Element<'_>,
-        live: bool,
         writer: &mut DocWriter<'_>,
         done: &mut Done,
     ) -> Result<()> {
-        let Some(field) = branch.fields.get(at) else { return Ok(()) };
-        if live && field.positional && self.picked(field, element, writer)? {
+        let Some(field) = at.branch.fields.get(place) else { return Ok(()) };
+        if at.live && field.positional && self.picked(field, element, writer)? {
             return Ok(());
         }
         match &field.entry {
@@ -143,37 +138,29 @@ impl Run<'_> {
             },
             Entry::Computed(_) | Entry::ElemMatch(_) => {
                 // An inclusion does not have the field yet: it follows with the others.
-                let Some(done) = done.get_mut(at) else { return Ok(()) };
+                let Some(done) = done.get_mut(place) else { return Ok(()) };
                 if self.keep && !std::mem::replace(done, true) {
                     self.compute(field, writer)?;
                 }
             }
             Entry::Branch(inner) => {
-                if let Some(done) = done.get_mut(at) {
+                if let Some(done) = done.get_mut(place) {
                     *done = true;
                 }
-                self.nested(inner, element, live && field.positional, writer)?;
+                let at = At { branch: inner, live: at.live && field.positional };
+                self.nested(at, element, writer)?;
             }
         }
         Ok(())
     }
 
-    fn nested(
-        &self,
-        branch: &Branch,
-        element: Element<'_>,
-        live: bool,
-        writer: &mut DocWriter<'_>,
-    ) -> Result<()> {
+    fn nested(&self, at: At<'_>, element: Element<'_>, writer: &mut DocWriter<'_>) -> Result<()> {
+        let name = element.key();
         match element.value() {
-            Value::Document(doc) => {
-                self.document(branch, doc, live, &mut writer.document(element.key()))
-            }
-            Value::Array(array) => {
-                self.array(branch, array, live, &mut writer.array(element.key()))
-            }
-            _ if branch.computes => {
-                self.computed(branch, &Done::new(), &mut writer.document(element.key()))
+            Value::Document(doc) => self.document(at, doc, &mut writer.document(name)),
+            Value::Array(array) => self.array(at, array, &mut writer.array(name)),
+            _ if at.branch.computes => {
+                self.computed(at.branch, &Done::new(), &mut writer.document(name))
             }
             _ if self.keep => {
                 writer.append_element(element);
@@ -183,27 +170,17 @@ impl Run<'_> {
         }
     }
 
-    fn array(
-        &self,
-        branch: &Branch,
-        array: Array<'_>,
-        live: bool,
-        writer: &mut ArrayWriter<'_>,
-    ) -> Result<()> {
-        array.iter().try_for_each(|value| self.element(branch, value, live, writer))
+    fn array(&self, at: At<'_>, array: Array<'_>, writer: &mut ArrayWriter<'_>) -> Result<()> {
+        array.iter().try_for_each(|value| self.element(at, value, writer))
     }
 
-    fn element(
-        &self,
-        branch: &Branch,
-        value: Value<'_>,
-        live: bool,
-        writer: &mut ArrayWriter<'_>,
-    ) -> Result<()> {
+    fn element(&self, at: At<'_>, value: Value<'_>, writer: &mut ArrayWriter<'_>) -> Result<()> {
         match value {
-            Value::Document(doc) => self.document(branch, doc, live, &mut writer.document()),
-            Value::Array(array) => self.array(branch, array, live, &mut writer.array()),
-            _ if branch.computes => self.computed(branch, &Done::new(), &mut writer.document()),
+            Value::Document(doc) => self.document(at, doc, &mut writer.document()),
+            Value::Array(array) => self.array(at, array, &mut writer.array()),
+            _ if at.branch.computes => {
+                self.computed(at.branch, &Done::new(), &mut writer.document())
+            }
             value if self.keep => {
                 writer.push(value);
                 Ok(())
@@ -226,7 +203,9 @@ impl Run<'_> {
         let picked = positional.element(array, self.cx.root, &self.matched, &self.cx)?;
         let mut writer = writer.array(&field.name);
         match &field.entry {
-            Entry::Branch(inner) => self.element(inner, picked, false, &mut writer)?,
+            Entry::Branch(inner) => {
+                self.element(At { branch: inner, live: false }, picked, &mut writer)?;
+            }
             _ => {
                 writer.push(picked);
             }

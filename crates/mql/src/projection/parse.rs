@@ -6,8 +6,8 @@ use super::positional::Positional;
 use super::slice::Slice;
 use super::tree::{Branch, Entry, Kind, Projection};
 use crate::context::ParseContext;
+use crate::expression::is_true;
 use crate::expression::{Expression, find_operator};
-use crate::filter::number::is_true;
 use quire_document::{Doc, Value};
 use quire_error::{Error, Result};
 
@@ -165,7 +165,7 @@ impl<'c> Parser<'c> {
             | Value::Int32(_)
             | Value::Int64(_)
             | Value::Double(_)
-            | Value::Decimal(_) => match is_true(value) {
+            | Value::Decimal(_) => match is_true(Some(value)) {
                 true => self.include(path, &parts, positional),
                 false => self.exclude(path, &parts, positional),
             },

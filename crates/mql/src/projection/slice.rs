@@ -1,6 +1,5 @@
 //! `$slice` as find has it: an array is cut to a number of its elements.
 
-use crate::filter::number::truncated;
 use quire_document::number::Number;
 use quire_document::{Array, ArrayWriter, Value};
 
@@ -50,12 +49,13 @@ impl Slice {
 
 /// The number cut to a whole one of 32 bits; NaN is 0, what is too large is the largest.
 fn clamped(value: Value<'_>) -> i32 {
-    let whole = truncated(value).unwrap_or_else(|| match value.as_number() {
-        Some(Number::Double(number)) if number.is_nan() => 0,
-        Some(Number::Double(number)) if number < 0.0 => i64::MIN,
-        Some(Number::Decimal(decimal)) if decimal.is_nan() => 0,
-        Some(Number::Decimal(decimal)) if decimal.is_negative() => i64::MIN,
-        _ => i64::MAX,
+    let whole = value.as_number().map_or(i64::MAX, |number| match number {
+        number if number.is_nan() => 0,
+        Number::Double(number) => number as i64,
+        Number::Decimal(decimal) if decimal.is_negative() => {
+            decimal.to_i64_truncated().unwrap_or(i64::MIN)
+        }
+        number => number.to_i64_truncated().unwrap_or(i64::MAX),
     });
     whole.clamp(i32::MIN.into(), i32::MAX.into()) as i32
 }

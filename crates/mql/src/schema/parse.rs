@@ -3,7 +3,6 @@
 use super::compare::first_duplicate;
 use super::encrypt::{Encrypted, check_fields};
 use super::rules::{Additional, Bound, Dependency, Items, Rules};
-use crate::filter::number::exact;
 use crate::filter::show::show;
 use crate::filter::{TypeSet, type_by_alias};
 use crate::regex::Regex;
@@ -196,7 +195,7 @@ fn count(name: &str, value: Value<'_>) -> Result<i64> {
     if !value.is_number() {
         return Err(failed(format!("Expected a number in: {}", shown())));
     }
-    match exact(value) {
+    match value.exact_i64() {
         None => Err(failed(format!("Expected an integer: {}", shown()))),
         Some(number) if number < 0 => {
             Err(failed(format!("Expected a positive number in: {}", shown())))

@@ -3,7 +3,6 @@
 use super::pattern::{Direction, MetaKind, SORT_KEYS_MAX, SortBy, SortPart, SortPattern};
 use crate::context::ParseContext;
 use crate::expression::FieldPath;
-use crate::filter::number::exact;
 use crate::filter::show::{show, show_doc};
 use quire_document::path::Path;
 use quire_document::{Doc, Value};
@@ -53,7 +52,7 @@ pub fn natural(doc: Doc<'_>) -> Result<Option<Direction>> {
         let text = format!("Cannot include '$natural' in compound sort: {}", show_doc(doc));
         return Err(Error::bad_value(text));
     }
-    match exact(value) {
+    match value.exact_i64() {
         Some(1) => Ok(Some(Direction::Ascending)),
         Some(-1) => Ok(Some(Direction::Descending)),
         _ => {
@@ -92,7 +91,7 @@ fn whole(value: Value<'_>) -> Option<i64> {
         Value::Decimal(number) => {
             number.to_i64_rounded(quire_document::decimal::Rounding::HalfEven)
         }
-        value => exact(value),
+        value => value.exact_i64(),
     }
 }
 

@@ -1,8 +1,6 @@
-//! Nanoseconds a document for expressions of each family and for `$group` by a field with `$sum`,
-//! on documents of 1 KB: `cargo run --release -p quire-mql --example bench_expression`.
+//! Expressions of each family, and `$group` by a field with `$sum`, on documents of 1 KB.
 
-#![allow(clippy::unwrap_used)]
-
+use crate::harness::nanoseconds;
 use bumpalo::Bump;
 use quire_document::{Doc, DocBuf, Value, doc, hash_of};
 use quire_error::Result;
@@ -10,7 +8,28 @@ use quire_mql::stage::{Stage, parse_stage};
 use quire_mql::{EvalContext, Expression, ParseContext, Shared};
 use std::collections::HashMap;
 use std::hint::black_box;
-use std::time::{Duration, Instant};
+
+pub fn run() -> Result<()> {
+    let context = ParseContext::default();
+    let (mut arena, shared) = (Bump::new(), Shared::default());
+    let docs: Vec<DocBuf> = (0..1024).map(document).collect();
+    println!("\n{:40} {:>9}", "expression", "ns");
+    for (name, source) in expressions() {
+        let Ok(expression) = Expression::parse(Value::from(&source), &context) else {
+            println!("{name:40} not built");
+            continue;
+        };
+        let doc = docs[5].as_doc();
+        let time = nanoseconds(|| {
+            arena.reset();
+            let cx = EvalContext::new(&arena, black_box(doc), &shared);
+            black_box(expression.eval(&cx).is_ok());
+        });
+        println!("{name:40} {time:9.0}");
+    }
+    group(&docs, &context, &shared)?;
+    batch(&docs, &context, &shared)
+}
 
 /// A document of about 1 KB.
 fn document(at: i32) -> DocBuf {
@@ -28,25 +47,6 @@ fn document(at: i32) -> DocBuf {
         items.finish();
         writer.append("last", 7);
     })
-}
-
-/// The shortest of many short runs: what other processes take does not count.
-fn nanoseconds(mut work: impl FnMut()) -> f64 {
-    let mut rounds = 1u32;
-    while {
-        let start = Instant::now();
-        (0..rounds).for_each(|_| work());
-        start.elapsed() < Duration::from_micros(200)
-    } {
-        rounds *= 2;
-    }
-    (0..99)
-        .map(|_| {
-            let start = Instant::now();
-            (0..rounds).for_each(|_| work());
-            start.elapsed().as_nanos() as f64 / f64::from(rounds)
-        })
-        .fold(f64::INFINITY, f64::min)
 }
 
 fn expressions() -> Vec<(&'static str, DocBuf)> {
@@ -79,28 +79,6 @@ fn expressions() -> Vec<(&'static str, DocBuf)> {
         ("$setUnion", doc! { "$setUnion": ["$items.price", [1, 2, 99]] }),
         ("object of three fields", doc! { "a": "$key", "b": "$amount", "c": "$ratio" }),
     ]
-}
-
-fn main() -> Result<()> {
-    let context = ParseContext::default();
-    let (mut arena, shared) = (Bump::new(), Shared::default());
-    let docs: Vec<DocBuf> = (0..1024).map(document).collect();
-    println!("{} bytes a document", docs[0].as_bytes().len());
-    for (name, source) in expressions() {
-        let Ok(expression) = Expression::parse(Value::from(&source), &context) else {
-            println!("{name:40} not built");
-            continue;
-        };
-        let doc = docs[5].as_doc();
-        let time = nanoseconds(|| {
-            arena.reset();
-            let cx = EvalContext::new(&arena, black_box(doc), &shared);
-            black_box(expression.eval(&cx).is_ok());
-        });
-        println!("{name:40} {time:9.0}");
-    }
-    group(&docs, &context, &shared)?;
-    batch(&docs, &context, &shared)
 }
 
 /// A hash table of states, as the executor keeps it.

@@ -1,0 +1,93 @@
+//! A server of its own for a measurement, and the smallest client. Linux.
+
+#![allow(dead_code)]
+
+use quire_document::{DocBuf, Value};
+use quire_wire::client::{Request, parse_response};
+use std::error::Error;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// The server's binary: the first argument, or the one built beside the example.
+pub fn program() -> Result<PathBuf, Box<dyn Error>> {
+    let given = std::env::args().nth(1).map(PathBuf::from);
+    let beside = std::env::current_exe()?.with_file_name("../quire");
+    Ok(given.unwrap_or(beside))
+}
+
+pub struct Server {
+    child: Child,
+    port: u16,
+}
+
+impl Server {
+    /// Starts a server on a free port.
+    pub fn start(program: &Path, directory: &Path) -> Result<Server, Box<dyn Error>> {
+        let mut command = Command::new(program);
+        command.args(["serve", "--quiet", "--port", "0", "--dbpath"]).arg(directory);
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().ok_or("no output")?).read_line(&mut line)?;
+        let port = line.split("127.0.0.1:").nth(1).and_then(|rest| rest.split('/').next());
+        Ok(Server { child, port: port.ok_or("it did not start")?.parse()? })
+    }
+
+    pub fn connect(&self) -> Result<TcpStream, Box<dyn Error>> {
+        Ok(TcpStream::connect(("127.0.0.1", self.port))?)
+    }
+
+    /// Memory in use.
+    pub fn resident_kb(&self) -> Result<i64, Box<dyn Error>> {
+        self.status_kb("VmRSS:")
+    }
+
+    /// The most memory in use since the last call of `forget_peak`.
+    pub fn peak_kb(&self) -> Result<i64, Box<dyn Error>> {
+        self.status_kb("VmHWM:")
+    }
+
+    pub fn forget_peak(&self) -> Result<(), Box<dyn Error>> {
+        Ok(std::fs::write(format!("/proc/{}/clear_refs", self.child.id()), "5")?)
+    }
+
+    fn status_kb(&self, name: &str) -> Result<i64, Box<dyn Error>> {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
+        let line = status.lines().find(|line| line.starts_with(name)).ok_or("no such line")?;
+        Ok(line.split_whitespace().nth(1).ok_or("no number")?.parse()?)
+    }
+
+    /// User and system time so far, in ticks of 10 ms.
+    pub fn cpu(&self) -> Result<Duration, Box<dyn Error>> {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
+        let fields = stat.rsplit_once(')').ok_or("no stat")?.1;
+        let ticks = fields.split_whitespace().skip(11).take(2).map(str::parse::<u64>);
+        Ok(Duration::from_millis(ticks.sum::<Result<u64, _>>()? * 10))
+    }
+
+    /// Ends it; how long that took.
+    pub fn stop(mut self) -> Result<Duration, Box<dyn Error>> {
+        let began = Instant::now();
+        let id = rustix::process::Pid::from_child(&self.child);
+        rustix::process::kill_process(id, rustix::process::Signal::TERM)?;
+        self.child.wait()?;
+        Ok(began.elapsed())
+    }
+}
+
+/// Runs a command; its reply, if that is no error.
+pub fn command(stream: &mut TcpStream, body: DocBuf) -> Result<DocBuf, Box<dyn Error>> {
+    stream.write_all(&Request::new(1, body).to_bytes()?)?;
+    let mut length = [0; 4];
+    stream.read_exact(&mut length)?;
+    let mut message = length.to_vec();
+    message.resize(i32::from_le_bytes(length) as usize, 0);
+    stream.read_exact(message.get_mut(4..).ok_or("an empty message")?)?;
+    let reply = parse_response(&message)?.body;
+    match reply.get("ok") {
+        Some(Value::Double(1.0)) if reply.get("writeErrors").is_none() => Ok(reply),
+        _ => Err(format!("{reply:?}").into()),
+    }
+}

@@ -1,0 +1,66 @@
+//! What is measured and how: documents of 1 and 10 KB, the shortest of many short runs.
+
+use quire_document::{Doc, DocBuf};
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+/// Documents of about 1 and 10 KB.
+pub fn documents() -> [DocBuf; 2] {
+    [document(20), document(235)]
+}
+
+/// A document of about `fields` times 55 bytes: numbers, texts, a nested document, an array.
+fn document(fields: usize) -> DocBuf {
+    DocBuf::build(|writer| {
+        writer.append("_id", 1).append("first", 5).append("status", "active");
+        for at in 0..fields {
+            let name = format!("field_{at}");
+            match at % 4 {
+                0 => writer.append(&name, at as i32),
+                1 => writer.append(&name, at as f64 * 1.5),
+                _ => writer.append(&name, "a text of some thirty letters here, more or less"),
+            };
+        }
+        let mut address = writer.document("address");
+        address.append("city", "Bern").append("zip", 3000);
+        address.finish();
+        let mut tags = writer.array("tags");
+        for tag in ["red", "green", "blue", "black"] {
+            tags.push(tag);
+        }
+        tags.finish();
+        writer.append("last", 7);
+    })
+}
+
+/// The shortest of many short runs: what other processes take does not count.
+pub fn nanoseconds(mut work: impl FnMut()) -> f64 {
+    let mut rounds = 1u32;
+    while {
+        let start = Instant::now();
+        (0..rounds).for_each(|_| work());
+        start.elapsed() < Duration::from_micros(200)
+    } {
+        rounds *= 2;
+    }
+    (0..99)
+        .map(|_| {
+            let start = Instant::now();
+            (0..rounds).for_each(|_| work());
+            start.elapsed().as_nanos() as f64 / f64::from(rounds)
+        })
+        .fold(f64::INFINITY, f64::min)
+}
+
+/// Names the columns of a table: nanoseconds a document, thousands of documents a second and core.
+pub fn head(title: &str, docs: &[DocBuf; 2]) {
+    let [small, large] = docs.each_ref().map(|doc| doc.as_bytes().len());
+    println!("\n{title:40} {small:>7} B {large:>7} B {:>10} {:>10}", "k docs/s", "k docs/s");
+}
+
+/// Measures `work` on each document and prints a row.
+pub fn row(name: &str, docs: &[DocBuf; 2], mut work: impl FnMut(Doc<'_>)) {
+    let [small, large] = docs.each_ref().map(|doc| nanoseconds(|| work(black_box(doc.as_doc()))));
+    let rate = |nanos: f64| 1e6 / nanos;
+    println!("{name:40} {small:9.0} {large:9.0} {:10.0} {:10.0}", rate(small), rate(large));
+}
