@@ -2,6 +2,7 @@
 //! keep more alive than its cap.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use quire_storage::{CommitOptions, Engine, Maintenance, PipelineOptions, Space, StorageError};
 use quire_storage_fjall::{FjallOptions, open};
@@ -86,8 +87,11 @@ fn creating_and_dropping_many_collections_leaves_nothing() {
 #[test]
 fn a_snapshot_cannot_keep_more_than_its_cap() {
     let directory = TempDir::new().unwrap();
-    let pipeline =
-        PipelineOptions { snapshot_retained_bytes_max: 4 << 20, ..PipelineOptions::default() };
+    let pipeline = PipelineOptions {
+        snapshot_retained_bytes_max: 4 << 20,
+        snapshot_grace: Duration::ZERO,
+        ..PipelineOptions::default()
+    };
     let options = FjallOptions { pipeline, ..FjallOptions::default() };
     let engine = open(directory.path(), options).unwrap().engine;
     fill(&engine, 1, 1000, 1000);

@@ -75,6 +75,24 @@ struct Merged {
     commits: u64,
 }
 
+/// A commit's base in the set of those under way.
+struct PinnedBase<'a> {
+    bases: &'a Mutex<BTreeMap<u64, usize>>,
+    base: u64,
+}
+
+impl Drop for PinnedBase<'_> {
+    fn drop(&mut self) {
+        let mut bases = self.bases.lock();
+        if let Some(count) = bases.get_mut(&self.base) {
+            *count -= 1;
+            if *count == 0 {
+                bases.remove(&self.base);
+            }
+        }
+    }
+}
+
 /// Answers everybody if the leader panics, and poisons the engine.
 struct Leadership<'a, B: Backend> {
     inner: &'a Inner<B>,
@@ -106,6 +124,7 @@ impl<B: Backend> Inner<B> {
     /// Commits a batch as a member of a group.
     pub(crate) fn commit(&self, batch: CommitBatch) -> Result<Committed> {
         self.check_writable()?;
+        let _base = self.pin_base(batch.base.as_u64());
         self.wait_for_pressure(batch.interrupt.as_deref())?;
         let ticket = Arc::new(Ticket {
             batch: Mutex::new(batch),
@@ -125,6 +144,14 @@ impl<B: Backend> Inner<B> {
         leadership.results = self.run_group(&leadership.group);
         drop(leadership);
         ticket.wait().unwrap_or_else(|| Err(StorageError::OutcomeUnknown))
+    }
+
+    /// Keeps what a commit on this base could clash with until the guard goes, unless its
+    /// snapshot has been taken already.
+    fn pin_base(&self, base: u64) -> Option<PinnedBase<'_>> {
+        *self.bases.lock().entry(base).or_insert(0) += 1;
+        let pinned = PinnedBase { bases: &self.bases, base };
+        self.active.contains(base).then_some(pinned)
     }
 
     /// The leader's own commit is always the first.
@@ -176,9 +203,10 @@ impl<B: Backend> Inner<B> {
     ) -> Vec<Result<Committed>> {
         let now_ms = self.options.clock.now_ms();
         let floor = ClusterTime(self.clock_floor.load(Ordering::Acquire));
-        let oldest = self.active.oldest();
+        let oldest = self.active.oldest().unwrap_or(numbers.version);
+        let oldest_base = self.bases.lock().first_key_value().map_or(oldest, |(base, _)| *base);
         let mut keys = self.keys.lock();
-        keys.prune(oldest.unwrap_or(numbers.version).min(numbers.version));
+        keys.prune(oldest.min(oldest_base).min(numbers.version));
         let mut results = Vec::with_capacity(group.len());
         for ticket in group {
             let batch = std::mem::take(&mut *ticket.batch.lock());
@@ -298,11 +326,11 @@ impl<B: Backend> Inner<B> {
     pub(crate) fn enforce_caps(&self) {
         let written = self.meters.written_bytes.load(Ordering::Relaxed);
         let options = &self.options;
-        let revoked = self.active.enforce(
-            options.snapshot_age_max,
-            options.snapshot_retained_bytes_max,
-            written,
-        );
+        let revoked = self.active.enforce(|age, written_before| {
+            let retained = written.saturating_sub(written_before);
+            age > options.snapshot_age_max
+                || (age >= options.snapshot_grace && retained > options.snapshot_retained_bytes_max)
+        });
         self.meters.revoked.fetch_add(revoked, Ordering::Relaxed);
     }
 

@@ -9,7 +9,7 @@ mod records;
 mod ticker;
 mod views;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -36,6 +36,9 @@ pub struct PipelineOptions {
     pub snapshot_age_max: Duration,
     /// How many bytes may be committed while a snapshot lives before its owner loses it.
     pub snapshot_retained_bytes_max: u64,
+    /// How long after the first newer commit a snapshot is safe from the cap on bytes, so that a
+    /// single statement gets through the heaviest load.
+    pub snapshot_grace: Duration,
     /// Most keys in the conflict table before older snapshots lose the right to commit.
     pub conflict_keys_max: usize,
     /// How often buffered commits are forced to stable storage; `None` for simulations, which
@@ -49,6 +52,7 @@ impl Default for PipelineOptions {
             clock: Arc::new(SystemClock),
             snapshot_age_max: Duration::from_secs(90),
             snapshot_retained_bytes_max: 64 << 20,
+            snapshot_grace: Duration::from_secs(1),
             conflict_keys_max: 1 << 20,
             tick: Some(Duration::from_millis(100)),
         }
@@ -71,6 +75,9 @@ pub(crate) struct Inner<B: Backend> {
     /// is half applied.
     applying: Mutex<Numbers>,
     keys: Mutex<KeyTable>,
+    /// The bases of commits on their way: what they could clash with must not be forgotten, even
+    /// if their snapshot is taken while they wait.
+    bases: Mutex<BTreeMap<u64, usize>>,
     counts: Mutex<HashMap<u32, Counts>>,
     current: RwLock<Arc<View<B::Snap>>>,
     active: Arc<Active<B::Snap>>,
@@ -129,6 +136,7 @@ impl<B: Backend> Pipeline<B> {
             queue: Mutex::default(),
             applying: Mutex::new(Numbers { version, cluster_time }),
             keys: Mutex::new(KeyTable::new(options.conflict_keys_max, version)),
+            bases: Mutex::default(),
             counts: Mutex::new(counts),
             current: RwLock::new(view),
             active,

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock, Weak};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use parking_lot::{Mutex, RwLock};
@@ -103,6 +103,11 @@ impl<S> Active<S> {
         self.0.lock().first_key_value().map(|(version, _)| *version)
     }
 
+    /// Whether the snapshot of this version is in use and has not been taken.
+    pub fn contains(&self, version: u64) -> bool {
+        self.0.lock().contains_key(&version)
+    }
+
     /// How many distinct versions are in use.
     pub fn len(&self) -> usize {
         self.0.lock().len()
@@ -118,13 +123,13 @@ impl<S> Active<S> {
         self.0.lock().values().find_map(Weak::upgrade)
     }
 
-    /// Takes every view that has outlived the caps from its owners; how many those were.
-    pub fn enforce(&self, age_max: std::time::Duration, retained_max: u64, written: u64) -> u64 {
+    /// Takes every view that is `too_old`, by its age since the first newer commit and by the
+    /// bytes that had been written before it, from its owners; how many those were.
+    pub fn enforce(&self, too_old: impl Fn(Duration, u64) -> bool) -> u64 {
         let mut revoked = 0;
         for view in self.all() {
             let Some(since) = view.superseded.get() else { break };
-            let retained = written.saturating_sub(view.written_before);
-            if since.elapsed() <= age_max && retained <= retained_max {
+            if !too_old(since.elapsed(), view.written_before) {
                 break;
             }
             view.revoke();

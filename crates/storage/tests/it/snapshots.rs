@@ -20,8 +20,11 @@ fn put(engine: &Arc<dyn Engine>, key: &'static str, bytes: usize) {
 
 #[test]
 fn a_snapshot_that_retains_too_much_is_taken() {
-    let engine =
-        engine(PipelineOptions { snapshot_retained_bytes_max: 100_000, ..Default::default() });
+    let engine = engine(PipelineOptions {
+        snapshot_retained_bytes_max: 100_000,
+        snapshot_grace: Duration::ZERO,
+        ..Default::default()
+    });
     put(&engine, "a", 10);
     let old = engine.snapshot().unwrap();
     let mut txn = begin(&engine, Mode::Transaction).unwrap();
@@ -61,4 +64,18 @@ fn over_the_cap_of_the_conflict_table_old_snapshots_read_but_do_not_commit() {
     old.put(Space::Doc, Bytes::from_static(b"z"), Bytes::new()).unwrap();
     assert_eq!(old.push(), Err(StorageError::SnapshotTooOld));
     assert_eq!(old.commit(CommitOptions::buffered()), Err(StorageError::SnapshotTooOld));
+}
+
+#[test]
+fn a_single_statement_gets_through_however_much_is_written_meanwhile() {
+    let engine =
+        engine(PipelineOptions { snapshot_retained_bytes_max: 1000, ..Default::default() });
+    put(&engine, "a", 10);
+    let mut txn = begin(&engine, Mode::Write).unwrap();
+    txn.put(Space::Doc, Bytes::from_static(b"b"), Bytes::new()).unwrap();
+    for _ in 0..10 {
+        put(&engine, "c", 60_000);
+    }
+    assert!(txn.get(Space::Doc, b"a").unwrap().is_some());
+    txn.commit(CommitOptions::buffered()).unwrap();
 }
