@@ -28,6 +28,7 @@ use crate::error::storage;
 use crate::gaps::{Gaps, Skip};
 use crate::journal;
 use crate::reclaim::{DroppedRanges, Factory};
+use crate::skeleton;
 use crate::tombstones::Tombstones;
 
 const CAPS: Caps = Caps {
@@ -200,7 +201,10 @@ impl FjallBackend {
         let data = directory.data();
         let warnings = match data.try_exists()? {
             true => journal::guard(&data, options.repair)?,
-            false => Vec::new(),
+            false => {
+                skeleton::prepare(&data)?;
+                Vec::new()
+            }
         };
         let dropped = Arc::new(DroppedRanges::default());
         // fjall asserts some of what it reads back.

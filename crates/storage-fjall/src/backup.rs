@@ -11,6 +11,7 @@ use crate::backend::{FjallSnapshot, Parts};
 use crate::directory::Directory;
 use crate::error::storage;
 use crate::reclaim::DroppedRanges;
+use crate::skeleton;
 
 const CACHE_BYTES: u64 = 8 << 20;
 
@@ -24,6 +25,7 @@ pub(crate) fn write(snap: &FjallSnapshot, path: &Path) -> Result<()> {
     // All iterators first: each holds its tables from then on, also when the copy takes longer
     // than a snapshot may live.
     let spaces = Space::ALL.map(|space| (space, snap.snapshot.iter(snap.parts.space(space))));
+    skeleton::prepare(&directory.data())?;
     let copy = Parts::open(&directory.data(), CACHE_BYTES, &Arc::new(DroppedRanges::default()))?;
     for (space, rows) in spaces {
         copy_space(rows, &copy, space)?;

@@ -15,6 +15,7 @@ pub const FORMAT_VERSION: u32 = 1;
 
 const LOCK: &str = "LOCK";
 const FORMAT: &str = "FORMAT";
+const FORMAT_UNFINISHED: &str = "FORMAT.new";
 const DATA: &str = "data";
 const FORMAT_WORD: &str = "quire-storage";
 
@@ -27,7 +28,7 @@ pub(crate) struct Directory {
 impl Directory {
     /// Locks a directory and checks its format. Creates it, but not yet its format file.
     pub fn lock(path: &Path) -> Result<Self> {
-        std::fs::create_dir_all(path)?;
+        create(path)?;
         let lock = lock_file(path)?;
         let directory = Self { path: path.to_owned(), _lock: lock };
         directory.check_foreign()?;
@@ -47,9 +48,14 @@ impl Directory {
         if path.try_exists()? {
             return Ok(());
         }
-        let mut file = File::create(&path)?;
+        // Under another name first: a crash leaves the whole line or none, and never a line
+        // that is older than what it says is there.
+        let unfinished = self.path.join(FORMAT_UNFINISHED);
+        let mut file = File::create(&unfinished)?;
         writeln!(file, "{FORMAT_WORD} {FORMAT_VERSION}")?;
         file.sync_all()?;
+        sync_directory(&self.path)?;
+        std::fs::rename(&unfinished, &path)?;
         sync_directory(&self.path)
     }
 
@@ -98,6 +104,23 @@ impl Directory {
         }
         Ok(())
     }
+}
+
+/// Creates a directory with those above it, durably.
+fn create(path: &Path) -> Result<()> {
+    let missing: Vec<&Path> = path
+        .ancestors()
+        .take_while(|ancestor| !ancestor.as_os_str().is_empty() && !ancestor.exists())
+        .collect();
+    std::fs::create_dir_all(path)?;
+    for made in missing {
+        let parent = made.parent().filter(|parent| !parent.as_os_str().is_empty());
+        // One may be allowed to write into a directory and not to read it.
+        if let Ok(parent) = File::open(parent.unwrap_or(Path::new("."))) {
+            parent.sync_all()?;
+        }
+    }
+    Ok(())
 }
 
 fn lock_file(path: &Path) -> Result<File> {

@@ -3,8 +3,9 @@
 //! guard, bounds on memory and reclaiming of dropped ranges.
 //!
 //! Read in this order: `directory` (what lies in a database directory, its lock and format),
-//! [`journal`] (what a torn or damaged log is worth), `backend` (reads, batches, pressure),
-//! `reclaim` (dropped ranges), `gaps` and `tombstones` (heads of queues), `backup`.
+//! `skeleton` (how a new one is made), [`journal`] (what a torn or damaged log is worth), `backend`
+//! (reads, batches, pressure), `reclaim` (dropped ranges), `gaps` and `tombstones` (heads of
+//! queues), `backup`.
 
 mod backend;
 mod backup;
@@ -13,6 +14,7 @@ mod error;
 mod gaps;
 pub mod journal;
 mod reclaim;
+mod skeleton;
 mod tombstones;
 
 use std::path::Path;

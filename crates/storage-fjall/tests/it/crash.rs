@@ -124,3 +124,19 @@ fn nothing_acknowledged_is_lost_when_the_process_is_killed() {
     }
     assert!(total > 0, "no commit was ever acknowledged");
 }
+
+#[test]
+fn a_directory_whose_creator_is_killed_opens_afterwards() {
+    let rounds: u64 =
+        std::env::var("QUIRE_CRASH_ROUNDS").ok().and_then(|n| n.parse().ok()).unwrap_or(10);
+    let mut rng = Rng::new(rounds);
+    let mut unfinished = 0;
+    for _ in 0..rounds {
+        let parent = TempDir::new().unwrap();
+        let directory = parent.path().join("a/b");
+        let acknowledged = run_and_kill(&directory, Duration::from_micros(rng.below(60_000)));
+        unfinished += u64::from(!directory.join("FORMAT").exists());
+        check(&directory, &acknowledged);
+    }
+    println!("{unfinished} of {rounds} were killed before the directory was complete");
+}

@@ -61,6 +61,38 @@ fn a_directory_whose_creation_was_interrupted_is_made_anew() {
 }
 
 #[test]
+fn whatever_is_left_of_a_creation_that_lost_its_power_is_made_anew() {
+    let whole = TempDir::new().unwrap();
+    open(whole.path(), FjallOptions::default()).unwrap().engine.close().unwrap();
+    let mut files = Vec::new();
+    list(&whole.path().join("data"), &mut files);
+    assert!(files.len() > 10, "{files:?}");
+    for lost in &files {
+        let directory = TempDir::new().unwrap();
+        for file in files.iter().filter(|file| *file != lost) {
+            let to = directory.path().join(file.strip_prefix(whole.path()).unwrap());
+            std::fs::create_dir_all(to.parent().unwrap()).unwrap();
+            std::fs::copy(file, to).unwrap();
+        }
+        let emptied = directory.path().join(lost.strip_prefix(whole.path()).unwrap());
+        std::fs::create_dir_all(emptied.parent().unwrap()).unwrap();
+        std::fs::write(emptied, "").unwrap();
+        std::fs::write(directory.path().join("FORMAT.new"), "quire-st").unwrap();
+        let engine = open(directory.path(), FjallOptions::default()).unwrap().engine;
+        insert(&engine, 1, 0, document(0, 10), CommitOptions::synced());
+        assert_eq!(engine.counts(1).documents, 1);
+    }
+}
+
+/// The files below a directory.
+fn list(directory: &std::path::Path, files: &mut Vec<std::path::PathBuf>) {
+    for entry in std::fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() { list(&path, files) } else { files.push(path) }
+    }
+}
+
+#[test]
 fn a_clean_stop_leaves_nothing_to_replay() {
     let directory = TempDir::new().unwrap();
     let engine = open(directory.path(), FjallOptions::default()).unwrap().engine;
