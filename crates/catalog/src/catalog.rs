@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use foldhash::fast::RandomState;
 use quire_document::{Binary, DocBuf, Value};
 use quire_error::{Error, ErrorCode, Result};
 
@@ -11,7 +12,7 @@ use crate::{Collection, Namespace};
 /// Everything that exists at one version. Cheap to share, never changed in place.
 #[derive(Debug, Clone, Default)]
 pub struct Catalog {
-    databases: HashMap<Arc<str>, Arc<Database>>,
+    databases: HashMap<Arc<str>, Arc<Database>, RandomState>,
     generation: u64,
 }
 
@@ -19,7 +20,7 @@ pub struct Catalog {
 #[derive(Debug, Clone)]
 pub struct Database {
     name: Arc<str>,
-    collections: HashMap<Arc<str>, Arc<Collection>>,
+    collections: HashMap<Arc<str>, Arc<Collection>, RandomState>,
 }
 
 impl Catalog {
@@ -60,6 +61,12 @@ impl Catalog {
     /// The collection, if it exists.
     pub fn lookup(&self, namespace: &Namespace) -> Option<&Arc<Collection>> {
         self.collection(namespace.db(), namespace.collection())
+    }
+
+    /// The collection of a `database.collection`, if it exists.
+    pub fn find(&self, full: &str) -> Option<&Arc<Collection>> {
+        let (db, collection) = full.split_once('.')?;
+        self.collection(db, collection)
     }
 
     /// The collection, or 26 NamespaceNotFound.
@@ -167,7 +174,7 @@ impl Catalog {
 
 impl Database {
     fn new(name: Arc<str>) -> Self {
-        Database { name, collections: HashMap::new() }
+        Database { name, collections: HashMap::default() }
     }
 
     /// The name.

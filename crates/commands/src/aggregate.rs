@@ -47,7 +47,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
         no_timeout: false,
         limit: 0,
         full_batch_stays_open: true,
-        command: body.to_owned(),
+        command: body,
     };
     cx.open_cursor(reply, opening, Box::new(Running::new(execution, &cx.service.store, views)))
 }

@@ -197,7 +197,7 @@ fn write_reply(
         no_timeout: false,
         limit: 0,
         full_batch_stays_open: false,
-        command: body.to_owned(),
+        command: body,
     };
     let source: Box<dyn Source> = Box::new(Rows(rows.into()));
     cx.open_cursor(reply, opening, source)?;

@@ -1,7 +1,7 @@
 //! Replies that carry a cursor: the first batch of any source, and what stays open behind it.
 
 use crate::dispatch::Context;
-use quire_document::{ArrayWriter, DocBuf, DocWriter};
+use quire_document::{ArrayWriter, Doc, DocBuf, DocWriter};
 use quire_error::Result;
 use quire_executor::{BatchEnd, BatchLimits};
 use quire_session::{Cursor, Source};
@@ -40,7 +40,7 @@ impl Source for Rows {
 }
 
 /// What becomes of a cursor after its first batch.
-pub struct Opening {
+pub struct Opening<'c> {
     /// `database.collection` of the reply.
     pub namespace: String,
     /// Documents in the first batch.
@@ -55,7 +55,7 @@ pub struct Opening {
     /// find does.
     pub full_batch_stays_open: bool,
     /// The command, for `currentOp`.
-    pub command: DocBuf,
+    pub command: Doc<'c>,
 }
 
 impl Context<'_> {
@@ -63,7 +63,7 @@ impl Context<'_> {
     pub fn open_cursor(
         &mut self,
         reply: &mut DocWriter<'_>,
-        opening: Opening,
+        opening: Opening<'_>,
         mut source: Box<dyn Source>,
     ) -> Result<()> {
         let docs = opening.batch_size.unwrap_or(FIRST_BATCH_DOCS);
@@ -77,14 +77,13 @@ impl Context<'_> {
         let full = end.docs as u64 == docs && opening.full_batch_stays_open;
         let reached = opening.limit > 0 && end.docs as u64 >= opening.limit;
         let done = opening.single_batch || reached || (end.exhausted && !full);
-        let namespace = opening.namespace.clone();
         let id = match done {
             true => 0,
             false => self.service.cursors.open(Cursor {
-                namespace: opening.namespace,
+                namespace: opening.namespace.clone(),
                 session: self.generic.session,
                 api: self.generic.api.to_doc(),
-                command: opening.command,
+                command: opening.command.to_owned(),
                 no_timeout: opening.no_timeout,
                 time_left: self
                     .interrupt
@@ -94,7 +93,7 @@ impl Context<'_> {
                 source,
             }),
         };
-        cursor.append("id", id).append("ns", namespace.as_str());
+        cursor.append("id", id).append("ns", opening.namespace.as_str());
         Ok(())
     }
 
@@ -113,7 +112,7 @@ impl Context<'_> {
             no_timeout: false,
             limit: 0,
             full_batch_stays_open: false,
-            command: DocBuf::new(),
+            command: Doc::empty(),
         };
         self.open_cursor(reply, opening, Box::new(Rows(rows.into())))
     }

@@ -56,8 +56,8 @@ impl Context<'_> {
         params.api_strict = self.generic.api.strict == Some(true);
         let limit = service.parameters.number("internalQueryMaxBlockingSortMemoryUsageBytes");
         params.stage_bytes_max = usize::try_from(limit).unwrap_or(params.stage_bytes_max);
-        if let Some(directory) = &service.options.data_directory {
-            params.spill_directory = Some(directory.join("_tmp"));
+        if let Some(directory) = &service.spill_directory {
+            params.spill_directory = Some(Arc::clone(directory));
         }
         params
     }

@@ -37,7 +37,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
         no_timeout: batching.no_timeout,
         limit,
         full_batch_stays_open: true,
-        command: body.to_owned(),
+        command: body,
     };
     let source = Running::new(execution, &cx.service.store, views);
     cx.open_cursor(reply, opening, Box::new(source))

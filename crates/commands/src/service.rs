@@ -11,6 +11,7 @@ use quire_error::Result;
 use quire_session::{Cursors, Sessions};
 use quire_storage::{ClusterTime, Engine, Interrupt};
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use std::time::Instant;
@@ -63,6 +64,8 @@ pub struct Service {
     pub(crate) started: Instant,
     pub(crate) started_ms: i64,
     next_request_id: AtomicI32,
+    /// Where blocking stages go on when memory ends; `None` for the system's own place.
+    pub(crate) spill_directory: Option<Arc<Path>>,
     /// Counters for `serverStatus`.
     pub metrics: Metrics,
 }
@@ -136,6 +139,7 @@ impl Service {
         let started_ms = now_ms();
         let mut process = [0; 5];
         process.copy_from_slice(&seed.to_be_bytes()[..5]);
+        let spill_directory = options.data_directory.as_ref().map(|data| data.join("_tmp").into());
         let service = Arc::new(Service {
             engine,
             store,
@@ -150,6 +154,7 @@ impl Service {
             started: Instant::now(),
             started_ms,
             next_request_id: AtomicI32::new(1),
+            spill_directory,
             metrics: Metrics::default(),
         });
         service.advance_clock(Timestamp { seconds: (started_ms / 1000) as u32, increment: 1 });

@@ -5,9 +5,11 @@ use crate::doc::{EMPTY, decode};
 use crate::{Array, ArrayWriter, Doc, DocWriter, Type, Value};
 use smallvec::SmallVec;
 use std::fmt;
+use std::hash::{Hash, Hasher};
 
-/// A document that owns its bytes.
-#[derive(Clone, PartialEq, Eq, Hash)]
+/// A document that owns its bytes; no bytes stand for the document without fields, so that it
+/// needs no allocation.
+#[derive(Clone)]
 pub struct DocBuf(Vec<u8>);
 
 /// An array that owns its bytes.
@@ -23,8 +25,8 @@ pub struct ValueBuf {
 
 impl DocBuf {
     /// The document without fields.
-    pub fn new() -> Self {
-        DocBuf(EMPTY.to_vec())
+    pub const fn new() -> Self {
+        DocBuf(Vec::new())
     }
 
     /// Takes bytes that are known to be one whole, valid document.
@@ -41,17 +43,17 @@ impl DocBuf {
 
     /// A view on it.
     pub fn as_doc(&self) -> Doc<'_> {
-        Doc::from_valid_bytes(&self.0)
+        Doc::from_valid_bytes(self.as_bytes())
     }
 
     /// All bytes.
     pub fn as_bytes(&self) -> &[u8] {
-        &self.0
+        if self.0.is_empty() { EMPTY } else { &self.0 }
     }
 
     /// Gives the bytes away.
     pub fn into_bytes(self) -> Vec<u8> {
-        self.0
+        if self.0.is_empty() { EMPTY.to_vec() } else { self.0 }
     }
 
     /// The first field of that name.
@@ -75,6 +77,20 @@ impl DocBuf {
         writer.finish();
         self.0 = bytes;
         self
+    }
+}
+
+impl PartialEq for DocBuf {
+    fn eq(&self, other: &Self) -> bool {
+        self.as_bytes() == other.as_bytes()
+    }
+}
+
+impl Eq for DocBuf {}
+
+impl Hash for DocBuf {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.as_bytes().hash(state);
     }
 }
 
@@ -139,6 +155,7 @@ impl ValueBuf {
             Value::Int32(number) => SmallVec::from_slice(&number.to_le_bytes()),
             Value::Int64(number) => SmallVec::from_slice(&number.to_le_bytes()),
             Value::Double(number) => SmallVec::from_slice(&number.to_bits().to_le_bytes()),
+            Value::ObjectId(id) => SmallVec::from_slice(&id.0),
             other => {
                 let mut bytes = Vec::new();
                 write_value(&mut bytes, other);
@@ -170,7 +187,7 @@ impl ValueBuf {
 
 impl From<DocBuf> for ValueBuf {
     fn from(doc: DocBuf) -> Self {
-        ValueBuf { kind: Type::Document, bytes: SmallVec::from_vec(doc.0) }
+        ValueBuf { kind: Type::Document, bytes: SmallVec::from_vec(doc.into_bytes()) }
     }
 }
 

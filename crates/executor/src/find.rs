@@ -62,9 +62,11 @@ pub(crate) fn find_collection(
     namespace: &str,
     views: &dyn Views,
 ) -> Result<Option<Arc<Collection>>> {
-    let namespace = Namespace::parse(namespace)
-        .map_err(|error| Error::new(error.code(), error.message().to_owned()))?;
-    Ok(views.view().collection(&namespace).cloned())
+    let found = views.view().catalog().find(namespace);
+    if found.is_none() {
+        Namespace::parse(namespace)?;
+    }
+    Ok(found.cloned())
 }
 
 pub(crate) fn wants_sort_key(projection: quire_document::Doc<'_>) -> bool {

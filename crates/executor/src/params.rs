@@ -1,7 +1,7 @@
 //! What an execution is given from outside, its limits and what it counts.
 
-use std::path::PathBuf;
-use std::sync::Arc;
+use std::path::Path;
+use std::sync::{Arc, LazyLock};
 
 use quire_document::{Timestamp, ValueBuf};
 use quire_storage::Interrupt;
@@ -9,6 +9,8 @@ use quire_storage::Interrupt;
 /// Bytes a blocking stage may hold in memory. MongoDB: 100 MiB
 /// (292 QueryExceededMemoryLimitNoDiskUseAllowed).
 pub const STAGE_BYTES_MAX: usize = 100 * 1024 * 1024;
+
+static TEMPORARY: LazyLock<Arc<Path>> = LazyLock::new(|| std::env::temp_dir().into());
 
 /// What an execution is given from outside.
 #[derive(Clone)]
@@ -24,7 +26,7 @@ pub struct ExecParams {
     /// Bytes a blocking stage may hold in memory.
     pub stage_bytes_max: usize,
     /// Whether stages may go on on disk, and where; `None` answers 292 where memory ends.
-    pub spill_directory: Option<PathBuf>,
+    pub spill_directory: Option<Arc<Path>>,
     /// Operators outside the stable API are refused.
     pub api_strict: bool,
 }
@@ -38,7 +40,7 @@ impl ExecParams {
             cluster_time: None,
             user_roles: None,
             stage_bytes_max: STAGE_BYTES_MAX,
-            spill_directory: Some(std::env::temp_dir()),
+            spill_directory: Some(Arc::clone(&TEMPORARY)),
             api_strict: false,
         }
     }

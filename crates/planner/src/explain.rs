@@ -96,7 +96,7 @@ pub fn query_planner(plan: &Plan, out: &mut DocWriter<'_>) {
         let mut winning = out.document("winningPlan");
         winning.append("isCached", false);
         match &plan.root {
-            Node::IdHack { .. } => express(&mut winning),
+            Node::IdHack { .. } => express(None, &mut winning),
             root => stage(root, None, &mut winning),
         }
     }
@@ -124,17 +124,28 @@ pub fn execution_stats(plan: &Plan, stats: &NodeStats, all_plans: bool, out: &mu
     number("executionTimeMillis", stats.millis, out);
     number("totalKeysExamined", stats.total_keys(), out);
     number("totalDocsExamined", stats.total_docs(), out);
-    stage(&plan.root, Some(stats), &mut out.document("executionStages"));
+    {
+        let mut stages = out.document("executionStages");
+        match &plan.root {
+            Node::IdHack { .. } => express(Some(stats), stages.append("isCached", false)),
+            root => stage(root, Some(stats), &mut stages),
+        }
+    }
     if all_plans {
         out.array("allPlansExecution");
     }
 }
 
 /// A lookup by `_id` and nothing else.
-fn express(out: &mut DocWriter<'_>) {
+fn express(stats: Option<&NodeStats>, out: &mut DocWriter<'_>) {
     out.append("stage", "EXPRESS_IXSCAN");
     out.append("keyPattern", "{ _id: 1 }");
     out.append("indexName", "_id_");
+    if let Some(stats) = stats {
+        number("keysExamined", stats.keys_examined, out);
+        number("docsExamined", stats.docs_examined, out);
+        number("nReturned", stats.returned, out);
+    }
 }
 
 /// One stage with what it reads from, and what it did if it ran.

@@ -28,7 +28,7 @@ use crate::error::storage;
 use crate::gaps::{Gaps, Skip};
 use crate::journal;
 use crate::reclaim::{DroppedRanges, Factory};
-use crate::skeleton;
+use crate::skeleton::{self, Creation};
 use crate::tombstones::Tombstones;
 
 const CAPS: Caps = Caps {
@@ -175,6 +175,7 @@ impl Heads {
 
 /// The backend.
 pub struct FjallBackend {
+    creation: Creation,
     parts: RwLock<Option<Arc<Parts>>>,
     directory: RwLock<Option<Directory>>,
     pub(crate) dropped: Arc<DroppedRanges>,
@@ -199,12 +200,9 @@ impl FjallBackend {
     pub fn open(path: &Path, options: &FjallOptions) -> Result<(Self, Vec<String>)> {
         let directory = Directory::lock(path)?;
         let data = directory.data();
-        let warnings = match data.try_exists()? {
-            true => journal::guard(&data, options.repair)?,
-            false => {
-                skeleton::prepare(&data)?;
-                Vec::new()
-            }
+        let (warnings, made) = match data.try_exists()? {
+            true => (journal::guard(&data, options.repair)?, Vec::new()),
+            false => (Vec::new(), skeleton::prepare(&data)?),
         };
         let dropped = Arc::new(DroppedRanges::default());
         // fjall asserts some of what it reads back.
@@ -214,8 +212,12 @@ impl FjallBackend {
         let parts = opened.unwrap_or_else(|_| {
             Err(StorageError::Corruption { place: format!("opening {}", data.display()) })
         })?;
-        directory.write_format()?;
+        let creation = match directory.is_complete()? {
+            true => Creation::done(),
+            false => Creation::start(made, directory.completion())?,
+        };
         let backend = Self {
+            creation,
             parts: RwLock::new(Some(Arc::new(parts))),
             directory: RwLock::new(Some(directory)),
             dropped,
@@ -322,6 +324,7 @@ impl Backend for FjallBackend {
     }
 
     fn apply(&self, ops: Vec<Op>, sync: bool) -> Result<()> {
+        self.creation.wait()?;
         let parts = self.parts.read();
         let parts = parts.as_deref().ok_or(StorageError::Closed)?;
         let mode = if sync { PersistMode::SyncData } else { PersistMode::Buffer };
@@ -448,6 +451,7 @@ impl Backend for FjallBackend {
 
     fn close(&self) -> Result<()> {
         let Some(parts) = self.parts.write().take() else { return Ok(()) };
+        let created = self.creation.wait();
         let flushed = parts.flush();
         let whole = flushed.is_ok() && parts.all_flushed();
         let sole = wait_until_sole(parts);
@@ -457,7 +461,7 @@ impl Backend for FjallBackend {
         {
             journal::clear(&directory.data())?;
         }
-        flushed
+        created.and(flushed)
     }
 }
 

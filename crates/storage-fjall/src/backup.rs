@@ -25,14 +25,14 @@ pub(crate) fn write(snap: &FjallSnapshot, path: &Path) -> Result<()> {
     // All iterators first: each holds its tables from then on, also when the copy takes longer
     // than a snapshot may live.
     let spaces = Space::ALL.map(|space| (space, snap.snapshot.iter(snap.parts.space(space))));
-    skeleton::prepare(&directory.data())?;
+    let made = skeleton::prepare(&directory.data())?;
     let copy = Parts::open(&directory.data(), CACHE_BYTES, &Arc::new(DroppedRanges::default()))?;
     for (space, rows) in spaces {
         copy_space(rows, &copy, space)?;
     }
     copy.db.persist(fjall::PersistMode::SyncAll).map_err(|error| storage(error, "fsync"))?;
     drop(copy);
-    directory.write_format()
+    skeleton::finish(&made, &directory.completion())
 }
 
 fn copy_space(rows: fjall::Iter, copy: &Parts, space: Space) -> Result<()> {

@@ -22,15 +22,17 @@ const FORMAT_WORD: &str = "quire-storage";
 /// A locked directory; the lock goes with it.
 pub(crate) struct Directory {
     path: PathBuf,
+    /// The directories that got a new entry when this one was made.
+    parents: Vec<PathBuf>,
     _lock: File,
 }
 
 impl Directory {
     /// Locks a directory and checks its format. Creates it, but not yet its format file.
     pub fn lock(path: &Path) -> Result<Self> {
-        create(path)?;
+        let parents = create(path)?;
         let lock = lock_file(path)?;
-        let directory = Self { path: path.to_owned(), _lock: lock };
+        let directory = Self { path: path.to_owned(), parents, _lock: lock };
         directory.check_foreign()?;
         directory.check_format()?;
         directory.remove_unfinished()?;
@@ -42,21 +44,15 @@ impl Directory {
         self.path.join(DATA)
     }
 
-    /// Says that the directory is complete.
-    pub fn write_format(&self) -> Result<()> {
-        let path = self.path.join(FORMAT);
-        if path.try_exists()? {
-            return Ok(());
-        }
-        // Under another name first: a crash leaves the whole line or none, and never a line
-        // that is older than what it says is there.
-        let unfinished = self.path.join(FORMAT_UNFINISHED);
-        let mut file = File::create(&unfinished)?;
-        writeln!(file, "{FORMAT_WORD} {FORMAT_VERSION}")?;
-        file.sync_all()?;
-        sync_directory(&self.path)?;
-        std::fs::rename(&unfinished, &path)?;
-        sync_directory(&self.path)
+    /// Whether the directory has been completed.
+    pub fn is_complete(&self) -> Result<bool> {
+        Ok(self.path.join(FORMAT).try_exists()?)
+    }
+
+    /// What has to be made durable once everything in the directory is: call its
+    /// [`Completion::write`].
+    pub fn completion(&self) -> Completion {
+        Completion { path: self.path.clone(), parents: self.parents.clone() }
     }
 
     fn check_format(&self) -> Result<()> {
@@ -106,21 +102,46 @@ impl Directory {
     }
 }
 
-/// Creates a directory with those above it, durably.
-fn create(path: &Path) -> Result<()> {
-    let missing: Vec<&Path> = path
+/// The end of a directory's creation.
+pub(crate) struct Completion {
+    path: PathBuf,
+    parents: Vec<PathBuf>,
+}
+
+impl Completion {
+    /// Says that the directory is complete, durably.
+    pub fn write(&self) -> Result<()> {
+        for parent in &self.parents {
+            // One may be allowed to write into a directory and not to read it.
+            if let Ok(parent) = File::open(parent) {
+                parent.sync_all()?;
+            }
+        }
+        // Under another name first: a crash leaves the whole line or none, and never a line
+        // that is older than what it says is there.
+        let unfinished = self.path.join(FORMAT_UNFINISHED);
+        let mut file = File::create(&unfinished)?;
+        writeln!(file, "{FORMAT_WORD} {FORMAT_VERSION}")?;
+        file.sync_all()?;
+        sync_directory(&self.path)?;
+        std::fs::rename(&unfinished, self.path.join(FORMAT))?;
+        sync_directory(&self.path)
+    }
+}
+
+/// Creates a directory with those above it; the directories that got a new entry.
+fn create(path: &Path) -> Result<Vec<PathBuf>> {
+    let missing = path
         .ancestors()
-        .take_while(|ancestor| !ancestor.as_os_str().is_empty() && !ancestor.exists())
+        .take_while(|ancestor| !ancestor.as_os_str().is_empty() && !ancestor.exists());
+    let parents = missing
+        .map(|made| match made.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
+            _ => PathBuf::from("."),
+        })
         .collect();
     std::fs::create_dir_all(path)?;
-    for made in missing {
-        let parent = made.parent().filter(|parent| !parent.as_os_str().is_empty());
-        // One may be allowed to write into a directory and not to read it.
-        if let Ok(parent) = File::open(parent.unwrap_or(Path::new("."))) {
-            parent.sync_all()?;
-        }
-    }
-    Ok(())
+    Ok(parents)
 }
 
 fn lock_file(path: &Path) -> Result<File> {

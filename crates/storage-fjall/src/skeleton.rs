@@ -1,19 +1,23 @@
 //! A new directory in one go. fjall makes a keyspace with some 17 fsyncs one after another, which
 //! is a third of a second on many disks. So a new database is made in memory where the system has
-//! a memory file system, copied, and then forced to the disk: what lies ready goes in one write,
-//! and most of the fsyncs find nothing left to do.
+//! a memory file system, copied, and forced to the disk while the server already answers: what
+//! lies ready goes in one write, and most of the fsyncs find nothing left to do.
 //!
-//! Nothing here is needed for correctness: `FORMAT` is written last, and a directory without it is
-//! made again.
+//! `FORMAT` is written when everything is durable, a directory without it is made again, and the
+//! first commit waits for it ([`Creation::wait`]): nothing is acknowledged that could be lost.
 
 use std::fs::File;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::thread::JoinHandle;
 
-use quire_storage::Result;
+use parking_lot::Mutex;
+use quire_storage::{Result, StorageError};
 
 use crate::backend::Parts;
+use crate::directory::Completion;
 use crate::journal;
 use crate::reclaim::DroppedRanges;
 
@@ -21,19 +25,67 @@ use crate::reclaim::DroppedRanges;
 const MEMORY: &str = "/dev/shm";
 const CACHE_BYTES: u64 = 1 << 20;
 
-/// Fills `data`, which must not exist, with an empty database; leaves that to fjall where there is
-/// no memory to make it in.
-pub(crate) fn prepare(data: &Path) -> Result<()> {
-    let Some(scratch) = Scratch::new(Path::new(MEMORY)) else { return Ok(()) };
-    if make(&scratch.0).is_err() {
-        return Ok(());
-    }
+/// Fills `data`, which must not exist, with an empty database; what has to be forced to the disk.
+/// Leaves the work to fjall where there is no memory to do it in.
+pub(crate) fn prepare(data: &Path) -> Result<Vec<PathBuf>> {
     let mut copied = Vec::new();
-    copy(&scratch.0, data, &mut copied)?;
-    for path in copied {
-        File::open(path)?.sync_all()?;
+    let Some(scratch) = Scratch::new(Path::new(MEMORY)) else { return Ok(copied) };
+    if make(&scratch.0).is_ok() {
+        copy(&scratch.0, data, &mut copied)?;
     }
-    Ok(())
+    Ok(copied)
+}
+
+/// A directory on its way to being durable and complete.
+pub(crate) struct Creation {
+    thread: Mutex<Option<JoinHandle<Result<()>>>>,
+    result: OnceLock<Result<()>>,
+}
+
+impl Creation {
+    /// A directory that was complete before.
+    pub fn done() -> Self {
+        Self { thread: Mutex::new(None), result: OnceLock::from(Ok(())) }
+    }
+
+    /// Starts to force what was made to the disk.
+    pub fn start(made: Vec<PathBuf>, completion: Completion) -> Result<Self> {
+        let thread = std::thread::Builder::new().name("quire-create".into());
+        let thread = thread.spawn(move || finish(&made, &completion))?;
+        Ok(Self { thread: Mutex::new(Some(thread)), result: OnceLock::new() })
+    }
+
+    /// Waits until it is complete.
+    pub fn wait(&self) -> Result<()> {
+        if let Some(result) = self.result.get() {
+            return result.clone();
+        }
+        let died = || Err(StorageError::Io("creating the directory did not end".into()));
+        if let Some(thread) = self.thread.lock().take() {
+            let _ = self.result.set(thread.join().unwrap_or_else(|_| died()));
+        }
+        self.result.get().cloned().unwrap_or_else(died)
+    }
+}
+
+impl Drop for Creation {
+    fn drop(&mut self) {
+        // Nobody writes into a directory after its lock is gone.
+        let _ = self.wait();
+    }
+}
+
+/// Forces what was made to the disk, then says that the directory is complete.
+pub(crate) fn finish(made: &[PathBuf], completion: &Completion) -> Result<()> {
+    for path in made {
+        match File::open(path) {
+            Ok(file) => file.sync_all()?,
+            // fjall has replaced it meanwhile, durably.
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    completion.write()
 }
 
 /// An empty database with an empty log.

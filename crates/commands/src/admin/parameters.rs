@@ -177,12 +177,17 @@ impl Parameters {
 
     /// A boolean parameter.
     pub fn flag(&self, name: &str) -> bool {
-        self.get(name).is_some_and(|value| value.as_value().as_bool().unwrap_or(false))
+        self.read(name, |value| value.as_bool()).unwrap_or(false)
     }
 
     /// A numeric parameter.
     pub fn number(&self, name: &str) -> i64 {
-        self.get(name).and_then(|value| whole(value.as_value())).unwrap_or(0)
+        self.read(name, whole).unwrap_or(0)
+    }
+
+    fn read<T>(&self, name: &str, read: impl Fn(Value<'_>) -> Option<T>) -> Option<T> {
+        let values = self.values.read().unwrap_or_else(PoisonError::into_inner);
+        values.get(position(name)?).and_then(|value| read(value.as_value()))
     }
 
     /// Whether commands must name an API version.

@@ -26,20 +26,9 @@ struct Names {
 impl Scope {
     /// Prepares a tree to be run.
     pub fn new(mut node: Node) -> Scope {
-        let mut slots: HashMap<Box<str>, usize> = HashMap::new();
-        let mut list = Vec::new();
-        assign(&mut node, &mut |first| match slots.get(first) {
-            Some(slot) => *slot,
-            None => {
-                slots.insert(first.into(), list.len());
-                list.push(Box::<str>::from(first));
-                list.len() - 1
-            }
-        });
-        let table = (list.len() > LINEAR_NAMES_MAX).then(|| {
-            slots.into_iter().map(|(name, slot)| (name.as_bytes().into(), slot)).collect()
-        });
-        Scope { node, names: Names { list, table } }
+        let mut names = Names::default();
+        assign(&mut node, &mut |first| names.slot(first));
+        Scope { node, names }
     }
 
     /// The names of the top-level fields that the paths start with.
@@ -51,6 +40,29 @@ impl Scope {
         let mut found = SmallVec::new();
         found.resize(self.names.list.len(), None);
         Fields { doc, rest: doc.iter(), names: &self.names, found }
+    }
+}
+
+impl Names {
+    /// The slot of a name, a new one if it has none.
+    fn slot(&mut self, name: &str) -> usize {
+        let known = match &self.table {
+            Some(table) => table.get(name.as_bytes()).copied(),
+            None => self.list.iter().position(|known| **known == *name),
+        };
+        known.unwrap_or_else(|| self.push(name))
+    }
+
+    fn push(&mut self, name: &str) -> usize {
+        let slot = self.list.len();
+        self.list.push(name.into());
+        if let Some(table) = &mut self.table {
+            table.insert(name.as_bytes().into(), slot);
+        } else if self.list.len() > LINEAR_NAMES_MAX {
+            let slots = self.list.iter().enumerate();
+            self.table = Some(slots.map(|(slot, name)| (name.as_bytes().into(), slot)).collect());
+        }
+        slot
     }
 }
 
