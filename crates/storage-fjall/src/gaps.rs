@@ -32,13 +32,23 @@ pub(crate) struct Gaps {
 
 #[derive(Default)]
 struct Inner {
-    /// By its start: the end (empty for the end of the keyspace) and the epoch of the snapshot
-    /// that found it empty.
-    gaps: BTreeMap<Bytes, (Bytes, u64)>,
+    /// By its start.
+    gaps: BTreeMap<Bytes, Gap>,
     /// Keys written lately: a gap found on an older snapshot must not contain one.
     recent: VecDeque<(u64, Bytes)>,
     /// `recent` has every write after this epoch.
     known_since: u64,
+}
+
+/// A range without a row.
+#[derive(Clone)]
+struct Gap {
+    /// Empty for the end of the keyspace.
+    end: Bytes,
+    /// Of the snapshot that found it empty.
+    epoch: u64,
+    /// It begins behind a key that was written into a larger gap.
+    rest: bool,
 }
 
 fn after(key: &[u8]) -> Bytes {
@@ -161,18 +171,20 @@ pub(crate) enum Skip {
 impl Inner {
     fn split(&mut self, key: &Bytes) {
         let before = self.gaps.range::<[u8], _>(up_to(Bound::Included(key))).next_back();
-        let Some((start, (end, epoch))) = before else { return };
-        if !inside(start, end, key) {
+        let Some((start, gap)) = before else { return };
+        if !inside(start, &gap.end, key) {
             return;
         }
-        let (start, end, epoch) = (start.clone(), end.clone(), *epoch);
-        self.gaps.remove(&start);
-        if start < *key {
-            self.gaps.insert(start, (key.clone(), epoch));
+        let start = start.clone();
+        let Some(gap) = self.gaps.remove(&start) else { return };
+        // What lies between two keys that were written one after the other is not worth it:
+        // rising keys would leave a gap each.
+        if start < *key && !gap.rest {
+            self.gaps.insert(start, Gap { end: key.clone(), ..gap });
         }
         let rest = after(key);
-        if end.is_empty() || rest < end {
-            self.gaps.insert(rest, (end, epoch));
+        if gap.end.is_empty() || rest < gap.end {
+            self.gaps.insert(rest, Gap { rest: true, ..gap });
         }
     }
 
@@ -186,7 +198,7 @@ impl Inner {
                 self.gaps.range::<[u8], _>(up_to(Bound::Excluded(request.end))).next_back()
             }
         };
-        let Some((start, (end, found_at))) = found else { return Skip::Nothing };
+        let Some((start, Gap { end, epoch: found_at, .. })) = found else { return Skip::Nothing };
         if *found_at > epoch {
             return Skip::Nothing;
         }
@@ -211,25 +223,25 @@ impl Inner {
         let touching: Vec<Bytes> = self
             .gaps
             .iter()
-            .filter(|(other, (other_end, _))| {
-                (end.is_empty() || **other <= end) && (other_end.is_empty() || *other_end >= start)
+            .filter(|(other, gap)| {
+                (end.is_empty() || **other <= end) && (gap.end.is_empty() || gap.end >= start)
             })
             .map(|(other, _)| other.clone())
             .collect();
         for other in touching {
-            let Some((other_end, other_epoch)) = self.gaps.remove(&other) else { continue };
+            let Some(gap) = self.gaps.remove(&other) else { continue };
             start = start.min(other);
-            if end.is_empty() || other_end.is_empty() {
+            if end.is_empty() || gap.end.is_empty() {
                 end = Bytes::new();
             } else {
-                end = end.max(other_end);
+                end = end.max(gap.end);
             }
-            epoch = epoch.max(other_epoch);
+            epoch = epoch.max(gap.epoch);
         }
         if self.gaps.len() >= GAPS_MAX {
             self.gaps.clear();
         }
-        self.gaps.insert(start, (end, epoch));
+        self.gaps.insert(start, Gap { end, epoch, rest: false });
     }
 }
 
@@ -273,6 +285,24 @@ mod tests {
         assert_eq!(gaps.skip(1, &request("a", "")), to("f"));
         assert_eq!(gaps.skip(1, &request("f", "")), Skip::Nothing);
         assert_eq!(gaps.skip(1, &request("f\0", "")), to("m"));
+    }
+
+    #[test]
+    fn rising_keys_do_not_leave_a_gap_each() {
+        let gaps = gaps();
+        let keys: Vec<Bytes> = (0..100).map(|n| Bytes::from(format!("f{n:03}"))).collect();
+        for key in &keys {
+            gaps.write([key.clone()].iter());
+        }
+        assert!(gaps.inner.lock().gaps.len() <= 2);
+        let epoch = gaps.epoch();
+        assert_eq!(gaps.skip(epoch, &request("a", "")), to("f000"));
+        assert_eq!(gaps.skip(epoch, &request("f099\0", "")), to("m"));
+        for key in &keys {
+            let end = [key, &b"\0"[..]].concat();
+            let scan = ScanRequest::new(Space::Idx, key, &end);
+            assert_eq!(gaps.skip(epoch, &scan), Skip::Nothing);
+        }
     }
 
     #[test]
