@@ -424,9 +424,9 @@ fn check_api(
 fn describe(cx: &Context<'_>, body: Doc<'_>) -> Operation {
     let namespace = match body.first().map(|first| first.value()) {
         Some(Value::String(collection)) if cx.command.kind != Kind::Other => {
-            format!("{}.{collection}", cx.db)
+            [cx.db, ".", collection].concat()
         }
-        _ => format!("{}.$cmd", cx.db),
+        _ => [cx.db, ".$cmd"].concat(),
     };
     Operation {
         id: cx.operation_id,
