@@ -220,7 +220,7 @@ fn is_leaf(branch: &Condition) -> bool {
 /// Branches that are one leaf each and scan one index become one scan.
 fn merge_leaves(ways: Vec<(Way, Option<&Condition>)>) -> Vec<Node> {
     let mut out: Vec<Node> = Vec::with_capacity(ways.len());
-    let mut groups: Vec<(usize, IndexScan, Vec<Condition>, Tightness)> = Vec::new();
+    let mut groups: Vec<MergedLeaves> = Vec::new();
     for (way, leaf) in ways {
         let scan = match (&way.node, leaf) {
             (Node::IndexScan(scan), Some(_)) => Some((scan, scan_tightness(scan))),
@@ -236,24 +236,48 @@ fn merge_leaves(ways: Vec<(Way, Option<&Condition>)>) -> Vec<Node> {
             out.push(way.node);
             continue;
         };
-        let group = groups.iter_mut().find(|group| group.1.index.id == scan.index.id);
-        match group {
-            Some((_, merged, leaves, worst)) => {
-                if let (Some(into), Some(from)) = (merged.bounds.first_mut(), scan.bounds.first()) {
-                    *into = std::mem::take(into).union(from.clone());
-                }
-                leaves.push(leaf.clone());
-                *worst = tightness.max(*worst);
-            }
-            None => {
-                groups.push((out.len(), IndexScan::clone(scan), vec![leaf.clone()], tightness));
-                out.push(Node::Eof);
-            }
-        }
+        let known = groups.iter().position(|group| group.scan.index.id == scan.index.id);
+        let at = known.unwrap_or_else(|| {
+            groups.push(MergedLeaves::new(out.len(), scan));
+            out.push(Node::Eof);
+            groups.len() - 1
+        });
+        let group = &mut groups[at];
+        group.bounds.extend(scan.bounds.first().cloned());
+        group.leaves.push(leaf.clone());
+        group.tightness = group.tightness.max(tightness);
     }
-    for (place, mut scan, leaves, tightness) in groups {
-        let filter = Condition::Or(leaves);
-        out[place] = match tightness {
+    for group in groups {
+        let place = group.place;
+        out[place] = group.into_node();
+    }
+    out
+}
+
+/// Leaves of one `$or` that scan one index.
+struct MergedLeaves {
+    /// Where their scan stands among the branches.
+    place: usize,
+    /// The scan of the first leaf.
+    scan: IndexScan,
+    /// The bounds of each leaf in the index's first field.
+    bounds: Vec<Intervals>,
+    leaves: Vec<Condition>,
+    tightness: Tightness,
+}
+
+impl MergedLeaves {
+    fn new(place: usize, scan: &IndexScan) -> Self {
+        let (bounds, leaves) = (Vec::new(), Vec::new());
+        MergedLeaves { place, scan: scan.clone(), bounds, leaves, tightness: Tightness::Exact }
+    }
+
+    fn into_node(self) -> Node {
+        let (mut scan, filter) = (self.scan, Condition::Or(self.leaves));
+        if let Some(first) = scan.bounds.first_mut() {
+            *first = Intervals::union_of(self.bounds);
+        }
+        match self.tightness {
             Tightness::Exact => Node::IndexScan(Box::new(scan)),
             Tightness::InexactCovered => {
                 scan.filter = Some(filter);
@@ -266,9 +290,8 @@ fn merge_leaves(ways: Vec<(Way, Option<&Condition>)>) -> Vec<Node> {
                     input: Box::new(Node::IndexScan(Box::new(scan))),
                 }
             }
-        };
+        }
     }
-    out
 }
 
 fn scan_tightness(scan: &IndexScan) -> Tightness {

@@ -37,11 +37,8 @@ pub fn bounds(test: &Test, negated: bool, field: Field) -> Option<Bounds> {
         Test::Compare(Comparison::Eq, operand) => equality(operand.value()),
         Test::Compare(comparison, operand) => comparison_bounds(*comparison, operand.value()),
         Test::In(list) => {
-            let mut out = (Intervals::none(), Tightness::Exact);
-            for value in list.values() {
-                out = join(out, equality(value));
-            }
-            list.regexes().iter().fold(out, |out, regex| join(out, regex_bounds(regex)))
+            let regexes = list.regexes().iter().map(regex_bounds);
+            join(list.values().map(equality).chain(regexes))
         }
         Test::Regex(regex) => regex_bounds(regex),
         Test::Mod(_) => (numbers(), Tightness::InexactCovered),
@@ -77,8 +74,14 @@ pub(crate) fn wants_null(test: &Test) -> bool {
     }
 }
 
-fn join(a: Bounds, b: Bounds) -> Bounds {
-    (a.0.union(b.0), a.1.max(b.1))
+/// What passes any of several tests.
+fn join(all: impl IntoIterator<Item = Bounds>) -> Bounds {
+    let mut worst = Tightness::Exact;
+    let intervals = Intervals::union_of(all.into_iter().map(|(intervals, tightness)| {
+        worst = worst.max(tightness);
+        intervals
+    }));
+    (intervals, worst)
 }
 
 /// What a negation leaves over. Negated regular expressions, types and arrays have no bounds.
@@ -224,20 +227,17 @@ fn types(set: &TypeSet) -> Bounds {
     if set.contains(Type::Array) {
         return (Intervals::all(), Tightness::InexactFetch);
     }
-    let mut out = (Intervals::none(), Tightness::Exact);
-    if set.has_numbers() {
-        out.0 = numbers();
-    }
-    for kind in set.types() {
+    let kinds = set.types().iter().map(|kind| {
         let tightness = match kind {
             Type::Null | Type::Undefined => Tightness::InexactFetch,
             Type::String | Type::Symbol => Tightness::InexactCovered,
             kind if kind.is_number() => Tightness::InexactCovered,
             _ => Tightness::Exact,
         };
-        out = join(out, (bracket_of(*kind), tightness));
-    }
-    out
+        (bracket_of(*kind), tightness)
+    });
+    let numbers = set.has_numbers().then(|| (numbers(), Tightness::Exact));
+    join(kinds.chain(numbers))
 }
 
 fn bracket_of(kind: Type) -> Intervals {

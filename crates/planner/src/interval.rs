@@ -145,11 +145,17 @@ impl Intervals {
 
     /// The union of both.
     #[must_use]
-    pub fn union(mut self, other: Intervals) -> Self {
-        self.0.extend(other.0);
-        self.0.sort_by(|a, b| a.low_order(b).then_with(|| b.high_order(a)));
-        let mut merged: Vec<Interval> = Vec::with_capacity(self.0.len());
-        for next in self.0 {
+    pub fn union(self, other: Intervals) -> Self {
+        Intervals::union_of([self, other])
+    }
+
+    /// The union of all, in one sort.
+    #[must_use]
+    pub fn union_of(all: impl IntoIterator<Item = Intervals>) -> Self {
+        let mut parts: Vec<Interval> = all.into_iter().flat_map(|one| one.0).collect();
+        parts.sort_by(|a, b| a.low_order(b).then_with(|| b.high_order(a)));
+        let mut merged: Vec<Interval> = Vec::with_capacity(parts.len());
+        for next in parts {
             match merged.last_mut() {
                 Some(last) if last.touches(&next) => {
                     if last.high_order(&next).is_lt() {

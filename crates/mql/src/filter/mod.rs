@@ -50,6 +50,7 @@ use parse::Parser;
 use quire_document::{Doc, DocBuf, Value};
 use quire_error::Result;
 use run::Position;
+use std::collections::HashSet;
 
 /// A compiled filter: `Send + Sync`, run any number of times.
 #[derive(Clone, Debug)]
@@ -120,11 +121,11 @@ impl Filter {
     /// Every path that it reads, once each, in the order of the tree. Paths inside `$elemMatch`
     /// are those of elements and not named. `None`: it needs the whole document.
     pub fn paths(&self) -> Option<Vec<&str>> {
-        let mut paths = Vec::new();
+        let (mut paths, mut known) = (Vec::new(), HashSet::new());
         let mut whole = false;
         needs_whole(self.root(), &mut whole);
         self.root().visit_paths(&mut |node| {
-            if !paths.contains(&node.path.as_str()) {
+            if known.insert(node.path.as_str()) {
                 paths.push(node.path.as_str());
             }
         });
