@@ -88,6 +88,11 @@ pub fn crash(args: &[String]) -> Result<(), String> {
     run_command(command.current_dir(crate::root()).env("QUIRE_CRASH_ROUNDS", rounds))
 }
 
+/// Runs the official drivers, mongosh and the dump tools against a server; `args` name some of them.
+pub fn drivers(root: &Path, args: &[String]) -> Result<(), String> {
+    run_command(Command::new("python3").arg(root.join("tests/drivers/run")).args(args))
+}
+
 fn run_command(command: &mut Command) -> Result<(), String> {
     let status = command.status().map_err(|error| error.to_string())?;
     if status.success() { Ok(()) } else { Err(format!("{status}")) }

@@ -18,7 +18,8 @@ const USAGE: &str = "usage: cargo xtask NAME
   compatibility   writes COMPATIBILITY.md from the registries
   cases ARGS      runs or records case files (cargo xtask cases help)
   fuzz [SECONDS]  runs every fuzz target for so long (default 60)
-  crash [ROUNDS]  kills a writing server so often and checks what it left (default 200)";
+  crash [ROUNDS]  kills a writing server so often and checks what it left (default 200)
+  drivers [NAMES] runs a shop through the official drivers and mongodump (tests/drivers)";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -32,6 +33,7 @@ fn main() -> ExitCode {
         Some("cases") => ci::cargo_bin("cases", rest),
         Some("fuzz") => ci::fuzz(&root(), rest),
         Some("crash") => ci::crash(rest),
+        Some("drivers") => ci::drivers(&root(), rest),
         _ => Err(USAGE.to_owned()),
     };
     match result {

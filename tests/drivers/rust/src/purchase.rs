@@ -1,0 +1,122 @@
+//! Many customers buy at once while connections are cut and the server is killed and started again.
+
+use crate::{CUSTOMERS, PRODUCTS, Result, STOCK, Shop, control, rows, sku};
+use mongodb::bson::{DateTime, doc};
+use mongodb::options::ReturnDocument;
+use serde::Deserialize;
+
+const WORKERS: i32 = 4;
+const PURCHASES: i32 = 60;
+
+/// Lets every worker buy; answers how many sales there were.
+pub async fn rush(shop: &Shop) -> Result<u64> {
+    let workers: Vec<_> =
+        (0..WORKERS).map(|worker| tokio::spawn(one_worker(shop.clone(), worker))).collect();
+    let mut sales = 0;
+    for worker in workers {
+        sales += worker.await??;
+    }
+    Ok(sales)
+}
+
+async fn one_worker(shop: Shop, worker: i32) -> Result<u64> {
+    let mut sold = 0;
+    for turn in 0..PURCHASES {
+        if worker == 0 && turn % 10 == 5 {
+            control(if turn == 35 { "crash" } else { "sever" }).await?;
+        }
+        sold += u64::from(purchase(&shop, worker, turn).await?);
+    }
+    Ok(sold)
+}
+
+/// One customer buys; answers whether there was stock.
+async fn purchase(shop: &Shop, worker: i32, turn: i32) -> Result<bool> {
+    let customer = (worker * PURCHASES + turn) * 7 % CUSTOMERS;
+    let (wanted, quantity, cart) =
+        (sku((worker * 31 + turn * 13) % PRODUCTS), 1 + turn % 3, format!("cart-{worker}-{turn}"));
+
+    let filled = doc! {
+        "$push": {"items": {"sku": &wanted, "quantity": quantity}}, "$set": {"updatedAt": DateTime::now()},
+        "$setOnInsert": {"customer": customer},
+    };
+    let put = shop.carts.update_one(doc! {"_id": &cart}, filled).upsert(true).await?;
+    assert!(put.upserted_id.is_some());
+
+    let product = shop
+        .products
+        .find_one_and_update(
+            doc! {"_id": &wanted, "stock": {"$gte": quantity}},
+            doc! {"$inc": {"stock": -quantity, "sold": quantity}},
+        )
+        .projection(doc! {"price": 1, "stock": 1})
+        .return_document(ReturnDocument::After)
+        .await?;
+    if let Some(product) = &product {
+        let counter =
+            shop.counters.find_one_and_update(doc! {"_id": "orders"}, doc! {"$inc": {"seq": 1}});
+        let counter = counter
+            .upsert(true)
+            .return_document(ReturnDocument::After)
+            .await?
+            .expect("the counter");
+        let (number, price) = (counter.get_i32("seq")?, product.get_i32("price")?);
+        let order = doc! {
+            "_id": number, "customer": customer, "worker": worker, "state": "placed", "total": price * quantity, "placedAt": DateTime::now(),
+            "items": [{"sku": &wanted, "quantity": quantity, "price": price}],
+        };
+        shop.orders.insert_one(order).await?;
+        let bought = doc! {"$inc": {"orders": 1, "spent": price * quantity}, "$push": {"recent": {"$each": [number], "$slice": -5}}};
+        assert_eq!(
+            shop.customers.update_one(doc! {"_id": customer}, bought).await?.modified_count,
+            1
+        );
+    }
+    assert_eq!(shop.carts.delete_one(doc! {"_id": &cart}).await?.deleted_count, 1);
+    Ok(product.is_some())
+}
+
+#[derive(Deserialize)]
+struct Stock {
+    stock: i32,
+    sold: i32,
+    broken: i32,
+}
+
+#[derive(Deserialize)]
+struct Sold {
+    quantity: i32,
+    total: i32,
+}
+
+#[derive(Deserialize)]
+struct Paid {
+    orders: u64,
+    spent: i32,
+    recent: u64,
+}
+
+/// What must hold whatever was cut: nothing lost, nothing done twice.
+pub async fn the_books_balance(shop: &Shop, sales: u64) -> Result {
+    assert_eq!(shop.orders.count_documents(doc! {}).await?, sales);
+    let counter = shop.counters.find_one(doc! {"_id": "orders"}).await?.expect("the counter");
+    assert_eq!(counter.get_i32("seq")? as u64, sales);
+    assert_eq!(shop.carts.count_documents(doc! {}).await?, 0);
+    let balanced = doc! {"$eq": [{"$add": ["$stock", "$sold"]}, STOCK]};
+    let stock = vec![doc! {"$group": {
+        "_id": null, "stock": {"$sum": "$stock"}, "sold": {"$sum": "$sold"}, "broken": {"$sum": {"$cond": [balanced, 0, 1]}},
+    }}];
+    let stock = rows::<Stock>(&shop.products, stock).await?.remove(0);
+    let sold = doc! {"$group": {
+        "_id": null, "quantity": {"$sum": "$items.quantity"}, "total": {"$sum": {"$multiply": ["$items.quantity", "$items.price"]}},
+    }};
+    let sold = rows::<Sold>(&shop.orders, vec![doc! {"$unwind": "$items"}, sold]).await?.remove(0);
+    let paid = vec![doc! {"$group": {
+        "_id": null, "orders": {"$sum": "$orders"}, "spent": {"$sum": "$spent"}, "recent": {"$sum": {"$size": "$recent"}},
+    }}];
+    let paid = rows::<Paid>(&shop.customers, paid).await?.remove(0);
+    assert_eq!((stock.stock + stock.sold, stock.broken), (PRODUCTS * STOCK, 0));
+    assert_eq!(stock.sold, sold.quantity);
+    assert_eq!((paid.orders, paid.spent, paid.recent), (sales, sold.total, sales));
+    Ok(())
+}
