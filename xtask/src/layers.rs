@@ -72,9 +72,11 @@ fn manifests(root: &Path) -> Result<Vec<(String, Vec<String>)>, String> {
         for line in text.lines().map(str::trim) {
             if line.starts_with('[') {
                 inside = line == "[dependencies]";
-            } else if inside && let Some(rest) = line.strip_prefix("quire-") {
+            } else if inside && let Some(rest) = line.strip_prefix("quire") {
                 let end = rest.find(['.', ' ', '=']).unwrap_or(rest.len());
-                dependencies.push(rest[..end].to_owned());
+                // The library's package is `quire`, every other one `quire-<crate>`.
+                let dependency = rest[..end].strip_prefix('-').unwrap_or("quire");
+                dependencies.push(dependency.to_owned());
             }
         }
         found.push((folder.file_name().to_string_lossy().into_owned(), dependencies));

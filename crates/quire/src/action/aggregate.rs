@@ -1,0 +1,83 @@
+//! `aggregate`, of a collection and of a database.
+
+use crate::command::{Command, millis, options};
+use crate::error::Result;
+use crate::options::{Hint, ReadConcern, WriteConcern};
+use crate::{Collection, Cursor, Database};
+use bson::{Bson, Document};
+use std::marker::PhantomData;
+use std::time::Duration;
+
+impl<T: Send + Sync> Collection<T> {
+    /// The documents that a pipeline makes of the collection's.
+    pub fn aggregate(&self, pipeline: impl IntoIterator<Item = Document>) -> Aggregate {
+        Aggregate::new(self.command("aggregate"), pipeline)
+    }
+}
+
+impl Database {
+    /// The documents of a pipeline that begins without a collection.
+    pub fn aggregate(&self, pipeline: impl IntoIterator<Item = Document>) -> Aggregate {
+        Aggregate::new(self.command("aggregate", 1), pipeline)
+    }
+}
+
+/// Runs a pipeline; see [`Collection::aggregate`].
+#[must_use = "an action does nothing before `run`"]
+pub struct Aggregate<T = Document> {
+    command: Command,
+    batch_size: Option<u32>,
+    documents: PhantomData<fn() -> T>,
+}
+
+impl Aggregate {
+    fn new(mut command: Command, pipeline: impl IntoIterator<Item = Document>) -> Aggregate {
+        command.set("pipeline", pipeline.into_iter().collect::<Vec<_>>());
+        command.set("cursor", Document::new());
+        Aggregate { command, batch_size: None, documents: PhantomData }
+    }
+}
+
+impl<T> Aggregate<T> {
+    options! {
+        /// Spills to disk what does not fit into memory (the default).
+        allow_disk_use: bool => "allowDiskUse",
+        /// `$out` and `$merge` do not ask the target's validator.
+        bypass_document_validation: bool => "bypassDocumentValidation",
+        /// How strings compare.
+        collation: Document => "collation",
+        /// Shown in the log and in currentOp.
+        comment: impl Into<Bson> => "comment",
+        /// The index to use.
+        hint: Hint => "hint",
+        /// Variables for expressions.
+        let_vars: Document => "let",
+        /// Gives up after so long.
+        max_time: Duration => "maxTimeMS" as millis,
+        /// Which writes it must see.
+        read_concern: ReadConcern => "readConcern",
+        /// How durable what `$out` and `$merge` write must be.
+        write_concern: WriteConcern => "writeConcern",
+    }
+
+    /// Documents in a batch.
+    pub fn batch_size(mut self, size: u32) -> Self {
+        self.command.set_cursor("batchSize", size);
+        self.batch_size = Some(size);
+        self
+    }
+
+    /// The same with results of another type.
+    pub fn with_type<U>(self) -> Aggregate<U> {
+        let Aggregate { command, batch_size, .. } = self;
+        Aggregate { command, batch_size, documents: PhantomData }
+    }
+
+    /// Runs it.
+    ///
+    /// # Errors
+    /// What the command answers.
+    pub fn run(self) -> Result<Cursor<T>> {
+        Cursor::open(self.command, self.batch_size, None)
+    }
+}

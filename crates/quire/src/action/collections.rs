@@ -1,0 +1,127 @@
+//! Creating and dropping collections, dropping databases.
+
+use crate::command::{Command, count, options};
+use crate::error::{Error, ErrorKind, Result};
+use crate::options::WriteConcern;
+use crate::{Collection, Database};
+use bson::{Bson, Document};
+use std::time::Duration;
+
+impl Database {
+    /// Creates a collection. Inserting into one that is missing creates it too; this sets options.
+    pub fn create_collection(&self, name: impl AsRef<str>) -> CreateCollection {
+        CreateCollection { command: self.command("create", name.as_ref()) }
+    }
+
+    /// Drops the database with all its collections.
+    pub fn drop(&self) -> DropDatabase {
+        DropDatabase { command: self.command("dropDatabase", 1) }
+    }
+}
+
+impl<T: Send + Sync> Collection<T> {
+    /// Drops the collection with its indexes. It is no error if there is none.
+    pub fn drop(&self) -> DropCollection {
+        DropCollection { command: self.command("drop") }
+    }
+}
+
+/// Creates a collection; see [`Database::create_collection`].
+#[must_use = "an action does nothing before `run`"]
+pub struct CreateCollection {
+    command: Command,
+}
+
+impl CreateCollection {
+    options! {
+        /// Keeps a bounded size: the oldest documents go first.
+        capped: bool => "capped",
+        /// Stores documents in the order of their `_id`.
+        clustered_index: Document => "clusteredIndex",
+        /// How strings compare.
+        collation: Document => "collation",
+        /// Shown in the log and in currentOp.
+        comment: impl Into<Bson> => "comment",
+        /// Documents of a clustered or time-series collection go after so long.
+        expire_after_seconds: Duration => "expireAfterSeconds" as seconds,
+        /// At most so many documents, if it is capped.
+        max: u64 => "max" as count,
+        /// The view's pipeline.
+        pipeline: Vec<Document> => "pipeline",
+        /// At most so many bytes, if it is capped.
+        size: u64 => "size" as count,
+        /// Makes a time-series collection.
+        timeseries: Document => "timeseries",
+        /// `error` or `warn`.
+        validation_action: impl Into<String> => "validationAction" as Into::<String>::into,
+        /// `off`, `strict` or `moderate`.
+        validation_level: impl Into<String> => "validationLevel" as Into::<String>::into,
+        /// What documents must match.
+        validator: Document => "validator",
+        /// Makes a view on this collection.
+        view_on: impl Into<String> => "viewOn" as Into::<String>::into,
+        /// How durable it must be.
+        write_concern: WriteConcern => "writeConcern",
+    }
+
+    /// Creates it.
+    ///
+    /// # Errors
+    /// What the command answers: code 48 if there is one with other options.
+    pub fn run(self) -> Result<()> {
+        Error::from_write_reply(&self.command.run()?)
+    }
+}
+
+fn seconds(duration: Duration) -> i64 {
+    count(duration.as_secs())
+}
+
+/// Drops a collection; see [`Collection::drop`].
+#[must_use = "an action does nothing before `run`"]
+pub struct DropCollection {
+    command: Command,
+}
+
+impl DropCollection {
+    options! {
+        /// How durable it must be.
+        write_concern: WriteConcern => "writeConcern",
+    }
+
+    /// Drops it.
+    ///
+    /// # Errors
+    /// What the command answers, but for a collection that is not there.
+    pub fn run(self) -> Result<()> {
+        const NAMESPACE_NOT_FOUND: i32 = 26;
+        match self.command.run() {
+            Ok(reply) => Error::from_write_reply(&reply),
+            Err(error) => match &*error.kind {
+                ErrorKind::Command(answer) if answer.code == NAMESPACE_NOT_FOUND => Ok(()),
+                _ => Err(error),
+            },
+        }
+    }
+}
+
+/// Drops a database; see [`Database::drop`].
+#[must_use = "an action does nothing before `run`"]
+pub struct DropDatabase {
+    command: Command,
+}
+
+impl DropDatabase {
+    options! {
+        /// How durable it must be.
+        write_concern: WriteConcern => "writeConcern",
+    }
+
+    /// Drops it.
+    ///
+    /// # Errors
+    /// What the command answers.
+    pub fn run(self) -> Result<()> {
+        Error::from_write_reply(&self.command.run()?)
+    }
+}

@@ -1,0 +1,105 @@
+//! `count_documents` and `estimated_document_count`.
+
+use crate::command::{Command, millis, options};
+use crate::error::Result;
+use crate::options::{Hint, ReadConcern};
+use crate::reply::{Fields, needed};
+use crate::{Collection, Cursor};
+use bson::{Bson, Document, doc};
+use std::time::Duration;
+
+impl<T: Send + Sync> Collection<T> {
+    /// How many documents match.
+    pub fn count_documents(&self, filter: Document) -> CountDocuments {
+        let mut command = self.command("aggregate");
+        command.set("cursor", Document::new());
+        CountDocuments { command, filter, skip: None, limit: None }
+    }
+
+    /// How many documents the collection has, from its counters: exact, and fast.
+    pub fn estimated_document_count(&self) -> EstimatedDocumentCount {
+        EstimatedDocumentCount { command: self.command("count") }
+    }
+}
+
+/// Counts documents; see [`Collection::count_documents`].
+#[must_use = "an action does nothing before `run`"]
+pub struct CountDocuments {
+    command: Command,
+    filter: Document,
+    skip: Option<u64>,
+    limit: Option<u64>,
+}
+
+impl CountDocuments {
+    options! {
+        /// How strings compare.
+        collation: Document => "collation",
+        /// Shown in the log and in currentOp.
+        comment: impl Into<Bson> => "comment",
+        /// The index to use.
+        hint: Hint => "hint",
+        /// Gives up after so long.
+        max_time: Duration => "maxTimeMS" as millis,
+        /// Which writes it must see.
+        read_concern: ReadConcern => "readConcern",
+    }
+
+    /// Counts no further than this.
+    pub fn limit(mut self, limit: u64) -> Self {
+        self.limit = Some(limit);
+        self
+    }
+
+    /// Leaves out so many documents.
+    pub fn skip(mut self, skip: u64) -> Self {
+        self.skip = Some(skip);
+        self
+    }
+
+    /// Counts.
+    ///
+    /// # Errors
+    /// What the command answers.
+    pub fn run(mut self) -> Result<u64> {
+        let mut pipeline = vec![doc! { "$match": self.filter }];
+        if let Some(skip) = self.skip {
+            pipeline.push(doc! { "$skip": crate::command::count(skip) });
+        }
+        if let Some(limit) = self.limit {
+            pipeline.push(doc! { "$limit": crate::command::count(limit) });
+        }
+        pipeline.push(doc! { "$group": { "_id": 1, "n": { "$sum": 1 } } });
+        self.command.set("pipeline", pipeline);
+        let mut cursor: Cursor<Document> = Cursor::open(self.command, None, None)?;
+        match cursor.advance()? {
+            true => Ok(needed(cursor.current().integer("n"), "n")? as u64),
+            false => Ok(0),
+        }
+    }
+}
+
+/// Asks the counters; see [`Collection::estimated_document_count`].
+#[must_use = "an action does nothing before `run`"]
+pub struct EstimatedDocumentCount {
+    command: Command,
+}
+
+impl EstimatedDocumentCount {
+    options! {
+        /// Shown in the log and in currentOp.
+        comment: impl Into<Bson> => "comment",
+        /// Gives up after so long.
+        max_time: Duration => "maxTimeMS" as millis,
+        /// Which writes it must see.
+        read_concern: ReadConcern => "readConcern",
+    }
+
+    /// Asks.
+    ///
+    /// # Errors
+    /// What the command answers.
+    pub fn run(self) -> Result<u64> {
+        Ok(needed(self.command.run()?.integer("n"), "n")? as u64)
+    }
+}

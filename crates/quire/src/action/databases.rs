@@ -1,0 +1,99 @@
+//! What a client does with the database as a whole: listing, shutting down.
+
+use crate::Client;
+use crate::command::{Command, options};
+use crate::error::{Error, Result};
+use crate::reply::{Fields, needed};
+use crate::results::DatabaseSpecification;
+use bson::{Bson, Document};
+
+impl Client {
+    /// The databases.
+    pub fn list_databases(&self) -> ListDatabases {
+        ListDatabases { command: Command::new(&self.embedded, "admin", "listDatabases", 1) }
+    }
+
+    /// The names of the databases.
+    pub fn list_database_names(&self) -> ListDatabaseNames {
+        let mut command = Command::new(&self.embedded, "admin", "listDatabases", 1);
+        command.set("nameOnly", true);
+        ListDatabaseNames { command }
+    }
+}
+
+/// Lists databases; see [`Client::list_databases`].
+#[must_use = "an action does nothing before `run`"]
+pub struct ListDatabases {
+    command: Command,
+}
+
+impl ListDatabases {
+    options! {
+        /// Shown in the log and in currentOp.
+        comment: impl Into<Bson> => "comment",
+        /// Which ones.
+        filter: Document => "filter",
+    }
+
+    /// Lists them.
+    ///
+    /// # Errors
+    /// What the command answers.
+    pub fn run(self) -> Result<Vec<DatabaseSpecification>> {
+        let reply = self.command.run()?;
+        let found = needed(reply.array("databases"), "databases")?.into_iter();
+        let found = found.map(|database| {
+            let database = database.map_err(Error::deserialization)?;
+            let database = needed(database.as_document(), "document in databases")?;
+            bson::deserialize_from_slice(database.as_bytes()).map_err(Error::deserialization)
+        });
+        found.collect()
+    }
+}
+
+/// Lists the names of databases; see [`Client::list_database_names`].
+#[must_use = "an action does nothing before `run`"]
+pub struct ListDatabaseNames {
+    command: Command,
+}
+
+impl ListDatabaseNames {
+    options! {
+        /// Shown in the log and in currentOp.
+        comment: impl Into<Bson> => "comment",
+        /// Which ones.
+        filter: Document => "filter",
+    }
+
+    /// Lists them.
+    ///
+    /// # Errors
+    /// What the command answers.
+    pub fn run(self) -> Result<Vec<String>> {
+        let reply = self.command.run()?;
+        let found = needed(reply.array("databases"), "databases")?.into_iter();
+        let found = found.map(|database| {
+            let database = database.map_err(Error::deserialization)?;
+            Ok(needed(database.as_document(), "document in databases")?.text("name"))
+        });
+        found.collect()
+    }
+}
+
+/// Closes the database; see [`Client::shutdown`].
+#[must_use = "an action does nothing before `run`"]
+pub struct Shutdown {
+    pub(crate) client: Client,
+}
+
+impl Shutdown {
+    /// Closes it: running commands end with code 11600, background jobs stop, everything is
+    /// flushed, the directory is free for the next opener. Later calls through other clones
+    /// answer [`ErrorKind::Shutdown`](crate::error::ErrorKind::Shutdown).
+    ///
+    /// # Errors
+    /// The data could not be flushed.
+    pub fn run(self) -> Result<()> {
+        self.client.embedded.close()
+    }
+}

@@ -1,0 +1,49 @@
+//! `distinct`.
+
+use crate::Collection;
+use crate::command::{Command, millis, options};
+use crate::error::{Error, Result};
+use crate::options::{Hint, ReadConcern};
+use crate::reply::{Fields, needed};
+use bson::{Bson, Document};
+use std::time::Duration;
+
+impl<T: Send + Sync> Collection<T> {
+    /// The values of a field in the documents that match, each once.
+    pub fn distinct(&self, field_name: impl AsRef<str>, filter: Document) -> Distinct {
+        let mut command = self.command("distinct");
+        command.set("key", field_name.as_ref()).set("query", filter);
+        Distinct { command }
+    }
+}
+
+/// Collects values; see [`Collection::distinct`].
+#[must_use = "an action does nothing before `run`"]
+pub struct Distinct {
+    command: Command,
+}
+
+impl Distinct {
+    options! {
+        /// How strings compare.
+        collation: Document => "collation",
+        /// Shown in the log and in currentOp.
+        comment: impl Into<Bson> => "comment",
+        /// The index to use.
+        hint: Hint => "hint",
+        /// Gives up after so long.
+        max_time: Duration => "maxTimeMS" as millis,
+        /// Which writes it must see.
+        read_concern: ReadConcern => "readConcern",
+    }
+
+    /// Collects them.
+    ///
+    /// # Errors
+    /// What the command answers.
+    pub fn run(self) -> Result<Vec<Bson>> {
+        let reply = self.command.run()?;
+        let values = needed(reply.array("values"), "values")?;
+        Vec::try_from(values).map_err(Error::deserialization)
+    }
+}

@@ -1,0 +1,155 @@
+//! `find_one_and_update`, `find_one_and_replace` and `find_one_and_delete`.
+
+use super::find::document;
+use crate::Collection;
+use crate::command::{Command, millis, options};
+use crate::error::{Error, Result};
+use crate::options::{Hint, ReturnDocument, UpdateModifications, WriteConcern};
+use bson::{Bson, Document};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::borrow::Borrow;
+use std::marker::PhantomData;
+use std::time::Duration;
+
+impl<T: Send + Sync> Collection<T> {
+    /// Changes the first document that matches and gives it.
+    pub fn find_one_and_update(
+        &self,
+        filter: Document,
+        update: impl Into<UpdateModifications>,
+    ) -> FindOneAndUpdate<T> {
+        FindOneAndUpdate::new(self, filter, Ok(update.into().into()))
+    }
+
+    /// Puts another document in the place of the first that matches and gives one of the two.
+    pub fn find_one_and_replace(
+        &self,
+        filter: Document,
+        replacement: impl Borrow<T>,
+    ) -> FindOneAndReplace<T>
+    where
+        T: Serialize,
+    {
+        let replacement = super::update::replacement(replacement.borrow());
+        FindOneAndUpdate::new(self, filter, replacement)
+    }
+
+    /// Removes the first document that matches and gives it.
+    pub fn find_one_and_delete(&self, filter: Document) -> FindOneAndDelete<T> {
+        let mut command = self.command("findAndModify");
+        command.set("query", filter).set("remove", true);
+        FindOneAndDelete { command, documents: PhantomData }
+    }
+}
+
+/// Replaces a document; see [`Collection::find_one_and_replace`].
+pub type FindOneAndReplace<T> = FindOneAndUpdate<T>;
+
+/// Changes a document; see [`Collection::find_one_and_update`].
+#[must_use = "an action does nothing before `run`"]
+pub struct FindOneAndUpdate<T> {
+    command: Command,
+    update: Result<Bson>,
+    documents: PhantomData<fn() -> T>,
+}
+
+impl<T> FindOneAndUpdate<T> {
+    fn new(collection: &Collection<T>, filter: Document, update: Result<Bson>) -> Self {
+        let mut command = collection.command("findAndModify");
+        command.set("query", filter);
+        FindOneAndUpdate { command, update, documents: PhantomData }
+    }
+
+    options! {
+        /// Which elements of arrays `$[name]` means.
+        array_filters: Vec<Document> => "arrayFilters",
+        /// Does not ask the collection's validator.
+        bypass_document_validation: bool => "bypassDocumentValidation",
+        /// How strings compare.
+        collation: Document => "collation",
+        /// Shown in the log and in currentOp.
+        comment: impl Into<Bson> => "comment",
+        /// The index to use.
+        hint: Hint => "hint",
+        /// Variables for expressions.
+        let_vars: Document => "let",
+        /// Gives up after so long.
+        max_time: Duration => "maxTimeMS" as millis,
+        /// Which fields to give.
+        projection: Document => "fields",
+        /// Which of several matches is the first.
+        sort: Document => "sort",
+        /// Inserts a document if none matches.
+        upsert: bool => "upsert",
+        /// How durable it must be.
+        write_concern: WriteConcern => "writeConcern",
+    }
+
+    /// Whether to give the document as it was (the default) or as it is then.
+    pub fn return_document(mut self, which: ReturnDocument) -> Self {
+        self.command.set("new", which == ReturnDocument::After);
+        self
+    }
+
+    /// Changes it.
+    ///
+    /// # Errors
+    /// The replacement does not become BSON; what the command answers; the document does not
+    /// fit `T`.
+    pub fn run(mut self) -> Result<Option<T>>
+    where
+        T: DeserializeOwned,
+    {
+        self.command.set("update", self.update?);
+        run(self.command)
+    }
+}
+
+/// Removes a document; see [`Collection::find_one_and_delete`].
+#[must_use = "an action does nothing before `run`"]
+pub struct FindOneAndDelete<T> {
+    command: Command,
+    documents: PhantomData<fn() -> T>,
+}
+
+impl<T> FindOneAndDelete<T> {
+    options! {
+        /// How strings compare.
+        collation: Document => "collation",
+        /// Shown in the log and in currentOp.
+        comment: impl Into<Bson> => "comment",
+        /// The index to use.
+        hint: Hint => "hint",
+        /// Variables for expressions.
+        let_vars: Document => "let",
+        /// Gives up after so long.
+        max_time: Duration => "maxTimeMS" as millis,
+        /// Which fields to give.
+        projection: Document => "fields",
+        /// Which of several matches is the first.
+        sort: Document => "sort",
+        /// How durable it must be.
+        write_concern: WriteConcern => "writeConcern",
+    }
+
+    /// Removes it.
+    ///
+    /// # Errors
+    /// What the command answers; the document does not fit `T`.
+    pub fn run(self) -> Result<Option<T>>
+    where
+        T: DeserializeOwned,
+    {
+        run(self.command)
+    }
+}
+
+fn run<T: DeserializeOwned>(command: Command) -> Result<Option<T>> {
+    let reply = command.run()?;
+    Error::from_write_reply(&reply)?;
+    match reply.get("value").map_err(|error| Error::invalid_response(error.to_string()))? {
+        Some(value) => document(value),
+        None => Ok(None),
+    }
+}

@@ -1,0 +1,144 @@
+//! `insert_one` and `insert_many`.
+
+use crate::Collection;
+use crate::command::{Command, options};
+use crate::embedded::Documents;
+use crate::error::{Error, InsertManyError, Result, labels, write_concern_error, write_errors};
+use crate::options::WriteConcern;
+use crate::results::{InsertManyResult, InsertOneResult};
+use bson::oid::ObjectId;
+use bson::{Bson, RawBsonRef, RawDocumentBuf, cstr};
+use quire_document::limits::{MESSAGE_BYTES_MAX, WRITE_BATCH_MAX};
+use serde::Serialize;
+use std::borrow::Borrow;
+use std::collections::HashMap;
+
+impl<T: Serialize + Send + Sync> Collection<T> {
+    /// Inserts a document; it gets an `_id` if it has none.
+    pub fn insert_one(&self, document: impl Borrow<T>) -> InsertOne {
+        InsertOne { command: self.command("insert"), document: prepare(document.borrow()) }
+    }
+
+    /// Inserts documents; each gets an `_id` if it has none.
+    pub fn insert_many(&self, documents: impl IntoIterator<Item = impl Borrow<T>>) -> InsertMany {
+        let documents = documents.into_iter().map(|document| prepare(document.borrow()));
+        InsertMany { command: self.command("insert"), documents: documents.collect() }
+    }
+}
+
+/// A document's bytes and its `_id`.
+type Prepared = (RawDocumentBuf, Bson);
+
+/// Serializes a document and gives it an `_id` as its first field if it has none.
+fn prepare<T: Serialize>(document: &T) -> Result<Prepared> {
+    let document = bson::serialize_to_raw_document_buf(document).map_err(Error::serialization)?;
+    let given = document.get("_id").map_err(Error::serialization)?;
+    if let Some(id) = given {
+        let id = Bson::try_from(id).map_err(Error::serialization)?;
+        return Ok((document, id));
+    }
+    let id = ObjectId::new();
+    let mut with_id = RawDocumentBuf::new();
+    with_id.append(cstr!("_id"), RawBsonRef::ObjectId(id));
+    for element in document.iter() {
+        let (name, value) = element.map_err(Error::serialization)?;
+        with_id.append(name, value);
+    }
+    Ok((with_id, id.into()))
+}
+
+/// Inserts a document; see [`Collection::insert_one`].
+#[must_use = "an action does nothing before `run`"]
+pub struct InsertOne {
+    command: Command,
+    document: Result<Prepared>,
+}
+
+impl InsertOne {
+    options! {
+        /// Does not ask the collection's validator.
+        bypass_document_validation: bool => "bypassDocumentValidation",
+        /// Shown in the log and in currentOp.
+        comment: impl Into<Bson> => "comment",
+        /// How durable it must be.
+        write_concern: WriteConcern => "writeConcern",
+    }
+
+    /// Inserts it.
+    ///
+    /// # Errors
+    /// It does not become BSON; what the command answers.
+    pub fn run(self) -> Result<InsertOneResult> {
+        let (document, inserted_id) = self.document?;
+        let documents = Documents { name: "documents", documents: &[document] };
+        let reply = self.command.run_with(Some(documents))?;
+        Error::from_write_reply(&reply)?;
+        Ok(InsertOneResult { inserted_id })
+    }
+}
+
+/// Inserts documents; see [`Collection::insert_many`].
+#[must_use = "an action does nothing before `run`"]
+pub struct InsertMany {
+    command: Command,
+    documents: Result<Vec<Prepared>>,
+}
+
+impl InsertMany {
+    options! {
+        /// Does not ask the collection's validator.
+        bypass_document_validation: bool => "bypassDocumentValidation",
+        /// Shown in the log and in currentOp.
+        comment: impl Into<Bson> => "comment",
+        /// Whether the first error ends it (the default), or the rest is tried.
+        ordered: bool => "ordered",
+        /// How durable it must be.
+        write_concern: WriteConcern => "writeConcern",
+    }
+
+    /// Inserts them, in batches that fit a command.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InsertMany`](crate::error::ErrorKind::InsertMany) says which documents are
+    /// not inserted. Before anything is inserted: one does not become BSON, there is none.
+    pub fn run(self) -> Result<InsertManyResult> {
+        let (documents, ids): (Vec<_>, Vec<_>) = self.documents?.into_iter().unzip();
+        if documents.is_empty() {
+            return Err(Error::invalid_argument("insert_many needs at least one document"));
+        }
+        let ordered = self.command.get("ordered").and_then(Bson::as_bool).unwrap_or(true);
+        let (mut failed, mut labelled, mut concern) = (Vec::new(), Default::default(), None);
+        let mut tried = 0;
+        while tried < documents.len() && (failed.is_empty() || !ordered) {
+            let batch = batch(&documents[tried..]);
+            let sent = Documents { name: "documents", documents: batch };
+            let reply = self.command.clone().run_with(Some(sent))?;
+            failed.extend(write_errors(&reply, tried)?);
+            concern = write_concern_error(&reply)?.or(concern);
+            labelled = labels(&reply);
+            tried += batch.len();
+        }
+        if ordered && let Some(first) = failed.first() {
+            tried = first.index;
+        }
+        let mut inserted_ids: HashMap<_, _> = ids.into_iter().take(tried).enumerate().collect();
+        failed.iter().for_each(|error| drop(inserted_ids.remove(&error.index)));
+        if failed.is_empty() && concern.is_none() {
+            return Ok(InsertManyResult { inserted_ids });
+        }
+        let write_errors = Some(failed).filter(|failed| !failed.is_empty());
+        let error = InsertManyError { write_errors, write_concern_error: concern, inserted_ids };
+        Err(Error::insert_many(error, labelled))
+    }
+}
+
+/// As many of the documents, at least one, as one command takes.
+fn batch(documents: &[RawDocumentBuf]) -> &[RawDocumentBuf] {
+    let mut bytes = 0;
+    let fits = |document: &&RawDocumentBuf| {
+        bytes += document.as_bytes().len();
+        bytes < MESSAGE_BYTES_MAX
+    };
+    let fitting = documents.iter().take(WRITE_BATCH_MAX).take_while(fits).count();
+    &documents[..fitting.max(1)]
+}

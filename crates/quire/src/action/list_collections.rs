@@ -1,0 +1,66 @@
+//! `list_collections` and `list_collection_names`.
+
+use crate::command::{Command, options};
+use crate::error::Result;
+use crate::results::CollectionSpecification;
+use crate::{Cursor, Database};
+use bson::{Bson, Document};
+
+impl Database {
+    /// The database's collections and views.
+    pub fn list_collections(&self) -> ListCollections {
+        ListCollections { command: self.command("listCollections", 1) }
+    }
+
+    /// The names of the database's collections and views.
+    pub fn list_collection_names(&self) -> ListCollectionNames {
+        ListCollectionNames { command: self.command("listCollections", 1) }
+    }
+}
+
+/// Lists collections; see [`Database::list_collections`].
+#[must_use = "an action does nothing before `run`"]
+pub struct ListCollections {
+    command: Command,
+}
+
+impl ListCollections {
+    options! {
+        /// Shown in the log and in currentOp.
+        comment: impl Into<Bson> => "comment",
+        /// Which ones: `{name: ..., type: ..., "options.capped": ...}`.
+        filter: Document => "filter",
+    }
+
+    /// Lists them.
+    ///
+    /// # Errors
+    /// What the command answers.
+    pub fn run(self) -> Result<Cursor<CollectionSpecification>> {
+        Cursor::open(self.command, None, None)
+    }
+}
+
+/// Lists the names of collections; see [`Database::list_collection_names`].
+#[must_use = "an action does nothing before `run`"]
+pub struct ListCollectionNames {
+    command: Command,
+}
+
+impl ListCollectionNames {
+    options! {
+        /// Shown in the log and in currentOp.
+        comment: impl Into<Bson> => "comment",
+        /// Which ones: `{name: ..., type: ..., "options.capped": ...}`.
+        filter: Document => "filter",
+    }
+
+    /// Lists them.
+    ///
+    /// # Errors
+    /// What the command answers.
+    pub fn run(self) -> Result<Vec<String>> {
+        let found: Cursor<CollectionSpecification> = Cursor::open(self.command, None, None)?;
+        found.map(|specification| specification.map(|found| found.name)).collect()
+    }
+}

@@ -1,0 +1,29 @@
+//! Actions: what a call returns, to set options on and to run. One file for each family.
+
+mod aggregate;
+mod collections;
+mod count;
+mod databases;
+mod delete;
+mod distinct;
+mod find;
+mod find_and_modify;
+mod indexes;
+mod insert;
+mod list_collections;
+mod run_command;
+mod update;
+
+pub use aggregate::Aggregate;
+pub use collections::{CreateCollection, DropCollection, DropDatabase};
+pub use count::{CountDocuments, EstimatedDocumentCount};
+pub use databases::{ListDatabaseNames, ListDatabases, Shutdown};
+pub use delete::Delete;
+pub use distinct::Distinct;
+pub use find::{Find, FindOne};
+pub use find_and_modify::{FindOneAndDelete, FindOneAndReplace, FindOneAndUpdate};
+pub use indexes::{CreateIndex, CreateIndexes, DropIndex, ListIndexNames, ListIndexes};
+pub use insert::{InsertMany, InsertOne};
+pub use list_collections::{ListCollectionNames, ListCollections};
+pub use run_command::{RunCommand, RunCursorCommand};
+pub use update::{ReplaceOne, Update};

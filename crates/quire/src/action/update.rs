@@ -1,0 +1,119 @@
+//! `update_one`, `update_many` and `replace_one`.
+
+use crate::Collection;
+use crate::command::{Command, options};
+use crate::error::{Error, Result};
+use crate::options::{Hint, UpdateModifications, WriteConcern};
+use crate::reply::{Fields, needed};
+use crate::results::UpdateResult;
+use bson::{Bson, Document, doc};
+use serde::Serialize;
+use std::borrow::Borrow;
+
+impl<T: Send + Sync> Collection<T> {
+    /// Changes the first document that matches.
+    pub fn update_one(&self, query: Document, update: impl Into<UpdateModifications>) -> Update {
+        Update::new(self.command("update"), query, Ok(update.into().into()), false)
+    }
+
+    /// Changes every document that matches.
+    pub fn update_many(&self, query: Document, update: impl Into<UpdateModifications>) -> Update {
+        Update::new(self.command("update"), query, Ok(update.into().into()), true)
+    }
+
+    /// Puts another document, under the same `_id`, in the place of the first that matches.
+    pub fn replace_one(&self, query: Document, replacement: impl Borrow<T>) -> ReplaceOne
+    where
+        T: Serialize,
+    {
+        let replacement = self::replacement(replacement.borrow());
+        Update::new(self.command("update"), query, replacement, false)
+    }
+}
+
+/// A replacement as BSON.
+pub(super) fn replacement<T: Serialize>(document: &T) -> Result<Bson> {
+    bson::serialize_to_document(document).map(Bson::Document).map_err(Error::serialization)
+}
+
+/// Replaces a document; see [`Collection::replace_one`].
+pub type ReplaceOne = Update;
+
+/// Changes documents; see [`Collection::update_one`] and [`Collection::update_many`].
+#[must_use = "an action does nothing before `run`"]
+pub struct Update {
+    outer: Command,
+    command: Statement,
+    update: Result<Bson>,
+}
+
+/// The one statement of the command: most options are its fields.
+struct Statement(Document);
+
+impl Statement {
+    fn set(&mut self, name: &str, value: impl Into<Bson>) {
+        self.0.insert(name, value);
+    }
+}
+
+impl Update {
+    fn new(outer: Command, query: Document, update: Result<Bson>, multi: bool) -> Update {
+        Update { outer, command: Statement(doc! { "q": query, "multi": multi }), update }
+    }
+
+    options! {
+        /// Which elements of arrays `$[name]` means.
+        array_filters: Vec<Document> => "arrayFilters",
+        /// How strings compare.
+        collation: Document => "collation",
+        /// The index to use.
+        hint: Hint => "hint",
+        /// Which of several matches is the first.
+        sort: Document => "sort",
+        /// Inserts a document if none matches.
+        upsert: bool => "upsert",
+    }
+
+    /// Does not ask the collection's validator.
+    pub fn bypass_document_validation(mut self, value: bool) -> Self {
+        self.outer.set("bypassDocumentValidation", value);
+        self
+    }
+
+    /// Shown in the log and in currentOp.
+    pub fn comment(mut self, value: impl Into<Bson>) -> Self {
+        self.outer.set("comment", value);
+        self
+    }
+
+    /// Variables for expressions.
+    pub fn let_vars(mut self, value: Document) -> Self {
+        self.outer.set("let", value);
+        self
+    }
+
+    /// How durable it must be.
+    pub fn write_concern(mut self, value: WriteConcern) -> Self {
+        self.outer.set("writeConcern", value);
+        self
+    }
+
+    /// Changes them.
+    ///
+    /// # Errors
+    /// The replacement does not become BSON; what the command answers.
+    pub fn run(mut self) -> Result<UpdateResult> {
+        self.command.set("u", self.update?);
+        self.outer.set("updates", vec![self.command.0]);
+        let reply = self.outer.run()?;
+        Error::from_write_reply(&reply)?;
+        let matched = needed(reply.integer("n"), "n")? as u64;
+        let modified_count = needed(reply.integer("nModified"), "nModified")? as u64;
+        let upserted_id = match reply.array("upserted").map(|upserted| upserted.get_document(0)) {
+            Some(Ok(upserted)) => upserted.value("_id")?,
+            _ => None,
+        };
+        let matched_count = if upserted_id.is_some() { matched.saturating_sub(1) } else { matched };
+        Ok(UpdateResult { matched_count, modified_count, upserted_id })
+    }
+}

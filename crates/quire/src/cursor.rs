@@ -1,0 +1,196 @@
+//! A cursor: the batches of a result, one document at a time.
+
+use crate::command::Command;
+use crate::embedded::Embedded;
+use crate::error::{Error, Result};
+use crate::reply::{Fields, checked, needed};
+use bson::{RawDocument, RawDocumentBuf, doc};
+use serde::de::DeserializeOwned;
+use std::collections::VecDeque;
+use std::marker::PhantomData;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// The documents of a result, fetched in batches: an iterator over `Result<T>`. Dropping it
+/// early closes the cursor inside the database.
+pub struct Cursor<T> {
+    embedded: Arc<Embedded>,
+    db: String,
+    collection: String,
+    /// 0 when the last batch is here.
+    id: i64,
+    batch_size: Option<u32>,
+    /// Sent as `maxTimeMS` with each getMore: how long to wait for new data.
+    await_ms: Option<i64>,
+    /// The reply that holds the batch, and where in it the documents are that were not asked for.
+    reply: RawDocumentBuf,
+    left: VecDeque<Range<usize>>,
+    current: Option<Range<usize>>,
+    documents: PhantomData<fn() -> T>,
+}
+
+impl<T> Cursor<T> {
+    /// Runs a command whose reply is a cursor. `batch_size` is that of the later batches.
+    pub(crate) fn open(
+        command: Command,
+        batch_size: Option<u32>,
+        await_ms: Option<i64>,
+    ) -> Result<Cursor<T>> {
+        let (embedded, db) = (Arc::clone(&command.embedded), command.db.clone());
+        let reply = command.run()?;
+        let (id, collection) = opened(&reply)?;
+        let mut cursor = Cursor {
+            embedded,
+            db,
+            collection,
+            id,
+            batch_size,
+            await_ms,
+            reply: RawDocumentBuf::new(),
+            left: VecDeque::new(),
+            current: None,
+            documents: PhantomData,
+        };
+        cursor.take_batch(reply, "firstBatch")?;
+        Ok(cursor)
+    }
+
+    /// Goes on to the next document; false when there is none any more. A tailable cursor may
+    /// have another one later.
+    ///
+    /// # Errors
+    /// What fetching the next batch met; the cursor is closed then.
+    pub fn advance(&mut self) -> Result<bool> {
+        loop {
+            self.current = self.left.pop_front();
+            if self.current.is_some() {
+                return Ok(true);
+            }
+            if self.id == 0 {
+                return Ok(false);
+            }
+            let tailing = self.await_ms.is_some();
+            self.fetch()?;
+            if tailing && self.left.is_empty() {
+                return Ok(false);
+            }
+        }
+    }
+
+    /// The document that [`advance`](Cursor::advance) went to.
+    ///
+    /// # Panics
+    /// If `advance` did not answer true before.
+    pub fn current(&self) -> &RawDocument {
+        let place = self.current.clone().expect("advance() answered true");
+        RawDocument::from_bytes(&self.reply.as_bytes()[place]).expect("a part of a valid reply")
+    }
+
+    /// The document that [`advance`](Cursor::advance) went to, as `T`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::BsonDeserialization`](crate::error::ErrorKind::BsonDeserialization).
+    ///
+    /// # Panics
+    /// If `advance` did not answer true before.
+    pub fn deserialize_current(&self) -> Result<T>
+    where
+        T: DeserializeOwned,
+    {
+        bson::deserialize_from_slice(self.current().as_bytes()).map_err(Error::deserialization)
+    }
+
+    /// The same cursor with documents of another type.
+    pub fn with_type<U>(mut self) -> Cursor<U> {
+        let id = std::mem::take(&mut self.id);
+        Cursor {
+            embedded: Arc::clone(&self.embedded),
+            db: std::mem::take(&mut self.db),
+            collection: std::mem::take(&mut self.collection),
+            id,
+            batch_size: self.batch_size,
+            await_ms: self.await_ms,
+            reply: std::mem::take(&mut self.reply),
+            left: std::mem::take(&mut self.left),
+            current: self.current.take(),
+            documents: PhantomData,
+        }
+    }
+
+    /// Whether the cursor may have more documents than those that are here.
+    pub fn is_exhausted(&self) -> bool {
+        self.id == 0 && self.left.is_empty()
+    }
+
+    fn fetch(&mut self) -> Result<()> {
+        let id = std::mem::take(&mut self.id);
+        let mut command = Command::new(&self.embedded, &self.db, "getMore", id);
+        command.set("collection", self.collection.as_str());
+        if let Some(size) = self.batch_size.filter(|size| *size > 0) {
+            command.set("batchSize", size);
+        }
+        if let Some(await_ms) = self.await_ms.filter(|await_ms| *await_ms >= 0) {
+            command.set("maxTimeMS", await_ms);
+        }
+        let reply = command.run()?;
+        self.id = opened(&reply)?.0;
+        self.take_batch(reply, "nextBatch")
+    }
+
+    fn take_batch(&mut self, reply: RawDocumentBuf, name: &str) -> Result<()> {
+        let start = reply.as_bytes().as_ptr() as usize;
+        let cursor = needed(reply.get("cursor").ok().flatten(), "cursor")?;
+        let batch = needed(cursor.as_document().and_then(|cursor| cursor.array(name)), name)?;
+        for document in batch {
+            let document = document.map_err(|error| Error::invalid_response(error.to_string()))?;
+            let document = needed(document.as_document(), "document in its batch")?;
+            let from = document.as_bytes().as_ptr() as usize - start;
+            self.left.push_back(from..from + document.as_bytes().len());
+        }
+        self.reply = reply;
+        Ok(())
+    }
+}
+
+/// The id and the collection of the cursor in a reply.
+fn opened(reply: &RawDocument) -> Result<(i64, String)> {
+    let cursor = needed(reply.get("cursor").ok().flatten(), "cursor")?;
+    let cursor = needed(cursor.as_document(), "cursor")?;
+    let id = needed(cursor.integer("id"), "cursor.id")?;
+    let ns = cursor.text("ns");
+    let collection = ns.split_once('.').map_or("", |(_, collection)| collection);
+    Ok((id, collection.to_owned()))
+}
+
+impl<T: DeserializeOwned> Iterator for Cursor<T> {
+    type Item = Result<T>;
+
+    fn next(&mut self) -> Option<Result<T>> {
+        match self.advance() {
+            Ok(true) => Some(self.deserialize_current()),
+            Ok(false) => None,
+            Err(error) => Some(Err(error)),
+        }
+    }
+}
+
+impl<T> Drop for Cursor<T> {
+    fn drop(&mut self) {
+        if self.id == 0 {
+            return;
+        }
+        let kill = doc! {
+            "killCursors": self.collection.as_str(), "cursors": [self.id], "$db": self.db.as_str(),
+        };
+        // A client that was shut down has no cursors any more.
+        if let Ok(kill) = kill.to_vec() {
+            let _ = self.embedded.call(&kill, None).and_then(checked);
+        }
+    }
+}
+
+impl<T> std::fmt::Debug for Cursor<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Cursor").field("id", &self.id).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,205 @@
+//! The database inside: an engine, the service over it and its background jobs; how a command
+//! goes in, and the order in which everything ends.
+
+use crate::error::{Error, Result};
+use crate::open::OpenOptions;
+use bson::RawDocumentBuf;
+use parking_lot::{Mutex, RwLock};
+use quire_commands::log::{LogSink, NoLog};
+use quire_commands::{
+    Connection, ConnectionInfo, Jobs, Outcome, Request, Sequence, Service, ServiceOptions, Topology,
+};
+use quire_document::limits::Limits;
+use quire_document::{Doc, DocBuf, Value, validate};
+use quire_storage::{Engine, Interrupt};
+use quire_storage_fjall::FjallOptions;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+/// Commands that are nested deeper get a stack of their own.
+const SHALLOW_LEVELS: usize = 24;
+/// Enough for the deepest command that is allowed, as in the server.
+const STACK_BYTES: usize = 8 << 20;
+/// How long a close waits for running commands before it interrupts them again.
+const CLOSE_PAUSE: Duration = Duration::from_millis(20);
+
+/// An open database, shared by all clones of a client and everything made from them.
+pub(crate) struct Embedded {
+    service: Arc<Service>,
+    /// The background jobs; `None` once the database is closed. A command holds it for reading.
+    jobs: RwLock<Option<Jobs>>,
+    /// Connections that no command uses now.
+    idle: Mutex<Vec<Connection>>,
+    connections: AtomicU64,
+    shutdown_asked: Arc<AtomicBool>,
+    warnings: Vec<String>,
+}
+
+/// The documents of one argument of a command, each as its bytes.
+pub(crate) struct Documents<'a> {
+    /// The argument: `documents`, `updates`, `deletes`.
+    pub(crate) name: &'static str,
+    /// The documents in order.
+    pub(crate) documents: &'a [RawDocumentBuf],
+}
+
+impl Embedded {
+    pub(crate) fn on_disk(path: &Path, options: OpenOptions) -> Result<Arc<Embedded>> {
+        let mut settings = FjallOptions::default();
+        if let Some(bytes) = options.cache_bytes {
+            settings.cache_bytes = bytes;
+        }
+        let failed = |error| Error::open(format!("cannot open {}: {error}", path.display()));
+        let opened = quire_storage_fjall::open(path, settings).map_err(failed)?;
+        Self::over(opened.engine, "fjall", Some(path), opened.warnings, options)
+    }
+
+    pub(crate) fn in_memory(options: OpenOptions) -> Result<Arc<Embedded>> {
+        let failed = |error| Error::open(format!("cannot open a database in memory: {error}"));
+        let engine = quire_storage::open_memory().map_err(failed)?;
+        Self::over(engine, "memory", None, Vec::new(), options)
+    }
+
+    fn over(
+        engine: Arc<dyn Engine>,
+        name: &'static str,
+        path: Option<&Path>,
+        warnings: Vec<String>,
+        options: OpenOptions,
+    ) -> Result<Arc<Embedded>> {
+        let shutdown_asked = Arc::new(AtomicBool::new(false));
+        let asked = Arc::clone(&shutdown_asked);
+        let log: Arc<dyn LogSink> = options.log.unwrap_or_else(|| Arc::new(NoLog));
+        let service = Service::open(
+            engine,
+            ServiceOptions {
+                topology: Topology::ReplicaSet("rs0".into()),
+                advertise: None,
+                argv: std::env::args().collect(),
+                parsed_options: DocBuf::new(),
+                storage_engine: name,
+                parameters: options.parameters,
+                log,
+                on_shutdown: Arc::new(move || asked.store(true, Ordering::Release)),
+                data_directory: path.map(Path::to_owned),
+            },
+        )
+        .map_err(|error| Error::open(error.to_string()))?;
+        let jobs = service.start_jobs().map_err(|error| Error::open(error.to_string()))?;
+        Ok(Arc::new(Embedded {
+            service,
+            jobs: RwLock::new(Some(jobs)),
+            idle: Mutex::default(),
+            connections: AtomicU64::new(0),
+            shutdown_asked,
+            warnings,
+        }))
+    }
+
+    pub(crate) fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+
+    /// Runs one command and gives its reply, which may tell of an error.
+    pub(crate) fn call(&self, body: &[u8], documents: Option<Documents<'_>>) -> Result<Vec<u8>> {
+        let body = valid(body)?;
+        let sequences = match &documents {
+            None => Vec::new(),
+            Some(Documents { name, documents }) => {
+                let documents: Result<Vec<_>> =
+                    documents.iter().map(|document| valid(document.as_bytes())).collect();
+                vec![Sequence { name, documents: documents? }]
+            }
+        };
+        let open = self.jobs.read();
+        if open.is_none() {
+            return Err(Error::shutdown());
+        }
+        let mut connection = self.connection();
+        let request = Request {
+            body,
+            sequences: &sequences,
+            legacy_query: false,
+            exhaust_allowed: false,
+            interrupt: Interrupt::new(),
+        };
+        let mut reply = Vec::new();
+        let mut run = || connection.handle(&request, &mut reply);
+        let outcome = if is_deep(body, SHALLOW_LEVELS) { on_a_large_stack(run)? } else { run() };
+        if !outcome.close && !outcome.hang_up {
+            self.idle.lock().push(connection);
+        }
+        drop(open);
+        if self.shutdown_asked.load(Ordering::Acquire) {
+            self.close()?;
+        }
+        if outcome.hang_up {
+            return Err(Error::shutdown());
+        }
+        Ok(reply)
+    }
+
+    fn connection(&self) -> Connection {
+        let idle = self.idle.lock().pop();
+        idle.unwrap_or_else(|| {
+            let id = self.connections.fetch_add(1, Ordering::Relaxed) + 1;
+            self.service.connect(ConnectionInfo { id, peer: None, local: None })
+        })
+    }
+
+    /// Ends running commands and the jobs, flushes and releases the files. Later calls fail, a
+    /// second close does nothing.
+    pub(crate) fn close(&self) -> Result<()> {
+        let mut jobs = loop {
+            self.service.interrupt_all();
+            if let Some(jobs) = self.jobs.try_write_for(CLOSE_PAUSE) {
+                break jobs;
+            }
+        };
+        if jobs.take().is_none() {
+            return Ok(());
+        }
+        self.idle.lock().clear();
+        self.service.close().map_err(|error| Error::open(format!("cannot close: {error}")))
+    }
+}
+
+impl Drop for Embedded {
+    fn drop(&mut self) {
+        // Nobody is left who could be told; `Client::shutdown` tells.
+        let _ = self.close();
+    }
+}
+
+/// Whether something in the document is nested more levels than that.
+fn is_deep(doc: Doc<'_>, levels: usize) -> bool {
+    doc.iter().any(|element| is_deep_value(element.value(), levels))
+}
+
+fn is_deep_value(value: Value<'_>, levels: usize) -> bool {
+    match value {
+        Value::Document(inner) => levels == 0 || is_deep(inner, levels - 1),
+        Value::Array(inner) => {
+            levels == 0 || inner.iter().any(|value| is_deep_value(value, levels - 1))
+        }
+        _ => false,
+    }
+}
+
+/// Runs a command as a connection of the server does: with a stack that its nesting fits into.
+/// The stack of the calling thread is whatever the program gave it.
+fn on_a_large_stack(run: impl FnOnce() -> Outcome + Send) -> Result<Outcome> {
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().name("deep".into()).stack_size(STACK_BYTES);
+        let thread = thread.spawn_scoped(scope, run).map_err(|error| Error::thread(&error))?;
+        Ok(thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+    })
+}
+
+/// A command's bytes come from a serializer or from a caller's raw document.
+fn valid(bytes: &[u8]) -> Result<Doc<'_>> {
+    validate(bytes, &Limits::WIRE)
+        .map_err(|fault| Error::from_server(&quire_error::Error::from(fault)))
+}

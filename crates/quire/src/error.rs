@@ -1,0 +1,328 @@
+//! The one error type: what a command answered, with MongoDB's code and labels, or what happened
+//! on the way to it.
+
+use crate::reply::Fields;
+use bson::{Bson, Document, RawDocument};
+use std::collections::{HashMap, HashSet};
+use std::fmt;
+
+/// What a fallible call answers.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Why a call failed.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Error {
+    /// What happened.
+    pub kind: Box<ErrorKind>,
+    labels: HashSet<String>,
+}
+
+/// What happened.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// The database does not open, or did not close cleanly.
+    #[non_exhaustive]
+    Open {
+        /// Why not.
+        message: String,
+    },
+    /// A command was refused or failed.
+    Command(CommandError),
+    /// A write of one statement failed.
+    Write(WriteFailure),
+    /// Some documents of an `insert_many` were not inserted.
+    InsertMany(InsertManyError),
+    /// A value does not become BSON.
+    BsonSerialization(bson::error::Error),
+    /// A document does not fit the collection's type.
+    BsonDeserialization(bson::error::Error),
+    /// An argument makes no sense.
+    #[non_exhaustive]
+    InvalidArgument {
+        /// Which one, and why.
+        message: String,
+    },
+    /// A reply has not the shape that it should have: a fault of Quire.
+    #[non_exhaustive]
+    InvalidResponse {
+        /// What is wrong with it.
+        message: String,
+    },
+    /// The operating system gave no thread.
+    #[non_exhaustive]
+    Thread {
+        /// What it says.
+        message: String,
+    },
+    /// The client was shut down.
+    Shutdown,
+}
+
+/// What a command answered instead of a result.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct CommandError {
+    /// MongoDB's error code.
+    pub code: i32,
+    /// Its name.
+    pub code_name: String,
+    /// The text for people.
+    pub message: String,
+}
+
+/// How a write failed.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum WriteFailure {
+    /// It happened, but not as durably as was asked for.
+    WriteConcernError(WriteConcernError),
+    /// It did not happen.
+    WriteError(WriteError),
+}
+
+/// Why a statement did not write.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct WriteError {
+    /// MongoDB's error code.
+    pub code: i32,
+    /// The text for people.
+    pub message: String,
+    /// Details: `errInfo` of the reply, which a validator fills.
+    pub details: Option<Document>,
+}
+
+/// A write error and the place of its document in the batch.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct IndexedWriteError {
+    /// The document's place, from 0.
+    pub index: usize,
+    /// MongoDB's error code.
+    pub code: i32,
+    /// The text for people.
+    pub message: String,
+    /// Details: `errInfo` of the reply, which a validator fills.
+    pub details: Option<Document>,
+}
+
+/// Why a write is not as durable as was asked for.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct WriteConcernError {
+    /// MongoDB's error code.
+    pub code: i32,
+    /// Its name.
+    pub code_name: String,
+    /// The text for people.
+    pub message: String,
+    /// Details: `errInfo` of the reply.
+    pub details: Option<Document>,
+}
+
+/// What went wrong in an `insert_many`.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct InsertManyError {
+    /// The documents that were not inserted.
+    pub write_errors: Option<Vec<IndexedWriteError>>,
+    /// They were inserted, but not as durably as was asked for.
+    pub write_concern_error: Option<WriteConcernError>,
+    /// The ids of the documents that were inserted, by their places.
+    pub inserted_ids: HashMap<usize, Bson>,
+}
+
+impl Error {
+    fn new(kind: ErrorKind) -> Error {
+        Error { kind: Box::new(kind), labels: HashSet::new() }
+    }
+
+    pub(crate) fn open(message: String) -> Error {
+        Error::new(ErrorKind::Open { message })
+    }
+
+    pub(crate) fn thread(error: &std::io::Error) -> Error {
+        Error::new(ErrorKind::Thread { message: error.to_string() })
+    }
+
+    pub(crate) fn shutdown() -> Error {
+        Error::new(ErrorKind::Shutdown)
+    }
+
+    pub(crate) fn invalid_argument(message: impl Into<String>) -> Error {
+        Error::new(ErrorKind::InvalidArgument { message: message.into() })
+    }
+
+    pub(crate) fn invalid_response(message: impl Into<String>) -> Error {
+        Error::new(ErrorKind::InvalidResponse { message: message.into() })
+    }
+
+    pub(crate) fn serialization(error: bson::error::Error) -> Error {
+        Error::new(ErrorKind::BsonSerialization(error))
+    }
+
+    pub(crate) fn deserialization(error: bson::error::Error) -> Error {
+        Error::new(ErrorKind::BsonDeserialization(error))
+    }
+
+    pub(crate) fn insert_many(error: InsertManyError, labels: HashSet<String>) -> Error {
+        Error { kind: Box::new(ErrorKind::InsertMany(error)), labels }
+    }
+
+    /// An error met before the command reached the database.
+    pub(crate) fn from_server(error: &quire_error::Error) -> Error {
+        Error::new(ErrorKind::Command(CommandError {
+            code: error.code().number(),
+            code_name: error.code().name().to_string(),
+            message: error.message().to_owned(),
+        }))
+    }
+
+    /// The error that a reply with `ok: 0` tells.
+    pub(crate) fn from_reply(reply: &RawDocument) -> Error {
+        let kind = ErrorKind::Command(CommandError {
+            code: reply.code(),
+            code_name: reply.text("codeName"),
+            message: reply.text("errmsg"),
+        });
+        Error { kind: Box::new(kind), labels: labels(reply) }
+    }
+
+    /// The error that a reply to a write of one statement tells, if it does.
+    pub(crate) fn from_write_reply(reply: &RawDocument) -> Result<(), Error> {
+        let failure = match write_errors(reply, 0)?.into_iter().next() {
+            Some(error) => WriteFailure::WriteError(WriteError {
+                code: error.code,
+                message: error.message,
+                details: error.details,
+            }),
+            None => match write_concern_error(reply)? {
+                Some(error) => WriteFailure::WriteConcernError(error),
+                None => return Ok(()),
+            },
+        };
+        Err(Error { kind: Box::new(ErrorKind::Write(failure)), labels: labels(reply) })
+    }
+
+    /// MongoDB's error code, where the database answered with one.
+    pub fn code(&self) -> Option<i32> {
+        match &*self.kind {
+            ErrorKind::Command(error) => Some(error.code),
+            ErrorKind::Write(WriteFailure::WriteError(error)) => Some(error.code),
+            ErrorKind::Write(WriteFailure::WriteConcernError(error)) => Some(error.code),
+            ErrorKind::InsertMany(error) => {
+                match (error.write_errors.as_deref(), &error.write_concern_error) {
+                    (Some([first, ..]), _) => Some(first.code),
+                    (_, Some(error)) => Some(error.code),
+                    _ => None,
+                }
+            }
+            _ => None,
+        }
+    }
+
+    /// The labels that say what a program may do about the error.
+    pub fn labels(&self) -> &HashSet<String> {
+        &self.labels
+    }
+
+    /// Whether the error has this label.
+    pub fn contains_label(&self, label: impl AsRef<str>) -> bool {
+        self.labels.contains(label.as_ref())
+    }
+
+    /// Whether a unique index refused the document (code 11000).
+    pub fn is_duplicate_key(&self) -> bool {
+        self.code() == Some(11000)
+    }
+}
+
+pub(crate) fn labels(reply: &RawDocument) -> HashSet<String> {
+    let Ok(Some(bson::RawBsonRef::Array(labels))) = reply.get("errorLabels") else {
+        return HashSet::new();
+    };
+    labels.into_iter().flatten().filter_map(|label| label.as_str().map(str::to_owned)).collect()
+}
+
+/// `writeErrors` of a reply; `base` is the place of the batch's first document.
+pub(crate) fn write_errors(reply: &RawDocument, base: usize) -> Result<Vec<IndexedWriteError>> {
+    let mut found = Vec::new();
+    let Some(errors) = reply.array("writeErrors") else { return Ok(found) };
+    for error in errors {
+        let Ok(bson::RawBsonRef::Document(error)) = error else {
+            return Err(Error::invalid_response("an element of writeErrors is no document"));
+        };
+        found.push(IndexedWriteError {
+            index: base + usize::try_from(error.integer("index").unwrap_or(0)).unwrap_or(0),
+            code: error.code(),
+            message: error.text("errmsg"),
+            details: error.document("errInfo")?,
+        });
+    }
+    Ok(found)
+}
+
+pub(crate) fn write_concern_error(reply: &RawDocument) -> Result<Option<WriteConcernError>> {
+    let Ok(Some(bson::RawBsonRef::Document(error))) = reply.get("writeConcernError") else {
+        return Ok(None);
+    };
+    Ok(Some(WriteConcernError {
+        code: error.code(),
+        code_name: error.text("codeName"),
+        message: error.text("errmsg"),
+        details: error.document("errInfo")?,
+    }))
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &*self.kind {
+            ErrorKind::Open { message } | ErrorKind::InvalidArgument { message } => {
+                f.write_str(message)
+            }
+            ErrorKind::InvalidResponse { message } => write!(f, "unexpected reply: {message}"),
+            ErrorKind::Command(error) => {
+                write!(f, "{} ({} {})", error.message, error.code, error.code_name)
+            }
+            ErrorKind::Write(WriteFailure::WriteError(error)) => {
+                write!(f, "{} ({})", error.message, error.code)
+            }
+            ErrorKind::Write(WriteFailure::WriteConcernError(error)) => {
+                write!(f, "{} ({} {})", error.message, error.code, error.code_name)
+            }
+            ErrorKind::InsertMany(error) => insert_many(error, f),
+            ErrorKind::BsonSerialization(error) => write!(f, "not serializable: {error}"),
+            ErrorKind::BsonDeserialization(error) => write!(f, "not deserializable: {error}"),
+            ErrorKind::Thread { message } => write!(f, "cannot start a thread: {message}"),
+            ErrorKind::Shutdown => f.write_str("the client was shut down"),
+        }
+    }
+}
+
+fn insert_many(error: &InsertManyError, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let failed = error.write_errors.as_deref().unwrap_or_default();
+    if let [first, rest @ ..] = failed {
+        write!(f, "document {}: {} ({})", first.index, first.message, first.code)?;
+        if !rest.is_empty() {
+            write!(f, ", and {} more", rest.len())?;
+        }
+        return Ok(());
+    }
+    match &error.write_concern_error {
+        Some(error) => write!(f, "{} ({} {})", error.message, error.code, error.code_name),
+        None => f.write_str("some documents were not inserted"),
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match &*self.kind {
+            ErrorKind::BsonSerialization(error) | ErrorKind::BsonDeserialization(error) => {
+                Some(error)
+            }
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! Quire in process: the document database of `quire serve` as a library, without sockets.
+//!
+//! Open a directory (or memory), and use it through the method names of the official MongoDB
+//! driver's blocking API: a call returns an action, options are set on it, `run` does it.
+//!
+//! ```
+//! use quire::bson::doc;
+//! use serde::{Deserialize, Serialize};
+//!
+//! #[derive(Debug, Serialize, Deserialize)]
+//! struct Book {
+//!     title: String,
+//!     year: i32,
+//! }
+//!
+//! # fn main() -> quire::error::Result<()> {
+//! let client = quire::Client::in_memory()?; // or Client::open("books-data")
+//! let books = client.database("library").collection::<Book>("books");
+//! books.insert_one(Book { title: "Dubliners".into(), year: 1914 }).run()?;
+//! for book in books.find(doc! { "year": { "$lt": 1920 } }).sort(doc! { "title": 1 }).run()? {
+//!     println!("{}", book?.title);
+//! }
+//! client.shutdown().run()?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! The commands are the server's own: everything that COMPATIBILITY.md lists works here, through
+//! a method or through [`Database::run_command`]. Background jobs (TTL and the like) run too.
+//! Read in this order: `embedded` (the database inside), `command`, [`action`].
+
+#![deny(missing_docs)]
+
+pub mod action;
+mod client;
+mod collection;
+mod command;
+mod cursor;
+mod database;
+mod embedded;
+pub mod error;
+mod open;
+pub mod options;
+mod reply;
+pub mod results;
+
+pub use bson;
+pub use client::Client;
+pub use collection::Collection;
+pub use cursor::Cursor;
+pub use database::Database;
+pub use open::OpenOptions;
+pub use options::{IndexModel, Namespace};
+pub use quire_commands::log;
+
+/// The README's examples are run as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+pub struct Readme;

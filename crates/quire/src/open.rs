@@ -1,0 +1,69 @@
+//! How a database is opened.
+
+use crate::client::Client;
+use crate::embedded::Embedded;
+use crate::error::Result;
+use quire_commands::log::LogSink;
+use std::path::Path;
+use std::sync::Arc;
+
+/// How to open a database; the defaults are those of `quire serve`.
+///
+/// ```
+/// # fn main() -> quire::error::Result<()> {
+/// let client = quire::OpenOptions::new().parameter("ttlMonitorSleepSecs", "1").in_memory()?;
+/// # client.shutdown().run()
+/// # }
+/// ```
+#[derive(Clone, Default)]
+pub struct OpenOptions {
+    pub(crate) cache_bytes: Option<u64>,
+    pub(crate) parameters: Vec<(String, String)>,
+    pub(crate) log: Option<Arc<dyn LogSink>>,
+}
+
+impl OpenOptions {
+    /// The defaults.
+    pub fn new() -> OpenOptions {
+        OpenOptions::default()
+    }
+
+    /// Upper bound of the block cache, used as far as data is read. Default: 256 MiB.
+    #[must_use]
+    pub fn cache_bytes(mut self, bytes: u64) -> OpenOptions {
+        self.cache_bytes = Some(bytes);
+        self
+    }
+
+    /// Sets a server parameter, as `--setParameter name=value` does.
+    #[must_use]
+    pub fn parameter(mut self, name: impl Into<String>, value: impl Into<String>) -> OpenOptions {
+        self.parameters.push((name.into(), value.into()));
+        self
+    }
+
+    /// Takes the log lines, slow commands among them. Default: nobody does.
+    #[must_use]
+    pub fn log(mut self, log: Arc<dyn LogSink>) -> OpenOptions {
+        self.log = Some(log);
+        self
+    }
+
+    /// Opens a database directory, creating it if it is missing or empty. One process at a time
+    /// can have it open, `quire serve` included.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Open`](crate::error::ErrorKind::Open): the directory is in use, holds
+    /// something else, was written by a newer version or is damaged; a parameter is wrong.
+    pub fn open(self, path: impl AsRef<Path>) -> Result<Client> {
+        Embedded::on_disk(path.as_ref(), self).map(Client::over)
+    }
+
+    /// Opens an empty database in memory.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Open`](crate::error::ErrorKind::Open): a parameter is wrong.
+    pub fn in_memory(self) -> Result<Client> {
+        Embedded::in_memory(self).map(Client::over)
+    }
+}

@@ -1,0 +1,318 @@
+//! The values that options take.
+
+use bson::{Bson, Document, doc};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::time::Duration;
+
+/// The names of a database and of a collection in it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Namespace {
+    /// The database.
+    pub db: String,
+    /// The collection.
+    pub coll: String,
+}
+
+impl fmt::Display for Namespace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.db, self.coll)
+    }
+}
+
+/// How durable a write must be before the call returns. The default is majority: on disk.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct WriteConcern {
+    /// How many members must have it.
+    pub w: Option<Acknowledgment>,
+    /// How long to wait for them.
+    pub w_timeout: Option<Duration>,
+    /// Whether it must be on disk.
+    pub journal: Option<bool>,
+}
+
+/// How many members must have a write.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Acknowledgment {
+    /// So many. 1: it survives the end of the process, and is on disk within 100 ms.
+    Nodes(u32),
+    /// Most of them, and on disk.
+    Majority,
+}
+
+impl WriteConcern {
+    /// On disk before the call returns: the default.
+    pub fn majority() -> WriteConcern {
+        WriteConcern { w: Some(Acknowledgment::Majority), ..WriteConcern::default() }
+    }
+
+    /// Given to the operating system before the call returns, on disk within 100 ms.
+    pub fn nodes(nodes: u32) -> WriteConcern {
+        WriteConcern { w: Some(Acknowledgment::Nodes(nodes)), ..WriteConcern::default() }
+    }
+
+    /// The same with or without waiting for the disk.
+    #[must_use]
+    pub fn with_journal(mut self, journal: bool) -> WriteConcern {
+        self.journal = Some(journal);
+        self
+    }
+}
+
+impl From<WriteConcern> for Bson {
+    fn from(concern: WriteConcern) -> Bson {
+        let mut doc = Document::new();
+        match concern.w {
+            Some(Acknowledgment::Nodes(nodes)) => drop(doc.insert("w", nodes)),
+            Some(Acknowledgment::Majority) => drop(doc.insert("w", "majority")),
+            None => {}
+        }
+        if let Some(timeout) = concern.w_timeout {
+            doc.insert("wtimeout", crate::command::millis(timeout));
+        }
+        if let Some(journal) = concern.journal {
+            doc.insert("j", journal);
+        }
+        doc.into()
+    }
+}
+
+/// Which writes a read must see.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReadConcern {
+    /// `local`, `majority`, `linearizable`, `available` or `snapshot`.
+    pub level: String,
+}
+
+impl ReadConcern {
+    /// Whatever is committed.
+    pub fn local() -> ReadConcern {
+        ReadConcern { level: "local".into() }
+    }
+
+    /// What is durable.
+    pub fn majority() -> ReadConcern {
+        ReadConcern { level: "majority".into() }
+    }
+
+    /// One point in time for the whole result.
+    pub fn snapshot() -> ReadConcern {
+        ReadConcern { level: "snapshot".into() }
+    }
+}
+
+impl From<ReadConcern> for Bson {
+    fn from(concern: ReadConcern) -> Bson {
+        doc! { "level": concern.level }.into()
+    }
+}
+
+/// The index that a plan must use.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Hint {
+    /// By its keys.
+    Keys(Document),
+    /// By its name.
+    Name(String),
+}
+
+impl From<Hint> for Bson {
+    fn from(hint: Hint) -> Bson {
+        match hint {
+            Hint::Keys(keys) => keys.into(),
+            Hint::Name(name) => name.into(),
+        }
+    }
+}
+
+/// What an update does: operators, or a pipeline.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum UpdateModifications {
+    /// Update operators: `{$set: {...}}`.
+    Document(Document),
+    /// Stages that make the new document of the old one.
+    Pipeline(Vec<Document>),
+}
+
+impl From<Document> for UpdateModifications {
+    fn from(update: Document) -> Self {
+        UpdateModifications::Document(update)
+    }
+}
+
+impl From<Vec<Document>> for UpdateModifications {
+    fn from(pipeline: Vec<Document>) -> Self {
+        UpdateModifications::Pipeline(pipeline)
+    }
+}
+
+impl From<UpdateModifications> for Bson {
+    fn from(update: UpdateModifications) -> Bson {
+        match update {
+            UpdateModifications::Document(update) => update.into(),
+            UpdateModifications::Pipeline(pipeline) => pipeline.into(),
+        }
+    }
+}
+
+/// Which document a find-and-modify gives.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ReturnDocument {
+    /// As it is after the change.
+    After,
+    /// As it was before.
+    #[default]
+    Before,
+}
+
+/// Whether a cursor stays open at the end of a capped collection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum CursorType {
+    /// It ends.
+    #[default]
+    NonTailable,
+    /// It stays and has later documents once asked again.
+    Tailable,
+    /// It stays and waits for later documents.
+    TailableAwait,
+}
+
+/// An index: its keys and its options.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct IndexModel {
+    /// Fields and their kinds or directions.
+    #[serde(rename = "key")]
+    pub keys: Document,
+    /// Everything else.
+    #[serde(flatten)]
+    pub options: Option<IndexOptions>,
+}
+
+impl IndexModel {
+    /// Begins a model.
+    pub fn builder() -> IndexModelBuilder {
+        IndexModelBuilder::default()
+    }
+
+    /// The name that the index gets: the given one, or one made of the keys.
+    pub(crate) fn name(&self) -> String {
+        if let Some(name) = self.options.as_ref().and_then(|options| options.name.clone()) {
+            return name;
+        }
+        let parts = self.keys.iter().map(|(field, kind)| match kind {
+            Bson::String(kind) => format!("{field}_{kind}"),
+            Bson::Double(direction) => format!("{field}_{}", *direction as i64),
+            kind => format!("{field}_{kind}"),
+        });
+        parts.collect::<Vec<_>>().join("_")
+    }
+}
+
+/// Makes an [`IndexModel`].
+#[derive(Clone, Debug, Default)]
+#[must_use]
+pub struct IndexModelBuilder {
+    model: IndexModel,
+}
+
+impl IndexModelBuilder {
+    /// Fields and their kinds or directions.
+    pub fn keys(mut self, keys: Document) -> Self {
+        self.model.keys = keys;
+        self
+    }
+
+    /// Everything else.
+    pub fn options(mut self, options: impl Into<Option<IndexOptions>>) -> Self {
+        self.model.options = options.into();
+        self
+    }
+
+    /// The model.
+    pub fn build(self) -> IndexModel {
+        self.model
+    }
+}
+
+/// Writes [`IndexOptions`] and its builder from one list of fields.
+macro_rules! index_options {
+    ($($(#[$doc:meta])* $name:ident: $kind:ty,)*) => {
+        /// The options of an index; what stands in none of the fields stands in `other`.
+        #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+        #[serde(rename_all = "camelCase")]
+        #[non_exhaustive]
+        pub struct IndexOptions {
+            $(
+                $(#[$doc])*
+                #[serde(default, skip_serializing_if = "Option::is_none")]
+                pub $name: Option<$kind>,
+            )*
+            /// `v` and whatever else an index has.
+            #[serde(flatten)]
+            pub other: Document,
+        }
+
+        impl IndexOptionsBuilder {
+            $(
+                $(#[$doc])*
+                pub fn $name(mut self, value: impl Into<Option<$kind>>) -> Self {
+                    self.options.$name = value.into();
+                    self
+                }
+            )*
+        }
+    };
+}
+
+index_options! {
+    /// Its name.
+    name: String,
+    /// Refuses a second document with the same key.
+    unique: bool,
+    /// Leaves out documents without the field.
+    sparse: bool,
+    /// Documents go so many seconds after the date in the field.
+    expire_after_seconds: i64,
+    /// Only documents that match are in the index.
+    partial_filter_expression: Document,
+    /// The planner does not use it.
+    hidden: bool,
+    /// How strings compare.
+    collation: Document,
+    /// Which fields a wildcard index holds.
+    wildcard_projection: Document,
+}
+
+impl IndexOptions {
+    /// Begins the options.
+    pub fn builder() -> IndexOptionsBuilder {
+        IndexOptionsBuilder::default()
+    }
+}
+
+/// Makes [`IndexOptions`].
+#[derive(Clone, Debug, Default)]
+#[must_use]
+pub struct IndexOptionsBuilder {
+    options: IndexOptions,
+}
+
+impl IndexOptionsBuilder {
+    /// An option that has no method of its own.
+    pub fn other(mut self, other: Document) -> Self {
+        self.options.other = other;
+        self
+    }
+
+    /// The options.
+    pub fn build(self) -> IndexOptions {
+        self.options
+    }
+}

@@ -1,0 +1,16 @@
+//! The library as its users see it, on both engines.
+
+mod closing;
+mod cursors;
+mod errors;
+mod shop;
+mod threads;
+
+use quire::Client;
+
+/// Runs a test on the memory engine and on a new directory.
+pub(crate) fn on_both_engines(test: impl Fn(&Client)) {
+    test(&Client::in_memory().expect("memory opens"));
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    test(&Client::open(directory.path()).expect("a new directory opens"));
+}
