@@ -155,6 +155,13 @@ pub static COMMANDS: &[Command] = &[
     )
     .admin()
     .for_tests(),
+    Command::new(
+        "quireBackup",
+        Other,
+        admin::backup::run,
+        "Copies everything to a new directory of the server's machine. Quire's own.",
+    )
+    .admin(),
     // Reading and writing.
     Command::new("insert", Write, insert::run, "Puts documents into a collection.").v1(),
     Command::new("find", Read, find::run, "Documents that match.")

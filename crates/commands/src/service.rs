@@ -127,6 +127,13 @@ pub struct Connection {
     pub(crate) seen_hello: bool,
 }
 
+impl ConnectionInfo {
+    /// Whether the client sits at another machine.
+    pub fn is_remote(&self) -> bool {
+        self.peer.is_some_and(|peer| !peer.ip().to_canonical().is_loopback())
+    }
+}
+
 impl Service {
     /// Opens a service over an engine.
     ///

@@ -18,8 +18,8 @@ use fjall::{
 use parking_lot::RwLock;
 use quire_storage::backend::{Backend, RawSnapshot};
 use quire_storage::{
-    Caps, Direction, DropRange, EngineStats, Maintenance, Op, Page, Result, ScanRequest, Size,
-    Space, StorageError,
+    Caps, Direction, DropRange, EngineStats, Interrupt, Maintenance, Op, Page, Result, ScanRequest,
+    Size, Space, StorageError,
 };
 
 use crate::FjallOptions;
@@ -431,8 +431,8 @@ impl Backend for FjallBackend {
         }
     }
 
-    fn backup(&self, snap: &FjallSnapshot, directory: &Path) -> Result<()> {
-        crate::backup::write(snap, directory)
+    fn backup(&self, snap: &FjallSnapshot, directory: &Path, interrupt: &Interrupt) -> Result<()> {
+        crate::backup::write(snap, directory, interrupt)
     }
 
     fn stats(&self, stats: &mut EngineStats) {

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use fjall::Readable;
-use quire_storage::{Result, Space, StorageError};
+use quire_storage::{Interrupt, Result, Space, StorageError};
 
 use crate::backend::{FjallSnapshot, Parts};
 use crate::directory::Directory;
@@ -14,28 +14,66 @@ use crate::reclaim::DroppedRanges;
 use crate::skeleton;
 
 const CACHE_BYTES: u64 = 8 << 20;
+/// Rows between two looks at the interrupt.
+const LOOK_EVERY: usize = 256;
 
 /// Writes the copy. The directory must be missing or empty; it can be opened once its format
-/// file is there, which is written last.
-pub(crate) fn write(snap: &FjallSnapshot, path: &Path) -> Result<()> {
-    if path.try_exists()? && path.read_dir()?.next().is_some() {
-        return Err(StorageError::Io(format!("{} is not empty", path.display())));
-    }
+/// file is there, which is written last. What a failed copy has written is removed again.
+pub(crate) fn write(snap: &FjallSnapshot, path: &Path, interrupt: &Interrupt) -> Result<()> {
+    let missing = is_missing(path)?;
     let directory = Directory::lock(path)?;
+    let restricted = if missing { restrict(path) } else { Ok(()) };
+    let copied = restricted.and_then(|()| copy(snap, &directory, interrupt));
+    if copied.is_err() {
+        directory.abandon_copy();
+        if missing {
+            // Fails if something is left in it, which then stays in sight.
+            let _ = std::fs::remove_dir(path);
+        }
+    }
+    copied
+}
+
+/// Whether the directory is missing; an error if it is there and not empty.
+fn is_missing(path: &Path) -> Result<bool> {
+    if !path.try_exists()? {
+        return Ok(true);
+    }
+    match path.read_dir()?.next() {
+        None => Ok(false),
+        Some(_) => Err(StorageError::Io(format!("{} is not empty", path.display()))),
+    }
+}
+
+/// A new directory is readable by this user only, like any other secret copy.
+fn restrict(path: &Path) -> Result<()> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o700))?;
+    }
+    #[cfg(not(unix))]
+    let _ = path;
+    Ok(())
+}
+
+fn copy(snap: &FjallSnapshot, directory: &Directory, interrupt: &Interrupt) -> Result<()> {
+    directory.begin_copy()?;
     // All iterators first: each holds its tables from then on, also when the copy takes longer
     // than a snapshot may live.
     let spaces = Space::ALL.map(|space| (space, snap.snapshot.iter(snap.parts.space(space))));
     let made = skeleton::prepare(&directory.data())?;
     let copy = Parts::open(&directory.data(), CACHE_BYTES, &Arc::new(DroppedRanges::default()))?;
     for (space, rows) in spaces {
-        copy_space(rows, &copy, space)?;
+        copy_space(rows, &copy, space, interrupt)?;
     }
     copy.db.persist(fjall::PersistMode::SyncAll).map_err(|error| storage(error, "fsync"))?;
     drop(copy);
-    skeleton::finish(&made, &directory.completion())
+    skeleton::finish(&made, &directory.completion())?;
+    directory.end_copy()
 }
 
-fn copy_space(rows: fjall::Iter, copy: &Parts, space: Space) -> Result<()> {
+fn copy_space(rows: fjall::Iter, copy: &Parts, space: Space, interrupt: &Interrupt) -> Result<()> {
     let failed = |error| storage(error, space.name());
     let mut rows = rows.peekable();
     if rows.peek().is_none() {
@@ -43,7 +81,10 @@ fn copy_space(rows: fjall::Iter, copy: &Parts, space: Space) -> Result<()> {
     }
     let target = copy.space(space);
     let mut ingestion = target.start_ingestion().map_err(failed)?;
-    for row in rows {
+    for (number, row) in rows.enumerate() {
+        if number % LOOK_EVERY == 0 {
+            interrupt.check()?;
+        }
         let (key, value) = row.into_inner().map_err(failed)?;
         ingestion.write(key, value).map_err(failed)?;
     }

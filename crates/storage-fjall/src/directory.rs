@@ -3,6 +3,7 @@
 //! - `LOCK`: locked while a process has the directory open; holds its process id.
 //! - `FORMAT`: one line, `quire-storage <version>`; written when everything else is complete.
 //! - `data/`: fjall's files.
+//! - `COPYING`: a backup into this directory has begun and not ended.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -17,6 +18,8 @@ const LOCK: &str = "LOCK";
 const FORMAT: &str = "FORMAT";
 const FORMAT_UNFINISHED: &str = "FORMAT.new";
 const DATA: &str = "data";
+/// The mark of a copy that is not whole.
+const COPYING: &str = "COPYING";
 const FORMAT_WORD: &str = "quire-storage";
 
 /// A locked directory; the lock goes with it.
@@ -33,6 +36,7 @@ impl Directory {
         let parents = create(path)?;
         let lock = lock_file(path)?;
         let directory = Self { path: path.to_owned(), parents, _lock: lock };
+        directory.check_whole()?;
         directory.check_foreign()?;
         directory.check_format()?;
         directory.remove_unfinished()?;
@@ -68,6 +72,36 @@ impl Directory {
         if version != FORMAT_VERSION {
             return Err(StorageError::Unavailable(format!(
                 "the files in {} have format {version}; this program reads format {FORMAT_VERSION}",
+                self.path.display()
+            )));
+        }
+        Ok(())
+    }
+
+    /// Says that a copy into the directory begins: until it ends nobody can open it.
+    pub fn begin_copy(&self) -> Result<()> {
+        File::create(self.path.join(COPYING))?.sync_all()?;
+        sync_directory(&self.path)
+    }
+
+    /// Says that the copy is whole, when everything else is.
+    pub fn end_copy(&self) -> Result<()> {
+        std::fs::remove_file(self.path.join(COPYING))?;
+        sync_directory(&self.path)
+    }
+
+    /// Removes what a failed copy has written. What cannot be removed stays in sight, marked.
+    pub fn abandon_copy(self) {
+        if std::fs::remove_dir_all(self.data()).is_ok() {
+            let _ = std::fs::remove_file(self.path.join(LOCK));
+            let _ = std::fs::remove_file(self.path.join(COPYING));
+        }
+    }
+
+    fn check_whole(&self) -> Result<()> {
+        if self.path.join(COPYING).try_exists()? {
+            return Err(StorageError::Unavailable(format!(
+                "{} holds a backup that was never finished",
                 self.path.display()
             )));
         }
@@ -157,7 +191,7 @@ fn lock_file(path: &Path) -> Result<File> {
             let mut owner = String::new();
             let _ = file.read_to_string(&mut owner);
             return Err(StorageError::Unavailable(format!(
-                "{} is in use by another process ({})",
+                "{} is in use by process {}",
                 path.display(),
                 owner.trim()
             )));

@@ -9,6 +9,7 @@ use crate::contract::{
     Caps, CommitBatch, DropRange, EngineStats, Maintenance, Op, Page, ScanRequest, Size, Space,
 };
 use crate::error::{Result, StorageError};
+use crate::interrupt::Interrupt;
 
 /// A consistent view of a backend's bytes.
 pub trait RawSnapshot: Send + Sync + 'static {
@@ -88,8 +89,8 @@ pub trait Backend: Send + Sync + 'static {
     /// than `oldest` needed.
     fn housekeeping(&self, _oldest: &Self::Snap) {}
 
-    /// Copies a view into a new directory.
-    fn backup(&self, _snap: &Self::Snap, _directory: &Path) -> Result<()> {
+    /// Copies a view into a new directory; leaves nothing behind if it fails or is interrupted.
+    fn backup(&self, _snap: &Self::Snap, _directory: &Path, _interrupt: &Interrupt) -> Result<()> {
         Err(StorageError::Unsupported("backup"))
     }
 

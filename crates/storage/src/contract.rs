@@ -503,8 +503,10 @@ pub trait Engine: Send + Sync {
     /// The counters of a collection as of the last commit; exact, also after a crash.
     fn counts(&self, collection: u32) -> Counts;
 
-    /// Writes a consistent copy into a new directory that the same engine can open.
-    fn backup(&self, directory: &Path) -> Result<Version>;
+    /// Writes a consistent copy into a new or empty directory that the same engine can open, and
+    /// says which commit is the last in it. Commits go on meanwhile. A copy that fails or is
+    /// interrupted leaves nothing behind.
+    fn backup(&self, directory: &Path, interrupt: &Interrupt) -> Result<Committed>;
 
     /// Does a piece of maintenance now.
     fn maintenance(&self, task: Maintenance) -> Result<()>;

@@ -1,5 +1,6 @@
 //! Handshake, diagnostics and administration: one file a command.
 
+pub mod backup;
 pub mod build_info;
 pub mod coll_stats;
 pub mod command_line;

@@ -14,7 +14,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, _reply: &mut DocWriter<'_>) -> R
         }
     }
     // Nobody logs in, so the machine that the client sits at is all that speaks for it.
-    if cx.connection.info.peer.is_some_and(|peer| !peer.ip().to_canonical().is_loopback()) {
+    if cx.connection.info.is_remote() {
         let text = "shutdown must run from localhost when running db without auth";
         return Err(Error::new(ErrorCode::Unauthorized, text));
     }

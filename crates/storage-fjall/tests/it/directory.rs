@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use quire_storage::{CommitOptions, Engine, Maintenance, Space, StorageError};
+use quire_storage::{
+    CommitOptions, Engine, Interrupt, Interruption, Maintenance, Space, StorageError,
+};
 use quire_storage_fjall::{FjallOptions, open};
 use tempfile::TempDir;
 
@@ -115,6 +117,33 @@ fn a_clean_stop_leaves_nothing_to_replay() {
 }
 
 #[test]
+fn an_interrupted_backup_leaves_nothing() {
+    let directory = TempDir::new().unwrap();
+    let target = TempDir::new().unwrap();
+    let engine = open(directory.path(), FjallOptions::default()).unwrap().engine;
+    fill(&engine, 1, 500, 300);
+    let interrupt = Interrupt::new();
+    interrupt.kill(Interruption::Killed);
+    let killed = Err(StorageError::Interrupted(Interruption::Killed));
+    let missing = target.path().join("copy");
+    assert_eq!(engine.backup(&missing, &interrupt).map(|_| ()), killed);
+    assert!(!missing.exists());
+    assert_eq!(engine.backup(target.path(), &interrupt).map(|_| ()), killed);
+    assert_eq!(target.path().read_dir().unwrap().count(), 0);
+    engine.backup(target.path(), &Interrupt::new()).unwrap();
+    open(target.path(), FjallOptions::default()).unwrap();
+}
+
+#[test]
+fn a_backup_that_died_is_never_opened() {
+    let directory = TempDir::new().unwrap();
+    drop(open(directory.path(), FjallOptions::default()).unwrap());
+    std::fs::write(directory.path().join("COPYING"), "").unwrap();
+    let error = open(directory.path(), FjallOptions::default()).err();
+    assert!(matches!(error, Some(StorageError::Unavailable(_))), "{error:?}");
+}
+
+#[test]
 fn a_backup_is_consistent_while_writers_go_on() {
     let directory = TempDir::new().unwrap();
     let target = TempDir::new().unwrap();
@@ -134,11 +163,11 @@ fn a_backup_is_consistent_while_writers_go_on() {
                 }
             }
         });
-        let version = engine.backup(&copy).unwrap();
+        let version = engine.backup(&copy, &Interrupt::new()).unwrap().version;
         stop.store(true, Ordering::SeqCst);
         version
     });
-    assert!(engine.backup(&copy).is_err(), "a backup never overwrites");
+    assert!(engine.backup(&copy, &Interrupt::new()).is_err(), "a backup never overwrites");
     let restored = open(&copy, FjallOptions::default()).unwrap().engine;
     assert_eq!(restored.version(), version);
     let snapshot = restored.snapshot().unwrap();

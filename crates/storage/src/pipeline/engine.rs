@@ -83,15 +83,14 @@ impl<B: Backend> Engine for Pipeline<B> {
         self.inner.counts.lock().get(&collection).copied().unwrap_or_default()
     }
 
-    fn backup(&self, directory: &Path) -> Result<Version> {
+    fn backup(&self, directory: &Path, interrupt: &Interrupt) -> Result<Committed> {
         self.inner.check_open()?;
         let view = Arc::clone(&self.inner.current.read());
-        let (snap, version) = (view.raw()?, view.version);
         // The view stays in use until the backend has begun to read: otherwise housekeeping
-        // forgets what the snapshot stands on.
-        self.inner.backend.backup(&snap, directory)?;
-        drop(view);
-        Ok(version)
+        // forgets what the snapshot stands on. A long copy outlives it: the caps on snapshots
+        // take the view away, and with it what it keeps in memory.
+        self.inner.backend.backup(&*view.raw()?, directory, interrupt)?;
+        Ok(Committed { version: view.version, cluster_time: view.cluster_time })
     }
 
     fn maintenance(&self, task: Maintenance) -> Result<()> {
