@@ -1,4 +1,4 @@
-//! The command line: `quire serve`, `quire check`, `quire backup`, and what a launcher of mongod expects.
+//! The command line: `quire serve`, the tools around it, and what a launcher of mongod expects.
 //!
 //! [`COMMANDS`] lists the subcommands and [`serve::options::OPTIONS`] every option of the
 //! server; help, checks and COMPATIBILITY.md come from these two tables.
@@ -6,8 +6,12 @@
 mod backup;
 mod check;
 pub mod compatibility;
+mod connect;
 mod engine;
 mod exit;
+mod export;
+mod import;
+mod progress;
 pub mod serve;
 mod version;
 
@@ -48,8 +52,18 @@ pub static COMMANDS: &[Subcommand] = &[
     },
     Subcommand {
         name: "backup",
-        summary: "Copies a stopped directory to a new one.",
+        summary: "Copies the data of a running server, or a stopped directory, to a new one.",
         run: backup::run,
+    },
+    Subcommand {
+        name: "import",
+        summary: "Puts documents from JSON, CSV or TSV into a collection.",
+        run: import::run,
+    },
+    Subcommand {
+        name: "export",
+        summary: "Writes the documents of a collection as JSON or CSV.",
+        run: export::run,
     },
 ];
 

@@ -10,6 +10,7 @@ mod compare;
 pub mod decimal;
 mod display;
 mod doc;
+pub mod extjson;
 pub mod key;
 pub mod limits;
 pub mod literal;

@@ -2,7 +2,10 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod backup;
 mod compatibility;
+mod export;
+mod import;
 mod names;
 mod refusals;
 mod serving;
@@ -101,6 +104,10 @@ impl Serving {
         address.split('/').next().unwrap().parse().unwrap()
     }
 
+    fn uri(&self) -> String {
+        format!("mongodb://127.0.0.1:{}/", self.port())
+    }
+
     fn run(&self, body: DocBuf) -> DocBuf {
         run(TcpStream::connect(("127.0.0.1", self.port())).unwrap(), body)
     }
@@ -124,6 +131,11 @@ impl Drop for Serving {
 
 /// One command over a connection of its own.
 fn run(mut stream: impl Read + Write, body: DocBuf) -> DocBuf {
+    exchange(&mut stream, body)
+}
+
+/// One command over a connection.
+fn exchange(stream: &mut (impl Read + Write), body: DocBuf) -> DocBuf {
     stream.write_all(&Request::new(1, body).to_bytes().unwrap()).unwrap();
     let mut length = [0; 4];
     stream.read_exact(&mut length).unwrap();

@@ -43,7 +43,11 @@ fn a_directory_in_use() {
     let directory = Directory::new();
     let path = directory.join("db");
     let serving = Serving::start(&["--dbpath", path.to_str().unwrap()]);
-    refused(&["serve", "--port", "0", "--dbpath", path.to_str().unwrap()], 100, "another process");
+    refused(
+        &["serve", "--port", "0", "--dbpath", path.to_str().unwrap()],
+        100,
+        "is in use by process",
+    );
     assert_eq!(serving.end().code(), Some(0));
     let words = ["serve", "--port", "0", "--dbpath", path.to_str().unwrap()];
     let again = Serving::start_program(QUIRE.as_ref(), &words, "ready: ");
@@ -59,7 +63,7 @@ fn check_wants_a_stopped_directory_of_quire() {
     refused(&["check", path.to_str().unwrap()], 100, "no database directory");
     assert!(!path.exists());
     let serving = Serving::start(&["--dbpath", path.to_str().unwrap()]);
-    refused(&["check", path.to_str().unwrap()], 100, "another process");
+    refused(&["check", path.to_str().unwrap()], 100, "is in use by process");
     assert_eq!(serving.end().code(), Some(0));
     let output = quire(&["check", path.to_str().unwrap()]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));

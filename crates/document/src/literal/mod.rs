@@ -6,9 +6,12 @@
 
 mod parse;
 mod print;
+pub(crate) mod scan;
 
-pub use parse::{LiteralError, NESTING_MAX, parse, parse_doc, parse_prefix};
+pub use parse::{parse, parse_doc, parse_prefix};
 pub use print::{print, write};
+pub(crate) use print::{quote, write_base64, write_double};
+pub use scan::{LiteralError, NESTING_MAX};
 
 #[cfg(test)]
 mod tests {

@@ -90,7 +90,8 @@ pub(super) fn is_identifier(name: &str) -> bool {
     bytes.first().is_some_and(|byte| !byte.is_ascii_digit()) && bytes.iter().all(plain)
 }
 
-fn write_double(number: f64, out: &mut dyn Write) -> fmt::Result {
+/// Writes a double so that it is seen to be one.
+pub(crate) fn write_double(number: f64, out: &mut dyn Write) -> fmt::Result {
     if number == 0.0 {
         return out.write_str(if number.is_sign_negative() { "-0.0" } else { "0.0" });
     }

@@ -1,0 +1,199 @@
+//! Connection strings: `mongodb://host:port,.../database?option=value`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// A place where a server may listen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Host {
+    Tcp(String, u16),
+    Unix(PathBuf),
+}
+
+/// A connection string, understood.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Uri {
+    pub(crate) hosts: Vec<Host>,
+    pub(crate) database: Option<String>,
+    /// The name that the replica set must have.
+    pub(crate) replica_set: Option<String>,
+    pub(crate) app_name: Option<String>,
+    /// The first host is taken, whatever it is.
+    pub(crate) direct: bool,
+    pub(crate) connect_timeout: Duration,
+    /// How long a reply may take; `None` for ever.
+    pub(crate) socket_timeout: Option<Duration>,
+}
+
+const PORT: u16 = 27017;
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Options about what one connection that sends one command after the other does not have:
+/// pools, monitoring, choice among members, retries, drivers' types.
+const PASSED_OVER: &[&str] = &[
+    "compressors",
+    "heartbeatfrequencyms",
+    "loadbalanced",
+    "localthresholdms",
+    "maxconnecting",
+    "maxidletimems",
+    "maxpoolsize",
+    "maxstalenessseconds",
+    "minpoolsize",
+    "readpreference",
+    "readpreferencetags",
+    "retryreads",
+    "retrywrites",
+    "servermonitoringmode",
+    "serverselectiontimeoutms",
+    "serverselectiontryonce",
+    "uuidrepresentation",
+    "waitqueuetimeoutms",
+    "zlibcompressionlevel",
+];
+
+impl Uri {
+    /// Reads a connection string; the error says what is wrong with it.
+    pub(crate) fn parse(text: &str) -> Result<Uri, String> {
+        let Some(rest) = text.strip_prefix("mongodb://") else {
+            return Err(match text.starts_with("mongodb+srv://") {
+                true => "mongodb+srv:// is not supported: name the host in a mongodb:// URI".into(),
+                false => format!("'{text}' is no connection string: it begins with mongodb://"),
+            });
+        };
+        let (hosts, rest) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
+        let (path, options) = rest.split_once('?').unwrap_or((rest, ""));
+        if hosts.contains('@') {
+            return Err("logging in is not supported yet: a URI without name and password".into());
+        }
+        let database = decode(path.strip_prefix('/').unwrap_or(path))?;
+        let mut uri = Uri {
+            hosts: hosts.split(',').map(host).collect::<Result<_, _>>()?,
+            database: Some(database).filter(|database| !database.is_empty()),
+            replica_set: None,
+            app_name: None,
+            direct: false,
+            connect_timeout: CONNECT_TIMEOUT,
+            socket_timeout: None,
+        };
+        for option in options.split('&').filter(|option| !option.is_empty()) {
+            let Some((name, value)) = option.split_once('=') else {
+                return Err(format!("the URI's option '{option}' has no value"));
+            };
+            uri.set(name, &decode(value)?)?;
+        }
+        Ok(uri)
+    }
+
+    fn set(&mut self, name: &str, value: &str) -> Result<(), String> {
+        let millis = || match value.parse() {
+            Ok(0) => Ok(None),
+            Ok(millis) => Ok(Some(Duration::from_millis(millis))),
+            Err(_) => Err(format!("the URI's {name} is no number of milliseconds: '{value}'")),
+        };
+        let flag = || match value {
+            "true" => Ok(true),
+            "false" => Ok(false),
+            _ => Err(format!("the URI's {name} is neither true nor false: '{value}'")),
+        };
+        match name.to_ascii_lowercase().as_str() {
+            "replicaset" => self.replica_set = Some(value.to_owned()),
+            "appname" => self.app_name = Some(value.to_owned()),
+            "directconnection" => self.direct = flag()?,
+            "connecttimeoutms" => self.connect_timeout = millis()?.unwrap_or(CONNECT_TIMEOUT),
+            "sockettimeoutms" => self.socket_timeout = millis()?,
+            "tls" | "ssl" if flag()? => return Err("TLS is not supported yet".into()),
+            "tls" | "ssl" => {}
+            known if PASSED_OVER.contains(&known) => {}
+            "w" | "journal" | "wtimeoutms" | "readconcernlevel" => {
+                return Err(format!("the URI's {name} is an option of the command line here"));
+            }
+            _ => return Err(format!("the URI's option {name} is not supported")),
+        }
+        Ok(())
+    }
+}
+
+fn host(text: &str) -> Result<Host, String> {
+    let text = decode(text)?;
+    if text.starts_with('/') {
+        return Ok(Host::Unix(text.into()));
+    }
+    let bad = || format!("'{text}' is no host of a URI");
+    let (name, port) = match text.rsplit_once(':') {
+        // An address of IPv6 stands in brackets.
+        Some((name, port)) if !name.contains(':') || name.ends_with(']') => {
+            (name, port.parse::<u16>().ok().filter(|port| *port > 0).ok_or_else(bad)?)
+        }
+        _ => (text.as_str(), PORT),
+    };
+    let name = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(name);
+    if name.is_empty() || name.contains(['[', ']']) {
+        return Err(bad());
+    }
+    Ok(Host::Tcp(name.to_owned(), port))
+}
+
+/// Resolves `%2F` and its like.
+fn decode(text: &str) -> Result<String, String> {
+    let bad = || format!("'{text}' has a wrong percent escape");
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let [first, after @ ..] = rest {
+        rest = after;
+        if *first != b'%' {
+            bytes.push(*first);
+            continue;
+        }
+        let (digits, after) = rest.split_at_checked(2).ok_or_else(bad)?;
+        let digits = std::str::from_utf8(digits).map_err(|_| bad())?;
+        bytes.push(u8::from_str_radix(digits, 16).map_err(|_| bad())?);
+        rest = after;
+    }
+    String::from_utf8(bytes).map_err(|_| bad())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connection_strings_are_read() {
+        let uri = Uri::parse("mongodb://a:5,[::1]:6,b/shop?replicaSet=rs0&appName=x%20y&w=1");
+        assert!(uri.unwrap_err().contains("command line"));
+        let uri = Uri::parse(
+            "mongodb://a:5,[::1]:6,b/shop?replicaSet=rs0&appName=x%20y&retryWrites=true&tls=false",
+        )
+        .unwrap();
+        let tcp = |name: &str, port| Host::Tcp(name.to_owned(), port);
+        assert_eq!(uri.hosts, [tcp("a", 5), tcp("::1", 6), tcp("b", 27017)]);
+        assert_eq!(uri.database.as_deref(), Some("shop"));
+        assert_eq!(uri.replica_set.as_deref(), Some("rs0"));
+        assert_eq!(uri.app_name.as_deref(), Some("x y"));
+        let uri = Uri::parse("mongodb://%2Ftmp%2Fm.sock?directConnection=true").unwrap();
+        assert_eq!(uri.hosts, [Host::Unix("/tmp/m.sock".into())]);
+        assert!(uri.direct);
+        assert_eq!(uri.database, None);
+        assert_eq!(Uri::parse("mongodb://a/").unwrap().database, None);
+    }
+
+    #[test]
+    fn what_is_not_supported_is_refused() {
+        for (text, reason) in [
+            ("localhost", "begins with mongodb://"),
+            ("mongodb://", "no host"),
+            ("mongodb://a:x", "no host"),
+            ("mongodb://a:0", "no host"),
+            ("mongodb+srv://a", "not supported"),
+            ("mongodb://u:p@a", "logging in"),
+            ("mongodb://a/?tls=true", "TLS"),
+            ("mongodb://a/?tls", "no value"),
+            ("mongodb://a/?nonsense=1", "nonsense"),
+            ("mongodb://a/?socketTimeoutMS=soon", "milliseconds"),
+            ("mongodb://a/%zz", "percent"),
+        ] {
+            let error = Uri::parse(text).unwrap_err();
+            assert!(error.contains(reason), "{text}: {error}");
+        }
+    }
+}

@@ -1,0 +1,252 @@
+//! The command line of `quire export`; options have mongoexport's names.
+
+use crate::Call;
+use crate::connect::{self, Target};
+use crate::exit::Failure;
+use lexopt::{Arg, Parser, ValueExt};
+use quire_document::{DocBuf, extjson};
+use std::path::PathBuf;
+
+/// The text of `--help`.
+pub(crate) fn help() -> String {
+    format!(
+        "Usage: quire export --collection NAME [OPTIONS]
+
+Writes the documents of a collection to the standard output, or to a file.
+
+Where:
+{}
+  -d, --db NAME        The database. Default: that of the URI, or 'test'.
+  -c, --collection NAME
+                       The collection.
+
+What is read:
+  -q, --query JSON     Which documents.
+  --queryFile FILE     The same in a file.
+  --sort JSON          In which order.
+  --skip N             Leaves out so many.
+  --limit N            At most so many.
+  --assertExists       Fails if there is no such collection.
+
+What is written:
+  -o, --out FILE       The file.
+  --type TYPE          json (the default), a document a line, or csv.
+  --jsonFormat FORMAT  relaxed (the default), or canonical, which keeps every type.
+  --jsonArray          One array of all documents.
+  --pretty             Indented JSON.
+  -f, --fields A,B.C   Only these fields; CSV needs them.
+  --fieldFile FILE     The same, one a line.
+  --noHeaderLine       Leaves out CSV's row of names.
+  --quiet              Shows no progress.
+  -h, --help           Shows this help.",
+        connect::HELP
+    )
+}
+
+/// Where the documents go.
+#[derive(Default)]
+pub(crate) enum Output {
+    #[default]
+    Stdout,
+    File(PathBuf),
+}
+
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Kind {
+    #[default]
+    Json,
+    Csv,
+}
+
+/// The command line, understood.
+#[derive(Default)]
+pub(crate) struct Options {
+    pub(crate) target: Target,
+    pub(crate) db: String,
+    pub(crate) collection: String,
+    pub(crate) query: DocBuf,
+    sort: DocBuf,
+    pub(crate) skip: i64,
+    pub(crate) limit: i64,
+    pub(crate) assert_exists: bool,
+    pub(crate) output: Output,
+    pub(crate) kind: Kind,
+    pub(crate) canonical: bool,
+    pub(crate) json_array: bool,
+    pub(crate) pretty: bool,
+    pub(crate) fields: Vec<String>,
+    pub(crate) header: bool,
+    pub(crate) quiet: bool,
+}
+
+impl Options {
+    /// Reads the words; `None` if help was asked for.
+    pub(crate) fn parse(call: &Call) -> Result<Option<Options>, Failure> {
+        let bad = |text: String| {
+            Failure::options(format!("{text}\n\n'quire export --help' lists the options"))
+        };
+        let mut options = Options { header: true, ..Options::default() };
+        let mut parser = Parser::from_args(call.words.iter().cloned());
+        while let Some(word) = parser.next().map_err(|error| bad(error.to_string()))? {
+            if let Some(taken) = options.target.take(&word) {
+                options.target.set(taken, &mut parser).map_err(|error| bad(error.to_string()))?;
+                continue;
+            }
+            let name = match word {
+                Arg::Long("help") | Arg::Short('h') => return Ok(None),
+                Arg::Long(name) => name.to_owned(),
+                Arg::Short('d') => "db".into(),
+                Arg::Short('c') => "collection".into(),
+                Arg::Short('f') => "fields".into(),
+                Arg::Short('o') => "out".into(),
+                Arg::Short('q') => "query".into(),
+                other => return Err(bad(other.unexpected().to_string())),
+            };
+            options.set(&name, &mut parser).map_err(bad)?;
+        }
+        options.complete().map_err(bad)?;
+        Ok(Some(options))
+    }
+
+    fn set(&mut self, name: &str, parser: &mut Parser) -> Result<(), String> {
+        let mut value = || -> Result<String, String> {
+            parser.value().and_then(ValueExt::string).map_err(|error| error.to_string())
+        };
+        let wrong = |value: &str| format!("'{value}' is no value of --{name}");
+        let document =
+            |text: &str| extjson::parse_doc(text).map_err(|error| format!("--{name}: {error}"));
+        let number = |text: &str| match text.parse::<i64>() {
+            Ok(number) if number >= 0 => Ok(number),
+            _ => Err(wrong(text)),
+        };
+        let file = |path: &str| {
+            std::fs::read_to_string(path).map_err(|error| format!("cannot read {path}: {error}"))
+        };
+        match name {
+            "db" => self.db = value()?,
+            "collection" => self.collection = value()?,
+            "query" => self.query = document(&value()?)?,
+            "queryFile" => self.query = document(&file(&value()?)?)?,
+            "sort" => self.sort = document(&value()?)?,
+            "skip" => self.skip = number(&value()?)?,
+            "limit" => self.limit = number(&value()?)?,
+            "out" => self.output = Output::File(value()?.into()),
+            "type" => {
+                self.kind = match value()?.as_str() {
+                    "json" => Kind::Json,
+                    "csv" => Kind::Csv,
+                    other => return Err(wrong(other)),
+                }
+            }
+            "jsonFormat" => {
+                self.canonical = match value()?.as_str() {
+                    "relaxed" => false,
+                    "canonical" => true,
+                    other => return Err(wrong(other)),
+                }
+            }
+            "fields" => self.fields = value()?.split(',').map(str::to_owned).collect(),
+            "fieldFile" => {
+                self.fields = file(&value()?)?.lines().map(str::to_owned).collect();
+            }
+            "jsonArray" => self.json_array = true,
+            "pretty" => self.pretty = true,
+            "noHeaderLine" => self.header = false,
+            "assertExists" => self.assert_exists = true,
+            "quiet" => self.quiet = true,
+            other => return Err(format!("there is no option --{other}")),
+        }
+        Ok(())
+    }
+
+    fn complete(&mut self) -> Result<(), String> {
+        if self.collection.is_empty() {
+            return Err("which collection? --collection says".into());
+        }
+        if self.kind == Kind::Csv && self.fields.is_empty() {
+            return Err("CSV needs --fields or --fieldFile".into());
+        }
+        if self.fields.iter().any(String::is_empty) {
+            return Err("--fields has an empty name".into());
+        }
+        let of_json = self.canonical || self.json_array || self.pretty;
+        if self.kind == Kind::Csv && of_json {
+            return Err("--jsonFormat, --jsonArray and --pretty go with --type json".into());
+        }
+        if self.kind == Kind::Json && !self.header {
+            return Err("--noHeaderLine goes with --type csv".into());
+        }
+        if self.db.is_empty() {
+            let named = self.target.database().map_err(|failure| failure.message)?;
+            self.db = named.unwrap_or_else(|| "test".into());
+        }
+        Ok(())
+    }
+
+    /// The command that finds the documents.
+    pub(crate) fn find(&self) -> DocBuf {
+        DocBuf::build(|find| {
+            find.append("find", self.collection.as_str());
+            find.append("filter", &self.query).append("sort", &self.sort);
+            find.append("skip", self.skip).append("limit", self.limit);
+            if !self.fields.is_empty() {
+                let mut projection = find.document("projection");
+                self.fields.iter().for_each(|field| {
+                    projection.append(field, 1);
+                });
+                // As mongoexport: `_id` comes along in JSON, and only where it is named in CSV.
+                if self.kind == Kind::Csv && !self.fields.iter().any(|field| field == "_id") {
+                    projection.append("_id", 0);
+                }
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use quire_document::doc;
+
+    fn parsed(words: &[&str]) -> Result<Options, String> {
+        let call = Call {
+            program: "quire export".into(),
+            line: Vec::new(),
+            words: words.iter().map(Into::into).collect(),
+            as_mongod: false,
+        };
+        match Options::parse(&call) {
+            Ok(options) => options.ok_or_else(|| "help".to_owned()),
+            Err(failure) => Err(failure.message),
+        }
+    }
+
+    #[test]
+    fn the_find_says_what_was_asked() {
+        let words =
+            ["-c", "a", "-q", "{\"x\":{\"$gt\":1}}", "--sort", "{\"x\":-1}", "--limit", "5"];
+        let found = parsed(&[&words[..], &["--type", "csv", "-f", "x,y.z"]].concat());
+        let expected = doc! {
+            "find": "a", "filter": { "x": { "$gt": 1 } }, "sort": { "x": -1 }, "skip": 0i64,
+            "limit": 5i64, "projection": { "x": 1, "y.z": 1, "_id": 0 },
+        };
+        assert_eq!(found.ok().unwrap().find(), expected);
+    }
+
+    #[test]
+    fn what_does_not_go_together_is_refused() {
+        for (words, reason) in [
+            (&[][..], "which collection"),
+            (&["-c", "a", "--type", "csv"], "needs --fields"),
+            (&["-c", "a", "--type", "csv", "-f", "a", "--pretty"], "go with --type json"),
+            (&["-c", "a", "--noHeaderLine"], "goes with --type csv"),
+            (&["-c", "a", "-q", "{x:1}"], "--query"),
+            (&["-c", "a", "--limit", "-1"], "no value of --limit"),
+            (&["-c", "a", "--nonsense"], "no option"),
+            (&["-c", "a", "file"], "unexpected"),
+        ] {
+            let error = parsed(words).err().unwrap_or_else(|| panic!("{words:?}"));
+            assert!(error.contains(reason), "{words:?}: {error}");
+        }
+    }
+}

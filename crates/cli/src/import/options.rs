@@ -1,0 +1,367 @@
+//! The command line of `quire import`; options have mongoimport's names.
+
+use super::columns::Grace;
+use super::csv::{CsvSource, Layout};
+use super::json::JsonSource;
+use super::source::Source;
+use crate::Call;
+use crate::connect::{self, Target};
+use crate::exit::Failure;
+use lexopt::{Arg, Parser, ValueExt};
+use quire_document::{DocBuf, doc, extjson};
+use std::io::BufRead;
+use std::path::PathBuf;
+
+/// The text of `--help`.
+pub(crate) fn help() -> String {
+    format!(
+        "Usage: quire import --collection NAME [OPTIONS] [FILE]
+
+Reads documents from FILE, or from the standard input, and puts them into a collection. Lines
+that are not imported are named; the exit code is 0 only if there is none.
+
+Where:
+{}
+  -d, --db NAME        The database. Default: that of the URI, or 'test'.
+  -c, --collection NAME
+                       The collection. Default: the file's name without its ending.
+
+What is read:
+  --type TYPE          json (the default), csv or tsv. JSON is Extended JSON, one document after
+                       the other.
+  --file FILE          The file, as without the word.
+  --jsonArray          The file is one array of documents.
+  --headerline         The first row of CSV or TSV has the fields' names.
+  -f, --fields A,B.C   The fields' names instead; dots for nested ones.
+  --fieldFile FILE     The fields' names, one a line.
+  --columnsHaveTypes   Each name is followed by its type: age.int32(), born.date(2006-01-02).
+                       Types: auto() binary(base64|hex) boolean() date(GO) date_go(GO)
+                       date_ms(FORMAT) date_oracle(FORMAT) decimal() double() int32() int64()
+                       string().
+  --parseGrace WHAT    What happens to a text that is not of its type: stop (the default),
+                       autoCast, skipField or skipRow.
+  --ignoreBlanks       Leaves out empty fields.
+
+What is done:
+  --mode MODE          insert (the default), upsert, merge or delete.
+  --upsertFields A,B   Which fields say that a document is the same. Default: _id.
+  --drop               Drops the collection first.
+  --stopOnError        Ends at the first error.
+  --maintainInsertionOrder
+                       Inserts in the file's order; an error ends its batch.
+  -j, --numInsertionWorkers N
+                       Connections that send at the same time. Default: 1.
+  --bypassDocumentValidation
+                       Does not ask the collection's validator.
+  --writeConcern WC    A number, 'majority', or a document.
+  --quiet              Shows no progress.
+  -h, --help           Shows this help.",
+        connect::HELP
+    )
+}
+
+/// What is done with a document.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Mode {
+    #[default]
+    Insert,
+    Upsert,
+    Merge,
+    Delete,
+}
+
+/// Where the documents come from.
+#[derive(Default)]
+pub(crate) enum Input {
+    #[default]
+    Stdin,
+    File(PathBuf),
+}
+
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Kind {
+    #[default]
+    Json,
+    Csv,
+    Tsv,
+}
+
+/// The command line, understood.
+#[derive(Default)]
+pub(crate) struct Options {
+    pub(crate) target: Target,
+    pub(crate) db: String,
+    pub(crate) collection: String,
+    pub(crate) file: Input,
+    kind: Kind,
+    json_array: bool,
+    header_line: bool,
+    fields: Option<Vec<String>>,
+    typed: bool,
+    grace: Option<Grace>,
+    ignore_blanks: bool,
+    pub(crate) mode: Mode,
+    pub(crate) upsert_fields: Vec<String>,
+    pub(crate) drop: bool,
+    pub(crate) stop_on_error: bool,
+    pub(crate) maintain_order: bool,
+    pub(crate) workers: usize,
+    pub(crate) bypass_validation: bool,
+    pub(crate) write_concern: Option<DocBuf>,
+    pub(crate) quiet: bool,
+}
+
+impl Options {
+    /// Reads the words; `None` if help was asked for.
+    pub(crate) fn parse(call: &Call) -> Result<Option<Options>, Failure> {
+        let bad = |text: String| {
+            Failure::options(format!("{text}\n\n'quire import --help' lists the options"))
+        };
+        let mut options = Options { workers: 1, ..Options::default() };
+        let mut parser = Parser::from_args(call.words.iter().cloned());
+        while let Some(word) = parser.next().map_err(|error| bad(error.to_string()))? {
+            if let Some(taken) = options.target.take(&word) {
+                options.target.set(taken, &mut parser).map_err(|error| bad(error.to_string()))?;
+                continue;
+            }
+            if matches!(word, Arg::Long("help") | Arg::Short('h')) {
+                return Ok(None);
+            }
+            let word = match word {
+                Arg::Long(name) => Word::Option(name.to_owned()),
+                Arg::Short('d') => Word::Option("db".into()),
+                Arg::Short('c') => Word::Option("collection".into()),
+                Arg::Short('f') => Word::Option("fields".into()),
+                Arg::Short('j') => Word::Option("numInsertionWorkers".into()),
+                Arg::Value(path) => Word::File(path.into()),
+                other => return Err(bad(other.unexpected().to_string())),
+            };
+            options.set(word, &mut parser).map_err(bad)?;
+        }
+        options.complete().map_err(bad)?;
+        Ok(Some(options))
+    }
+
+    fn set(&mut self, word: Word, parser: &mut Parser) -> Result<(), String> {
+        let name = match word {
+            Word::File(path) => return self.set_file(path),
+            Word::Option(name) => name,
+        };
+        let mut value = || -> Result<String, String> {
+            parser.value().and_then(ValueExt::string).map_err(|error| error.to_string())
+        };
+        let wrong = |value: &str| format!("'{value}' is no value of --{name}");
+        match name.as_str() {
+            "db" => self.db = value()?,
+            "collection" => self.collection = value()?,
+            "file" => {
+                let path = value()?;
+                self.set_file(path.into())?;
+            }
+            "type" => {
+                self.kind = match value()?.as_str() {
+                    "json" => Kind::Json,
+                    "csv" => Kind::Csv,
+                    "tsv" => Kind::Tsv,
+                    other => return Err(wrong(other)),
+                }
+            }
+            "mode" => {
+                self.mode = match value()?.as_str() {
+                    "insert" => Mode::Insert,
+                    "upsert" => Mode::Upsert,
+                    "merge" => Mode::Merge,
+                    "delete" => Mode::Delete,
+                    other => return Err(wrong(other)),
+                }
+            }
+            "parseGrace" => {
+                self.grace = Some(match value()?.as_str() {
+                    "stop" => Grace::Stop,
+                    "autoCast" => Grace::AutoCast,
+                    "skipField" => Grace::SkipField,
+                    "skipRow" => Grace::SkipRow,
+                    other => return Err(wrong(other)),
+                })
+            }
+            "fields" => self.set_fields(value()?.split(',').map(str::to_owned).collect())?,
+            "fieldFile" => {
+                let path = value()?;
+                let text = std::fs::read_to_string(&path)
+                    .map_err(|error| format!("cannot read {path}: {error}"))?;
+                self.set_fields(text.lines().map(str::to_owned).collect())?;
+            }
+            "upsertFields" => {
+                self.upsert_fields = value()?.split(',').map(str::to_owned).collect();
+            }
+            "numInsertionWorkers" => {
+                let text = value()?;
+                let number = text.parse::<usize>().ok().filter(|number| (1..=64).contains(number));
+                self.workers = number.ok_or_else(|| wrong(&text))?;
+            }
+            "writeConcern" => {
+                let text = value()?;
+                self.write_concern = Some(write_concern(&text).ok_or_else(|| wrong(&text))?);
+            }
+            "jsonArray" => self.json_array = true,
+            "headerline" => self.header_line = true,
+            "columnsHaveTypes" => self.typed = true,
+            "ignoreBlanks" => self.ignore_blanks = true,
+            "drop" => self.drop = true,
+            "stopOnError" => self.stop_on_error = true,
+            "maintainInsertionOrder" => self.maintain_order = true,
+            "bypassDocumentValidation" => self.bypass_validation = true,
+            "quiet" => self.quiet = true,
+            other => return Err(format!("there is no option --{other}")),
+        }
+        Ok(())
+    }
+
+    fn set_file(&mut self, path: PathBuf) -> Result<(), String> {
+        if matches!(self.file, Input::File(_)) {
+            return Err("more than one file".into());
+        }
+        self.file = Input::File(path);
+        Ok(())
+    }
+
+    fn set_fields(&mut self, fields: Vec<String>) -> Result<(), String> {
+        match self.fields.replace(fields) {
+            None => Ok(()),
+            Some(_) => Err("--fields and --fieldFile exclude each other".into()),
+        }
+    }
+
+    /// Checks what goes together and fills in what was not said.
+    fn complete(&mut self) -> Result<(), String> {
+        let json = self.kind == Kind::Json;
+        let of_tables = [
+            ("--headerline", self.header_line),
+            ("--fields", self.fields.is_some()),
+            ("--columnsHaveTypes", self.typed),
+            ("--parseGrace", self.grace.is_some()),
+            ("--ignoreBlanks", self.ignore_blanks),
+        ];
+        if let Some((name, _)) = of_tables.iter().find(|(_, given)| *given && json) {
+            return Err(format!("{name} goes with --type csv or tsv"));
+        }
+        if self.json_array && !json {
+            return Err("--jsonArray goes with --type json".into());
+        }
+        if !json && self.header_line == self.fields.is_some() {
+            return Err("csv and tsv need either --headerline or --fields".into());
+        }
+        if self.mode == Mode::Insert && !self.upsert_fields.is_empty() {
+            return Err("--upsertFields goes with --mode upsert, merge or delete".into());
+        }
+        if self.upsert_fields.is_empty() {
+            self.upsert_fields.push("_id".into());
+        }
+        if self.upsert_fields.iter().any(String::is_empty) {
+            return Err("--upsertFields has an empty name".into());
+        }
+        if (self.stop_on_error || self.maintain_order) && self.workers > 1 {
+            return Err("--numInsertionWorkers goes neither with --stopOnError nor with \
+                        --maintainInsertionOrder: there is no order between connections"
+                .into());
+        }
+        if self.db.is_empty() {
+            let named = self.target.database().map_err(|failure| failure.message)?;
+            self.db = named.unwrap_or_else(|| "test".into());
+        }
+        if self.collection.is_empty() {
+            self.collection = match &self.file {
+                Input::File(path) => path.file_stem().and_then(|stem| stem.to_str()),
+                Input::Stdin => None,
+            }
+            .ok_or("which collection? --collection says")?
+            .to_owned();
+        }
+        Ok(())
+    }
+
+    /// The reader for this kind of input.
+    pub(crate) fn source<'r>(
+        &self,
+        input: impl BufRead + 'r,
+    ) -> Result<Box<dyn Source + 'r>, Failure> {
+        if self.kind == Kind::Json {
+            return Ok(Box::new(JsonSource::new(input, self.json_array)));
+        }
+        let layout = Layout {
+            fields: self.fields.clone(),
+            typed: self.typed,
+            grace: self.grace.unwrap_or_default(),
+            ignore_blanks: self.ignore_blanks,
+            tabs: self.kind == Kind::Tsv,
+        };
+        let source = CsvSource::new(input, layout).map_err(Failure::options)?;
+        Ok(Box::new(source))
+    }
+}
+
+/// A word of the command line.
+enum Word {
+    Option(String),
+    File(PathBuf),
+}
+
+/// `majority`, `2` or a document.
+fn write_concern(text: &str) -> Option<DocBuf> {
+    if text.starts_with('{') {
+        return extjson::parse_doc(text).ok();
+    }
+    match text.parse::<i32>() {
+        Ok(nodes) => Some(doc! { "w": nodes }),
+        Err(_) => Some(doc! { "w": text }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(words: &[&str]) -> Result<Options, String> {
+        let call = Call {
+            program: "quire import".into(),
+            line: Vec::new(),
+            words: words.iter().map(Into::into).collect(),
+            as_mongod: false,
+        };
+        match Options::parse(&call) {
+            Ok(options) => options.ok_or_else(|| "help".to_owned()),
+            Err(failure) => Err(failure.message),
+        }
+    }
+
+    #[test]
+    fn defaults() {
+        let options = parsed(&["/data/books.json"]).ok().unwrap();
+        assert_eq!((options.db.as_str(), options.collection.as_str()), ("test", "books"));
+        let options = parsed(&["--uri", "mongodb://h/shop", "-c", "x"]).ok().unwrap();
+        assert_eq!((options.db.as_str(), options.collection.as_str()), ("shop", "x"));
+        assert_eq!(options.upsert_fields, ["_id"]);
+    }
+
+    #[test]
+    fn what_does_not_go_together_is_refused() {
+        for (words, reason) in [
+            (&[][..], "which collection"),
+            (&["a", "b"], "more than one file"),
+            (&["a", "--nonsense"], "no option --nonsense"),
+            (&["a", "--type", "xml"], "no value of --type"),
+            (&["a", "--type", "csv"], "either --headerline or --fields"),
+            (&["a", "--type", "csv", "--headerline", "-f", "a"], "either --headerline or --fields"),
+            (&["a", "--headerline"], "goes with --type csv"),
+            (&["a", "--type", "tsv", "--headerline", "--jsonArray"], "goes with --type json"),
+            (&["a", "--upsertFields", "x"], "goes with --mode"),
+            (&["a", "--numInsertionWorkers", "0"], "no value"),
+            (&["a", "-j", "2", "--stopOnError"], "no order"),
+            (&["a", "--uri", "nonsense"], "connection string"),
+            (&["a", "--writeConcern", "{"], "no value"),
+        ] {
+            let error = parsed(words).err().unwrap_or_else(|| panic!("{words:?}"));
+            assert!(error.contains(reason), "{words:?}: {error}");
+        }
+    }
+}

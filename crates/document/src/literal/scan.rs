@@ -1,0 +1,237 @@
+//! What the text formats share: strings, numbers, places of mistakes, and BSON written in place.
+
+use crate::builder::write_value;
+use crate::{Type, Value};
+use std::fmt;
+
+/// How deep documents and arrays may nest in a text.
+pub const NESTING_MAX: usize = 400;
+
+/// What is wrong with a text, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LiteralError {
+    /// What was expected.
+    pub message: String,
+    /// Bytes before the place.
+    pub offset: usize,
+    /// The line, counted from 1.
+    pub line: usize,
+    /// The character in the line, counted from 1.
+    pub column: usize,
+}
+
+impl fmt::Display for LiteralError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} at line {}, column {}", self.message, self.line, self.column)
+    }
+}
+
+impl std::error::Error for LiteralError {}
+
+/// A mistake at the scanner's place.
+pub(crate) struct Fault(pub(crate) String);
+
+pub(crate) type Scanned<T> = Result<T, Fault>;
+
+pub(crate) fn fault<T>(message: &str) -> Scanned<T> {
+    Err(Fault(message.into()))
+}
+
+/// A text and a place in it.
+pub(crate) struct Scanner<'t> {
+    pub(super) text: &'t str,
+    pub(super) at: usize,
+}
+
+impl<'t> Scanner<'t> {
+    pub(crate) fn new(text: &'t str) -> Self {
+        Scanner { text, at: 0 }
+    }
+
+    pub(crate) fn locate(&self, fault: Fault) -> LiteralError {
+        let before = self.text.get(..self.at).unwrap_or(self.text);
+        let line_start = before.rfind('\n').map_or(0, |at| at + 1);
+        LiteralError {
+            message: fault.0,
+            offset: self.at,
+            line: before.matches('\n').count() + 1,
+            column: before[line_start..].chars().count() + 1,
+        }
+    }
+
+    pub(crate) fn is_done(&self) -> bool {
+        self.at == self.text.len()
+    }
+
+    pub(crate) fn peek(&self) -> Option<u8> {
+        self.text.as_bytes().get(self.at).copied()
+    }
+
+    /// Goes on; the bytes were looked at.
+    pub(crate) fn skip(&mut self, bytes: usize) {
+        self.at += bytes;
+    }
+
+    pub(crate) fn space(&mut self) {
+        while self.peek().is_some_and(|byte| byte.is_ascii_whitespace()) {
+            self.at += 1;
+        }
+    }
+
+    /// Goes past `expected` if it stands here.
+    pub(crate) fn take_text(&mut self, expected: &str) -> bool {
+        let found = self.text[self.at..].starts_with(expected);
+        self.at += if found { expected.len() } else { 0 };
+        found
+    }
+
+    /// The bytes from here on that satisfy `test`.
+    pub(crate) fn run_of(&mut self, test: impl Fn(u8) -> bool) -> &'t str {
+        let start = self.at;
+        while self.peek().is_some_and(&test) {
+            self.at += 1;
+        }
+        &self.text[start..self.at]
+    }
+
+    /// The number that stands here: sign, digits, fraction, exponent.
+    pub(crate) fn number(&mut self) -> Scanned<&'t str> {
+        let start = self.at;
+        self.at += (self.peek() == Some(b'-')) as usize;
+        if self.run_of(|byte| byte.is_ascii_digit()).is_empty() {
+            return fault("expected a number");
+        }
+        let rest = &self.text.as_bytes()[self.at..];
+        if rest.first() == Some(&b'.') && rest.get(1).is_some_and(u8::is_ascii_digit) {
+            self.at += 1;
+            self.run_of(|byte| byte.is_ascii_digit());
+        }
+        let rest = &self.text.as_bytes()[self.at..];
+        if matches!(rest.first(), Some(b'e' | b'E')) {
+            let signed = matches!(rest.get(1), Some(b'+' | b'-')) as usize;
+            if rest.get(1 + signed).is_some_and(u8::is_ascii_digit) {
+                self.at += 1 + signed;
+                self.run_of(|byte| byte.is_ascii_digit());
+            }
+        }
+        Ok(&self.text[start..self.at])
+    }
+
+    /// The string that stands here, its quotes and escapes resolved.
+    pub(crate) fn string(&mut self) -> Scanned<String> {
+        self.at += 1;
+        let mut text = String::new();
+        loop {
+            let plain = self.run_of(|byte| byte >= 0x20 && byte != b'"' && byte != b'\\');
+            text.push_str(plain);
+            match self.peek() {
+                Some(b'"') => {
+                    self.at += 1;
+                    return Ok(text);
+                }
+                Some(b'\\') => {
+                    self.at += 1;
+                    text.push(self.escape()?);
+                }
+                Some(_) => return fault("control character in a string"),
+                None => return fault("string not closed"),
+            }
+        }
+    }
+
+    fn escape(&mut self) -> Scanned<char> {
+        let byte = self.peek();
+        self.at += byte.is_some() as usize;
+        Ok(match byte {
+            Some(b'"') => '"',
+            Some(b'\\') => '\\',
+            Some(b'/') => '/',
+            Some(b'b') => '\u{8}',
+            Some(b'f') => '\u{c}',
+            Some(b'n') => '\n',
+            Some(b'r') => '\r',
+            Some(b't') => '\t',
+            Some(b'u') => return self.unicode(),
+            _ => {
+                self.at -= byte.is_some() as usize;
+                return fault("unknown escape");
+            }
+        })
+    }
+
+    fn unicode(&mut self) -> Scanned<char> {
+        let first = self.hex4()?;
+        let mut code = first;
+        if (0xd800..0xdc00).contains(&first) {
+            if self.text.as_bytes().get(self.at..self.at + 2) != Some(b"\\u") {
+                return fault("half a surrogate pair");
+            }
+            self.at += 2;
+            let second = self.hex4()?.wrapping_sub(0xdc00);
+            if second >= 0x400 {
+                return fault("half a surrogate pair");
+            }
+            code = 0x10000 + ((first - 0xd800) << 10) + second;
+        }
+        char::from_u32(code).ok_or(Fault("half a surrogate pair".into()))
+    }
+
+    fn hex4(&mut self) -> Scanned<u32> {
+        let digits = self
+            .text
+            .get(self.at..self.at + 4)
+            .filter(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()));
+        let code = digits.and_then(|digits| u32::from_str_radix(digits, 16).ok());
+        self.at += code.map_or(0, |_| 4);
+        code.ok_or(Fault("expected four hexadecimal digits".into()))
+    }
+}
+
+/// Appends a value's bytes.
+pub(crate) fn append(out: &mut Vec<u8>, value: Value<'_>) -> Type {
+    write_value(out, value);
+    value.kind()
+}
+
+/// Closes the document or array that begins at `start`.
+pub(crate) fn finish(out: &mut Vec<u8>, start: usize) {
+    out.push(0);
+    let length = (out.len() - start) as u32;
+    out[start..start + 4].copy_from_slice(&length.to_le_bytes());
+}
+
+/// Pairs of hexadecimal digits; `None` if it is something else.
+pub fn decode_hex(digits: &str) -> Option<Vec<u8>> {
+    let digit = |byte: u8| (byte as char).to_digit(16);
+    let pairs = digits.as_bytes().chunks(2).map(|pair| match pair {
+        [high, low] => Some((digit(*high)? * 16 + digit(*low)?) as u8),
+        _ => None,
+    });
+    pairs.collect()
+}
+
+/// Standard base64 with padding; `None` if it is something else.
+pub fn decode_base64(text: &str) -> Option<Vec<u8>> {
+    let letters = text.trim_end_matches('=').as_bytes();
+    if !text.len().is_multiple_of(4) || text.len() - letters.len() > 2 {
+        return None;
+    }
+    let (mut out, mut bits, mut count) = (Vec::with_capacity(text.len() / 4 * 3), 0u32, 0);
+    for &letter in letters {
+        let six = match letter {
+            b'A'..=b'Z' => letter - b'A',
+            b'a'..=b'z' => letter - b'a' + 26,
+            b'0'..=b'9' => letter - b'0' + 52,
+            b'+' => 62,
+            b'/' => 63,
+            _ => return None,
+        };
+        bits = bits << 6 | six as u32;
+        count += 6;
+        if count >= 8 {
+            count -= 8;
+            out.push((bits >> count) as u8);
+        }
+    }
+    Some(out)
+}

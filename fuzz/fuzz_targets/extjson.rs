@@ -1,0 +1,19 @@
+//! The parser of Extended JSON never panics, and what it reads prints to a canonical text that
+//! reads as the same bytes.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use quire_document::extjson::{self, Format};
+use quire_document::identical;
+
+fuzz_target!(|bytes: &[u8]| {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    let Ok(value) = extjson::parse(text) else { return };
+    for pretty in [false, true] {
+        let printed = extjson::print(&value, Format { canonical: true, pretty });
+        let again = extjson::parse(&printed).expect("what was printed");
+        // The sign of a decimal NaN has no spelling.
+        let same = identical(value.as_value(), again.as_value());
+        assert!(same || printed.contains("NaN"), "{printed}");
+    }
+});
