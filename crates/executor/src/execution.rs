@@ -74,7 +74,6 @@ impl Execution {
         limits: BatchLimits,
         out: &mut ArrayWriter<'_>,
     ) -> Result<BatchEnd> {
-        let mut bytes = 0;
         let mut docs = 0;
         let mut too_large = None;
         let exhausted = self.rows(views, interrupt, limits.docs_max, |row| {
@@ -83,10 +82,10 @@ impl Execution {
                 too_large = Some(error);
                 return false;
             }
-            if docs > 0 && bytes + doc.len() > limits.bytes_max {
+            // With the elements' names: a reply of many small documents must stay one document.
+            if docs > 0 && out.len() + doc.len() > limits.bytes_max {
                 return false;
             }
-            bytes += doc.len();
             docs += 1;
             out.push(doc);
             true

@@ -115,6 +115,25 @@ fn every_type_comes_back_byte_for_byte() {
     }
 }
 
+/// The names of the elements of a batch once made a reply longer than a document may be.
+#[test]
+fn a_large_collection_comes_in_batches_that_fit() {
+    let server = Serving::start(&["--memory"]);
+    let directory = Directory::new();
+    let file = directory.join("c.json");
+    let filling = "x".repeat(100);
+    let lines = (0..160_000).map(|n| format!("{{\"_id\":{n},\"t\":\"{filling}\"}}\n"));
+    let text_in = lines.collect::<String>();
+    std::fs::write(&file, &text_in).unwrap();
+    let uri = server.uri();
+    let file = file.to_str().unwrap();
+    let output = quire(&["import", "--uri", &uri, "-d", "test", file]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let output = quire(&["export", "--uri", &uri, "-c", "c"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert!(text(&output.stdout) == text_in, "the same lines in the same order");
+}
+
 #[test]
 fn what_was_asked_for_is_written() {
     let server = Serving::start(&["--memory"]);
