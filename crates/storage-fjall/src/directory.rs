@@ -92,7 +92,11 @@ impl Directory {
 
     /// Removes what a failed copy has written. What cannot be removed stays in sight, marked.
     pub fn abandon_copy(self) {
-        if std::fs::remove_dir_all(self.data()).is_ok() {
+        let gone = match std::fs::remove_dir_all(self.data()) {
+            Ok(()) => true,
+            Err(error) => error.kind() == std::io::ErrorKind::NotFound,
+        };
+        if gone {
             let _ = std::fs::remove_file(self.path.join(LOCK));
             let _ = std::fs::remove_file(self.path.join(COPYING));
         }
