@@ -145,7 +145,7 @@ fn one(
     match &op.action {
         Action::Insert(doc) => {
             if writes.repeated(cx, place)?.is_none() {
-                let mut target = writes.target(cx, place..place + 1);
+                let mut target = writes.target(cx, place..place + 1)?;
                 let mut outcome =
                     insert_many(&mut target, namespace, &[*doc], true, &cx.interrupt)?;
                 if let Some((_, error)) = outcome.errors.pop() {

@@ -77,7 +77,7 @@ pub fn run_one(
         hint: statement.hint.clone(),
         let_vars,
     };
-    let mut target = writes.target(cx, place..place + 1);
+    let mut target = writes.target(cx, place..place + 1)?;
     let outcome = delete(&mut target, &request, &cx.exec_params())?;
     writes.note(outcome.committed.as_ref());
     Ok(outcome.deleted)

@@ -18,6 +18,7 @@ use quire_error::{Error, ErrorCode, Result};
 use quire_mql::context::Shared;
 use quire_session::{Session, SessionId};
 use quire_storage::{CommitOptions, Interrupt};
+use std::cell::Cell;
 use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -49,6 +50,8 @@ pub struct Context<'c> {
     pub exhaust_allowed: bool,
     /// What the listener does afterwards.
     pub outcome: Outcome,
+    /// A fault of a write closes the connection, whatever comes of the command.
+    pub write_hangs_up: Cell<bool>,
 }
 
 /// The fields that every command takes, checked.
@@ -201,6 +204,7 @@ fn run(
         });
         drop(running);
         *outcome = cx.outcome;
+        outcome.hang_up |= cx.write_hangs_up.get();
         let unsatisfied = match command.kind {
             Kind::Write => cx.generic.write_concern.as_ref().and_then(WriteConcern::unsatisfied),
             _ => None,
@@ -264,6 +268,7 @@ fn prepare<'c>(
         operation_id,
         exhaust_allowed: request.exhaust_allowed,
         outcome: Outcome::default(),
+        write_hangs_up: Cell::new(false),
     })
 }
 

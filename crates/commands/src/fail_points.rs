@@ -14,8 +14,10 @@ use std::time::Duration;
 pub const FAIL_COMMAND: &str = "failCommand";
 /// Fails a getMore that has taken its cursor.
 pub const FAIL_GET_MORE: &str = "failGetMoreAfterCursorCheckout";
+/// Fails a write under a transaction number before it commits, or loses its reply.
+pub const FAIL_WRITE: &str = "onPrimaryTransactionalWrite";
 
-const NAMES: [&str; 2] = [FAIL_COMMAND, FAIL_GET_MORE];
+const NAMES: [&str; 3] = [FAIL_COMMAND, FAIL_GET_MORE, FAIL_WRITE];
 const ERROR_LABELS: &str = "errorLabels";
 
 /// All fail points of a server.
@@ -57,6 +59,7 @@ pub struct Fault {
     thread_name: Option<String>,
     namespace: Option<String>,
     close_connection: bool,
+    fail_before_commit: Option<ErrorCode>,
     error_code: Option<ErrorCode>,
     error_details: DocBuf,
     block: Option<Duration>,
@@ -75,7 +78,7 @@ impl FailPoints {
             let text = format!("the fail point {name} is not known");
             return Err(Error::new(ErrorCode::FailPointSetFailed, text));
         };
-        let (mode, fault) = (Mode::parse(mode)?, Arc::new(Fault::parse(data)?));
+        let (mode, fault) = (Mode::parse(mode)?, Arc::new(Fault::parse(name, data)?));
         let count = {
             let mut point = self.points[at].lock().unwrap_or_else(PoisonError::into_inner);
             (point.mode, point.fault) = (mode, fault);
@@ -174,8 +177,8 @@ impl Mode {
 }
 
 impl Fault {
-    fn parse(data: Doc<'_>) -> Result<Fault> {
-        let mut fault = Fault::default();
+    fn parse(point: &str, data: Doc<'_>) -> Result<Fault> {
+        let mut fault = Fault { close_connection: point == FAIL_WRITE, ..Fault::default() };
         let (mut blocks, mut block_ms) = (false, None);
         for arg in fields("data", data) {
             match arg.name() {
@@ -187,10 +190,9 @@ impl Fault {
                 "threadName" => fault.thread_name = Some(arg.string()?.to_owned()),
                 "namespace" => fault.namespace = Some(arg.string()?.to_owned()),
                 "closeConnection" => fault.close_connection = arg.bool()?,
-                "errorCode" => {
-                    let number = i32::try_from(arg.integer()?)
-                        .map_err(|_| Error::bad_value("'errorCode' is out of range"))?;
-                    fault.error_code = Some(ErrorCode::location(number));
+                "errorCode" => fault.error_code = Some(error_code(&arg)?),
+                "failBeforeCommitExceptionCode" if point == FAIL_WRITE => {
+                    fault.fail_before_commit = Some(error_code(&arg)?);
                 }
                 "errorExtraInfo" => fault.error_details = arg.document()?.to_owned(),
                 ERROR_LABELS => {
@@ -287,6 +289,24 @@ impl Fault {
     }
 }
 
+impl Context<'_> {
+    /// Meets the fault of a write that its session will remember: the connection closes after the
+    /// command, and the write fails before it commits or goes on.
+    pub fn meet_write_fault(&self) -> Result<()> {
+        let struck = self.service.fail_points.strike(FAIL_WRITE, self, Doc::empty());
+        let Some(fault) = struck else { return Ok(()) };
+        self.write_hangs_up.set(fault.close_connection);
+        let text = format!("Failing a write before its commit via '{FAIL_WRITE}' failpoint");
+        fault.fail_before_commit.map_or(Ok(()), |code| Err(Error::new(code, text)))
+    }
+}
+
+fn error_code(arg: &Arg<'_>) -> Result<ErrorCode> {
+    let number = i32::try_from(arg.integer()?)
+        .map_err(|_| Error::bad_value(format!("'{}' is out of range", arg.name())))?;
+    Ok(ErrorCode::location(number))
+}
+
 /// The name that a client gives its application.
 fn application(client: Doc<'_>) -> Option<&str> {
     client.get("application")?.as_document()?.get("name")?.as_str()
@@ -341,7 +361,9 @@ mod tests {
 
     #[test]
     fn data_is_checked_when_it_is_given() {
-        let code = |data: DocBuf| Fault::parse(data.as_doc()).map_err(|error| error.code()).err();
+        let code = |data: DocBuf| {
+            Fault::parse(FAIL_COMMAND, data.as_doc()).map_err(|error| error.code()).err()
+        };
         assert_eq!(code(doc! { "blockConnection": true }), Some(ErrorCode::InvalidOptions));
         assert_eq!(code(doc! { "failCommands": "find" }), Some(ErrorCode::TypeMismatch));
         assert_eq!(code(doc! { "failCommands": [1] }), Some(ErrorCode::TypeMismatch));

@@ -74,7 +74,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
         reply.append_some("retriedStmtId", ids.first().map(|id| Value::Int32(*id)));
         return Ok(());
     }
-    let outcome = find_and_modify(&mut writes.target(cx, 0..1), &request, &cx.exec_params())
+    let outcome = find_and_modify(&mut writes.target(cx, 0..1)?, &request, &cx.exec_params())
         .map_err(|error| error.context("Plan executor error during findAndModify"))?;
     writes.note(outcome.committed.as_ref());
     writes.finish(cx)?;

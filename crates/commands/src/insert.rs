@@ -33,7 +33,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
             &chosen
         }
     };
-    let mut target = writes.target(cx, 0..pending.len());
+    let mut target = writes.target(cx, 0..pending.len())?;
     let mut outcome =
         insert_many(&mut target, &namespace, pending, options.ordered, &cx.interrupt)?;
     writes.note(outcome.committed.as_ref());

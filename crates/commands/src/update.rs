@@ -112,7 +112,8 @@ pub fn run_one(
         hint: statement.hint.clone(),
         let_vars: variables.as_doc(),
     };
-    let outcome = update(&mut writes.target(cx, place..place + 1), &request, &cx.exec_params())?;
+    let mut target = writes.target(cx, place..place + 1)?;
+    let outcome = update(&mut target, &request, &cx.exec_params())?;
     writes.note(outcome.committed.as_ref());
     Ok(outcome)
 }

@@ -57,15 +57,22 @@ impl Context<'_> {
 }
 
 impl Writes {
-    /// Where the statements at these places write.
-    pub fn target<'c>(&'c mut self, cx: &'c Context<'_>, places: Range<usize>) -> WriteTarget<'c> {
+    /// Where the statements at these places write, unless a fail point fails them.
+    pub fn target<'c>(
+        &'c mut self,
+        cx: &'c Context<'_>,
+        places: Range<usize>,
+    ) -> Result<WriteTarget<'c>> {
+        if self.retryable.is_some() {
+            cx.meet_write_fault()?;
+        }
         let interrupt = Some(Arc::clone(&cx.interrupt));
         let commit = CommitOptions { durability: self.each, interrupt };
         let retry = self.retryable.as_mut().map(|retryable| Retry {
             log: retryable.turn.log(),
             statements: retryable.ids.get(places).unwrap_or(&[]),
         });
-        WriteTarget::Store { store: &cx.service.store, commit, retry }
+        Ok(WriteTarget::Store { store: &cx.service.store, commit, retry })
     }
 
     /// What the statement at this place did when it came before.

@@ -1,7 +1,7 @@
 //! `configureFailPoint`: commands fail as, where and as often as a test asks for.
 
 use crate::{Server, at, code, number, text};
-use quire_document::{DocBuf, doc};
+use quire_document::{Binary, DocBuf, Value, doc};
 use quire_storage::{Interrupt, Interruption};
 use std::time::{Duration, Instant};
 
@@ -163,4 +163,43 @@ fn a_get_more_fails_after_it_took_its_cursor() {
     assert_eq!(code(&client.run(get_more.clone())), 280);
     // As after any error of a getMore, the cursor is gone.
     assert_eq!(code(&client.run(get_more)), 43);
+}
+
+#[test]
+fn a_remembered_write_loses_its_reply_or_its_commit() {
+    let server = Server::new();
+    let mut client = server.client(1);
+    let set = |data: DocBuf| {
+        doc! {
+            "configureFailPoint": "onPrimaryTransactionalWrite",
+            "mode": { "times": 1 },
+            "data": &data,
+            "$db": "admin"
+        }
+    };
+    let id = Value::Binary(Binary { subtype: 4, bytes: &[7; 16] });
+    let raise = |number: i64| {
+        doc! {
+            "findAndModify": "c",
+            "query": { "_id": 1 },
+            "update": { "$inc": { "n": 1 } },
+            "upsert": true,
+            "lsid": { "id": id },
+            "txnNumber": number,
+            "$db": "test"
+        }
+    };
+    let with = |n: i32| doc! { "count": "c", "query": { "n": n }, "$db": "test" };
+    // The write is there, its reply is not; the repeated command answers without another.
+    client.works(set(doc! {}));
+    assert!(client.exchange(&raise(1), Interrupt::new()).1.hang_up);
+    client.works(raise(1));
+    assert_eq!(number(&client.works(with(1)), "n"), Some(1));
+    // Neither is there.
+    client.works(set(doc! { "failBeforeCommitExceptionCode": 1 }));
+    assert!(client.exchange(&raise(2), Interrupt::new()).1.hang_up);
+    client.works(set(doc! { "failBeforeCommitExceptionCode": 1, "closeConnection": false }));
+    assert_eq!(code(&client.run(raise(2))), 1);
+    client.works(raise(2));
+    assert_eq!(number(&client.works(with(2)), "n"), Some(1));
 }
