@@ -112,7 +112,7 @@ fn batch<'r>(reply: &'r DocBuf, name: &str) -> Result<(i64, Array<'r>), Failure>
 /// Writes documents in the format that was asked for.
 enum Sink {
     Json { out: Stream, format: Format, array: bool, first: bool, text: String },
-    Csv(CsvWriter<Stream>),
+    Csv(Box<CsvWriter<Stream>>),
 }
 
 type Stream = BufWriter<Box<dyn Write>>;
@@ -121,7 +121,7 @@ impl Sink {
     fn new(mut out: Stream, options: &Options) -> Result<Sink, Failure> {
         if options.kind == Kind::Csv {
             let writer = CsvWriter::new(out, &options.fields, options.header);
-            return writer.map(Sink::Csv).map_err(cannot_write);
+            return writer.map(|writer| Sink::Csv(Box::new(writer))).map_err(cannot_write);
         }
         if options.json_array {
             out.write_all(b"[").map_err(cannot_write)?;

@@ -105,8 +105,8 @@ impl Columns {
         let mut document = DocBuf::new();
         document.extend(|writer| {
             write(&self.layout, &mut values, writer);
-            for at in self.names.len()..values.len() {
-                if let Some(cell) = values[at].take() {
+            for (at, cell) in values.iter().enumerate().skip(self.names.len()) {
+                if let Some(cell) = cell {
                     cell.append(&format!("field{at}"), writer);
                 }
             }

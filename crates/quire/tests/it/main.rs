@@ -1,5 +1,7 @@
 //! The library as its users see it, on both engines.
 
+#![allow(clippy::unwrap_used)]
+
 mod closing;
 mod cursors;
 mod errors;
