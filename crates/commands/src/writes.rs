@@ -63,7 +63,7 @@ impl Writes {
         cx: &'c Context<'_>,
         places: Range<usize>,
     ) -> Result<WriteTarget<'c>> {
-        if self.retryable.is_some() {
+        if self.retryable.is_some() && !places.is_empty() {
             cx.meet_write_fault()?;
         }
         let interrupt = Some(Arc::clone(&cx.interrupt));
