@@ -26,8 +26,10 @@ const DIFFERENCES: &str = "
 - Sessions live in memory: `$listSessions` shows what `$listLocalSessions` shows, the sessions used since the start. What
   retryable writes did is stored, so that they are recognised after a restart. Nobody logs in, so no session belongs to a
   named user: `killAllSessions` with users, and the listings with `users`, find none.
-- Read concern `majority`, `available` and `linearizable` read what `local` reads: with one member, what is
-  visible is the majority's. `snapshot` reads at one point in time within a batch; `atClusterTime` is refused.
+- Read concern `majority`, `snapshot` and `linearizable` read what `local` reads, and wait until it is on disk; `available`
+  is `local`. `snapshot` reads at one point in time within a batch; `atClusterTime` is refused.
+- A `wtimeout` ends no wait for the server's own disk, the only one there is.
+- A default write concern must name `w`, and one that a single member can satisfy.
 - Accepted, because they ask for nothing here: `bypassDocumentValidation` (there are no validators),
   `allowPartialResults`, `oplogReplay` and `mirrored` of find, `commitQuorum` of one member.
 - `serverStatus` has a section `wiredTiger` in the shape that tools read; its figures are those of this engine, whose
@@ -36,7 +38,7 @@ const DIFFERENCES: &str = "
 - `$readPreference` is accepted on every command: there is one member, and it is the primary.
 - `explain` has no rejected plans and no `works`; its index bounds and counters are exact.
 - `authenticationMechanisms`, `internalDocumentSourceGroupMaxMemoryBytes`, `internalQueryExecYieldIterations`,
-  `internalQueryFacetBufferSizeBytes`, `localLogicalSessionTimeoutMinutes`, `logLevel`, `maxTransactionLockRequestTimeoutMillis`, `maxIndexBuildMemoryUsageMegabytes`,
+  `internalQueryFacetBufferSizeBytes`, `logLevel`, `maxTransactionLockRequestTimeoutMillis`, `maxIndexBuildMemoryUsageMegabytes`,
   `scramIterationCount`, `scramSHA256IterationCount` and `transactionLifetimeLimitSeconds` can be read and set, and
   have no effect until what they bound is built.
 ";

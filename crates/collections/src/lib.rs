@@ -23,6 +23,7 @@ mod prepare;
 mod reap;
 mod retry;
 mod scan;
+mod settings;
 mod store;
 mod view;
 mod write;

@@ -24,8 +24,8 @@ pub enum Acknowledge {
 /// A write concern.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WriteConcern {
-    /// Who must have the write.
-    pub w: Acknowledge,
+    /// Who must have the write; `None` for what the default says.
+    pub w: Option<Acknowledge>,
     /// Whether it must be on disk.
     pub j: Option<bool>,
     /// The older spelling of `j`.
@@ -37,20 +37,16 @@ pub struct WriteConcern {
 impl WriteConcern {
     /// What a replica set does when nobody says anything.
     pub fn majority() -> Self {
-        WriteConcern { w: Acknowledge::Majority, j: None, fsync: false, wtimeout: 0 }
+        WriteConcern { w: Some(Acknowledge::Majority), j: None, fsync: false, wtimeout: 0 }
     }
 
     /// Reads a write concern document.
     pub fn parse(doc: Doc<'_>) -> Result<Self> {
-        let mut concern =
-            WriteConcern { w: Acknowledge::Members(1), j: None, fsync: false, wtimeout: 0 };
-        if doc.is_empty() {
-            return Ok(WriteConcern::majority());
-        }
+        let mut concern = WriteConcern { w: None, j: None, fsync: false, wtimeout: 0 };
         for arg in fields("writeConcern", doc) {
             match arg.name() {
                 "w" if arg.is_null() => {}
-                "w" => concern.w = parse_w(arg.value())?,
+                "w" => concern.w = Some(parse_w(arg.value())?),
                 "j" | "fsync" if arg.is_null() => {}
                 "j" => concern.j = Some(arg.safe_bool()?),
                 "fsync" => concern.fsync = arg.safe_bool()?,
@@ -67,13 +63,15 @@ impl WriteConcern {
 
     /// What the engine must do before the reply.
     pub fn durability(&self) -> Durability {
-        let synced = self.j.unwrap_or(matches!(self.w, Acknowledge::Majority)) || self.fsync;
+        let majority = matches!(self.w, None | Some(Acknowledge::Majority));
+        let synced = self.j.unwrap_or(majority) || self.fsync;
         if synced { Durability::Synced } else { Durability::Buffered }
     }
 
     /// The error of a concern that one member can't satisfy; the write is done all the same.
-    pub fn unsatisfied(&self) -> Option<Error> {
-        let (code, text) = match &self.w {
+    /// `provenance` says where the concern comes from.
+    pub fn unsatisfied(&self, provenance: &str) -> Option<Error> {
+        let (code, text) = match self.w.as_ref()? {
             Acknowledge::Members(members) if *members > 1 => {
                 (ErrorCode::UnsatisfiableWriteConcern, "Not enough data-bearing nodes".to_owned())
             }
@@ -86,13 +84,13 @@ impl WriteConcern {
             }
             _ => return None,
         };
-        Some(Error::new(code, text).with_details(self.info().into_bytes()))
+        Some(Error::new(code, text).with_details(self.info(provenance).into_bytes()))
     }
 
     /// The concern as replies show it.
     pub fn to_doc(&self) -> DocBuf {
         DocBuf::build(|writer| {
-            match &self.w {
+            match self.w.as_ref().unwrap_or(&Acknowledge::Majority) {
                 Acknowledge::Members(members) => writer.append("w", *members as i32),
                 Acknowledge::Majority => writer.append("w", "majority"),
                 Acknowledge::Mode(mode) => writer.append("w", mode.as_str()),
@@ -111,9 +109,9 @@ impl WriteConcern {
         })
     }
 
-    fn info(&self) -> DocBuf {
+    fn info(&self, provenance: &str) -> DocBuf {
         let mut shown = self.to_doc();
-        shown.append("provenance", "clientSupplied");
+        shown.append("provenance", provenance);
         DocBuf::build(|writer| {
             writer.append("writeConcern", &shown);
         })
@@ -191,6 +189,24 @@ pub struct ReadConcern {
     pub at_cluster_time: Option<Timestamp>,
 }
 
+impl ReadLevel {
+    /// The level's name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            ReadLevel::Local => "local",
+            ReadLevel::Available => "available",
+            ReadLevel::Majority => "majority",
+            ReadLevel::Snapshot => "snapshot",
+            ReadLevel::Linearizable => "linearizable",
+        }
+    }
+
+    /// Whether what is read must outlive a power failure.
+    pub const fn is_durable(self) -> bool {
+        matches!(self, ReadLevel::Majority | ReadLevel::Snapshot | ReadLevel::Linearizable)
+    }
+}
+
 impl ReadConcern {
     /// Reads a read concern document.
     pub fn parse(doc: Doc<'_>) -> Result<Self> {
@@ -218,11 +234,9 @@ impl ReadConcern {
         Ok(concern)
     }
 
-    /// The same as no read concern at all.
+    /// A level that every command takes.
     pub fn is_plain(&self) -> bool {
-        matches!(self.level, None | Some(ReadLevel::Local))
-            && self.after_cluster_time.is_none()
-            && self.at_cluster_time.is_none()
+        matches!(self.level, None | Some(ReadLevel::Local)) && self.at_cluster_time.is_none()
     }
 
     /// Fails for a time that this server has not reached; `None` stands for one without such time.

@@ -2,24 +2,23 @@
 //! all commands take, check API version and concerns, register the operation, run it under a
 //! panic guard, finish the reply, count and log.
 
-use crate::args::{self, Arg};
-use crate::concern::{ReadConcern, WriteConcern};
+use crate::concern::{ReadLevel, WriteConcern};
 use crate::fail_points::FAIL_COMMAND;
+use crate::generic_fields::{Generic, check_api, generic_fields};
 use crate::gossip;
 use crate::log::{LogLine, Severity};
 use crate::operation::Operation;
-use crate::operation_session::{self, TransactionFields};
+use crate::operation_session;
 use crate::registry::{self, Command, Kind};
 use crate::reply;
 use crate::service::{Connection, Outcome, Request, Sequence, Service, Topology};
 use quire_catalog::Namespace;
 use quire_document::{Doc, DocBuf, DocWriter, Value};
-use quire_error::{Error, ErrorCode, Result};
+use quire_error::{Error, ErrorClass, ErrorCode, Label, Result};
 use quire_mql::context::Shared;
-use quire_session::{Session, SessionId};
+use quire_session::Session;
 use quire_storage::{CommitOptions, Interrupt};
 use std::cell::Cell;
-use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -44,6 +43,8 @@ pub struct Context<'c> {
     pub generic: Generic<'c>,
     /// The session that the command uses.
     pub session: Option<Arc<Session>>,
+    /// The command has begun to write: its reply tells of its write concern, also if it fails.
+    pub writing: Cell<bool>,
     /// The operation's number.
     pub operation_id: i64,
     /// The client takes several replies.
@@ -54,63 +55,63 @@ pub struct Context<'c> {
     pub write_hangs_up: Cell<bool>,
 }
 
-/// The fields that every command takes, checked.
-#[derive(Default)]
-pub struct Generic<'c> {
-    /// `maxTimeMS`, 0 for none.
-    pub max_time_ms: u64,
-    /// `comment`.
-    pub comment: Option<Value<'c>>,
-    /// `lsid`.
-    pub session: Option<SessionId>,
-    /// `txnNumber`.
-    pub txn_number: Option<i64>,
-    /// `autocommit` and `startTransaction`.
-    pub transaction: TransactionFields,
-    /// `readConcern`.
-    pub read_concern: ReadConcern,
-    /// `writeConcern`; `None` means the default.
-    pub write_concern: Option<WriteConcern>,
-    /// `apiVersion`, `apiStrict`, `apiDeprecationErrors` as given.
-    pub api: ApiParameters,
-}
-
-/// The Stable API's parameters of one command.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ApiParameters {
-    /// `apiVersion`.
-    pub version: Option<String>,
-    /// `apiStrict`.
-    pub strict: Option<bool>,
-    /// `apiDeprecationErrors`.
-    pub deprecation_errors: Option<bool>,
-}
-
-impl ApiParameters {
-    /// The parameters as a cursor keeps them.
-    pub fn to_doc(&self) -> DocBuf {
-        DocBuf::build(|writer| {
-            if let Some(version) = &self.version {
-                writer.append("apiVersion", version.as_str());
-            }
-            if let Some(strict) = self.strict {
-                writer.append("apiStrict", strict);
-            }
-            if let Some(errors) = self.deprecation_errors {
-                writer.append("apiDeprecationErrors", errors);
-            }
-        })
-    }
-}
-
 impl Context<'_> {
-    /// The write concern of this command.
+    /// The write concern of this command: its own, completed or replaced by the default.
     pub fn write_concern(&self) -> WriteConcern {
-        self.generic.write_concern.clone().unwrap_or_else(WriteConcern::majority)
+        let default =
+            || self.service.concern_defaults.write().unwrap_or_else(WriteConcern::majority);
+        match &self.generic.write_concern {
+            Some(own) if own.w.is_some() => own.clone(),
+            Some(own) => WriteConcern { w: default().w, ..own.clone() },
+            None => default(),
+        }
+    }
+
+    /// The error of a write concern that one member can't satisfy, of a command that has begun to
+    /// write.
+    fn unsatisfied(&self) -> Option<Error> {
+        if !self.writing.get() {
+            return None;
+        }
+        let provenance = match &self.generic.write_concern {
+            Some(_) => "clientSupplied",
+            None => "customDefault",
+        };
+        self.write_concern().unsatisfied(provenance)
+    }
+
+    /// The level at which this command reads.
+    pub fn read_level(&self) -> ReadLevel {
+        let own = self.generic.read_concern.level;
+        own.or_else(|| self.service.concern_defaults.read()).unwrap_or_default()
+    }
+
+    /// Waits until what was read is on disk, if the read concern asks for that.
+    pub fn await_durable_reads(&self, level: ReadLevel) -> Result<()> {
+        match level.is_durable() {
+            true => self
+                .service
+                .engine
+                .barrier(self.service.engine.version())
+                .map_err(reply::from_storage),
+            false => Ok(()),
+        }
+    }
+
+    /// Fails on a standalone.
+    pub fn check_member(&self) -> Result<()> {
+        match self.service.options.topology {
+            Topology::Standalone => {
+                let text = format!("'{}' is not supported on standalone nodes.", self.command.name);
+                Err(Error::location(51300, text))
+            }
+            Topology::ReplicaSet(_) => Ok(()),
+        }
     }
 
     /// How far a commit of this command must get before the reply.
     pub fn commit_options(&self) -> CommitOptions {
+        self.writing.set(true);
         let durability = self.write_concern().durability();
         CommitOptions { durability, interrupt: Some(Arc::clone(&self.interrupt)) }
     }
@@ -163,18 +164,34 @@ pub fn handle(connection: &mut Connection, request: &Request<'_>, out: &mut Vec<
             service.metrics.internal_errors.add(1);
             let text = panic_text(&*panic);
             log_panic(&service, connection, request.body, &text);
-            (Kind::Other, Err(Error::internal("the server failed on this command; see its log")))
+            let error = Error::internal("the server failed on this command; see its log");
+            (Kind::Other, Err(Failed { error, unsatisfied: None }))
         }
     };
-    if let Err(error) = result {
+    if let Err(Failed { error, unsatisfied }) = result {
         out.truncate(start);
         let mut reply = DocWriter::new(out);
         reply::write_error_reply(&mut reply, &error);
+        if let Some(unsatisfied) = &unsatisfied {
+            reply::write_write_concern_error(&mut reply, unsatisfied);
+        }
         gossip::write_times(&service, &mut reply);
         service.metrics.user_errors.add(1);
     }
     count(&service, connection, request.body, kind, started);
     outcome
+}
+
+/// What a command failed with, and the write concern that failed beside it.
+struct Failed {
+    error: Error,
+    unsatisfied: Option<Error>,
+}
+
+impl From<Error> for Failed {
+    fn from(error: Error) -> Self {
+        Failed { error, unsatisfied: None }
+    }
 }
 
 /// From the request to a finished reply; the error is not written yet.
@@ -184,16 +201,17 @@ fn run(
     request: &Request<'_>,
     out: &mut Vec<u8>,
     outcome: &mut Outcome,
-) -> (Kind, Result<()>) {
+) -> (Kind, Result<(), Failed>) {
     let first = match request.body.first() {
         Some(first) => first,
-        None => return (Kind::Other, Err(no_such_command(""))),
+        None => return (Kind::Other, Err(no_such_command("").into())),
     };
     let tests = || service.parameters.flag("enableTestCommands");
     let Some(command) = registry::find(first.key()).filter(|row| !row.test_only || tests()) else {
-        return (Kind::Other, Err(no_such_command(first.key())));
+        return (Kind::Other, Err(no_such_command(first.key()).into()));
     };
-    let result = prepare(service, connection, request, command, first.key()).and_then(|mut cx| {
+    let prepared = prepare(service, connection, request, command, first.key());
+    let result = prepared.map_err(Failed::from).and_then(|mut cx| {
         let running = service.operations.begin(describe(&cx, request.body));
         let mut reply = DocWriter::new(out);
         let fault = service.fail_points.strike(FAIL_COMMAND, &cx, request.body);
@@ -205,10 +223,11 @@ fn run(
         drop(running);
         *outcome = cx.outcome;
         outcome.hang_up |= cx.write_hangs_up.get();
-        let unsatisfied = match command.kind {
-            Kind::Write => cx.generic.write_concern.as_ref().and_then(WriteConcern::unsatisfied),
-            _ => None,
-        };
+        let result = result.and_then(|()| match command.takes_read_concern {
+            true => cx.await_durable_reads(cx.read_level()),
+            false => Ok(()),
+        });
+        let unsatisfied = cx.unsatisfied();
         if result.is_ok() {
             let told = fault.is_some_and(|fault| fault.after(&mut reply));
             if let Some(error) = unsatisfied.as_ref().filter(|_| !told) {
@@ -217,7 +236,7 @@ fn run(
             reply.append("ok", 1.0);
             gossip::write_times(service, &mut reply);
         }
-        result
+        result.map_err(|error| Failed { error: labelled(&cx, error), unsatisfied })
     });
     (command.kind, result)
 }
@@ -253,7 +272,7 @@ fn prepare<'c>(
             .interrupt
             .set_deadline(Some(Instant::now() + Duration::from_millis(generic.max_time_ms)));
     }
-    let session = operation_session::attach(service, generic.session, command)?;
+    let session = operation_session::attach(service, generic.session)?;
     let operation_id = service.operations.next_id();
     Ok(Context {
         service,
@@ -265,11 +284,20 @@ fn prepare<'c>(
         interrupt: Arc::clone(&request.interrupt),
         generic,
         session,
+        writing: Cell::new(false),
         operation_id,
         exhaust_allowed: request.exhaust_allowed,
         outcome: Outcome::default(),
         write_hangs_up: Cell::new(false),
     })
+}
+
+/// Tells a driver that it may repeat a retryable write that failed so.
+fn labelled(cx: &Context<'_>, error: Error) -> Error {
+    match cx.generic.txn_number.is_some() && error.code().is_a(ErrorClass::RetriableError) {
+        true => error.with_label(Label::RetryableWriteError),
+        false => error,
+    }
 }
 
 fn no_such_command(name: &str) -> Error {
@@ -292,137 +320,6 @@ fn database<'c>(request: &'c Request<'_>) -> Result<&'c str> {
     };
     quire_catalog::validate_db_name(db)?;
     Ok(db)
-}
-
-/// Reads the fields that every command takes, and refuses a field that comes twice.
-fn generic_fields<'c>(body: Doc<'c>, command: &'static Command) -> Result<Generic<'c>> {
-    let mut generic = Generic::default();
-    // A short body is compared name by name; a long one, which is hostile, must not cost its square.
-    const SHORT: usize = 32;
-    let mut rest = HashSet::new();
-    for (at, element) in body.iter().enumerate().skip(1) {
-        let name = element.key_bytes();
-        let twice = body.iter().take(at.min(SHORT)).any(|earlier| earlier.key_bytes() == name)
-            || at >= SHORT && !rest.insert(name);
-        if twice {
-            let (command, name) = (command.name, element.key());
-            let text = format!("BSON field '{command}.{name}' is a duplicate field");
-            return Err(Error::new(ErrorCode::IDLDuplicateField, text));
-        }
-        if args::is_generic(name) {
-            generic_field(&mut generic, Arg::new(command.name, element), command)?;
-        }
-    }
-    Ok(generic)
-}
-
-fn generic_field<'c>(
-    generic: &mut Generic<'c>,
-    arg: Arg<'c>,
-    command: &'static Command,
-) -> Result<()> {
-    let name = arg.name();
-    if arg.is_null() {
-        return Ok(());
-    }
-    match name {
-        "maxTimeMS" if command.name == "getMore" => {}
-        "maxTimeMS" => generic.max_time_ms = max_time(&arg)?,
-        "maxTimeMSOpOnly" => {
-            let text = "Can not specify maxTimeMSOpOnly for non internal clients";
-            return Err(Error::new(ErrorCode::InvalidOptions, text));
-        }
-        "comment" => generic.comment = Some(arg.value()),
-        "lsid" => generic.session = Some(operation_session::lsid(arg.value())?),
-        "txnNumber" => {
-            generic.txn_number = Some(operation_session::transaction_number(arg.value())?);
-        }
-        "readConcern" => {
-            let concern = ReadConcern::parse(arg.document()?)?;
-            let document_write = matches!(
-                command.name,
-                "insert" | "update" | "delete" | "findAndModify" | "bulkWrite"
-            );
-            if !concern.is_plain() && !command.takes_read_concern && !document_write {
-                let text = format!("Command {} does not support this readConcern", command.name);
-                return Err(Error::new(ErrorCode::InvalidOptions, text));
-            }
-            generic.read_concern = concern;
-        }
-        "writeConcern" => {
-            let concern = WriteConcern::parse(arg.document()?)?;
-            if command.kind != Kind::Write
-                && !matches!(command.name, "aggregate" | "setDefaultRWConcern")
-            {
-                let text = "Command does not support writeConcern";
-                return Err(Error::new(ErrorCode::InvalidOptions, text));
-            }
-            generic.write_concern = Some(concern);
-        }
-        "apiVersion" => generic.api.version = Some(arg.string()?.to_owned()),
-        "apiStrict" => generic.api.strict = Some(arg.bool()?),
-        "apiDeprecationErrors" => generic.api.deprecation_errors = Some(arg.bool()?),
-        "autocommit" => generic.transaction.autocommit = Some(arg.bool()?),
-        "startTransaction" => generic.transaction.start = Some(arg.bool()?),
-        _ => {}
-    }
-    Ok(())
-}
-
-/// Reads `maxTimeMS`.
-pub fn max_time(arg: &Arg<'_>) -> Result<u64> {
-    let value = arg.value();
-    if !value.is_number() {
-        return Err(Error::type_mismatch("maxTimeMS must be a number"));
-    }
-    let Some(whole) = value.exact_i64() else {
-        return Err(Error::failed_to_parse("maxTimeMS has non-integral value"));
-    };
-    if !(0..=i64::from(i32::MAX)).contains(&whole) {
-        let text = format!("{whole} value for maxTimeMS is out of range");
-        return Err(Error::bad_value(text));
-    }
-    Ok(whole as u64)
-}
-
-/// Checks the Stable API's parameters against the command and its fields.
-fn check_api(
-    api: &ApiParameters,
-    command: &Command,
-    body: Doc<'_>,
-    service: &Service,
-) -> Result<()> {
-    let Some(version) = &api.version else {
-        if api.strict.is_some() || api.deprecation_errors.is_some() {
-            let text = "Provided apiStrict and/or apiDeprecationErrors without passing apiVersion";
-            return Err(Error::location(4886600, text));
-        }
-        if service.parameters.require_api_version() && command.name != "getMore" {
-            let text = "The apiVersion parameter is required, please configure your MongoClient's API version";
-            return Err(Error::location(498870, text));
-        }
-        return Ok(());
-    };
-    if version != "1" {
-        let text = format!("Cannot accept API version {version}");
-        return Err(Error::new(ErrorCode::APIVersionError, text));
-    }
-    if api.strict != Some(true) {
-        return Ok(());
-    }
-    if !command.in_api_v1 {
-        let text = format!(
-            "Provided apiStrict:true, but the command {} is not in API Version 1",
-            command.name
-        );
-        return Err(Error::new(ErrorCode::APIStrictError, text));
-    }
-    if let Some(field) = command.outside_api_v1.iter().find(|field| body.contains(field)) {
-        let owner = if command.name == "find" { "FindCommandRequest" } else { command.name };
-        let text = format!("BSON field '{owner}.{field}' is not allowed with apiStrict:true.");
-        return Err(Error::new(ErrorCode::APIStrictError, text));
-    }
-    Ok(())
 }
 
 /// What `currentOp` shows of the operation.

@@ -1,8 +1,10 @@
 //! `getMore`: the next batch of a cursor.
 
 use crate::args::{Arg, arguments, missing};
-use crate::dispatch::{ApiParameters, Context};
+use crate::concern::ReadLevel;
+use crate::dispatch::Context;
 use crate::fail_points::FAIL_GET_MORE;
+use crate::generic_fields::{ApiParameters, max_time};
 use quire_document::{Doc, DocWriter, Value};
 use quire_error::{Error, ErrorCode, Result};
 use quire_executor::BatchLimits;
@@ -63,6 +65,9 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
         let mut batch = shown.array("nextBatch");
         cursor.source.next_batch(&cx.interrupt, BatchLimits::docs(docs), &mut batch)?
     };
+    if cursor.durable_reads {
+        cx.await_durable_reads(ReadLevel::Majority)?;
+    }
     cursor.time_left = cursor.time_left.map(|left| left.saturating_sub(started.elapsed()));
     cx.service.metrics.getmores.add(1);
     cx.service.metrics.documents_returned.add(end.docs as u64);
@@ -96,7 +101,7 @@ fn check_max_time(body: Doc<'_>) -> Result<()> {
     if arg.is_null() {
         return Ok(());
     }
-    crate::dispatch::max_time(&arg)?;
+    max_time(&arg)?;
     let text = "cannot set maxTimeMS on getMore command for a non-awaitData cursor";
     Err(Error::bad_value(text))
 }

@@ -5,11 +5,13 @@
 
 mod args;
 mod concern;
+mod concern_defaults;
 mod cursor_reply;
 mod dispatch;
 mod execution_source;
 mod fail_points;
 mod find_request;
+mod generic_fields;
 mod gossip;
 mod jobs;
 pub mod log;

@@ -2,7 +2,7 @@
 //! shape, which commands take them, and the use of the session that they name.
 
 use crate::args::{self, Arg};
-use crate::dispatch::Generic;
+use crate::generic_fields::Generic;
 use crate::registry::Command;
 use crate::service::{Service, Topology, now_ms};
 use quire_document::{Doc, Value};
@@ -15,7 +15,7 @@ const OWNER: &str = "OperationSessionInfo";
 /// Commands whose statements a session remembers.
 const RETRYABLE: &[&str] = &["insert", "update", "delete", "findAndModify", "bulkWrite"];
 
-/// Commands that anybody may run before a login; they are no part of a session.
+/// Commands that anybody may run before a login; they take no number at all.
 const WITHOUT_LOGIN: &[&str] =
     &["hello", "isMaster", "ping", "buildInfo", "connectionStatus", "whatsmyuri", "listCommands"];
 
@@ -144,13 +144,6 @@ pub fn check(generic: &Generic<'_>, command: &Command, topology: &Topology) -> R
 }
 
 /// The session that the command uses; it begins with its first use.
-pub fn attach(
-    service: &Service,
-    id: Option<SessionId>,
-    command: &Command,
-) -> Result<Option<Arc<Session>>> {
-    match id.filter(|_| !WITHOUT_LOGIN.contains(&command.name)) {
-        Some(id) => service.sessions.touch(id, now_ms()).map(Some),
-        None => Ok(None),
-    }
+pub fn attach(service: &Service, id: Option<SessionId>) -> Result<Option<Arc<Session>>> {
+    id.map(|id| service.sessions.touch(id, now_ms())).transpose()
 }

@@ -238,6 +238,20 @@ pub static COMMANDS: &[Command] = &[
         .v1(),
     Command::new("collMod", Write, ddl::coll_mod::run, "Changes the options of an index.").v1(),
     Command::new("collStats", Read, admin::coll_stats::run, "Counts and sizes of a collection."),
+    Command::new(
+        "setDefaultRWConcern",
+        Other,
+        admin::set_default_rw_concern::run,
+        "Sets the concerns of commands that bring none.",
+    )
+    .admin(),
+    Command::new(
+        "getDefaultRWConcern",
+        Other,
+        admin::get_default_rw_concern::run,
+        "The concerns of commands that bring none.",
+    )
+    .admin(),
     // Sessions.
     Command::new("startSession", Other, sessions::start_session::run, "Begins a session."),
     Command::new("endSessions", Other, sessions::end_sessions::run, "Ends sessions.").v1(),
@@ -297,7 +311,6 @@ pub static COMMANDS: &[Command] = &[
     Command::missing("filemd5", "A hash of a stored file."),
     Command::missing("fsync", "Flushes, and locks writes out."),
     Command::missing("fsyncUnlock", "Lets writes in again."),
-    Command::missing("getDefaultRWConcern", "The default concerns."),
     Command::missing("grantRolesToUser", "Gives a user roles."),
     Command::missing("lockInfo", "Locks that are held."),
     Command::missing("mapReduce", "The older form of aggregation."),
@@ -322,7 +335,6 @@ pub static COMMANDS: &[Command] = &[
     Command::missing("reIndex", "Builds indexes again."),
     Command::missing("rolesInfo", "Roles."),
     Command::missing("saslStart", "Begins a login."),
-    Command::missing("setDefaultRWConcern", "Sets the default concerns."),
     Command::missing("setFeatureCompatibilityVersion", "Changes what is compatible."),
     Command::missing("top", "Use of each collection."),
     Command::missing("updateUser", "Changes a user."),

@@ -1,5 +1,6 @@
 //! What one server holds, and the door through which the listener hands in requests.
 
+use crate::concern_defaults::ConcernDefaults;
 use crate::fail_points::FailPoints;
 use crate::log::LogSink;
 use crate::metrics::Metrics;
@@ -58,6 +59,7 @@ pub struct Service {
     pub(crate) fail_points: FailPoints,
     pub(crate) cursors: Cursors,
     pub(crate) sessions: Sessions,
+    pub(crate) concern_defaults: ConcernDefaults,
     /// The time that clients have been told, or have told.
     clock: AtomicU64,
     pub(crate) process_id: ObjectId,
@@ -142,6 +144,7 @@ impl Service {
     pub fn open(engine: Arc<dyn Engine>, options: ServiceOptions) -> Result<Arc<Service>> {
         let parameters = admin::parameters::Parameters::new(&options.parameters)?;
         let store = Store::open(Arc::clone(&engine), StoreOptions::default())?;
+        let concern_defaults = ConcernDefaults::load(&store)?;
         let seed = random_u64();
         let started_ms = now_ms();
         let mut process = [0; 5];
@@ -156,6 +159,7 @@ impl Service {
             fail_points: FailPoints::default(),
             cursors: Cursors::default(),
             sessions: Sessions::default(),
+            concern_defaults,
             clock: AtomicU64::new(0),
             process_id: ObjectId::from_parts((started_ms / 1000) as u32, process, 0),
             started: Instant::now(),
@@ -208,6 +212,13 @@ impl Service {
         if self.clock.fetch_max(to, Ordering::AcqRel) < to {
             self.engine.advance_clock(ClusterTime(to));
         }
+    }
+
+    /// A time after all others.
+    pub(crate) fn tick(&self) -> Timestamp {
+        let next = ClusterTime(self.cluster_time().to_u64()).next(now_ms() as u64);
+        self.advance_clock(Timestamp::from_u64(next.0));
+        Timestamp::from_u64(next.0)
     }
 
     /// The databases.

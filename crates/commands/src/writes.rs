@@ -42,6 +42,7 @@ impl Context<'_> {
     /// another command that writes under the session's numbers.
     pub fn writes(&self, commits: usize, ids: &StatementIds, statements: usize) -> Result<Writes> {
         ids.check(statements)?;
+        self.writing.set(true);
         let wanted = self.write_concern().durability();
         let each = if commits == 1 { wanted } else { Durability::Buffered };
         let retryable = match (&self.session, self.generic.txn_number) {

@@ -34,6 +34,8 @@ pub struct Cursor {
     pub api: DocBuf,
     /// The command that opened it, for `currentOp` and slow-query lines.
     pub command: DocBuf,
+    /// What it gives must be on disk before the client sees it.
+    pub durable_reads: bool,
     /// Never closed for being idle.
     pub no_timeout: bool,
     /// What is left of the opening command's `maxTimeMS`: getMores use it up.

@@ -115,15 +115,18 @@ impl Sessions {
 
     /// Ends the sessions that nobody has used since `before_ms`, and answers which those were.
     pub fn end_idle(&self, before_ms: i64) -> Vec<SessionId> {
-        let is_idle = |session: &Arc<Session>| {
-            session.last_use_ms.load(Ordering::Relaxed) < before_ms && !is_in_use(session)
-        };
-        let mut all = self.all.write();
-        let idle: Vec<_> =
-            all.iter().filter(|(_, session)| is_idle(session)).map(|(id, _)| *id).collect();
-        for id in &idle {
-            all.remove(id);
+        let is_idle = |session: &Session| session.last_use_ms.load(Ordering::Relaxed) < before_ms;
+        let mut idle: Vec<_> =
+            self.all.read().values().filter(|session| is_idle(session)).map(|s| s.id).collect();
+        if idle.is_empty() {
+            return idle;
         }
+        let mut all = self.all.write();
+        // Somebody may have come back between the two locks.
+        idle.retain(|id| match all.get(id) {
+            Some(session) if is_idle(session) && !is_in_use(session) => all.remove(id).is_some(),
+            _ => false,
+        });
         idle
     }
 

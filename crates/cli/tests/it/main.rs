@@ -8,6 +8,7 @@ mod export;
 mod import;
 mod names;
 mod refusals;
+mod retries;
 mod serving;
 
 use quire_document::DocBuf;

@@ -26,5 +26,12 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, _reply: &mut DocWriter<'_>) -> R
         return Err(Error::new(ErrorCode::IllegalOperation, text));
     }
     cx.service.store.drop_database(cx.db, &cx.commit_options())?;
-    Ok(())
+    // MongoDB waits for its drops before it goes on, and fails where that is impossible.
+    match cx.write_concern().unsatisfied("clientSupplied") {
+        Some(error) => {
+            let text = format!("dropDatabase {} failed waiting for its collection drops", cx.db);
+            Err(Error::new(error.code(), text))
+        }
+        None => Ok(()),
+    }
 }

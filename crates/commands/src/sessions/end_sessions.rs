@@ -5,11 +5,14 @@ use super::named_sessions;
 use crate::dispatch::Context;
 use quire_document::{Doc, DocWriter};
 use quire_error::Result;
+use quire_session::SessionId;
+use std::collections::HashSet;
 
 pub fn run(cx: &mut Context<'_>, body: Doc<'_>, _reply: &mut DocWriter<'_>) -> Result<()> {
     const ELEMENT: &str = "EndSessionsCmdFromClient.endSessions";
     let ids = named_sessions("EndSessionsCmdFromClient", ELEMENT, body)?;
     cx.service.sessions.end(&ids);
-    cx.service.cursors.kill_sessions(|session| ids.contains(session));
+    let ended: HashSet<SessionId> = ids.into_iter().collect();
+    cx.service.cursors.kill_sessions(|session| ended.contains(session));
     Ok(())
 }

@@ -5,6 +5,7 @@ use crate::service::{Service, now_ms};
 use quire_error::Result;
 use quire_session::SessionId;
 use quire_storage::Interrupt;
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -53,7 +54,7 @@ impl Service {
         }
         let ended = self.sessions.end_idle(now - self.session_timeout_ms());
         if !ended.is_empty() {
-            let ended: std::collections::HashSet<SessionId> = ended.into_iter().collect();
+            let ended: HashSet<SessionId> = ended.into_iter().collect();
             self.cursors.kill_sessions(|session| ended.contains(session));
         }
         self.sessions.forget_writes(now - WRITES_KEPT_MS);

@@ -3,11 +3,13 @@
 #![allow(clippy::unwrap_used)]
 
 mod fail_points;
+mod retryable;
+mod sessions;
 
 use quire_commands::{Connection, ConnectionInfo, Request, Service, ServiceOptions, Topology};
 use quire_commands::{Outcome, log::NoLog};
 use quire_document::{Doc, DocBuf, Value};
-use quire_storage::Interrupt;
+use quire_storage::{Engine, Interrupt};
 use std::sync::Arc;
 
 /// A service in memory.
@@ -22,9 +24,24 @@ impl Server {
     }
 
     fn with(parameters: &[(&str, &str)]) -> Server {
+        let topology = Topology::ReplicaSet("rs0".into());
+        Server::open(quire_storage::open_memory().unwrap(), topology, parameters)
+    }
+
+    fn of(topology: Topology) -> Server {
+        Server::open(quire_storage::open_memory().unwrap(), topology, &[])
+    }
+
+    /// Another process on the same data.
+    fn reopened(&self) -> Server {
+        let engine = Arc::clone(self.0.store().engine());
+        Server::open(engine, Topology::ReplicaSet("rs0".into()), &[])
+    }
+
+    fn open(engine: Arc<dyn Engine>, topology: Topology, parameters: &[(&str, &str)]) -> Server {
         let parameters = parameters.iter().map(|(name, value)| ((*name).into(), (*value).into()));
         let options = ServiceOptions {
-            topology: Topology::ReplicaSet("rs0".into()),
+            topology,
             advertise: None,
             argv: Vec::new(),
             parsed_options: DocBuf::new(),
@@ -34,7 +51,7 @@ impl Server {
             on_shutdown: Arc::new(|| {}),
             data_directory: None,
         };
-        Server(Service::open(quire_storage::open_memory().unwrap(), options).unwrap())
+        Server(Service::open(engine, options).unwrap())
     }
 
     fn client(&self, id: u64) -> Client {
