@@ -28,7 +28,7 @@ const DIFFERENCES: &str = "
   named user: `killAllSessions` with users, and the listings with `users`, find none.
 - Read concern `majority`, `snapshot` and `linearizable` read what `local` reads, and wait until it is on disk; `available`
   is `local`. `snapshot` reads at one point in time within a batch; `atClusterTime` is refused.
-- A `wtimeout` ends no wait for the server's own disk, the only one there is.
+- A `wtimeout` bounds how long a write of documents waits for the disk; changes of the catalog wait as long as it takes.
 - A default write concern must name `w`, and one that a single member can satisfy.
 - Accepted, because they ask for nothing here: `bypassDocumentValidation` (there are no validators),
   `allowPartialResults`, `oplogReplay` and `mirrored` of find, `commitQuorum` of one member.

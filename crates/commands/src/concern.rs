@@ -87,6 +87,17 @@ impl WriteConcern {
         Some(Error::new(code, text).with_details(self.info(provenance).into_bytes()))
     }
 
+    /// The error of a concern that was not satisfied within its `wtimeout`.
+    pub fn timed_out(&self, provenance: &str) -> Error {
+        let mut details = DocBuf::new();
+        details.append("wtimeout", true);
+        details.extend(|writer| {
+            writer.append_all(self.info(provenance).as_doc());
+        });
+        let text = "waiting for replication timed out";
+        Error::new(ErrorCode::WriteConcernTimeout, text).with_details(details.into_bytes())
+    }
+
     /// The concern as replies show it.
     pub fn to_doc(&self) -> DocBuf {
         DocBuf::build(|writer| {

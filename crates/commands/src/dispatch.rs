@@ -45,6 +45,8 @@ pub struct Context<'c> {
     pub session: Option<Arc<Session>>,
     /// The command has begun to write: its reply tells of its write concern, also if it fails.
     pub writing: Cell<bool>,
+    /// The disk had not got the command's writes when its `wtimeout` was over.
+    pub timed_out: Cell<bool>,
     /// The operation's number.
     pub operation_id: i64,
     /// The client takes several replies.
@@ -77,7 +79,9 @@ impl Context<'_> {
             Some(_) => "clientSupplied",
             None => "customDefault",
         };
-        self.write_concern().unsatisfied(provenance)
+        let concern = self.write_concern();
+        let timed_out = || self.timed_out.get().then(|| concern.timed_out(provenance));
+        concern.unsatisfied(provenance).or_else(timed_out)
     }
 
     /// The level at which this command reads.
@@ -285,6 +289,7 @@ fn prepare<'c>(
         generic,
         session,
         writing: Cell::new(false),
+        timed_out: Cell::new(false),
         operation_id,
         exhaust_allowed: request.exhaust_allowed,
         outcome: Outcome::default(),

@@ -19,12 +19,15 @@ use quire_storage::{CommitOptions, Committed, Durability, Version};
 use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// How a command's statements commit, and how far they have come.
 pub struct Writes {
     each: Durability,
     wanted: Durability,
     last: Option<Version>,
+    /// How long to wait for the disk at the end, if not for as long as it takes.
+    limit: Option<Duration>,
     retryable: Option<Retryable>,
 }
 
@@ -43,8 +46,12 @@ impl Context<'_> {
     pub fn writes(&self, commits: usize, ids: &StatementIds, statements: usize) -> Result<Writes> {
         ids.check(statements)?;
         self.writing.set(true);
-        let wanted = self.write_concern().durability();
-        let each = if commits == 1 { wanted } else { Durability::Buffered };
+        let concern = self.write_concern();
+        let wanted = concern.durability();
+        let limit = u64::try_from(concern.wtimeout).ok().filter(|limit| *limit > 0);
+        let limit = limit.map(Duration::from_millis);
+        let at_once = commits == 1 && limit.is_none();
+        let each = if at_once { wanted } else { Durability::Buffered };
         let retryable = match (&self.session, self.generic.txn_number) {
             (Some(session), Some(number)) => {
                 let store = &self.service.store;
@@ -53,7 +60,7 @@ impl Context<'_> {
             }
             _ => None,
         };
-        Ok(Writes { each, wanted, last: None, retryable })
+        Ok(Writes { each, wanted, last: None, limit, retryable })
     }
 }
 
@@ -148,8 +155,13 @@ impl Writes {
             Some(version) => Some(version).filter(|_| self.each != self.wanted),
             None => Some(engine.version()).filter(|_| self.wanted == Durability::Synced),
         };
-        if let Some(version) = version {
-            engine.barrier(version).map_err(from_storage)?;
+        match (version, self.limit) {
+            (None, _) => {}
+            (Some(version), None) => engine.barrier(version).map_err(from_storage)?,
+            (Some(version), Some(limit)) => {
+                let in_time = engine.barrier_within(version, limit).map_err(from_storage)?;
+                cx.timed_out.set(!in_time);
+            }
         }
         Ok(match self.retryable {
             None => Vec::new(),

@@ -494,6 +494,10 @@ pub trait Engine: Send + Sync {
     /// Returns once every commit up to `version` is on stable storage.
     fn barrier(&self, version: Version) -> Result<()>;
 
+    /// Waits at most so long until every commit up to `version` is on stable storage; whether it
+    /// is.
+    fn barrier_within(&self, version: Version, limit: Duration) -> Result<bool>;
+
     /// Drops a range in a commit of its own; see [`CommitBatch::drops`].
     fn drop_range(&self, space: Space, start: &[u8], end: &[u8]) -> Result<()>;
 

@@ -1,6 +1,7 @@
 //! Committing: clashes, numbers, counters, dropped ranges, durability, restart.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 
@@ -314,6 +315,17 @@ pub(super) fn restart(harness: &dyn Harness) {
     let snapshot = engine.snapshot().expect("a snapshot");
     assert_eq!(get(&*snapshot, Space::Doc, "next").as_deref(), Some(""));
     assert_eq!(engine.counts(9).documents, 100);
+}
+
+pub(super) fn impatience(harness: &dyn Harness) {
+    let engine = harness.open();
+    let fsyncs = engine.stats().fsyncs;
+    let committed = put(&engine, Space::Doc, "a", "");
+    assert_eq!(engine.barrier_within(committed.version, Duration::from_secs(60)), Ok(true));
+    assert!(engine.stats().fsyncs > fsyncs, "a buffered commit is forced out for a waiter");
+    let fsyncs = engine.stats().fsyncs;
+    assert_eq!(engine.barrier_within(committed.version, Duration::ZERO), Ok(true));
+    assert_eq!(engine.stats().fsyncs, fsyncs, "what is durable is not waited for");
 }
 
 pub(super) fn clock(harness: &dyn Harness) {

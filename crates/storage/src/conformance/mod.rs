@@ -48,6 +48,7 @@ pub const CASES: &[(&str, Case)] = &[
     ("many threads on their own keys", commits::parallel),
     ("durability", commits::durability),
     ("what survives a restart", commits::restart),
+    ("a barrier with a limit", commits::impatience),
     ("a clock that is moved on", commits::clock),
     ("a closed engine", commits::closed),
     ("savepoints", transactions::savepoints),

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use bytes::Bytes;
 
@@ -59,6 +60,10 @@ impl<B: Backend> Engine for Pipeline<B> {
 
     fn barrier(&self, version: Version) -> Result<()> {
         self.inner.sync_up_to(version.as_u64())
+    }
+
+    fn barrier_within(&self, version: Version, limit: Duration) -> Result<bool> {
+        self.inner.synced_within(version.as_u64(), limit)
     }
 
     fn drop_range(&self, space: Space, start: &[u8], end: &[u8]) -> Result<()> {

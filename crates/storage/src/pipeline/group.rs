@@ -308,7 +308,7 @@ impl<B: Backend> Inner<B> {
             meters.written_bytes.fetch_add(merged.bytes, Ordering::Relaxed) + merged.bytes;
         if merged.sync {
             meters.fsyncs.fetch_add(1, Ordering::Relaxed);
-            self.durable.fetch_max(numbers.version, Ordering::AcqRel);
+            self.note_durable(numbers.version);
         }
         let snap = self.backend.snapshot().inspect_err(|error| self.poison(&error.to_string()))?;
         let Numbers { version, cluster_time } = *numbers;

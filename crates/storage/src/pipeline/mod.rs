@@ -12,9 +12,9 @@ mod views;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use parking_lot::{Mutex, RwLock};
+use parking_lot::{Condvar, Mutex, RwLock};
 
 use crate::backend::Backend;
 use crate::clock::{Clock, SystemClock};
@@ -91,6 +91,8 @@ pub(crate) struct Inner<B: Backend> {
     /// Everything up to here is on stable storage.
     durable: AtomicU64,
     syncing: Mutex<()>,
+    /// Wakes whoever waits with a limit for `durable` to rise.
+    synced: (Mutex<()>, Condvar),
     poisoned: RwLock<Option<String>>,
     broken: AtomicBool,
     closed: AtomicBool,
@@ -147,6 +149,7 @@ impl<B: Backend> Pipeline<B> {
             clock_floor: AtomicU64::new(cluster_time.0),
             durable: AtomicU64::new(version),
             syncing: Mutex::new(()),
+            synced: (Mutex::new(()), Condvar::new()),
             poisoned: RwLock::new(None),
             broken: AtomicBool::new(false),
             closed: AtomicBool::new(false),
@@ -193,6 +196,42 @@ impl<B: Backend> Inner<B> {
             *poisoned = Some(why.to_owned());
         }
         self.broken.store(true, Ordering::Release);
+        self.announce_synced();
+    }
+
+    /// Everything up to here is on stable storage.
+    fn note_durable(&self, version: u64) {
+        self.durable.fetch_max(version, Ordering::AcqRel);
+        self.announce_synced();
+    }
+
+    fn announce_synced(&self) {
+        drop(self.synced.0.lock());
+        self.synced.1.notify_all();
+    }
+
+    /// Has the ticker force everything published to stable storage, and waits for it at most so
+    /// long.
+    fn synced_within(&self, version: u64, limit: Duration) -> Result<bool> {
+        let is_durable = || self.durable.load(Ordering::Acquire) >= version;
+        if is_durable() {
+            return Ok(true);
+        }
+        if self.options.tick.is_none() {
+            return self.sync_up_to(version).map(|()| true);
+        }
+        let until = Instant::now() + limit;
+        self.stop.hurry();
+        let mut waiting = self.synced.0.lock();
+        loop {
+            self.check_writable()?;
+            if is_durable() {
+                return Ok(true);
+            }
+            if self.synced.1.wait_until(&mut waiting, until).timed_out() {
+                return Ok(is_durable());
+            }
+        }
     }
 
     /// Forces everything published to stable storage, once for all who ask meanwhile.
@@ -211,7 +250,7 @@ impl<B: Backend> Inner<B> {
             return Err(error);
         }
         self.meters.fsyncs.fetch_add(1, Ordering::Relaxed);
-        self.durable.fetch_max(covered, Ordering::AcqRel);
+        self.note_durable(covered);
         Ok(())
     }
 }

@@ -14,33 +14,47 @@ use crate::contract::{CommitBatch, Durability, Op, Space};
 use crate::error::Result;
 use crate::pipeline::{Inner, PendingDrop};
 
-/// Ends the ticker's sleep when the engine closes.
+/// Ends the ticker's sleep when the engine closes, or when somebody waits for its next round.
 #[derive(Default)]
 pub(crate) struct StopSignal {
-    stopped: Mutex<bool>,
+    state: Mutex<Signal>,
     changed: Condvar,
+}
+
+#[derive(Default)]
+struct Signal {
+    stopped: bool,
+    /// Somebody waits for the next round.
+    hurry: bool,
 }
 
 impl StopSignal {
     pub fn stop(&self) {
-        *self.stopped.lock() = true;
+        self.state.lock().stopped = true;
         self.changed.notify_all();
     }
 
     pub fn is_stopped(&self) -> bool {
-        *self.stopped.lock()
+        self.state.lock().stopped
     }
 
-    /// Sleeps; true if the engine closes.
+    /// Begins the next round at once.
+    pub fn hurry(&self) {
+        self.state.lock().hurry = true;
+        self.changed.notify_all();
+    }
+
+    /// Sleeps until the next round; true if the engine closes.
     fn sleep(&self, time: Duration) -> bool {
         let until = Instant::now() + time;
-        let mut stopped = self.stopped.lock();
-        while !*stopped {
-            if self.changed.wait_until(&mut stopped, until).timed_out() {
+        let mut state = self.state.lock();
+        while !state.stopped && !state.hurry {
+            if self.changed.wait_until(&mut state, until).timed_out() {
                 break;
             }
         }
-        *stopped
+        state.hurry = false;
+        state.stopped
     }
 }
 
