@@ -237,11 +237,6 @@ impl ReadConcern {
             }
         }
         concern.check()?;
-        if concern.at_cluster_time.is_some() {
-            return Err(Error::not_built(
-                "a read at a time in the past (readConcern.atClusterTime)",
-            ));
-        }
         Ok(concern)
     }
 
@@ -250,20 +245,29 @@ impl ReadConcern {
         matches!(self.level, None | Some(ReadLevel::Local)) && self.at_cluster_time.is_none()
     }
 
-    /// Fails for a time that this server has not reached; `None` stands for one without such time.
+    /// Fails for a time that this server has not reached, and for one in its past; `None` stands
+    /// for a server without such time.
     pub fn check_reached(&self, now: Option<Timestamp>) -> Result<()> {
-        let Some(after) = self.after_cluster_time else { return Ok(()) };
+        let (name, after) = match (self.after_cluster_time, self.at_cluster_time) {
+            (Some(after), _) => ("afterClusterTime", after),
+            (None, Some(at)) => ("atClusterTime", at),
+            (None, None) => return Ok(()),
+        };
         let Some(now) = now else {
             let text = "Cannot wait for a cluster time on a server that is no replica set member";
             return Err(Error::new(ErrorCode::IllegalOperation, text));
         };
-        if after <= now {
+        if after <= now && self.at_cluster_time.is_none() {
             return Ok(());
+        }
+        if after <= now {
+            let text = "a read at a time in the past (readConcern.atClusterTime)";
+            return Err(Error::not_built(text));
         }
         let shown =
             |time: Timestamp| format!("{{ ts: Timestamp({}, {}) }}", time.seconds, time.increment);
         let text = format!(
-            "readConcern afterClusterTime value must not be greater than the current clusterTime. Requested clusterTime: {}; current clusterTime: {}",
+            "readConcern {name} value must not be greater than the current clusterTime. Requested clusterTime: {}; current clusterTime: {}",
             shown(after),
             shown(now)
         );

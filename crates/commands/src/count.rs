@@ -1,11 +1,10 @@
 //! `count`: how many documents match.
 
 use crate::args::arguments;
-use crate::concern::ReadLevel;
 use crate::dispatch::Context;
 use crate::find_request::{collation, comment, count_limit, hint, owned};
 use quire_document::{Doc, DocWriter};
-use quire_error::{Error, ErrorCode, Result};
+use quire_error::Result;
 use quire_executor::count;
 use quire_planner::CountRequest;
 
@@ -25,10 +24,6 @@ pub fn parse(cx: &Context<'_>, body: Doc<'_>) -> Result<CountRequest> {
     let namespace = cx.target(body)?;
     namespace.check_readable()?;
     let namespace = namespace.as_str().to_owned();
-    if cx.generic.read_concern.level == Some(ReadLevel::Snapshot) {
-        let text = "Command count does not support read concern level snapshot";
-        return Err(Error::new(ErrorCode::InvalidOptions, text));
-    }
     let mut request = CountRequest { namespace, ..CountRequest::default() };
     for arg in arguments(cx.command.name, body) {
         match arg.name() {

@@ -1,7 +1,7 @@
 //! The fields that every command takes: their shapes, and what MongoDB refuses about them.
 
 use crate::args::{self, Arg};
-use crate::concern::{ReadConcern, WriteConcern};
+use crate::concern::{ReadConcern, ReadLevel, WriteConcern};
 use crate::operation_session::{self, TransactionFields};
 use crate::registry::{Command, Kind};
 use crate::service::Service;
@@ -59,6 +59,9 @@ impl ApiParameters {
     }
 }
 
+/// Commands that read at level snapshot outside a transaction.
+const SNAPSHOT_READS: &[&str] = &["find", "aggregate", "distinct"];
+
 /// Reads the fields that every command takes, and refuses a field that comes twice.
 pub fn generic_fields<'c>(body: Doc<'c>, command: &'static Command) -> Result<Generic<'c>> {
     let mut generic = Generic::default();
@@ -104,7 +107,10 @@ fn generic_field<'c>(
         }
         "readConcern" => {
             let concern = ReadConcern::parse(arg.document()?)?;
-            if !concern.is_plain() && !command.takes_read_concern {
+            let snapshot = concern.level == Some(ReadLevel::Snapshot);
+            if snapshot && !SNAPSHOT_READS.contains(&command.name)
+                || !concern.is_plain() && !command.takes_read_concern
+            {
                 let text = format!("Command {} does not support this readConcern", command.name);
                 return Err(Error::new(ErrorCode::InvalidOptions, text));
             }

@@ -12,7 +12,7 @@ const DRIFT_SECS_MAX: i64 = 365 * 24 * 60 * 60;
 /// Takes over the time that a request carries.
 ///
 /// # Errors
-/// 10065, 4 NoSuchKey, 14 TypeMismatch for a malformed one; 209 ClusterTimeFailsRateLimiter for
+/// 10065, 4 NoSuchKey, 14 TypeMismatch for a malformed one; 205 ClusterTimeFailsRateLimiter for
 /// one that is too far ahead.
 pub fn receive(service: &Service, body: Doc<'_>) -> Result<()> {
     let Some(value) = body.get("$clusterTime").filter(|value| !value.is_nullish()) else {
