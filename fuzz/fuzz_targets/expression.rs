@@ -6,7 +6,8 @@ use bumpalo::Bump;
 use libfuzzer_sys::fuzz_target;
 use quire_document::limits::Limits;
 use quire_document::testing::Generator;
-use quire_document::{Doc, Value, identical, validate};
+use quire_document::{Value, identical, validate};
+use quire_mql::expression::{Batch, Extractor};
 use quire_mql::{EvalContext, Expression, ParseContext, Shared};
 use std::sync::Arc;
 
@@ -29,11 +30,21 @@ fuzz_target!(|bytes: &[u8]| {
     if let Ok(folded) = Expression::parse(Value::Document(doc), &ParseContext::default()) {
         check(&folded, &cx, result);
     }
-    let _ = expression.eval_batch(&[Doc::empty(), root.as_doc()], &cx);
+    let Ok(mut attached) = Expression::parse(Value::Document(doc), &plain) else { return };
+    let mut extractor = Extractor::default();
+    extractor.attach(&mut attached);
+    let docs = [root.as_doc(), root.as_doc()];
+    let batch = Batch::new(&docs, &extractor, &cx).expect("paths do not fail");
+    // Two documents may need more memory than one.
+    let Ok(column) = attached.eval_batch(&batch, &cx) else { return };
+    check_value(column.get(1), result, &attached);
 });
 
 fn check<'a>(expression: &'a Expression, cx: &EvalContext<'a>, wanted: Option<Value<'a>>) {
-    let found = expression.eval(cx).expect("it worked before");
+    check_value(expression.eval(cx).expect("it worked before"), wanted, expression);
+}
+
+fn check_value(found: Option<Value<'_>>, wanted: Option<Value<'_>>, expression: &Expression) {
     let same = match (found, wanted) {
         (Some(found), Some(wanted)) => identical(found, wanted),
         (found, wanted) => found.is_none() == wanted.is_none(),

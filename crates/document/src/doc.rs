@@ -254,27 +254,60 @@ fn int64(bytes: &[u8]) -> Option<i64> {
     Some(i64::from_le_bytes(bytes.get(..8)?.try_into().ok()?))
 }
 
+/// How many bytes values of a type take: so many, and as many as the length at their beginning
+/// says where `mask` lets it through.
+#[derive(Clone, Copy)]
+struct Shape {
+    fixed: u32,
+    mask: u32,
+}
+
+/// The shapes of all types but regular expressions, by the byte on the wire. A table costs a scan
+/// less than a jump that the processor has to guess for every field.
+static SHAPES: [Shape; 256] = {
+    const fn fixed(bytes: u32) -> Shape {
+        Shape { fixed: bytes, mask: 0 }
+    }
+    const fn prefixed(extra: u32) -> Shape {
+        Shape { fixed: extra, mask: u32::MAX }
+    }
+    let mut shapes = [fixed(0); 256];
+    shapes[Type::Int32 as usize] = fixed(4);
+    shapes[Type::Double as usize] = fixed(8);
+    shapes[Type::Date as usize] = fixed(8);
+    shapes[Type::Timestamp as usize] = fixed(8);
+    shapes[Type::Int64 as usize] = fixed(8);
+    shapes[Type::ObjectId as usize] = fixed(12);
+    shapes[Type::Bool as usize] = fixed(1);
+    shapes[Type::Decimal as usize] = fixed(16);
+    shapes[Type::String as usize] = prefixed(4);
+    shapes[Type::Code as usize] = prefixed(4);
+    shapes[Type::Symbol as usize] = prefixed(4);
+    shapes[Type::Document as usize] = prefixed(0);
+    shapes[Type::Array as usize] = prefixed(0);
+    shapes[Type::CodeWithScope as usize] = prefixed(0);
+    shapes[Type::Binary as usize] = prefixed(5);
+    shapes[Type::DbPointer as usize] = prefixed(4 + 12);
+    shapes
+};
+
 /// How many bytes the value at the start of `rest` takes; `None` if it does not fit.
 #[inline]
 pub(crate) fn value_size(kind: Type, rest: &[u8]) -> Option<usize> {
-    let prefixed = |extra: usize| usize::try_from(int32(rest)?).ok()?.checked_add(extra);
-    match kind {
-        Type::Int32 => Some(4),
-        Type::Double | Type::Date | Type::Timestamp | Type::Int64 => Some(8),
-        Type::String | Type::Code | Type::Symbol => prefixed(4),
-        Type::Document | Type::Array | Type::CodeWithScope => prefixed(0),
-        Type::Binary => prefixed(5),
-        Type::ObjectId => Some(12),
-        Type::Bool => Some(1),
-        Type::Undefined | Type::Null | Type::MinKey | Type::MaxKey => Some(0),
-        Type::Decimal => Some(16),
-        Type::DbPointer => prefixed(4 + 12),
-        Type::Regex => {
-            let pattern = name_length(rest)?;
-            let options = name_length(rest.get(pattern + 1..)?)?;
-            Some(pattern + 1 + options + 1)
-        }
+    if kind == Type::Regex {
+        let pattern = name_length(rest)?;
+        let options = name_length(rest.get(pattern + 1..)?)?;
+        return Some(pattern + 1 + options + 1);
     }
+    let Shape { fixed, mask } = SHAPES[usize::from(kind.byte())];
+    // Less than four bytes are left behind the last field of a document, if it is a short one.
+    let length = match rest.first_chunk::<4>() {
+        Some(length) => u32::from_le_bytes(*length) & mask,
+        None if mask == 0 => 0,
+        None => return None,
+    };
+    // A negative length is larger than any document.
+    (length as usize).checked_add(fixed as usize)
 }
 
 /// Decodes a value from its bytes; bytes that are too short read as null.

@@ -86,7 +86,9 @@ impl Prepared {
     /// Ready to run.
     pub fn open(self, _: &dyn Views) -> Result<Execution> {
         let Prepared { env, parts, plan, collection } = self;
-        let root = if parts.projection_is_hint || parts.counts_only {
+        // An `$unwind` copies a document for each element: there it pays to keep only what is read.
+        let unwinds = parts.rest.iter().any(|stage| matches!(stage, Stage::Unwind(_)));
+        let root = if (parts.projection_is_hint && !unwinds) || parts.counts_only {
             lean(plan.root.clone(), parts.counts_only)
         } else {
             plan.root.clone()

@@ -11,7 +11,7 @@ use crate::env::Env;
 use crate::fetch::Fetch;
 use crate::index_scan::IndexScanOp;
 use crate::operator::{BoxedOperator, Eof};
-use crate::projection::Project;
+use crate::projection::{self, Project};
 use crate::simple::{Count, DistinctScan, IdLookup, Limit, ReturnKey, Skip, Subplan};
 use crate::sort::Sort;
 use crate::union::{Merge, Union};
@@ -67,9 +67,15 @@ pub(crate) fn build(node: &Node, env: &Env, needs: Needs) -> Result<BoxedOperato
             Box::new(Limit { input: below(input)?, left: *count, stats })
         }
         Node::Projection { spec, input, .. } => {
-            let needs = Needs { keys: needs.keys || !input.gives_documents(), ..needs };
+            let projection = projection::compile(spec.as_doc(), env)?;
+            let metadata = projection.needs().metadata;
+            let keys = !input.gives_documents() || metadata.contains("indexKey");
+            let needs = Needs {
+                keys: needs.keys || keys,
+                sort_keys: needs.sort_keys || metadata.contains("sortKey"),
+            };
             let input = build(input, env, needs)?;
-            Box::new(Project::new(input, spec.as_doc(), env)?)
+            Box::new(Project::new(input, projection, spec.as_doc()))
         }
         Node::ReturnKey { input } => {
             let needs = Needs { keys: true, ..needs };

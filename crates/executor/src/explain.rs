@@ -185,8 +185,7 @@ fn run_plan(
         let skipped = all.min(counts.0);
         return Ok(NodeStats { counted, skipped, is_eof: true, ..NodeStats::default() });
     }
-    let sort_keys = crate::find::wants_sort_key(plan.projection.as_doc());
-    let root = build(node, &env, Needs { keys: false, sort_keys })?;
+    let root = build(node, &env, Needs::default())?;
     let mut execution = Execution::new(env, root, collection, None);
     let mut found = 0;
     let ended = execution.rows(views, &interrupt, max, |_| {

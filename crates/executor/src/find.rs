@@ -38,11 +38,10 @@ pub fn open_find(
     let stats = ViewStatistics::new(view, collection.as_deref());
     let plan = plan_find(request, filter.as_ref(), collection.as_deref(), &stats)?;
     let projects = !request.projection.as_doc().is_empty();
-    let sort_keys = projects && wants_sort_key(request.projection.as_doc());
     if plan.missing && projects {
         crate::projection::compile(request.projection.as_doc(), &env)?;
     }
-    let root = build(&plan.root, &env, Needs { keys: false, sort_keys })?;
+    let root = build(&plan.root, &env, Needs::default())?;
     Ok(Execution::new(env, root, collection, Some(Arc::new(plan))))
 }
 
@@ -67,14 +66,4 @@ pub(crate) fn find_collection(
         Namespace::parse(namespace)?;
     }
     Ok(found.cloned())
-}
-
-pub(crate) fn wants_sort_key(projection: quire_document::Doc<'_>) -> bool {
-    projection.fields().any(|(_, value)| {
-        value
-            .as_document()
-            .and_then(|doc| doc.get("$meta"))
-            .and_then(|kind| kind.as_str())
-            .is_some_and(|kind| kind == "sortKey")
-    })
 }

@@ -1,12 +1,11 @@
-//! `$group`: a hash table from encoded keys to accumulators; beyond memory, saved states in runs
-//! on disk that are merged by key.
+//! `$group`: documents go to a table of groups by batches; beyond memory, saved states in runs on
+//! disk that are merged by key.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::BinaryHeap;
 
 use bumpalo::Bump;
-use foldhash::fast::RandomState;
-use quire_document::{Doc, DocBuf, DocWriter, Value, ValueBuf, key};
+use quire_document::{Collator, Doc, DocBuf, DocWriter, Value, ValueBuf};
 use quire_error::{Error, ErrorCode, Result};
 use quire_mql::EvalContext;
 use quire_mql::accumulator::State;
@@ -16,16 +15,15 @@ use quire_planner::explain::NodeStats;
 use crate::chain::Chain;
 use crate::env::{Env, Run};
 use crate::filtering::reset;
+use crate::group_table::GroupTable;
 use crate::operator::{BoxedOperator, Operator, over};
 use crate::row::Row;
 use crate::spill::{SpillReader, SpillWriter};
 
 /// Rows asked for at a time.
 const ROWS_MAX: usize = 1024;
-/// What a group takes besides its key and its states.
-const GROUP_BYTES: usize = 128;
 
-/// A group: its key as it first came, and what its accumulators hold.
+/// A group from runs on disk: its key as it first came, and what its accumulators hold.
 struct Entry {
     key: ValueBuf,
     states: Vec<Box<dyn State>>,
@@ -37,12 +35,8 @@ pub(crate) struct GroupOp {
     /// What happens to documents before they are grouped.
     chain: Chain,
     group: Group,
-    /// States whose size depends on how much they have taken.
-    grows: bool,
-    index: HashMap<Box<[u8]>, usize, RandomState>,
-    entries: Vec<Entry>,
-    bytes: usize,
-    runs: Vec<SpillReader>,
+    table: Option<GroupTable>,
+    runs: Runs,
     output: Output,
     arena: Bump,
     stats: NodeStats,
@@ -50,7 +44,8 @@ pub(crate) struct GroupOp {
 
 enum Output {
     NotYet,
-    Memory(std::vec::IntoIter<Entry>),
+    /// From the table: the number of the next group.
+    Memory(usize),
     Runs(Merge),
 }
 
@@ -63,18 +58,12 @@ struct Merge {
 
 impl GroupOp {
     pub fn new(input: BoxedOperator, chain: Chain, group: Group) -> Self {
-        let grows = group.fields().iter().any(|(_, spec)| {
-            !matches!(spec.name(), "$sum" | "$avg" | "$count" | "$stdDevPop" | "$stdDevSamp")
-        });
         GroupOp {
             input,
             chain,
             group,
-            grows,
-            index: HashMap::default(),
-            entries: Vec::new(),
-            bytes: 0,
-            runs: Vec::new(),
+            table: None,
+            runs: Runs::default(),
             output: Output::NotYet,
             arena: Bump::new(),
             stats: NodeStats::default(),
@@ -85,78 +74,77 @@ impl GroupOp {
         let env = run.env;
         let variables = env.variable_values();
         let mut rows = Vec::new();
-        let mut scratch = Vec::with_capacity(64);
+        let mut table = GroupTable::new(&self.group, env.shared.collator.as_ref());
         loop {
             let more = self.input.next(run, ROWS_MAX, &mut rows)?;
-            for row in rows.drain(..) {
-                let source = row.doc_or_key()?;
-                let doc = Doc::from_valid_bytes(&source);
-                let (group, index, entries) = (&self.group, &mut self.index, &mut self.entries);
-                let (bytes, grows) = (&mut self.bytes, self.grows);
-                let mut take = |context: &EvalContext<'_>| {
-                    add(group, index, entries, &mut scratch, bytes, grows, context)
-                };
-                if self.chain.is_empty() {
-                    reset(&mut self.arena);
-                    let context =
-                        EvalContext::new(&self.arena, doc, &env.shared).with_variables(&variables);
-                    take(&context)?;
-                } else {
-                    self.chain.run(doc, env, &variables, &mut take)?;
-                }
-                if self.bytes > env.params.stage_bytes_max {
-                    self.spill(env)?;
-                }
+            let sources = rows.drain(..).map(Row::into_doc_or_key).collect::<Result<Vec<_>>>()?;
+            let docs: Vec<Doc<'_>> =
+                sources.iter().map(|source| Doc::from_valid_bytes(source)).collect();
+            if self.chain.is_empty() {
+                self.take(&mut table, &docs, env, &variables)?;
+            } else {
+                self.take_through_chain(&mut table, &docs, env, &variables)?;
             }
             if !more {
+                self.table = Some(table);
                 return Ok(());
             }
         }
     }
 
-    fn spill(&mut self, env: &Env) -> Result<()> {
-        let directory = match &env.params.spill_directory {
-            Some(directory) if env.may_spill => directory,
-            _ => {
-                return Err(Error::new(
-                    ErrorCode::QueryExceededMemoryLimitNoDiskUseAllowed,
-                    "Exceeded memory limit for $group, but didn't allow external sort. Pass allowDiskUse:true to opt in.",
-                ));
-            }
-        };
-        let mut keys: Vec<(Box<[u8]>, usize)> = self.index.drain().collect();
-        keys.sort_unstable();
-        let mut writer = SpillWriter::create(directory)?;
-        for (encoded, at) in keys {
-            let Some(entry) = self.entries.get(at) else { continue };
-            let saved = DocBuf::build(|writer| {
-                writer.append("k", &entry.key);
-                let mut states = writer.array("s");
-                for state in &entry.states {
-                    states.push(&state.save());
-                }
-            });
-            writer.write(&[&encoded, saved.as_bytes()])?;
+    /// Groups documents at once; one by one where one of them fails, so that those before it
+    /// count and the first error is the one that is answered.
+    fn take(
+        &mut self,
+        table: &mut GroupTable,
+        docs: &[Doc<'_>],
+        env: &Env,
+        variables: &[Option<Value<'_>>],
+    ) -> Result<()> {
+        reset(&mut self.arena);
+        let context = EvalContext::new(&self.arena, Doc::empty(), &env.shared);
+        if table.add_batch(&self.group, docs, &context.with_variables(variables))? {
+            return self.runs.limit(table, env);
         }
-        self.entries.clear();
-        self.bytes = 0;
-        self.runs.push(writer.into_reader()?);
-        self.stats.spills += 1;
+        for doc in docs {
+            reset(&mut self.arena);
+            let context = EvalContext::new(&self.arena, *doc, &env.shared);
+            table.add(&self.group, &context.with_variables(variables))?;
+            self.runs.limit(table, env)?;
+        }
         Ok(())
     }
 
+    fn take_through_chain(
+        &mut self,
+        table: &mut GroupTable,
+        docs: &[Doc<'_>],
+        env: &Env,
+        variables: &[Option<Value<'_>>],
+    ) -> Result<()> {
+        let (group, runs) = (&self.group, &mut self.runs);
+        // One document may become very many.
+        let mut take = |context: &EvalContext<'_>| {
+            table.add(group, context)?;
+            runs.limit(table, env)
+        };
+        docs.iter().try_for_each(|doc| self.chain.run(*doc, env, variables, &mut take))
+    }
+
     fn finish(&mut self, env: &Env) -> Result<()> {
-        if self.runs.is_empty() {
-            self.index = HashMap::default();
-            self.output = Output::Memory(std::mem::take(&mut self.entries).into_iter());
+        if self.runs.0.is_empty() {
+            self.output = Output::Memory(0);
             return Ok(());
         }
-        if !self.entries.is_empty() {
-            self.spill(env)?;
+        if let Some(mut table) = self.table.take()
+            && table.len() > 0
+        {
+            self.runs.spill(&mut table, env)?;
         }
+        self.stats.spills = self.runs.0.len() as u64;
         let mut merge = Merge {
-            values: (0..self.runs.len()).map(|_| None).collect(),
-            runs: std::mem::take(&mut self.runs),
+            values: (0..self.runs.0.len()).map(|_| None).collect(),
+            runs: std::mem::take(&mut self.runs.0),
             heads: BinaryHeap::new(),
         };
         for at in 0..merge.runs.len() {
@@ -166,61 +154,83 @@ impl GroupOp {
         Ok(())
     }
 
-    fn next_entry(&mut self, env: &Env) -> Result<Option<Entry>> {
+    /// The document of the next group.
+    fn next_doc(&mut self, env: &Env) -> Result<Option<DocBuf>> {
+        reset(&mut self.arena);
+        let context = EvalContext::new(&self.arena, Doc::empty(), &env.shared);
         match &mut self.output {
             Output::NotYet => Ok(None),
-            Output::Memory(entries) => Ok(entries.next()),
+            Output::Memory(next) => {
+                let Some(table) = &self.table else { return Ok(None) };
+                let at = std::mem::replace(next, *next + 1);
+                let Some(key) = table.key(at) else { return Ok(None) };
+                output(&self.group, key, table.states(at), &context).map(Some)
+            }
             Output::Runs(merge) => {
-                reset(&mut self.arena);
                 let variables = env.variable_values();
-                let context = EvalContext::new(&self.arena, Doc::empty(), &env.shared)
-                    .with_variables(&variables);
-                merge.next(&self.group, &context)
+                let entry = merge.next(&self.group, &context.with_variables(&variables))?;
+                let Some(Entry { key, states }) = entry else { return Ok(None) };
+                let states = states.iter().map(|state| &**state);
+                output(&self.group, &key, states, &context).map(Some)
             }
         }
     }
 }
 
-/// Gives the document `context.root` to its group.
-fn add(
-    group: &Group,
-    index: &mut HashMap<Box<[u8]>, usize, RandomState>,
-    entries: &mut Vec<Entry>,
-    encoded: &mut Vec<u8>,
-    bytes: &mut usize,
-    grows: bool,
-    context: &EvalContext<'_>,
-) -> Result<()> {
-    let context = &group.extract(context)?;
-    let value = group_key(group, context)?;
-    encoded.clear();
-    key::append(value, false, encoded);
-    let at = match index.get(encoded.as_slice()) {
-        Some(at) => *at,
-        None => {
-            let states = group.new_states(value, context)?;
-            let size: usize = states.iter().map(|state| state.size()).sum();
-            let key = ValueBuf::new(value);
-            *bytes += GROUP_BYTES + 2 * encoded.len() + key.size() + size;
-            entries.push(Entry { key, states });
-            index.insert(encoded.as_slice().into(), entries.len() - 1);
-            entries.len() - 1
-        }
-    };
-    let Some(entry) = entries.get_mut(at) else { return Ok(()) };
-    if !grows {
-        return group.add(&mut entry.states, context);
+/// Groups that did not fit into memory, each file in the order of the keys.
+#[derive(Default)]
+struct Runs(Vec<SpillReader>);
+
+impl Runs {
+    /// Goes on on disk where memory ends.
+    fn limit(&mut self, table: &mut GroupTable, env: &Env) -> Result<()> {
+        if table.bytes() > env.params.stage_bytes_max { self.spill(table, env) } else { Ok(()) }
     }
-    let before: usize = entry.states.iter().map(|state| state.size()).sum();
-    group.add(&mut entry.states, context)?;
-    let after: usize = entry.states.iter().map(|state| state.size()).sum();
-    *bytes = (*bytes + after).saturating_sub(before);
-    Ok(())
+
+    fn spill(&mut self, table: &mut GroupTable, env: &Env) -> Result<()> {
+        let directory = match &env.params.spill_directory {
+            Some(directory) if env.may_spill => directory,
+            _ => {
+                return Err(Error::new(
+                    ErrorCode::QueryExceededMemoryLimitNoDiskUseAllowed,
+                    "Exceeded memory limit for $group, but didn't allow external sort. Pass allowDiskUse:true to opt in.",
+                ));
+            }
+        };
+        let mut writer = SpillWriter::create(directory)?;
+        let collator = env.shared.collator.as_deref().map(|collator| collator as &dyn Collator);
+        for (encoded, at) in table.sorted(collator) {
+            let Some(key) = table.key(at) else { continue };
+            let saved = DocBuf::build(|writer| {
+                writer.append("k", key);
+                let mut states = writer.array("s");
+                for state in table.states(at) {
+                    states.push(&state.save());
+                }
+            });
+            writer.write(&[&encoded, saved.as_bytes()])?;
+        }
+        table.clear();
+        self.0.push(writer.into_reader()?);
+        Ok(())
+    }
 }
 
-/// The key of a document, in a context that may live shorter than the group.
-fn group_key<'a>(group: &'a Group, context: &EvalContext<'a>) -> Result<Value<'a>> {
-    group.key().eval(context)
+/// What a group comes out as.
+fn output<'s>(
+    group: &Group,
+    key: &ValueBuf,
+    states: impl Iterator<Item = &'s dyn State>,
+    context: &EvalContext<'_>,
+) -> Result<DocBuf> {
+    let mut bytes = Vec::with_capacity(64);
+    let mut writer = DocWriter::new(&mut bytes);
+    writer.append("_id", key);
+    for ((name, _), state) in group.fields().iter().zip(states) {
+        writer.append(name, state.result(context)?);
+    }
+    writer.finish();
+    Ok(DocBuf::from_valid_bytes(bytes))
 }
 
 impl Merge {
@@ -277,21 +287,12 @@ impl Operator for GroupOp {
             self.finish(run.env)?;
         }
         for _ in 0..max {
-            let Some(entry) = self.next_entry(run.env)? else {
+            let Some(doc) = self.next_doc(run.env)? else {
                 self.stats.is_eof = true;
                 return Ok(false);
             };
-            reset(&mut self.arena);
-            let context = EvalContext::new(&self.arena, Doc::empty(), &run.env.shared);
-            let mut bytes = Vec::with_capacity(64);
-            let mut writer = DocWriter::new(&mut bytes);
-            writer.append("_id", &entry.key);
-            for ((name, _), state) in self.group.fields().iter().zip(&entry.states) {
-                writer.append(name, state.result(&context)?);
-            }
-            writer.finish();
             self.stats.returned += 1;
-            out.push(Row::made(DocBuf::from_valid_bytes(bytes)));
+            out.push(Row::made(doc));
         }
         Ok(true)
     }

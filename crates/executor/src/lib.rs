@@ -17,6 +17,7 @@ mod fetch;
 mod filtering;
 mod find;
 mod group;
+mod group_table;
 mod index_bounds;
 mod index_scan;
 pub mod modify;

@@ -40,17 +40,17 @@ pub(crate) fn compile(spec: Doc<'_>, env: &Env) -> Result<Projection> {
 }
 
 impl Project {
-    pub fn new(input: BoxedOperator, spec: Doc<'_>, env: &Env) -> Result<Self> {
-        let projection = compile(spec, env)?;
+    /// `spec` is what `projection` was compiled from.
+    pub fn new(input: BoxedOperator, projection: Projection, spec: Doc<'_>) -> Self {
         let metadata = projection.needs().metadata.into_iter().collect();
-        Ok(Project {
+        Project {
             input,
             projection,
             show_record_id: spec.contains(RECORD_ID),
             metadata,
             arena: Bump::new(),
             stats: NodeStats::default(),
-        })
+        }
     }
 
     fn project(&mut self, row: &mut Row, env: &Env) -> Result<()> {

@@ -72,9 +72,21 @@ impl Row {
 
     /// The document, or as much of it as the index key knows: `{"a.b": 1}` is `{a: {b: 1}}`.
     pub fn doc_or_key(&self) -> Result<Bytes> {
-        if let Some(doc) = &self.doc {
-            return Ok(doc.clone());
+        match &self.doc {
+            Some(doc) => Ok(doc.clone()),
+            None => self.key_as_doc(),
         }
+    }
+
+    /// The same of a row that is not needed any more.
+    pub fn into_doc_or_key(mut self) -> Result<Bytes> {
+        match self.doc.take() {
+            Some(doc) => Ok(doc),
+            None => self.key_as_doc(),
+        }
+    }
+
+    fn key_as_doc(&self) -> Result<Bytes> {
         Ok(match self.key_values()? {
             Some((index, values)) => {
                 let fields: Vec<(&str, &ValueBuf)> = index

@@ -2,6 +2,7 @@
 //!
 //! `mql` asks no clock, no random source and no thread; whoever runs it passes them in here.
 
+use crate::expression::Column;
 use bumpalo::Bump;
 use quire_document::{Array, ArrayWriter, Doc, DocBuf, DocWriter, Timestamp, Value, ValueBuf};
 use quire_error::{Error, ErrorCode, Result};
@@ -258,7 +259,17 @@ pub struct EvalContext<'a> {
     /// What the whole command shares.
     pub shared: &'a Shared,
     frames: Option<&'a Frame<'a>>,
-    extracted: &'a [Option<Value<'a>>],
+    extracted: Extracted<'a>,
+}
+
+/// What an `Extractor` has taken from the root document.
+#[derive(Clone, Copy, Debug)]
+enum Extracted<'a> {
+    Nothing,
+    /// A value for each slot.
+    Values(&'a [Option<Value<'a>>]),
+    /// A row of a batch's columns, one for each slot.
+    Row(&'a [Column<'a>], usize),
 }
 
 impl<'a> EvalContext<'a> {
@@ -271,24 +282,33 @@ impl<'a> EvalContext<'a> {
             metadata: None,
             shared,
             frames: None,
-            extracted: &[],
+            extracted: Extracted::Nothing,
         }
     }
 
     /// The same for another document.
     pub fn with_root(self, root: Doc<'a>) -> Self {
-        EvalContext { root, extracted: &[], ..self }
+        EvalContext { root, extracted: Extracted::Nothing, ..self }
     }
 
     /// The same with the values that an `Extractor` has taken from the root document.
     pub fn with_extracted(self, extracted: &'a [Option<Value<'a>>]) -> Self {
-        EvalContext { extracted, ..self }
+        EvalContext { extracted: Extracted::Values(extracted), ..self }
+    }
+
+    /// The same with those of one document of a batch.
+    pub(crate) fn with_row(self, columns: &'a [Column<'a>], row: usize) -> Self {
+        EvalContext { extracted: Extracted::Row(columns, row), ..self }
     }
 
     /// The value that was extracted for `slot`; `None` if nothing was extracted there.
     #[inline]
     pub(crate) fn extracted(&self, slot: u32) -> Option<Option<Value<'a>>> {
-        self.extracted.get(slot as usize).copied()
+        match self.extracted {
+            Extracted::Nothing => None,
+            Extracted::Values(values) => values.get(slot as usize).copied(),
+            Extracted::Row(columns, row) => columns.get(slot as usize).map(|all| all.get(row)),
+        }
     }
 
     /// The same with values for the user variables.

@@ -1,7 +1,8 @@
 //! Aggregation expressions: parsed once into a tree with resolved paths, run over bytes.
 //!
 //! Reading order: `tree` (the tree and its evaluation), `operator` (what a row of the registry
-//! is), `registry` (all rows), `parse`, `field_path`, then one file an operator or close family,
+//! is), `registry` (all rows), `parse`, `field_path`, `extract` and `batch` (many documents at once:
+//! `column`, `kernel`), then one file an operator or close family,
 //! each with its rows, its code and its documentation.
 //!
 //! A new operator is a row in its family's `OPERATORS` and a function
@@ -12,9 +13,11 @@
 //! the parsing. Constant calls are folded unless the row is `volatile()`.
 
 mod batch;
+mod column;
 mod dependencies;
 mod extract;
 mod field_path;
+mod kernel;
 mod operator;
 mod parse;
 mod registry;
@@ -48,8 +51,9 @@ mod trigonometry;
 mod types;
 mod variables;
 
-pub use batch::Column;
+pub use batch::Batch;
 pub use boolean::is_true;
+pub use column::Column;
 pub use comparison::compare_results;
 pub use dependencies::Dependencies;
 pub use extract::Extractor;
@@ -60,5 +64,7 @@ pub use parse::check_variable_name;
 pub use registry::{find_operator, operators};
 pub use tree::{Expression, Form, Node};
 
+#[cfg(test)]
+mod property;
 #[cfg(test)]
 mod tests;

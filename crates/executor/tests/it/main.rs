@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod explain;
+mod group;
 mod model;
 mod modify;
 mod plans;

@@ -2,21 +2,21 @@
 
 use crate::harness::nanoseconds;
 use bumpalo::Bump;
-use quire_document::{Doc, DocBuf, Value, doc, hash_of};
+use quire_document::{Decimal128, Doc, DocBuf, Value, array, doc};
 use quire_error::Result;
+use quire_mql::expression::{Batch, Extractor};
 use quire_mql::stage::{Stage, parse_stage};
 use quire_mql::{EvalContext, Expression, ParseContext, Shared};
-use std::collections::HashMap;
 use std::hint::black_box;
 
 pub fn run() -> Result<()> {
     let context = ParseContext::default();
     let (mut arena, shared) = (Bump::new(), Shared::default());
     let docs: Vec<DocBuf> = (0..1024).map(document).collect();
-    println!("\n{:40} {:>9}", "expression", "ns");
+    println!("\n{:44} {:>9}", "expression", "ns");
     for (name, source) in expressions() {
         let Ok(expression) = Expression::parse(Value::from(&source), &context) else {
-            println!("{name:40} not built");
+            println!("{name:44} not built");
             continue;
         };
         let doc = docs[5].as_doc();
@@ -25,7 +25,7 @@ pub fn run() -> Result<()> {
             let cx = EvalContext::new(&arena, black_box(doc), &shared);
             black_box(expression.eval(&cx).is_ok());
         });
-        println!("{name:40} {time:9.0}");
+        println!("{name:44} {time:9.0}");
     }
     group(&docs, &context, &shared)?;
     batch(&docs, &context, &shared)
@@ -35,8 +35,10 @@ pub fn run() -> Result<()> {
 fn document(at: i32) -> DocBuf {
     DocBuf::build(|writer| {
         writer.append("_id", at).append("key", at % 16).append("amount", at % 100);
-        writer.append("ratio", f64::from(at) * 0.25);
-        for field in 0..16 {
+        writer.append("ratio", f64::from(at) * 0.25).append("exact", Decimal128::from_i32(at));
+        writer.append("digits", "12345").append("when", "2024-02-29T12:30:00Z");
+        writer.append("inner", &doc! { "x": 1, "y": 2 });
+        for field in 0..13 {
             let name = format!("field_{field}");
             writer.append(&name, "a text of some thirty letters here, more or less");
         }
@@ -49,70 +51,154 @@ fn document(at: i32) -> DocBuf {
     })
 }
 
+/// Each family of operators with some of its members.
 fn expressions() -> Vec<(&'static str, DocBuf)> {
+    let price = doc! { "$multiply": ["$$this.price", "$$this.count"] };
+    let date = doc! { "$add": [Value::Date(1_700_000_000_000), "$amount"] };
+    let paris = |name: &str, more: DocBuf| {
+        let mut arguments = doc! { "date": &date, "timezone": "Europe/Paris" };
+        arguments.extend(|writer| {
+            writer.append_all(more.as_doc());
+        });
+        doc! { name: &arguments }
+    };
+    let branches = array![
+        { "case": { "$lt": ["$key", 2] }, "then": "a" },
+        { "case": { "$lt": ["$key", 9] }, "then": "b" }
+    ];
     vec![
-        ("path to the second field", doc! { "$ifNull": ["$key", 0] }),
-        ("path to the last field", doc! { "$ifNull": ["$last", 0] }),
-        ("$add of two ints", doc! { "$add": ["$key", "$amount"] }),
-        ("$multiply of int and double", doc! { "$multiply": ["$amount", "$ratio"] }),
-        ("$gt", doc! { "$gt": ["$amount", 50] }),
-        ("$cond", doc! { "$cond": [{ "$lt": ["$key", 8] }, "low", "high"] }),
-        ("$concat", doc! { "$concat": ["$field_0", "-", "$field_1"] }),
-        ("$toUpper", doc! { "$toUpper": "$field_0" }),
-        ("$year", doc! { "$year": Value::Date(1_700_000_000_000) }),
-        ("$sum of items.price", doc! { "$sum": "$items.price" }),
+        ("paths: the second field", doc! { "$ifNull": ["$key", 0] }),
+        ("paths: the last field", doc! { "$ifNull": ["$last", 0] }),
+        ("arithmetic: $add of two ints", doc! { "$add": ["$key", "$amount"] }),
+        ("arithmetic: $multiply of int and double", doc! { "$multiply": ["$amount", "$ratio"] }),
+        ("arithmetic: $multiply of decimals", doc! { "$multiply": ["$exact", "$exact"] }),
+        ("arithmetic: $round", doc! { "$round": ["$ratio", 1] }),
+        ("arithmetic: $pow", doc! { "$pow": ["$ratio", 1.5] }),
+        ("trigonometry: $sin", doc! { "$sin": "$ratio" }),
+        ("bitwise: $bitAnd", doc! { "$bitAnd": ["$key", "$amount"] }),
+        ("comparison: $gt", doc! { "$gt": ["$amount", 50] }),
+        ("booleans: $and", doc! { "$and": [{ "$gt": ["$amount", 1] }, "$key"] }),
+        ("conditions: $cond", doc! { "$cond": [{ "$lt": ["$key", 8] }, "low", "high"] }),
+        ("conditions: $switch", doc! { "$switch": { "branches": &branches, "default": "c" } }),
+        ("strings: $concat", doc! { "$concat": ["$field_0", "-", "$field_1"] }),
+        ("strings: $toUpper", doc! { "$toUpper": "$field_0" }),
+        ("strings: $split", doc! { "$split": ["$field_0", " "] }),
+        ("strings: $indexOfCP", doc! { "$indexOfCP": ["$field_0", "letters"] }),
+        ("strings: $substrCP", doc! { "$substrCP": ["$field_0", 7, 5] }),
         (
-            "$map over 8 items",
-            doc! { "$map": {
-            "input": "$items", "in": { "$multiply": ["$$this.price", "$$this.count"] } } },
+            "patterns: $regexMatch",
+            doc! { "$regexMatch": { "input": "$field_0", "regex": "t+ers" } },
+        ),
+        ("dates: $year", doc! { "$year": &date }),
+        ("dates: $hour in Paris", paris("$hour", doc! {})),
+        ("dates: $dateTrunc in Paris", paris("$dateTrunc", doc! { "unit": "week" })),
+        ("dates: $dateToString", doc! { "$dateToString": { "date": &date } }),
+        ("dates: $dateFromString", doc! { "$dateFromString": { "dateString": "$when" } }),
+        ("conversion: $toString of a double", doc! { "$toString": "$ratio" }),
+        ("conversion: $toInt of a string", doc! { "$toInt": "$digits" }),
+        ("conversion: $toDecimal of a double", doc! { "$toDecimal": "$ratio" }),
+        ("arrays: $sum of items.price", doc! { "$sum": "$items.price" }),
+        ("arrays: $map", doc! { "$map": { "input": "$items", "in": &price } }),
+        (
+            "arrays: $filter",
+            doc! { "$filter": { "input": "$items", "cond": { "$gt": ["$$this.price", 4] } } },
         ),
         (
-            "$filter over 8 items",
-            doc! { "$filter": {
-            "input": "$items", "cond": { "$gt": ["$$this.price", 4] } } },
+            "arrays: $reduce",
+            doc! { "$reduce": { "input": "$items", "initialValue": 0,
+            "in": { "$add": ["$$value", "$$this.price"] } } },
         ),
+        ("arrays: $slice", doc! { "$slice": ["$items", 2, 3] }),
+        ("arrays: $arrayElemAt", doc! { "$arrayElemAt": ["$items", 5] }),
         (
-            "$reduce over 8 items",
-            doc! { "$reduce": {
-            "input": "$items", "initialValue": 0, "in": { "$add": ["$$value", "$$this.price"] } } },
+            "arrays: $sortArray",
+            doc! { "$sortArray": { "input": "$items", "sortBy": { "price": (-1) } } },
         ),
-        ("$setUnion", doc! { "$setUnion": ["$items.price", [1, 2, 99]] }),
-        ("object of three fields", doc! { "a": "$key", "b": "$amount", "c": "$ratio" }),
+        ("sets: $setUnion", doc! { "$setUnion": ["$items.price", [1, 2, 99]] }),
+        ("sets: $in", doc! { "$in": ["$amount", "$items.price"] }),
+        ("objects: three fields", doc! { "a": "$key", "b": "$amount", "c": "$ratio" }),
+        ("objects: $mergeObjects", doc! { "$mergeObjects": ["$inner", { "z": "$key" }] }),
+        (
+            "objects: $setField",
+            doc! { "$setField": { "field": "x", "input": "$inner", "value": "$key" } },
+        ),
+        ("types: $type", doc! { "$type": "$key" }),
+        ("sizes: $bsonSize", doc! { "$bsonSize": "$$ROOT" }),
+        ("hashes: $toHashedIndexKey", doc! { "$toHashedIndexKey": "$field_0" }),
+        ("variables: $let", doc! { "$let": { "vars": { "v": "$key" }, "in": ["$$v", "$$v"] } }),
     ]
 }
 
-/// A hash table of states, as the executor keeps it.
+/// A table of states, as the executor keeps it, fed by one document after the other and by batches.
 fn group(docs: &[DocBuf], context: &ParseContext, shared: &Shared) -> Result<()> {
     let source = doc! { "$group": { "_id": "$key", "total": { "$sum": "$amount" } } };
     let stages = parse_stage(Value::from(&source), context)?;
     let Some(Stage::Group(group)) = stages.first() else { return Ok(()) };
-    let (mut arena, mut groups) = (Bump::new(), HashMap::new());
-    let time = nanoseconds(|| {
-        for doc in docs {
+    let views: Vec<Doc<'_>> = docs.iter().map(DocBuf::as_doc).collect();
+    let mut arena = Bump::new();
+    let mut tables = group.new_tables(None);
+    (0..16).try_for_each(|_| {
+        group.open(&mut tables, Value::Null, &EvalContext::new(&arena, Doc::empty(), shared))
+    })?;
+    let number = |key: Option<Value<'_>>| match key {
+        Some(Value::Int32(key)) => key as u32,
+        _ => 0,
+    };
+    let one_by_one = nanoseconds(|| {
+        for doc in &views {
             arena.reset();
-            let cx = EvalContext::new(&arena, doc.as_doc(), shared);
+            let cx = EvalContext::new(&arena, *doc, shared);
             let Ok(cx) = group.extract(&cx) else { return };
             let Ok(key) = group.key().eval(&cx) else { return };
-            let states = groups
-                .entry(hash_of(key, None))
-                .or_insert_with(|| group.new_states(key, &cx).unwrap_or_default());
-            black_box(group.add(states, &cx).is_ok());
+            black_box(group.add(&mut tables, number(Some(key)) as usize, &cx).is_ok());
         }
     });
-    println!("{:40} {:9.0}", "$group by key with $sum", time / docs.len() as f64);
+    let batches = nanoseconds(|| {
+        arena.reset();
+        let cx = EvalContext::new(&arena, Doc::empty(), shared);
+        let Ok(batch) = group.batch(&views, &cx) else { return };
+        let Ok((keys, arguments)) = group.columns(&batch, &cx) else { return };
+        let groups: Vec<u32> = (0..batch.len()).map(|row| number(keys.get(row))).collect();
+        for (table, argument) in tables.iter_mut().zip(&arguments) {
+            black_box(table.add_column(&groups, argument).is_ok());
+        }
+    });
+    let count = docs.len() as f64;
+    println!("{:44} {:9.0}", "$group by key with $sum, one by one", one_by_one / count);
+    println!("{:44} {:9.0}", "$group by key with $sum, in batches", batches / count);
     Ok(())
 }
 
 fn batch(docs: &[DocBuf], context: &ParseContext, shared: &Shared) -> Result<()> {
-    let source = doc! { "$add": [{ "$multiply": ["$amount", 2] }, "$key"] };
-    let expression = Expression::parse(Value::from(&source), context)?;
     let views: Vec<Doc<'_>> = docs.iter().map(DocBuf::as_doc).collect();
     let mut arena = Bump::new();
-    let time = nanoseconds(|| {
-        arena.reset();
-        let cx = EvalContext::new(&arena, Doc::empty(), shared);
-        black_box(expression.eval_batch(&views, &cx).is_ok());
-    });
-    println!("{:40} {:9.0}", "$add of a $multiply, in a batch", time / docs.len() as f64);
+    for (name, source) in [
+        ("$add of a $multiply", doc! { "$add": [{ "$multiply": ["$amount", 2] }, "$key"] }),
+        ("$cond of a $gt", doc! { "$cond": [{ "$gt": ["$amount", 50] }, 1, 0] }),
+        (
+            "$divide, $toDate and $hour",
+            doc! { "$hour": { "$toDate": { "$divide": ["$ratio", 2] } } },
+        ),
+    ] {
+        let mut expression = Expression::parse(Value::from(&source), context)?;
+        let mut extractor = Extractor::default();
+        extractor.attach(&mut expression);
+        let one_by_one = nanoseconds(|| {
+            for doc in &views {
+                arena.reset();
+                let cx = EvalContext::new(&arena, *doc, shared);
+                black_box(expression.eval(&cx).is_ok());
+            }
+        });
+        let batches = nanoseconds(|| {
+            arena.reset();
+            let cx = EvalContext::new(&arena, Doc::empty(), shared);
+            let Ok(batch) = Batch::new(&views, &extractor, &cx) else { return };
+            black_box(expression.eval_batch(&batch, &cx).is_ok());
+        });
+        let count = docs.len() as f64;
+        println!("{:44} {:9.0}", format!("{name}, one by one"), one_by_one / count);
+        println!("{:44} {:9.0}", format!("{name}, in a batch"), batches / count);
+    }
     Ok(())
 }

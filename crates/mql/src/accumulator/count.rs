@@ -1,17 +1,18 @@
 //! `$count`: how many documents.
 
-use super::registry::{Accumulator, ParseStyle, Parsed};
-use super::sum::Sum;
+use super::registry::{Accumulator, Parsed};
+use super::sum::{self, Sum};
 use crate::expression::Expression;
 use quire_document::Value;
 use quire_error::{Error, Result};
 
-pub(super) const COUNT: Accumulator = Accumulator {
-    name: "$count",
-    since: "5.0",
-    doc: "How many documents there are; takes an empty document.",
-    parse: ParseStyle::Own(|value, _| parse(value)),
-};
+pub(super) const COUNT: Accumulator = Accumulator::own(
+    "$count",
+    "5.0",
+    "How many documents there are; takes an empty document.",
+    |value, _| parse(value),
+)
+.with_table(sum::table);
 
 fn parse(value: Value<'_>) -> Result<Parsed> {
     match value {

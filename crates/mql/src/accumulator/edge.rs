@@ -2,6 +2,7 @@
 
 use super::State;
 use super::registry::Accumulator;
+use super::table::States;
 use crate::context::EvalContext;
 use quire_document::{Value, ValueBuf, array};
 use quire_error::Result;
@@ -11,12 +12,14 @@ pub(super) const FIRST: Accumulator = Accumulator::unary(
     "1.0",
     "The first document's value; null if it is missing.",
     |_| Box::new(First { value: None }),
-);
+)
+.with_table(|_| Box::new(States::new(|_| First { value: None })));
 
 pub(super) const LAST: Accumulator =
     Accumulator::unary("$last", "1.0", "The last document's value; null if it is missing.", |_| {
         Box::new(Last { value: None })
-    });
+    })
+    .with_table(|_| Box::new(States::new(|_| Last { value: None })));
 
 #[derive(Debug)]
 struct First {

@@ -1,9 +1,9 @@
 //! `$min`, `$max`: the least and the greatest value by BSON order; null and missing don't count.
 
 use super::registry::Accumulator;
-use super::{Collation, State};
+use super::table::States;
+use super::{Collation, State, Table};
 use crate::context::EvalContext;
-
 use quire_document::{Value, ValueBuf, compare};
 use quire_error::Result;
 use std::cmp::Ordering;
@@ -12,21 +12,33 @@ pub(super) const MIN: Accumulator = Accumulator::unary(
     "$min",
     "1.0",
     "The least value by BSON order; null and missing don't count.",
-    |collation| Box::new(Extreme { replaces_when: Ordering::Less, best: None, collation }),
-);
+    |collation| Box::new(Extreme::new(Ordering::Less, collation)),
+)
+.with_table(|collation| table(Ordering::Less, collation));
 
 pub(super) const MAX: Accumulator = Accumulator::unary(
     "$max",
     "1.0",
     "The greatest value by BSON order; null and missing don't count.",
-    |collation| Box::new(Extreme { replaces_when: Ordering::Greater, best: None, collation }),
-);
+    |collation| Box::new(Extreme::new(Ordering::Greater, collation)),
+)
+.with_table(|collation| table(Ordering::Greater, collation));
 
 #[derive(Debug)]
 struct Extreme {
     replaces_when: Ordering,
     best: Option<ValueBuf>,
     collation: Collation,
+}
+
+impl Extreme {
+    fn new(replaces_when: Ordering, collation: Collation) -> Self {
+        Extreme { replaces_when, best: None, collation }
+    }
+}
+
+fn table(replaces_when: Ordering, collation: Collation) -> Box<dyn Table> {
+    Box::new(States::new(move |_| Extreme::new(replaces_when, collation.clone())))
 }
 
 impl State for Extreme {

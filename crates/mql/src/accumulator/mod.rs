@@ -1,12 +1,14 @@
 //! Accumulators: what `$group` (and later windows) makes of the values of many documents.
 //!
 //! Reading order: this file (what an accumulator is), `registry` (all of them), `spec` (one
-//! accumulator of a stage, parsed), then one file an accumulator or close family. A state lives
-//! for one group; it can be saved and merged, so that groups may be spilled and split.
+//! accumulator of a stage, parsed), `table` (its states for all groups), then one file an
+//! accumulator or close family. A state lives for one group; it can be saved and merged, so that
+//! groups may be spilled and split.
 
 mod add_to_set;
 mod average;
 mod count;
+mod digest;
 mod edge;
 mod extreme;
 mod merge_objects;
@@ -19,6 +21,7 @@ mod spec;
 mod std_dev;
 mod sum;
 mod summation;
+mod table;
 
 #[cfg(test)]
 mod tests;
@@ -32,6 +35,7 @@ pub use spec::{AccumulatorSpec, Argument};
 pub use std_dev::Deviation;
 pub use sum::Sum;
 pub use summation::DoubleDouble;
+pub use table::Table;
 
 use crate::context::{Collator, EvalContext};
 use quire_document::{Value, ValueBuf};
@@ -47,16 +51,6 @@ pub trait State: Send + fmt::Debug {
     /// Takes the value of one more document; `None` is missing.
     fn add(&mut self, value: Option<Value<'_>>) -> Result<()>;
 
-    /// Takes a long or int (they count alike in every result but their type).
-    fn add_i64(&mut self, number: i64) -> Result<()> {
-        self.add(Some(Value::Int64(number)))
-    }
-
-    /// Takes a double.
-    fn add_f64(&mut self, number: f64) -> Result<()> {
-        self.add(Some(Value::Double(number)))
-    }
-
     /// The result so far.
     fn result<'a>(&self, cx: &EvalContext<'a>) -> Result<Value<'a>>;
 
@@ -71,6 +65,14 @@ pub trait State: Send + fmt::Debug {
 
     /// True if more values would change nothing (`$first` with its value).
     fn is_complete(&self) -> bool {
+        false
+    }
+
+    /// True if its size never changes.
+    fn is_fixed() -> bool
+    where
+        Self: Sized,
+    {
         false
     }
 }

@@ -8,6 +8,7 @@ use crate::expression::Expression;
 use quire_document::{ArrayBuf, Value, ValueBuf, compare};
 use quire_error::{Error, Result};
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 pub(super) const FIRST_N: Accumulator = Accumulator::own(
     "$firstN",
@@ -69,7 +70,7 @@ fn parse(name: &'static str, keeps: Keeps, value: Value<'_>, cx: &ParseContext) 
     Ok(Parsed {
         argument: Argument::One(input),
         n: Some(n),
-        make: Box::new(move |n, collation| {
+        make: Arc::new(move |n, collation| {
             let values = VecDeque::new();
             Box::new(Values { name, keeps, n, collation, values, bytes: 0 })
         }),

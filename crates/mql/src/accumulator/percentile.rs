@@ -1,8 +1,10 @@
 //! `$percentile`, `$median`: values below which a share of the numbers lies.
 //!
-//! mongod approximates with a t-digest; here all numbers are kept and the answer is exact, by
-//! the same definition of the rank ("discrete"; "continuous" interpolates).
+//! Numbers are kept as long as they are not too many, and the answer is exact; beyond that
+//! "approximate" goes on with a t-digest, as mongod does from the beginning. "discrete" and
+//! "continuous" (which interpolates) keep all.
 
+use super::digest::Digest;
 use super::registry::{Accumulator, Parsed};
 use super::spec::Argument;
 use super::{State, check_memory};
@@ -11,6 +13,10 @@ use crate::expression::Expression;
 use bumpalo::Bump;
 use quire_document::{ArrayBuf, Doc, Value, ValueBuf};
 use quire_error::{Error, ErrorCode, Result};
+use std::sync::Arc;
+
+/// Numbers of a group that "approximate" keeps as they are.
+const EXACT_MAX: usize = 100_000;
 
 pub(super) const PERCENTILE: Accumulator = Accumulator::own(
     "$percentile",
@@ -35,6 +41,8 @@ pub(super) const MEDIAN: Accumulator =
 pub struct Quantiles {
     shares: Vec<f64>,
     continuous: bool,
+    /// A digest may stand for many numbers.
+    approximate: bool,
     /// One number instead of an array.
     single: bool,
 }
@@ -60,9 +68,7 @@ fn accumulator(
     Ok(Parsed {
         argument: Argument::One(Expression::parse(input, cx)?),
         n: None,
-        make: Box::new(move |_, _| {
-            Box::new(Numbers { name, quantiles: quantiles.clone(), numbers: Vec::new() })
-        }),
+        make: Arc::new(move |_, _| Box::new(Numbers::new(name, quantiles.clone()))),
     })
 }
 
@@ -70,25 +76,35 @@ impl Quantiles {
     /// Parses `{input, p, method}`.
     pub fn parse_percentile(spec: Doc<'_>, cx: &ParseContext) -> Result<Self> {
         check_fields("$percentile", spec, &["input", "p", "method"])?;
-        let continuous = is_continuous(spec)?;
+        let (continuous, approximate) = method(spec)?;
         let shares = shares(spec.get("p").unwrap_or(Value::Null), cx)?;
-        Ok(Quantiles { shares, continuous, single: false })
+        Ok(Quantiles { shares, continuous, approximate, single: false })
     }
 
     /// Parses `{input, method}`.
     pub fn parse_median(spec: Doc<'_>, _: &ParseContext) -> Result<Self> {
         check_fields("$median", spec, &["input", "method"])?;
-        let continuous = is_continuous(spec)?;
-        Ok(Quantiles { shares: vec![0.5], continuous, single: true })
+        let (continuous, approximate) = method(spec)?;
+        Ok(Quantiles { shares: vec![0.5], continuous, approximate, single: true })
     }
 
     /// The result for numbers, which it sorts.
     pub fn result<'a>(&self, numbers: &mut [f64], cx: &EvalContext<'a>) -> Value<'a> {
         numbers.sort_by(f64::total_cmp);
-        let value = |share: &f64| match quantile(numbers, *share, self.continuous) {
-            Some(number) => Value::Double(number),
-            None => Value::Null,
-        };
+        self.each(cx, |share| quantile(numbers, share, self.continuous))
+    }
+
+    /// The result for the numbers of a digest.
+    fn of_digest<'a>(&self, digest: &mut Digest, cx: &EvalContext<'a>) -> Value<'a> {
+        self.each(cx, |share| digest.quantile(share))
+    }
+
+    fn each<'a>(
+        &self,
+        cx: &EvalContext<'a>,
+        mut quantile: impl FnMut(f64) -> Option<f64>,
+    ) -> Value<'a> {
+        let mut value = |share: &f64| quantile(*share).map_or(Value::Null, Value::Double);
         match (self.single, self.shares.first()) {
             (true, Some(share)) => value(share),
             _ => cx.array_of(self.shares.iter().map(value)),
@@ -112,10 +128,12 @@ fn check_fields(name: &str, spec: Doc<'_>, allowed: &[&str]) -> Result<()> {
     }
 }
 
-fn is_continuous(spec: Doc<'_>) -> Result<bool> {
+/// Whether the method is "continuous", and whether it is "approximate".
+fn method(spec: Doc<'_>) -> Result<(bool, bool)> {
     match spec.get("method") {
-        Some(Value::String("approximate" | "discrete")) => Ok(false),
-        Some(Value::String("continuous")) => Ok(true),
+        Some(Value::String("approximate")) => Ok((false, true)),
+        Some(Value::String("discrete")) => Ok((false, false)),
+        Some(Value::String("continuous")) => Ok((true, false)),
         Some(Value::String(_)) => Err(Error::bad_value(
             "Currently only 'approximate', 'discrete' and 'continuous' can be used as percentile 'method'.",
         )),
@@ -201,17 +219,53 @@ pub fn quantile(sorted: &[f64], share: f64, continuous: bool) -> Option<f64> {
     Some(low * (1.0 - rank.fract()) + high * rank.fract())
 }
 
+/// The numbers of a group.
 #[derive(Debug)]
 struct Numbers {
     name: &'static str,
     quantiles: Quantiles,
-    numbers: Vec<f64>,
+    kept: Kept,
+}
+
+#[derive(Debug)]
+enum Kept {
+    All(Vec<f64>),
+    Digest(Box<Digest>),
 }
 
 impl Numbers {
+    fn new(name: &'static str, quantiles: Quantiles) -> Self {
+        Numbers { name, quantiles, kept: Kept::All(Vec::new()) }
+    }
+
     fn push(&mut self, number: f64) -> Result<()> {
-        self.numbers.push(number);
-        check_memory(self.name, self.numbers.len() * 8)
+        match &mut self.kept {
+            Kept::All(numbers) => {
+                numbers.push(number);
+                if numbers.len() > EXACT_MAX && self.quantiles.approximate {
+                    self.digest();
+                    return Ok(());
+                }
+                check_memory(self.name, numbers.len() * 8)
+            }
+            Kept::Digest(digest) => {
+                digest.add(number);
+                Ok(())
+            }
+        }
+    }
+
+    /// The digest of the numbers, which takes their place.
+    fn digest(&mut self) -> &mut Digest {
+        if let Kept::All(numbers) = &self.kept {
+            let mut digest = Box::<Digest>::default();
+            numbers.iter().for_each(|number| digest.add(*number));
+            self.kept = Kept::Digest(digest);
+        }
+        match &mut self.kept {
+            Kept::Digest(digest) => digest,
+            Kept::All(_) => unreachable!("the digest has just taken their place"),
+        }
     }
 }
 
@@ -224,18 +278,32 @@ impl State for Numbers {
     }
 
     fn result<'a>(&self, cx: &EvalContext<'a>) -> Result<Value<'a>> {
-        Ok(self.quantiles.result(&mut self.numbers.clone(), cx))
+        Ok(match &self.kept {
+            Kept::All(numbers) => self.quantiles.result(&mut numbers.clone(), cx),
+            Kept::Digest(digest) => self.quantiles.of_digest(&mut digest.clone(), cx),
+        })
     }
 
     fn size(&self) -> usize {
-        size_of::<Self>() + self.numbers.len() * 8
+        size_of::<Self>()
+            + match &self.kept {
+                Kept::All(numbers) => numbers.len() * 8,
+                Kept::Digest(digest) => digest.bytes(),
+            }
     }
 
     fn save(&self) -> ValueBuf {
-        self.numbers.iter().copied().collect::<ArrayBuf>().into()
+        match &self.kept {
+            Kept::All(numbers) => numbers.iter().copied().collect::<ArrayBuf>().into(),
+            Kept::Digest(digest) => digest.save().into(),
+        }
     }
 
     fn merge(&mut self, saved: Value<'_>) -> Result<()> {
+        if let Value::Document(saved) = saved {
+            self.digest().merge(saved);
+            return Ok(());
+        }
         super::elements(saved).try_for_each(|value| self.add(Some(value)))
     }
 }

@@ -107,7 +107,7 @@ fn parse(name: &'static str, bottom: bool, value: Value<'_>, cx: &ParseContext) 
     Ok(Parsed {
         argument: Argument::Ranked(ranking),
         n,
-        make: Box::new(move |n, _| {
+        make: Arc::new(move |n, _| {
             let n = if single { 1 } else { n };
             Box::new(Ranked {
                 name,

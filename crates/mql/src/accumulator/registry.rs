@@ -1,7 +1,7 @@
 //! A row of the accumulators' registry, and the registry.
 
 use super::spec::Argument;
-use super::{Collation, State};
+use super::{Collation, State, Table};
 use super::{
     add_to_set, average, count, edge, extreme, merge_objects, n_values, percentile, push, ranked,
     std_dev, sum,
@@ -11,6 +11,7 @@ use crate::expression::Expression;
 use quire_document::Value;
 use quire_error::{Error, Result};
 use std::fmt;
+use std::sync::Arc;
 
 /// Parses the value behind an accumulator's name.
 pub(super) type ParseFn = fn(Value<'_>, &ParseContext) -> Result<Parsed>;
@@ -24,6 +25,9 @@ pub struct Accumulator {
     /// One sentence for COMPATIBILITY.md.
     pub doc: &'static str,
     pub(super) parse: ParseStyle,
+    /// Makes its table where its states have a type of their own there. Such an accumulator fails
+    /// for no value, so a batch may go to one after the other.
+    pub(super) table: Option<fn(Collation) -> Box<dyn Table>>,
 }
 
 /// How an accumulator's argument is parsed.
@@ -43,7 +47,7 @@ pub(super) struct Parsed {
 }
 
 /// Makes the state of a group, given n (0 where there is none).
-pub(super) type Make = Box<dyn Fn(usize, Collation) -> Box<dyn State> + Send + Sync>;
+pub(super) type Make = Arc<dyn Fn(usize, Collation) -> Box<dyn State> + Send + Sync>;
 
 impl Accumulator {
     /// An accumulator of one expression.
@@ -53,7 +57,7 @@ impl Accumulator {
         doc: &'static str,
         make: fn(Collation) -> Box<dyn State>,
     ) -> Self {
-        Accumulator { name, since, doc, parse: ParseStyle::Unary(make) }
+        Accumulator { name, since, doc, parse: ParseStyle::Unary(make), table: None }
     }
 
     /// An accumulator with a parser of its own.
@@ -63,7 +67,13 @@ impl Accumulator {
         doc: &'static str,
         parse: ParseFn,
     ) -> Self {
-        Accumulator { name, since, doc, parse: ParseStyle::Own(parse) }
+        Accumulator { name, since, doc, parse: ParseStyle::Own(parse), table: None }
+    }
+
+    /// The same with a table of its own.
+    pub(super) const fn with_table(mut self, table: fn(Collation) -> Box<dyn Table>) -> Self {
+        self.table = Some(table);
+        self
     }
 
     pub(super) fn parsed(&self, value: Value<'_>, cx: &ParseContext) -> Result<Parsed> {
@@ -90,7 +100,7 @@ impl Parsed {
         make: impl Fn(Collation) -> Box<dyn State> + Send + Sync + 'static,
     ) -> Self {
         let argument = Argument::One(argument);
-        Parsed { argument, n: None, make: Box::new(move |_, collation| make(collation)) }
+        Parsed { argument, n: None, make: Arc::new(move |_, collation| make(collation)) }
     }
 }
 

@@ -2,12 +2,15 @@
 
 use super::ranked::Ranking;
 use super::registry::{Accumulator, Make, Parsed, find_accumulator, not_unary};
-use super::{Collation, State};
-use crate::context::{EvalContext, ParseContext};
-use crate::expression::{Dependencies, Expression, Extractor, Node};
+use super::table::States;
+use super::{Collation, State, Table};
+use crate::context::{Collator, EvalContext, ParseContext};
+use crate::expression::{Batch, Column, Dependencies, Expression, Extractor, Node};
 use quire_document::{Doc, DocBuf, DocWriter, Value};
 use quire_error::{Error, ErrorCode, Result};
+use std::borrow::Cow;
 use std::fmt;
+use std::sync::Arc;
 
 /// What an accumulator is given for each document.
 #[derive(Debug)]
@@ -80,28 +83,64 @@ impl AccumulatorSpec {
 
     /// A state for the group with this key (`n` may depend on it).
     pub fn new_state(&self, key: Value<'_>, cx: &EvalContext<'_>) -> Result<Box<dyn State>> {
-        let n = match &self.n {
-            None => 0,
-            Some(n) => {
-                let cx = narrowed(cx);
-                let root = cx.copy(key).as_document().unwrap_or(Doc::empty());
-                super::n_values::evaluate_n(n, &cx.with_root(root))?
-            }
-        };
+        let n = self.n(key, cx)?;
         Ok((self.make)(n, Collation(cx.shared.collator.clone())))
+    }
+
+    /// How many values the state of the group with this key keeps; 0 where it keeps no n.
+    pub fn n(&self, key: Value<'_>, cx: &EvalContext<'_>) -> Result<usize> {
+        let Some(n) = &self.n else { return Ok(0) };
+        let cx = narrowed(cx);
+        let root = cx.copy(key).as_document().unwrap_or(Doc::empty());
+        super::n_values::evaluate_n(n, &cx.with_root(root))
+    }
+
+    /// A table for the states of many groups.
+    pub fn new_table(&self, collator: Option<Arc<dyn Collator>>) -> Box<dyn Table> {
+        let collation = Collation(collator);
+        match self.accumulator.table {
+            Some(table) => table(collation),
+            None => {
+                let make = Arc::clone(&self.make);
+                Box::new(States::new(move |n| make(n, collation.clone())))
+            }
+        }
+    }
+
+    /// True if it takes any value without an error.
+    pub fn is_infallible(&self) -> bool {
+        self.accumulator.table.is_some()
+    }
+
+    /// What the document `cx.root` gives it.
+    pub fn value<'a>(&'a self, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
+        match &self.argument {
+            Argument::One(expression) => {
+                expression.eval(cx).map_err(|error| in_group(error, expression))
+            }
+            Argument::Ranked(ranking) => ranking.eval(cx).map(Some),
+        }
+    }
+
+    /// What the documents of a batch give it.
+    ///
+    /// # Errors
+    /// Some error if any document has one, not necessarily that of the first.
+    pub fn column<'a>(
+        &'a self,
+        batch: &'a Batch<'a>,
+        cx: &EvalContext<'a>,
+    ) -> Result<Cow<'a, Column<'a>>> {
+        match &self.argument {
+            Argument::One(expression) => expression.columns(batch, cx),
+            Argument::Ranked(_) => batch.each(cx, |cx| self.value(cx)).map(Cow::Owned),
+        }
     }
 
     /// Gives the state the document `cx.root`.
     #[inline]
     pub fn add(&self, state: &mut dyn State, cx: &EvalContext<'_>) -> Result<()> {
-        let cx = narrowed(cx);
-        match &self.argument {
-            Argument::One(expression) => {
-                let value = eval(expression, &cx).map_err(|error| in_group(error, expression))?;
-                state.add(value)
-            }
-            Argument::Ranked(ranking) => state.add(Some(ranking.eval(&cx)?)),
-        }
+        state.add(value_in(self, &narrowed(cx))?)
     }
 
     /// Adds what it reads to `needed`.
@@ -131,8 +170,8 @@ fn narrowed<'s>(cx: &EvalContext<'s>) -> EvalContext<'s> {
     *cx
 }
 
-fn eval<'a>(expression: &'a Expression, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
-    expression.eval(cx)
+fn value_in<'a>(spec: &'a AccumulatorSpec, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
+    spec.value(cx)
 }
 
 /// mongod runs `$group` in an engine that has codes of its own for division by zero.

@@ -2,6 +2,7 @@
 
 use super::State;
 use super::registry::Accumulator;
+use super::table::States;
 use crate::context::EvalContext;
 use quire_document::{Value, ValueBuf, array};
 use quire_error::Result;
@@ -11,14 +12,16 @@ pub(super) const STD_DEV_POP: Accumulator = Accumulator::unary(
     "3.2",
     "The standard deviation of the numbers as a whole population; null for none.",
     |_| Box::new(Deviation::new(false)),
-);
+)
+.with_table(|_| Box::new(States::new(|_| Deviation::new(false))));
 
 pub(super) const STD_DEV_SAMP: Accumulator = Accumulator::unary(
     "$stdDevSamp",
     "3.2",
     "The standard deviation of the numbers as a sample; null for fewer than two.",
     |_| Box::new(Deviation::new(true)),
-);
+)
+.with_table(|_| Box::new(States::new(|_| Deviation::new(true))));
 
 /// A running standard deviation.
 #[derive(Clone, Debug)]
@@ -72,6 +75,10 @@ impl State for Deviation {
 
     fn result<'a>(&self, _: &EvalContext<'a>) -> Result<Value<'a>> {
         Ok(self.value())
+    }
+
+    fn is_fixed() -> bool {
+        true
     }
 
     fn size(&self) -> usize {

@@ -1,7 +1,7 @@
 //! Summation of doubles as mongod does it: Kahan's compensated summation, with the error of each
 //! addition taken exactly (Knuth, TAOCP volume 2, section 4.2.2, theorem B).
 
-use quire_document::Decimal128;
+use quire_document::{Decimal128, Value};
 
 /// A sum of doubles and the error that rounding has made in it.
 #[derive(Clone, Copy, Debug, Default)]
@@ -66,6 +66,63 @@ impl DoubleDouble {
     /// The inverse of `to_raw`.
     pub fn from_raw([sum, addend, special]: [f64; 3]) -> Self {
         DoubleDouble { sum, addend, special }
+    }
+}
+
+/// A sum of numbers of all types: what `$sum` and `$avg` have in common.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Mixed {
+    /// Whole numbers, exactly.
+    pub(super) whole: i128,
+    pub(super) doubles: DoubleDouble,
+    pub(super) decimals: Option<Decimal128>,
+}
+
+impl Mixed {
+    /// All but the decimals.
+    pub(super) fn binary(&self) -> DoubleDouble {
+        let mut total = self.doubles;
+        let rounded = self.whole as f64;
+        total.add(rounded);
+        total.add((self.whole - rounded as i128) as f64);
+        total
+    }
+
+    /// Adds a decimal; the first NaN stays as it is, with its sign.
+    pub(super) fn add_decimal(&mut self, number: Decimal128) {
+        self.decimals = Some(match self.decimals {
+            Some(total) if total.is_nan() => total,
+            _ if number.is_nan() => number,
+            total => total.unwrap_or(Decimal128::ZERO).add(number),
+        });
+    }
+
+    /// The values that `merge` takes.
+    pub(super) fn save(&self) -> [Value<'static>; 6] {
+        let [sum, addend, special] = self.doubles.to_raw().map(Value::Double);
+        let (high, low) = ((self.whole >> 64) as i64, self.whole as i64);
+        let decimals = self.decimals.map_or(Value::Null, Value::Decimal);
+        [sum, addend, special, Value::Int64(high), Value::Int64(low), decimals]
+    }
+
+    /// Adds what another one has saved; nothing of anything else.
+    pub(super) fn merge(&mut self, saved: &[Value<'_>]) {
+        let [
+            Value::Double(sum),
+            Value::Double(addend),
+            Value::Double(special),
+            Value::Int64(high),
+            Value::Int64(low),
+            decimals,
+        ] = saved
+        else {
+            return;
+        };
+        self.doubles.merge(DoubleDouble::from_raw([*sum, *addend, *special]));
+        self.whole += i128::from(*high) << 64 | i128::from(*low as u64);
+        if let Value::Decimal(number) = decimals {
+            self.add_decimal(*number);
+        }
     }
 }
 

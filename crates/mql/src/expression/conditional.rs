@@ -1,6 +1,8 @@
 //! `$cond`, `$switch`, `$ifNull`: only the branch that is taken runs.
 
+use super::batch::Batch;
 use super::boolean::is_true;
+use super::column::Column;
 use super::operator::{Arity, Call, Operator};
 use super::tree::{Expression, Form, Node};
 use crate::context::{EvalContext, ParseContext};
@@ -68,6 +70,21 @@ impl Form for Cond {
     fn eval<'a>(&'a self, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
         let branch = if is_true(self.condition.eval(cx)?) { &self.then } else { &self.otherwise };
         branch.eval(cx)
+    }
+
+    fn columns<'a>(
+        &'a self,
+        batch: &'a Batch<'a>,
+        cx: &EvalContext<'a>,
+    ) -> Result<Option<Column<'a>>> {
+        let condition = self.condition.columns(batch, cx)?;
+        let mut row = 0;
+        let column = batch.each(cx, |cx| {
+            let taken = is_true(condition.get(row));
+            row += 1;
+            if taken { self.then.eval(cx) } else { self.otherwise.eval(cx) }
+        });
+        column.map(Some)
     }
 
     fn children<'e>(&'e self, visit: &mut dyn FnMut(&'e Expression)) {

@@ -3,6 +3,7 @@
 //! `Extractor::attach` gives each path of an expression a slot; `extract` walks a document once and
 //! fills the slots; an `EvalContext` that carries them (`with_extracted`) saves every path its walk.
 
+use super::column::Column;
 use super::field_path::{FieldPath, into};
 use super::tree::{Expression, Node};
 use crate::context::EvalContext;
@@ -20,6 +21,8 @@ pub struct Extractor {
 #[derive(Debug)]
 struct Branch {
     name: Box<[u8]>,
+    /// The name's first and last byte: they tell most names apart.
+    ends: (u8, u8),
     /// The value itself goes here.
     slot: Option<u32>,
     /// Paths that go on inside it: slot and remaining components.
@@ -72,8 +75,30 @@ impl Extractor {
         cx: &EvalContext<'a>,
     ) -> Result<&'a [Option<Value<'a>>]> {
         let values = cx.arena.alloc_slice_fill_copy(self.paths.len(), None);
-        walk(&self.branches, doc, values, cx)?;
+        walk(&self.branches, doc, cx, &mut |slot, value| {
+            if let Some(place) = values.get_mut(slot as usize) {
+                *place = Some(value);
+            }
+        })?;
         Ok(values)
+    }
+
+    /// The values of all slots in each document.
+    pub(super) fn columns<'a>(
+        &self,
+        docs: &[Doc<'a>],
+        cx: &EvalContext<'a>,
+    ) -> Result<Vec<Column<'a>>> {
+        let mut columns: Vec<Column<'a>> = self.paths.iter().map(|_| Column::new()).collect();
+        for (row, doc) in docs.iter().enumerate() {
+            walk(&self.branches, *doc, cx, &mut |slot, value| {
+                if let Some(column) = columns.get_mut(slot as usize) {
+                    column.put(row, value, docs.len());
+                }
+            })?;
+        }
+        columns.iter_mut().for_each(|column| column.end(docs.len()));
+        Ok(columns)
     }
 }
 
@@ -82,8 +107,10 @@ fn add(branches: &mut Vec<Branch>, path: &[Box<str>], slot: u32) {
     let at = match branches.iter().position(|branch| *branch.name == *first.as_bytes()) {
         Some(at) => at,
         None => {
-            let name = first.as_bytes().into();
-            branches.push(Branch { name, slot: None, deeper: Vec::new(), children: Vec::new() });
+            let name: Box<[u8]> = first.as_bytes().into();
+            let ends = ends(&name);
+            let (deeper, children) = (Vec::new(), Vec::new());
+            branches.push(Branch { name, ends, slot: None, deeper, children });
             branches.len() - 1
         }
     };
@@ -113,11 +140,21 @@ impl Seen {
     }
 }
 
+/// The first and the last byte.
+#[inline]
+fn ends(name: &[u8]) -> (u8, u8) {
+    match name {
+        [first, .., last] => (*first, *last),
+        [only] => (*only, *only),
+        [] => (0, 0),
+    }
+}
+
 fn walk<'a>(
     branches: &[Branch],
     doc: Doc<'a>,
-    values: &mut [Option<Value<'a>>],
     cx: &EvalContext<'a>,
+    put: &mut impl FnMut(u32, Value<'a>),
 ) -> Result<()> {
     let (mut seen, mut left) = (Seen::default(), branches.len());
     if left == 0 {
@@ -125,23 +162,23 @@ fn walk<'a>(
     }
     for element in doc.iter() {
         let key = element.key_bytes();
-        let Some(at) = branches.iter().position(|branch| *branch.name == *key) else { continue };
+        let ends = ends(key);
+        let named = |branch: &Branch| branch.ends == ends && *branch.name == *key;
+        let Some(at) = branches.iter().position(named) else { continue };
         if seen.contains(at) {
             continue;
         }
         seen.insert(at);
         let (branch, value) = (&branches[at], element.value());
-        if let Some(slot) = branch.slot
-            && let Some(place) = values.get_mut(slot as usize)
-        {
-            *place = Some(value);
+        if let Some(slot) = branch.slot {
+            put(slot, value);
         }
         match value {
-            Value::Document(inner) => walk(&branch.children, inner, values, cx)?,
+            Value::Document(inner) => walk(&branch.children, inner, cx, put)?,
             Value::Array(_) => {
                 for (slot, rest) in &branch.deeper {
-                    if let Some(place) = values.get_mut(*slot as usize) {
-                        *place = into(rest, value, cx)?;
+                    if let Some(value) = into(rest, value, cx)? {
+                        put(*slot, value);
                     }
                 }
             }

@@ -1,12 +1,13 @@
 //! Each family with its results and its codes; folding, batches and extraction against plain
 //! evaluation of random expressions.
 
-use super::{Expression, Extractor, operators};
+use super::{Batch, Column, Expression, Extractor, operators};
 use crate::context::{EvalContext, ParseContext, Shared};
 use bumpalo::Bump;
 use quire_document::testing::Generator;
 use quire_document::{ArrayBuf, Decimal128, DocBuf, Value, ValueBuf, array, doc, identical};
 use quire_error::Result;
+use std::borrow::Cow;
 use std::sync::Arc;
 
 fn shared() -> Shared {
@@ -343,21 +344,106 @@ fn folding_batches_and_extraction_change_nothing() {
                 );
             }
         }
-        let column = unfolded.eval_batch(&docs, &cx);
-        let first_error = expected.iter().find_map(|result| result.as_ref().err());
-        match (column, first_error) {
-            (Ok(column), None) => {
-                for (index, expected) in expected.iter().enumerate() {
-                    let found = Ok(column.get(index));
-                    assert!(
-                        same(expected, &found),
-                        "{round} {source:?} batch: {expected:?} {found:?}"
-                    );
-                }
-            }
-            (Err(error), Some(first)) => assert_eq!(error.code(), first.code(), "{source:?}"),
-            (column, first) => panic!("{round} {source:?}: {column:?} {first:?}"),
+        for (expression, extractor) in [(&unfolded, &Extractor::default()), (&attached, &extractor)]
+        {
+            let batch = Batch::new(&docs, extractor, &cx).unwrap();
+            check_batch(&expected, expression.eval_batch(&batch, &cx), &source);
         }
+    }
+}
+
+/// The column is what one by one gave, or fails as the first document did that failed.
+fn check_batch(
+    expected: &[Result<Option<Value<'_>>>],
+    column: Result<Cow<'_, Column<'_>>>,
+    source: &ValueBuf,
+) {
+    let first_error = expected.iter().find_map(|result| result.as_ref().err());
+    match (column, first_error) {
+        (Ok(column), None) => {
+            assert_eq!(column.len(), expected.len(), "{source:?}");
+            for (row, expected) in expected.iter().enumerate() {
+                let found = Ok(column.get(row));
+                assert!(same(expected, &found), "{source:?} at {row}: {expected:?} {found:?}");
+            }
+        }
+        (Err(error), Some(first)) => assert_eq!(error.code(), first.code(), "{source:?}"),
+        (column, first) => panic!("{source:?}: {column:?} {first:?}"),
+    }
+}
+
+/// Arithmetic, comparisons and conditions over columns of one type, of two, with gaps, and at the
+/// ends of what ints, longs and doubles hold.
+#[test]
+fn columns_are_exact() {
+    let mut random = Generator::new(21);
+    for round in 0..2000 {
+        let names = ["$add", "$subtract", "$multiply", "$divide", "$eq", "$lt", "$gte", "$cond"];
+        let name = *random.pick(&names).unwrap();
+        let operand = |random: &mut Generator, path: &str| match random.below(3) {
+            0 => typed_value(random, round % 7),
+            _ => ValueBuf::new(path),
+        };
+        let (a, b) = (operand(&mut random, "$a"), operand(&mut random, "$c.b"));
+        let source: ValueBuf = match name {
+            "$cond" => doc! { "$cond": [{ "$gt": [&a, &b] }, "$a", { "$add": [&b, 1] }] }.into(),
+            _ => doc! { name: [{ "$add": [&a, 0] }, &b] }.into(),
+        };
+        let source = if random.one_in(3) {
+            doc! { name: [&a, &b, &b] }
+        } else {
+            source_doc(source)
+        };
+        let source = ValueBuf::from(source);
+        let Ok(mut expression) =
+            Expression::parse(source.as_value(), &ParseContext::default().without_folding())
+        else {
+            continue;
+        };
+        let other = if random.one_in(3) { random.below(7) } else { round % 7 };
+        let roots: Vec<DocBuf> = (0..random.below(9))
+            .map(|_| {
+                let a = typed_value(&mut random, round % 7);
+                let b = typed_value(&mut random, other);
+                match random.below(40) {
+                    0 => doc! { "a": &a },
+                    1 => doc! { "a": &b, "c": [{ "b": &b }] },
+                    _ => doc! { "z": 1, "c": { "b": &b }, "a": &a, "aa": 1 },
+                }
+            })
+            .collect();
+        let docs: Vec<_> = roots.iter().map(DocBuf::as_doc).collect();
+        let (arena, shared) = (Bump::new(), shared());
+        let cx = EvalContext::new(&arena, quire_document::Doc::empty(), &shared);
+        let mut extractor = Extractor::default();
+        extractor.attach(&mut expression);
+        let expected: Vec<_> =
+            docs.iter().map(|doc| expression.eval(&cx.with_root(*doc))).collect();
+        let batch = Batch::new(&docs, &extractor, &cx).unwrap();
+        check_batch(&expected, expression.eval_batch(&batch, &cx), &source);
+    }
+}
+
+fn source_doc(source: ValueBuf) -> DocBuf {
+    source.as_value().as_document().unwrap().to_owned()
+}
+
+/// A value of one of seven kinds.
+fn typed_value(random: &mut Generator, kind: u64) -> ValueBuf {
+    let word = random.below(1 << 62) as i64;
+    match kind {
+        0 => ValueBuf::new(word as i32 % 10),
+        1 => ValueBuf::new(*random.pick(&[0, 1, -1, i32::MAX, i32::MIN, 65_536]).unwrap()),
+        2 => {
+            ValueBuf::new(*random.pick(&[0, 3, -3, i64::MAX, i64::MIN, 1 << 53, 1 << 32]).unwrap())
+        }
+        3 => {
+            let numbers = [0.0, -0.0, 1.5, f64::NAN, f64::INFINITY, 9007199254740993.0, 1e300];
+            ValueBuf::new(*random.pick(&numbers).unwrap())
+        }
+        4 => ValueBuf::new(Value::Date(word % 1000)),
+        5 => ValueBuf::new(*random.pick(&["", "a", "b", "a\u{0}"]).unwrap()),
+        _ => ValueBuf::new(word % 2 == 0),
     }
 }
 

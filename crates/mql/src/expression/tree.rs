@@ -1,6 +1,8 @@
 //! The compiled expression and its evaluation.
 
+use super::batch::Batch;
 use super::boolean::is_true;
+use super::column::Column;
 use super::field_path::FieldPath;
 use super::operator::Call;
 use crate::context::{Binding, EvalContext, ParseContext, Shared};
@@ -61,6 +63,16 @@ impl Variable {
 pub trait Form: Send + Sync + fmt::Debug {
     /// Evaluates it; `None` is missing.
     fn eval<'a>(&'a self, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>>;
+
+    /// Evaluates it for a batch; `None` where it has no way of its own to do so.
+    fn columns<'a>(
+        &'a self,
+        batch: &'a Batch<'a>,
+        cx: &EvalContext<'a>,
+    ) -> Result<Option<Column<'a>>> {
+        let _ = (batch, cx);
+        Ok(None)
+    }
 
     /// Visits all direct sub-expressions.
     fn children<'e>(&'e self, visit: &mut dyn FnMut(&'e Expression));

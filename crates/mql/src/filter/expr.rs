@@ -4,7 +4,7 @@ use super::node::Node;
 use super::parse::{Level, Parser};
 use super::registry::{Operator, Parse};
 use crate::context::{Collator, EvalContext};
-use crate::expression::{Expression, is_true};
+use crate::expression::{Expression, Extractor, is_true};
 use quire_document::{Doc, Value};
 use quire_error::{Error, ErrorCode, Result};
 use std::fmt;
@@ -21,14 +21,20 @@ pub(super) const OPERATORS: &[Operator] = &[Operator {
 /// A compiled `$expr`.
 #[derive(Clone)]
 pub struct ExprTest {
-    expression: Arc<Expression>,
+    compiled: Arc<Compiled>,
     collator: Option<Arc<dyn Collator>>,
+}
+
+struct Compiled {
+    expression: Expression,
+    /// Its paths, to be taken from a document at once.
+    extractor: Extractor,
 }
 
 impl ExprTest {
     /// The expression.
     pub fn expression(&self) -> &Expression {
-        &self.expression
+        &self.compiled.expression
     }
 
     /// The collation that its strings compare by.
@@ -38,14 +44,18 @@ impl ExprTest {
 
     /// True if the expression's value is true for the document.
     pub(super) fn test(&self, doc: Doc<'_>, cx: &EvalContext<'_>) -> Result<bool> {
-        let cx = narrow(cx).with_root(doc);
-        Ok(is_true(self.expression.eval(&cx)?))
+        let Compiled { expression, extractor } = &*self.compiled;
+        let mut cx = narrow(cx).with_root(doc);
+        if extractor.len() > 1 {
+            cx = cx.with_extracted(extractor.extract(doc, &cx)?);
+        }
+        Ok(is_true(expression.eval(&cx)?))
     }
 }
 
 impl fmt::Debug for ExprTest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.expression.fmt(f)
+        self.compiled.expression.fmt(f)
     }
 }
 
@@ -63,7 +73,9 @@ fn parse(parser: &Parser<'_>, value: Value<'_>) -> Result<Option<Node>> {
         let text = "$expr is not allowed in this context";
         return Err(Error::new(ErrorCode::QueryFeatureNotAllowed, text));
     }
-    let expression = Expression::parse(value, parser.context)?;
-    let collator = parser.collator();
-    Ok(Some(Node::Expr(ExprTest { expression: Arc::new(expression), collator })))
+    let mut expression = Expression::parse(value, parser.context)?;
+    let mut extractor = Extractor::default();
+    extractor.attach(&mut expression);
+    let (compiled, collator) = (Arc::new(Compiled { expression, extractor }), parser.collator());
+    Ok(Some(Node::Expr(ExprTest { compiled, collator })))
 }

@@ -2,11 +2,13 @@
 
 use super::Stage;
 use super::registry::StageRow;
-use crate::accumulator::{AccumulatorSpec, State, in_group};
-use crate::context::{EvalContext, ParseContext};
-use crate::expression::{Dependencies, Expression, Extractor, FieldPath, Node};
+use crate::accumulator::{AccumulatorSpec, State, Table, in_group};
+use crate::context::{Collator, EvalContext, ParseContext};
+use crate::expression::{Batch, Column, Dependencies, Expression, Extractor, FieldPath, Node};
 use quire_document::{Doc, DocWriter, Value};
 use quire_error::{Error, Result};
+use std::borrow::Cow;
+use std::sync::Arc;
 
 pub(super) const GROUP: StageRow = StageRow {
     name: "$group",
@@ -88,12 +90,61 @@ impl Group {
         self.fields.iter().map(|(_, spec)| spec.new_state(key, cx)).collect()
     }
 
-    /// Gives the document `cx.root` to a group's states.
-    pub fn add(&self, states: &mut [Box<dyn State>], cx: &EvalContext<'_>) -> Result<()> {
-        for ((_, spec), state) in self.fields.iter().zip(states) {
-            spec.add(state.as_mut(), cx)?;
+    /// Tables for the states of all groups, one for each field.
+    pub fn new_tables(&self, collator: Option<&Arc<dyn Collator>>) -> Vec<Box<dyn Table>> {
+        self.fields.iter().map(|(_, spec)| spec.new_table(collator.cloned())).collect()
+    }
+
+    /// Opens a group in all tables.
+    pub fn open(
+        &self,
+        tables: &mut [Box<dyn Table>],
+        key: Value<'_>,
+        cx: &EvalContext<'_>,
+    ) -> Result<()> {
+        for ((_, spec), table) in self.fields.iter().zip(tables) {
+            table.open(spec.n(key, cx)?);
         }
         Ok(())
+    }
+
+    /// Gives the document `cx.root` to a group.
+    pub fn add(
+        &self,
+        tables: &mut [Box<dyn Table>],
+        group: usize,
+        cx: &EvalContext<'_>,
+    ) -> Result<()> {
+        for ((_, spec), table) in self.fields.iter().zip(tables) {
+            table.add(group, spec.value(cx)?)?;
+        }
+        Ok(())
+    }
+
+    /// Takes the paths that key and accumulators read from each of some documents.
+    pub fn batch<'a>(&self, docs: &'a [Doc<'a>], cx: &EvalContext<'a>) -> Result<Batch<'a>> {
+        Batch::new(docs, &self.extractor, cx)
+    }
+
+    /// What a batch gives to `take`: its keys, and for each accumulator what it is given.
+    ///
+    /// # Errors
+    /// Some error if any document has one, not necessarily that of the first: whoever is told of
+    /// one goes on document by document.
+    pub fn columns<'a>(
+        &'a self,
+        batch: &'a Batch<'a>,
+        cx: &EvalContext<'a>,
+    ) -> Result<(Cow<'a, Column<'a>>, Vec<Cow<'a, Column<'a>>>)> {
+        let keys = self.key.columns(batch, cx)?;
+        let arguments = self.fields.iter().map(|(_, spec)| spec.column(batch, cx));
+        Ok((keys, arguments.collect::<Result<_>>()?))
+    }
+
+    /// True if no accumulator fails for any value, and none asks for its n: the values of a batch
+    /// may go to one accumulator after the other.
+    pub fn is_infallible(&self) -> bool {
+        self.fields.iter().all(|(_, spec)| spec.is_infallible())
     }
 
     /// The output document of a group.
@@ -181,6 +232,18 @@ impl GroupKey {
                 _ => None,
             },
             GroupKey::Fields(_) => None,
+        }
+    }
+
+    /// The keys of a batch; missing stands for null.
+    fn columns<'a>(
+        &'a self,
+        batch: &'a Batch<'a>,
+        cx: &EvalContext<'a>,
+    ) -> Result<Cow<'a, Column<'a>>> {
+        match self {
+            GroupKey::Expression(expression) => expression.columns(batch, cx),
+            GroupKey::Fields(_) => batch.each(cx, |cx| self.eval(cx).map(Some)).map(Cow::Owned),
         }
     }
 

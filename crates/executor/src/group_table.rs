@@ -1,0 +1,152 @@
+//! The groups of a `$group` in memory: keys found by their hash, states in a table for each
+//! accumulator, fed by batches.
+
+use std::hash::{BuildHasher, Hasher};
+use std::sync::Arc;
+
+use foldhash::fast::RandomState;
+use hashbrown::HashTable;
+use quire_document::key::{self, TypeBits};
+use quire_document::{Collator, Doc, Value, ValueBuf, equal, hash};
+use quire_error::Result;
+use quire_mql::EvalContext;
+use quire_mql::accumulator::{State, Table};
+use quire_mql::stage::Group;
+
+/// What a group takes besides its key and its states.
+const GROUP_BYTES: usize = 64;
+
+/// Groups, numbered in the order in which their first documents came.
+pub(crate) struct GroupTable {
+    index: HashTable<u32>,
+    hasher: RandomState,
+    /// The key of each group as it first came, with its hash.
+    keys: Vec<(u64, ValueBuf)>,
+    key_bytes: usize,
+    tables: Vec<Box<dyn Table>>,
+    /// The groups of a batch's documents.
+    groups: Vec<u32>,
+    /// The values of a batch may go to one accumulator after the other.
+    by_column: bool,
+}
+
+impl GroupTable {
+    pub fn new(group: &Group, collator: Option<&Arc<dyn Collator>>) -> Self {
+        GroupTable {
+            index: HashTable::new(),
+            hasher: RandomState::default(),
+            keys: Vec::new(),
+            key_bytes: 0,
+            tables: group.new_tables(collator),
+            groups: Vec::new(),
+            by_column: group.is_infallible(),
+        }
+    }
+
+    /// How many groups it has.
+    pub fn len(&self) -> usize {
+        self.keys.len()
+    }
+
+    /// Bytes that it holds, roughly.
+    pub fn bytes(&self) -> usize {
+        self.key_bytes + self.tables.iter().map(|table| table.bytes()).sum::<usize>()
+    }
+
+    /// The key of a group.
+    pub fn key(&self, at: usize) -> Option<&ValueBuf> {
+        self.keys.get(at).map(|(_, key)| key)
+    }
+
+    /// The states of a group, one for each accumulator.
+    pub fn states(&self, at: usize) -> impl Iterator<Item = &dyn State> {
+        self.tables.iter().filter_map(move |table| table.state(at))
+    }
+
+    /// The groups in the order of their encoded keys, which two runs on disk are merged by.
+    pub fn sorted(&self, collator: Option<&dyn Collator>) -> Vec<(Vec<u8>, usize)> {
+        let encoded = |value: &ValueBuf| {
+            let mut encoded = Vec::with_capacity(16);
+            let bits = &mut TypeBits::new();
+            key::append_full(value.as_value(), false, collator, &mut encoded, bits);
+            encoded
+        };
+        let keys = self.keys.iter().map(|(_, value)| encoded(value)).zip(0..);
+        let mut sorted: Vec<(Vec<u8>, usize)> = keys.collect();
+        sorted.sort_unstable();
+        sorted
+    }
+
+    /// Forgets all groups.
+    pub fn clear(&mut self) {
+        self.index = HashTable::new();
+        self.keys = Vec::new();
+        self.key_bytes = 0;
+        self.tables.iter_mut().for_each(|table| table.clear());
+    }
+
+    /// Gives the document `cx.root` to its group.
+    pub fn add(&mut self, group: &Group, cx: &EvalContext<'_>) -> Result<()> {
+        let cx = &group.extract(cx)?;
+        let at = self.find_or_open(group, group.key().eval(cx)?, cx)?;
+        group.add(&mut self.tables, at as usize, cx)
+    }
+
+    /// Gives documents to their groups, with the results and the errors of `add` one by one.
+    /// False if it took none of them, because one fails or they need too much memory at a time.
+    pub fn add_batch(
+        &mut self,
+        group: &Group,
+        docs: &[Doc<'_>],
+        cx: &EvalContext<'_>,
+    ) -> Result<bool> {
+        let Ok(batch) = group.batch(docs, cx) else { return Ok(false) };
+        let Ok((keys, arguments)) = group.columns(&batch, cx) else { return Ok(false) };
+        self.groups.clear();
+        for row in 0..batch.len() {
+            let at = self.find_or_open(group, keys.get(row).unwrap_or(Value::Null), cx)?;
+            if self.by_column {
+                self.groups.push(at);
+                continue;
+            }
+            for (table, argument) in self.tables.iter_mut().zip(&arguments) {
+                table.add(at as usize, argument.get(row))?;
+            }
+        }
+        if self.by_column {
+            for (table, argument) in self.tables.iter_mut().zip(&arguments) {
+                table.add_column(&self.groups, argument)?;
+            }
+        }
+        Ok(true)
+    }
+
+    /// The group with that key.
+    fn find(&self, key: Value<'_>, collator: Option<&dyn Collator>) -> (u64, Option<u32>) {
+        let mut hasher = self.hasher.build_hasher();
+        hash(key, collator, &mut hasher);
+        let hashed = hasher.finish();
+        let same = |at: &u32| match self.keys.get(*at as usize) {
+            Some((other, known)) => *other == hashed && equal(known.as_value(), key, collator),
+            None => false,
+        };
+        (hashed, self.index.find(hashed, same).copied())
+    }
+
+    /// The group with that key, which is made if there is none.
+    fn find_or_open(&mut self, group: &Group, key: Value<'_>, cx: &EvalContext<'_>) -> Result<u32> {
+        let (hashed, found) = self.find(key, cx.collator());
+        if let Some(at) = found {
+            return Ok(at);
+        }
+        group.open(&mut self.tables, key, cx)?;
+        let at = self.keys.len() as u32;
+        let key = ValueBuf::new(key);
+        self.key_bytes += GROUP_BYTES + 2 * key.size();
+        self.keys.push((hashed, key));
+        let keys = &self.keys;
+        let hash_at = |at: &u32| keys.get(*at as usize).map_or(0, |(hashed, _)| *hashed);
+        self.index.insert_unique(hashed, at, hash_at);
+        Ok(at)
+    }
+}

@@ -1,0 +1,184 @@
+//! Values of a batch of documents, one for each: typed where all are of one type.
+
+use quire_document::Value;
+
+/// The results for a batch, one for each document.
+#[derive(Clone, Debug)]
+pub enum Column<'a> {
+    /// All are ints.
+    Int(Vec<i32>),
+    /// All are longs.
+    Long(Vec<i64>),
+    /// All are doubles.
+    Double(Vec<f64>),
+    /// All are dates, in milliseconds since the epoch.
+    Date(Vec<i64>),
+    /// All are booleans.
+    Bool(Vec<bool>),
+    /// All are strings.
+    Text(Vec<&'a str>),
+    /// The same for so many documents; `None` is missing.
+    Same(Option<Value<'a>>, usize),
+    /// Anything; `None` is missing.
+    Values(Vec<Option<Value<'a>>>),
+}
+
+impl<'a> Column<'a> {
+    /// A column without results yet: it takes the type of the first that it is given.
+    pub const fn new() -> Self {
+        Column::Values(Vec::new())
+    }
+
+    /// How many results it has.
+    pub fn len(&self) -> usize {
+        match self {
+            Column::Int(numbers) => numbers.len(),
+            Column::Long(numbers) | Column::Date(numbers) => numbers.len(),
+            Column::Double(numbers) => numbers.len(),
+            Column::Bool(flags) => flags.len(),
+            Column::Text(texts) => texts.len(),
+            Column::Same(_, count) => *count,
+            Column::Values(values) => values.len(),
+        }
+    }
+
+    /// True if it has no result.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The result for document `row`.
+    #[inline]
+    pub fn get(&self, row: usize) -> Option<Value<'a>> {
+        match self {
+            Column::Int(numbers) => numbers.get(row).map(|number| Value::Int32(*number)),
+            Column::Long(numbers) => numbers.get(row).map(|number| Value::Int64(*number)),
+            Column::Double(numbers) => numbers.get(row).map(|number| Value::Double(*number)),
+            Column::Date(millis) => millis.get(row).map(|millis| Value::Date(*millis)),
+            Column::Bool(flags) => flags.get(row).map(|flag| Value::Bool(*flag)),
+            Column::Text(texts) => texts.get(row).map(|text| Value::String(text)),
+            Column::Same(value, _) => *value,
+            Column::Values(values) => values.get(row).copied().flatten(),
+        }
+    }
+
+    /// Sets the result for document `row` of `rows`; those before it that were left out are
+    /// missing.
+    #[inline]
+    pub(super) fn put(&mut self, row: usize, value: Value<'a>, rows: usize) {
+        match (&mut *self, value) {
+            (Column::Int(numbers), Value::Int32(number)) if numbers.len() == row => {
+                numbers.push(number);
+            }
+            (Column::Long(numbers), Value::Int64(number)) if numbers.len() == row => {
+                numbers.push(number);
+            }
+            (Column::Double(numbers), Value::Double(number)) if numbers.len() == row => {
+                numbers.push(number);
+            }
+            (Column::Text(texts), Value::String(text)) if texts.len() == row => texts.push(text),
+            _ => self.put_other(row, value, rows),
+        }
+    }
+
+    /// The first value, a value of a rarer type or of another one than those before it.
+    fn put_other(&mut self, row: usize, value: Value<'a>, rows: usize) {
+        fn first<T>(value: T, rows: usize) -> Vec<T> {
+            let mut values = Vec::with_capacity(rows);
+            values.push(value);
+            values
+        }
+        match (&mut *self, value) {
+            (Column::Date(all), Value::Date(millis)) if all.len() == row => all.push(millis),
+            (Column::Bool(all), Value::Bool(flag)) if all.len() == row => all.push(flag),
+            (Column::Values(values), _) if !values.is_empty() => {
+                values.resize(row, None);
+                values.push(Some(value));
+            }
+            _ if row == 0 => {
+                *self = match value {
+                    Value::Int32(number) => Column::Int(first(number, rows)),
+                    Value::Int64(number) => Column::Long(first(number, rows)),
+                    Value::Double(number) => Column::Double(first(number, rows)),
+                    Value::Date(millis) => Column::Date(first(millis, rows)),
+                    Value::Bool(flag) => Column::Bool(first(flag, rows)),
+                    Value::String(text) => Column::Text(first(text, rows)),
+                    other => Column::Values(first(Some(other), rows)),
+                };
+            }
+            _ => {
+                let values = self.values_mut(row, rows);
+                values.push(Some(value));
+            }
+        }
+    }
+
+    /// Ends a column of so many rows: those at the end that were left out are missing.
+    pub(super) fn end(&mut self, rows: usize) {
+        match self {
+            Column::Values(values) => values.resize(rows, None),
+            typed if typed.len() < rows => {
+                typed.values_mut(rows, rows);
+            }
+            _ => {}
+        }
+    }
+
+    /// The column as values, `len` of them.
+    fn values_mut(&mut self, len: usize, rows: usize) -> &mut Vec<Option<Value<'a>>> {
+        if !matches!(self, Column::Values(_)) {
+            let mut values = Vec::with_capacity(rows);
+            values.extend((0..self.len()).map(|row| self.get(row)));
+            *self = Column::Values(values);
+        }
+        let Column::Values(values) = self else { unreachable!("it was made one of values") };
+        values.resize(len, None);
+        values
+    }
+}
+
+impl Default for Column<'_> {
+    fn default() -> Self {
+        Column::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use quire_document::testing::Generator;
+    use quire_document::{ValueBuf, identical};
+
+    /// Whatever is put, in whatever types and with whatever gaps, comes back.
+    #[test]
+    fn columns_give_back_what_was_put() {
+        let mut random = Generator::new(11);
+        for round in 0..300 {
+            let rows = random.below(20) as usize;
+            let kinds = 1 + round % 4;
+            let values: Vec<Option<ValueBuf>> = (0..rows)
+                .map(|_| match random.below(kinds) {
+                    0 => Some(ValueBuf::new(random.below(9) as i32)),
+                    1 => Some(random.value()),
+                    2 => None,
+                    _ => Some(ValueBuf::new("text")),
+                })
+                .collect();
+            let mut column = Column::new();
+            for (row, value) in values.iter().enumerate() {
+                if let Some(value) = value {
+                    column.put(row, value.as_value(), rows);
+                }
+            }
+            column.end(rows);
+            assert_eq!(column.len(), rows);
+            for (row, value) in values.iter().enumerate() {
+                match (column.get(row), value) {
+                    (None, None) => {}
+                    (Some(found), Some(value)) if identical(found, value.as_value()) => {}
+                    other => panic!("{other:?} at {row} of {values:?}"),
+                }
+            }
+        }
+    }
+}
