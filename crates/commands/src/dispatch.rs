@@ -47,6 +47,8 @@ pub struct Context<'c> {
     pub writing: Cell<bool>,
     /// The disk had not got the command's writes when its `wtimeout` was over.
     pub timed_out: Cell<bool>,
+    /// `$$NOW` and `$$CLUSTER_TIME`, one reading for all statements of the command.
+    pub clock: std::cell::OnceCell<(i64, Option<quire_document::Timestamp>)>,
     /// The operation's number.
     pub operation_id: i64,
     /// The client takes several replies.
@@ -286,6 +288,7 @@ fn prepare<'c>(
         db,
         sequences: request.sequences,
         interrupt: Arc::clone(&request.interrupt),
+        clock: std::cell::OnceCell::new(),
         generic,
         session,
         writing: Cell::new(false),

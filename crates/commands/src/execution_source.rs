@@ -49,10 +49,12 @@ impl Context<'_> {
     /// What an execution of this command is given from outside.
     pub fn exec_params(&self) -> ExecParams {
         let service = self.service;
-        let mut params = ExecParams::new(Arc::clone(&self.interrupt), crate::service::now_ms());
-        if service.options.topology != Topology::Standalone {
-            params.cluster_time = Some(service.cluster_time());
-        }
+        let (now_ms, cluster_time) = *self.clock.get_or_init(|| {
+            let replicates = service.options.topology != Topology::Standalone;
+            (crate::service::now_ms(), replicates.then(|| service.cluster_time()))
+        });
+        let mut params = ExecParams::new(Arc::clone(&self.interrupt), now_ms);
+        params.cluster_time = cluster_time;
         params.api_strict = self.generic.api.strict == Some(true);
         let limit = service.parameters.number("internalQueryMaxBlockingSortMemoryUsageBytes");
         params.stage_bytes_max = usize::try_from(limit).unwrap_or(params.stage_bytes_max);

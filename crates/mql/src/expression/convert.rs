@@ -2,6 +2,7 @@
 //! (Manual: "$convert (aggregation)", its tables of results by type.)
 
 mod binary;
+mod hexadecimal;
 mod scalar;
 mod target;
 

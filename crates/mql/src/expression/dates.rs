@@ -19,6 +19,7 @@ mod zone;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use arguments::millis;
 pub(crate) use lenient::parse_text;
 
 pub(super) use arithmetic::OPERATORS as ARITHMETIC;

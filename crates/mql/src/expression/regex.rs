@@ -35,6 +35,9 @@ pub(super) const OPERATORS: &[Operator] = &[
         .since("4.2"),
 ];
 
+/// Bytes of the longest pattern.
+const PATTERN_BYTES_MAX: usize = 16 * 1024;
+
 /// Compiled patterns that a thread keeps: an expression over many documents compiles once.
 const KEPT_MAX: usize = 16;
 
@@ -107,6 +110,10 @@ fn pattern(
 }
 
 fn compile(name: &str, pattern: &str, options: &str) -> Result<Rc<Regex>> {
+    if pattern.len() > PATTERN_BYTES_MAX {
+        let text = format!("Invalid Regex in {name}: pattern string is longer than the limit");
+        return Err(Error::location(51111, text));
+    }
     if pattern.contains('\0') {
         let text = format!("{name}: regular expression cannot contain an embedded null byte");
         return Err(Error::location(51109, text));

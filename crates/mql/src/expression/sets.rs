@@ -55,9 +55,11 @@ fn not_an_array(name: &str, code: i32, value: Option<Value<'_>>) -> Error {
 }
 
 /// All arguments as arrays; `None` if one is null or missing before one of a wrong type is met.
+/// Constants come last, as in mongod, which moves them there where the order makes no difference.
 fn arrays<'a>(call: &'a Call, cx: &EvalContext<'a>, code: i32) -> Result<Option<Vec<Array<'a>>>> {
     let mut arrays = Vec::with_capacity(call.args.len());
-    for arg in &call.args {
+    let (constant, read): (Vec<_>, Vec<_>) = call.args.iter().partition(|arg| arg.is_constant());
+    for arg in read.into_iter().chain(constant) {
         match arg.eval(cx)? {
             Some(Value::Array(array)) => arrays.push(array),
             other if is_nullish(other) => return Ok(None),

@@ -95,7 +95,7 @@ pub(super) const OPERATORS: &[Operator] = &[
 ];
 
 /// 16493 for a result that no document can hold.
-fn check_length(bytes: usize) -> Result<()> {
+pub(super) fn check_length(bytes: usize) -> Result<()> {
     if bytes < STRING_BYTES_MAX {
         return Ok(());
     }

@@ -55,6 +55,9 @@ pub(super) fn to_string<'a>(
             ));
         }
     };
+    if format == Format::Utf8 {
+        super::super::strings::check_length(text.len())?;
+    }
     if text.len() >= STRING_BYTES_MAX {
         return Err(failure("Resulting string exceeds maximum size"));
     }

@@ -1,7 +1,7 @@
 //! Conversions between numbers, strings, dates, object ids and booleans.
 
-use super::super::dates::parse_text;
-use super::{failure, unsupported};
+use super::super::dates::{millis, parse_text};
+use super::{failure, hexadecimal, unsupported};
 use crate::context::EvalContext;
 use quire_document::calendar::iso_text;
 use quire_document::number::conversion_text;
@@ -143,9 +143,33 @@ fn double_text(text: &str) -> Result<f64> {
     let bad = |why: &str| {
         failure(format!("Failed to parse number '{text}' in $convert with no onError value: {why}"))
     };
-    let number: f64 = text.parse().map_err(|_| bad("Did not consume whole string."))?;
-    let says_infinite = text.to_ascii_lowercase().contains("inf");
-    if number.is_infinite() && !says_infinite { Err(bad("Out of range")) } else { Ok(number) }
+    let number = match text.parse::<f64>().ok().or_else(|| hexadecimal::double(text)) {
+        Some(number) => number,
+        None => return Err(bad("Did not consume whole string.")),
+    };
+    let too_large = number.is_infinite() && !says_infinite(text);
+    if too_large || (number == 0.0 && !says_zero(text)) {
+        Err(bad("Out of range"))
+    } else {
+        Ok(number)
+    }
+}
+
+fn says_infinite(text: &str) -> bool {
+    text.trim_start_matches(['+', '-']).starts_with(['i', 'I'])
+}
+
+/// True if no digit before the exponent is other than 0.
+fn says_zero(text: &str) -> bool {
+    let unsigned = text.trim_start_matches(['+', '-']);
+    match unsigned.strip_prefix(['0']).and_then(|rest| rest.strip_prefix(['x', 'X'])) {
+        Some(digits) => digits.bytes().take_while(|byte| !matches!(byte, b'p' | b'P')).all(is_zero),
+        None => unsigned.bytes().take_while(|byte| !matches!(byte, b'e' | b'E')).all(is_zero),
+    }
+}
+
+fn is_zero(digit: u8) -> bool {
+    matches!(digit, b'0' | b'.')
 }
 
 pub(super) fn to_decimal(value: Value<'_>) -> Result<Value<'_>> {
@@ -156,24 +180,30 @@ pub(super) fn to_decimal(value: Value<'_>) -> Result<Value<'_>> {
         Value::Int64(number) => Decimal128::from_i64(number),
         Value::Bool(flag) => Decimal128::from_i32(flag.into()),
         Value::Date(millis) => Decimal128::from_i64(millis),
-        Value::String(text) => Decimal128::parse(text).ok_or_else(|| {
-            failure(format!("Failed to parse number '{text}' in $convert with no onError value: Failed to parse string to decimal"))
-        })?,
+        Value::String(text) => decimal_text(text)?,
         other => return Err(unsupported(other, "decimal")),
     };
     Ok(Value::Decimal(number))
 }
 
+fn decimal_text(text: &str) -> Result<Decimal128> {
+    let number = Decimal128::parse(text).filter(|number| {
+        let too_large = number.is_infinite() && !says_infinite(text);
+        !too_large && (!number.is_zero() || says_zero(text))
+    });
+    number.ok_or_else(|| {
+        failure(format!("Failed to parse number '{text}' in $convert with no onError value: Failed to parse string to decimal"))
+    })
+}
+
 pub(super) fn to_date(value: Value<'_>) -> Result<Value<'_>> {
     let millis = match value {
-        Value::Date(millis) | Value::Int64(millis) => millis,
+        Value::Int64(millis) => millis,
         Value::Double(number) => cut(number, i64::MIN, i64::MAX)?,
         Value::Decimal(number) => cut_decimal(number, i64::MIN, i64::MAX)?,
-        Value::Timestamp(time) => i64::from(time.seconds) * 1000,
-        Value::ObjectId(id) => i64::from(id.seconds()) * 1000,
         Value::String(text) => parse_text(text)
             .map_err(|why| failure(format!("Error parsing date string '{text}'; {why}")))?,
-        other => return Err(unsupported(other, "date")),
+        other => millis(other).ok_or_else(|| unsupported(other, "date"))?,
     };
     Ok(Value::Date(millis))
 }

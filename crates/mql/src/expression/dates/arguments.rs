@@ -3,6 +3,7 @@
 use super::zone::Zone;
 use crate::context::EvalContext;
 use crate::expression::{Call, Expression};
+use crate::update::text;
 use quire_document::Value;
 use quire_error::{Error, Result};
 
@@ -55,6 +56,38 @@ fn zone_of<'a>(argument: Option<&'a Expression>, cx: &EvalContext<'a>) -> Result
             Err(Error::location(40517, message))
         }
     }
+}
+
+/// The format that argument `index` gives, checked for specifiers other than `known`; `None` if it
+/// is missing or null, `code` if it is no string.
+pub(super) fn format<'a>(
+    call: &'a Call,
+    index: usize,
+    cx: &EvalContext<'a>,
+    known: &str,
+    code: i32,
+) -> Result<Option<&'a str>> {
+    let Some(format) = present(call, index, cx)? else { return Ok(None) };
+    let Value::String(format) = format else {
+        let message = format!(
+            "{} requires that 'format' be a string, found: {} with value {}",
+            call.name(),
+            format.type_name(),
+            text::value(format)
+        );
+        return Err(Error::location(code, message));
+    };
+    super::format::check(format, known)?;
+    Ok(Some(format))
+}
+
+/// What stands for a null date: argument `index` (`onNull`), or null.
+pub(super) fn on_null<'a>(
+    call: &'a Call,
+    index: usize,
+    cx: &EvalContext<'a>,
+) -> Result<Option<Value<'a>>> {
+    if call.has(index) { call.eval(index, cx) } else { Ok(Some(Value::Null)) }
 }
 
 /// The long, if the value is a whole number of any type.

@@ -6,6 +6,7 @@ use super::units::{Unit, parse_weekday};
 use super::zone::Zone;
 use crate::context::EvalContext;
 use crate::expression::operator::{Arity, Call, Field, Fields, Operator};
+use crate::expression::tree::Expression;
 use crate::update::text;
 use quire_document::Value;
 use quire_document::calendar::DAY_MS;
@@ -200,6 +201,11 @@ fn truncate<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>
     let Some(unit) = present(call, 1, cx)? else { return null };
     let unit = Unit::parse(name, unit)?;
     let Some(first_day) = start_of_week(call, 4, unit, cx)? else { return null };
+    // Of another unit it only matters that it is not null, and that only for a date that is read.
+    let constant = call.arg(0).is_none_or(Expression::is_constant);
+    if unit != Unit::Week && !constant && call.has(4) && present(call, 4, cx)?.is_none() {
+        return null;
+    }
     let Some(zone) = zone(call, 3, cx)? else { return null };
     let date = required_date(name, "date", date)?;
     truncated(date, unit, size, first_day, &zone).map(|date| Some(Value::Date(date)))

@@ -58,9 +58,12 @@ struct Parts {
 /// Reads a text.
 pub(super) fn read(text: &str) -> Result<Reading, String> {
     let mut parts = Parts::default();
-    let mut rest = text.trim();
+    let mut rest = text.trim_matches(|letter: char| letter == '\0' || letter.is_ascii_whitespace());
     if rest.is_empty() {
         return Err("Empty string".to_owned());
+    }
+    if let Some(after) = early_date(rest, &mut parts) {
+        rest = after;
     }
     while !rest.is_empty() {
         let after = date(rest, &mut parts)
@@ -114,6 +117,15 @@ fn digits(text: &str, count: (usize, usize)) -> Option<(i64, &str)> {
     }
     let (number, rest) = text.split_at(found);
     Some((number.parse().ok()?, rest))
+}
+
+/// `-2025-01-15`: a year before 0, at the beginning of the text only.
+fn early_date<'t>(text: &'t str, parts: &mut Parts) -> Option<&'t str> {
+    let (year, rest) = digits(text.strip_prefix('-')?, (4, 4))?;
+    let (month, rest) = digits(rest.strip_prefix('-')?, (2, 2))?;
+    let (day, rest) = digits(rest.strip_prefix('-')?, (2, 2))?;
+    parts.set_date(-year, month, day)?;
+    Some(after_date(rest))
 }
 
 /// `2025-01-15`, `2025/01/15`, `20250115`, `2025-W03-4`, `01/15/2025`, `15-01-2025`, `15.01.2025`.

@@ -1,6 +1,6 @@
 //! `$dateFromString`.
 
-use super::arguments::{present, type_name, zone};
+use super::arguments::{format, on_null, present, type_name, zone};
 use super::{format, lenient};
 use crate::context::EvalContext;
 use crate::expression::operator::{Arity, Call, Field, Fields, Operator};
@@ -28,22 +28,9 @@ const FIELDS: Fields = Fields {
 
 fn run<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
     let value = present(call, 0, cx)?;
-    let format = present(call, 1, cx)?;
-    if let Some(format) = format {
-        let Value::String(format) = format else {
-            let message = format!(
-                "$dateFromString requires that 'format' be a string, found: {} with value {}",
-                format.type_name(),
-                shown::value(format)
-            );
-            return Err(Error::location(40684, message));
-        };
-        format::check(format, format::FROM_TEXT)?;
-    }
+    let format = format(call, 1, cx, format::FROM_TEXT, 40684)?;
     let zone = zone(call, 2, cx)?;
-    let Some(value) = value else {
-        return if call.has(3) { call.eval(3, cx) } else { Ok(Some(Value::Null)) };
-    };
+    let Some(value) = value else { return on_null(call, 3, cx) };
     match read(value, call.has(1), format, call.has(2), zone) {
         Ok(millis) => Ok(Some(millis.map_or(Value::Null, Value::Date))),
         Err(error) if error.code() == ErrorCode::ConversionFailure && call.has(4) => {
@@ -57,7 +44,7 @@ fn run<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
 fn read(
     value: Value<'_>,
     has_format: bool,
-    format: Option<Value<'_>>,
+    format: Option<&str>,
     has_zone: bool,
     zone: Option<super::zone::Zone>,
 ) -> Result<Option<i64>> {
@@ -71,8 +58,8 @@ fn read(
     };
     let Some(zone) = zone else { return Ok(None) };
     let reading = match (has_format, format) {
-        (true, Some(Value::String(format))) => format::read(text, format),
-        (true, _) => return Ok(None),
+        (true, Some(format)) => format::read(text, format),
+        (true, None) => return Ok(None),
         (false, _) => lenient::read(text),
     };
     let reading = match reading {

@@ -1,11 +1,10 @@
 //! `$dateToString`.
 
-use super::arguments::{date, present, zone};
+use super::arguments::{date, format, on_null, present, zone};
 use super::format::{self, MONTHS};
 use super::moment::Moment;
 use crate::context::EvalContext;
 use crate::expression::operator::{Arity, Call, Field, Fields, Operator};
-use crate::update::text as shown;
 use quire_document::Value;
 use quire_error::{Error, Result};
 use std::fmt::Write as _;
@@ -29,26 +28,13 @@ const FIELDS: Fields = Fields {
 
 fn run<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
     let value = present(call, 0, cx)?;
-    let format = present(call, 1, cx)?;
-    if let Some(format) = format {
-        let Value::String(format) = format else {
-            let message = format!(
-                "$dateToString requires that 'format' be a string, found: {} with value {}",
-                format.type_name(),
-                shown::value(format)
-            );
-            return Err(Error::location(18533, message));
-        };
-        format::check(format, format::TO_TEXT)?;
-    }
+    let format = format(call, 1, cx, format::TO_TEXT, 18533)?;
     let zone = zone(call, 2, cx)?;
-    let Some(value) = value else {
-        return if call.has(3) { call.eval(3, cx) } else { Ok(Some(Value::Null)) };
-    };
+    let Some(value) = value else { return on_null(call, 3, cx) };
     let Some(zone) = zone else { return Ok(Some(Value::Null)) };
     let format = match (call.has(1), format) {
-        (true, Some(Value::String(format))) => format,
-        (true, _) => return Ok(Some(Value::Null)),
+        (true, Some(format)) => format,
+        (true, None) => return Ok(Some(Value::Null)),
         (false, _) if zone.is_utc() => "%Y-%m-%dT%H:%M:%S.%LZ",
         (false, _) => "%Y-%m-%dT%H:%M:%S.%L",
     };

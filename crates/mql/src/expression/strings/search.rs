@@ -85,20 +85,17 @@ pub(super) fn index_of_code_points<'a>(
     cx: &EvalContext<'a>,
 ) -> Result<Option<Value<'a>>> {
     let Some(search) = Search::new(call, cx, (40093, 40094))? else { return Ok(Some(Value::Null)) };
-    let end = search.end.unwrap_or(usize::MAX);
     let count = search.text.chars().count();
-    if search.start > end.min(count) {
-        return Ok(Some(Value::Int32(-1)));
-    }
-    let byte_at = |point: usize| {
-        search.text.char_indices().nth(point).map_or(search.text.len(), |(byte, _)| byte)
-    };
-    let (from, to) = (byte_at(search.start), byte_at(end.min(count)));
-    let part = search.text.get(from..to).unwrap_or_default();
-    let at = match part.find(search.find) {
-        Some(byte) => {
-            (search.start + part.get(..byte).map_or(0, |head| head.chars().count())) as i32
-        }
+    let end = search.end.unwrap_or(count).min(count);
+    // What is found begins before the end, but may reach beyond it.
+    let mut starts = search.text.char_indices().enumerate().take(end).skip(search.start);
+    let found = starts.find(|(_, (byte, _))| {
+        search.text.get(*byte..).is_some_and(|rest| rest.starts_with(search.find))
+    });
+    let both_empty = count == 0 && search.find.is_empty() && search.start == 0;
+    let at = match found {
+        Some((point, _)) => point as i32,
+        None if both_empty => 0,
         None => -1,
     };
     Ok(Some(Value::Int32(at)))

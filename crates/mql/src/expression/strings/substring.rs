@@ -71,25 +71,29 @@ pub(super) fn by_code_points<'a>(
 ) -> Result<Option<Value<'a>>> {
     let (text, start, count) = (call.eval(0, cx)?, call.eval(1, cx)?, call.eval(2, cx)?);
     let text = coerced_text(text)?;
-    let start = whole(start, "starting index", (34450, 34451, 34455))?;
-    let count = whole(count, "length", (34452, 34453, 34454))?;
+    let start = whole(start, "starting index", (34450, 34451))?;
+    let count = whole(count, "length", (34452, 34453))?;
+    let count = not_negative(count, "length", 34454)?;
+    let start = not_negative(start, "starting index", 34455)?;
     let part: String = text.chars().skip(start).take(count).collect();
     Ok(Some(cx.string(&part)))
 }
 
-/// A whole number from 0 on that fits 32 bits; codes for no number, not whole, negative.
-fn whole(value: Option<Value<'_>>, what: &str, codes: (i32, i32, i32)) -> Result<usize> {
+/// A whole number that fits 32 bits; codes for no number and not whole.
+fn whole(value: Option<Value<'_>>, what: &str, codes: (i32, i32)) -> Result<i32> {
     let Some(number) = value.and_then(|value| value.as_number()) else {
         let found = value.map_or("missing", |value| value.type_name());
         let text = format!("$substrCP: {what} must be a numeric type (is BSON type {found})");
         return Err(Error::location(codes.0, text));
     };
-    let Some(number) = Number::exact_i64(number).and_then(|number| i32::try_from(number).ok())
-    else {
+    Number::exact_i64(number).and_then(|number| i32::try_from(number).ok()).ok_or_else(|| {
         let text = format!("$substrCP: {what} cannot be represented as a 32-bit integral value");
-        return Err(Error::location(codes.1, text));
-    };
+        Error::location(codes.1, text)
+    })
+}
+
+fn not_negative(number: i32, what: &str, code: i32) -> Result<usize> {
     usize::try_from(number).map_err(|_| {
-        Error::location(codes.2, format!("$substrCP: the {what} must be a nonnegative integer"))
+        Error::location(code, format!("$substrCP: the {what} must be a nonnegative integer"))
     })
 }
