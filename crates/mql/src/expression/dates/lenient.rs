@@ -55,10 +55,15 @@ struct Parts {
     zone: Option<Zone>,
 }
 
+/// What may stand around a date: of the spaces beyond ASCII only the one that does not break.
+fn is_blank(letter: char) -> bool {
+    letter.is_ascii_whitespace() || matches!(letter, '\0' | '\u{a0}')
+}
+
 /// Reads a text.
 pub(super) fn read(text: &str) -> Result<Reading, String> {
     let mut parts = Parts::default();
-    let mut rest = text.trim_matches(|letter: char| letter == '\0' || letter.is_ascii_whitespace());
+    let mut rest = text.trim_matches(is_blank);
     if rest.is_empty() {
         return Err("Empty string".to_owned());
     }

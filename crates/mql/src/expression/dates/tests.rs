@@ -133,6 +133,24 @@ fn texts() {
     gives(r#"{$dateFromString: {dateString: "bad", onError: "no"}}"#, "\"no\"");
 }
 
+/// What stands around a date, and years before the first.
+#[test]
+fn texts_at_their_ends() {
+    let read = super::parse_text;
+    let date = read("2017-02-08T12:10:40Z").unwrap();
+    for text in [
+        " 2017-02-08T12:10:40Z\t",
+        "\0 2017-02-08T12:10:40Z",
+        "2017-02-08T12:10:40Z\0",
+        "\u{a0}2017-02-08T12:10:40Z\u{a0}",
+    ] {
+        assert_eq!(read(text), Ok(date), "{text:?}");
+    }
+    assert!(read("\u{2000}2017-02-08T12:10:40Z").is_err());
+    assert_eq!(read("-0001-01-01T00:00:00Z"), Ok(-62_198_755_200_000));
+    assert!(read("-0001-02-30").is_err());
+}
+
 #[test]
 fn arithmetic() {
     gives(
