@@ -34,6 +34,16 @@ const DIFFERENCES: &str = "
   `allowPartialResults`, `oplogReplay` and `mirrored` of find, `commitQuorum` of one member.
 - `serverStatus` has a section `wiredTiger` in the shape that tools read; its figures are those of this engine, whose
   name is `fjall` (or `memory`).
+- `system.profile` is an ordinary collection with an `_id` index that the profiler itself keeps below 1 MiB, the oldest
+  entries first; while `fsync` holds writers back nothing is recorded. A `bulkWrite` has one entry.
+- `fsync` with `lock` holds writers back and flushes; the engine may go on rewriting its files, so copy a directory
+  with `quire backup`, not with `cp`.
+- `currentOp` and `$currentOp` show running operations only: `idleConnections`, `idleCursors` and `idleSessions` add
+  nothing.
+- `validate` reads one snapshot while others write. It compares the counters too, unless the collection is written to
+  all the time: then a warning says so.
+- `lockInfo` and `serverStatus.locks` know no lock but that of `fsync`: documents have none that outlive a statement.
+- `freeStorageSize` of `dbStats` and `collStats` is 0: space that deletes leave comes back by compaction.
 - `w` above 1 is done and answers `UnsatisfiableWriteConcern` at once.
 - `$readPreference` is accepted on every command: there is one member, and it is the primary.
 - `explain` has no rejected plans and no `works`; its index bounds and counters are exact.

@@ -1,4 +1,5 @@
-//! `quire check`: every document against every index entry, both ways, and the counters.
+//! `quire check` and the command `validate`: every document against every index entry, both
+//! ways, and the counters.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -8,49 +9,15 @@ use quire_catalog::{Collection, Index, IndexState, MultikeyPaths};
 use quire_document::{limits::Limits, validate};
 use quire_error::{Error, Result};
 use quire_storage::{
-    CommitOptions, Direction, Engine, Mode, Page, ScanRequest, Snapshot, Space, begin,
+    CommitOptions, Counts, Direction, Engine, Interrupt, Mode, Page, ScanRequest, Snapshot, Space,
+    begin,
 };
 
 use crate::entry::{EntryKeys, index_range, split_entry};
-use crate::failure::from_storage;
+use crate::failure::{from_interruption, from_storage};
+use crate::findings::{CollectionCheck, Finding, Problem, Repair, Report};
 use crate::layout::{collection_end, doc_key, record_id_of};
 use crate::{KeyGenerator, RecordId, Store, StoredDoc};
-
-/// One thing that is wrong.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Finding {
-    /// The namespace, or the part of the catalog.
-    pub place: String,
-    /// What is wrong there.
-    pub problem: String,
-    /// Whether the repair mended it; false without repair.
-    pub mended: bool,
-}
-
-/// What a check found.
-#[derive(Debug, Clone, Default)]
-pub struct Report {
-    /// Collections that were read.
-    pub collections: u64,
-    /// Documents that were read.
-    pub documents: u64,
-    /// Index entries that were read.
-    pub entries: u64,
-    /// What is wrong, in the order in which it was found; empty is clean.
-    pub findings: Vec<Finding>,
-}
-
-impl Report {
-    /// True if nothing is wrong.
-    pub fn is_clean(&self) -> bool {
-        self.findings.is_empty()
-    }
-
-    /// True if everything that was wrong has been mended.
-    pub fn is_mended(&self) -> bool {
-        self.findings.iter().all(|finding| finding.mended)
-    }
-}
 
 /// Checks everything; with `repair` mends what can be mended: missing and surplus index entries,
 /// type bits, counters, facts about indexes. A document that is no BSON is told, kept, and left
@@ -61,13 +28,39 @@ pub fn check(store: &Arc<Store>, repair: bool) -> Result<Report> {
     let mut collections: Vec<_> = catalog.collections().cloned().collect();
     collections.sort_by(|a, b| a.namespace.cmp(&b.namespace));
     check_numbers(&collections, &mut report);
+    let mend = if repair { Repair::All } else { Repair::Nothing };
+    let interrupt = Interrupt::new();
     for collection in &collections {
-        let mut checker = Checker { store, collection, repair, report: &mut report };
-        checker.run()?;
+        let found = check_collection(store, collection, mend, &interrupt)?;
+        report.collections += 1;
+        report.documents += found.documents;
+        report.entries += found.entries.iter().map(|(_, entries)| entries).sum::<u64>();
+        report.findings.extend(found.findings);
     }
     check_strays(store.engine(), &collections, repair, &mut report)?;
     Ok(report)
 }
+
+/// Checks one collection on one snapshot, while others read and write. Nobody may write to it
+/// during a repair.
+///
+/// # Errors
+/// What reading meets: 239 SnapshotTooOld if it takes longer than a snapshot may be kept, and
+/// what the interrupt says.
+pub fn check_collection(
+    store: &Arc<Store>,
+    collection: &Collection,
+    repair: Repair,
+    interrupt: &Arc<Interrupt>,
+) -> Result<CollectionCheck> {
+    let found = CollectionCheck::default();
+    let mut checker = Checker { store, collection, repair, interrupt, found };
+    checker.run()?;
+    Ok(checker.found)
+}
+
+/// Snapshots that are taken until one stands still long enough to compare the counters with it.
+const STILL_ATTEMPTS: usize = 20;
 
 /// Writes of a repair in one commit.
 const REPAIR_CHUNK: usize = 1000;
@@ -75,8 +68,9 @@ const REPAIR_CHUNK: usize = 1000;
 struct Checker<'s> {
     store: &'s Arc<Store>,
     collection: &'s Collection,
-    repair: bool,
-    report: &'s mut Report,
+    repair: Repair,
+    interrupt: &'s Arc<Interrupt>,
+    found: CollectionCheck,
 }
 
 /// Index entries to take away and, after that (a unique key may change its owner), to write.
@@ -88,8 +82,7 @@ struct Mends {
 
 impl Checker<'_> {
     fn run(&mut self) -> Result<()> {
-        self.report.collections += 1;
-        let snapshot = self.store.engine().snapshot().map_err(from_storage)?;
+        let (snapshot, counts) = self.still_snapshot()?;
         let mut bad: HashSet<RecordId> = HashSet::new();
         let mut mends = Mends::default();
         let (mut documents, mut bytes) = (0u64, 0u64);
@@ -101,7 +94,7 @@ impl Checker<'_> {
             .collect();
         let start = self.collection.id.to_bytes().to_vec();
         let end = collection_end(self.collection.id);
-        walk(&*snapshot, Space::Doc, start, &end, |key, value| {
+        walk(&*snapshot, Space::Doc, start, &end, self.interrupt, |key, value| {
             let id = record_id_of(key)?;
             let stored_len = value.len() as u64;
             documents += 1;
@@ -115,19 +108,38 @@ impl Checker<'_> {
                 }
                 _ => {
                     bad.insert(id);
-                    self.find(format!("record {id} is not a valid document"), false);
+                    let problem = format!("record {id} is not a valid document");
+                    self.find(problem, Problem::InvalidDocument(id), false);
                     Ok(())
                 }
             }
         })?;
-        self.report.documents += documents;
+        self.found.documents = documents;
         for index in &self.collection.indexes {
             self.check_index(&*snapshot, index, &bad, &mut mends)?;
         }
         drop(snapshot);
         self.write(mends)?;
         self.check_facts(&paths)?;
-        self.check_counts(documents, bytes)
+        match counts {
+            Some(counts) => self.check_counts(counts, documents, bytes),
+            None => Ok(()),
+        }
+    }
+
+    /// A snapshot with the counters that belong to it, if nobody wrote while it was taken.
+    fn still_snapshot(&mut self) -> Result<(Box<dyn Snapshot>, Option<Counts>)> {
+        let engine = self.store.engine();
+        for _ in 0..STILL_ATTEMPTS {
+            let before = engine.version();
+            let snapshot = engine.snapshot().map_err(from_storage)?;
+            let counts = self.store.counts(self.collection);
+            if engine.version() == before {
+                self.found.counted = true;
+                return Ok((snapshot, Some(counts)));
+            }
+        }
+        Ok((engine.snapshot().map_err(from_storage)?, None))
     }
 
     /// Every key of the document is in every index.
@@ -141,7 +153,7 @@ impl Checker<'_> {
     ) -> Result<()> {
         let mut keys = EntryKeys::default();
         if doc.get("_id").is_none() {
-            self.find(format!("record {id} has no _id"), false);
+            self.find(format!("record {id} has no _id"), Problem::Other, false);
         }
         for (index, (bits, long)) in self.collection.indexes.iter().zip(paths) {
             if index.state == IndexState::WriteOnly {
@@ -151,10 +163,8 @@ impl Checker<'_> {
                 Ok(generated) => generated,
                 Err(error) => {
                     let name = &index.name;
-                    self.find(
-                        format!("record {id} has no keys in {name}: {}", error.message()),
-                        false,
-                    );
+                    let problem = format!("record {id} has no keys in {name}: {}", error.message());
+                    self.find(problem, Problem::Index(name.clone()), false);
                     continue;
                 }
             };
@@ -168,14 +178,14 @@ impl Checker<'_> {
                     Some(found) if found == value => {}
                     Some(other) if index.unique && other.get(..8) != value.get(..8) => {
                         let name = &index.name;
-                        self.find(
-                            format!("record {id} shares a key of unique index {name}"),
-                            false,
-                        );
+                        let problem = format!("record {id} shares a key of unique index {name}");
+                        self.find(problem, Problem::Index(name.clone()), false);
                     }
                     _ => {
                         let name = &index.name;
-                        self.find(format!("record {id} lacks an entry in {name}"), self.repair);
+                        let problem = format!("record {id} lacks an entry in {name}");
+                        let what = Problem::MissingEntry { index: name.clone(), record: id };
+                        self.find(problem, what, self.repair == Repair::All);
                         mends.puts.push((key, value));
                     }
                 }
@@ -194,9 +204,12 @@ impl Checker<'_> {
     ) -> Result<()> {
         let (start, end) = index_range(index.id);
         let mut keys = EntryKeys::default();
-        walk(snapshot, Space::Idx, start, &end, |key, value| {
-            self.report.entries += 1;
-            let problem = match split_entry(index.unique, key, value) {
+        let mut read = 0;
+        walk(snapshot, Space::Idx, start, &end, self.interrupt, |key, value| {
+            read += 1;
+            let split = split_entry(index.unique, key, value);
+            let record = split.as_ref().ok().map(|(_, id, _)| *id);
+            let problem = match split {
                 Err(_) => Some(format!("{} holds an entry that is none", index.name)),
                 Ok((_, id, _)) if bad.contains(&id) => None,
                 Ok((_, id, _)) => {
@@ -222,11 +235,14 @@ impl Checker<'_> {
                 }
             };
             if let Some(problem) = problem {
-                self.find(problem, self.repair);
+                let what = Problem::SurplusEntry { index: index.name.clone(), record };
+                self.find(problem, what, self.repair == Repair::All);
                 mends.deletes.push(key.clone());
             }
             Ok(())
-        })
+        })?;
+        self.found.entries.push((index.name.clone(), read));
+        Ok(())
     }
 
     fn check_facts(&mut self, found: &[(Vec<u64>, bool)]) -> Result<()> {
@@ -237,8 +253,10 @@ impl Checker<'_> {
             let known = index.multikey_paths();
             let missing = !known.covers(&MultikeyPaths(bits.clone()));
             let what = if missing { "multikey paths" } else { "long keys" };
-            self.find(format!("{} does not know all its {what}", index.name), self.repair);
-            if self.repair {
+            let problem = format!("{} does not know all its {what}", index.name);
+            let mends = self.repair != Repair::Nothing;
+            self.find(problem, Problem::Index(index.name.clone()), mends);
+            if mends {
                 let mut txn = begin(self.store.engine(), Mode::Write).map_err(from_storage)?;
                 let grown = crate::multikey::grow(&mut txn, index, bits, *long)?;
                 txn.commit(CommitOptions::synced()).map_err(from_storage)?;
@@ -248,8 +266,7 @@ impl Checker<'_> {
         Ok(())
     }
 
-    fn check_counts(&mut self, documents: u64, bytes: u64) -> Result<()> {
-        let counts = self.store.counts(self.collection);
+    fn check_counts(&mut self, counts: Counts, documents: u64, bytes: u64) -> Result<()> {
         if (counts.documents, counts.bytes) == (documents, bytes) {
             return Ok(());
         }
@@ -257,8 +274,8 @@ impl Checker<'_> {
             "counters say {} documents of {} bytes, there are {documents} of {bytes}",
             counts.documents, counts.bytes
         );
-        self.find(problem, self.repair);
-        if self.repair {
+        self.find(problem, Problem::Other, self.repair == Repair::All);
+        if self.repair == Repair::All {
             let mut txn = begin(self.store.engine(), Mode::Write).map_err(from_storage)?;
             txn.add_counts(
                 self.collection.id.0,
@@ -271,7 +288,7 @@ impl Checker<'_> {
     }
 
     fn write(&mut self, mends: Mends) -> Result<()> {
-        if !self.repair {
+        if self.repair != Repair::All {
             return Ok(());
         }
         let deletes = mends.deletes.into_iter().map(|key| (key, None));
@@ -291,9 +308,9 @@ impl Checker<'_> {
         Ok(())
     }
 
-    fn find(&mut self, problem: String, mended: bool) {
+    fn find(&mut self, problem: String, what: Problem, mended: bool) {
         let place = self.collection.namespace.to_string();
-        self.report.findings.push(Finding { place, problem, mended });
+        self.found.findings.push(Finding { place, problem, what, mended });
     }
 }
 
@@ -307,6 +324,7 @@ fn check_numbers(collections: &[Arc<Collection>], report: &mut Report) {
                 report.findings.push(Finding {
                     place: collection.namespace.to_string(),
                     problem: format!("number {number} is in use twice"),
+                    what: Problem::Other,
                     mended: false,
                 });
             }
@@ -315,6 +333,7 @@ fn check_numbers(collections: &[Arc<Collection>], report: &mut Report) {
             report.findings.push(Finding {
                 place: collection.namespace.to_string(),
                 problem: "there is no _id index".to_owned(),
+                what: Problem::Other,
                 mended: false,
             });
         }
@@ -351,6 +370,7 @@ fn check_strays(
                 report.findings.push(Finding {
                     place: space.name().to_owned(),
                     problem: format!("keys under number {number}, which nothing has"),
+                    what: Problem::Other,
                     mended: repair,
                 });
                 if repair {
@@ -371,10 +391,12 @@ fn walk(
     space: Space,
     mut start: Vec<u8>,
     end: &[u8],
+    interrupt: &Arc<Interrupt>,
     mut each: impl FnMut(&Bytes, &Bytes) -> Result<()>,
 ) -> Result<()> {
     let mut page = Page::default();
     loop {
+        interrupt.check().map_err(from_interruption)?;
         let request =
             ScanRequest { direction: Direction::Forward, ..ScanRequest::new(space, &start, end) };
         snapshot.scan(&request, &mut page).map_err(from_storage)?;

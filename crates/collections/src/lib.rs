@@ -12,6 +12,7 @@ mod duplicate;
 mod entry;
 mod expire;
 mod failure;
+mod findings;
 mod id_cache;
 mod index_scan;
 mod keycode;
@@ -28,7 +29,7 @@ mod store;
 mod view;
 mod write;
 
-pub use check::{Finding, Report, check};
+pub use check::{check, check_collection};
 pub use ddl::{
     BuiltIndexes, CreateIndexes, DropIndexes, DroppedIndexes, IndexBefore, IndexChoice,
     ModifyIndex, Rename, collection_sizes,
@@ -38,6 +39,7 @@ pub use duplicate::duplicate_key_error;
 pub use entry::{DecodedKey, EntryKeys, KeyOfEntry, decode_entry};
 pub use expire::expire_documents;
 pub use failure::{Attempt, Failure, from_interruption, from_storage};
+pub use findings::{CollectionCheck, Finding, Problem, Repair, Report};
 pub use index_scan::{IndexCursor, IndexEntry, IndexRange};
 pub use keygen::{GeneratedKeys, KeyGenerator};
 pub use layout::{RecordId, StoredDoc};

@@ -28,11 +28,11 @@ pub struct Parsed {
 }
 
 pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
+    cx.tally.stillborn = true;
     let parsed = parse(cx, body)?;
     if parsed.explain {
         return crate::explain::write_aggregate(cx, &parsed.request, body, reply);
     }
-    cx.service.metrics.commands.add(1);
     let mut request = parsed.request;
     let rows = crate::pipeline_sources::take(cx, &mut request)?;
     let views = cx.views()?;
@@ -40,6 +40,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
         Some(rows) => open_pipeline_over(rows, &request, cx.exec_params())?,
         None => open_aggregate(&request, &views, cx.exec_params())?,
     };
+    cx.tally.stillborn = false;
     let opening = Opening {
         namespace: request.namespace,
         batch_size: parsed.batch_size,

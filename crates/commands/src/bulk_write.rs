@@ -175,9 +175,9 @@ fn one(
             }))
         }
         Action::Delete(statement) => {
-            let deleted = delete::run_one(cx, namespace, statement, let_vars, (writes, place))?;
-            totals.deleted += deleted as i64;
-            Ok(quire_document::doc! { "n": deleted as i32 })
+            let ended = delete::run_one(cx, namespace, statement, let_vars, (writes, place))?;
+            totals.deleted += ended.deleted as i64;
+            Ok(quire_document::doc! { "n": ended.deleted as i32 })
         }
     }
 }

@@ -11,7 +11,8 @@ use quire_planner::CountRequest;
 pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
     let request = parse(cx, body)?;
     let params = cx.exec_params();
-    let (found, _) = count(&request, &mut cx.views()?, params)?;
+    let (found, examined) = count(&request, &mut cx.views()?, params)?;
+    cx.tally.examined = Some(examined);
     match i32::try_from(found) {
         Ok(found) => reply.append("n", found),
         Err(_) => reply.append("n", found as i64),

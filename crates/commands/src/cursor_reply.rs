@@ -74,6 +74,8 @@ impl Context<'_> {
             source.next_batch(&self.interrupt, limits, &mut batch)?
         };
         self.service.metrics.documents_returned.add(end.docs as u64);
+        self.tally.returned = Some(end.docs as u64);
+        self.tally.examined = source.examined();
         let full = end.docs as u64 == docs && opening.full_batch_stays_open;
         let reached = opening.limit > 0 && end.docs as u64 >= opening.limit;
         let done = opening.single_batch || reached || (end.exhausted && !full);
@@ -94,6 +96,8 @@ impl Context<'_> {
                 source,
             }),
         };
+        self.tally.cursor_exhausted = id == 0;
+        self.tally.cursor = (id != 0).then_some(id);
         cursor.append("id", id).append("ns", opening.namespace.as_str());
         Ok(())
     }

@@ -3,13 +3,16 @@
 use crate::args::{Arg, arguments, fields, missing, whole};
 use crate::dispatch::Context;
 use crate::find_request::{collation, hint, owned};
+use crate::tally::Tally;
+use crate::usage::Class;
 use crate::write_reply::{WriteErrors, WriteOptions, statements, write_target};
 use crate::writes::{Writes, write_repeated};
 use quire_catalog::Namespace;
 use quire_document::{Doc, DocBuf, DocWriter};
 use quire_error::{Error, Result};
-use quire_executor::modify::{DeleteRequest, delete};
+use quire_executor::modify::{DeleteOutcome, DeleteRequest, delete};
 use quire_planner::Hint;
+use std::time::Instant;
 
 /// One element of `deletes`.
 #[derive(Default)]
@@ -39,10 +42,13 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     let mut deleted = 0;
     let mut errors = WriteErrors::default();
     let mut writes = cx.writes(parsed.len(), &options.statements, parsed.len())?;
-    for (at, statement) in parsed.iter().enumerate() {
+    for (at, (statement, doc)) in parsed.iter().zip(&deletes).enumerate() {
         cx.service.metrics.deletes.add(1);
-        match run_one(cx, &namespace, statement, let_vars.as_doc(), (&mut writes, at)) {
-            Ok(count) => deleted += count,
+        let began = Instant::now();
+        let ended = run_one(cx, &namespace, statement, let_vars.as_doc(), (&mut writes, at));
+        cx.end_statement(Class::Remove, &namespace, *doc, began, ended.as_ref().map(tally));
+        match ended {
+            Ok(outcome) => deleted += outcome.deleted,
             Err(error) => {
                 if errors.note(at, error, options.ordered) {
                     break;
@@ -58,16 +64,16 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     Ok(())
 }
 
-/// Runs the statement at this place of a command; answers how many documents went.
+/// Runs the statement at this place of a command.
 pub fn run_one(
     cx: &Context<'_>,
     namespace: &Namespace,
     statement: &Statement<'_>,
     let_vars: Doc<'_>,
     (writes, place): (&mut Writes, usize),
-) -> Result<u64> {
+) -> Result<DeleteOutcome> {
     if writes.repeated(cx, place)?.is_some() {
-        return Ok(1);
+        return Ok(DeleteOutcome { deleted: 1, ..DeleteOutcome::default() });
     }
     writes.check_single(!statement.one, "limit=0")?;
     let request = DeleteRequest {
@@ -80,7 +86,12 @@ pub fn run_one(
     let mut target = writes.target(cx, place..place + 1)?;
     let outcome = delete(&mut target, &request, &cx.exec_params())?;
     writes.note(outcome.committed.as_ref());
-    Ok(outcome.deleted)
+    Ok(outcome)
+}
+
+fn tally(outcome: &DeleteOutcome) -> Tally {
+    let examined = Some(outcome.examined.clone());
+    Tally { examined, deleted: Some(outcome.deleted), ..Tally::default() }
 }
 
 /// Reads one element of `deletes`.

@@ -2,18 +2,20 @@
 //! all commands take, check API version and concerns, register the operation, run it under a
 //! panic guard, finish the reply, count and log.
 
+use crate::account::{Ended, end_command, log_panic, shown_body};
 use crate::concern::{ReadLevel, WriteConcern};
 use crate::fail_points::FAIL_COMMAND;
 use crate::generic_fields::{Generic, check_api, generic_fields};
 use crate::gossip;
-use crate::log::{LogLine, Severity};
 use crate::operation::Operation;
 use crate::operation_session;
 use crate::registry::{self, Command, Kind};
 use crate::reply;
 use crate::service::{Connection, Outcome, Request, Sequence, Service, Topology};
+use crate::tally::Tally;
+use crate::usage::Class;
 use quire_catalog::Namespace;
-use quire_document::{Doc, DocBuf, DocWriter, Value};
+use quire_document::{Doc, DocWriter, Value};
 use quire_error::{Error, ErrorClass, ErrorCode, Label, Result};
 use quire_mql::context::Shared;
 use quire_session::Session;
@@ -57,6 +59,8 @@ pub struct Context<'c> {
     pub outcome: Outcome,
     /// A fault of a write closes the connection, whatever comes of the command.
     pub write_hangs_up: Cell<bool>,
+    /// What the operation has looked at and changed.
+    pub tally: Tally,
 }
 
 impl Context<'_> {
@@ -156,36 +160,54 @@ impl Context<'_> {
     }
 }
 
+/// How far a request has come.
+#[derive(Default)]
+struct Attempt {
+    command: Option<&'static Command>,
+    operation: Option<Arc<Operation>>,
+    tally: Tally,
+    outcome: Outcome,
+}
+
 /// Runs one request and appends its reply document.
 pub fn handle(connection: &mut Connection, request: &Request<'_>, out: &mut Vec<u8>) -> Outcome {
     let started = Instant::now();
     let service = Arc::clone(&connection.service);
     let start = out.len();
-    let mut outcome = Outcome::default();
+    let mut attempt = Attempt::default();
     let result =
-        catch_unwind(AssertUnwindSafe(|| run(&service, connection, request, out, &mut outcome)));
-    let (kind, result) = match result {
-        Ok((kind, result)) => (kind, result),
-        Err(panic) => {
-            service.metrics.internal_errors.add(1);
-            let text = panic_text(&*panic);
-            log_panic(&service, connection, request.body, &text);
-            let error = Error::internal("the server failed on this command; see its log");
-            (Kind::Other, Err(Failed { error, unsatisfied: None }))
-        }
-    };
-    if let Err(Failed { error, unsatisfied }) = result {
+        catch_unwind(AssertUnwindSafe(|| run(&service, connection, request, out, &mut attempt)));
+    let result = result.unwrap_or_else(|panic| {
+        service.metrics.internal_errors.add(1);
+        log_panic(&service, connection, request.body, &*panic);
+        Err(Error::internal("the server failed on this command; see its log").into())
+    });
+    if let Err(Failed { error, unsatisfied }) = &result {
         out.truncate(start);
         let mut reply = DocWriter::new(out);
-        reply::write_error_reply(&mut reply, &error);
-        if let Some(unsatisfied) = &unsatisfied {
+        reply::write_error_reply(&mut reply, error);
+        if let Some(unsatisfied) = unsatisfied {
             reply::write_write_concern_error(&mut reply, unsatisfied);
         }
         gossip::write_times(&service, &mut reply);
         service.metrics.user_errors.add(1);
     }
-    count(&service, connection, request.body, kind, started);
-    outcome
+    let Some(command) = attempt.command else {
+        service.metrics.by_command.unknown.add(1);
+        return attempt.outcome;
+    };
+    let ended = Ended {
+        op: Class::of(command),
+        namespace: attempt.operation.as_ref().map_or("", |operation| operation.namespace.as_str()),
+        command: request.body,
+        is_statement: false,
+        tally: &attempt.tally,
+        error: result.as_ref().err().map(|failed| &failed.error),
+        micros: started.elapsed().as_micros() as u64,
+        reply_bytes: out.len() - start,
+    };
+    end_command(&service, connection, command, &ended);
+    attempt.outcome
 }
 
 /// What a command failed with, and the write concern that failed beside it.
@@ -206,45 +228,53 @@ fn run(
     connection: &mut Connection,
     request: &Request<'_>,
     out: &mut Vec<u8>,
-    outcome: &mut Outcome,
-) -> (Kind, Result<(), Failed>) {
-    let first = match request.body.first() {
-        Some(first) => first,
-        None => return (Kind::Other, Err(no_such_command("").into())),
-    };
+    attempt: &mut Attempt,
+) -> Result<(), Failed> {
+    let name = request.body.first().map_or("", |first| first.key());
     let tests = || service.parameters.flag("enableTestCommands");
-    let Some(command) = registry::find(first.key()).filter(|row| !row.test_only || tests()) else {
-        return (Kind::Other, Err(no_such_command(first.key()).into()));
+    let Some(command) = registry::find(name).filter(|row| !row.test_only || tests()) else {
+        return Err(no_such_command(name).into());
     };
-    let prepared = prepare(service, connection, request, command, first.key());
-    let result = prepared.map_err(Failed::from).and_then(|mut cx| {
-        let running = service.operations.begin(describe(&cx, request.body));
-        let mut reply = DocWriter::new(out);
-        let fault = service.fail_points.strike(FAIL_COMMAND, &cx, request.body);
-        let result = fault.as_ref().map_or(Ok(()), |fault| fault.before(&mut cx));
-        let result = result.and_then(|()| match command.run {
-            Some(run) => run(&mut cx, request.body, &mut reply),
-            None => Err(Error::not_built(&format!("the command {}", command.name))),
-        });
-        drop(running);
-        *outcome = cx.outcome;
-        outcome.hang_up |= cx.write_hangs_up.get();
-        let result = result.and_then(|()| match command.takes_read_concern {
-            true => cx.await_durable_reads(cx.read_level()),
-            false => Ok(()),
-        });
-        let unsatisfied = cx.unsatisfied();
-        if result.is_ok() {
-            let told = fault.is_some_and(|fault| fault.after(&mut reply));
-            if let Some(error) = unsatisfied.as_ref().filter(|_| !told) {
-                reply::write_write_concern_error(&mut reply, error);
-            }
-            reply.append("ok", 1.0);
-            gossip::write_times(service, &mut reply);
-        }
-        result.map_err(|error| Failed { error: labelled(&cx, error), unsatisfied })
-    });
-    (command.kind, result)
+    attempt.command = Some(command);
+    let mut cx = prepare(service, connection, request, command, name)?;
+    let running = service.operations.begin(describe(&cx, request.body));
+    attempt.operation = Some(Arc::clone(&running.operation));
+    let mut reply = DocWriter::new(out);
+    let fault = service.fail_points.strike(FAIL_COMMAND, &cx, request.body);
+    let result = fault.as_ref().map_or(Ok(()), |fault| fault.before(&mut cx));
+    let result = result.and_then(|()| execute(&mut cx, request.body, &mut reply));
+    drop(running);
+    (attempt.outcome, attempt.tally) = (cx.outcome, std::mem::take(&mut cx.tally));
+    attempt.outcome.hang_up |= cx.write_hangs_up.get();
+    let unsatisfied = cx.unsatisfied();
+    if let Err(error) = result {
+        return Err(Failed { error: labelled(&cx, error), unsatisfied });
+    }
+    let told = fault.is_some_and(|fault| fault.after(&mut reply));
+    if let Some(error) = unsatisfied.filter(|_| !told) {
+        reply::write_write_concern_error(&mut reply, &error);
+    }
+    reply.append("ok", 1.0);
+    gossip::write_times(service, &mut reply);
+    Ok(())
+}
+
+/// The command itself. A write passes the gate that `fsync` closes; what a read shows is on disk
+/// where its concern asks for that.
+fn execute(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
+    let Some(run) = cx.command.run else {
+        return Err(Error::not_built(&format!("the command {}", cx.command.name)));
+    };
+    let service = cx.service;
+    let _writing = match cx.command.kind {
+        Kind::Write => Some(service.write_gate.enter(&cx.interrupt)?),
+        Kind::Read | Kind::Other => None,
+    };
+    run(cx, body, reply)?;
+    match cx.command.takes_read_concern {
+        true => cx.await_durable_reads(cx.read_level()),
+        false => Ok(()),
+    }
 }
 
 /// The checks before a command runs.
@@ -297,6 +327,7 @@ fn prepare<'c>(
         exhaust_allowed: request.exhaust_allowed,
         outcome: Outcome::default(),
         write_hangs_up: Cell::new(false),
+        tally: Tally::default(),
     })
 }
 
@@ -336,12 +367,16 @@ fn describe(cx: &Context<'_>, body: Doc<'_>) -> Operation {
         Some(Value::String(collection)) if cx.command.kind != Kind::Other => {
             [cx.db, ".", collection].concat()
         }
-        _ => [cx.db, ".$cmd"].concat(),
+        _ => match body.get("collection").and_then(|name| name.as_str()) {
+            Some(collection) if cx.command.name == "getMore" => [cx.db, ".", collection].concat(),
+            _ if cx.command.name == "aggregate" => [cx.db, ".$cmd.aggregate"].concat(),
+            _ => [cx.db, ".$cmd"].concat(),
+        },
     };
     Operation {
         id: cx.operation_id,
         started: Instant::now(),
-        command: cx.command.name,
+        command: cx.command,
         namespace,
         body: shown_body(body),
         connection: (cx.connection.name.clone(), cx.connection.info.id),
@@ -350,67 +385,4 @@ fn describe(cx: &Context<'_>, body: Doc<'_>) -> Operation {
         session: cx.generic.session,
         interrupt: Arc::clone(&cx.interrupt),
     }
-}
-
-/// The command document, without long arrays of documents.
-fn shown_body(body: Doc<'_>) -> DocBuf {
-    const BYTES_MAX: usize = 1024;
-    if body.len() <= BYTES_MAX {
-        return body.to_owned();
-    }
-    DocBuf::build(|writer| {
-        for element in body.iter() {
-            if element.value_bytes().len() <= BYTES_MAX {
-                writer.append_element(element);
-            } else {
-                writer.append(element.key(), "(too long to show)");
-            }
-        }
-    })
-}
-
-/// Adds the operation to the counters, and to the log if it was slow.
-fn count(service: &Service, connection: &Connection, body: Doc<'_>, kind: Kind, started: Instant) {
-    let micros = started.elapsed().as_micros() as u64;
-    let metrics = &service.metrics;
-    match kind {
-        Kind::Read => metrics.reads_latency.note(micros),
-        Kind::Write => metrics.writes_latency.note(micros),
-        Kind::Other => metrics.commands_latency.note(micros),
-    }
-    if micros / 1000 < service.parameters.slow_ms() || kind == Kind::Other {
-        return;
-    }
-    let attributes = DocBuf::build(|writer| {
-        writer.append("type", "command");
-        writer.append("command", &shown_body(body));
-        writer.append("durationMillis", (micros / 1000) as i64);
-    });
-    service.log().write(LogLine {
-        severity: Severity::Info,
-        component: "COMMAND",
-        id: 51803,
-        context: &connection.name,
-        message: "Slow query",
-        attributes,
-    });
-}
-
-fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default()
-}
-
-fn log_panic(service: &Service, connection: &Connection, body: Doc<'_>, text: &str) {
-    let attributes = DocBuf::build(|writer| {
-        writer.append("panic", text).append("command", &shown_body(body));
-    });
-    service.log().write(LogLine {
-        severity: Severity::Error,
-        component: "COMMAND",
-        id: 1,
-        context: &connection.name,
-        message: "A command panicked",
-        attributes,
-    });
 }

@@ -11,7 +11,8 @@ use quire_planner::DistinctRequest;
 pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
     let request = parse(cx, body)?;
     let params = cx.exec_params();
-    let (values, _) = distinct(&request, &mut cx.views()?, params)?;
+    let (values, examined) = distinct(&request, &mut cx.views()?, params)?;
+    cx.tally.examined = Some(examined);
     reply.append("values", &values);
     Ok(())
 }

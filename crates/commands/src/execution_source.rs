@@ -5,7 +5,7 @@ use crate::service::Topology;
 use quire_collections::Store;
 use quire_document::ArrayWriter;
 use quire_error::Result;
-use quire_executor::{BatchEnd, BatchLimits, ExecParams, Execution, FreshViews};
+use quire_executor::{BatchEnd, BatchLimits, Examined, ExecParams, Execution, FreshViews};
 use quire_session::Source;
 use quire_storage::Interrupt;
 use std::sync::Arc;
@@ -37,6 +37,10 @@ impl Source for Running {
             None => FreshViews::new(&self.store)?,
         };
         self.execution.next_batch(&mut view, interrupt, limits, out)
+    }
+
+    fn examined(&self) -> Option<Examined> {
+        Some(self.execution.examined())
     }
 }
 

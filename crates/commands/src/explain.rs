@@ -20,8 +20,10 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
         }
     }
     let inner = match body.first() {
-        Some(first) => Arg::new(cx.command.name, first).document()?,
-        None => return Err(missing(cx.command.name, cx.command.name)),
+        Some(first) if !Arg::new(cx.command.name, first).is_null() => {
+            Arg::new(cx.command.name, first).document()?
+        }
+        _ => return Err(missing(cx.command.name, cx.command.name)),
     };
     let name = inner.first().map_or("", |first| first.key());
     let Some(command) = registry::find(name) else {
@@ -124,7 +126,7 @@ fn explain_inner(
         }
         other => {
             let text = format!("Cannot explain cmd: {other}");
-            Err(Error::new(ErrorCode::CommandNotSupported, text))
+            Err(Error::new(ErrorCode::IllegalOperation, text))
         }
     }
 }

@@ -4,6 +4,7 @@
 use crate::args::{Arg, fields, whole};
 use crate::dispatch::Context;
 use crate::reply;
+use crate::service::application_name;
 use quire_document::{Doc, DocBuf, DocWriter, Value};
 use quire_error::{Error, ErrorCode, Result};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -244,8 +245,8 @@ impl Fault {
             Some(format!("{}.{collection}", cx.db))
         };
         // The first hello brings the name along.
-        let greeting = || application(body.get("client")?.as_document()?);
-        let app_name = || cx.connection.client_metadata().and_then(application).or_else(greeting);
+        let greeting = || application_name(body.get("client")?.as_document()?);
+        let app_name = || cx.connection.app_name().or_else(greeting);
         (self.app_name.is_none() || !unlike(&self.app_name, app_name()))
             && !unlike(&self.thread_name, Some(cx.connection.name()))
             && (self.namespace.is_none() || !unlike(&self.namespace, namespace().as_deref()))
@@ -305,11 +306,6 @@ fn error_code(arg: &Arg<'_>) -> Result<ErrorCode> {
     let number = i32::try_from(arg.integer()?)
         .map_err(|_| Error::bad_value(format!("'{}' is out of range", arg.name())))?;
     Ok(ErrorCode::location(number))
-}
-
-/// The name that a client gives its application.
-fn application(client: Doc<'_>) -> Option<&str> {
-    client.get("application")?.as_document()?.get("name")?.as_str()
 }
 
 fn texts(arg: &Arg<'_>) -> Result<Vec<String>> {

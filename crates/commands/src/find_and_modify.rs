@@ -78,6 +78,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
         .map_err(|error| error.context("Plan executor error during findAndModify"))?;
     writes.note(outcome.committed.as_ref());
     writes.finish(cx)?;
+    note(cx, &outcome, arguments.remove);
     write_last_error(&outcome, arguments.remove, reply);
     let shown = if arguments.new { &outcome.after } else { &outcome.before };
     match shown {
@@ -85,6 +86,20 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
         Some(doc) => reply.append("value", &projection.apply(cx, doc.as_doc())?),
     };
     Ok(())
+}
+
+/// What it has looked at and changed.
+fn note(cx: &mut Context<'_>, outcome: &FindAndModifyOutcome, remove: bool) {
+    let found = u64::from(outcome.before.is_some());
+    cx.tally.examined = Some(outcome.examined.clone());
+    if remove {
+        cx.tally.deleted = Some(found);
+        return;
+    }
+    let inserted = outcome.upserted.is_some();
+    let changed = outcome.committed.is_some() && !inserted;
+    (cx.tally.matched, cx.tally.modified) = (Some(found), Some(u64::from(changed)));
+    cx.tally.upserted = inserted.then_some(1);
 }
 
 /// Reads the arguments.

@@ -60,6 +60,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     if let Some(left) = cursor.time_left.filter(|_| cx.generic.max_time_ms == 0) {
         cx.interrupt.set_deadline(Some(started + left));
     }
+    let before = cursor.source.examined().map(|examined| examined.counters).unwrap_or_default();
     let mut shown = reply.document("cursor");
     let end = {
         let mut batch = shown.array("nextBatch");
@@ -69,6 +70,13 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
         cx.await_durable_reads(ReadLevel::Majority)?;
     }
     cursor.time_left = cursor.time_left.map(|left| left.saturating_sub(started.elapsed()));
+    cx.tally.examined = cursor.source.examined().map(|mut examined| {
+        examined.counters = examined.counters.since(&before);
+        examined
+    });
+    cx.tally.originating = Some(cursor.command.clone());
+    (cx.tally.returned, cx.tally.cursor) = (Some(end.docs as u64), Some(id));
+    cx.tally.cursor_exhausted = end.exhausted;
     cx.service.metrics.getmores.add(1);
     cx.service.metrics.documents_returned.add(end.docs as u64);
     let open = !end.exhausted;

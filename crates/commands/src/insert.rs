@@ -46,6 +46,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
         }
     }
     let repeated = writes.finish(cx)?;
+    cx.tally.inserted = Some(outcome.inserted);
     cx.service.metrics.inserts.add(outcome.inserted);
     cx.service.metrics.documents_inserted.add(outcome.inserted);
     reply.append("n", outcome.inserted as i32 + repeated.len() as i32);

@@ -3,6 +3,7 @@
 //! Read in this order: [`service`] (what a server holds), `dispatch` (what happens around every
 //! command), `registry` (the rows), then any command's own file.
 
+mod account;
 mod args;
 mod concern;
 mod concern_defaults;
@@ -20,12 +21,16 @@ pub mod metrics;
 mod operation;
 mod operation_session;
 mod pipeline_sources;
+mod profiler;
 mod projecting;
 mod registry;
 mod repeated;
 mod reply;
 pub mod service;
 mod statement_ids;
+mod tally;
+mod usage;
+mod write_gate;
 mod write_reply;
 mod writes;
 

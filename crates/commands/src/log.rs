@@ -37,6 +37,8 @@ pub struct LogLine<'a> {
 pub trait LogSink: Send + Sync {
     /// Writes a line.
     fn write(&self, line: LogLine<'_>);
+    /// Lines written since the start.
+    fn lines_written(&self) -> u64;
     /// The newest lines of `global`, oldest first, as JSON text.
     fn recent(&self) -> Vec<String>;
     /// The warnings of the start, oldest first, as JSON text.
@@ -50,6 +52,9 @@ pub struct NoLog;
 
 impl LogSink for NoLog {
     fn write(&self, _line: LogLine<'_>) {}
+    fn lines_written(&self) -> u64 {
+        0
+    }
     fn recent(&self) -> Vec<String> {
         Vec::new()
     }

@@ -1,5 +1,6 @@
 //! Running operations: what `currentOp` shows and `killOp` stops.
 
+use crate::registry::Command;
 use quire_document::DocBuf;
 use quire_session::SessionId;
 use quire_storage::{Interrupt, Interruption};
@@ -14,8 +15,8 @@ pub struct Operation {
     pub id: i64,
     /// When it began.
     pub started: Instant,
-    /// The command's name as the client wrote it.
-    pub command: &'static str,
+    /// The command.
+    pub command: &'static Command,
     /// `db.collection`, or `db.$cmd`.
     pub namespace: String,
     /// The command document, cut where it is long.

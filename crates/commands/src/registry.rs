@@ -121,8 +121,7 @@ pub static COMMANDS: &[Command] = &[
     Command::new("ping", Other, admin::ping::run, "Answers ok.").v1(),
     Command::new("buildInfo", Other, admin::build_info::run, "Version and build of the server.")
         .aliases(&["buildinfo"]),
-    Command::new("hostInfo", Other, admin::host_info::run, "The machine the server runs on.")
-        .admin(),
+    Command::new("hostInfo", Other, admin::host_info::run, "The machine the server runs on."),
     Command::new("whatsmyuri", Other, admin::whatsmyuri::run, "The client's own address."),
     Command::new("logRotate", Other, admin::log_rotate::run, "Opens a new log file.").admin(),
     Command::new("shutdown", Other, admin::shutdown::run, "Stops the server.").admin(),
@@ -155,6 +154,32 @@ pub static COMMANDS: &[Command] = &[
     )
     .admin()
     .for_tests(),
+    Command::new("features", Other, admin::features::run, "The part of object ids that is ours."),
+    Command::new("top", Other, admin::top::run, "How often and how long collections are used.")
+        .admin(),
+    Command::new("lockInfo", Other, admin::lock_info::run, "Locks that are held.").admin(),
+    Command::new(
+        "connPoolStats",
+        Other,
+        admin::outgoing::pool_stats,
+        "Connections to other servers: none.",
+    ),
+    Command::new(
+        "dropConnections",
+        Other,
+        admin::outgoing::drop,
+        "Closes connections to other servers.",
+    )
+    .admin(),
+    Command::new(
+        "fsync",
+        Other,
+        admin::fsync::lock,
+        "Everything to disk; with lock, writers wait until fsyncUnlock.",
+    )
+    .admin(),
+    Command::new("fsyncUnlock", Other, admin::fsync::unlock, "Lets writers in again.").admin(),
+    Command::new("profile", Other, admin::profile::run, "Which operations are recorded."),
     Command::new(
         "quireBackup",
         Other,
@@ -252,6 +277,24 @@ pub static COMMANDS: &[Command] = &[
         "The concerns of commands that bring none.",
     )
     .admin(),
+    Command::new("dbStats", Other, admin::db_stats::run, "Counts and sizes of a database.")
+        .aliases(&["dbstats"]),
+    Command::new(
+        "dataSize",
+        Other,
+        admin::data_size::run,
+        "Documents and bytes of a collection, or of a range of it.",
+    )
+    .aliases(&["datasize"]),
+    Command::new("dbHash", Other, admin::db_hash::run, "A hash of each collection.")
+        .aliases(&["dbhash"]),
+    Command::new("validate", Other, admin::validate::run, "Checks a collection and its indexes."),
+    Command::new(
+        "validateDBMetadata",
+        Other,
+        admin::validate_metadata::run,
+        "What of the catalog an API version does not allow.",
+    ),
     // Sessions.
     Command::new("startSession", Other, sessions::start_session::run, "Begins a session."),
     Command::new("endSessions", Other, sessions::end_sessions::run, "Ends sessions.").v1(),
@@ -297,22 +340,14 @@ pub static COMMANDS: &[Command] = &[
     Command::missing("cloneCollectionAsCapped", "A capped copy of a collection."),
     Command::missing("commitTransaction", "Ends a transaction with its writes."),
     Command::missing("compact", "Gives space back."),
-    Command::missing("connPoolStats", "Outgoing connections."),
     Command::missing("convertToCapped", "Makes a collection capped."),
     Command::missing("createRole", "Makes a role."),
     Command::missing("createUser", "Makes a user."),
-    Command::missing("dataSize", "The size of a range of documents."),
-    Command::missing("dbHash", "A hash of each collection."),
-    Command::missing("dbStats", "Counts and sizes of a database."),
     Command::missing("dropAllUsersFromDatabase", "Removes all users of a database."),
-    Command::missing("dropConnections", "Closes outgoing connections."),
     Command::missing("dropRole", "Removes a role."),
     Command::missing("dropUser", "Removes a user."),
     Command::missing("filemd5", "A hash of a stored file."),
-    Command::missing("fsync", "Flushes, and locks writes out."),
-    Command::missing("fsyncUnlock", "Lets writes in again."),
     Command::missing("grantRolesToUser", "Gives a user roles."),
-    Command::missing("lockInfo", "Locks that are held."),
     Command::missing("mapReduce", "The older form of aggregation."),
     Command::missing("createSearchIndexes", "Makes search indexes."),
     Command::missing("dropAllRolesFromDatabase", "Removes all roles of a database."),
@@ -331,16 +366,12 @@ pub static COMMANDS: &[Command] = &[
     Command::missing("setClusterParameter", "Sets cluster parameters."),
     Command::missing("updateRole", "Changes a role."),
     Command::missing("planCacheClear", "Forgets cached plans."),
-    Command::missing("profile", "Records operations."),
     Command::missing("reIndex", "Builds indexes again."),
     Command::missing("rolesInfo", "Roles."),
     Command::missing("saslStart", "Begins a login."),
     Command::missing("setFeatureCompatibilityVersion", "Changes what is compatible."),
-    Command::missing("top", "Use of each collection."),
     Command::missing("updateUser", "Changes a user."),
     Command::missing("usersInfo", "Users."),
-    Command::missing("validate", "Checks a collection."),
-    Command::missing("validateDBMetadata", "Checks a database against an API version."),
 ];
 
 static BY_NAME: LazyLock<HashMap<&'static str, &'static Command>> = LazyLock::new(|| {

@@ -5,6 +5,9 @@ use crate::fail_points::FailPoints;
 use crate::log::LogSink;
 use crate::metrics::Metrics;
 use crate::operation::Operations;
+use crate::profiler::Profiler;
+use crate::usage::Usage;
+use crate::write_gate::WriteGate;
 use crate::{admin, dispatch};
 use quire_collections::{Store, StoreOptions};
 use quire_document::{Doc, DocBuf, ObjectId, Timestamp};
@@ -57,6 +60,9 @@ pub struct Service {
     pub(crate) parameters: admin::parameters::Parameters,
     pub(crate) operations: Operations,
     pub(crate) fail_points: FailPoints,
+    pub(crate) write_gate: WriteGate,
+    pub(crate) profiler: Profiler,
+    pub(crate) usage: Usage,
     pub(crate) cursors: Cursors,
     pub(crate) sessions: Sessions,
     pub(crate) concern_defaults: ConcernDefaults,
@@ -157,6 +163,9 @@ impl Service {
             parameters,
             operations: Operations::default(),
             fail_points: FailPoints::default(),
+            write_gate: WriteGate::default(),
+            profiler: Profiler::default(),
+            usage: Usage::default(),
             cursors: Cursors::default(),
             sessions: Sessions::default(),
             concern_defaults,
@@ -256,10 +265,30 @@ impl Connection {
         &self.name
     }
 
+    /// The name that the client gave its application.
+    pub(crate) fn app_name(&self) -> Option<&str> {
+        application_name(self.client_metadata()?)
+    }
+
+    /// The client's address with its port.
+    pub(crate) fn remote(&self) -> Option<String> {
+        self.info.peer.map(|peer| peer.to_string())
+    }
+
+    /// The client's address without its port.
+    pub(crate) fn remote_host(&self) -> Option<String> {
+        self.info.peer.map(|peer| peer.ip().to_string())
+    }
+
     /// What the client told about itself, if anything.
     pub fn client_metadata(&self) -> Option<Doc<'_>> {
         self.client.as_ref().map(DocBuf::as_doc)
     }
+}
+
+/// The name of the application in what a client tells about itself.
+pub(crate) fn application_name(client: Doc<'_>) -> Option<&str> {
+    client.get("application")?.as_document()?.get("name")?.as_str()
 }
 
 /// Milliseconds since the Unix epoch.

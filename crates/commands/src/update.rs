@@ -4,6 +4,8 @@ use crate::args::{Arg, arguments, fields, missing};
 use crate::dispatch::Context;
 use crate::find_request::{collation, flag, hint};
 use crate::repeated;
+use crate::tally::Tally;
+use crate::usage::Class;
 use crate::write_reply::{WriteErrors, WriteOptions, statements, write_target};
 use crate::writes::{Writes, write_repeated};
 use quire_catalog::Namespace;
@@ -11,6 +13,7 @@ use quire_document::{Doc, DocBuf, DocWriter, Value, ValueBuf};
 use quire_error::{Error, Result};
 use quire_executor::modify::{UpdateOutcome, UpdateRequest, update};
 use quire_planner::Hint;
+use std::time::Instant;
 
 /// One element of `updates`.
 #[derive(Default)]
@@ -62,12 +65,14 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     let mut upserted: Vec<(usize, ValueBuf)> = Vec::new();
     let mut errors = WriteErrors::default();
     let mut writes = cx.writes(parsed.len(), &options.statements, parsed.len())?;
-    for (at, statement) in parsed.iter().enumerate() {
+    for (at, (statement, doc)) in parsed.iter().zip(&updates).enumerate() {
         cx.service.metrics.updates.add(1);
+        let began = Instant::now();
         let ended = match writes.repeated(cx, at)? {
             Some(before) => Ok(repeated::update(&before)?),
             None => run_one(cx, &namespace, statement, let_vars.as_doc(), (&mut writes, at)),
         };
+        cx.end_statement(Class::Update, &namespace, *doc, began, ended.as_ref().map(tally));
         match ended {
             Ok(outcome) => {
                 matched += outcome.matched + u64::from(outcome.upserted.is_some());
@@ -88,6 +93,16 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     errors.write(reply);
     write_repeated(&repeated, reply);
     Ok(())
+}
+
+fn tally(outcome: &UpdateOutcome) -> Tally {
+    Tally {
+        examined: Some(outcome.examined.clone()),
+        matched: Some(outcome.matched),
+        modified: Some(outcome.modified),
+        upserted: outcome.upserted.as_ref().map(|_| 1),
+        ..Tally::default()
+    }
 }
 
 /// Runs the statement at this place of a command.

@@ -2,6 +2,7 @@
 
 use crate::args::{Arg, missing};
 use crate::dispatch::Context;
+use crate::profiler::SYSTEM_PROFILE;
 use crate::reply::write_write_error;
 use crate::statement_ids::StatementIds;
 use quire_catalog::Namespace;
@@ -88,6 +89,10 @@ pub fn statements<'c>(
 pub fn write_target(cx: &Context<'_>, body: Doc<'_>) -> Result<Namespace> {
     let namespace = cx.target(body)?;
     namespace.check_creatable()?;
+    if namespace.collection() == SYSTEM_PROFILE {
+        let text = format!("cannot write to {namespace}");
+        return Err(Error::new(ErrorCode::InvalidNamespace, text));
+    }
     Ok(namespace)
 }
 

@@ -9,9 +9,10 @@ use quire_storage::Interrupt;
 
 use crate::build::{Needs, build};
 use crate::env::Env;
+use crate::examined::Examined;
 use crate::execution::Execution;
 use crate::find::find_collection;
-use crate::params::{Counters, ExecParams};
+use crate::params::ExecParams;
 use crate::statistics::ViewStatistics;
 use crate::views::Views;
 
@@ -23,7 +24,7 @@ pub fn count(
     request: &CountRequest,
     views: &mut dyn Views,
     params: ExecParams,
-) -> Result<(u64, Counters)> {
+) -> Result<(u64, Examined)> {
     let interrupt: Arc<Interrupt> = Arc::clone(&params.interrupt);
     let mut env = Env::new(params, quire_document::Doc::empty(), true)?;
     // As in mongod, `$$NOW` and `$$CLUSTER_TIME` have no value here.
@@ -37,7 +38,8 @@ pub fn count(
     let root = match (&plan.root, &collection) {
         (Node::RecordStoreFastCount, Some(collection)) if !views.is_pinned() => {
             let all = views.view().store().counts(collection).documents;
-            return Ok((limited(all, request), Counters::default()));
+            let examined = Examined { plan: Some(Arc::new(plan)), ..Examined::default() };
+            return Ok((limited(all, request), examined));
         }
         (Node::RecordStoreFastCount, _) => {
             let scan = Node::CollScan { filter: None, backward: false };
@@ -48,7 +50,7 @@ pub fn count(
     let root = build(&root, &env, Needs::default())?;
     let mut execution = Execution::new(env, root, collection, Some(Arc::new(plan)));
     execution.drain(views, &interrupt)?;
-    Ok((execution.root.stats().counted, execution.counters()))
+    Ok((execution.root.stats().counted, execution.examined()))
 }
 
 fn limited(all: u64, request: &CountRequest) -> u64 {

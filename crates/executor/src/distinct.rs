@@ -14,9 +14,10 @@ use quire_storage::Interrupt;
 
 use crate::build::{Needs, build};
 use crate::env::Env;
+use crate::examined::Examined;
 use crate::execution::Execution;
 use crate::find::find_collection;
-use crate::params::{Counters, ExecParams};
+use crate::params::ExecParams;
 use crate::statistics::ViewStatistics;
 use crate::views::Views;
 
@@ -32,7 +33,7 @@ pub fn distinct(
     request: &DistinctRequest,
     views: &mut dyn Views,
     params: ExecParams,
-) -> Result<(ArrayBuf, Counters)> {
+) -> Result<(ArrayBuf, Examined)> {
     let interrupt: Arc<Interrupt> = Arc::clone(&params.interrupt);
     let mut env = Env::new(params, Doc::empty(), true)?;
     // As in mongod, `$$NOW` and `$$CLUSTER_TIME` have no value here.
@@ -64,7 +65,7 @@ pub fn distinct(
     if values.bytes > REPLY_BYTES_MAX {
         return Err(Error::location(17217, "distinct too big, 16mb cap"));
     }
-    Ok((values.sorted(), execution.counters()))
+    Ok((values.sorted(), execution.examined()))
 }
 
 /// Values met so far.

@@ -9,12 +9,12 @@ use quire_collections::RecordId;
 use quire_document::ArrayWriter;
 use quire_error::Result;
 use quire_planner::Plan;
-use quire_planner::explain::NodeStats;
 use quire_storage::Interrupt;
 
 use crate::env::{Env, Run};
+use crate::examined::{Counters, Examined};
 use crate::operator::BoxedOperator;
-use crate::params::{BatchEnd, BatchLimits, Counters};
+use crate::params::{BatchEnd, BatchLimits};
 use crate::row::Row;
 use crate::views::Views;
 
@@ -172,45 +172,9 @@ impl Execution {
         self.rows(views, interrupt, usize::MAX, |_| true).map(|_| ())
     }
 
-    /// What it has looked at so far.
-    pub fn counters(&self) -> Counters {
-        let stats = self.root.stats();
-        let mut counters = Counters { returned: self.returned, ..Counters::default() };
-        add(&stats, &mut counters);
-        counters
-    }
-
-    /// The plan that it runs, if it is one over a collection.
-    pub fn plan(&self) -> Option<&Plan> {
-        self.plan.as_deref()
-    }
-
-    /// `IXSCAN { a: 1 }`, `COLLSCAN`: how slow-query lines and the profiler name the plan.
-    pub fn summary(&self) -> String {
-        let Some(plan) = &self.plan else { return String::new() };
-        summary(&plan.root)
-    }
-}
-
-fn add(stats: &NodeStats, counters: &mut Counters) {
-    counters.keys_examined += stats.keys_examined;
-    counters.docs_examined += stats.docs_examined;
-    counters.sorted |= stats.bytes_sorted > 0;
-    counters.used_disk |= stats.spills > 0;
-    stats.inputs.iter().for_each(|input| add(input, counters));
-}
-
-fn summary(node: &quire_planner::Node) -> String {
-    use quire_planner::Node;
-    match node {
-        Node::IndexScan(scan) | Node::CountScan(scan) | Node::DistinctScan { scan, .. } => {
-            format!("{} {}", node.name(), quire_catalog::debug_doc(scan.index.key()))
-        }
-        other if other.inputs().is_empty() => other.name().to_owned(),
-        other => {
-            let mut parts: Vec<String> = other.inputs().iter().map(summary).collect();
-            parts.dedup();
-            parts.join(", ")
-        }
+    /// What it has looked at so far, and by which plan.
+    pub fn examined(&self) -> Examined {
+        let counters = Counters { returned: self.returned, ..Counters::of(&self.root.stats()) };
+        Examined { counters, plan: self.plan.clone(), by_id: false }
     }
 }

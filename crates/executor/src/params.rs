@@ -71,18 +71,3 @@ pub struct BatchEnd {
     /// Nothing follows: no cursor is needed.
     pub exhausted: bool,
 }
-
-/// What an execution has looked at so far: for the profiler, `serverStatus` and slow-query lines.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Counters {
-    /// Index keys looked at.
-    pub keys_examined: u64,
-    /// Documents looked at.
-    pub docs_examined: u64,
-    /// Documents returned.
-    pub returned: u64,
-    /// A stage sorted in memory or on disk.
-    pub sorted: bool,
-    /// A stage went to disk.
-    pub used_disk: bool,
-}

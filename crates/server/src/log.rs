@@ -10,7 +10,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Lines that `getLog` shows.
@@ -33,6 +33,7 @@ pub struct JsonLog {
     warnings: Mutex<Vec<String>>,
     starting: AtomicBool,
     verbose: bool,
+    written: AtomicU64,
     /// A rotation opens the file again instead of putting it aside: somebody else moves it.
     reopening: bool,
 }
@@ -61,6 +62,7 @@ impl JsonLog {
             warnings: Mutex::new(Vec::new()),
             starting: AtomicBool::new(true),
             verbose,
+            written: AtomicU64::new(0),
             reopening: false,
         }
     }
@@ -97,6 +99,7 @@ impl LogSink for JsonLog {
             Output::Stderr => io::stderr().lock().write_all(text.as_bytes()),
             Output::File(file, _) => file.write_all(text.as_bytes()),
         };
+        self.written.fetch_add(1, Ordering::Relaxed);
         text.pop();
         if warns {
             lock(&self.warnings).push(text.clone());
@@ -106,6 +109,10 @@ impl LogSink for JsonLog {
             recent.pop_front();
         }
         recent.push_back(text);
+    }
+
+    fn lines_written(&self) -> u64 {
+        self.written.load(Ordering::Relaxed)
     }
 
     fn recent(&self) -> Vec<String> {

@@ -4,7 +4,7 @@
 use crate::SessionId;
 use quire_document::{ArrayWriter, DocBuf};
 use quire_error::{Error, ErrorCode, Result};
-use quire_executor::{BatchEnd, BatchLimits};
+use quire_executor::{BatchEnd, BatchLimits, Examined};
 use quire_storage::{Interrupt, Interruption};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -22,6 +22,11 @@ pub trait Source: Send {
         limits: BatchLimits,
         out: &mut ArrayWriter<'_>,
     ) -> Result<BatchEnd>;
+
+    /// What all batches so far have looked at; `None` for what is no plan.
+    fn examined(&self) -> Option<Examined> {
+        None
+    }
 }
 
 /// An open cursor.

@@ -27,6 +27,8 @@ pub(crate) struct Settings {
     pub(crate) log: LogSettings,
     pub(crate) pidfile: Option<PathBuf>,
     pub(crate) parameters: Vec<(String, String)>,
+    pub(crate) profile_level: i32,
+    pub(crate) slow_sample_rate: f64,
     /// The options in the shape of the configuration file, for `getCmdLineOpts`.
     pub(crate) parsed: DocBuf,
 }
@@ -72,6 +74,8 @@ impl Settings {
             },
             pidfile: given.text("pidfilepath").map(PathBuf::from),
             parameters: parameters(given),
+            profile_level: profile_level(given)?,
+            slow_sample_rate: slow_sample_rate(given)?,
             parsed: parsed(given),
         })
     }
@@ -220,6 +224,21 @@ fn check_exposure(endpoints: &[Endpoint], allowed: bool) -> Result<(), Failure> 
     }
 }
 
+fn profile_level(given: &Given) -> Result<i32, Failure> {
+    match given.text("profile") {
+        None | Some("0" | "off") => Ok(0),
+        Some("1" | "slowOp") => Ok(1),
+        Some("2" | "all") => Ok(2),
+        Some(_) => Err(Failure::options("--profile is 0 (off), 1 (slowOp) or 2 (all)")),
+    }
+}
+
+fn slow_sample_rate(given: &Given) -> Result<f64, Failure> {
+    let rate = given.text("slowOpSampleRate").map_or(Ok(1.0), str::parse);
+    let rate = rate.ok().filter(|rate| (0.0..=1.0).contains(rate));
+    rate.ok_or_else(|| Failure::options("--slowOpSampleRate must be between 0 and 1"))
+}
+
 fn parameters(given: &Given) -> Vec<(String, String)> {
     let pairs = given.all("setParameter").iter().filter_map(|pair| pair.split_once('='));
     let mut found: Vec<(String, String)> =
@@ -321,6 +340,17 @@ mod tests {
 
     fn accepted(words: &[&str], as_mongod: bool) -> Settings {
         settings(words, as_mongod).unwrap_or_else(|failure| panic!("{}", failure.message))
+    }
+
+    #[test]
+    fn the_profiler_is_set_by_names_and_numbers() {
+        let level = |words: &[&str]| accepted(words, false).profile_level;
+        assert_eq!(level(&[]), 0);
+        assert_eq!((level(&["--profile", "1"]), level(&["--profile", "all"])), (1, 2));
+        assert!(refused(&["--profile", "3"]).contains("--profile"));
+        assert!(refused(&["--slowOpSampleRate", "1.5"]).contains("between 0 and 1"));
+        let found = accepted(&["--slowOpSampleRate", "0.5"], false);
+        assert!((found.slow_sample_rate - 0.5).abs() < 1e-9);
     }
 
     #[test]

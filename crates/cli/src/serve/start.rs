@@ -65,6 +65,7 @@ fn serve_until_stopped(
         ErrorCode::BadValue => Failure::options(error.message()),
         _ => Failure::new(FAILED, format!("cannot open the data: {error}")),
     })?;
+    service.set_profile_defaults(settings.profile_level, settings.slow_sample_rate);
     let jobs = service
         .start_jobs()
         .map_err(|error| Failure::new(FAILED, format!("cannot start a thread: {error}")))?;

@@ -2,7 +2,9 @@
 
 use crate::args::{Arg, arguments, fields};
 use crate::dispatch::Context;
+use crate::metrics::Latency;
 use crate::service::now_ms;
+use crate::usage::CollectionUsage;
 use quire_catalog::{Collection, Namespace};
 use quire_collections::collection_sizes;
 use quire_document::{Doc, DocBuf, DocWriter, Value};
@@ -77,21 +79,13 @@ fn section(
         "count" => {
             arg.document()?;
             let Some(collection) = collection else {
-                let text = format!(
-                    "PlanExecutor error during aggregation :: caused by :: Unable to retrieve count \
-                     in $collStats stage :: caused by :: Collection [{namespace}] not found."
-                );
-                return Err(Error::new(ErrorCode::NamespaceNotFound, text));
+                return Err(not_found(cx, namespace, arg.name()));
             };
             row.append("count", cx.service.store.counts(collection).documents as i32);
         }
         "storageStats" => {
             if collection.is_none() {
-                let text = format!(
-                    "PlanExecutor error during aggregation :: caused by :: Unable to retrieve storageStats \
-                     in $collStats stage :: caused by :: Collection [{namespace}] not found."
-                );
-                return Err(Error::new(ErrorCode::NamespaceNotFound, text));
+                return Err(not_found(cx, namespace, arg.name()));
             }
             let mut scale = 1;
             for option in fields("$collStats.storageStats", arg.document()?) {
@@ -106,12 +100,60 @@ fn section(
             }
             storage_stats(cx, collection, scale, &mut row.document("storageStats"))?;
         }
-        "latencyStats" | "queryExecStats" | "operationStats" | "targetAllNodes" => {
+        "latencyStats" => {
+            let mut histograms = false;
+            for option in fields("$collStats.latencyStats", arg.document()?) {
+                match option.name() {
+                    "histograms" => histograms = option.safe_bool()?,
+                    _ => return Err(option.unknown()),
+                }
+            }
+            let usage = collection.and_then(|found| cx.service.usage.get(found.id));
+            latency_stats(usage.as_deref(), histograms, &mut row.document("latencyStats"));
+        }
+        "queryExecStats" => {
+            if !arg.document()?.is_empty() {
+                let text = "$collStats.queryExecStats takes an empty document";
+                return Err(Error::bad_value(text));
+            }
+            let usage = collection.and_then(|found| cx.service.usage.get(found.id));
+            let scans = usage.map_or(0, |usage| usage.collection_scans.get()) as i64;
+            let mut stats = row.document("queryExecStats");
+            let mut shown = stats.document("collectionScans");
+            shown.append("total", scans).append("nonTailable", scans);
+        }
+        // There is one node.
+        "targetAllNodes" => drop(arg.bool()?),
+        "operationStats" => {
             return Err(Error::not_built(&format!("$collStats.{}", arg.name())));
         }
         _ => return Err(arg.unknown()),
     }
     Ok(())
+}
+
+fn not_found(cx: &Context<'_>, namespace: &Namespace, what: &str) -> Error {
+    let missing = match cx.service.store.catalog().database(namespace.db()) {
+        Some(_) => format!("Collection [{namespace}] not found."),
+        None => format!("Database [{}] not found.", namespace.db()),
+    };
+    let text = format!(
+        "PlanExecutor error during aggregation :: caused by :: Unable to retrieve {what} in \
+         $collStats stage :: caused by :: {missing}"
+    );
+    Error::new(ErrorCode::NamespaceNotFound, text)
+}
+
+fn latency_stats(usage: Option<&CollectionUsage>, histograms: bool, writer: &mut DocWriter<'_>) {
+    let none = Latency::default();
+    for (name, latency) in [
+        ("reads", usage.map(|usage| &usage.reads)),
+        ("writes", usage.map(|usage| &usage.writes)),
+        ("commands", usage.map(|usage| &usage.commands)),
+        ("transactions", None),
+    ] {
+        latency.unwrap_or(&none).write(histograms, &mut writer.document(name));
+    }
 }
 
 /// The sizes in units of `scale` bytes.

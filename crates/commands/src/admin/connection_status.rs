@@ -2,7 +2,7 @@
 
 use crate::args::arguments;
 use crate::dispatch::Context;
-use quire_document::{Doc, DocWriter};
+use quire_document::{Binary, Doc, DocWriter, Value};
 use quire_error::Result;
 
 pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
@@ -10,15 +10,32 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     for arg in arguments(cx.command.name, body) {
         match arg.name() {
             "showPrivileges" if arg.is_null() => {}
-            "showPrivileges" => show_privileges = arg.bool()?,
+            "showPrivileges" => show_privileges = arg.safe_bool()?,
             _ => return Err(arg.unknown()),
         }
     }
-    let mut info = reply.document("authInfo");
-    info.array("authenticatedUsers").finish();
-    info.array("authenticatedUserRoles").finish();
-    if show_privileges {
-        info.array("authenticatedUserPrivileges").finish();
+    {
+        let mut info = reply.document("authInfo");
+        info.array("authenticatedUsers").finish();
+        info.array("authenticatedUserRoles").finish();
+        if show_privileges {
+            info.array("authenticatedUserPrivileges").finish();
+        }
     }
+    let uuid = connection_uuid(cx);
+    reply.append("uuid", Value::Binary(Binary { subtype: 4, bytes: &uuid }));
     Ok(())
+}
+
+/// The same for one connection as long as it lasts, another for every other: bytes of this
+/// process, then the connection's number.
+fn connection_uuid(cx: &Context<'_>) -> [u8; 16] {
+    let mut uuid = [0; 16];
+    let (process, number) = uuid.split_at_mut(8);
+    process.copy_from_slice(&cx.service.process_id.0[..8]);
+    number.copy_from_slice(&cx.connection.info.id.to_be_bytes());
+    // Version 8 (made to taste) and variant of RFC 9562.
+    uuid[6] = uuid[6] & 0x0f | 0x80;
+    uuid[8] = uuid[8] & 0x3f | 0x80;
+    uuid
 }

@@ -3,8 +3,9 @@
 use crate::args::is_generic;
 use crate::dispatch::Context;
 use crate::operation::Operation;
-use crate::service::{Service, now_ms};
-use quire_document::{Doc, DocBuf, DocWriter};
+use crate::service::{Service, application_name, now_ms};
+use crate::usage::Class;
+use quire_document::{Doc, DocBuf, DocWriter, Value};
 use quire_error::{Error, Result};
 
 pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
@@ -25,10 +26,17 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     }
     let rows = rows(cx.service);
     let kept = crate::matching::filter_documents(cx, filter.as_doc(), &rows)?;
-    let mut inprog = reply.array("inprog");
-    kept.iter().for_each(|row| {
-        inprog.push(*row);
-    });
+    {
+        let mut inprog = reply.array("inprog");
+        kept.iter().for_each(|row| {
+            inprog.push(*row);
+        });
+    }
+    if cx.service.write_gate.is_closed() {
+        reply.append("fsyncLock", true);
+        let text = "use db.fsyncUnlock() to terminate the fsync write/snapshot lock";
+        reply.append("info", text);
+    }
     Ok(())
 }
 
@@ -38,7 +46,7 @@ pub fn rows(service: &Service) -> Vec<DocBuf> {
     service.operations.list().iter().map(|operation| row(service, operation, &host)).collect()
 }
 
-fn row(_service: &Service, operation: &Operation, host: &str) -> DocBuf {
+fn row(service: &Service, operation: &Operation, host: &str) -> DocBuf {
     let elapsed = operation.started.elapsed();
     DocBuf::build(|row| {
         row.append("type", "op").append("host", host);
@@ -48,8 +56,8 @@ fn row(_service: &Service, operation: &Operation, host: &str) -> DocBuf {
             row.append("client", peer.to_string().as_str());
         }
         if let Some(client) = &operation.client {
-            let name = client.get("application").and_then(|app| app.as_document()?.get("name"));
-            row.append_some("appName", name);
+            let name = application_name(client.as_doc());
+            row.append_some("appName", name.map(Value::String));
             row.append("clientMetadata", client);
         }
         row.append("active", true);
@@ -60,20 +68,13 @@ fn row(_service: &Service, operation: &Operation, host: &str) -> DocBuf {
         }
         row.append("secs_running", elapsed.as_secs() as i64);
         row.append("microsecs_running", elapsed.as_micros() as i64);
-        let op = match operation.command {
-            "find" => "query",
-            "getMore" => "getmore",
-            "insert" => "insert",
-            "update" => "update",
-            "delete" => "remove",
-            _ => "command",
-        };
+        let op = Class::of(operation.command).name();
         row.append("op", op).append("ns", operation.namespace.as_str());
         row.append("redacted", false);
         row.append("command", &operation.body);
         row.append("numYields", 0);
         row.document("locks").finish();
-        row.append("waitingForLock", false);
+        row.append("waitingForLock", service.write_gate.holds_back(&operation.interrupt));
         row.document("lockStats").finish();
         row.append("waitingForFlowControl", false);
         row.document("flowControlStats").finish();

@@ -35,7 +35,14 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     }
     let mut extra = reply.document("extra");
     extra.append("versionString", read("/proc/version").trim());
-    extra.append("pageSize", 4096i64);
+    let page_bytes = match proc_number("/proc/self/smaps", "KernelPageSize:") {
+        0 => 4096,
+        kb => kb * 1024,
+    };
+    extra.append("pageSize", page_bytes);
+    extra.append("numPages", memory_mb * 1024 * 1024 / page_bytes);
+    let files = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    extra.append("maxOpenFiles", files.unwrap_or(u64::MAX).min(i64::MAX as u64) as i64);
     extra.append("kernelVersion", kernel_version().as_str());
     Ok(())
 }

@@ -1,25 +1,23 @@
 //! `killOp`: stops a running operation. It always answers ok, as in MongoDB.
 
-use crate::args::{arguments, missing};
 use crate::dispatch::Context;
 use quire_document::{Doc, DocWriter};
-use quire_error::{Error, Result};
+use quire_error::{Error, ErrorCode, Result};
 
+/// As mongod does, it takes any other field.
 pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
-    let mut op = None;
-    for arg in arguments(cx.command.name, body) {
-        match arg.name() {
-            "op" => {
-                let text = "Expected \"op\" to be a number";
-                op = Some(
-                    crate::args::whole(arg.value()).ok_or_else(|| Error::type_mismatch(text))?,
-                );
-            }
-            _ => return Err(arg.unknown()),
-        }
+    let Some(value) = body.get("op") else {
+        return Err(Error::new(ErrorCode::NoSuchKey, "Missing expected field \"op\""));
+    };
+    if !value.is_number() {
+        return Err(Error::type_mismatch("Expected \"op\" to be a number"));
     }
-    let op = op.ok_or_else(|| missing(cx.command.name, "op"))?;
-    if !(i64::from(i32::MIN)..=i64::from(u32::MAX)).contains(&op) {
+    let op = value.exact_i64().ok_or_else(|| {
+        Error::bad_value(
+            "Expected field \"op\" to have a value exactly representable as a 64-bit integer",
+        )
+    })?;
+    if i32::try_from(op).is_err() {
         return Err(Error::location(26823, "invalid op : must be a 32-bit number"));
     }
     cx.service.operations.kill(op);

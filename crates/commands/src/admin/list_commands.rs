@@ -1,15 +1,12 @@
 //! `listCommands`: every command that is built, with what it does.
 
-use crate::args::arguments;
 use crate::dispatch::Context;
 use crate::registry::{COMMANDS, Command};
 use quire_document::{Doc, DocWriter};
 use quire_error::Result;
 
-pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
-    if let Some(arg) = arguments(cx.command.name, body).next() {
-        return Err(arg.unknown());
-    }
+/// As mongod does, it takes any field.
+pub fn run(cx: &mut Context<'_>, _body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
     let mut commands = reply.document("commands");
     let tests = cx.service.parameters.flag("enableTestCommands");
     let shown = |row: &&Command| row.run.is_some() && (tests || !row.test_only);

@@ -1,11 +1,15 @@
 //! `getParameter`, `setParameter` and the table of server parameters. A parameter stands in the
 //! table if something here reads it, or if tools read it and its value tells the truth.
 
-use crate::args::{is_generic, whole};
+use crate::args::{Arg, fields, is_generic, whole};
 use crate::dispatch::Context;
 use quire_document::{Doc, DocWriter, Value, ValueBuf};
 use quire_error::{Error, ErrorCode, Result};
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{PoisonError, RwLock};
+
+/// The name of the parameter with a fast path.
+const SLOW_MS: &str = "slowMs";
 
 /// When a parameter may be set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -131,7 +135,7 @@ pub static PARAMETERS: &[Parameter] = &[
         Always,
         "Iterations of SCRAM-SHA-256.",
     ),
-    row("slowMs", Long(100, -1, i64::MAX), Always, "Operations that take longer are logged."),
+    row(SLOW_MS, Long(100, -1, i64::MAX), Always, "Operations that take longer are logged."),
     row(
         "transactionLifetimeLimitSeconds",
         Int(60, 1, i32::MAX),
@@ -145,13 +149,15 @@ pub static PARAMETERS: &[Parameter] = &[
 /// The parameters' values.
 pub struct Parameters {
     values: RwLock<Vec<ValueBuf>>,
+    /// `slowMs`, which every operation looks at.
+    slow_ms: AtomicI64,
 }
 
 impl Parameters {
     /// The defaults, changed by what `--setParameter` said.
     pub fn new(given: &[(String, String)]) -> Result<Self> {
         let values = PARAMETERS.iter().map(|row| row.default.value()).collect();
-        let parameters = Parameters { values: RwLock::new(values) };
+        let parameters = Parameters { values: RwLock::new(values), slow_ms: AtomicI64::new(100) };
         for (name, text) in given {
             let at = position(name).ok_or_else(|| {
                 Error::bad_value(format!("Illegal --setParameter parameter: \"{name}\""))
@@ -195,12 +201,22 @@ impl Parameters {
         self.flag("requireApiVersion")
     }
 
-    /// Operations that take at least so many milliseconds are logged.
-    pub fn slow_ms(&self) -> u64 {
-        u64::try_from(self.number("slowMs")).unwrap_or(0)
+    /// Operations that take longer, in milliseconds, are logged.
+    pub fn slow_ms(&self) -> i64 {
+        self.slow_ms.load(Ordering::Relaxed)
+    }
+
+    /// What `profile` sets: any number, also a negative one.
+    pub fn set_slow_ms(&self, slow_ms: i32) {
+        if let Some(at) = position(SLOW_MS) {
+            self.put(at, ValueBuf::new(i64::from(slow_ms)));
+        }
     }
 
     fn put(&self, at: usize, value: ValueBuf) {
+        if PARAMETERS.get(at).is_some_and(|row| row.name == SLOW_MS) {
+            self.slow_ms.store(whole(value.as_value()).unwrap_or(100), Ordering::Relaxed);
+        }
         if let Some(slot) = self.values.write().unwrap_or_else(PoisonError::into_inner).get_mut(at)
         {
             *slot = value;
@@ -279,7 +295,7 @@ fn bounded(name: &str, value: Value<'_>, least: i64, most: i64) -> Result<i64> {
 }
 
 /// Everything but false, zero, null and undefined is true.
-fn truth(value: Value<'_>) -> bool {
+pub(crate) fn truth(value: Value<'_>) -> bool {
     match value {
         Value::Bool(flag) => flag,
         Value::Null | Value::Undefined => false,
@@ -295,22 +311,27 @@ fn position(name: &str) -> Option<usize> {
 pub fn get(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
     let first = body.first().map(|first| first.value());
     let (mut all, mut details) = (matches!(first, Some(Value::String("*"))), false);
+    let mut set_at = None;
     if let Some(Value::Document(options)) = first {
-        for (name, value) in options.fields() {
-            match name {
-                "showDetails" => details = truth(value),
-                "allParameters" => all = truth(value),
-                "setAt" => {}
-                _ => {
-                    let text = format!("BSON field 'getParameter.{name}' is an unknown field.");
-                    return Err(Error::new(ErrorCode::IDLUnknownField, text));
-                }
+        for arg in fields("getParameter", options) {
+            match arg.name() {
+                "showDetails" | "allParameters" | "setAt" if arg.is_null() => {}
+                "showDetails" => details = arg.safe_bool()?,
+                "allParameters" => all = arg.safe_bool()?,
+                "setAt" => set_at = Some(time_of_setting(&arg)?),
+                _ => return Err(arg.unknown()),
             }
         }
     }
+    let shown = |row: &Parameter| match set_at {
+        None => true,
+        Some(Always) => row.settable == Always,
+        Some(_) => row.settable != Never,
+    };
     let mut found = false;
     for row in PARAMETERS {
-        if !all && !body.iter().skip(1).any(|element| element.key() == row.name) {
+        let named = || body.iter().skip(1).any(|element| element.key() == row.name);
+        if !(all || named()) || !shown(row) {
             continue;
         }
         let Some(value) = cx.service.parameters.get(row.name) else { continue };
@@ -330,6 +351,17 @@ pub fn get(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
         return Ok(());
     }
     Err(Error::new(ErrorCode::InvalidOptions, "no option found to get"))
+}
+
+/// Which parameters `setAt` asks for: those that may be set at that time.
+fn time_of_setting(arg: &Arg<'_>) -> Result<Settable> {
+    match arg.string()? {
+        "runtime" => Ok(Always),
+        "startup" => Ok(Startup),
+        other => Err(Error::bad_value(format!(
+            "Enumeration value '{other}' for field 'getParameter.setAt' is not a valid value."
+        ))),
+    }
 }
 
 /// `setParameter`.

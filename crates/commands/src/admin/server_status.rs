@@ -1,20 +1,27 @@
 //! `serverStatus`: the counters that monitoring reads, in MongoDB's shape.
 
 use super::host_info::{host_name, proc_number};
+use super::parameters::truth;
 use crate::MONGODB_VERSION;
 use crate::args::is_generic;
 use crate::dispatch::Context;
-use crate::metrics::{Latency, Metrics};
-use crate::service::{Service, now_ms};
+use crate::metrics::{CommandCounts, Latency};
+use crate::registry::{COMMANDS, Kind};
+use crate::service::{Service, Topology, now_ms};
+use quire_catalog::Collection;
 use quire_document::{Doc, DocWriter, Value};
 use quire_error::Result;
 
+/// Writes a section; the value is what the request says about it.
+type Write = fn(&Service, Option<Value<'_>>, &mut DocWriter<'_>);
+
 /// A section: its name, whether it shows without being asked for, and how it is written.
-type Section = (&'static str, bool, fn(&Service, &mut DocWriter<'_>));
+type Section = (&'static str, bool, Write);
 
 /// The sections in the order of the reply.
 const SECTIONS: &[Section] = &[
     ("asserts", true, asserts),
+    ("catalogStats", true, catalog),
     ("connections", true, connections),
     ("extra_info", true, extra_info),
     ("globalLock", true, global_lock),
@@ -22,6 +29,7 @@ const SECTIONS: &[Section] = &[
     ("logicalSessionRecordCache", true, sessions),
     ("mem", true, memory),
     ("metrics", true, metrics),
+    ("mirroredReads", false, mirrored_reads),
     ("network", true, network),
     ("opLatencies", true, latencies),
     ("opcounters", true, opcounters),
@@ -29,7 +37,6 @@ const SECTIONS: &[Section] = &[
     ("repl", true, repl),
     ("storageEngine", true, storage_engine),
     ("transactions", true, transactions),
-    ("ttl", true, empty),
     ("wiredTiger", true, wired_tiger),
 ];
 
@@ -44,9 +51,10 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     reply.append("uptimeMillis", uptime.as_millis() as i64);
     reply.append("uptimeEstimate", uptime.as_secs() as i64);
     reply.append("localTime", Value::Date(now_ms()));
+    let member = service.options.topology != Topology::Standalone;
     for (name, shown, write) in SECTIONS {
-        if wanted(body, name).unwrap_or(*shown) {
-            write(service, &mut reply.document(name));
+        if wanted(body, name).unwrap_or(*shown) && (member || *name != "repl") {
+            write(service, body.get(name), &mut reply.document(name));
         }
     }
     Ok(())
@@ -54,29 +62,46 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
 
 /// Whether the request asks for a section (`true`), leaves it out (`false`) or says nothing.
 fn wanted(body: Doc<'_>, section: &str) -> Option<bool> {
-    let asked = |name: &str| match body.get(name)? {
-        Value::Bool(flag) => Some(flag),
-        Value::Document(_) => Some(true),
-        other => crate::args::whole(other).map(|number| number != 0),
-    };
+    let asked = |name: &str| body.get(name).map(truth);
     let none = asked("none").unwrap_or(false) || asked("all") == Some(false);
+    let all = asked("all") == Some(true);
     match asked(section).filter(|_| !is_generic(section.as_bytes())) {
         Some(answer) => Some(answer),
         None if none => Some(false),
+        None if all => Some(true),
         None => None,
     }
 }
 
-fn empty(_service: &Service, _section: &mut DocWriter<'_>) {}
+/// Documents have no locks that outlive a statement, so there is nothing to count.
+fn empty(_service: &Service, _asked: Option<Value<'_>>, _section: &mut DocWriter<'_>) {}
 
-fn asserts(service: &Service, section: &mut DocWriter<'_>) {
+fn catalog(service: &Service, _asked: Option<Value<'_>>, section: &mut DocWriter<'_>) {
+    let catalog = service.store.catalog();
+    let internal = |collection: &Collection| {
+        let namespace = &collection.namespace;
+        namespace.is_system() || matches!(namespace.db(), "admin" | "config" | "local")
+    };
+    let own = catalog.collections().filter(|collection| internal(collection)).count();
+    let all = catalog.collections().count();
+    section.append("collections", (all - own) as i64).append("capped", 0i64);
+    section.append("clustered", 0i64).append("timeseries", 0i64).append("views", 0i64);
+    section.append("internalCollections", own as i64).append("internalViews", 0i64);
+}
+
+/// A set of one member has nobody to mirror reads to.
+fn mirrored_reads(_service: &Service, _asked: Option<Value<'_>>, section: &mut DocWriter<'_>) {
+    section.append("seen", 0i64).append("sent", 0i64);
+}
+
+fn asserts(service: &Service, _asked: Option<Value<'_>>, section: &mut DocWriter<'_>) {
     section.append("regular", 0).append("warning", 0).append("msg", 0);
     section.append("user", service.metrics.user_errors.get() as i32);
     section.append("tripwire", service.metrics.internal_errors.get() as i32);
     section.append("rollovers", 0);
 }
 
-fn connections(service: &Service, section: &mut DocWriter<'_>) {
+fn connections(service: &Service, _asked: Option<Value<'_>>, section: &mut DocWriter<'_>) {
     let network = &service.metrics.network;
     let (current, total) = (network.connections_current.get(), network.connections_total.get());
     section.append("current", current as i32);
@@ -87,59 +112,88 @@ fn connections(service: &Service, section: &mut DocWriter<'_>) {
     section.append("threaded", current as i32);
 }
 
-fn extra_info(_service: &Service, section: &mut DocWriter<'_>) {
+fn extra_info(_service: &Service, _asked: Option<Value<'_>>, section: &mut DocWriter<'_>) {
     section.append("note", "fields vary by platform");
     section.append("page_faults", 0i64);
 }
 
-fn global_lock(service: &Service, section: &mut DocWriter<'_>) {
+fn global_lock(service: &Service, _asked: Option<Value<'_>>, section: &mut DocWriter<'_>) {
     section.append("totalTime", service.started.elapsed().as_micros() as i64);
+    let waiting = service.write_gate.state().1 as i32;
     {
         let mut queue = section.document("currentQueue");
-        queue.append("total", 0).append("readers", 0).append("writers", 0);
+        queue.append("total", waiting).append("readers", 0).append("writers", waiting);
     }
-    let active = service.operations.list().len() as i32;
+    let running = service.operations.list();
+    let of = |kind: Kind| running.iter().filter(|row| row.command.kind == kind).count() as i32;
+    let (readers, writers) = (of(Kind::Read), of(Kind::Write));
     let mut clients = section.document("activeClients");
-    clients.append("total", active).append("readers", 0).append("writers", 0);
+    clients.append("total", readers + writers);
+    clients.append("readers", readers).append("writers", writers);
 }
 
-fn sessions(service: &Service, section: &mut DocWriter<'_>) {
+fn sessions(service: &Service, _asked: Option<Value<'_>>, section: &mut DocWriter<'_>) {
     section.append("activeSessionsCount", service.sessions.len() as i32);
 }
 
-fn memory(_service: &Service, section: &mut DocWriter<'_>) {
+fn memory(_service: &Service, _asked: Option<Value<'_>>, section: &mut DocWriter<'_>) {
     section.append("bits", usize::BITS as i32);
     section.append("resident", (proc_number("/proc/self/status", "VmRSS:") / 1024) as i32);
     section.append("virtual", (proc_number("/proc/self/status", "VmSize:") / 1024) as i32);
     section.append("supported", true);
 }
 
-fn metrics(service: &Service, section: &mut DocWriter<'_>) {
-    let Metrics {
-        documents_returned,
-        documents_inserted,
-        documents_updated,
-        documents_deleted,
-        ..
-    } = &service.metrics;
+fn metrics(service: &Service, _asked: Option<Value<'_>>, section: &mut DocWriter<'_>) {
+    let metrics = &service.metrics;
+    command_counts(&metrics.by_command, &mut section.document("commands"));
+    {
+        let cursors = service.cursors.counts();
+        let mut cursor = section.document("cursor");
+        cursor.append("timedOut", cursors.timed_out as i64);
+        cursor.append("totalOpened", cursors.total_opened as i64);
+        let mut open = cursor.document("open");
+        open.append("noTimeout", cursors.open_no_timeout as i64);
+        open.append("pinned", cursors.pinned as i64);
+        open.append("total", cursors.open as i64);
+    }
     {
         let mut document = section.document("document");
-        document.append("deleted", documents_deleted.get() as i64);
-        document.append("inserted", documents_inserted.get() as i64);
-        document.append("returned", documents_returned.get() as i64);
-        document.append("updated", documents_updated.get() as i64);
+        document.append("deleted", metrics.documents_deleted.get() as i64);
+        document.append("inserted", metrics.documents_inserted.get() as i64);
+        document.append("returned", metrics.documents_returned.get() as i64);
+        document.append("updated", metrics.documents_updated.get() as i64);
     }
-    let cursors = service.cursors.counts();
-    let mut cursor = section.document("cursor");
-    cursor.append("timedOut", cursors.timed_out as i64);
-    cursor.append("totalOpened", cursors.total_opened as i64);
-    let mut open = cursor.document("open");
-    open.append("noTimeout", cursors.open_no_timeout as i64);
-    open.append("pinned", cursors.pinned as i64);
-    open.append("total", cursors.open as i64);
+    {
+        let mut operation = section.document("operation");
+        operation.append("scanAndOrder", metrics.sorts.get() as i64);
+        operation.append("writeConflicts", service.engine.stats().conflicts as i64);
+    }
+    {
+        let mut executor = section.document("queryExecutor");
+        executor.append("scanned", metrics.keys_examined.get() as i64);
+        executor.append("scannedObjects", metrics.docs_examined.get() as i64);
+        let scans = metrics.collection_scans.get() as i64;
+        executor.document("collectionScans").append("nonTailable", scans).append("total", scans);
+    }
+    let mut ttl = section.document("ttl");
+    ttl.append("deletedDocuments", metrics.ttl_deleted.get() as i64);
+    ttl.append("passes", metrics.ttl_passes.get() as i64);
 }
 
-fn network(service: &Service, section: &mut DocWriter<'_>) {
+/// Commands that have run, and how often they failed.
+fn command_counts(counts: &CommandCounts, section: &mut DocWriter<'_>) {
+    section.append("<UNKNOWN>", counts.unknown.get() as i64);
+    let mut names: Vec<&str> = COMMANDS.iter().map(|row| row.name).collect();
+    names.sort_unstable();
+    for name in names {
+        let Some(count) = counts.of(name).filter(|count| count.total.get() > 0) else { continue };
+        let mut entry = section.document(name);
+        entry.append("failed", count.failed.get() as i64);
+        entry.append("total", count.total.get() as i64);
+    }
+}
+
+fn network(service: &Service, _asked: Option<Value<'_>>, section: &mut DocWriter<'_>) {
     let network = &service.metrics.network;
     section.append("bytesIn", network.bytes_in.get() as i64);
     section.append("bytesOut", network.bytes_out.get() as i64);
@@ -148,20 +202,22 @@ fn network(service: &Service, section: &mut DocWriter<'_>) {
     section.append("numRequests", network.requests.get() as i64);
 }
 
-fn latencies(service: &Service, section: &mut DocWriter<'_>) {
+fn latencies(service: &Service, asked: Option<Value<'_>>, section: &mut DocWriter<'_>) {
     let metrics = &service.metrics;
-    let mut write = |name: &str, latency: &Latency| {
-        let mut entry = section.document(name);
-        entry.append("latency", latency.micros.get() as i64);
-        entry.append("ops", latency.operations.get() as i64);
-    };
-    write("reads", &metrics.reads_latency);
-    write("writes", &metrics.writes_latency);
-    write("commands", &metrics.commands_latency);
-    write("transactions", &Latency::default());
+    let options = asked.and_then(|asked| asked.as_document());
+    let histograms = options.and_then(|options| options.get("histograms")).is_some_and(truth);
+    let none = Latency::default();
+    for (name, latency) in [
+        ("reads", &metrics.reads_latency),
+        ("writes", &metrics.writes_latency),
+        ("commands", &metrics.commands_latency),
+        ("transactions", &none),
+    ] {
+        latency.write(histograms, &mut section.document(name));
+    }
 }
 
-fn opcounters(service: &Service, section: &mut DocWriter<'_>) {
+fn opcounters(service: &Service, _asked: Option<Value<'_>>, section: &mut DocWriter<'_>) {
     let metrics = &service.metrics;
     section.append("insert", metrics.inserts.get() as i64);
     section.append("query", metrics.queries.get() as i64);
@@ -171,20 +227,20 @@ fn opcounters(service: &Service, section: &mut DocWriter<'_>) {
     section.append("command", metrics.commands.get() as i64);
 }
 
-fn opcounters_repl(_service: &Service, section: &mut DocWriter<'_>) {
+fn opcounters_repl(_service: &Service, _asked: Option<Value<'_>>, section: &mut DocWriter<'_>) {
     for name in ["insert", "query", "update", "delete", "getmore", "command"] {
         section.append(name, 0i64);
     }
 }
 
-fn repl(service: &Service, section: &mut DocWriter<'_>) {
+fn repl(service: &Service, _asked: Option<Value<'_>>, section: &mut DocWriter<'_>) {
     if let crate::Topology::ReplicaSet(set) = &service.options.topology {
         section.append("setName", set.as_str()).append("setVersion", 1);
         section.append("isWritablePrimary", true).append("secondary", false);
     }
 }
 
-fn storage_engine(service: &Service, section: &mut DocWriter<'_>) {
+fn storage_engine(service: &Service, _asked: Option<Value<'_>>, section: &mut DocWriter<'_>) {
     section.append("name", service.options.storage_engine);
     section.append("supportsCommittedReads", true);
     section.append("oldestRequiredTimestampForCrashRecovery", quire_document::Timestamp::default());
@@ -195,7 +251,7 @@ fn storage_engine(service: &Service, section: &mut DocWriter<'_>) {
     section.append("backupCursorOpen", false);
 }
 
-fn transactions(_service: &Service, section: &mut DocWriter<'_>) {
+fn transactions(_service: &Service, _asked: Option<Value<'_>>, section: &mut DocWriter<'_>) {
     for name in ["retriedCommandsCount", "retriedStatementsCount", "currentOpen", "totalStarted"] {
         section.append(name, 0i64);
     }
@@ -205,7 +261,7 @@ fn transactions(_service: &Service, section: &mut DocWriter<'_>) {
 }
 
 /// The shape that monitoring tools expect for the cache; the figures are those of this engine.
-fn wired_tiger(service: &Service, section: &mut DocWriter<'_>) {
+fn wired_tiger(service: &Service, _asked: Option<Value<'_>>, section: &mut DocWriter<'_>) {
     let stats = service.engine.stats();
     let mut cache = section.document("cache");
     cache.append("bytes currently in the cache", stats.cache_bytes as i64);

@@ -2,8 +2,9 @@
 
 use crate::args::arguments;
 use crate::dispatch::Context;
+use crate::profiler::SYSTEM_PROFILE;
 use quire_document::{Doc, DocWriter};
-use quire_error::{Error, Result};
+use quire_error::{Error, ErrorCode, Result};
 
 pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
     if let Some(arg) = arguments(cx.command.name, body).next() {
@@ -12,6 +13,11 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     let namespace = cx.target(body)?;
     if namespace.as_str() == "local.oplog.rs" {
         return Err(Error::location(5255000, "can't drop live oplog while replicating"));
+    }
+    let profiled = cx.service.profiler.setting(cx.db).level > 0;
+    if profiled && namespace.collection() == SYSTEM_PROFILE {
+        let text = "turn off profiling before dropping system.profile collection";
+        return Err(Error::new(ErrorCode::IllegalOperation, text));
     }
     let dropped = cx.service.store.drop_collection(&namespace, &cx.commit_options())?;
     if let Some(collection) = dropped {

@@ -3,14 +3,19 @@
 #![allow(clippy::unwrap_used)]
 
 mod fail_points;
+mod fsync;
+mod profile;
 mod retryable;
 mod sessions;
+mod stats;
+mod validate;
 
+use quire_commands::Outcome;
+use quire_commands::log::{LogLine, LogSink, NoLog};
 use quire_commands::{Connection, ConnectionInfo, Request, Service, ServiceOptions, Topology};
-use quire_commands::{Outcome, log::NoLog};
 use quire_document::{Doc, DocBuf, Value};
-use quire_storage::{Engine, Interrupt};
-use std::sync::Arc;
+use quire_storage::{Engine, Interrupt, open_memory};
+use std::sync::{Arc, Mutex};
 
 /// A service in memory.
 struct Server(Arc<Service>);
@@ -18,27 +23,73 @@ struct Server(Arc<Service>);
 /// A client of it.
 struct Client(Connection);
 
+/// Keeps the slow-query lines: component and attributes.
+#[derive(Clone, Default)]
+struct Lines(Arc<Mutex<Vec<(&'static str, DocBuf)>>>);
+
+impl Lines {
+    fn slow(&self) -> Vec<(&'static str, DocBuf)> {
+        self.0.lock().unwrap().clone()
+    }
+}
+
+impl LogSink for Lines {
+    fn write(&self, line: LogLine<'_>) {
+        if line.message == "Slow query" {
+            self.0.lock().unwrap().push((line.component, line.attributes));
+        }
+    }
+
+    fn lines_written(&self) -> u64 {
+        0
+    }
+
+    fn recent(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn startup_warnings(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn rotate(&self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+fn replica_set() -> Topology {
+    Topology::ReplicaSet("rs0".into())
+}
+
 impl Server {
     fn new() -> Server {
         Server::with(&[("enableTestCommands", "1")])
     }
 
     fn with(parameters: &[(&str, &str)]) -> Server {
-        let topology = Topology::ReplicaSet("rs0".into());
-        Server::open(quire_storage::open_memory().unwrap(), topology, parameters)
+        Server::open(open_memory().unwrap(), replica_set(), parameters, Arc::new(NoLog))
     }
 
     fn of(topology: Topology) -> Server {
-        Server::open(quire_storage::open_memory().unwrap(), topology, &[])
+        Server::open(open_memory().unwrap(), topology, &[], Arc::new(NoLog))
+    }
+
+    fn logging(lines: &Lines) -> Server {
+        Server::open(open_memory().unwrap(), replica_set(), &[], Arc::new(lines.clone()))
     }
 
     /// Another process on the same data.
     fn reopened(&self) -> Server {
         let engine = Arc::clone(self.0.store().engine());
-        Server::open(engine, Topology::ReplicaSet("rs0".into()), &[])
+        Server::open(engine, replica_set(), &[], Arc::new(NoLog))
     }
 
-    fn open(engine: Arc<dyn Engine>, topology: Topology, parameters: &[(&str, &str)]) -> Server {
+    fn open(
+        engine: Arc<dyn Engine>,
+        topology: Topology,
+        parameters: &[(&str, &str)],
+        log: Arc<dyn LogSink>,
+    ) -> Server {
         let parameters = parameters.iter().map(|(name, value)| ((*name).into(), (*value).into()));
         let options = ServiceOptions {
             topology,
@@ -47,7 +98,7 @@ impl Server {
             parsed_options: DocBuf::new(),
             storage_engine: "memory",
             parameters: parameters.collect(),
-            log: Arc::new(NoLog),
+            log,
             on_shutdown: Arc::new(|| {}),
             data_directory: None,
         };

@@ -10,6 +10,7 @@ use quire_planner::{Plan, plan_find};
 
 use crate::build::{Needs, build};
 use crate::env::{Env, Run};
+use crate::examined::{Counters, Examined};
 use crate::modify::WriteTarget;
 use crate::modify::statement::Statement;
 use crate::operator::BoxedOperator;
@@ -25,6 +26,7 @@ pub(crate) struct Candidates {
     done: bool,
     /// The plan walks an index that the update may change, so it may meet a record again.
     meets_again: bool,
+    plan: Arc<Plan>,
     rows: Vec<Row>,
     found: Vec<RecordId>,
 }
@@ -62,6 +64,7 @@ impl Candidates {
             generation: 0,
             done: false,
             meets_again,
+            plan: Arc::new(plan),
             rows: Vec::new(),
             found: Vec::new(),
         }))
@@ -75,6 +78,12 @@ impl Candidates {
     /// Whether a record that was written may come again.
     pub fn meets_again(&self) -> bool {
         self.meets_again
+    }
+
+    /// Adds what it has looked at to what its statement has.
+    pub fn note_examined(&self, examined: &mut Examined) {
+        examined.counters.add(&Counters::of(&self.operator.stats()));
+        examined.plan = Some(Arc::clone(&self.plan));
     }
 
     /// True once there are no more.

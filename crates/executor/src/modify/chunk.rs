@@ -70,6 +70,7 @@ pub(crate) fn for_all<T>(
             rest = rest.get(chunk.done..).unwrap_or(&[]);
         }
         if candidates.is_done() {
+            candidates.note_examined(&mut statement.examined);
             return Ok(last);
         }
     }

@@ -7,6 +7,7 @@ use quire_error::Result;
 use quire_planner::Hint;
 use quire_storage::Committed;
 
+use crate::examined::Examined;
 use crate::modify::WriteTarget;
 use crate::modify::chunk::for_all;
 use crate::modify::statement::{Query, Statement};
@@ -35,6 +36,8 @@ pub struct DeleteOutcome {
     pub deleted: u64,
     /// The last commit.
     pub committed: Option<Committed>,
+    /// What it has looked at.
+    pub examined: Examined,
 }
 
 /// Runs a delete.
@@ -50,9 +53,10 @@ pub fn delete(
     statement.id = target.statements().first().copied().filter(|_| request.one);
     if request.one {
         let change = change_one(target, namespace, &mut statement, &mut delete_one)?;
+        let examined = statement.examined;
         return Ok(match change {
-            None => DeleteOutcome::default(),
-            Some((_, committed)) => DeleteOutcome { deleted: 1, committed },
+            None => DeleteOutcome { examined, ..DeleteOutcome::default() },
+            Some((_, committed)) => DeleteOutcome { deleted: 1, committed, examined },
         });
     }
     let mut deleted = 0;
@@ -69,7 +73,7 @@ pub fn delete(
         },
         &mut |answers: Vec<()>| deleted += answers.len() as u64,
     )?;
-    Ok(DeleteOutcome { deleted, committed })
+    Ok(DeleteOutcome { deleted, committed, examined: statement.examined })
 }
 
 /// Deletes the document if it matches.

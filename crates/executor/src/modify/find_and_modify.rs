@@ -8,6 +8,7 @@ use quire_mql::update::UpdateSpec;
 use quire_planner::Hint;
 use quire_storage::Committed;
 
+use crate::examined::Examined;
 use crate::modify::WriteTarget;
 use crate::modify::delete::delete_one;
 use crate::modify::statement::{Applied, Query, Statement};
@@ -62,6 +63,8 @@ pub struct FindAndModifyOutcome {
     pub upserted: Option<ValueBuf>,
     /// The commit, if something changed.
     pub committed: Option<Committed>,
+    /// What it has looked at.
+    pub examined: Examined,
 }
 
 /// Runs a findAndModify.
@@ -109,10 +112,12 @@ pub fn find_and_modify(
                 after,
                 upserted: None,
                 committed,
+                examined: statement.examined,
             });
         }
         if !upserts {
-            return Ok(FindAndModifyOutcome::default());
+            let examined = statement.examined;
+            return Ok(FindAndModifyOutcome { examined, ..FindAndModifyOutcome::default() });
         }
         if let Some(inserted) = upsert(target, namespace, &mut statement)? {
             return Ok(FindAndModifyOutcome {
@@ -120,6 +125,7 @@ pub fn find_and_modify(
                 after: Some(inserted.doc),
                 upserted: Some(inserted.id),
                 committed: inserted.committed,
+                examined: statement.examined,
             });
         }
     }

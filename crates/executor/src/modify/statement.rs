@@ -10,6 +10,7 @@ use quire_mql::update::{Update, UpdateSpec};
 use quire_planner::{FindRequest, Hint};
 
 use crate::env::Env;
+use crate::examined::Examined;
 use crate::filtering::reset;
 use crate::params::ExecParams;
 
@@ -57,6 +58,8 @@ pub(crate) struct Statement {
     pub id: Option<i32>,
     /// The document that the session keeps for findAndModify's answer.
     pub image: Option<Image>,
+    /// What finding its documents has looked at.
+    pub examined: Examined,
     arena: Bump,
 }
 
@@ -88,6 +91,7 @@ impl Statement {
             clashes: 0,
             id: None,
             image: None,
+            examined: Examined::default(),
             arena: Bump::new(),
         })
     }

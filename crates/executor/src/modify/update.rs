@@ -10,6 +10,7 @@ use quire_mql::update::UpdateSpec;
 use quire_planner::Hint;
 use quire_storage::Committed;
 
+use crate::examined::Examined;
 use crate::modify::WriteTarget;
 use crate::modify::candidates::Candidates;
 use crate::modify::chunk::for_all;
@@ -51,6 +52,8 @@ pub struct UpdateOutcome {
     pub upserted: Option<ValueBuf>,
     /// The last commit.
     pub committed: Option<Committed>,
+    /// What it has looked at.
+    pub examined: Examined,
 }
 
 /// Runs an update.
@@ -70,11 +73,12 @@ pub fn update(
     let mut statement = Statement::new(query, Some(spec), request.let_vars, params)?;
     statement.id = target.statements().first().copied().filter(|_| !request.multi);
     loop {
-        let outcome = if request.multi {
+        let mut outcome = if request.multi {
             update_all(target, &request.namespace, &mut statement)?
         } else {
             update_one(target, &request.namespace, &mut statement)?
         };
+        outcome.examined = statement.examined.clone();
         if outcome.matched > 0 || !request.upsert {
             return Ok(outcome);
         }
@@ -111,7 +115,7 @@ fn update_all(
             modified += answers.iter().filter(|changed| **changed).count() as u64;
         },
     )?;
-    Ok(UpdateOutcome { matched, modified, upserted: None, committed })
+    Ok(UpdateOutcome { matched, modified, committed, ..UpdateOutcome::default() })
 }
 
 fn update_one(
@@ -134,7 +138,8 @@ fn update_one(
     Ok(match change {
         None => UpdateOutcome::default(),
         Some(((changed, _, _), committed)) => {
-            UpdateOutcome { matched: 1, modified: u64::from(changed), upserted: None, committed }
+            let modified = u64::from(changed);
+            UpdateOutcome { matched: 1, modified, committed, ..UpdateOutcome::default() }
         }
     })
 }
@@ -161,6 +166,7 @@ pub(super) fn change_one(
                 return Ok(None);
             };
             let found = writer.view().get_by_id(&collection, id.as_value())?;
+            statement.examined.note_by_id(found.is_some());
             let Some(record) = found else { return Ok(None) };
             change(writer, &collection, record.id, record.doc.as_doc(), statement)
         })?;
@@ -170,6 +176,7 @@ pub(super) fn change_one(
         let Some(mut candidates) = Candidates::open(target, statement)? else { return Ok(None) };
         let collection_id = candidates.collection_id();
         let found = candidates.next(target, &statement.env, 1)?.first().copied();
+        candidates.note_examined(&mut statement.examined);
         let Some(record) = found else { return Ok(None) };
         let (answer, committed) = target.write(&interrupt, |writer| {
             let collection = writer.catalog().lookup(namespace).cloned();

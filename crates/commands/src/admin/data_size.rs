@@ -1,0 +1,151 @@
+//! `dataSize`: documents and bytes of a collection, or of a range of one of its indexes.
+
+use crate::args::{Arg, arguments, missing};
+use crate::dispatch::Context;
+use quire_catalog::{Collection, Index, Namespace};
+use quire_collections::{IndexCursor, IndexEntry, IndexRange};
+use quire_document::{Doc, DocWriter, Value};
+use quire_error::{Error, ErrorCode, Result};
+use quire_storage::Direction;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Entries that are read on one view.
+const PAGE: usize = 1000;
+
+#[derive(Default)]
+struct Arguments<'a> {
+    key: Option<Doc<'a>>,
+    min: Option<Doc<'a>>,
+    max: Option<Doc<'a>>,
+    estimate: bool,
+}
+
+pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
+    let began = Instant::now();
+    let namespace = namespace(cx, body)?;
+    let arguments = parse(cx, body)?;
+    let catalog = cx.service.store.catalog();
+    let range = match (arguments.min, arguments.max) {
+        (None, None) => None,
+        (Some(min), Some(max)) => Some((min, max)),
+        _ => return Err(Error::bad_value("only one of min or max specified")),
+    };
+    let (mut bytes, mut documents) = (0, 0);
+    if let Some(collection) = catalog.lookup(&namespace) {
+        let counts = cx.service.store.counts(collection);
+        (documents, bytes) = match range {
+            None => (counts.documents, counts.bytes),
+            Some((min, max)) => {
+                let index = index(collection, arguments.key.unwrap_or_default())?;
+                let range = bounds(index, arguments.key.unwrap_or_default(), min, max)?;
+                let average = counts.bytes.checked_div(counts.documents).unwrap_or(0);
+                let estimate = arguments.estimate.then_some(average);
+                walk(cx, collection, index, range, estimate)?
+            }
+        };
+        reply.append("estimate", arguments.estimate);
+    }
+    reply.append("size", bytes as i64).append("numObjects", documents as i64);
+    reply.append("millis", began.elapsed().as_millis() as i64);
+    Ok(())
+}
+
+fn namespace(cx: &Context<'_>, body: Doc<'_>) -> Result<Namespace> {
+    let first = body.first().map(|first| Arg::new(cx.command.name, first));
+    match first {
+        Some(arg) if !arg.is_null() => Namespace::parse(arg.string()?),
+        _ => Err(missing(cx.command.name, cx.command.name)),
+    }
+}
+
+fn parse<'a>(cx: &Context<'_>, body: Doc<'a>) -> Result<Arguments<'a>> {
+    let mut found = Arguments::default();
+    for arg in arguments(cx.command.name, body) {
+        match arg.name() {
+            "keyPattern" | "min" | "max" | "estimate" if arg.is_null() => {}
+            "keyPattern" => found.key = Some(arg.document()?),
+            "min" => found.min = Some(arg.document()?),
+            "max" => found.max = Some(arg.document()?),
+            "estimate" => found.estimate = arg.safe_bool()?,
+            _ => return Err(arg.unknown()),
+        }
+    }
+    Ok(found)
+}
+
+/// An index that holds every document once, in the order of the key pattern.
+fn index<'c>(collection: &'c Collection, key: Doc<'_>) -> Result<&'c Arc<Index>> {
+    let begins = |index: &&Arc<Index>| {
+        let mut fields = index.key().iter();
+        !key.is_empty()
+            && key.iter().all(|wanted| {
+                fields.next().is_some_and(|field| {
+                    field.key() == wanted.key()
+                        && quire_document::equal(field.value(), wanted.value(), None)
+                })
+            })
+    };
+    let whole = |index: &&Arc<Index>| {
+        !index.sparse && index.partial.is_none() && !index.is_multikey() && begins(index)
+    };
+    collection.ready_indexes().find(whole).ok_or_else(|| {
+        let shown = quire_catalog::debug_doc(key);
+        let text = format!("couldn't find valid index containing key pattern {shown}");
+        Error::new(ErrorCode::OperationFailed, text)
+    })
+}
+
+/// From `min` on, up to `max` without it.
+fn bounds(index: &Index, key: Doc<'_>, min: Doc<'_>, max: Doc<'_>) -> Result<IndexRange> {
+    let values = |bound: Doc<'_>| {
+        if bound.fields().map(|(name, _)| name).eq(key.fields().map(|(name, _)| name)) {
+            return Ok(());
+        }
+        let text = format!(
+            "field names of bound {} do not match those of keyPattern {}",
+            quire_catalog::debug_doc(bound),
+            quire_catalog::debug_doc(key)
+        );
+        Err(Error::location(16634, text))
+    };
+    values(min)?;
+    values(max)?;
+    let min: Vec<Value<'_>> = min.fields().map(|(_, value)| value).collect();
+    let max: Vec<Value<'_>> = max.fields().map(|(_, value)| value).collect();
+    Ok(IndexRange::new(index, &min, true, &max, false))
+}
+
+/// Documents and bytes of a range; with an `average` no document is read.
+fn walk(
+    cx: &Context<'_>,
+    collection: &Collection,
+    index: &Index,
+    range: IndexRange,
+    average: Option<u64>,
+) -> Result<(u64, u64)> {
+    let (mut documents, mut bytes) = (0, 0);
+    if range.is_empty() {
+        return Ok((0, 0));
+    }
+    let mut cursor = IndexCursor::new(index, range, Direction::Forward);
+    let mut entries: Vec<IndexEntry> = Vec::new();
+    let mut more = true;
+    while more {
+        cx.check_interrupt()?;
+        entries.clear();
+        let view = cx.service.store.read_view()?;
+        more = cursor.next_page(&view.view(), PAGE, &mut entries)?;
+        documents += entries.len() as u64;
+        match average {
+            Some(average) => bytes += average * entries.len() as u64,
+            None => {
+                let ids: Vec<_> = entries.iter().map(|entry| entry.record).collect();
+                let mut found = Vec::with_capacity(ids.len());
+                view.view().get_many(collection, &ids, &mut found)?;
+                bytes += found.iter().flatten().map(|doc| doc.as_bytes().len() as u64).sum::<u64>();
+            }
+        }
+    }
+    Ok((documents, bytes))
+}

@@ -1,0 +1,34 @@
+//! `top`: how often and how long each collection was used.
+
+use crate::dispatch::Context;
+use crate::usage::{Class, Timed};
+use quire_document::{Doc, DocWriter};
+use quire_error::Result;
+
+/// As mongod does, it takes any field.
+pub fn run(cx: &mut Context<'_>, _body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
+    let catalog = cx.service.store.catalog();
+    let mut collections: Vec<_> = catalog.collections().collect();
+    collections.sort_by(|a, b| a.namespace.cmp(&b.namespace));
+    let mut totals = reply.document("totals");
+    totals.append("note", "all times in microseconds");
+    for collection in collections {
+        let Some(usage) = cx.service.usage.get(collection.id) else { continue };
+        let mut entry = totals.document(collection.namespace.as_str());
+        write(&mut entry, "total", &usage.total);
+        write(&mut entry, "readLock", &usage.reading);
+        write(&mut entry, "writeLock", &usage.writing);
+        write(&mut entry, "queries", usage.class(Class::Query));
+        write(&mut entry, "getmore", usage.class(Class::GetMore));
+        write(&mut entry, "insert", usage.class(Class::Insert));
+        write(&mut entry, "update", usage.class(Class::Update));
+        write(&mut entry, "remove", usage.class(Class::Remove));
+        write(&mut entry, "commands", usage.class(Class::Command));
+    }
+    Ok(())
+}
+
+fn write(entry: &mut DocWriter<'_>, name: &str, timed: &Timed) {
+    let mut figures = entry.document(name);
+    figures.append("time", timed.micros.get() as i64).append("count", timed.count.get() as i64);
+}

@@ -1,0 +1,218 @@
+//! `validate`: every document of a collection against every entry of its indexes, on one
+//! snapshot, while others read and write.
+
+use super::parameters::truth;
+use crate::args::is_generic;
+use crate::dispatch::Context;
+use crate::service::Topology;
+use quire_catalog::Collection;
+use quire_collections::{CollectionCheck, Problem, Repair, check_collection};
+use quire_document::{Binary, Doc, DocWriter, Value};
+use quire_error::{Error, ErrorCode, Result};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Findings that the reply lists; the others are only counted.
+const LISTED_MAX: usize = 1000;
+/// How long a repair waits for the writes that are running.
+const PATIENCE: Duration = Duration::from_secs(90);
+
+/// What is asked for.
+#[derive(Default)]
+struct Options {
+    full: bool,
+    background: bool,
+    metadata: bool,
+    repair: bool,
+    fix_multikey: bool,
+    conformance: bool,
+    fast_count: bool,
+}
+
+pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
+    let namespace = cx.target(body)?;
+    let options = Options::read(body);
+    options.check(cx.service.options.topology == Topology::Standalone)?;
+    let catalog = cx.service.store.catalog();
+    let Some(collection) = catalog.lookup(&namespace) else {
+        let text = format!("Collection '{namespace}' does not exist to validate.");
+        return Err(Error::new(ErrorCode::NamespaceNotFound, text));
+    };
+    let repair = match (options.repair, options.fix_multikey) {
+        (true, _) => Repair::All,
+        (false, true) => Repair::Facts,
+        (false, false) => Repair::Nothing,
+    };
+    let found = match (options.metadata, repair) {
+        (true, _) => None,
+        (false, Repair::Nothing) => {
+            Some(check_collection(&cx.service.store, collection, repair, &cx.interrupt)?)
+        }
+        // Whoever writes meanwhile would have his entries taken for surplus ones.
+        (false, _) => {
+            cx.service.write_gate.close(&cx.interrupt, PATIENCE)?;
+            let found = check_collection(&cx.service.store, collection, repair, &cx.interrupt);
+            cx.service.write_gate.open()?;
+            Some(found?)
+        }
+    };
+    write(collection, found.as_ref(), repair, reply);
+    Ok(())
+}
+
+impl Options {
+    /// As mongod does, it takes anything for true or false, and any other field.
+    fn read(body: Doc<'_>) -> Options {
+        let mut options = Options::default();
+        for element in body.iter().skip(1).filter(|element| !is_generic(element.key_bytes())) {
+            let flag = truth(element.value());
+            match element.key() {
+                "full" => options.full = flag,
+                "background" => options.background = flag,
+                "metadata" => options.metadata = flag,
+                "repair" => options.repair = flag,
+                "fixMultikey" => options.fix_multikey = flag,
+                "checkBSONConformance" => options.conformance = flag,
+                "enforceFastCount" => options.fast_count = flag,
+                _ => {}
+            }
+        }
+        options
+    }
+
+    /// Refuses what excludes each other.
+    fn check(&self, standalone: bool) -> Result<()> {
+        let repairs = self.repair || self.fix_multikey;
+        let invalid = |text: &str| Err(Error::new(ErrorCode::InvalidOptions, text));
+        let unsupported = |text: &str| Err(Error::new(ErrorCode::CommandNotSupported, text));
+        if self.metadata
+            && (self.full || repairs || self.conformance || self.background || self.fast_count)
+        {
+            return invalid(
+                "Running the validate command with { metadata: true } is not supported with any other options",
+            );
+        }
+        if self.conformance && repairs {
+            return invalid(
+                "Running the validate command with both { checkBSONConformance: true } and { repair: true } is not supported.",
+            );
+        }
+        if self.background {
+            for (on, what) in [
+                (self.full, "{ background: true } and { full: true }"),
+                (self.repair, "{background: true } and { repair: true }"),
+                (self.fast_count, "{ background: true } and { enforceFastCount: true }"),
+            ] {
+                if on {
+                    return unsupported(&format!(
+                        "Running the validate command with both {what} is not supported."
+                    ));
+                }
+            }
+            if standalone {
+                return unsupported(
+                    "Running the validate command with { background: true } is not supported in standalone mode",
+                );
+            }
+        }
+        if repairs && !standalone {
+            let option = if self.repair { "repair" } else { "fixMultikey" };
+            return unsupported(&format!(
+                "Running the validate command with {{ {option}: true }} can only be performed in standalone mode."
+            ));
+        }
+        Ok(())
+    }
+}
+
+fn write(
+    collection: &Arc<Collection>,
+    found: Option<&CollectionCheck>,
+    repair: Repair,
+    reply: &mut DocWriter<'_>,
+) {
+    let uuid = Value::Binary(Binary { subtype: 4, bytes: &collection.uuid.0 });
+    reply.append("ns", collection.namespace.as_str()).append("uuid", uuid);
+    if let Some(found) = found {
+        let invalid = found.problems(|problem| matches!(problem, Problem::InvalidDocument(_)));
+        reply.append("nInvalidDocuments", invalid.count() as i32);
+        reply.append("nNonCompliantDocuments", 0);
+        super::coll_stats::number(reply, "nrecords", found.documents as i64);
+    }
+    reply.append("nIndexes", collection.ready_indexes().count() as i32);
+    {
+        let mut keys = reply.document("keysPerIndex");
+        for (index, entries) in found.iter().flat_map(|found| &found.entries) {
+            super::coll_stats::number(&mut keys, index, *entries as i64);
+        }
+    }
+    {
+        let mut details = reply.document("indexDetails");
+        for index in collection.ready_indexes() {
+            let sound = found.is_none_or(|found| found.is_sound(&index.name));
+            let mut entry = details.document(&index.name);
+            entry.append("valid", sound).append("spec", &index.to_document());
+        }
+    }
+    let valid = found.is_none_or(CollectionCheck::is_sound_now);
+    let repaired = found.is_some_and(CollectionCheck::is_mended);
+    reply.append("valid", valid).append("repaired", repaired);
+    {
+        let mut warnings = reply.array("warnings");
+        if found.is_some_and(|found| !found.counted) {
+            warnings.push(
+                "The counters were not compared with the documents: the collection was written to all the time.",
+            );
+        }
+    }
+    write_problems(found, reply);
+    let mode = match repair {
+        Repair::Nothing => "None",
+        Repair::Facts => "AdjustMultikey",
+        Repair::All => "FixErrors",
+    };
+    reply.append("repairMode", mode);
+}
+
+fn write_problems(found: Option<&CollectionCheck>, reply: &mut DocWriter<'_>) {
+    {
+        let mut errors = reply.array("errors");
+        let findings = found.iter().flat_map(|found| &found.findings);
+        for finding in findings.filter(|finding| !finding.mended).take(LISTED_MAX) {
+            errors.push(finding.problem.as_str());
+        }
+    }
+    let entries = |reply: &mut DocWriter<'_>, name: &str, missing: bool| {
+        let mut list = reply.array(name);
+        let wanted = found.iter().flat_map(|found| {
+            found.problems(move |problem| match problem {
+                Problem::MissingEntry { .. } => missing,
+                Problem::SurplusEntry { .. } => !missing,
+                _ => false,
+            })
+        });
+        for problem in wanted.take(LISTED_MAX) {
+            let (index, record) = match problem {
+                Problem::MissingEntry { index, record } => (index, Some(*record)),
+                Problem::SurplusEntry { index, record } => (index, *record),
+                _ => continue,
+            };
+            let mut entry = list.document();
+            entry.append("indexName", index.as_str());
+            if let Some(record) = record {
+                entry.append("recordId", record.0 as i64);
+            }
+        }
+    };
+    entries(reply, "extraIndexEntries", false);
+    entries(reply, "missingIndexEntries", true);
+    let mut corrupt = reply.array("corruptRecords");
+    let records = found
+        .iter()
+        .flat_map(|found| found.problems(|problem| matches!(problem, Problem::InvalidDocument(_))));
+    for problem in records.take(LISTED_MAX) {
+        if let Problem::InvalidDocument(record) = problem {
+            corrupt.push(record.0 as i64);
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! `fsync` with `lock`: writers wait, readers don't, and it shows.
+
+use crate::{Server, at, code, number};
+use quire_document::{Value, doc};
+use quire_storage::{Interrupt, Interruption};
+use std::sync::Arc;
+use std::thread;
+
+#[test]
+fn writers_wait_for_the_unlock_and_readers_do_not() {
+    let server = Server::new();
+    let mut client = server.client(1);
+    client.works(doc! { "insert": "c", "documents": [{ "_id": 1 }], "$db": "test" });
+    let flushed = client.works(doc! { "fsync": 1, "$db": "admin" });
+    assert_eq!((number(&flushed, "numFiles"), number(&flushed, "lockCount")), (Some(1), None));
+    let lock = || doc! { "fsync": 1, "lock": true, "$db": "admin" };
+    assert_eq!(number(&client.works(lock()), "lockCount"), Some(1));
+    assert_eq!(number(&client.works(lock()), "lockCount"), Some(2));
+    let mut writer = server.client(2);
+    let waiting = thread::spawn(move || {
+        writer.works(doc! { "insert": "c", "documents": [{ "_id": 2 }], "$db": "test" });
+    });
+    let current = || doc! { "currentOp": 1, "waitingForLock": true, "$db": "admin" };
+    let held = |client: &mut crate::Client| {
+        at(&client.works(current()), "inprog").unwrap().as_array().unwrap().count() == 1
+    };
+    while !held(&mut client) {
+        thread::yield_now();
+    }
+    let shown = client.works(current());
+    assert!(matches!(at(&shown, "fsyncLock"), Some(Value::Bool(true))));
+    let locks = client.works(doc! { "lockInfo": 1, "$db": "admin" });
+    assert_eq!(at(&locks, "lockInfo").unwrap().as_array().unwrap().count(), 1);
+    assert_eq!(number(&client.works(doc! { "count": "c", "$db": "test" }), "n"), Some(1));
+    let unlock = || doc! { "fsyncUnlock": 1, "$db": "admin" };
+    assert_eq!(number(&client.works(unlock()), "lockCount"), Some(1));
+    assert!(held(&mut client));
+    assert_eq!(number(&client.works(unlock()), "lockCount"), Some(0));
+    waiting.join().unwrap();
+    assert_eq!(number(&client.works(doc! { "count": "c", "$db": "test" }), "n"), Some(2));
+    assert_eq!(code(&client.run(unlock())), 20);
+    let locks = client.works(doc! { "lockInfo": 1, "$db": "admin" });
+    assert_eq!(at(&locks, "lockInfo").unwrap().as_array().unwrap().count(), 0);
+}
+
+#[test]
+fn a_waiting_writer_ends_by_its_time_or_a_kill() {
+    let server = Server::new();
+    let mut client = server.client(1);
+    client.works(doc! { "fsync": 1, "lock": true, "$db": "admin" });
+    let limited =
+        doc! { "insert": "c", "documents": [{ "_id": 1 }], "maxTimeMS": 20, "$db": "test" };
+    assert_eq!(code(&client.run(limited)), 50);
+    let interrupt = Interrupt::new();
+    let killed = Arc::clone(&interrupt);
+    let mut writer = server.client(2);
+    let waiting = thread::spawn(move || {
+        let insert = doc! { "insert": "c", "documents": [{ "_id": 1 }], "$db": "test" };
+        code(&writer.exchange(&insert, interrupt).0)
+    });
+    killed.kill(Interruption::Killed);
+    assert_eq!(waiting.join().unwrap(), 11601);
+    client.works(doc! { "fsyncUnlock": 1, "$db": "admin" });
+    assert_eq!(code(&client.run(doc! { "fsync": 1, "lock": "x", "$db": "admin" })), 14);
+}

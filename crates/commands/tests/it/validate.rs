@@ -1,0 +1,81 @@
+//! `validate`: sound collections, a damaged one, and what a standalone server may mend.
+
+use crate::{Client, Server, at, code, number, text};
+use quire_commands::Topology;
+use quire_document::{DocBuf, Value, doc};
+use quire_storage::{CommitOptions, Mode, ScanRequest, Space, begin};
+
+fn filled(server: &Server) -> Client {
+    let mut client = server.client(1);
+    client.works(doc! { "insert": "c", "documents": [{ "_id": 1, "a": [1, 2] }, { "_id": 2, "a": 3 }, { "_id": 3 }], "$db": "test" });
+    client.works(doc! { "createIndexes": "c", "indexes": [{ "key": { "a": 1 }, "name": "a_1" }, { "key": { "b": 1 }, "name": "b_1", "sparse": true }], "$db": "test" });
+    client
+}
+
+/// Takes one entry out of an index behind the server's back.
+fn lose_an_entry(server: &Server) {
+    let store = server.0.store();
+    let catalog = store.catalog();
+    let collection = catalog.collection("test", "c").unwrap();
+    let index = collection.index_by_name("a_1").unwrap();
+    let engine = store.engine();
+    let mut page = quire_storage::Page::default();
+    let start = index.id.to_bytes();
+    let end = quire_storage::prefix_end(&start);
+    let request = ScanRequest::new(Space::Idx, &start, &end);
+    engine.snapshot().unwrap().scan(&request, &mut page).unwrap();
+    let mut txn = begin(engine, Mode::Write).unwrap();
+    txn.delete(Space::Idx, page.rows[0].0.clone()).unwrap();
+    txn.commit(CommitOptions::synced()).unwrap();
+}
+
+fn is_true(reply: &DocBuf, path: &str) -> bool {
+    matches!(at(reply, path), Some(Value::Bool(true)))
+}
+
+fn count(reply: &DocBuf, path: &str) -> usize {
+    at(reply, path).unwrap().as_array().unwrap().count()
+}
+
+#[test]
+fn documents_and_keys_of_a_sound_collection_are_counted() {
+    let server = Server::new();
+    let mut client = filled(&server);
+    let reply = client.works(doc! { "validate": "c", "full": "yes", "unknown": 1, "$db": "test" });
+    assert!(is_true(&reply, "valid") && !is_true(&reply, "repaired"));
+    assert_eq!((number(&reply, "nrecords"), number(&reply, "nIndexes")), (Some(3), Some(3)));
+    let keys = ["_id_", "a_1", "b_1"].map(|name| number(&reply, &format!("keysPerIndex.{name}")));
+    assert_eq!(keys, [Some(3), Some(4), Some(0)]);
+    assert!(is_true(&reply, "indexDetails.a_1.valid"));
+    assert_eq!(text(&reply, "repairMode"), Some("None"));
+    let metadata = client.works(doc! { "validate": "c", "metadata": true, "$db": "test" });
+    assert!(is_true(&metadata, "valid") && at(&metadata, "nrecords").is_none());
+    for (bad, expected) in [
+        (doc! { "validate": "none", "$db": "test" }, 26),
+        (doc! { "validate": 1, "$db": "test" }, 73),
+        (doc! { "validate": "c", "repair": true, "$db": "test" }, 115),
+        (doc! { "validate": "c", "metadata": true, "full": true, "$db": "test" }, 72),
+        (doc! { "validate": "c", "background": true, "full": true, "$db": "test" }, 115),
+    ] {
+        assert_eq!(code(&client.run(bad)), expected);
+    }
+}
+
+#[test]
+fn a_lost_entry_is_found_and_mended_where_nobody_else_has_the_data() {
+    let server = Server::of(Topology::Standalone);
+    let mut client = filled(&server);
+    lose_an_entry(&server);
+    let reply = client.works(doc! { "validate": "c", "$db": "test" });
+    assert!(!is_true(&reply, "valid") && !is_true(&reply, "indexDetails.a_1.valid"));
+    assert!(is_true(&reply, "indexDetails.b_1.valid"));
+    assert_eq!((count(&reply, "errors"), count(&reply, "missingIndexEntries")), (1, 1));
+    let mended = client.works(doc! { "validate": "c", "repair": true, "$db": "test" });
+    assert!(is_true(&mended, "valid") && is_true(&mended, "repaired"));
+    assert_eq!(text(&mended, "repairMode"), Some("FixErrors"));
+    let again = client.works(doc! { "validate": "c", "$db": "test" });
+    assert!(is_true(&again, "valid") && !is_true(&again, "repaired"));
+    assert_eq!(code(&client.run(doc! { "validate": "c", "background": 1, "$db": "test" })), 115);
+    // Writers are let in again after a repair.
+    client.works(doc! { "insert": "c", "documents": [{ "_id": 4 }], "$db": "test" });
+}

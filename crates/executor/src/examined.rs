@@ -1,0 +1,116 @@
+//! What a request has looked at and by which plan: for slow-query lines, the profiler and
+//! `serverStatus`.
+
+use std::sync::Arc;
+
+use quire_planner::explain::NodeStats;
+use quire_planner::{Node, Plan};
+
+/// How a lookup by `_id` is named.
+const EXPRESS: &str = "EXPRESS_IXSCAN { _id: 1 }";
+
+/// What an execution has looked at so far.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Index keys looked at.
+    pub keys_examined: u64,
+    /// Documents looked at.
+    pub docs_examined: u64,
+    /// Documents returned.
+    pub returned: u64,
+    /// A stage sorted in memory or on disk.
+    pub sorted: bool,
+    /// A stage went to disk.
+    pub used_disk: bool,
+}
+
+/// What a request has looked at, and its plan.
+#[derive(Debug, Clone, Default)]
+pub struct Examined {
+    /// Keys, documents, sorts.
+    pub counters: Counters,
+    /// The plan; `None` for a write that found its document by `_id`, and for no collection.
+    pub plan: Option<Arc<Plan>>,
+    /// A document was looked up by its `_id`.
+    pub by_id: bool,
+}
+
+impl Counters {
+    pub(crate) fn of(stats: &NodeStats) -> Self {
+        let mut counters = Counters::default();
+        counters.add_stats(stats);
+        counters
+    }
+
+    fn add_stats(&mut self, stats: &NodeStats) {
+        self.keys_examined += stats.keys_examined;
+        self.docs_examined += stats.docs_examined;
+        self.sorted |= stats.bytes_sorted > 0;
+        self.used_disk |= stats.spills > 0;
+        stats.inputs.iter().for_each(|input| self.add_stats(input));
+    }
+
+    /// Adds what another execution has looked at.
+    pub fn add(&mut self, other: &Counters) {
+        self.keys_examined += other.keys_examined;
+        self.docs_examined += other.docs_examined;
+        self.returned += other.returned;
+        self.sorted |= other.sorted;
+        self.used_disk |= other.used_disk;
+    }
+
+    /// What has come since `earlier` of the same execution.
+    #[must_use]
+    pub fn since(&self, earlier: &Counters) -> Counters {
+        Counters {
+            keys_examined: self.keys_examined.saturating_sub(earlier.keys_examined),
+            docs_examined: self.docs_examined.saturating_sub(earlier.docs_examined),
+            returned: self.returned.saturating_sub(earlier.returned),
+            sorted: self.sorted,
+            used_disk: self.used_disk,
+        }
+    }
+}
+
+impl Examined {
+    /// Notes a lookup by `_id`.
+    pub(crate) fn note_by_id(&mut self, found: bool) {
+        self.by_id = true;
+        self.counters.keys_examined += u64::from(found);
+        self.counters.docs_examined += u64::from(found);
+    }
+
+    /// `IXSCAN { a: 1 }`, `COLLSCAN`: how slow-query lines and the profiler name the plan. Empty
+    /// where there is none.
+    pub fn summary(&self) -> String {
+        match &self.plan {
+            Some(plan) => summary(&plan.root),
+            None if self.by_id => EXPRESS.to_owned(),
+            None => String::new(),
+        }
+    }
+
+    /// Whether the plan reads the whole collection.
+    pub fn scans_collection(&self) -> bool {
+        self.plan.as_ref().is_some_and(|plan| has_collection_scan(&plan.root))
+    }
+}
+
+fn has_collection_scan(node: &Node) -> bool {
+    matches!(node, Node::CollScan { .. }) || node.inputs().iter().any(has_collection_scan)
+}
+
+fn summary(node: &Node) -> String {
+    match node {
+        Node::IndexScan(scan) | Node::CountScan(scan) | Node::DistinctScan { scan, .. } => {
+            format!("{} {}", node.name(), quire_catalog::debug_doc(scan.index.key()))
+        }
+        Node::IdHack { .. } => EXPRESS.to_owned(),
+        other if other.inputs().is_empty() => other.name().to_owned(),
+        other => {
+            let mut parts: Vec<String> = other.inputs().iter().map(summary).collect();
+            parts.dedup();
+            parts.join(", ")
+        }
+    }
+}
