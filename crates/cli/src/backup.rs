@@ -7,7 +7,7 @@ use crate::{Call, print};
 use lexopt::{Arg, Parser};
 use quire_document::doc;
 use quire_storage::Interrupt;
-use quire_storage_fjall::FjallOptions;
+use quire_storage_fjall::{FjallOptions, is_database};
 use std::path::{Path, PathBuf};
 
 const HELP: &str = "Usage: quire backup --uri URI DIR
@@ -56,7 +56,7 @@ fn copy_running(target: &Target, to: &Path) -> Result<(), Failure> {
 
 fn copy_stopped(from: &Path, to: &Path) -> Result<(), Failure> {
     let shown = from.display();
-    if !crate::engine::is_database(from) {
+    if !is_database(from) {
         return Err(Failure::new(FAILED, format!("{shown} is no database directory of Quire")));
     }
     let opened = crate::engine::open(from, FjallOptions::default())?;

@@ -5,7 +5,7 @@ use crate::exit::{FAILED, FOUND, Failure};
 use crate::{Call, print};
 use lexopt::{Arg, Parser};
 use quire_collections::{Report, Store, StoreOptions};
-use quire_storage_fjall::FjallOptions;
+use quire_storage_fjall::{FjallOptions, is_database};
 use std::path::PathBuf;
 
 const HELP: &str = "Usage: quire check [--repair] DIR
@@ -30,7 +30,7 @@ pub(crate) fn run(call: &Call) -> Result<(), Failure> {
         return Ok(());
     };
     let shown = request.directory.display();
-    if !crate::engine::is_database(&request.directory) {
+    if !is_database(&request.directory) {
         return Err(Failure::new(FAILED, format!("{shown} is no database directory of Quire")));
     }
     let options = FjallOptions { repair: request.repair, ..FjallOptions::default() };

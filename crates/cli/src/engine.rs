@@ -19,8 +19,3 @@ pub(crate) fn open(path: &Path, options: FjallOptions) -> Result<Opened, Failure
         Failure::new(FAILED, text)
     })
 }
-
-/// True if a database directory of Quire lies there.
-pub(crate) fn is_database(path: &Path) -> bool {
-    path.join("FORMAT").is_file()
-}

@@ -22,6 +22,15 @@ const DATA: &str = "data";
 const COPYING: &str = "COPYING";
 const FORMAT_WORD: &str = "quire-storage";
 
+/// True if a database lies there, or a process is making one: `FORMAT` comes last.
+pub fn is_database(path: &Path) -> bool {
+    let made_now = || {
+        let lock = File::open(path.join(LOCK));
+        lock.is_ok_and(|lock| matches!(lock.try_lock_shared(), Err(TryLockError::WouldBlock)))
+    };
+    path.join(FORMAT).is_file() || made_now()
+}
+
 /// A locked directory; the lock goes with it.
 pub(crate) struct Directory {
     path: PathBuf,

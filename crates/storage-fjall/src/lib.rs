@@ -24,7 +24,7 @@ use std::time::Duration;
 use quire_storage::{Engine, Pipeline, PipelineOptions, Result};
 
 pub use backend::FjallBackend;
-pub use directory::FORMAT_VERSION;
+pub use directory::{FORMAT_VERSION, is_database};
 
 /// How to open a database directory.
 #[derive(Clone)]
