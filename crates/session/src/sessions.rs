@@ -217,7 +217,8 @@ impl Drop for Turn {
             let mut numbered = self.session.numbered.lock();
             numbered.taken = false;
             numbered.log = self.log.take().filter(|_| self.kept);
-            std::mem::take(&mut numbered.waiting)
+            // They stay on the list: who does not get this turn waits for the next.
+            numbered.waiting.clone()
         };
         waiting.iter().for_each(|interrupt| interrupt.notify());
     }
@@ -298,5 +299,24 @@ mod tests {
         first.keep();
         waiter.join().unwrap();
         assert!(!session.numbered.lock().taken);
+    }
+
+    #[test]
+    fn everybody_who_waits_gets_a_turn() {
+        let (store, sessions) = (store(), Sessions::default());
+        let session = sessions.touch(id(1), 0).unwrap();
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    for _ in 0..200 {
+                        let patient = Interrupt::with_deadline(Duration::from_secs(60));
+                        let turn = session.take_turn(&store, 1, 0, &patient).unwrap();
+                        std::thread::yield_now();
+                        turn.keep();
+                    }
+                });
+            }
+        });
+        assert!(session.numbered.lock().waiting.is_empty());
     }
 }
