@@ -6,7 +6,7 @@ use crate::delete;
 use crate::dispatch::Context;
 use crate::find_request::{collation, flag, hint, owned};
 use crate::statement_ids::StatementIds;
-use crate::update::{Statement, array_filters, checked_update, run_one};
+use crate::update::{Statement, checked_update, run_one};
 use crate::write_reply::STATEMENTS_MAX;
 use crate::writes::{Writes, write_repeated};
 use quire_catalog::{Namespace, Uuid};
@@ -330,16 +330,8 @@ fn parse_update(op: Doc<'_>) -> Result<Op<'_>> {
             }
             "updateMods" => statement.update = Some(checked_update(&arg)?),
             "constants" if !arg.is_null() => statement.constants = Some(arg.document()?),
-            "arrayFilters" if !arg.is_null() => statement.array_filters = array_filters(&arg)?,
-            "multi" => statement.multi = flag(&arg)?,
-            "upsert" => statement.upsert = flag(&arg)?,
-            "upsertSupplied" => {
-                flag(&arg)?;
-            }
-            "sort" if !arg.is_null() => statement.sort = arg.document()?,
-            "hint" => statement.hint = hint(&arg)?,
-            "collation" => collation(&arg)?,
-            "constants" | "arrayFilters" | "sort" => {}
+            "constants" => {}
+            _ if statement.read(&arg)? => {}
             _ => return Err(arg.unknown()),
         }
     }
@@ -349,9 +341,7 @@ fn parse_update(op: Doc<'_>) -> Result<Op<'_>> {
     if statement.update.is_none() {
         return Err(missing(OWNER, "updateMods"));
     }
-    if statement.multi && !statement.sort.is_empty() {
-        return Err(Error::failed_to_parse("Cannot specify sort with multi=true"));
-    }
+    statement.check_sort()?;
     Ok(Op { place: at, action: Action::Update(Box::new(statement)) })
 }
 

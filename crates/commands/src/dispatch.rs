@@ -11,16 +11,18 @@ use crate::operation::Operation;
 use crate::operation_session;
 use crate::registry::{self, Command, Kind};
 use crate::reply;
-use crate::service::{Connection, Outcome, Request, Sequence, Service, Topology};
+use crate::service::{
+    Connection, Outcome, Request, Sequence, Service, Topology, now_ms, random_u64,
+};
 use crate::tally::Tally;
 use crate::usage::Class;
 use quire_catalog::Namespace;
-use quire_document::{Doc, DocWriter, Value};
+use quire_document::{Doc, DocWriter, Timestamp, Value};
 use quire_error::{Error, ErrorClass, ErrorCode, Label, Result};
 use quire_mql::context::Shared;
 use quire_session::Session;
 use quire_storage::{CommitOptions, Interrupt};
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -49,8 +51,8 @@ pub struct Context<'c> {
     pub writing: Cell<bool>,
     /// The disk had not got the command's writes when its `wtimeout` was over.
     pub timed_out: Cell<bool>,
-    /// `$$NOW` and `$$CLUSTER_TIME`, one reading for all statements of the command.
-    pub clock: std::cell::OnceCell<(i64, Option<quire_document::Timestamp>)>,
+    /// What [`Context::clock`] read.
+    clock: OnceCell<(i64, Option<Timestamp>)>,
     /// The operation's number.
     pub operation_id: i64,
     /// The client takes several replies.
@@ -138,15 +140,23 @@ impl Context<'_> {
         }
     }
 
+    /// `$$NOW` in milliseconds and `$$CLUSTER_TIME` (none on a standalone): one reading for the
+    /// whole command.
+    pub fn clock(&self) -> (i64, Option<Timestamp>) {
+        *self.clock.get_or_init(|| {
+            let replicates = self.service.options.topology != Topology::Standalone;
+            (now_ms(), replicates.then(|| self.service.cluster_time()))
+        })
+    }
+
     /// What evaluating the command's expressions shares: clock, interrupts, randomness.
     pub fn shared(&self) -> Shared {
         let interrupt = Arc::clone(&self.interrupt);
         let check = move || interrupt.check().map_err(reply::from_interruption);
-        let mut shared = Shared::new(crate::service::now_ms()).with_interrupt(Arc::new(check));
-        if self.service.options.topology != Topology::Standalone {
-            shared.cluster_time = Some(self.service.cluster_time());
-        }
-        shared.with_random(Arc::new(crate::service::random_u64))
+        let (now, cluster_time) = self.clock();
+        let mut shared = Shared::new(now).with_interrupt(Arc::new(check));
+        shared.cluster_time = cluster_time;
+        shared.with_random(Arc::new(random_u64))
     }
 
     /// Fails if the operation was killed, timed out, or lost its client.
@@ -318,7 +328,7 @@ fn prepare<'c>(
         db,
         sequences: request.sequences,
         interrupt: Arc::clone(&request.interrupt),
-        clock: std::cell::OnceCell::new(),
+        clock: OnceCell::new(),
         generic,
         session,
         writing: Cell::new(false),

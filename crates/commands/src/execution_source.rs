@@ -1,7 +1,6 @@
 //! A running plan as the source of a cursor's batches.
 
 use crate::dispatch::Context;
-use crate::service::Topology;
 use quire_collections::Store;
 use quire_document::ArrayWriter;
 use quire_error::Result;
@@ -53,10 +52,7 @@ impl Context<'_> {
     /// What an execution of this command is given from outside.
     pub fn exec_params(&self) -> ExecParams {
         let service = self.service;
-        let (now_ms, cluster_time) = *self.clock.get_or_init(|| {
-            let replicates = service.options.topology != Topology::Standalone;
-            (crate::service::now_ms(), replicates.then(|| service.cluster_time()))
-        });
+        let (now_ms, cluster_time) = self.clock();
         let mut params = ExecParams::new(Arc::clone(&self.interrupt), now_ms);
         params.cluster_time = cluster_time;
         params.api_strict = self.generic.api.strict == Some(true);

@@ -36,7 +36,33 @@ pub struct Statement<'a> {
     pub hint: Option<Hint>,
 }
 
-impl Statement<'_> {
+impl<'a> Statement<'a> {
+    /// Reads a field that every command with updates has under one name; false for another.
+    pub fn read(&mut self, arg: &Arg<'a>) -> Result<bool> {
+        match arg.name() {
+            "arrayFilters" | "sort" if arg.is_null() => {}
+            "arrayFilters" => self.array_filters = array_filters(arg)?,
+            "multi" => self.multi = flag(arg)?,
+            "upsert" => self.upsert = flag(arg)?,
+            "upsertSupplied" => {
+                flag(arg)?;
+            }
+            "sort" => self.sort = arg.document()?,
+            "hint" => self.hint = hint(arg)?,
+            "collation" => collation(arg)?,
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    /// Fails where an order is given for documents that all change.
+    pub fn check_sort(&self) -> Result<()> {
+        if self.multi && !self.sort.is_empty() {
+            return Err(Error::failed_to_parse("Cannot specify sort with multi=true"));
+        }
+        Ok(())
+    }
+
     /// Fails where constants are given to what is no pipeline.
     pub fn check_constants(&self) -> Result<()> {
         if self.constants.is_some() && !matches!(self.update, Some(Value::Array(_))) {
@@ -161,16 +187,8 @@ pub fn parse(doc: Doc<'_>) -> Result<Statement<'_>> {
             }
             "u" => statement.update = Some(checked_update(&arg)?),
             "c" if !arg.is_null() => statement.constants = Some(arg.document()?),
-            "arrayFilters" if !arg.is_null() => statement.array_filters = array_filters(&arg)?,
-            "multi" => statement.multi = flag(&arg)?,
-            "upsert" => statement.upsert = flag(&arg)?,
-            "upsertSupplied" => {
-                flag(&arg)?;
-            }
-            "sort" if !arg.is_null() => statement.sort = arg.document()?,
-            "hint" => statement.hint = hint(&arg)?,
-            "collation" => collation(&arg)?,
-            "c" | "arrayFilters" | "sort" => {}
+            "c" => {}
+            _ if statement.read(&arg)? => {}
             "sampleId" | "allowShardKeyUpdatesWithoutFullShardKeyInQuery" => {
                 return Err(Error::not_built(&format!("{OWNER}.{}", arg.name())));
             }
@@ -184,9 +202,7 @@ pub fn parse(doc: Doc<'_>) -> Result<Statement<'_>> {
         return Err(missing(OWNER, "u"));
     }
     statement.check_constants()?;
-    if statement.multi && !statement.sort.is_empty() {
-        return Err(Error::failed_to_parse("Cannot specify sort with multi=true"));
-    }
+    statement.check_sort()?;
     Ok(statement)
 }
 

@@ -1,13 +1,11 @@
 //! Extended JSON to values: strict JSON, written as BSON while it is read; a document whose first
 //! name announces a wrapped value is replaced by that value once it is whole.
 
-use crate::builder::ArrayWriter;
 use crate::calendar::parse_iso;
 use crate::doc::decode;
 use crate::literal::LiteralError;
-use crate::literal::scan::{
-    Fault, NESTING_MAX, Scanned, Scanner, append, decode_base64, decode_hex, fault, finish,
-};
+use crate::literal::brackets::Brackets;
+use crate::literal::scan::{Fault, Scanned, Scanner, append, decode_base64, decode_hex, fault};
 use crate::{
     Binary, CodeWithScope, DbPointer, Decimal128, Doc, DocBuf, ObjectId, Regex, Timestamp, Type,
     Value, ValueBuf,
@@ -18,7 +16,7 @@ use crate::{
 /// # Errors
 /// What was expected, and where.
 pub fn parse(text: &str) -> Result<ValueBuf, LiteralError> {
-    let mut parser = Parser { scan: Scanner::new(text), depth: 0 };
+    let mut parser = Parser { scan: Scanner::new(text) };
     let mut bytes = Vec::with_capacity(text.len());
     let kind = parser.whole(&mut bytes).map_err(|fault| parser.scan.locate(fault))?;
     Ok(ValueBuf::new(decode(kind, &bytes)))
@@ -29,7 +27,7 @@ pub fn parse(text: &str) -> Result<ValueBuf, LiteralError> {
 /// # Errors
 /// What was expected, and where.
 pub fn parse_doc(text: &str) -> Result<DocBuf, LiteralError> {
-    let mut parser = Parser { scan: Scanner::new(text), depth: 0 };
+    let mut parser = Parser { scan: Scanner::new(text) };
     let mut bytes = Vec::with_capacity(text.len());
     match parser.whole(&mut bytes).map_err(|fault| parser.scan.locate(fault))? {
         Type::Document => Ok(DocBuf::from_valid_bytes(bytes)),
@@ -39,20 +37,15 @@ pub fn parse_doc(text: &str) -> Result<DocBuf, LiteralError> {
 
 struct Parser<'t> {
     scan: Scanner<'t>,
-    depth: usize,
 }
 
-impl Parser<'_> {
-    fn whole(&mut self, out: &mut Vec<u8>) -> Scanned<Type> {
-        let kind = self.value(out)?;
-        self.scan.space();
-        match self.scan.is_done() {
-            true => Ok(kind),
-            false => fault("text after the value"),
-        }
+impl<'t> Brackets<'t> for Parser<'t> {
+    const LAST_COMMA: bool = false;
+
+    fn scan(&mut self) -> &mut Scanner<'t> {
+        &mut self.scan
     }
 
-    /// Reads a value, appends its bytes, and answers its type.
     fn value(&mut self, out: &mut Vec<u8>) -> Scanned<Type> {
         self.scan.space();
         match self.scan.peek() {
@@ -67,6 +60,24 @@ impl Parser<'_> {
             Some(b'f') => self.word("false", Value::Bool(false), out),
             Some(b'n') => self.word("null", Value::Null, out),
             _ => fault("expected a value"),
+        }
+    }
+
+    fn name(&mut self, out: &mut Vec<u8>) -> Scanned<()> {
+        match self.scan.peek() {
+            Some(b'"') => self.quoted_name(out),
+            _ => fault("expected a field name in quotes"),
+        }
+    }
+}
+
+impl Parser<'_> {
+    fn whole(&mut self, out: &mut Vec<u8>) -> Scanned<Type> {
+        let kind = self.value(out)?;
+        self.scan.space();
+        match self.scan.is_done() {
+            true => Ok(kind),
+            false => fault("text after the value"),
         }
     }
 
@@ -93,71 +104,9 @@ impl Parser<'_> {
         Ok(append(out, value))
     }
 
-    /// The items of a document or an array; the opening bracket stands here.
-    fn list(&mut self, end: u8, mut item: impl FnMut(&mut Self) -> Scanned<()>) -> Scanned<()> {
-        self.scan.skip(1);
-        self.depth += 1;
-        if self.depth > NESTING_MAX {
-            return fault("nested too deeply");
-        }
-        self.scan.space();
-        if self.scan.peek() != Some(end) {
-            loop {
-                item(self)?;
-                self.scan.space();
-                match self.scan.peek() {
-                    Some(b',') => self.scan.skip(1),
-                    Some(byte) if byte == end => break,
-                    _ => return Err(Fault(format!("expected , or {}", end as char))),
-                }
-                self.scan.space();
-            }
-        }
-        self.scan.skip(1);
-        self.depth -= 1;
-        Ok(())
-    }
-
-    fn array(&mut self, out: &mut Vec<u8>) -> Scanned<Type> {
-        let start = out.len();
-        out.extend_from_slice(&[0; 4]);
-        let mut index = 0u32;
-        self.list(b']', |parser| {
-            let place = out.len();
-            out.push(0);
-            ArrayWriter::write_name(out, index);
-            index += 1;
-            out[place] = parser.value(out)?.byte();
-            Ok(())
-        })?;
-        finish(out, start);
-        Ok(Type::Array)
-    }
-
     fn document(&mut self, out: &mut Vec<u8>) -> Scanned<Type> {
         let start = out.len();
-        out.extend_from_slice(&[0; 4]);
-        self.list(b'}', |parser| {
-            if parser.scan.peek() != Some(b'"') {
-                return fault("expected a field name in quotes");
-            }
-            let name = parser.scan.string()?;
-            if name.contains('\0') {
-                return fault("a field name can't contain a zero");
-            }
-            let place = out.len();
-            out.push(0);
-            out.extend_from_slice(name.as_bytes());
-            out.push(0);
-            parser.scan.space();
-            if parser.scan.peek() != Some(b':') {
-                return fault("expected :");
-            }
-            parser.scan.skip(1);
-            out[place] = parser.value(out)?.byte();
-            Ok(())
-        })?;
-        finish(out, start);
+        self.fields(out)?;
         // A wrapped value's first name begins with a dollar sign.
         if out.get(start + 5) != Some(&b'$') {
             return Ok(Type::Document);

@@ -4,6 +4,7 @@
 //! What [`print()`] writes, [`parse`] reads back byte for byte. The parser also takes some other
 //! spellings: line breaks, trailing commas, `NumberInt(1)`, dates without milliseconds.
 
+pub(crate) mod brackets;
 mod parse;
 mod print;
 pub(crate) mod scan;

@@ -1,10 +1,9 @@
 //! Literals to values: a recursive descent that writes BSON as it reads.
 
+use super::brackets::Brackets;
 use super::scan::{
-    Fault, LiteralError, NESTING_MAX, Scanned, Scanner, append, decode_base64, decode_hex, fault,
-    finish,
+    Fault, LiteralError, Scanned, Scanner, append, decode_base64, decode_hex, fault,
 };
-use crate::builder::ArrayWriter;
 use crate::calendar::parse_iso;
 use crate::doc::decode;
 use crate::{
@@ -41,28 +40,22 @@ pub fn parse_prefix(text: &str) -> Result<(ValueBuf, usize), LiteralError> {
 
 struct Parser<'t> {
     scan: Scanner<'t>,
-    depth: usize,
 }
 
 /// The arguments of a call, as owned values.
 struct Arguments(Vec<ValueBuf>);
 
-impl<'t> Parser<'t> {
-    fn new(text: &'t str) -> Self {
-        Parser { scan: Scanner::new(text), depth: 0 }
+impl<'t> Brackets<'t> for Parser<'t> {
+    const LAST_COMMA: bool = true;
+
+    fn scan(&mut self) -> &mut Scanner<'t> {
+        &mut self.scan
     }
 
-    fn whole_value(&mut self) -> Scanned<ValueBuf> {
-        let mut bytes = Vec::with_capacity(128);
-        let kind = self.value(&mut bytes)?;
-        Ok(ValueBuf::new(decode(kind, &bytes)))
-    }
-
-    /// Reads a value, appends its bytes, and answers its type.
     fn value(&mut self, out: &mut Vec<u8>) -> Scanned<Type> {
         self.scan.space();
         match self.scan.peek() {
-            Some(b'{') => self.document(out),
+            Some(b'{') => self.fields(out),
             Some(b'[') => self.array(out),
             Some(b'"') => {
                 let text = self.scan.string()?;
@@ -75,86 +68,27 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// Items between brackets; the opening one stands here.
-    fn list(&mut self, end: u8, mut item: impl FnMut(&mut Self) -> Scanned<()>) -> Scanned<()> {
-        self.scan.at += 1;
-        self.depth += 1;
-        if self.depth > NESTING_MAX {
-            return fault("nested too deeply");
-        }
-        loop {
-            self.scan.space();
-            if self.scan.peek() == Some(end) {
-                break;
-            }
-            item(self)?;
-            self.scan.space();
-            match self.scan.peek() {
-                Some(b',') => self.scan.at += 1,
-                Some(byte) if byte == end => break,
-                _ => return Err(Fault(format!("expected , or {}", end as char))),
-            }
-        }
-        self.scan.at += 1;
-        self.depth -= 1;
-        Ok(())
-    }
-
-    fn document(&mut self, out: &mut Vec<u8>) -> Scanned<Type> {
-        let start = out.len();
-        out.extend_from_slice(&[0; 4]);
-        self.list(b'}', |parser| {
-            let place = out.len();
-            out.push(0);
-            parser.name(out)?;
-            parser.scan.space();
-            if parser.scan.peek() != Some(b':') {
-                return fault("expected :");
-            }
-            parser.scan.at += 1;
-            let kind = parser.value(out)?;
-            out[place] = kind.byte();
-            Ok(())
-        })?;
-        finish(out, start);
-        Ok(Type::Document)
-    }
-
-    fn array(&mut self, out: &mut Vec<u8>) -> Scanned<Type> {
-        let start = out.len();
-        out.extend_from_slice(&[0; 4]);
-        let mut index = 0u32;
-        self.list(b']', |parser| {
-            let place = out.len();
-            out.push(0);
-            ArrayWriter::write_name(out, index);
-            index += 1;
-            let kind = parser.value(out)?;
-            out[place] = kind.byte();
-            Ok(())
-        })?;
-        finish(out, start);
-        Ok(Type::Array)
-    }
-
-    /// Reads a field's name and appends it with its terminator.
     fn name(&mut self, out: &mut Vec<u8>) -> Scanned<()> {
         match self.scan.peek() {
-            Some(b'"') => {
-                let name = self.scan.string()?;
-                if name.contains('\0') {
-                    return fault("a field name can't contain a zero");
-                }
-                out.extend_from_slice(name.as_bytes());
-            }
+            Some(b'"') => self.quoted_name(out),
             Some(b'A'..=b'Z' | b'a'..=b'z' | b'_' | b'$') => {
-                let name = self.scan.run_of(is_word);
-                out.extend_from_slice(name.as_bytes());
+                out.extend_from_slice(self.scan.run_of(is_word).as_bytes());
+                Ok(())
             }
-            _ => return fault("expected a field name"),
+            _ => fault("expected a field name"),
         }
-        out.push(0);
-        Ok(())
+    }
+}
+
+impl<'t> Parser<'t> {
+    fn new(text: &'t str) -> Self {
+        Parser { scan: Scanner::new(text) }
+    }
+
+    fn whole_value(&mut self) -> Scanned<ValueBuf> {
+        let mut bytes = Vec::with_capacity(128);
+        let kind = self.value(&mut bytes)?;
+        Ok(ValueBuf::new(decode(kind, &bytes)))
     }
 
     fn regex(&mut self, out: &mut Vec<u8>) -> Scanned<Type> {

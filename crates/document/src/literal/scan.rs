@@ -41,11 +41,13 @@ pub(crate) fn fault<T>(message: &str) -> Scanned<T> {
 pub(crate) struct Scanner<'t> {
     pub(super) text: &'t str,
     pub(super) at: usize,
+    /// Brackets around the place.
+    pub(super) depth: usize,
 }
 
 impl<'t> Scanner<'t> {
     pub(crate) fn new(text: &'t str) -> Self {
-        Scanner { text, at: 0 }
+        Scanner { text, at: 0, depth: 0 }
     }
 
     pub(crate) fn locate(&self, fault: Fault) -> LiteralError {
