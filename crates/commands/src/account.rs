@@ -2,9 +2,9 @@
 //! recorded if its database is profiled.
 
 use crate::admin::coll_stats::number;
-use crate::dispatch::Context;
+use crate::command::{Command, Kind};
+use crate::context::Context;
 use crate::log::{LogLine, Severity};
-use crate::registry::{Command, Kind};
 use crate::service::{Connection, Service, now_ms};
 use crate::tally::Tally;
 use crate::usage::Class;

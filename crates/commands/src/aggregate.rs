@@ -2,9 +2,9 @@
 
 use crate::args::{Arg, arguments, missing};
 use crate::concern::ReadLevel;
+use crate::context::Context;
 use crate::cursor_reply::Opening;
 use crate::ddl::list_collections::batch_size;
-use crate::dispatch::Context;
 use crate::execution_source::Running;
 use crate::find_request::{collation, comment, hint, owned};
 use quire_catalog::Namespace;

@@ -1,9 +1,9 @@
 //! `bulkWrite`: inserts, updates and deletes on several collections in one command (8.0).
 
 use crate::args::{Arg, arguments, fields, missing};
+use crate::context::Context;
 use crate::cursor_reply::{Opening, Rows};
 use crate::delete;
-use crate::dispatch::Context;
 use crate::find_request::{collation, flag, hint, owned};
 use crate::statement_ids::StatementIds;
 use crate::update::{Statement, checked_update, run_one};

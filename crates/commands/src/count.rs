@@ -1,7 +1,7 @@
 //! `count`: how many documents match.
 
 use crate::args::arguments;
-use crate::dispatch::Context;
+use crate::context::Context;
 use crate::find_request::{collation, comment, count_limit, hint, owned};
 use quire_document::{Doc, DocWriter};
 use quire_error::Result;

@@ -1,6 +1,6 @@
 //! Replies that carry a cursor: the first batch of any source, and what stays open behind it.
 
-use crate::dispatch::Context;
+use crate::context::Context;
 use quire_document::{ArrayWriter, Doc, DocBuf, DocWriter};
 use quire_error::Result;
 use quire_executor::{BatchEnd, BatchLimits};

@@ -1,7 +1,7 @@
 //! `delete`: removes documents, one statement after the other.
 
 use crate::args::{Arg, arguments, fields, missing, whole};
-use crate::dispatch::Context;
+use crate::context::Context;
 use crate::find_request::{collation, hint, owned};
 use crate::tally::Tally;
 use crate::usage::Class;

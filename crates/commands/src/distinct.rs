@@ -1,7 +1,7 @@
 //! `distinct`: the different values at a path.
 
 use crate::args::{arguments, missing};
-use crate::dispatch::Context;
+use crate::context::Context;
 use crate::find_request::{collation, comment, hint, owned};
 use quire_document::{Doc, DocWriter};
 use quire_error::{Error, Result};

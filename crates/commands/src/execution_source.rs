@@ -1,6 +1,6 @@
 //! A running plan as the source of a cursor's batches.
 
-use crate::dispatch::Context;
+use crate::context::Context;
 use quire_collections::Store;
 use quire_document::ArrayWriter;
 use quire_error::Result;

@@ -1,9 +1,10 @@
 //! `explain`: the plan of another command, and what happened when it ran.
 
 use crate::args::{Arg, arguments, missing};
-use crate::dispatch::Context;
+use crate::command::Command;
+use crate::context::Context;
 use crate::find_request::parse_find;
-use crate::registry::{self, Command};
+use crate::registry;
 use crate::{aggregate, count, delete, distinct, find_and_modify, update};
 use quire_document::{Doc, DocBuf, DocWriter, Value};
 use quire_error::{Error, ErrorCode, Result};

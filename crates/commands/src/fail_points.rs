@@ -2,7 +2,7 @@
 //! where `enableTestCommands` is on. (MongoDB wiki: "The failCommand fail point".)
 
 use crate::args::{Arg, fields, whole};
-use crate::dispatch::Context;
+use crate::context::Context;
 use crate::reply;
 use crate::service::application_name;
 use quire_document::{Doc, DocBuf, DocWriter, Value};

@@ -1,7 +1,7 @@
 //! `find`: documents that match, in batches.
 
+use crate::context::Context;
 use crate::cursor_reply::Opening;
-use crate::dispatch::Context;
 use crate::execution_source::Running;
 use crate::find_request::{comment, parse_find};
 use quire_document::{Doc, DocWriter};

@@ -1,7 +1,7 @@
 //! `findAndModify`: changes or removes one document and answers it as it was, or as it is.
 
 use crate::args::arguments;
-use crate::dispatch::Context;
+use crate::context::Context;
 use crate::find_request::{collation, hint, owned};
 use crate::repeated;
 use crate::statement_ids::StatementIds;

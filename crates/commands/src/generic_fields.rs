@@ -1,9 +1,9 @@
 //! The fields that every command takes: their shapes, and what MongoDB refuses about them.
 
 use crate::args::{self, Arg};
+use crate::command::{Command, Kind};
 use crate::concern::{ReadConcern, ReadLevel, WriteConcern};
 use crate::operation_session::{self, TransactionFields};
-use crate::registry::{Command, Kind};
 use crate::service::Service;
 use quire_document::{Doc, DocBuf, Value};
 use quire_error::{Error, ErrorCode, Result};

@@ -2,7 +2,7 @@
 
 use crate::args::{Arg, arguments, missing};
 use crate::concern::ReadLevel;
-use crate::dispatch::Context;
+use crate::context::Context;
 use crate::fail_points::FAIL_GET_MORE;
 use crate::generic_fields::{ApiParameters, max_time};
 use quire_document::{Doc, DocWriter, Value};

@@ -1,7 +1,7 @@
 //! `insert`: puts documents into a collection.
 
 use crate::args::arguments;
-use crate::dispatch::Context;
+use crate::context::Context;
 use crate::write_reply::{WriteErrors, WriteOptions, statements, write_target};
 use crate::writes::write_repeated;
 use quire_document::{Doc, DocWriter};

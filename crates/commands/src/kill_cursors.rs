@@ -1,7 +1,7 @@
 //! `killCursors`: closes cursors, and tells which there were.
 
 use crate::args::{arguments, missing};
-use crate::dispatch::Context;
+use crate::context::Context;
 use quire_document::{Doc, DocWriter, Value};
 use quire_error::{Error, ErrorCode, Result};
 

@@ -1,12 +1,15 @@
 //! Every command: its arguments, its reply, and the one registry that lists them.
 //!
-//! Read in this order: [`service`] (what a server holds), `dispatch` (what happens around every
-//! command), `registry` (the rows), then any command's own file.
+//! Read in this order: [`service`] (what a server holds), `command` (what a command is to it),
+//! `context` (what a command is given), `registry` (the rows), `dispatch` (what happens around
+//! every command), then any command's own file.
 
 mod account;
 mod args;
+mod command;
 mod concern;
 mod concern_defaults;
+mod context;
 mod cursor_reply;
 mod dispatch;
 mod execution_source;
@@ -51,9 +54,10 @@ mod sessions;
 mod update;
 
 pub use admin::parameters::{PARAMETERS, Parameter};
+pub use command::Command;
 pub use jobs::Jobs;
 pub use pipeline_sources::{SERVER_STAGES, ServerStage};
-pub use registry::{COMMANDS, Command};
+pub use registry::COMMANDS;
 pub use service::{
     Connection, ConnectionInfo, Outcome, Request, Sequence, Service, ServiceOptions, Topology,
 };

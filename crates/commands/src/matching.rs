@@ -1,6 +1,6 @@
 //! Filtering documents that no collection holds: rows of listings and of running operations.
 
-use crate::dispatch::Context;
+use crate::context::Context;
 use quire_document::{Doc, DocBuf, Value};
 use quire_error::{Error, Result};
 use quire_mql::context::{EvalContext, ParseContext};

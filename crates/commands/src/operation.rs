@@ -1,6 +1,6 @@
 //! Running operations: what `currentOp` shows and `killOp` stops.
 
-use crate::registry::Command;
+use crate::command::Command;
 use quire_document::DocBuf;
 use quire_session::SessionId;
 use quire_storage::{Interrupt, Interruption};

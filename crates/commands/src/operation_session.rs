@@ -2,8 +2,8 @@
 //! shape, which commands take them, and the use of the session that they name.
 
 use crate::args::{self, Arg};
+use crate::command::Command;
 use crate::generic_fields::Generic;
-use crate::registry::Command;
 use crate::service::{Service, Topology, now_ms};
 use quire_document::{Doc, Value};
 use quire_error::{Error, ErrorCode, Result};

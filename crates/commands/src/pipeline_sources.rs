@@ -2,7 +2,7 @@
 //! The rest of the pipeline runs over them as over any documents.
 
 use crate::admin::current_op;
-use crate::dispatch::Context;
+use crate::context::Context;
 use quire_catalog::Namespace;
 use quire_document::{Doc, DocBuf, Value};
 use quire_error::{Error, ErrorCode, Result};

@@ -1,6 +1,6 @@
 //! The projection of `findAndModify` on the one document it answers.
 
-use crate::dispatch::Context;
+use crate::context::Context;
 use crate::find_and_modify::Arguments;
 use bumpalo::Bump;
 use quire_document::{Doc, DocBuf};

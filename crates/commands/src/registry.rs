@@ -1,116 +1,13 @@
 //! The one table of commands: name, aliases, what it is, and how dispatch treats it.
 
-use crate::dispatch::Context;
+use crate::command::Command;
+use crate::command::Kind::{Other, Read, Write};
 use crate::{
     admin, aggregate, bulk_write, count, ddl, delete, distinct, explain, find, find_and_modify,
     get_more, insert, kill_cursors, sessions, update,
 };
-use quire_document::{Doc, DocWriter};
-use quire_error::Result;
 use std::collections::HashMap;
 use std::sync::LazyLock;
-
-/// Runs a command: reads the body, appends the reply's fields (without `ok`).
-pub type Run = fn(&mut Context<'_>, Doc<'_>, &mut DocWriter<'_>) -> Result<()>;
-
-/// What a command does, as `serverStatus` counts latencies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// Reads documents.
-    Read,
-    /// Writes documents or the catalog; takes a write concern.
-    Write,
-    /// Anything else.
-    Other,
-}
-
-/// One command.
-pub struct Command {
-    /// The name in MongoDB's spelling.
-    pub name: &'static str,
-    /// Other spellings.
-    pub aliases: &'static [&'static str],
-    /// One sentence.
-    pub summary: &'static str,
-    /// What it does.
-    pub kind: Kind,
-    /// Runs against `admin` only.
-    pub admin_only: bool,
-    /// Is part of Stable API version 1.
-    pub in_api_v1: bool,
-    /// Fields that `apiStrict` refuses.
-    pub outside_api_v1: &'static [&'static str],
-    /// Takes `readConcern`.
-    pub takes_read_concern: bool,
-    /// Exists only where `enableTestCommands` is on.
-    pub test_only: bool,
-    /// Runs it; `None` for a command of MongoDB that is not built here yet.
-    pub run: Option<Run>,
-}
-
-impl Command {
-    const fn new(name: &'static str, kind: Kind, run: Run, summary: &'static str) -> Self {
-        Command {
-            name,
-            aliases: &[],
-            summary,
-            kind,
-            admin_only: false,
-            in_api_v1: false,
-            outside_api_v1: &[],
-            takes_read_concern: false,
-            test_only: false,
-            run: Some(run),
-        }
-    }
-
-    const fn missing(name: &'static str, summary: &'static str) -> Self {
-        Command {
-            name,
-            aliases: &[],
-            summary,
-            kind: Kind::Other,
-            admin_only: false,
-            in_api_v1: false,
-            outside_api_v1: &[],
-            takes_read_concern: false,
-            test_only: false,
-            run: None,
-        }
-    }
-
-    const fn admin(mut self) -> Self {
-        self.admin_only = true;
-        self
-    }
-
-    const fn for_tests(mut self) -> Self {
-        self.test_only = true;
-        self
-    }
-
-    const fn v1(mut self) -> Self {
-        self.in_api_v1 = true;
-        self
-    }
-
-    const fn aliases(mut self, aliases: &'static [&'static str]) -> Self {
-        self.aliases = aliases;
-        self
-    }
-
-    const fn strict_refuses(mut self, fields: &'static [&'static str]) -> Self {
-        self.outside_api_v1 = fields;
-        self
-    }
-
-    const fn read_concern(mut self) -> Self {
-        self.takes_read_concern = true;
-        self
-    }
-}
-
-use Kind::{Other, Read, Write};
 
 /// Every command, in the order of the manual's chapters.
 pub static COMMANDS: &[Command] = &[

@@ -1,7 +1,7 @@
 //! `update`: changes documents, one statement after the other.
 
 use crate::args::{Arg, arguments, fields, missing};
-use crate::dispatch::Context;
+use crate::context::Context;
 use crate::find_request::{collation, flag, hint};
 use crate::repeated;
 use crate::tally::Tally;

@@ -1,7 +1,7 @@
 //! How much each collection is used: what `top` and `$collStats` with `latencyStats` show.
 
+use crate::command::Kind;
 use crate::metrics::{Counter, Latency};
-use crate::registry::Kind;
 use quire_catalog::{Catalog, CollectionId};
 use quire_collections::Store;
 use std::collections::HashMap;

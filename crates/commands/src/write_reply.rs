@@ -1,7 +1,7 @@
 //! What write commands share: their statements, `ordered`, and the reply with its write errors.
 
 use crate::args::{Arg, missing};
-use crate::dispatch::Context;
+use crate::context::Context;
 use crate::profiler::SYSTEM_PROFILE;
 use crate::reply::write_write_error;
 use crate::statement_ids::StatementIds;

@@ -6,7 +6,7 @@
 //! session remembers what each statement did, in the same commit; a repeated one is answered from
 //! that.
 
-use crate::dispatch::Context;
+use crate::context::Context;
 use crate::reply::from_storage;
 use crate::service::now_ms;
 use crate::statement_ids::StatementIds;

@@ -2,7 +2,7 @@
 //! own machine while reads and writes go on. Quire's own command: MongoDB has none of the kind.
 
 use crate::args::{Arg, arguments};
-use crate::dispatch::Context;
+use crate::context::Context;
 use crate::reply::from_storage;
 use quire_document::{Doc, DocWriter, Timestamp};
 use quire_error::{Error, ErrorCode, Result};

@@ -2,7 +2,7 @@
 //! by, and names this server beside it.
 
 use crate::args::arguments;
-use crate::dispatch::Context;
+use crate::context::Context;
 use crate::{MONGODB_VERSION, MONGODB_VERSION_ARRAY};
 use quire_document::{Doc, DocWriter};
 use quire_error::Result;

@@ -1,7 +1,7 @@
 //! `$collStats`, and `collStats` behind it: counts and sizes of one collection.
 
 use crate::args::{Arg, arguments, fields};
-use crate::dispatch::Context;
+use crate::context::Context;
 use crate::metrics::Latency;
 use crate::service::now_ms;
 use crate::usage::CollectionUsage;

@@ -1,7 +1,7 @@
 //! `currentOp` and what `$currentOp` reads: the operations that run now.
 
 use crate::args::is_generic;
-use crate::dispatch::Context;
+use crate::context::Context;
 use crate::operation::Operation;
 use crate::service::{Service, application_name, now_ms};
 use crate::usage::Class;

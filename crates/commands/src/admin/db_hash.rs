@@ -2,7 +2,7 @@
 //! can be compared.
 
 use super::host_info::host_name;
-use crate::dispatch::Context;
+use crate::context::Context;
 use md5::{Digest, Md5};
 use quire_catalog::Collection;
 use quire_collections::{IndexCursor, IndexEntry, IndexRange};

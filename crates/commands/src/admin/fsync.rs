@@ -3,7 +3,7 @@
 //! a copy of the directory is made by `quire backup`, not by copying files.
 
 use crate::args::{Arg, arguments};
-use crate::dispatch::Context;
+use crate::context::Context;
 use crate::reply::from_storage;
 use quire_document::{Doc, DocWriter, Value};
 use quire_error::Result;

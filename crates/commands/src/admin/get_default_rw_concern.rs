@@ -1,7 +1,7 @@
 //! `getDefaultRWConcern`: the concerns of commands that bring none.
 
 use crate::args::arguments;
-use crate::dispatch::Context;
+use crate::context::Context;
 use quire_document::{Doc, DocWriter};
 use quire_error::Result;
 

@@ -1,7 +1,7 @@
 //! `getLog`: the newest log lines, or the warnings of the start.
 
 use crate::args::{arguments, missing};
-use crate::dispatch::Context;
+use crate::context::Context;
 use quire_document::{Doc, DocWriter, Value};
 use quire_error::{Error, ErrorCode, Result};
 

@@ -4,7 +4,7 @@
 
 use crate::MAX_WIRE_VERSION;
 use crate::args::{Arg, arguments, fields, missing};
-use crate::dispatch::Context;
+use crate::context::Context;
 use crate::reply::from_interruption;
 use crate::service::{ConnectionInfo, Service, Topology, now_ms};
 use quire_document::{Doc, DocWriter, ObjectId, Value};

@@ -1,7 +1,7 @@
 //! `hostInfo`: the machine that the server runs on.
 
 use crate::args::arguments;
-use crate::dispatch::Context;
+use crate::context::Context;
 use crate::service::now_ms;
 use quire_document::{Doc, DocWriter, Value};
 use quire_error::Result;

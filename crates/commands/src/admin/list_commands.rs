@@ -1,7 +1,8 @@
 //! `listCommands`: every command that is built, with what it does.
 
-use crate::dispatch::Context;
-use crate::registry::{COMMANDS, Command};
+use crate::command::Command;
+use crate::context::Context;
+use crate::registry::COMMANDS;
 use quire_document::{Doc, DocWriter};
 use quire_error::Result;
 

@@ -2,7 +2,7 @@
 //! there is is the lock of `fsync`.
 
 use crate::args::arguments;
-use crate::dispatch::Context;
+use crate::context::Context;
 use quire_document::{Doc, DocWriter};
 use quire_error::Result;
 

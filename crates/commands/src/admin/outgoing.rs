@@ -2,7 +2,7 @@
 //! member has none.
 
 use crate::args::{Arg, arguments, missing};
-use crate::dispatch::Context;
+use crate::context::Context;
 use quire_document::{Doc, DocWriter, Value};
 use quire_error::{Error, Result};
 

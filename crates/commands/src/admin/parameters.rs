@@ -2,7 +2,7 @@
 //! table if something here reads it, or if tools read it and its value tells the truth.
 
 use crate::args::{Arg, fields, is_generic, whole};
-use crate::dispatch::Context;
+use crate::context::Context;
 use quire_document::{Doc, DocWriter, Value, ValueBuf};
 use quire_error::{Error, ErrorCode, Result};
 use std::sync::atomic::{AtomicI64, Ordering};

@@ -1,7 +1,7 @@
 //! `ping`: answers ok, so that a client knows that the server lives.
 
 use crate::args::arguments;
-use crate::dispatch::Context;
+use crate::context::Context;
 use quire_document::{Doc, DocWriter};
 use quire_error::Result;
 

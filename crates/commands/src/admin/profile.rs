@@ -1,7 +1,7 @@
 //! `profile`: the level of a database's profiler, and what counts as slow in the whole server.
 
 use crate::args::{Arg, arguments, missing};
-use crate::dispatch::Context;
+use crate::context::Context;
 use crate::profiler::ProfileFilter;
 use quire_document::{Doc, DocWriter, Value};
 use quire_error::{Error, Result};

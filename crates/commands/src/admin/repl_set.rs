@@ -1,7 +1,7 @@
 //! `replSetInitiate`, `replSetGetStatus`, `replSetGetConfig`: the set of one member. The set
 //! exists from the first start; initiating it once is accepted so that scripts that do so run.
 
-use crate::dispatch::Context;
+use crate::context::Context;
 use crate::service::{Service, Topology, now_ms};
 use quire_catalog::Namespace;
 use quire_document::{Doc, DocWriter, Timestamp, Value, doc};

@@ -2,7 +2,7 @@
 
 use crate::args::{Arg, arguments};
 use crate::concern::{Acknowledge, ReadConcern, ReadLevel, WriteConcern};
-use crate::dispatch::Context;
+use crate::context::Context;
 use quire_document::{Doc, DocWriter};
 use quire_error::{Error, ErrorCode, Result};
 

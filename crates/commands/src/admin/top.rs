@@ -1,6 +1,6 @@
 //! `top`: how often and how long each collection was used.
 
-use crate::dispatch::Context;
+use crate::context::Context;
 use crate::usage::{Class, Timed};
 use quire_document::{Doc, DocWriter};
 use quire_error::Result;

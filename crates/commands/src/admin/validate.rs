@@ -3,7 +3,7 @@
 
 use super::parameters::truth;
 use crate::args::is_generic;
-use crate::dispatch::Context;
+use crate::context::Context;
 use crate::service::Topology;
 use quire_catalog::Collection;
 use quire_collections::{CollectionCheck, Problem, Repair, check_collection};

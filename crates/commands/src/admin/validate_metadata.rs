@@ -2,7 +2,7 @@
 //! version 1 that is text indexes and sparse indexes.
 
 use crate::args::{arguments, fields, missing};
-use crate::dispatch::Context;
+use crate::context::Context;
 use quire_catalog::{Collection, Index};
 use quire_document::{Doc, DocWriter};
 use quire_error::{Error, ErrorCode, Result};

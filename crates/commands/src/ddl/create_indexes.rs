@@ -1,7 +1,7 @@
 //! `createIndexes`: makes indexes, and the collection if it does not exist.
 
 use crate::args::{Arg, arguments, missing};
-use crate::dispatch::Context;
+use crate::context::Context;
 use quire_catalog::IndexSpec;
 use quire_collections::CreateIndexes;
 use quire_document::{Array, Doc, DocWriter, Value};

@@ -1,7 +1,7 @@
 //! `drop`: removes a collection. One that does not exist is no error.
 
 use crate::args::arguments;
-use crate::dispatch::Context;
+use crate::context::Context;
 use crate::profiler::SYSTEM_PROFILE;
 use quire_document::{Doc, DocWriter};
 use quire_error::{Error, ErrorCode, Result};

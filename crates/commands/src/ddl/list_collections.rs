@@ -1,7 +1,7 @@
 //! `listCollections`: the collections of a database with their options.
 
 use crate::args::{arguments, fields};
-use crate::dispatch::Context;
+use crate::context::Context;
 use crate::find_request::owned;
 use crate::matching::filter_documents;
 use quire_catalog::Collection;

@@ -1,7 +1,7 @@
 //! `listDatabases`: the databases with their sizes.
 
 use crate::args::arguments;
-use crate::dispatch::Context;
+use crate::context::Context;
 use crate::find_request::owned;
 use crate::matching::filter_documents;
 use crate::service::{Service, Topology};

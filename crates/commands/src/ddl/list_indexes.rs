@@ -2,7 +2,7 @@
 
 use super::list_collections::batch_size;
 use crate::args::arguments;
-use crate::dispatch::Context;
+use crate::context::Context;
 use quire_catalog::IndexState;
 use quire_document::{Doc, DocBuf, DocWriter};
 use quire_error::{Error, ErrorCode, Result};

@@ -1,7 +1,7 @@
 //! `renameCollection`: another name, in the same database or (by copying) in another one.
 
 use crate::args::{Arg, arguments, missing};
-use crate::dispatch::Context;
+use crate::context::Context;
 use quire_catalog::{NAMESPACE_BYTES_MAX, Namespace, Uuid};
 use quire_collections::Rename;
 use quire_document::{Doc, DocWriter, Value};

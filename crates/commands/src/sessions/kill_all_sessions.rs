@@ -1,7 +1,7 @@
 //! `killAllSessions`: stops what all sessions of some users do; without users, of everybody.
 
 use super::{elements, user_name};
-use crate::dispatch::Context;
+use crate::context::Context;
 use quire_document::{Doc, DocWriter};
 use quire_error::Result;
 

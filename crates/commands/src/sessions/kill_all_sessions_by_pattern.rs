@@ -3,7 +3,7 @@
 
 use super::{documents, elements, user_name};
 use crate::args::{fields, missing};
-use crate::dispatch::Context;
+use crate::context::Context;
 use crate::operation_session::{digest, session_id};
 use quire_document::{Doc, DocWriter};
 use quire_error::Result;

@@ -3,7 +3,7 @@
 
 use super::{UserName, documents, user_name};
 use crate::args::fields;
-use crate::dispatch::Context;
+use crate::context::Context;
 use quire_document::{DocBuf, Value};
 use quire_error::{Error, ErrorCode, Result};
 use quire_planner::AggregateRequest;

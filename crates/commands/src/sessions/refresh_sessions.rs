@@ -1,7 +1,7 @@
 //! `refreshSessions`: idle sessions that their client still wants.
 
 use super::named_sessions;
-use crate::dispatch::Context;
+use crate::context::Context;
 use crate::service::now_ms;
 use quire_document::{Doc, DocWriter};
 use quire_error::Result;

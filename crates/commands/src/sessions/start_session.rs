@@ -1,6 +1,6 @@
 //! `startSession`: a session with a fresh id.
 
-use crate::dispatch::Context;
+use crate::context::Context;
 use crate::service::{now_ms, random_u64};
 use quire_document::{Binary, Doc, DocWriter, Value};
 use quire_error::Result;
