@@ -1,25 +1,24 @@
-//! The one place that writes documents and index entries.
+//! The one place that writes documents and, through `entries`, index entries.
+
+mod entries;
 
 use std::sync::Arc;
 
 use bytes::Bytes;
-use quire_catalog::{Catalog, Collection, Index, IndexState, collection_key, low_water_key};
+use quire_catalog::{Catalog, Collection, collection_key, low_water_key};
 use quire_document::Doc;
 use quire_error::{Error, ErrorCode, Result};
-use quire_storage::{
-    CommitOptions, Committed, Interrupt, Mode, Savepoint, Snapshot, Space, StorageError, Txn,
-};
+use quire_storage::{CommitOptions, Committed, Interrupt, Mode, Savepoint, Space, Txn};
 use smallvec::SmallVec;
 
-use crate::duplicate::duplicate_key_error;
-use crate::entry::{EntryKeys, record_id_of_unique};
 use crate::failure::{Attempt, Failure};
 use crate::layout::{doc_key, encode_doc};
 use crate::low_water::RecordIds;
-use crate::multikey::{GrownFacts, grow};
+use crate::multikey::GrownFacts;
 use crate::prepare::check_size;
 use crate::retry::RetryRow;
-use crate::{GeneratedKeys, KeyGenerator, RecordId, Store, View};
+use crate::{RecordId, Store, View};
+use entries::Scratch;
 
 /// What a writer is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,14 +66,6 @@ struct Taken {
     floor: u64,
     inserted: bool,
     deleted: bool,
-}
-
-#[derive(Default)]
-struct Scratch {
-    old: EntryKeys,
-    new: EntryKeys,
-    removed: Vec<usize>,
-    added: Vec<usize>,
 }
 
 impl Store {
@@ -195,13 +186,9 @@ impl Writer {
         check_size(new, "Resulting document after update is larger than 16777216")?;
         self.guard(collection)?;
         let before = self.mark();
-        let mut scratch = std::mem::take(&mut self.scratch);
-        let ended = collection.indexes.iter().try_for_each(|index| {
-            self.update_entries(collection, index, id, old, new, &mut scratch)
-        });
-        self.scratch = scratch;
         let key = Bytes::copy_from_slice(&doc_key(collection.id, id));
-        let ended = ended
+        let ended = self
+            .update_entries(collection, id, old, new)
             .and_then(|()| self.txn.put(Space::Doc, key, encode_doc(new)).map_err(Failure::from));
         self.undo_on_error(before, ended)?;
         if old.len() != new.len() {
@@ -214,15 +201,10 @@ impl Writer {
     pub fn delete(&mut self, collection: &Collection, id: RecordId, old: Doc<'_>) -> Attempt<()> {
         self.guard(collection)?;
         let before = self.mark();
-        let mut keys = std::mem::take(&mut self.scratch.old);
-        let ended = collection.indexes.iter().try_for_each(|index| {
-            let generated = generate(index, old)?;
-            keys.encode(index, &generated)?;
-            (0..keys.len()).try_for_each(|at| self.delete_entry(index, &keys, at, id))
-        });
-        self.scratch.old = keys;
         let key = Bytes::copy_from_slice(&doc_key(collection.id, id));
-        let ended = ended.and_then(|()| self.txn.delete(Space::Doc, key).map_err(Failure::from));
+        let ended = self
+            .delete_entries(collection, id, old)
+            .and_then(|()| self.txn.delete(Space::Doc, key).map_err(Failure::from));
         self.undo_on_error(before, ended)?;
         self.note_deleted(collection)?;
         self.count(collection, -1, -(old.len() as i64));
@@ -305,130 +287,6 @@ impl Writer {
         Ok(())
     }
 
-    fn insert_entries(
-        &mut self,
-        collection: &Collection,
-        id: RecordId,
-        doc: Doc<'_>,
-    ) -> Attempt<()> {
-        let mut keys = std::mem::take(&mut self.scratch.new);
-        let ended = collection
-            .indexes
-            .iter()
-            .try_for_each(|index| self.add_document(collection, index, id, doc, &mut keys));
-        self.scratch.new = keys;
-        ended
-    }
-
-    /// Writes all entries of one document in one index.
-    pub(crate) fn add_document(
-        &mut self,
-        collection: &Collection,
-        index: &Arc<Index>,
-        id: RecordId,
-        doc: Doc<'_>,
-        keys: &mut EntryKeys,
-    ) -> Attempt<()> {
-        let generated = generate(index, doc)?;
-        keys.encode(index, &generated)?;
-        self.grow_facts(index, &generated, keys)?;
-        if index.is_id() {
-            self.store.id_cache().put(collection.id, keys.unique_key(index, 0), id);
-        }
-        (0..keys.len())
-            .try_for_each(|at| self.add_entry(collection, index, keys, at, &generated, id))
-    }
-
-    fn update_entries(
-        &mut self,
-        collection: &Collection,
-        index: &Arc<Index>,
-        id: RecordId,
-        old: Doc<'_>,
-        new: Doc<'_>,
-        scratch: &mut Scratch,
-    ) -> Attempt<()> {
-        if !touches(index, old, new) {
-            return Ok(());
-        }
-        let (was, becomes) = (generate(index, old)?, generate(index, new)?);
-        scratch.old.encode(index, &was)?;
-        scratch.new.encode(index, &becomes)?;
-        self.grow_facts(index, &becomes, &scratch.new)?;
-        let Scratch { old, new, removed, added } = scratch;
-        EntryKeys::difference(old, new, removed, added);
-        for at in removed.iter() {
-            self.delete_entry(index, old, *at, id)?;
-        }
-        for at in added.iter() {
-            self.add_entry(collection, index, new, *at, &becomes, id)?;
-        }
-        Ok(())
-    }
-
-    fn grow_facts(
-        &mut self,
-        index: &Index,
-        generated: &GeneratedKeys<'_>,
-        keys: &EntryKeys,
-    ) -> Attempt<()> {
-        if keys.has_long() || generated.multikey.iter().any(|bits| *bits != 0) {
-            let grown = grow(&mut self.txn, index, &generated.multikey, keys.has_long())?;
-            self.grown.extend(grown);
-        }
-        Ok(())
-    }
-
-    fn add_entry(
-        &mut self,
-        collection: &Collection,
-        index: &Index,
-        keys: &EntryKeys,
-        at: usize,
-        generated: &GeneratedKeys<'_>,
-        id: RecordId,
-    ) -> Attempt<()> {
-        let (key, value) = keys.stored(index, at, id);
-        if !index.unique {
-            return Ok(self.txn.put_entry(Space::Idx, key, value)?);
-        }
-        match self.txn.insert(Space::Idx, key.clone(), value.clone(), u64::from(index.id.0)) {
-            Ok(()) => Ok(()),
-            Err(StorageError::Duplicate(_)) => {
-                // Only a build meets its own entries: a write has put them there already.
-                let other = self.txn.get(Space::Idx, &key)?;
-                if other.map(|value| record_id_of_unique(&value)).transpose()? == Some(id) {
-                    return Ok(self.txn.put(Space::Idx, key, value)?);
-                }
-                let source = keys.source(at);
-                let values = generated.keys().nth(source).unwrap_or(&[]);
-                Err(duplicate_key_error(collection, index, values).into())
-            }
-            Err(other) => Err(other.into()),
-        }
-    }
-
-    fn delete_entry(
-        &mut self,
-        index: &Index,
-        keys: &EntryKeys,
-        at: usize,
-        id: RecordId,
-    ) -> Attempt<()> {
-        let (key, _) = keys.stored(index, at, id);
-        if !index.unique {
-            return Ok(self.txn.delete_entry(Space::Idx, key)?);
-        }
-        if index.state == IndexState::WriteOnly {
-            // The build may not have come here yet, and another document may have the key.
-            let found = self.txn.get(Space::Idx, &key)?;
-            if found.map(|value| record_id_of_unique(&value)).transpose()? != Some(id) {
-                return Ok(());
-            }
-        }
-        Ok(self.txn.delete(Space::Idx, key)?)
-    }
-
     fn take_record_id(&mut self, collection: &Collection) -> Attempt<RecordId> {
         let taken = self.taken(collection)?;
         taken.inserted = true;
@@ -491,26 +349,4 @@ impl Drop for Taken {
     fn drop(&mut self) {
         self.end(None);
     }
-}
-
-fn generate<'a>(index: &Index, doc: Doc<'a>) -> Result<GeneratedKeys<'a>> {
-    KeyGenerator::generate(index, doc)
-}
-
-/// Whether a change from `old` to `new` can change the document's keys in the index: false only
-/// if the fields at the head of every path are the same bytes.
-fn touches(index: &Index, old: Doc<'_>, new: Doc<'_>) -> bool {
-    let differs = |head: &str| match (old.find(head), new.find(head)) {
-        (None, None) => false,
-        (Some(a), Some(b)) => a.kind() != b.kind() || a.value_bytes() != b.value_bytes(),
-        _ => true,
-    };
-    let in_key = index.fields.iter().any(|field| {
-        differs(field.path.split_once('.').map_or(field.path.as_str(), |(head, _)| head))
-    });
-    in_key
-        || index.partial.as_ref().is_some_and(|partial| match partial.heads() {
-            Some(heads) => heads.iter().any(|head| differs(head)),
-            None => true,
-        })
 }
