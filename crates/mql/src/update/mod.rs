@@ -153,7 +153,7 @@ impl Update {
             Kind::Replacement(replacement) => {
                 replacement.apply(doc, cx, out)?;
                 replacement::check_id(doc, written(out, start))?;
-                replacement.document().as_bytes() != doc.as_bytes()
+                replacement.changes(doc, written(out, start))
             }
             Kind::Pipeline(pipeline) => pipeline.apply(doc, cx, out)?,
         };

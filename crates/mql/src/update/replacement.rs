@@ -30,9 +30,11 @@ impl Replacement {
         Ok(Replacement { document: document.to_owned(), stamps })
     }
 
-    /// The replacement as given.
-    pub(super) fn document(&self) -> Doc<'_> {
-        self.document.as_doc()
+    /// Whether `original` counts as modified by the replacement that was `written`: unless it is
+    /// the document as given, and no timestamp was filled in.
+    pub(super) fn changes(&self, original: Doc<'_>, written: Doc<'_>) -> bool {
+        self.document.as_bytes() != original.as_bytes()
+            || (self.stamps && written.as_bytes() != original.as_bytes())
     }
 
     /// Writes the replacement of `original` to `out`, `_id` first.

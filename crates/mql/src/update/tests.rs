@@ -305,6 +305,10 @@ fn replacements() {
     case("{b: 2}").gives("{_id: 1, a: 1}", "{_id: 1, b: 2}");
     case("{b: 2}").gives("{_id: 1, b: 2}", "{_id: 1, b: 2}");
     case("{_id: 1, b: 2}").keeps("{_id: 1, b: 2}");
+    // The time that is filled in is a change, also where the document had the empty one.
+    case("{_id: 1, b: Timestamp(0, 0)}")
+        .gives("{_id: 1, b: Timestamp(0, 0)}", "{_id: 1, b: Timestamp(1, 1)}");
+    case("{_id: Timestamp(0, 0), b: 2}").keeps("{_id: Timestamp(0, 0), b: 2}");
     case("{b: 2, $set: {a: 1}}").fails("{}", 52, "The dollar ($) prefixed field '$set' in '$set' is not allowed in the context of an update's replacement document. Consider using an aggregation pipeline with $replaceWith.");
 }
 
