@@ -81,7 +81,8 @@ pub fn run(words: Vec<OsString>) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            eprintln!("{}", failure.message);
+            // Nobody may listen any more.
+            let _ = writeln!(std::io::stderr(), "{}", failure.message);
             ExitCode::from(failure.code)
         }
     }

@@ -28,6 +28,7 @@ use crate::error::storage;
 use crate::gaps::{Gaps, Skip};
 use crate::journal;
 use crate::reclaim::{DroppedRanges, Factory};
+use crate::scratch;
 use crate::skeleton::{self, Creation};
 use crate::tombstones::Tombstones;
 
@@ -198,12 +199,17 @@ impl FjallBackend {
     /// Locks and checks the directory, guards the log, opens fjall. The texts are warnings for
     /// an operator.
     pub fn open(path: &Path, options: &FjallOptions) -> Result<(Self, Vec<String>)> {
-        let directory = Directory::lock(path)?;
+        scratch::sweep();
+        let directory = Directory::lock(path, options.repair)?;
         let data = directory.data();
-        let (warnings, made) = match data.try_exists()? {
-            true => (journal::guard(&data, options.repair)?, Vec::new()),
-            false => (Vec::new(), skeleton::prepare(&data)?),
-        };
+        let mut warnings = Vec::from_iter(directory.warning());
+        let mut made = Vec::new();
+        if data.try_exists()? {
+            warnings.extend(journal::guard(&data, options.repair)?);
+        } else {
+            directory.begin_creation()?;
+            made = skeleton::prepare(&data)?;
+        }
         let dropped = Arc::new(DroppedRanges::default());
         // fjall asserts some of what it reads back.
         let opened = std::panic::catch_unwind(AssertUnwindSafe(|| {
@@ -212,7 +218,7 @@ impl FjallBackend {
         let parts = opened.unwrap_or_else(|_| {
             Err(StorageError::Corruption { place: format!("opening {}", data.display()) })
         })?;
-        let creation = match directory.is_complete()? {
+        let creation = match directory.is_complete() {
             true => Creation::done(),
             false => Creation::start(made, directory.completion())?,
         };

@@ -21,7 +21,7 @@ const LOOK_EVERY: usize = 256;
 /// file is there, which is written last. What a failed copy has written is removed again.
 pub(crate) fn write(snap: &FjallSnapshot, path: &Path, interrupt: &Interrupt) -> Result<()> {
     let missing = is_missing(path)?;
-    let directory = Directory::lock(path)?;
+    let directory = Directory::lock(path, false)?;
     let restricted = if missing { restrict(path) } else { Ok(()) };
     let copied = restricted.and_then(|()| copy(snap, &directory, interrupt));
     if copied.is_err() {

@@ -2,11 +2,12 @@
 //!
 //! - `LOCK`: locked while a process has the directory open; holds its process id.
 //! - `FORMAT`: one line, `quire-storage <version>`; written when everything else is complete.
+//! - `FORMAT.new`: there from the beginning of a creation to its end, when it becomes `FORMAT`.
 //! - `data/`: fjall's files.
 //! - `COPYING`: a backup into this directory has begun and not ended.
 
 use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{Read, Seek, SeekFrom, Write};
+use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use quire_storage::{Result, StorageError};
@@ -18,17 +19,22 @@ const LOCK: &str = "LOCK";
 const FORMAT: &str = "FORMAT";
 const FORMAT_UNFINISHED: &str = "FORMAT.new";
 const DATA: &str = "data";
+/// fjall's own mark, which it writes first.
+const DATA_VERSION: &str = "data/version";
 /// The mark of a copy that is not whole.
 const COPYING: &str = "COPYING";
 const FORMAT_WORD: &str = "quire-storage";
 
-/// True if a database lies there, or a process is making one: `FORMAT` comes last.
+/// True if a database lies there, or a process is making one: `FORMAT` comes last. One that has
+/// lost its `FORMAT` is one too.
 pub fn is_database(path: &Path) -> bool {
     let made_now = || {
         let lock = File::open(path.join(LOCK));
         lock.is_ok_and(|lock| matches!(lock.try_lock_shared(), Err(TryLockError::WouldBlock)))
     };
-    path.join(FORMAT).is_file() || made_now()
+    let lost_format =
+        || path.join(DATA_VERSION).is_file() && !path.join(FORMAT_UNFINISHED).exists();
+    path.join(FORMAT).is_file() || lost_format() || made_now()
 }
 
 /// A locked directory; the lock goes with it.
@@ -36,19 +42,38 @@ pub(crate) struct Directory {
     path: PathBuf,
     /// The directories that got a new entry when this one was made.
     parents: Vec<PathBuf>,
+    state: State,
     _lock: File,
 }
 
+/// How a directory was found.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// Empty, or never finished.
+    New,
+    /// With everything in it.
+    Complete,
+    /// Without a readable `FORMAT`, which a repair writes again.
+    LostFormat,
+}
+
+/// What `FORMAT` says.
+enum Format {
+    Missing,
+    Damaged,
+    Current,
+}
+
 impl Directory {
-    /// Locks a directory and checks its format. Creates it, but not yet its format file.
-    pub fn lock(path: &Path) -> Result<Self> {
+    /// Locks a directory and checks its format. Creates it, but not yet its format file. `repair`
+    /// takes one whose format file is lost or damaged.
+    pub fn lock(path: &Path, repair: bool) -> Result<Self> {
         let parents = create(path)?;
+        check_foreign(path)?;
         let lock = lock_file(path)?;
-        let directory = Self { path: path.to_owned(), parents, _lock: lock };
+        let mut directory = Self { path: path.to_owned(), parents, state: State::New, _lock: lock };
         directory.check_whole()?;
-        directory.check_foreign()?;
-        directory.check_format()?;
-        directory.remove_unfinished()?;
+        directory.state = directory.find_state(repair)?;
         Ok(directory)
     }
 
@@ -57,9 +82,23 @@ impl Directory {
         self.path.join(DATA)
     }
 
-    /// Whether the directory has been completed.
-    pub fn is_complete(&self) -> Result<bool> {
-        Ok(self.path.join(FORMAT).try_exists()?)
+    /// Whether the directory has its format file.
+    pub fn is_complete(&self) -> bool {
+        self.state == State::Complete
+    }
+
+    /// What an operator should know of the directory.
+    pub fn warning(&self) -> Option<String> {
+        let format = self.path.join(FORMAT);
+        (self.state == State::LostFormat)
+            .then(|| format!("{} was lost or damaged and is written again", format.display()))
+    }
+
+    /// Says that the creation of the data begins: what lies there is worth nothing until `FORMAT`
+    /// says so. A file system keeps the order of new names, so no `data` comes without it.
+    pub fn begin_creation(&self) -> Result<()> {
+        File::create(self.path.join(FORMAT_UNFINISHED))?;
+        Ok(())
     }
 
     /// What has to be made durable once everything in the directory is: call its
@@ -68,23 +107,44 @@ impl Directory {
         Completion { path: self.path.clone(), parents: self.parents.clone() }
     }
 
-    fn check_format(&self) -> Result<()> {
-        let path = self.path.join(FORMAT);
-        if !path.try_exists()? {
-            return Ok(());
-        }
-        let text = std::fs::read_to_string(&path)?;
-        let version = text
-            .strip_prefix(FORMAT_WORD)
-            .and_then(|rest| rest.trim().parse::<u32>().ok())
-            .ok_or_else(|| StorageError::Corruption { place: path.display().to_string() })?;
-        if version != FORMAT_VERSION {
-            return Err(StorageError::Unavailable(format!(
+    /// `Unavailable` if the format is another than this program's.
+    fn format(&self) -> Result<Format> {
+        let text = match std::fs::read(self.path.join(FORMAT)) {
+            Ok(text) => text,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Format::Missing),
+            Err(error) => return Err(error.into()),
+        };
+        let text = String::from_utf8_lossy(&text);
+        let version = text.strip_prefix(FORMAT_WORD).map(|rest| rest.trim().parse::<u32>());
+        match version {
+            Some(Ok(FORMAT_VERSION)) => Ok(Format::Current),
+            Some(Ok(version)) => Err(StorageError::Unavailable(format!(
                 "the files in {} have format {version}; this program reads format {FORMAT_VERSION}",
                 self.path.display()
-            )));
+            ))),
+            Some(Err(_)) | None => Ok(Format::Damaged),
         }
-        Ok(())
+    }
+
+    /// Looks at `FORMAT` and `data`. What a creation left that never ended is removed: nothing was
+    /// ever acknowledged in it. Data that only miss their `FORMAT` are never touched.
+    fn find_state(&self, repair: bool) -> Result<State> {
+        let corrupt = |what: &str| {
+            Err(StorageError::Corruption { place: self.path.join(what).display().to_string() })
+        };
+        let is_there = self.data().try_exists()?;
+        let is_data = self.path.join(DATA_VERSION).try_exists()?;
+        match self.format()? {
+            Format::Current if is_data => Ok(State::Complete),
+            Format::Current => corrupt(DATA_VERSION),
+            Format::Missing if !is_there => Ok(State::New),
+            Format::Missing if self.path.join(FORMAT_UNFINISHED).try_exists()? => {
+                std::fs::remove_dir_all(self.data())?;
+                Ok(State::New)
+            }
+            Format::Missing | Format::Damaged if repair && is_data => Ok(State::LostFormat),
+            Format::Missing | Format::Damaged => corrupt(FORMAT),
+        }
     }
 
     /// Says that a copy into the directory begins: until it ends nobody can open it.
@@ -117,33 +177,6 @@ impl Directory {
                 "{} holds a backup that was never finished",
                 self.path.display()
             )));
-        }
-        Ok(())
-    }
-
-    fn check_foreign(&self) -> Result<()> {
-        for foreign in ["WiredTiger", "storage.bson", "mongod.lock"] {
-            if self.path.join(foreign).try_exists()? {
-                return Err(StorageError::Unavailable(format!(
-                    "{} holds another database's files ({foreign}); dump and restore them instead",
-                    self.path.display()
-                )));
-            }
-        }
-        Ok(())
-    }
-
-    /// A directory without `FORMAT` was never finished: nothing was ever acknowledged in it.
-    fn remove_unfinished(&self) -> Result<()> {
-        let data = self.data();
-        if self.path.join(FORMAT).try_exists()? {
-            if !data.join("version").try_exists()? {
-                return Err(StorageError::Corruption {
-                    place: format!("{} has no {DATA}/version", self.path.display()),
-                });
-            }
-        } else if data.try_exists()? {
-            std::fs::remove_dir_all(&data)?;
         }
         Ok(())
     }
@@ -189,6 +222,18 @@ fn create(path: &Path) -> Result<Vec<PathBuf>> {
         .collect();
     std::fs::create_dir_all(path)?;
     Ok(parents)
+}
+
+fn check_foreign(path: &Path) -> Result<()> {
+    for foreign in ["WiredTiger", "storage.bson", "mongod.lock"] {
+        if path.join(foreign).try_exists()? {
+            return Err(StorageError::Unavailable(format!(
+                "{} holds another database's files ({foreign}); dump and restore them instead",
+                path.display()
+            )));
+        }
+    }
+    Ok(())
 }
 
 fn lock_file(path: &Path) -> Result<File> {

@@ -3,7 +3,7 @@
 //! guard, bounds on memory and reclaiming of dropped ranges.
 //!
 //! Read in this order: `directory` (what lies in a database directory, its lock and format),
-//! `skeleton` (how a new one is made), [`journal`] (what a torn or damaged log is worth), `backend`
+//! `skeleton` and `scratch` (how a new one is made), [`journal`] (what a torn or damaged log is worth), `backend`
 //! (reads, batches, pressure), `reclaim` (dropped ranges), `gaps` and `tombstones` (heads of
 //! queues), `backup`.
 
@@ -14,6 +14,7 @@ mod error;
 mod gaps;
 pub mod journal;
 mod reclaim;
+mod scratch;
 mod skeleton;
 mod tombstones;
 

@@ -3,13 +3,12 @@
 //! a memory file system, copied, and forced to the disk while the server already answers: what
 //! lies ready goes in one write, and most of the fsyncs find nothing left to do.
 //!
-//! `FORMAT` is written when everything is durable, a directory without it is made again, and the
+//! `FORMAT` is written when everything is durable, a creation that never came there is made again, and the
 //! first commit waits for it ([`Creation::wait`]): nothing is acknowledged that could be lost.
 
 use std::fs::File;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 
@@ -20,18 +19,17 @@ use crate::backend::Parts;
 use crate::directory::Completion;
 use crate::journal;
 use crate::reclaim::DroppedRanges;
+use crate::scratch::{self, Scratch};
 
-/// A file system in memory, if the system has one here.
-const MEMORY: &str = "/dev/shm";
 const CACHE_BYTES: u64 = 1 << 20;
 
 /// Fills `data`, which must not exist, with an empty database; what has to be forced to the disk.
 /// Leaves the work to fjall where there is no memory to do it in.
 pub(crate) fn prepare(data: &Path) -> Result<Vec<PathBuf>> {
     let mut copied = Vec::new();
-    let Some(scratch) = Scratch::new(Path::new(MEMORY)) else { return Ok(copied) };
-    if make(&scratch.0).is_ok() {
-        copy(&scratch.0, data, &mut copied)?;
+    let Some(scratch) = Scratch::new(Path::new(scratch::MEMORY)) else { return Ok(copied) };
+    if make(scratch.path()).is_ok() {
+        copy(scratch.path(), data, &mut copied)?;
     }
     Ok(copied)
 }
@@ -96,25 +94,6 @@ fn make(data: &Path) -> Result<()> {
     journal::clear(data)
 }
 
-/// A directory in memory that goes with the value.
-struct Scratch(PathBuf);
-
-impl Scratch {
-    fn new(memory: &Path) -> Option<Self> {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let path = memory.join(format!("quire-new-{}-{number}", std::process::id()));
-        std::fs::create_dir(&path).ok().map(|()| Self(path))
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        // What stays behind is a few kilobytes, and the system forgets them at its next start.
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
 /// Copies a tree; `copied` gets every file and directory that was made.
 fn copy(from: &Path, to: &Path, copied: &mut Vec<PathBuf>) -> Result<()> {
     std::fs::create_dir(to)?;
@@ -138,18 +117,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_copied_opens_and_is_small_and_the_scratch_is_gone() {
+    fn what_is_copied_opens_and_is_small() {
         let directory = tempfile::TempDir::new().unwrap();
         let scratch = Scratch::new(directory.path()).unwrap();
-        make(&scratch.0).unwrap();
+        make(scratch.path()).unwrap();
         let data = directory.path().join("data");
         let mut copied = Vec::new();
-        copy(&scratch.0, &data, &mut copied).unwrap();
+        copy(scratch.path(), &data, &mut copied).unwrap();
         let bytes: u64 = copied.iter().map(|path| path.metadata().unwrap().len()).sum();
         assert!(bytes < 1 << 20, "{bytes} bytes in {} files", copied.len());
-        let made = scratch.0.clone();
-        drop(scratch);
-        assert!(!made.exists());
         let parts = Parts::open(&data, CACHE_BYTES, &Arc::new(DroppedRanges::default())).unwrap();
         assert!(parts.spaces.iter().all(|space| space.is_empty().unwrap()));
     }

@@ -51,6 +51,35 @@ fn another_databases_directory_is_refused() {
     let directory = TempDir::new().unwrap();
     std::fs::write(directory.path().join("WiredTiger"), "WiredTiger").unwrap();
     assert!(refused(directory.path()).contains("another database's files"));
+    assert_eq!(directory.path().read_dir().unwrap().count(), 1, "left alone");
+}
+
+/// A directory without `FORMAT` was once taken for one that was never finished, and made anew.
+#[test]
+fn data_without_their_format_are_refused_and_mended() {
+    for damage in ["", "quire-stor"] {
+        let directory = TempDir::new().unwrap();
+        let engine = open(directory.path(), FjallOptions::default()).unwrap().engine;
+        insert(&engine, 1, 0, document(0, 10), CommitOptions::synced());
+        engine.close().unwrap();
+        let format = directory.path().join("FORMAT");
+        match damage {
+            "" => std::fs::remove_file(&format).unwrap(),
+            text => std::fs::write(&format, text).unwrap(),
+        }
+        for _ in 0..2 {
+            let opened = open(directory.path(), FjallOptions::default()).map(|_| ());
+            assert!(matches!(opened, Err(StorageError::Corruption { .. })), "{opened:?}");
+        }
+        assert!(quire_storage_fjall::is_database(directory.path()));
+        let repair = FjallOptions { repair: true, ..FjallOptions::default() };
+        let opened = open(directory.path(), repair).unwrap();
+        assert_eq!((opened.warnings.len(), opened.engine.counts(1).documents), (1, 1));
+        opened.engine.close().unwrap();
+        assert_eq!(std::fs::read_to_string(&format).unwrap(), "quire-storage 1\n");
+        let engine = open(directory.path(), FjallOptions::default()).unwrap().engine;
+        assert_eq!(engine.counts(1).documents, 1);
+    }
 }
 
 #[test]
@@ -58,6 +87,7 @@ fn a_directory_whose_creation_was_interrupted_is_made_anew() {
     let directory = TempDir::new().unwrap();
     std::fs::create_dir_all(directory.path().join("data/keyspaces")).unwrap();
     std::fs::write(directory.path().join("data/0.jnl"), [0; 100]).unwrap();
+    std::fs::write(directory.path().join("FORMAT.new"), "").unwrap();
     let engine = open(directory.path(), FjallOptions::default()).unwrap().engine;
     insert(&engine, 1, 0, document(0, 10), CommitOptions::synced());
 }

@@ -1,0 +1,101 @@
+//! Directories in a memory file system for what a process makes and copies away. A process that is
+//! killed leaves its own behind; the next one that opens any database removes it.
+//!
+//! Whoever uses one holds a lock on it (`flock`), so a lock that can be had says that nobody does:
+//! process ids would not, they are used again and differ between containers.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// A file system in memory, if the system has one here.
+pub(crate) const MEMORY: &str = "/dev/shm";
+const PREFIX: &str = "quire-new-";
+
+/// A directory in memory that goes with the value.
+pub(crate) struct Scratch {
+    path: PathBuf,
+    _lock: File,
+}
+
+impl Scratch {
+    /// None where there is no memory file system or it cannot be used.
+    pub fn new(memory: &Path) -> Option<Self> {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let path = memory.join(format!("{PREFIX}{}-{number}", std::process::id()));
+        std::fs::create_dir(&path).ok()?;
+        let lock = File::open(&path).ok()?;
+        // Between the two another process may have swept it away, or be about to.
+        lock.try_lock().ok()?;
+        path.is_dir().then_some(Self { path, _lock: lock })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // The system forgets what stays behind at its next start, if no other process does before.
+        let _ = std::fs::remove_dir_all(&self.path);
+    }
+}
+
+/// Removes what killed processes have left.
+pub(crate) fn sweep() {
+    sweep_in(Path::new(MEMORY));
+}
+
+fn sweep_in(memory: &Path) {
+    let Ok(entries) = std::fs::read_dir(memory) else { return };
+    for entry in entries.flatten() {
+        let is_directory = entry.file_type().is_ok_and(|kind| kind.is_dir());
+        if is_directory && is_ours(&entry.file_name().to_string_lossy()) {
+            remove_unused(&entry.path());
+        }
+    }
+}
+
+/// `PREFIX`, a process id, a hyphen, a number.
+fn is_ours(name: &str) -> bool {
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    name.strip_prefix(PREFIX)
+        .and_then(|rest| rest.split_once('-'))
+        .is_some_and(|(process, number)| is_number(process) && is_number(number))
+}
+
+/// Removes a directory that nobody has locked. One of another user stays, if this one may not.
+fn remove_unused(path: &Path) {
+    let Ok(lock) = File::open(path) else { return };
+    if lock.try_lock().is_ok() {
+        let _ = std::fs::remove_dir_all(path);
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_nobody_uses_is_swept_away_and_nothing_else() {
+        let memory = tempfile::TempDir::new().unwrap();
+        let used = Scratch::new(memory.path()).unwrap();
+        std::fs::write(used.path().join("file"), "in use").unwrap();
+        let left = memory.path().join("quire-new-1-0");
+        std::fs::create_dir_all(left.join("keyspaces")).unwrap();
+        std::fs::write(left.join("keyspaces/0"), "of a dead process").unwrap();
+        for other in ["quire-new-1", "quire-new-x-1", "quire-new-1-", "other"] {
+            std::fs::create_dir(memory.path().join(other)).unwrap();
+        }
+        sweep_in(memory.path());
+        assert!(!left.exists() && used.path().join("file").exists());
+        assert_eq!(memory.path().read_dir().unwrap().count(), 5);
+        let path = used.path().to_owned();
+        drop(used);
+        assert!(!path.exists());
+    }
+}
