@@ -14,7 +14,7 @@ Quire follows the behaviour of MongoDB 8.2. This page is generated from the regi
 (`cargo xtask compatibility`); a test compares it with them. What is listed as missing answers
 `CommandNotSupported` (115) or the command's own error, naming the feature.
 
-Features that are missing as a whole: transactions of several documents and retryable writes, change
+Features that are missing as a whole: transactions of several documents, change
 streams and tailable cursors, joins, windows and views, collation other than `simple`, capped, clustered
 and time-series collections, validators, text, geo, hashed and wildcard indexes, users, roles and TLS,
 server-side JavaScript (`$where`, `$function`, `$accumulator`: not planned).
@@ -27,7 +27,9 @@ const DIFFERENCES: &str = "
   retryable writes did is stored, so that they are recognised after a restart. Nobody logs in, so no session belongs to a
   named user: `killAllSessions` with users, and the listings with `users`, find none.
 - Read concern `majority`, `snapshot` and `linearizable` read what `local` reads, and wait until it is on disk; `available`
-  is `local`. `snapshot` reads at one point in time within a batch; `atClusterTime` is refused.
+  is `local`. A `snapshot` read and its cursor stay at one time, and any time of the last 60 seconds
+  (`minSnapshotHistoryWindowInSeconds`, 300 in MongoDB) can be asked for with `atClusterTime`, unless more than 8 MB, 10,000
+  groups of commits or 64 changes of the catalog came after it: then the answer is `SnapshotTooOld`.
 - A `wtimeout` bounds how long a write of documents waits for the disk; changes of the catalog wait as long as it takes.
 - A default write concern must name `w`, and one that a single member can satisfy.
 - Accepted, because they ask for nothing here: `bypassDocumentValidation` (there are no validators),

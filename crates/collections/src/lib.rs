@@ -20,6 +20,7 @@ mod keygen;
 mod layout;
 mod low_water;
 mod multikey;
+mod past_catalogs;
 mod prepare;
 mod reap;
 mod retry;

@@ -13,14 +13,15 @@ use quire_catalog::{
 use quire_document::{Doc, DocBuf, ObjectId, Timestamp};
 use quire_error::{Error, ErrorCode, Result};
 use quire_storage::{
-    Clock, CommitOptions, Counts, Engine, Mode, Page, ScanRequest, Space, StorageError,
-    SystemClock, Txn, begin,
+    Clock, ClusterTime, CommitOptions, Counts, Engine, Mode, Page, ScanRequest, Space,
+    StorageError, SystemClock, Txn, begin,
 };
 
 use crate::failure::from_storage;
 use crate::id_cache::IdCache;
 use crate::layout::{collection_end, damaged, record_id_of};
 use crate::low_water::RecordIds;
+use crate::past_catalogs::PastCatalogs;
 use crate::{CollectionCursor, ReadView};
 
 /// What a store needs from outside.
@@ -48,6 +49,8 @@ pub struct Store {
     /// Written together with the commit that makes the next catalog true: whoever takes a
     /// snapshot under the read lock gets the catalog that fits it.
     published: RwLock<Arc<Catalog>>,
+    /// The catalogs before it, for views of the past; written with it.
+    past: Mutex<PastCatalogs>,
     /// One DDL statement at a time; holds the next number to give out.
     ddl: Mutex<u32>,
     record_ids: RwLock<HashMap<CollectionId, Arc<RecordIds>>>,
@@ -71,6 +74,7 @@ impl Store {
         let store = Arc::new(Store {
             engine,
             published: RwLock::new(Arc::new(catalog)),
+            past: Mutex::default(),
             ddl: Mutex::new(next_id),
             record_ids: RwLock::new(HashMap::new()),
             id_cache: IdCache::new(),
@@ -104,6 +108,19 @@ impl Store {
         let published = self.published.read();
         let snapshot = self.engine.snapshot().map_err(from_storage)?;
         Ok(ReadView::new(Arc::clone(self), Arc::clone(&published), snapshot))
+    }
+
+    /// The state at a cluster time with the catalog that fits it. Every later commit gets a later
+    /// time.
+    ///
+    /// # Errors
+    /// 239 SnapshotTooOld if the state at that time is not kept any more.
+    pub fn read_view_at(self: &Arc<Self>, time: ClusterTime) -> Result<ReadView> {
+        let snapshot = self.engine.snapshot_at(time).map_err(from_storage)?;
+        let published = self.published.read();
+        let catalog = self.past.lock().at(snapshot.version(), &published);
+        let catalog = catalog.ok_or_else(|| from_storage(StorageError::SnapshotTooOld))?;
+        Ok(ReadView::new(Arc::clone(self), catalog, snapshot))
     }
 
     /// A transaction with the catalog that fits it.
@@ -207,8 +224,9 @@ impl Store {
             let ended = {
                 let mut published = self.published.write();
                 let ended = txn.commit(CommitOptions::buffered());
-                if ended.is_ok() {
-                    *published = Arc::new(changed);
+                if let Ok(committed) = &ended {
+                    let before = std::mem::replace(&mut *published, Arc::new(changed));
+                    self.past.lock().keep(before, committed.version);
                 }
                 ended
             };

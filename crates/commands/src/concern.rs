@@ -245,9 +245,13 @@ impl ReadConcern {
         matches!(self.level, None | Some(ReadLevel::Local)) && self.at_cluster_time.is_none()
     }
 
-    /// Fails for a time that this server has not reached, and for one in its past; `None` stands
-    /// for a server without such time.
+    /// Fails for a time that this server has not reached; `None` stands for a server without such
+    /// time.
     pub fn check_reached(&self, now: Option<Timestamp>) -> Result<()> {
+        if self.level == Some(ReadLevel::Snapshot) && now.is_none() {
+            let text = "node needs to be a replica set member to use readConcern: snapshot";
+            return Err(Error::new(ErrorCode::NotAReplicaSet, text));
+        }
         let (name, after) = match (self.after_cluster_time, self.at_cluster_time) {
             (Some(after), _) => ("afterClusterTime", after),
             (None, Some(at)) => ("atClusterTime", at),
@@ -257,12 +261,8 @@ impl ReadConcern {
             let text = "Cannot wait for a cluster time on a server that is no replica set member";
             return Err(Error::new(ErrorCode::IllegalOperation, text));
         };
-        if after <= now && self.at_cluster_time.is_none() {
-            return Ok(());
-        }
         if after <= now {
-            let text = "a read at a time in the past (readConcern.atClusterTime)";
-            return Err(Error::not_built(text));
+            return Ok(());
         }
         let shown =
             |time: Timestamp| format!("{{ ts: Timestamp({}, {}) }}", time.seconds, time.increment);

@@ -1,11 +1,11 @@
 //! Replies that carry a cursor: the first batch of any source, and what stays open behind it.
 
 use crate::context::Context;
-use quire_document::{ArrayWriter, Doc, DocBuf, DocWriter};
+use quire_document::{ArrayWriter, Doc, DocBuf, DocWriter, Timestamp};
 use quire_error::Result;
 use quire_executor::{BatchEnd, BatchLimits};
 use quire_session::{Cursor, Source};
-use quire_storage::Interrupt;
+use quire_storage::{ClusterTime, Interrupt};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
@@ -58,6 +58,13 @@ pub struct Opening<'c> {
     pub command: Doc<'c>,
 }
 
+/// Tells the time of a snapshot read, which the client may ask for again.
+pub fn write_read_time(reply: &mut DocWriter<'_>, time: Option<ClusterTime>) {
+    if let Some(time) = time {
+        reply.append("atClusterTime", Timestamp::from_u64(time.0));
+    }
+}
+
 impl Context<'_> {
     /// Writes `cursor: {firstBatch, id, ns}` and keeps the source open where more follows.
     pub fn open_cursor(
@@ -76,6 +83,7 @@ impl Context<'_> {
         self.service.metrics.documents_returned.add(end.docs as u64);
         self.tally.returned = Some(end.docs as u64);
         self.tally.examined = source.examined();
+        let time = source.read_time();
         let full = end.docs as u64 == docs && opening.full_batch_stays_open;
         let reached = opening.limit > 0 && end.docs as u64 >= opening.limit;
         let done = opening.single_batch || reached || (end.exhausted && !full);
@@ -99,6 +107,7 @@ impl Context<'_> {
         self.tally.cursor_exhausted = id == 0;
         self.tally.cursor = (id != 0).then_some(id);
         cursor.append("id", id).append("ns", opening.namespace.as_str());
+        write_read_time(&mut cursor, time);
         Ok(())
     }
 

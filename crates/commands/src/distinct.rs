@@ -2,6 +2,7 @@
 
 use crate::args::{arguments, missing};
 use crate::context::Context;
+use crate::cursor_reply::write_read_time;
 use crate::find_request::{collation, comment, hint, owned};
 use quire_document::{Doc, DocWriter};
 use quire_error::{Error, Result};
@@ -11,9 +12,11 @@ use quire_planner::DistinctRequest;
 pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
     let request = parse(cx, body)?;
     let params = cx.exec_params();
-    let (values, examined) = distinct(&request, &mut cx.views()?, params)?;
+    let mut views = cx.views()?;
+    let (values, examined) = distinct(&request, &mut views, params)?;
     cx.tally.examined = Some(examined);
     reply.append("values", &values);
+    write_read_time(reply, views.time());
     Ok(())
 }
 

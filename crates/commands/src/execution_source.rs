@@ -1,26 +1,29 @@
 //! A running plan as the source of a cursor's batches.
 
+use crate::concern::ReadLevel;
 use crate::context::Context;
 use quire_collections::Store;
 use quire_document::ArrayWriter;
 use quire_error::Result;
 use quire_executor::{BatchEnd, BatchLimits, Examined, ExecParams, Execution, FreshViews};
 use quire_session::Source;
-use quire_storage::Interrupt;
+use quire_storage::{ClusterTime, Interrupt};
 use std::sync::Arc;
 
-/// A plan that runs. Its view lives from one command's begin to its end.
+/// A plan that runs. Its view lives from one command's begin to its end; where the time of the
+/// reads is fixed, the next command opens one of the same time.
 pub struct Running {
     execution: Execution,
     store: Arc<Store>,
     view: Option<FreshViews>,
+    time: Option<ClusterTime>,
 }
 
 impl Running {
     /// The execution with the view that it was planned on, for its first batch.
     pub fn new(execution: Execution, store: &Arc<Store>, view: FreshViews) -> Self {
         let store = Arc::clone(store);
-        Running { execution, store, view: Some(view) }
+        Running { execution, store, time: view.time(), view: Some(view) }
     }
 }
 
@@ -31,9 +34,10 @@ impl Source for Running {
         limits: BatchLimits,
         out: &mut ArrayWriter<'_>,
     ) -> Result<BatchEnd> {
-        let mut view = match self.view.take() {
-            Some(view) => view,
-            None => FreshViews::new(&self.store)?,
+        let mut view = match (self.view.take(), self.time) {
+            (Some(view), _) => view,
+            (None, Some(time)) => FreshViews::at(&self.store, time)?,
+            (None, None) => FreshViews::new(&self.store)?,
         };
         self.execution.next_batch(&mut view, interrupt, limits, out)
     }
@@ -41,12 +45,26 @@ impl Source for Running {
     fn examined(&self) -> Option<Examined> {
         Some(self.execution.examined())
     }
+
+    fn read_time(&self) -> Option<ClusterTime> {
+        self.time
+    }
 }
 
 impl Context<'_> {
-    /// A view of everything committed so far.
+    /// A view of everything committed so far; at level snapshot the state at one time, the one
+    /// asked for or the latest.
+    ///
+    /// # Errors
+    /// 239 SnapshotTooOld for a time that lies before the history.
     pub fn views(&self) -> Result<FreshViews> {
-        FreshViews::new(&self.service.store)
+        let store = &self.service.store;
+        if self.read_level() != ReadLevel::Snapshot {
+            return FreshViews::new(store);
+        }
+        let asked = self.generic.read_concern.at_cluster_time;
+        let time = asked.unwrap_or_else(|| self.service.cluster_time());
+        FreshViews::at(store, ClusterTime(time.to_u64()))
     }
 
     /// What an execution of this command is given from outside.

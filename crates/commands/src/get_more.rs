@@ -3,6 +3,7 @@
 use crate::args::{Arg, arguments, missing};
 use crate::concern::ReadLevel;
 use crate::context::Context;
+use crate::cursor_reply::write_read_time;
 use crate::fail_points::FAIL_GET_MORE;
 use crate::generic_fields::{ApiParameters, max_time};
 use quire_document::{Doc, DocWriter, Value};
@@ -81,6 +82,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     cx.service.metrics.documents_returned.add(end.docs as u64);
     let open = !end.exhausted;
     shown.append("id", if open { id } else { 0 }).append("ns", namespace.as_str());
+    write_read_time(&mut shown, cursor.source.read_time());
     if open {
         checkout.keep();
         if cx.exhaust_allowed {

@@ -50,6 +50,7 @@ fn keep_up(service: &Arc<Service>, stop: &Arc<Interrupt>) {
     while let Ok(false) = stop.wait(Some(LOOK), || false) {
         let idle = u64::try_from(service.parameters.number("cursorTimeoutMillis")).unwrap_or(0);
         service.cursors.close_idle(Duration::from_millis(idle));
+        service.engine.keep_history(service.parameters.history_window());
         expiry.run(service, stop);
         let pause = u64::try_from(service.parameters.number("ttlMonitorSleepSecs")).unwrap_or(60);
         if last.elapsed() < Duration::from_secs(pause)

@@ -2,6 +2,7 @@
 //! The rest of the pipeline runs over them as over any documents.
 
 use crate::admin::current_op;
+use crate::concern::ReadLevel;
 use crate::context::Context;
 use quire_catalog::Namespace;
 use quire_document::{Doc, DocBuf, Value};
@@ -79,6 +80,10 @@ pub fn take(cx: &Context<'_>, request: &mut AggregateRequest) -> Result<Option<V
     if cx.generic.api.strict == Some(true) && name != "$collStats" {
         let text = format!("stage {name} is not allowed with 'apiStrict: true' in API Version 1");
         return Err(Error::new(ErrorCode::APIStrictError, text));
+    }
+    if cx.read_level() == ReadLevel::Snapshot {
+        let text = format!("Aggregation stage {name} cannot run with read concern snapshot");
+        return Err(Error::new(ErrorCode::InvalidOptions, text));
     }
     let operand = first.as_doc().first().map_or(Value::Null, |operand| operand.value());
     let rows = make(cx, request, operand)?;

@@ -149,6 +149,7 @@ impl Service {
     /// What the catalog reports, and `BadValue` for a parameter that does not exist.
     pub fn open(engine: Arc<dyn Engine>, options: ServiceOptions) -> Result<Arc<Service>> {
         let parameters = admin::parameters::Parameters::new(&options.parameters)?;
+        engine.keep_history(parameters.history_window());
         let store = Store::open(Arc::clone(&engine), StoreOptions::default())?;
         let concern_defaults = ConcernDefaults::load(&store)?;
         let seed = random_u64();

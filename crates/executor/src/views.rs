@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use quire_collections::{ReadView, Store, View};
 use quire_error::Result;
+use quire_storage::ClusterTime;
 
 /// Gives an execution its view.
 pub trait Views {
@@ -21,10 +22,11 @@ pub trait Views {
     fn is_pinned(&self) -> bool;
 }
 
-/// Views outside transactions: each renewal is a fresh snapshot.
+/// Views outside transactions: each renewal is a fresh snapshot, unless they stay at one time.
 pub struct FreshViews {
     store: Arc<Store>,
     view: ReadView,
+    at: Option<ClusterTime>,
 }
 
 impl FreshViews {
@@ -33,12 +35,26 @@ impl FreshViews {
     /// # Errors
     /// What the engine answers.
     pub fn new(store: &Arc<Store>) -> Result<Self> {
-        Ok(FreshViews { store: Arc::clone(store), view: store.read_view()? })
+        Ok(FreshViews::from_view(store, store.read_view()?))
     }
 
     /// Begins with a view that is already there.
     pub fn from_view(store: &Arc<Store>, view: ReadView) -> Self {
-        FreshViews { store: Arc::clone(store), view }
+        FreshViews { store: Arc::clone(store), view, at: None }
+    }
+
+    /// The state at one time, which it stays at.
+    ///
+    /// # Errors
+    /// 239 SnapshotTooOld if that is not kept any more.
+    pub fn at(store: &Arc<Store>, time: ClusterTime) -> Result<Self> {
+        let view = store.read_view_at(time)?;
+        Ok(FreshViews { at: Some(time), ..FreshViews::from_view(store, view) })
+    }
+
+    /// The time that it stays at.
+    pub fn time(&self) -> Option<ClusterTime> {
+        self.at
     }
 }
 
@@ -48,16 +64,18 @@ impl Views for FreshViews {
     }
 
     fn renew(&mut self) -> Result<()> {
-        self.view = self.store.read_view()?;
+        if !self.is_pinned() {
+            self.view = self.store.read_view()?;
+        }
         Ok(())
     }
 
     fn is_pinned(&self) -> bool {
-        false
+        self.at.is_some()
     }
 }
 
-/// One view for the whole execution: a transaction's, or a snapshot read's.
+/// One view for the whole execution: a transaction's.
 pub struct PinnedView<'v>(pub View<'v>);
 
 impl Views for PinnedView<'_> {

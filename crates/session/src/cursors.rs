@@ -5,7 +5,7 @@ use crate::SessionId;
 use quire_document::{ArrayWriter, DocBuf};
 use quire_error::{Error, ErrorCode, Result};
 use quire_executor::{BatchEnd, BatchLimits, Examined};
-use quire_storage::{Interrupt, Interruption};
+use quire_storage::{ClusterTime, Interrupt, Interruption};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -25,6 +25,11 @@ pub trait Source: Send {
 
     /// What all batches so far have looked at; `None` for what is no plan.
     fn examined(&self) -> Option<Examined> {
+        None
+    }
+
+    /// The time at which it reads, if that stays the same.
+    fn read_time(&self) -> Option<ClusterTime> {
         None
     }
 }

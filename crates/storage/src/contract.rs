@@ -477,6 +477,15 @@ pub trait Engine: Send + Sync {
     /// A view of everything committed so far.
     fn snapshot(&self) -> Result<Box<dyn Snapshot>>;
 
+    /// A view of the state at a time: everything committed up to it and nothing after it. Every
+    /// commit from now on gets a later time. `SnapshotTooOld` for a time whose state is not known
+    /// any more; the last seconds are ([`keep_history`](Self::keep_history)). Not for commits.
+    fn snapshot_at(&self, time: ClusterTime) -> Result<Box<dyn Snapshot>>;
+
+    /// How long the past stays readable by [`snapshot_at`](Self::snapshot_at), at the most: much
+    /// that is written shortens it, and so does the maintenance that gives space back.
+    fn keep_history(&self, window: Duration);
+
     /// Commits a batch: atomic, and durable as asked when it returns.
     fn commit(&self, batch: CommitBatch) -> Result<Committed>;
 

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use parking_lot::{Mutex, RwLock};
@@ -88,7 +89,10 @@ impl SimulatedDisk {
     pub fn open(&self) -> Result<Arc<dyn Engine>> {
         let backend = SimulatedBackend::new(Arc::clone(&self.state));
         let clock: Arc<dyn Clock> = Arc::clone(&self.clock) as _;
-        let options = PipelineOptions { clock, tick: None, ..PipelineOptions::default() };
+        // Each view that is kept keeps a whole copy of the maps.
+        let history_window = Duration::ZERO;
+        let options =
+            PipelineOptions { clock, tick: None, history_window, ..PipelineOptions::default() };
         Ok(Arc::new(Pipeline::open(backend, options)?))
     }
 

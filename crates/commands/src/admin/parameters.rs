@@ -7,9 +7,13 @@ use quire_document::{Doc, DocWriter, Value, ValueBuf};
 use quire_error::{Error, ErrorCode, Result};
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{PoisonError, RwLock};
+use std::time::Duration;
 
 /// The name of the parameter with a fast path.
 const SLOW_MS: &str = "slowMs";
+
+/// How long the past is kept.
+const HISTORY_SECS: &str = "minSnapshotHistoryWindowInSeconds";
 
 /// When a parameter may be set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -125,6 +129,12 @@ pub static PARAMETERS: &[Parameter] = &[
         Always,
         "How long a transaction waits for a lock.",
     ),
+    row(
+        HISTORY_SECS,
+        Int(60, 0, i32::MAX),
+        Always,
+        "How long a snapshot read may ask for a time of the past, if not much is written.",
+    ),
     row("notablescan", Bool(false), Always, "Refuses queries without an index."),
     row("quiet", Bool(false), Always, "Logs less."),
     row("requireApiVersion", Bool(false), Always, "Refuses commands without apiVersion."),
@@ -211,6 +221,11 @@ impl Parameters {
         if let Some(at) = position(SLOW_MS) {
             self.put(at, ValueBuf::new(i64::from(slow_ms)));
         }
+    }
+
+    /// How long a snapshot read may ask for a time of the past.
+    pub fn history_window(&self) -> Duration {
+        Duration::from_secs(u64::try_from(self.number(HISTORY_SECS)).unwrap_or(0))
     }
 
     fn put(&self, at: usize, value: ValueBuf) {

@@ -7,6 +7,7 @@ mod fsync;
 mod profile;
 mod retryable;
 mod sessions;
+mod snapshot_reads;
 mod stats;
 mod validate;
 

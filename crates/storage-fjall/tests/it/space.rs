@@ -90,6 +90,7 @@ fn a_snapshot_cannot_keep_more_than_its_cap() {
     let pipeline = PipelineOptions {
         snapshot_retained_bytes_max: 4 << 20,
         snapshot_grace: Duration::ZERO,
+        history_window: Duration::ZERO,
         ..PipelineOptions::default()
     };
     let options = FjallOptions { pipeline, ..FjallOptions::default() };
@@ -106,4 +107,26 @@ fn a_snapshot_cannot_keep_more_than_its_cap() {
     engine.maintenance(Maintenance::Tick).unwrap();
     let stats = engine.stats();
     assert!(stats.memtable_bytes < 1 << 20, "{} bytes stay in memory", stats.memtable_bytes);
+}
+
+#[test]
+fn the_history_is_bounded_and_given_up() {
+    let directory = TempDir::new().unwrap();
+    let engine = open(directory.path(), FjallOptions::default()).unwrap().engine;
+    let mut told = Vec::new();
+    for _ in 0..100 {
+        fill(&engine, 1, 1000, 1000);
+        told.push(engine.cluster_time());
+    }
+    assert!(engine.snapshot_at(told[96]).is_ok());
+    assert!(matches!(engine.snapshot_at(told[80]), Err(StorageError::SnapshotTooOld)));
+    let kept = || {
+        engine.maintenance(Maintenance::Flush).unwrap();
+        engine.maintenance(Maintenance::Tick).unwrap();
+        engine.stats().memtable_bytes
+    };
+    // What 8 MB of writes stood in: two memtables of documents, of 100 MB in all.
+    assert!(kept() < 80 << 20, "{} bytes stay in memory", kept());
+    engine.keep_history(Duration::ZERO);
+    assert!(kept() < 1 << 20, "{} bytes stay in memory", kept());
 }

@@ -34,6 +34,8 @@ pub const CASES: &[(&str, Case)] = &[
     ("scans in both directions", reads::scans),
     ("pages and resume keys", reads::pages),
     ("snapshots do not change", reads::snapshots_stay),
+    ("the recent past", reads::past),
+    ("the recent past of many threads", reads::past_of_many),
     ("own writes are merged into reads", reads::own_writes),
     ("large values", reads::large_values),
     ("limits", reads::limits),

@@ -1,9 +1,12 @@
 //! Reading: keys, ranges, pages, snapshots, own writes, limits.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
 use bytes::Bytes;
 
 use super::{Harness, commit, get, key, keys, put, rows, write};
-use crate::contract::{Page, ScanRequest, Snapshot, Space, prefix_end};
+use crate::contract::{ClusterTime, Maintenance, Page, ScanRequest, Snapshot, Space, prefix_end};
 use crate::error::StorageError;
 use crate::txn::{Mode, begin};
 
@@ -119,6 +122,77 @@ pub(super) fn snapshots_stay(harness: &dyn Harness) {
             put(&engine, Space::Doc, &format!("d{round}"), "");
         }
     }
+}
+
+/// Every time that a commit has told reads back as it was then, also on an engine that is written
+/// to; one that was told by nobody yet becomes the past of what follows.
+pub(super) fn past(harness: &dyn Harness) {
+    let engine = harness.open();
+    engine.keep_history(Duration::from_secs(600));
+    let before = put(&engine, Space::Doc, "a", "0").cluster_time;
+    let told: Vec<_> = (1..=50)
+        .map(|round| put(&engine, Space::Doc, "a", &round.to_string()).cluster_time)
+        .collect();
+    let read = |time| engine.snapshot_at(time).map(|view| get(&*view, Space::Doc, "a"));
+    for (round, time) in (1..=50).zip(&told) {
+        assert_eq!(read(*time), Ok(Some(round.to_string())));
+    }
+    assert_eq!(read(before), Ok(Some("0".to_owned())));
+    let held = engine.snapshot_at(before).expect("the past");
+    let ahead = ClusterTime(engine.cluster_time().0 + 1000);
+    assert_eq!(read(ahead), Ok(Some("50".to_owned())));
+    assert!(put(&engine, Space::Doc, "a", "later").cluster_time > ahead);
+    assert_eq!(read(ahead), Ok(Some("50".to_owned())), "a time that was read stays as it was read");
+    assert_eq!(read(ClusterTime::new(1, 1)), Err(StorageError::SnapshotTooOld));
+    engine.maintenance(Maintenance::Reclaim).expect("maintenance");
+    assert_eq!(read(before), Err(StorageError::SnapshotTooOld));
+    assert_eq!(get(&*held, Space::Doc, "a").as_deref(), Some("0"), "who reads it keeps it");
+    engine.keep_history(Duration::ZERO);
+    let told = put(&engine, Space::Doc, "a", "now").cluster_time;
+    put(&engine, Space::Doc, "a", "then");
+    assert_eq!(read(told), Err(StorageError::SnapshotTooOld));
+}
+
+/// Writers keep two keys equal; at whatever time that was told, a reader finds them equal, and the
+/// same twice.
+pub(super) fn past_of_many(harness: &dyn Harness) {
+    let engine = harness.open();
+    engine.keep_history(Duration::from_secs(600));
+    let both = |text: &str| {
+        let mut txn = write(&engine);
+        txn.put_entry(Space::Doc, key("a"), Bytes::copy_from_slice(text.as_bytes())).expect("a");
+        txn.put_entry(Space::Idx, key("a"), Bytes::copy_from_slice(text.as_bytes())).expect("b");
+        commit(txn)
+    };
+    both("first");
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let writers: Vec<_> = (0..4)
+            .map(|writer| {
+                let both = &both;
+                scope.spawn(move || (0..200).for_each(|n| _ = both(&format!("{writer}.{n}"))))
+            })
+            .collect();
+        scope.spawn(|| {
+            let mut seen: Vec<(ClusterTime, Option<String>)> = Vec::new();
+            while !done.load(Ordering::Acquire) {
+                // Some ask for a time just ahead, into which a commit may be on its way.
+                let time = ClusterTime(engine.cluster_time().0 + seen.len() as u64 % 2);
+                let view = engine.snapshot_at(time).expect("a time just told");
+                let found = get(&*view, Space::Doc, "a");
+                assert_eq!(found, get(&*view, Space::Idx, "a"));
+                seen.push((time, found));
+            }
+            for (time, found) in seen {
+                let view = engine.snapshot_at(time).expect("a time told lately");
+                assert_eq!(get(&*view, Space::Doc, "a"), found);
+            }
+        });
+        for writer in writers {
+            writer.join().expect("a writer ends");
+        }
+        done.store(true, Ordering::Release);
+    });
 }
 
 pub(super) fn own_writes(harness: &dyn Harness) {

@@ -27,6 +27,15 @@ impl<B: Backend> Engine for Pipeline<B> {
         Ok(Box::new(Handle(Arc::clone(&self.inner.current.read()))))
     }
 
+    fn snapshot_at(&self, time: ClusterTime) -> Result<Box<dyn Snapshot>> {
+        self.inner.check_open()?;
+        Ok(Box::new(Handle(self.inner.view_at(time)?)))
+    }
+
+    fn keep_history(&self, window: Duration) {
+        self.inner.set_history(window);
+    }
+
     fn commit(&self, batch: CommitBatch) -> Result<Committed> {
         self.inner.commit(batch)
     }
@@ -102,9 +111,13 @@ impl<B: Backend> Engine for Pipeline<B> {
         self.inner.check_open()?;
         match task {
             Maintenance::Tick => self.inner.tick(true),
-            Maintenance::Reclaim => self.inner.reclaim(),
+            Maintenance::Reclaim => {
+                self.inner.history.lock().clear();
+                self.inner.reclaim()
+            }
             Maintenance::Flush => self.inner.backend.maintenance(task),
             Maintenance::Compact => {
+                self.inner.history.lock().clear();
                 self.inner.reclaim()?;
                 self.inner.tick(true)?;
                 self.inner.backend.maintenance(task)?;
@@ -165,6 +178,7 @@ impl<B: Backend> Engine for Pipeline<B> {
         let _numbers = inner.applying.lock();
         let synced =
             if inner.broken.load(Ordering::Acquire) { Ok(()) } else { inner.backend.sync() };
+        inner.history.lock().clear();
         inner.active.revoke_all();
         inner.backend.close()?;
         synced

@@ -73,6 +73,8 @@ struct Merged {
     drops: Vec<PendingDrop>,
     bytes: u64,
     commits: u64,
+    /// The time of the first commit.
+    first_time: Option<ClusterTime>,
 }
 
 /// A commit's base in the set of those under way.
@@ -233,6 +235,7 @@ impl<B: Backend> Inner<B> {
 
     fn merge(&self, batch: CommitBatch, numbers: &Numbers, merged: &mut Merged) {
         merged.commits += 1;
+        merged.first_time.get_or_insert(numbers.cluster_time);
         merged.bytes += batch.byte_len() as u64;
         merged.sync |= batch.durability == Durability::Synced;
         if merged.ops.is_empty() {
@@ -313,6 +316,9 @@ impl<B: Backend> Inner<B> {
         let snap = self.backend.snapshot().inspect_err(|error| self.poison(&error.to_string()))?;
         let Numbers { version, cluster_time } = *numbers;
         let view = View::new(&self.active, version, cluster_time, snap, written);
+        let until = merged.first_time.unwrap_or(cluster_time);
+        // Before it is replaced: whoever asks for its time finds it at one of the two places.
+        self.history.lock().keep(&self.current.read(), until, written);
         let previous = std::mem::replace(&mut *self.current.write(), view);
         previous.supersede();
         drop(previous);

@@ -4,6 +4,7 @@
 
 mod engine;
 mod group;
+mod history;
 mod keys;
 mod records;
 mod ticker;
@@ -18,9 +19,10 @@ use parking_lot::{Condvar, Mutex, RwLock};
 
 use crate::backend::Backend;
 use crate::clock::{Clock, SystemClock};
-use crate::contract::{Counts, DropRange};
+use crate::contract::{ClusterTime, Counts, DropRange};
 use crate::error::{Result, StorageError};
 use group::Queue;
+use history::History;
 use keys::KeyTable;
 use records::Recovered;
 use views::{Active, View};
@@ -39,6 +41,8 @@ pub struct PipelineOptions {
     /// How long after the first newer commit a snapshot is safe from the cap on bytes, so that a
     /// single statement gets through the heaviest load.
     pub snapshot_grace: Duration,
+    /// How long a view that a newer one has replaced can still be asked for by its time.
+    pub history_window: Duration,
     /// Most keys in the conflict table before older snapshots lose the right to commit.
     pub conflict_keys_max: usize,
     /// How often buffered commits are forced to stable storage; `None` for simulations, which
@@ -53,6 +57,7 @@ impl Default for PipelineOptions {
             snapshot_age_max: Duration::from_secs(90),
             snapshot_retained_bytes_max: 64 << 20,
             snapshot_grace: Duration::from_secs(1),
+            history_window: Duration::from_secs(60),
             conflict_keys_max: 1 << 20,
             tick: Some(Duration::from_millis(100)),
         }
@@ -81,6 +86,7 @@ pub(crate) struct Inner<B: Backend> {
     counts: Mutex<HashMap<u32, Counts>>,
     current: RwLock<Arc<View<B::Snap>>>,
     active: Arc<Active<B::Snap>>,
+    history: Mutex<History<B::Snap>>,
     /// Dropped ranges whose space has not come back, by the version of their drop.
     drops: Mutex<Vec<PendingDrop>>,
     reclaimer: Mutex<Option<std::thread::JoinHandle<()>>>,
@@ -104,7 +110,7 @@ pub(crate) struct Inner<B: Backend> {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Numbers {
     version: u64,
-    cluster_time: crate::ClusterTime,
+    cluster_time: ClusterTime,
 }
 
 /// A dropped range and its record in `Meta`.
@@ -132,6 +138,10 @@ impl<B: Backend> Pipeline<B> {
     pub fn open(backend: B, options: PipelineOptions) -> Result<Self> {
         let Recovered { version, cluster_time, counts, drops } =
             records::recover(&backend.snapshot()?)?;
+        let begins = match version {
+            0 => ClusterTime::default().next(options.clock.now_ms()),
+            _ => cluster_time,
+        };
         let active = Arc::new(Active::default());
         let view = View::new(&active, version, cluster_time, backend.snapshot()?, 0);
         let inner = Arc::new(Inner {
@@ -142,6 +152,7 @@ impl<B: Backend> Pipeline<B> {
             counts: Mutex::new(counts),
             current: RwLock::new(view),
             active,
+            history: Mutex::new(History::new(options.history_window, begins)),
             drops: Mutex::new(drops),
             reclaimer: Mutex::new(None),
             reclaiming: Mutex::new(()),

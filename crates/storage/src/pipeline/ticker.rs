@@ -106,6 +106,7 @@ impl<B: Backend> Inner<B> {
         let latest = self.latest().0.as_u64();
         let synced = self.sync_up_to(latest);
         self.enforce_caps();
+        self.history.lock().expire(self.meters.written_bytes.load(Ordering::Relaxed));
         // The ticker does not wait for a group that is being written; there is a next tick.
         let between_groups =
             if patient { Some(self.applying.lock()) } else { self.applying.try_lock() };
@@ -115,7 +116,7 @@ impl<B: Backend> Inner<B> {
                 current.refresh(snap);
             }
             drop(current);
-            if let Some(Ok(oldest)) = self.active.first().map(|view| view.raw()) {
+            if let Some(oldest) = self.oldest_snapshot() {
                 self.backend.housekeeping(&oldest);
             }
         }
@@ -128,7 +129,7 @@ impl<B: Backend> Inner<B> {
         if drops.is_empty() {
             return Vec::new();
         }
-        let oldest = self.active.oldest().unwrap_or(u64::MAX);
+        let oldest = self.oldest_version().unwrap_or(u64::MAX);
         drops.iter().filter(|drop| drop.version <= oldest).cloned().collect()
     }
 

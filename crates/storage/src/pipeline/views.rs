@@ -12,6 +12,7 @@ use parking_lot::{Mutex, RwLock};
 use crate::backend::RawSnapshot;
 use crate::contract::{ClusterTime, Page, ScanRequest, Snapshot, Space, Version};
 use crate::error::{Result, StorageError};
+use crate::pipeline::history::Past;
 
 /// The views that somebody still holds, by version.
 pub(crate) struct Active<S>(Mutex<BTreeMap<u64, Weak<View<S>>>>);
@@ -29,7 +30,7 @@ pub(crate) struct View<S> {
     /// `None` once it was taken from its owners.
     snap: RwLock<Option<Arc<S>>>,
     /// Bytes committed before this view.
-    written_before: u64,
+    pub written_before: u64,
     /// When a newer view was published.
     superseded: OnceLock<Instant>,
     active: Arc<Active<S>>,
@@ -52,6 +53,26 @@ impl<S> View<S> {
             active: Arc::clone(active),
         });
         active.0.lock().insert(version, Arc::downgrade(&view));
+        view
+    }
+
+    /// A view of the past: the one that is still in use, or another of the same content, whose
+    /// age counts from now.
+    pub fn of_the_past(active: &Arc<Active<S>>, past: &Past<S>) -> Arc<Self> {
+        let mut in_use = active.0.lock();
+        let version = past.version.as_u64();
+        if let Some(view) = in_use.get(&version).and_then(Weak::upgrade) {
+            return view;
+        }
+        let view = Arc::new(Self {
+            version: past.version,
+            cluster_time: past.cluster_time,
+            snap: RwLock::new(Some(Arc::clone(&past.snap))),
+            written_before: past.written_before,
+            superseded: OnceLock::from(Instant::now()),
+            active: Arc::clone(active),
+        });
+        in_use.insert(version, Arc::downgrade(&view));
         view
     }
 
@@ -128,12 +149,11 @@ impl<S> Active<S> {
     pub fn enforce(&self, too_old: impl Fn(Duration, u64) -> bool) -> u64 {
         let mut revoked = 0;
         for view in self.all() {
-            let Some(since) = view.superseded.get() else { break };
-            if !too_old(since.elapsed(), view.written_before) {
-                break;
+            let Some(since) = view.superseded.get() else { continue };
+            if too_old(since.elapsed(), view.written_before) {
+                view.revoke();
+                revoked += 1;
             }
-            view.revoke();
-            revoked += 1;
         }
         revoked
     }
