@@ -70,22 +70,15 @@ pub fn fuzz(root: &Path, args: &[String]) -> Result<(), String> {
     Ok(())
 }
 
-/// Kills a writing server again and again, and checks what it left.
+/// Kills a writing engine and a writing server again and again, and checks what they left.
 pub fn crash(args: &[String]) -> Result<(), String> {
     let rounds = args.first().cloned().unwrap_or_else(|| "200".into());
-    let mut command = Command::new(env!("CARGO"));
-    command.args([
-        "test",
-        "--release",
-        "--package",
-        "quire-storage-fjall",
-        "--test",
-        "it",
-        "crash",
-        "--",
-        "--nocapture",
-    ]);
-    run_command(command.current_dir(crate::root()).env("QUIRE_CRASH_ROUNDS", rounds))
+    ["quire-storage-fjall", "quire-cli"].into_iter().try_for_each(|package| {
+        let mut command = Command::new(env!("CARGO"));
+        command.args(["test", "--release", "--package", package]);
+        command.args(["--test", "it", "crash", "--", "--nocapture"]);
+        run_command(command.current_dir(crate::root()).env("QUIRE_CRASH_ROUNDS", &rounds))
+    })
 }
 
 /// Runs the official drivers, mongosh and the dump tools against a server; `args` name some of them.

@@ -18,7 +18,7 @@ const USAGE: &str = "usage: cargo xtask NAME
   compatibility   writes COMPATIBILITY.md from the registries
   cases ARGS      runs or records case files (cargo xtask cases help)
   fuzz [SECONDS]  runs every fuzz target for so long (default 60)
-  crash [ROUNDS]  kills a writing server so often and checks what it left (default 200)
+  crash [ROUNDS]  kills a writing engine and a writing server so often and checks what they left (default 200)
   drivers [NAMES] runs a shop through the official drivers and mongodump (tests/drivers)";
 
 fn main() -> ExitCode {

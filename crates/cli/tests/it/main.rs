@@ -4,6 +4,7 @@
 
 mod backup;
 mod compatibility;
+mod crash;
 mod export;
 mod import;
 mod names;
@@ -137,11 +138,16 @@ fn run(mut stream: impl Read + Write, body: DocBuf) -> DocBuf {
 
 /// One command over a connection.
 fn exchange(stream: &mut (impl Read + Write), body: DocBuf) -> DocBuf {
-    stream.write_all(&Request::new(1, body).to_bytes().unwrap()).unwrap();
+    try_exchange(stream, body).unwrap()
+}
+
+/// The same; `None` if the connection breaks.
+fn try_exchange(stream: &mut (impl Read + Write), body: DocBuf) -> Option<DocBuf> {
+    stream.write_all(&Request::new(1, body).to_bytes().unwrap()).ok()?;
     let mut length = [0; 4];
-    stream.read_exact(&mut length).unwrap();
+    stream.read_exact(&mut length).ok()?;
     let mut message = length.to_vec();
     message.resize(i32::from_le_bytes(length) as usize, 0);
-    stream.read_exact(&mut message[4..]).unwrap();
-    parse_response(&message).unwrap().body
+    stream.read_exact(message.get_mut(4..)?).ok()?;
+    Some(parse_response(&message).unwrap().body)
 }

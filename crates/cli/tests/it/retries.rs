@@ -1,11 +1,9 @@
 //! A server that is killed between a write and its reply: whatever the client repeats under the
 //! same transaction number is done once.
 
-use crate::{Directory, Serving};
+use crate::{Directory, Serving, exchange, try_exchange};
 use quire_document::{Binary, DocBuf, Value, doc};
-use quire_wire::client::{Request, parse_response};
 use rustix::process::Signal;
-use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
@@ -38,17 +36,6 @@ fn commands(writer: u8, number: i64) -> [DocBuf; 2] {
     [update, insert]
 }
 
-/// Sends a command and reads its reply; `None` if the connection broke.
-fn exchange(stream: &mut TcpStream, body: &DocBuf) -> Option<DocBuf> {
-    stream.write_all(&Request::new(1, body.clone()).to_bytes().unwrap()).ok()?;
-    let mut length = [0; 4];
-    stream.read_exact(&mut length).ok()?;
-    let mut message = length.to_vec();
-    message.resize(i32::from_le_bytes(length) as usize, 0);
-    stream.read_exact(message.get_mut(4..)?).ok()?;
-    Some(parse_response(&message).unwrap().body)
-}
-
 /// Whether the command says so, and each of its statements.
 fn worked(reply: &DocBuf) -> bool {
     matches!(reply.get("ok"), Some(Value::Double(1.0))) && reply.get("writeErrors").is_none()
@@ -69,7 +56,7 @@ fn write_until_broken(
             number += 1;
             pending.extend(commands(writer, number));
         }
-        let Some(reply) = exchange(&mut stream, &pending[0]) else {
+        let Some(reply) = try_exchange(&mut stream, pending[0].clone()) else {
             return (number, pending.into());
         };
         assert!(worked(&reply), "{reply:?}");
@@ -103,7 +90,7 @@ fn a_write_repeated_after_kill_9_is_done_once() {
     for (writer, (number, pending)) in writers.iter().enumerate() {
         let mut stream = TcpStream::connect(("127.0.0.1", server.port())).unwrap();
         for command in pending {
-            let reply = exchange(&mut stream, command).unwrap();
+            let reply = exchange(&mut stream, command.clone());
             assert!(worked(&reply), "{reply:?}");
         }
         assert!(*number > 0, "writer {writer} has written nothing");

@@ -1,0 +1,198 @@
+//! kill -9 of the whole server under eight clients that write with majority: nothing that was
+//! acknowledged is lost, nothing is done twice, and `quire check` finds nothing wrong.
+//! `QUIRE_CRASH_ROUNDS=200` for the long run.
+
+use crate::{Directory, Serving, exchange, quire, text, try_exchange};
+use quire_document::{Array, DocBuf, Value, doc};
+use rustix::process::Signal;
+use std::collections::BTreeMap;
+use std::net::TcpStream;
+use std::time::Duration;
+
+const WRITERS: i32 = 8;
+/// A new directory after so many rounds, so that documents do not pile up.
+const ROUNDS_OF_A_DIRECTORY: u64 = 20;
+
+/// The documents of one writer: by number, whether they were seen.
+type Documents = BTreeMap<i32, bool>;
+
+/// What a writer does at each step, always with one document. Of every five steps three insert,
+/// the fourth changes the first of them, also in its array, the fifth deletes the second.
+enum Step {
+    Insert(i32),
+    See(i32),
+    Delete(i32),
+}
+
+impl Step {
+    fn new(number: i32) -> Step {
+        match number % 5 {
+            3 => Step::See(number - 3),
+            4 => Step::Delete(number - 3),
+            _ => Step::Insert(number),
+        }
+    }
+
+    fn command(&self, writer: i32) -> DocBuf {
+        let concern = doc! { "w": "majority" };
+        match self {
+            Step::Insert(n) => {
+                let filling = "x".repeat((n % 50 * 40) as usize);
+                doc! {
+                    "insert": "c", "$db": "test", "writeConcern": &concern,
+                    "documents": [{
+                        "writer": writer, "n": *n, "tags": [*n, "new"], "filling": filling.as_str(),
+                    }],
+                }
+            }
+            Step::See(n) => doc! {
+                "update": "c", "$db": "test", "writeConcern": &concern,
+                "updates": [{
+                    "q": { "writer": writer, "n": *n },
+                    "u": { "$set": { "seen": true }, "$push": { "tags": "seen" } },
+                }],
+            },
+            Step::Delete(n) => doc! {
+                "delete": "c", "$db": "test", "writeConcern": &concern,
+                "deletes": [{ "q": { "writer": writer, "n": *n }, "limit": 1 }],
+            },
+        }
+    }
+
+    fn apply(&self, documents: &mut Documents) {
+        match self {
+            Step::Insert(n) => documents.insert(*n, false),
+            Step::See(n) => documents.insert(*n, true),
+            Step::Delete(n) => documents.remove(n),
+        };
+    }
+}
+
+fn is_one(value: Option<Value<'_>>) -> bool {
+    matches!(value, Some(Value::Int32(1) | Value::Double(1.0)))
+}
+
+/// Goes on after `done` steps until the connection breaks; how many steps were acknowledged.
+fn write_until_broken(port: u16, writer: i32, mut done: i32) -> i32 {
+    let Ok(mut stream) = TcpStream::connect(("127.0.0.1", port)) else { return done };
+    stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    while let Some(reply) = try_exchange(&mut stream, Step::new(done).command(writer)) {
+        let worked = is_one(reply.get("ok")) && is_one(reply.get("n"));
+        assert!(worked && reply.get("writeErrors").is_none(), "step {done}: {reply:?}");
+        done += 1;
+    }
+    done
+}
+
+/// Everything that is there, by writer.
+fn read(server: &Serving) -> BTreeMap<i32, Documents> {
+    let mut stream = TcpStream::connect(("127.0.0.1", server.port())).unwrap();
+    let mut found: BTreeMap<i32, Documents> = BTreeMap::new();
+    let mut take = |batch: Array<'_>| {
+        for document in batch.iter().filter_map(|value| value.as_document()) {
+            let (Some(Value::Int32(writer)), Some(Value::Int32(n))) =
+                (document.get("writer"), document.get("n"))
+            else {
+                panic!("{document:?}");
+            };
+            let earlier =
+                found.entry(writer).or_default().insert(n, document.get("seen").is_some());
+            assert_eq!(earlier, None, "writer {writer}: {n} is there twice");
+        }
+    };
+    let fields = doc! { "_id": 0, "writer": 1, "n": 1, "seen": 1 };
+    let find = doc! { "find": "c", "projection": &fields, "$db": "test" };
+    let mut reply = exchange(&mut stream, find);
+    let mut batch = "firstBatch";
+    loop {
+        let cursor = reply.get("cursor").and_then(|cursor| cursor.as_document()).unwrap();
+        take(cursor.get(batch).and_then(|batch| batch.as_array()).unwrap());
+        let Some(Value::Int64(id)) = cursor.get("id") else { panic!("{reply:?}") };
+        if id == 0 {
+            return found;
+        }
+        batch = "nextBatch";
+        reply = exchange(&mut stream, doc! { "getMore": id, "collection": "c", "$db": "test" });
+    }
+}
+
+/// How many steps the documents of a writer show: those that were acknowledged, or one more,
+/// whose reply the kill has cut off.
+fn steps(writer: i32, found: &Documents, acknowledged: i32) -> i32 {
+    let mut expected = Documents::new();
+    (0..acknowledged).for_each(|number| Step::new(number).apply(&mut expected));
+    if *found == expected {
+        return acknowledged;
+    }
+    Step::new(acknowledged).apply(&mut expected);
+    let missing: Vec<_> = expected.iter().filter(|(n, seen)| found.get(n) != Some(seen)).collect();
+    let added: Vec<_> = found.iter().filter(|(n, seen)| expected.get(n) != Some(seen)).collect();
+    let told = format!("writer {writer} after {acknowledged} steps: {missing:?}, {added:?}");
+    assert!(missing.is_empty() && added.is_empty(), "{told}");
+    acknowledged + 1
+}
+
+fn create_indexes(server: &Serving) {
+    let reply = server.run(doc! {
+        "createIndexes": "c", "$db": "test",
+        "indexes": [
+            { "key": { "writer": 1, "n": 1 }, "name": "number", "unique": true },
+            { "key": { "tags": 1 }, "name": "tags" },
+            { "key": { "seen": 1, "n": -1 }, "name": "seen", "sparse": true },
+        ],
+    });
+    assert!(is_one(reply.get("ok")), "{reply:?}");
+}
+
+#[test]
+fn nothing_that_a_server_acknowledged_is_lost_when_it_is_killed() {
+    let rounds: u64 =
+        std::env::var("QUIRE_CRASH_ROUNDS").ok().and_then(|text| text.parse().ok()).unwrap_or(3);
+    let mut directory = Directory::new();
+    let mut done = vec![0; WRITERS as usize];
+    let mut total = 0;
+    for round in 0..rounds {
+        if round % ROUNDS_OF_A_DIRECTORY == 0 {
+            directory = Directory::new();
+            done.fill(0);
+        }
+        let path = directory.join("db");
+        let path = path.to_str().unwrap();
+
+        let server = Serving::start(&["--dbpath", path]);
+        create_indexes(&server);
+        let port = server.port();
+        let threads: Vec<_> = (0..WRITERS)
+            .zip(done.iter().copied())
+            .map(|(writer, done)| {
+                std::thread::spawn(move || write_until_broken(port, writer, done))
+            })
+            .collect();
+        // Another moment in each round.
+        std::thread::sleep(Duration::from_millis(50 + round * 7919 % 400));
+        server.signal(Signal::KILL);
+        let acknowledged: Vec<i32> = threads.into_iter().map(|t| t.join().unwrap()).collect();
+        drop(server);
+        total += acknowledged.iter().zip(&done).map(|(now, before)| now - before).sum::<i32>();
+
+        let server = Serving::start(&["--dbpath", path]);
+        let found = read(&server);
+        for (writer, acknowledged) in acknowledged.iter().enumerate() {
+            let none = Documents::new();
+            let found = found.get(&(writer as i32)).unwrap_or(&none);
+            done[writer] = steps(writer as i32, found, *acknowledged);
+        }
+        let there: usize = found.values().map(Documents::len).sum();
+        let counted = server.run(doc! { "count": "c", "$db": "test" });
+        assert!(matches!(counted.get("n"), Some(Value::Int32(n)) if n as usize == there));
+        assert_eq!(server.end().code(), Some(0));
+        let checked = quire(&["check", path]);
+        let (said, status) = (text(&checked.stdout), checked.status.code());
+        assert_eq!(status, Some(0), "round {round}: {said}{}", text(&checked.stderr));
+        if rounds > 10 {
+            println!("round {round}: {there} documents, {done:?}");
+        }
+    }
+    assert!(total > 0, "nothing was ever acknowledged");
+    println!("{total} acknowledged writes in {rounds} rounds");
+}
