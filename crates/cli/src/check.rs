@@ -5,6 +5,7 @@ use crate::exit::{FAILED, FOUND, Failure};
 use crate::{Call, print};
 use lexopt::{Arg, Parser};
 use quire_collections::{Report, Store, StoreOptions};
+use quire_error::ErrorCode;
 use quire_storage_fjall::{FjallOptions, is_database};
 use std::path::PathBuf;
 
@@ -36,7 +37,16 @@ pub(crate) fn run(call: &Call) -> Result<(), Failure> {
     let options = FjallOptions { repair: request.repair, ..FjallOptions::default() };
     let opened = crate::engine::open(&request.directory, options)?;
     opened.warnings.iter().for_each(|warning| print(&format!("warning: {warning}")));
-    let failed = |error: quire_error::Error| Failure::new(FAILED, format!("{shown}: {error}"));
+    let failed = |error: quire_error::Error| {
+        let advice = match error.code() {
+            ErrorCode::DataCorruptionDetected if request.repair => {
+                "; this cannot be mended: restore a backup"
+            }
+            ErrorCode::DataCorruptionDetected => "; --repair mends what can be mended",
+            _ => "",
+        };
+        Failure::new(FAILED, format!("{shown}: {error}{advice}"))
+    };
     let store = Store::open(opened.engine.clone(), StoreOptions::default()).map_err(failed)?;
     let report = quire_collections::check(&store, request.repair).map_err(failed)?;
     drop(store);

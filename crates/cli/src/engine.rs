@@ -7,11 +7,15 @@ use std::path::Path;
 
 /// Opens a database directory; it is made if it is missing.
 pub(crate) fn open(path: &Path, options: FjallOptions) -> Result<Opened, Failure> {
+    let repair = options.repair;
     quire_storage_fjall::open(path, options).map_err(|error| {
         let shown = path.display();
         let advice = match &error {
+            StorageError::Corruption { .. } if repair => {
+                "; this cannot be mended and nothing was changed: restore a backup".to_owned()
+            }
             StorageError::Corruption { .. } => {
-                format!("; 'quire check --repair {shown}' keeps what is intact")
+                format!("; 'quire check --repair {shown}' mends what can be mended")
             }
             _ => String::new(),
         };

@@ -54,7 +54,7 @@ pub fn check_collection(
     interrupt: &Arc<Interrupt>,
 ) -> Result<CollectionCheck> {
     let found = CollectionCheck::default();
-    let mut checker = Checker { store, collection, repair, interrupt, found };
+    let mut checker = Checker { store, collection, repair, interrupt, found, lost: Vec::new() };
     checker.run()?;
     Ok(checker.found)
 }
@@ -71,6 +71,8 @@ struct Checker<'s> {
     repair: Repair,
     interrupt: &'s Arc<Interrupt>,
     found: CollectionCheck,
+    /// Of each index without any entry how many the documents ask for; `None` for the others.
+    lost: Vec<Option<u64>>,
 }
 
 /// Index entries to take away and, after that (a unique key may change its owner), to write.
@@ -78,6 +80,8 @@ struct Checker<'s> {
 struct Mends {
     deletes: Vec<Bytes>,
     puts: Vec<(Bytes, Bytes)>,
+    /// Entries whose place is free, so that they need not wait for the deletes.
+    vacant: Vec<(Bytes, Bytes)>,
 }
 
 impl Checker<'_> {
@@ -85,6 +89,7 @@ impl Checker<'_> {
         let (snapshot, counts) = self.still_snapshot()?;
         let mut bad: HashSet<RecordId> = HashSet::new();
         let mut mends = Mends::default();
+        self.lost = self.empty_indexes(&*snapshot)?;
         let (mut documents, mut bytes) = (0u64, 0u64);
         let mut paths: Vec<(Vec<u64>, bool)> = self
             .collection
@@ -119,6 +124,7 @@ impl Checker<'_> {
             self.check_index(&*snapshot, index, &bad, &mut mends)?;
         }
         drop(snapshot);
+        self.tell_lost();
         self.write(mends)?;
         self.check_facts(&paths)?;
         match counts {
@@ -142,6 +148,29 @@ impl Checker<'_> {
         Ok((engine.snapshot().map_err(from_storage)?, None))
     }
 
+    fn empty_indexes(&self, snapshot: &dyn Snapshot) -> Result<Vec<Option<u64>>> {
+        let mut page = Page::default();
+        let is_empty = |index: &Arc<Index>| {
+            let (start, end) = index_range(index.id);
+            let request = ScanRequest::new(Space::Idx, &start, &end).keys_only().rows_max(1);
+            snapshot.scan(&request, &mut page).map_err(from_storage)?;
+            Ok(page.rows.is_empty().then_some(0))
+        };
+        self.collection.indexes.iter().map(is_empty).collect()
+    }
+
+    /// An index that has lost everything is one finding, not one for each entry.
+    fn tell_lost(&mut self) {
+        let lost = std::mem::take(&mut self.lost);
+        for (index, missing) in self.collection.indexes.iter().zip(lost) {
+            if let Some(missing @ 1..) = missing {
+                let problem = format!("{} has lost all its {missing} entries", index.name);
+                let mended = self.repair == Repair::All;
+                self.find(problem, Problem::Index(index.name.clone()), mended);
+            }
+        }
+    }
+
     /// Every key of the document is in every index.
     fn check_document(
         &mut self,
@@ -155,7 +184,8 @@ impl Checker<'_> {
         if doc.get("_id").is_none() {
             self.find(format!("record {id} has no _id"), Problem::Other, false);
         }
-        for (index, (bits, long)) in self.collection.indexes.iter().zip(paths) {
+        for (number, (index, (bits, long))) in self.collection.indexes.iter().zip(paths).enumerate()
+        {
             if index.state == IndexState::WriteOnly {
                 continue;
             }
@@ -173,7 +203,14 @@ impl Checker<'_> {
             *long |= keys.has_long();
             for at in 0..keys.len() {
                 let (key, value) = keys.stored(index, at, id);
-                let found = snapshot.get(Space::Idx, &key).map_err(from_storage)?;
+                let found = match self.lost.get_mut(number) {
+                    Some(Some(missing)) => {
+                        *missing += 1;
+                        mends.vacant.push((key, value));
+                        continue;
+                    }
+                    _ => snapshot.get(Space::Idx, &key).map_err(from_storage)?,
+                };
                 match found {
                     Some(found) if found == value => {}
                     Some(other) if index.unique && other.get(..8) != value.get(..8) => {
@@ -190,6 +227,10 @@ impl Checker<'_> {
                     }
                 }
             }
+        }
+        if mends.vacant.len() >= REPAIR_CHUNK {
+            let vacant = std::mem::take(&mut mends.vacant);
+            self.write(Mends { vacant, ..Mends::default() })?;
         }
         Ok(())
     }
@@ -292,7 +333,8 @@ impl Checker<'_> {
             return Ok(());
         }
         let deletes = mends.deletes.into_iter().map(|key| (key, None));
-        let puts = mends.puts.into_iter().map(|(key, value)| (key, Some(value)));
+        let puts = mends.puts.into_iter().chain(mends.vacant);
+        let puts = puts.map(|(key, value)| (key, Some(value)));
         let mut writes = deletes.chain(puts).peekable();
         while writes.peek().is_some() {
             let mut txn = begin(self.store.engine(), Mode::Write).map_err(from_storage)?;

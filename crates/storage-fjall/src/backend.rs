@@ -28,9 +28,9 @@ use crate::error::storage;
 use crate::gaps::{Gaps, Skip};
 use crate::journal;
 use crate::reclaim::{DroppedRanges, Factory};
-use crate::scratch;
 use crate::skeleton::{self, Creation};
 use crate::tombstones::Tombstones;
+use crate::{salvage, scratch};
 
 const CAPS: Caps = Caps {
     key_bytes_max: 8 << 10,
@@ -211,13 +211,19 @@ impl FjallBackend {
             made = skeleton::prepare(&data)?;
         }
         let dropped = Arc::new(DroppedRanges::default());
-        // fjall asserts some of what it reads back.
-        let opened = std::panic::catch_unwind(AssertUnwindSafe(|| {
-            Parts::open(&data, options.cache_bytes, &dropped)
-        }));
-        let parts = opened.unwrap_or_else(|_| {
-            Err(StorageError::Corruption { place: format!("opening {}", data.display()) })
-        })?;
+        let open = || {
+            // fjall asserts some of what it reads back.
+            let opened = std::panic::catch_unwind(AssertUnwindSafe(|| {
+                Parts::open(&data, options.cache_bytes, &dropped)
+            }));
+            opened.unwrap_or_else(|_| {
+                Err(StorageError::Corruption { place: format!("opening {}", data.display()) })
+            })
+        };
+        let parts = match options.repair {
+            true => salvage::open(&data, open, &mut warnings)?,
+            false => open()?,
+        };
         let creation = match directory.is_complete() {
             true => Creation::done(),
             false => Creation::start(made, directory.completion())?,

@@ -3,7 +3,8 @@
 //! guard, bounds on memory and reclaiming of dropped ranges.
 //!
 //! Read in this order: `directory` (what lies in a database directory, its lock and format),
-//! `skeleton` and `scratch` (how a new one is made), [`journal`] (what a torn or damaged log is worth), `backend`
+//! `skeleton` and `scratch` (how a new one is made), [`journal`] (what a torn or damaged log is worth), `salvage`
+//! (what a repair does about damaged tables), `backend`
 //! (reads, batches, pressure), `reclaim` (dropped ranges), `gaps` and `tombstones` (heads of
 //! queues), `backup`.
 
@@ -14,6 +15,7 @@ mod error;
 mod gaps;
 pub mod journal;
 mod reclaim;
+mod salvage;
 mod scratch;
 mod skeleton;
 mod tombstones;
@@ -35,7 +37,8 @@ pub struct FjallOptions {
     /// Upper bound of the block cache; used as far as data is read.
     pub cache_bytes: u64,
     /// Mend a damaged log: keep every intact batch, put the damaged file aside, say what is
-    /// lost. Without it such a directory is refused.
+    /// lost. Begin index entries anew whose tables are damaged: the layer above makes them again.
+    /// Without it such a directory is refused, or fails where it is read.
     pub repair: bool,
     /// A scan that waits this long for its first row remembers what it found empty. Zero makes
     /// every scan do so, for tests.

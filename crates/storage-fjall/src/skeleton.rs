@@ -87,7 +87,7 @@ pub(crate) fn finish(made: &[PathBuf], completion: &Completion) -> Result<()> {
 }
 
 /// An empty database with an empty log.
-fn make(data: &Path) -> Result<()> {
+pub(crate) fn make(data: &Path) -> Result<()> {
     let parts = Parts::open(data, CACHE_BYTES, &Arc::new(DroppedRanges::default()))?;
     parts.flush()?;
     drop(parts);

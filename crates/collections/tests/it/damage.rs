@@ -58,6 +58,23 @@ fn missing_and_surplus_entries() {
 }
 
 #[test]
+fn an_index_that_has_lost_everything_is_one_finding() {
+    let lose_all = |txn: &mut quire_storage::Txn, c: &Collection| {
+        for index in &c.indexes {
+            for key in keys(txn, Space::Idx, index.id.0) {
+                txn.delete(Space::Idx, key).unwrap();
+            }
+        }
+    };
+    let store = damaged(lose_all);
+    let found = check(&store, false).unwrap().findings;
+    let problems: Vec<_> = found.iter().map(|finding| finding.problem.as_str()).collect();
+    let lost = ["_id_", "a", "u"].map(|name| format!("{name} has lost all its 20 entries"));
+    assert_eq!(problems, lost);
+    mends(&store, 3);
+}
+
+#[test]
 fn a_document_that_is_gone() {
     mends(
         &damaged(|txn, c| {

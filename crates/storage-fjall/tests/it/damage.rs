@@ -1,5 +1,6 @@
 //! Damaged files: a torn tail is trimmed, interior damage is refused and mended only on request,
-//! a flipped bit in a table is an error and never a wrong value.
+//! a flipped bit in a table is an error and never a wrong value; a repair begins damaged index
+//! entries anew.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -240,4 +241,83 @@ fn a_flipped_bit_in_a_table_is_an_error_and_never_a_wrong_value() {
         }
     }
     assert!(detected >= 8, "only {detected} of the flipped bits were noticed");
+}
+
+/// A database with everything in tables.
+fn flushed() -> TempDir {
+    let directory = TempDir::new().unwrap();
+    let engine = open(directory.path(), FjallOptions::default()).unwrap().engine;
+    for number in 0..SMALL {
+        insert(&engine, 1, number, document(number, 400), CommitOptions::buffered());
+    }
+    engine.maintenance(Maintenance::Flush).unwrap();
+    engine.close().unwrap();
+    directory
+}
+
+fn damage_tables(directory: &Path, keyspace: u32, damage: impl Fn(&mut Vec<u8>)) {
+    let tables = tables(&directory.join(format!("data/keyspaces/{keyspace}")));
+    assert!(!tables.is_empty(), "{keyspace}");
+    for table in tables {
+        let mut bytes = std::fs::read(&table).unwrap();
+        damage(&mut bytes);
+        std::fs::write(&table, bytes).unwrap();
+    }
+}
+
+#[test]
+fn damaged_index_entries_are_begun_anew_by_a_repair() {
+    let flip = |bytes: &mut Vec<u8>| bytes[40] ^= 0x10;
+    let cut = |bytes: &mut Vec<u8>| bytes.truncate(bytes.len() / 2);
+    for (flipped, keyspaces) in [(true, [3, 3]), (false, [3, 3]), (false, [4, 4]), (false, [3, 4])]
+    {
+        let directory = flushed();
+        for keyspace in std::collections::BTreeSet::from(keyspaces) {
+            match flipped {
+                true => damage_tables(directory.path(), keyspace, flip),
+                false => damage_tables(directory.path(), keyspace, cut),
+            }
+        }
+        let repair = FjallOptions { repair: true, ..FjallOptions::default() };
+        let opened = open(directory.path(), repair).unwrap();
+        assert!(!opened.warnings.is_empty(), "{keyspaces:?}");
+        let read = |engine: &std::sync::Arc<dyn quire_storage::Engine>| {
+            let snapshot = engine.snapshot().unwrap();
+            assert_eq!(numbers(&*snapshot, Space::Doc, 1), (0..SMALL).collect::<Vec<_>>());
+            numbers(&*snapshot, Space::Idx, 1).len() as u64
+        };
+        let entries = if keyspaces.contains(&3) { 0 } else { SMALL };
+        assert_eq!(read(&opened.engine), entries);
+        insert(&opened.engine, 2, 0, document(0, 10), CommitOptions::synced());
+        opened.engine.close().unwrap();
+        let opened = open(directory.path(), FjallOptions::default()).unwrap();
+        assert_eq!(opened.warnings, Vec::<String>::new());
+        assert_eq!(read(&opened.engine), entries);
+        assert_eq!(opened.engine.counts(2).documents, 1);
+    }
+}
+
+#[test]
+fn damaged_documents_are_refused_by_a_repair_which_changes_nothing() {
+    let directory = flushed();
+    damage_tables(directory.path(), 2, |bytes| bytes.truncate(bytes.len() / 2));
+    let before = files_of(directory.path());
+    for repair in [false, true] {
+        let opened = open(directory.path(), FjallOptions { repair, ..FjallOptions::default() });
+        assert!(matches!(opened.map(|_| ()), Err(StorageError::Corruption { .. })));
+    }
+    assert_eq!(files_of(directory.path()), before);
+}
+
+/// Every file below a directory, with its length.
+fn files_of(directory: &Path) -> std::collections::BTreeMap<PathBuf, u64> {
+    let mut found = std::collections::BTreeMap::new();
+    for entry in std::fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        match path.is_dir() {
+            true => found.extend(files_of(&path)),
+            false => drop(found.insert(path.clone(), path.metadata().unwrap().len())),
+        }
+    }
+    found
 }
