@@ -90,7 +90,7 @@ impl<'r> Run<'r> {
         let mut children: Children<'r> = fields
             .children
             .iter()
-            .map(|(name, node)| Child { name, nodes: smallvec![node], done: false })
+            .map(|(name, node)| Child { name: name.as_str(), nodes: smallvec![node], done: false })
             .collect();
         if let Some(node) = fields.positional.as_deref() {
             let Some(position) = self.position else {

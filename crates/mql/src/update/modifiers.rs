@@ -3,7 +3,7 @@
 use super::apply::Run;
 use super::array_filter::ArrayFilters;
 use super::operator::{self, Operand};
-use super::rename::{self, Rename};
+use super::rename::{self, Finder, Rename};
 use super::tree::{Fields, TreeBuilder};
 use super::{path, text};
 use crate::context::{EvalContext, ParseContext};
@@ -72,9 +72,10 @@ impl Modifiers {
     ) -> Result<bool> {
         let position = position.filter(|_| self.positional).map(|index| index.to_string());
         let mut run = Run::new(doc, position.as_deref(), insert, cx, &self.filters);
+        let mut finder = Finder::new(doc, self.renames.len());
         for rename in &self.renames {
             cx.shared.check_interrupt()?;
-            run.renames.push(rename.find(doc)?);
+            run.renames.push(rename.find(&mut finder)?);
         }
         run.document(&self.tree, out)?;
         Ok(run.changed)

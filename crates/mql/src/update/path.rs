@@ -51,15 +51,51 @@ pub(super) fn index(part: &str) -> Option<u32> {
 }
 
 /// The order in which the children of a path are applied (and so new fields appended):
-/// by name, but by number where both are numbers.
+/// by name, but by number where both are numbers. Numbers stand together, before letters.
 pub(super) fn order(left: &str, right: &str) -> Ordering {
-    match (index(left), index(right)) {
-        (Some(left_index), Some(right_index)) => {
-            left_index.cmp(&right_index).then_with(|| left.cmp(right))
+    fn rank(part: &str) -> (u8, u32) {
+        match index(part) {
+            Some(index) => (1, index),
+            None if part.as_bytes() < b"0" => (0, 0),
+            None => (2, 0),
         }
-        _ => left.cmp(right),
+    }
+    rank(left).cmp(&rank(right)).then_with(|| left.cmp(right))
+}
+
+/// A part of a path, in the order of `order`.
+#[derive(Clone, Debug)]
+pub(super) struct Part(Box<str>);
+
+impl Part {
+    pub(super) fn new(part: &str) -> Self {
+        Part(part.into())
+    }
+
+    pub(super) fn as_str(&self) -> &str {
+        &self.0
     }
 }
+
+impl Ord for Part {
+    fn cmp(&self, other: &Self) -> Ordering {
+        order(&self.0, &other.0)
+    }
+}
+
+impl PartialOrd for Part {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Part {
+    fn eq(&self, other: &Self) -> bool {
+        self.0 == other.0
+    }
+}
+
+impl Eq for Part {}
 
 #[cfg(test)]
 mod tests {
@@ -70,6 +106,24 @@ mod tests {
         let mut names = ["z", "a", "10", "9", "B", "o"];
         names.sort_by(|a, b| order(a, b));
         assert_eq!(names, ["9", "10", "B", "a", "o", "z"]);
+    }
+
+    /// "9" stood before "10", that before "1a", and that before "9": a search by halves missed
+    /// parts that were there, and with them conflicts.
+    #[test]
+    fn any_parts_have_one_order() {
+        let parts = ["9", "10", "1a", "007", "7", "-1", "$x", "a", "", "B", "4294967296", "é"];
+        for a in parts {
+            for b in parts {
+                assert_eq!(order(a, b), order(b, a).reverse(), "{a} {b}");
+                assert_eq!(order(a, b).is_eq(), a == b, "{a} {b}");
+                for c in parts {
+                    if order(a, b).is_lt() && order(b, c).is_lt() {
+                        assert!(order(a, c).is_lt(), "{a} {b} {c}");
+                    }
+                }
+            }
+        }
     }
 
     #[test]

@@ -7,6 +7,7 @@ use super::operator::Operator;
 use super::{path, text};
 use quire_document::{Doc, Element, Value};
 use quire_error::{Error, ErrorCode, Result};
+use std::collections::HashMap;
 
 pub(super) const RENAME: Operator = Operator {
     name: "$rename",
@@ -24,6 +25,39 @@ pub(super) struct Rename {
 
 /// What a rename found at its source; `None` where nothing stands there.
 pub(super) type Source<'r> = Option<Element<'r>>;
+
+/// Up to so many renames walk the document each for itself.
+const WALKING_RENAMES_MAX: usize = 8;
+
+/// Finds fields of a document for some renames: where they are many, by tables of the fields of
+/// each document on their way.
+pub(super) struct Finder<'r> {
+    root: Doc<'r>,
+    tables: Option<HashMap<*const u8, Fields<'r>>>,
+}
+
+type Fields<'r> = HashMap<&'r [u8], Element<'r>>;
+
+impl<'r> Finder<'r> {
+    /// For so many renames in `root`.
+    pub(super) fn new(root: Doc<'r>, renames: usize) -> Self {
+        let tables = (renames > WALKING_RENAMES_MAX).then(HashMap::new);
+        Finder { root, tables }
+    }
+
+    /// The first field of that name.
+    fn find(&mut self, doc: Doc<'r>, name: &str) -> Option<Element<'r>> {
+        let Some(tables) = &mut self.tables else { return doc.find(name) };
+        let fields = tables.entry(doc.as_bytes().as_ptr()).or_insert_with(|| {
+            let mut fields = Fields::new();
+            for element in doc.iter() {
+                fields.entry(element.key_bytes()).or_insert(element);
+            }
+            fields
+        });
+        fields.get(name.as_bytes()).copied()
+    }
+}
 
 impl Rename {
     /// Checks a pair of paths.
@@ -62,14 +96,15 @@ impl Rename {
         Box::new(To { number })
     }
 
-    /// Looks up what moves in `root`, refusing paths through arrays.
-    pub(super) fn find<'r>(&self, root: Doc<'r>) -> Result<Source<'r>> {
+    /// Looks up what moves, refusing paths through arrays.
+    pub(super) fn find<'r>(&self, finder: &mut Finder<'r>) -> Result<Source<'r>> {
+        let root = finder.root;
         let mut parts = self.from.split('.').peekable();
         let mut current = root;
         let mut array = None;
         let mut found = None;
         while let Some(part) = parts.next() {
-            let Some(element) = current.find(part) else { break };
+            let Some(element) = finder.find(current, part) else { break };
             if parts.peek().is_none() {
                 found = Some(element);
                 break;
@@ -89,15 +124,16 @@ impl Rename {
         if let Some(array) = array {
             return Err(through_array("source", &self.from, array, root));
         }
-        self.check_target(root)?;
+        self.check_target(finder)?;
         Ok(Some(source))
     }
 
-    fn check_target(&self, root: Doc<'_>) -> Result<()> {
+    fn check_target(&self, finder: &mut Finder<'_>) -> Result<()> {
+        let root = finder.root;
         let mut parts = self.to.split('.').peekable();
         let mut current = root;
         while let Some(part) = parts.next() {
-            let Some(element) = current.find(part) else { break };
+            let Some(element) = finder.find(current, part) else { break };
             if parts.peek().is_none() {
                 break;
             }

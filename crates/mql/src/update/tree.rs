@@ -2,9 +2,9 @@
 
 use super::array_filter::ArrayFilters;
 use super::modifier::Modifier;
-use super::path;
+use super::path::{self, Part};
 use quire_error::{Error, ErrorCode, Result};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A place in the tree.
 #[derive(Debug)]
@@ -20,7 +20,7 @@ pub(super) enum Node {
 /// Children by name, in the order in which they are applied.
 #[derive(Debug, Default)]
 pub(super) struct Fields {
-    pub(super) children: Vec<(Box<str>, Node)>,
+    pub(super) children: BTreeMap<Part, Node>,
     /// The child under `$`.
     pub(super) positional: Option<Box<Node>>,
 }
@@ -39,8 +39,7 @@ impl Node {
                 if part == "$" {
                     return positional.as_deref_mut();
                 }
-                let at = children.binary_search_by(|(name, _)| path::order(name, part)).ok()?;
-                Some(&mut children[at].1)
+                children.get_mut(&Part::new(part))
             }
             Node::Elements(elements) => {
                 let name = path::identifier(part)?;
@@ -58,8 +57,7 @@ impl Node {
                     *positional = Some(Box::new(node));
                     return;
                 }
-                let at = children.partition_point(|(name, _)| path::order(name, part).is_lt());
-                children.insert(at, (part.into(), node));
+                children.insert(Part::new(part), node);
             }
             Node::Elements(elements) => {
                 let name = path::identifier(part).unwrap_or_default();
