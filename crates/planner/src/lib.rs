@@ -20,6 +20,7 @@ mod min_max;
 mod partial;
 mod pipeline;
 pub mod plan;
+mod projection_text;
 mod request;
 mod shape;
 mod sort_order;
@@ -30,8 +31,9 @@ pub use distinct::plan_distinct;
 pub use find::{is_id_lookup, plan_find};
 pub use intersection::add_intersection;
 pub use interval::{Interval, Intervals};
-pub use pipeline::{PipelineParts, print_projection, split_pipeline};
+pub use pipeline::{PipelineParts, split_pipeline};
 pub use plan::{IndexScan, KeyRange, Node, Plan, ProjectionKind};
+pub use projection_text::print_projection;
 pub use request::{
     AggregateRequest, CountRequest, DistinctRequest, FindRequest, Hint, Verbosity, WriteKind,
 };

@@ -1,15 +1,16 @@
 //! Pipelines: what can be moved is moved to the front, and the front becomes a `find`.
 //! (MongoDB manual, "Aggregation Pipeline Optimization".)
 
-use crate::covering::flag;
+use crate::projection_text::print_projection;
 use crate::request::{AggregateRequest, FindRequest};
-use quire_document::{Doc, DocBuf, Value, ValueBuf};
+use quire_document::{Doc, DocBuf, Value};
 use quire_error::Result;
 use quire_mql::ParseContext;
 use quire_mql::expression::Node as ExprNode;
-use quire_mql::projection::{Kind, Projection};
+use quire_mql::projection::Kind;
 use quire_mql::stage::{Match, Modified, Stage, Transform};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
+use std::ops::Bound;
 
 /// A pipeline in two parts.
 #[derive(Debug)]
@@ -96,149 +97,6 @@ fn inclusion(transform: &Transform) -> Option<DocBuf> {
     Some(print_projection(projection))
 }
 
-/// A projection stage as explain shows it: `{a: 1}` is `{_id: true, a: true}`.
-pub fn print_projection(projection: &Projection) -> DocBuf {
-    let source = projection.to_bson().as_doc();
-    match projection.kind() {
-        Kind::Inclusion => printed_inclusion(source, projection),
-        Kind::AddFields => DocBuf::build(|writer| {
-            for (name, value) in source.fields() {
-                writer.append(name, &printed_value(name, value, projection));
-            }
-        }),
-        Kind::Exclusion => {
-            let mut paths: Vec<&str> = source
-                .fields()
-                .filter(|(name, value)| *name != "_id" || flag(*value) == Some(false))
-                .map(|(name, _)| name)
-                .collect();
-            let keeps_id = !paths.contains(&"_id");
-            DocBuf::build(|writer| {
-                write_excluded(&mut paths, writer);
-                if keeps_id {
-                    writer.append("_id", true);
-                }
-            })
-        }
-    }
-}
-
-/// `{"c.d": 0}` is `{c: {d: false}}`.
-fn write_excluded(paths: &mut Vec<&str>, writer: &mut quire_document::DocWriter<'_>) {
-    while !paths.is_empty() {
-        let first = paths.remove(0);
-        match first.split_once('.') {
-            None => {
-                writer.append(first, false);
-            }
-            Some((top, rest)) => {
-                let mut below = vec![rest];
-                paths.retain(|path| match path.split_once('.') {
-                    Some((other, rest)) if other == top => {
-                        below.push(rest);
-                        false
-                    }
-                    _ => true,
-                });
-                write_excluded(&mut below, &mut writer.document(top));
-            }
-        }
-    }
-}
-
-/// A computed field with its constants folded and marked.
-fn printed_value(name: &str, value: Value<'_>, projection: &Projection) -> ValueBuf {
-    let computed = projection.computed_fields();
-    match (computed.into_iter().find(|(path, _)| path == name), value) {
-        (Some((_, expression)), _) => expression.to_bson(),
-        (None, Value::Document(doc)) => ValueBuf::from(DocBuf::build(|writer| {
-            for (inner, value) in doc.fields() {
-                let path = format!("{name}.{inner}");
-                writer.append(inner, &printed_value(&path, value, projection));
-            }
-        })),
-        (None, other) => ValueBuf::new(other),
-    }
-}
-
-fn printed_inclusion(source: Doc<'_>, projection: &Projection) -> DocBuf {
-    let flat = flat_inclusion(source, projection);
-    let mut fields: Vec<(&str, Value<'_>)> = flat.as_doc().fields().collect();
-    DocBuf::build(|writer| write_nested(&mut fields, writer))
-}
-
-/// `{"o.x": true}` is `{o: {x: true}}`.
-fn write_nested(fields: &mut Vec<(&str, Value<'_>)>, writer: &mut quire_document::DocWriter<'_>) {
-    while !fields.is_empty() {
-        let (first, value) = fields.remove(0);
-        match first.split_once('.') {
-            None => {
-                writer.append(first, value);
-            }
-            Some((top, rest)) => {
-                let mut below = vec![(rest, value)];
-                fields.retain(|(path, value)| match path.split_once('.') {
-                    Some((other, rest)) if other == top => {
-                        below.push((rest, *value));
-                        false
-                    }
-                    _ => true,
-                });
-                write_nested(&mut below, &mut writer.document(top));
-            }
-        }
-    }
-}
-
-fn flat_inclusion(source: Doc<'_>, projection: &Projection) -> DocBuf {
-    DocBuf::build(|writer| {
-        let dropped = matches!(source.get("_id"), Some(value) if flag(value) == Some(false));
-        let below_id = source.fields().any(|(name, _)| name.starts_with("_id."));
-        let given = source.get("_id").is_some_and(|value| flag(value).is_none());
-        if !dropped && !below_id && !given {
-            writer.append("_id", true);
-        }
-        for (name, value) in source.fields() {
-            match flag(value) {
-                Some(_) if name == "_id" => {}
-                Some(kept) => {
-                    writer.append(name, kept);
-                }
-                None => print_kept(name, name, value, projection, writer),
-            }
-        }
-        if dropped {
-            writer.append("_id", false);
-        }
-    })
-}
-
-/// A field of an inclusion that is no flag: computed, or a document of fields below it.
-fn print_kept(
-    path: &str,
-    name: &str,
-    value: Value<'_>,
-    projection: &Projection,
-    writer: &mut quire_document::DocWriter<'_>,
-) {
-    let nested = value
-        .as_document()
-        .filter(|doc| doc.first().is_some_and(|first| !first.key().starts_with('$')));
-    let Some(nested) = nested else {
-        writer.append(name, &printed_value(path, value, projection));
-        return;
-    };
-    let mut inner = writer.document(name);
-    for (name, value) in nested.fields() {
-        match flag(value) {
-            Some(kept) => {
-                inner.append(name, kept);
-            }
-            None => print_kept(&format!("{path}.{name}"), name, value, projection, &mut inner),
-        }
-    }
-}
-
 /// What the rest reads becomes the projection, so that an index alone may answer.
 fn apply_needs(parts: &mut PipelineParts) {
     let Some(paths) = needed_paths(&parts.rest) else { return };
@@ -246,8 +104,7 @@ fn apply_needs(parts: &mut PipelineParts) {
         parts.counts_only = true;
         return;
     }
-    let shortest: Vec<&String> =
-        paths.iter().filter(|path| !paths.iter().any(|other| is_below(path, other))).collect();
+    let shortest: Vec<&String> = paths.iter().filter(|path| !has_parent(&paths, path)).collect();
     parts.projection_is_hint = true;
     parts.find.projection = DocBuf::build(|writer| {
         let mut keeps_id = false;
@@ -280,8 +137,16 @@ fn needed_paths(stages: &[Stage]) -> Option<BTreeSet<String>> {
     None
 }
 
-fn is_below(path: &str, parent: &str) -> bool {
-    path.strip_prefix(parent).is_some_and(|rest| rest.starts_with('.'))
+/// True if the set has a path that this one is below.
+fn has_parent(paths: &BTreeSet<String>, path: &str) -> bool {
+    path.match_indices('.').any(|(end, _)| paths.contains(&path[..end]))
+}
+
+/// True if the set has a path that is below this one.
+fn has_child(paths: &BTreeSet<String>, path: &str) -> bool {
+    let below = format!("{path}.");
+    let mut behind = paths.range::<str, _>((Bound::Included(below.as_str()), Bound::Unbounded));
+    behind.next().is_some_and(|next| next.starts_with(&below))
 }
 
 /// Moves filters and limits forward, joins neighbours.
@@ -391,7 +256,7 @@ fn conjuncts(filter: Doc<'_>) -> Vec<DocBuf> {
 fn moved(
     part: &DocBuf,
     modified: &Modified,
-    renames: &[(String, String)],
+    renames: &HashMap<String, String>,
     context: &ParseContext,
 ) -> Result<Option<DocBuf>> {
     let parsed = Match::new(part.as_doc(), context)?;
@@ -403,11 +268,8 @@ fn moved(
     if first.key() != *path {
         return Ok(None);
     }
-    let renamed = renames.iter().find_map(|(new, old)| match path.strip_prefix(new.as_str()) {
-        Some("") => Some(old.clone()),
-        Some(rest) if rest.starts_with('.') => Some(format!("{old}{rest}")),
-        _ => None,
-    });
+    let top = path.split('.').next().unwrap_or_default();
+    let renamed = renames.get(top).map(|old| format!("{old}{}", &path[top.len()..]));
     Ok(renamed.map(|path| {
         DocBuf::build(|writer| {
             writer.append_renamed(&path, first);
@@ -416,22 +278,23 @@ fn moved(
 }
 
 fn is_untouched(path: &str, modified: &Modified) -> bool {
-    let related = |other: &String| path == other || is_below(path, other) || is_below(other, path);
     match modified {
         Modified::Nothing => true,
         Modified::All => false,
-        Modified::Paths(paths) => !paths.iter().any(related),
-        Modified::AllExcept(kept) => kept.iter().any(|kept| path == kept || is_below(path, kept)),
+        Modified::Paths(paths) => {
+            !paths.contains(path) && !has_parent(paths, path) && !has_child(paths, path)
+        }
+        Modified::AllExcept(kept) => kept.contains(path) || has_parent(kept, path),
     }
 }
 
 /// New names for fields that a stage only copies: `{$project: {x: "$a"}}`.
-fn renames(stage: &Stage) -> Vec<(String, String)> {
+fn renames(stage: &Stage) -> HashMap<String, String> {
     let computed = match stage {
         Stage::Transform(Transform::Projection("$project", projection)) => {
             projection.computed_fields()
         }
-        _ => return Vec::new(),
+        _ => return HashMap::new(),
     };
     computed
         .into_iter()
