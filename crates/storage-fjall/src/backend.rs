@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use fjall::compaction::Leveled;
-use fjall::config::{BlockSizePolicy, CompressionPolicy};
+use fjall::config::{BlockSizePolicy, CompressionPolicy, RestartIntervalPolicy};
 use fjall::{
     AbstractTree, CompressionType, Database, Guard, Keyspace, KeyspaceCreateOptions, PersistMode,
     Readable,
@@ -69,6 +69,16 @@ const fn block_bytes(space: Space) -> u32 {
     }
 }
 
+/// After how many keys of a block one is written in full. A document's key is nothing beside the
+/// document: written in full it is read where it stands, a shortened one is put together in memory
+/// of its own for each document of a scan.
+const fn restart_interval(space: Space) -> u8 {
+    match space {
+        Space::Doc => 1,
+        Space::Meta | Space::Idx | Space::Log => 16,
+    }
+}
+
 fn keyspace_options(space: Space) -> KeyspaceCreateOptions {
     KeyspaceCreateOptions::default()
         .max_memtable_size(memtable_bytes(space))
@@ -76,6 +86,7 @@ fn keyspace_options(space: Space) -> KeyspaceCreateOptions {
         // ones without being rewritten.
         .data_block_compression_policy(CompressionPolicy::all(CompressionType::Lz4))
         .data_block_size_policy(BlockSizePolicy::all(block_bytes(space)))
+        .data_block_restart_interval_policy(RestartIntervalPolicy::all(restart_interval(space)))
         .expect_point_read_hits(matches!(space, Space::Doc))
         .compaction_strategy(Arc::new(Leveled::default().with_table_target_size(TABLE_BYTES)))
 }
