@@ -7,6 +7,7 @@ use bumpalo::Bump;
 use quire_document::{Array, ArrayWriter, Doc, DocBuf, DocWriter, Timestamp, Value, ValueBuf};
 use quire_error::{Error, ErrorCode, Result};
 use std::cell::RefCell;
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -37,8 +38,8 @@ pub struct ParseContext {
     pub api_strict: bool,
     /// Constants are not folded (tests compare with and without).
     pub no_folding: bool,
-    /// Variables bound by enclosing expressions, innermost last.
-    scope: Vec<(Box<str>, Slot)>,
+    /// Variables bound by enclosing expressions.
+    scope: Arc<HashMap<Box<str>, Slot>>,
     next_slot: u32,
     depth: u32,
 }
@@ -101,11 +102,20 @@ impl ParseContext {
 
     /// The same context inside an expression that binds `name`.
     pub fn bind(&self, name: &str) -> (Self, Slot) {
+        self.bind_all(std::iter::once(name))
+    }
+
+    /// The same inside an expression that binds `names`: their slots follow each other from the
+    /// one that is given back.
+    pub fn bind_all<'n>(&self, names: impl Iterator<Item = &'n str>) -> (Self, Slot) {
         let mut inner = self.clone();
-        let slot = Slot(inner.next_slot);
-        inner.next_slot += 1;
-        inner.scope.push((name.into(), slot));
-        (inner, slot)
+        let first = Slot(inner.next_slot);
+        let scope = Arc::make_mut(&mut inner.scope);
+        for name in names {
+            scope.insert(name.into(), Slot(inner.next_slot));
+            inner.next_slot += 1;
+        }
+        (inner, first)
     }
 
     /// The same context one level deeper; answers `Overflow` (15) past the limit.
@@ -126,7 +136,7 @@ impl ParseContext {
 
     /// What `$$name` stands for here; 17276 if it is unknown.
     pub fn resolve(&self, name: &str) -> Result<Binding> {
-        if let Some((_, slot)) = self.scope.iter().rev().find(|(bound, _)| **bound == *name) {
+        if let Some(slot) = self.scope.get(name) {
             return Ok(Binding::Scoped(*slot));
         }
         if let Some(index) = self.variables.iter().rposition(|known| *known.name == *name) {
@@ -236,11 +246,12 @@ impl Shared {
     }
 }
 
-/// A variable bound during evaluation; a linked list, innermost first.
+/// The variables that one expression bound during evaluation; a linked list, innermost first.
 #[derive(Clone, Copy, Debug)]
 struct Frame<'a> {
-    slot: Slot,
-    value: Option<Value<'a>>,
+    /// The slot of the first; the others follow.
+    first: Slot,
+    values: &'a [Option<Value<'a>>],
     outer: Option<&'a Frame<'a>>,
 }
 
@@ -332,7 +343,12 @@ impl<'a> EvalContext<'a> {
 
     /// The same with a variable bound; the frame lives in the arena.
     pub fn bind(self, slot: Slot, value: Option<Value<'a>>) -> Self {
-        let frame = self.arena.alloc(Frame { slot, value, outer: self.frames });
+        self.bind_all(slot, self.arena.alloc([value]))
+    }
+
+    /// The same with several bound, the first of them at the slot `first`.
+    pub fn bind_all(self, first: Slot, values: &'a [Option<Value<'a>>]) -> Self {
+        let frame = self.arena.alloc(Frame { first, values, outer: self.frames });
         EvalContext { frames: Some(frame), ..self }
     }
 
@@ -340,8 +356,9 @@ impl<'a> EvalContext<'a> {
     pub fn scoped(&self, slot: Slot) -> Option<Value<'a>> {
         let mut frame = self.frames;
         while let Some(here) = frame {
-            if here.slot == slot {
-                return here.value;
+            let place = slot.0.checked_sub(here.first.0);
+            if let Some(value) = place.and_then(|place| here.values.get(place as usize)) {
+                return *value;
             }
             frame = here.outer;
         }

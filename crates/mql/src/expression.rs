@@ -59,6 +59,7 @@ pub use dependencies::Dependencies;
 pub use extract::Extractor;
 pub use field_path::{FieldPath, PATH_COMPONENTS_MAX, check_field_name};
 pub use hashed::hashed_key;
+pub(crate) use miscellaneous::unavailable;
 pub use operator::{Arity, Call, Field, Fields, Operator, Run};
 pub use parse::check_variable_name;
 pub use registry::{find_operator, operators};
@@ -66,5 +67,7 @@ pub use tree::{Expression, Form, Node};
 
 #[cfg(test)]
 mod property;
+#[cfg(test)]
+mod random;
 #[cfg(test)]
 mod tests;

@@ -4,6 +4,7 @@ pub mod accumulator;
 pub mod context;
 pub mod expression;
 pub mod filter;
+mod names;
 pub mod projection;
 pub mod regex;
 pub mod schema;

@@ -7,28 +7,34 @@ use super::column::Column;
 use super::field_path::{FieldPath, into};
 use super::tree::{Expression, Node};
 use crate::context::EvalContext;
+use crate::names::Names;
 use quire_document::{Doc, Value};
 use quire_error::Result;
+use std::collections::HashMap;
 
 /// Paths and the slots of their values.
 #[derive(Debug, Default)]
 pub struct Extractor {
-    branches: Vec<Branch>,
-    paths: Vec<Box<[Box<str>]>>,
+    root: Level,
+    slots: HashMap<Box<[Box<str>]>, u32>,
 }
 
-/// A name on some level, and what is wanted of its value.
-#[derive(Debug)]
+/// The names that are wanted on some level.
+#[derive(Debug, Default)]
+struct Level {
+    names: Names,
+    branches: Vec<Branch>,
+}
+
+/// What is wanted of a name's value.
+#[derive(Debug, Default)]
 struct Branch {
-    name: Box<[u8]>,
-    /// The name's first and last byte: they tell most names apart.
-    ends: (u8, u8),
     /// The value itself goes here.
     slot: Option<u32>,
     /// Paths that go on inside it: slot and remaining components.
     deeper: Vec<(u32, Box<[Box<str>]>)>,
     /// The same, for a value that is a document.
-    children: Vec<Branch>,
+    children: Level,
 }
 
 impl Extractor {
@@ -49,23 +55,23 @@ impl Extractor {
 
     /// The slot of a path.
     pub fn slot(&mut self, path: &FieldPath) -> u32 {
-        if let Some(known) = self.paths.iter().position(|known| *known == path.components) {
-            return known as u32;
+        if let Some(known) = self.slots.get(&path.components) {
+            return *known;
         }
-        let slot = self.paths.len() as u32;
-        self.paths.push(path.components.clone());
-        add(&mut self.branches, &path.components, slot);
+        let slot = self.slots.len() as u32;
+        self.slots.insert(path.components.clone(), slot);
+        self.root.add(&path.components, slot);
         slot
     }
 
     /// How many slots there are.
     pub fn len(&self) -> usize {
-        self.paths.len()
+        self.slots.len()
     }
 
     /// True if no path has been attached.
     pub fn is_empty(&self) -> bool {
-        self.paths.is_empty()
+        self.slots.is_empty()
     }
 
     /// The values of all slots in a document; they live in the context's arena.
@@ -74,13 +80,21 @@ impl Extractor {
         doc: Doc<'a>,
         cx: &EvalContext<'a>,
     ) -> Result<&'a [Option<Value<'a>>]> {
-        let values = cx.arena.alloc_slice_fill_copy(self.paths.len(), None);
-        walk(&self.branches, doc, cx, &mut |slot, value| {
+        let values = cx.arena.alloc_slice_fill_copy(self.slots.len(), None);
+        walk(&self.root, doc, cx, &mut |slot, value| {
             if let Some(place) = values.get_mut(slot as usize) {
                 *place = Some(value);
             }
         })?;
         Ok(values)
+    }
+
+    /// The same context with the values of all slots in `cx.root`, where that saves a walk.
+    pub fn context<'a>(&self, cx: &EvalContext<'a>) -> Result<EvalContext<'a>> {
+        if self.len() < 2 {
+            return Ok(*cx);
+        }
+        Ok(cx.with_extracted(self.extract(cx.root, cx)?))
     }
 
     /// The values of all slots in each document.
@@ -89,9 +103,9 @@ impl Extractor {
         docs: &[Doc<'a>],
         cx: &EvalContext<'a>,
     ) -> Result<Vec<Column<'a>>> {
-        let mut columns: Vec<Column<'a>> = self.paths.iter().map(|_| Column::new()).collect();
+        let mut columns: Vec<Column<'a>> = (0..self.len()).map(|_| Column::new()).collect();
         for (row, doc) in docs.iter().enumerate() {
-            walk(&self.branches, *doc, cx, &mut |slot, value| {
+            walk(&self.root, *doc, cx, &mut |slot, value| {
                 if let Some(column) = columns.get_mut(slot as usize) {
                     column.put(row, value, docs.len());
                 }
@@ -102,74 +116,67 @@ impl Extractor {
     }
 }
 
-fn add(branches: &mut Vec<Branch>, path: &[Box<str>], slot: u32) {
-    let Some((first, rest)) = path.split_first() else { return };
-    let at = match branches.iter().position(|branch| *branch.name == *first.as_bytes()) {
-        Some(at) => at,
-        None => {
-            let name: Box<[u8]> = first.as_bytes().into();
-            let ends = ends(&name);
-            let (deeper, children) = (Vec::new(), Vec::new());
-            branches.push(Branch { name, ends, slot: None, deeper, children });
-            branches.len() - 1
+impl Level {
+    fn add(&mut self, path: &[Box<str>], slot: u32) {
+        let Some((first, rest)) = path.split_first() else { return };
+        let at = self.names.number(first);
+        if at == self.branches.len() {
+            self.branches.push(Branch::default());
         }
-    };
-    let branch = &mut branches[at];
-    if rest.is_empty() {
-        branch.slot = Some(slot);
-    } else {
-        branch.deeper.push((slot, rest.into()));
-        add(&mut branch.children, rest, slot);
+        let branch = &mut self.branches[at];
+        if rest.is_empty() {
+            branch.slot = Some(slot);
+        } else {
+            branch.deeper.push((slot, rest.into()));
+            branch.children.add(rest, slot);
+        }
     }
 }
 
-/// Which branches of a level have been met: the first field of a name counts.
-#[derive(Default)]
+/// Which names of a level have been met: the first field of a name counts.
 struct Seen {
     few: u64,
-    many: Vec<usize>,
+    many: Vec<u64>,
 }
 
 impl Seen {
-    fn contains(&self, at: usize) -> bool {
-        if at < 64 { self.few >> at & 1 == 1 } else { self.many.contains(&at) }
+    fn none_of(names: usize) -> Self {
+        let many = if names > 64 { vec![0; names.div_ceil(64) - 1] } else { Vec::new() };
+        Seen { few: 0, many }
     }
 
-    fn insert(&mut self, at: usize) {
-        if at < 64 { self.few |= 1 << at } else { self.many.push(at) }
-    }
-}
-
-/// The first and the last byte.
-#[inline]
-fn ends(name: &[u8]) -> (u8, u8) {
-    match name {
-        [first, .., last] => (*first, *last),
-        [only] => (*only, *only),
-        [] => (0, 0),
+    /// False if it had been noted before.
+    #[inline]
+    fn insert(&mut self, at: usize) -> bool {
+        let word = match at / 64 {
+            0 => Some(&mut self.few),
+            more => self.many.get_mut(more - 1),
+        };
+        let Some(word) = word else { return false };
+        let bit = 1 << (at % 64);
+        let new = *word & bit == 0;
+        *word |= bit;
+        new
     }
 }
 
 fn walk<'a>(
-    branches: &[Branch],
+    level: &Level,
     doc: Doc<'a>,
     cx: &EvalContext<'a>,
     put: &mut impl FnMut(u32, Value<'a>),
 ) -> Result<()> {
-    let (mut seen, mut left) = (Seen::default(), branches.len());
+    let mut left = level.names.len();
     if left == 0 {
         return Ok(());
     }
+    let mut seen = Seen::none_of(left);
     for element in doc.iter() {
-        let key = element.key_bytes();
-        let ends = ends(key);
-        let named = |branch: &Branch| branch.ends == ends && *branch.name == *key;
-        let Some(at) = branches.iter().position(named) else { continue };
-        if seen.contains(at) {
+        let Some(at) = level.names.find(element.key_bytes()) else { continue };
+        if !seen.insert(at) {
             continue;
         }
-        seen.insert(at);
-        let (branch, value) = (&branches[at], element.value());
+        let (branch, value) = (&level.branches[at], element.value());
         if let Some(slot) = branch.slot {
             put(slot, value);
         }

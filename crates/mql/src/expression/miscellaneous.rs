@@ -117,7 +117,20 @@ fn parse_meta(_: &'static Operator, value: Value<'_>, _: &ParseContext) -> Resul
     if !KINDS.contains(&kind) {
         return Err(Error::location(17308, format!("Unsupported argument to $meta: {kind}")));
     }
-    Ok(Expression::form(Box::new(Meta { kind: kind.into() })))
+    let missing = match kind {
+        "textScore" => "text score",
+        "geoNearDistance" => "$geoNear distance",
+        "geoNearPoint" => "$geoNear point",
+        _ => return Ok(Expression::form(Box::new(Meta { kind: kind.into() }))),
+    };
+    Err(unavailable(missing))
+}
+
+/// 40218: metadata that nothing before provides. Text and geometry have issues of their own; until
+/// then nothing provides theirs.
+pub(crate) fn unavailable(metadata: &str) -> Error {
+    let text = format!("query requires {metadata} metadata, but it is not available");
+    Error::location(40218, text)
 }
 
 impl Form for Meta {

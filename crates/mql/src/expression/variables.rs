@@ -13,7 +13,9 @@ pub(super) const OPERATORS: &[Operator] =
 
 #[derive(Debug)]
 struct Let {
-    variables: Vec<(Box<str>, Slot, Expression)>,
+    variables: Vec<(Box<str>, Expression)>,
+    /// The slot of the first variable.
+    first: Slot,
     body: Expression,
 }
 
@@ -47,16 +49,14 @@ fn parse(_: &'static Operator, value: Value<'_>, context: &ParseContext) -> Resu
         }
     };
     let body = body.ok_or_else(|| missing(16877, "in"))?;
-    let (mut inner, mut variables) = (context.clone(), Vec::new());
+    let mut variables: Vec<(Box<str>, Expression)> = Vec::new();
     for (name, value) in vars.fields() {
         check_variable_name(name, true)?;
-        let value = Expression::parse(value, context)?;
-        let (next, slot) = inner.bind(name);
-        inner = next;
-        variables.push((Box::from(name), slot, value));
+        variables.push((name.into(), Expression::parse(value, context)?));
     }
+    let (inner, first) = context.bind_all(variables.iter().map(|(name, _)| &**name));
     let body = Expression::parse(body, &inner)?;
-    Ok(Expression::form(Box::new(Let { variables, body })))
+    Ok(Expression::form(Box::new(Let { variables, first, body })))
 }
 
 /// Reads the `as` of `$map` and `$filter`: the name of the loop variable.
@@ -76,27 +76,27 @@ pub(super) fn loop_variable(operator: &str, name: Option<Value<'_>>) -> Result<B
 
 impl Form for Let {
     fn eval<'a>(&'a self, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
-        let mut inner = *cx;
-        for (_, slot, value) in &self.variables {
-            inner = inner.bind(*slot, value.eval(cx)?);
+        let values = cx.arena.alloc_slice_fill_copy(self.variables.len(), None);
+        for (place, (_, value)) in values.iter_mut().zip(&self.variables) {
+            *place = value.eval(cx)?;
         }
-        self.body.eval(&inner)
+        self.body.eval(&cx.bind_all(self.first, values))
     }
 
     fn children<'e>(&'e self, visit: &mut dyn FnMut(&'e Expression)) {
-        self.variables.iter().for_each(|(_, _, value)| visit(value));
+        self.variables.iter().for_each(|(_, value)| visit(value));
         visit(&self.body);
     }
 
     fn children_mut(&mut self, visit: &mut dyn FnMut(&mut Expression) -> Result<()>) -> Result<()> {
-        self.variables.iter_mut().try_for_each(|(_, _, value)| visit(value))?;
+        self.variables.iter_mut().try_for_each(|(_, value)| visit(value))?;
         visit(&mut self.body)
     }
 
     fn serialize(&self, writer: &mut DocWriter<'_>) {
         let mut body = writer.document("$let");
         let mut vars = body.document("vars");
-        for (name, _, value) in &self.variables {
+        for (name, value) in &self.variables {
             value.serialize_to(name, &mut vars);
         }
         vars.finish();

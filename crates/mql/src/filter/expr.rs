@@ -45,10 +45,7 @@ impl ExprTest {
     /// True if the expression's value is true for the document.
     pub(super) fn test(&self, doc: Doc<'_>, cx: &EvalContext<'_>) -> Result<bool> {
         let Compiled { expression, extractor } = &*self.compiled;
-        let mut cx = narrow(cx).with_root(doc);
-        if extractor.len() > 1 {
-            cx = cx.with_extracted(extractor.extract(doc, &cx)?);
-        }
+        let cx = extractor.context(&narrow(cx).with_root(doc))?;
         Ok(is_true(expression.eval(&cx)?))
     }
 }

@@ -6,6 +6,8 @@ use super::operand::{Comparison, Operand};
 use quire_document::path::Path;
 use quire_document::{Type, ValueBuf};
 use std::cmp::Ordering;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 /// The simplest tree that matches the same documents, its children in a fixed order.
 pub(crate) fn optimize(node: Node) -> Node {
@@ -85,6 +87,7 @@ fn disjunction(children: Vec<Node>) -> Node {
 fn join_equalities(children: Vec<Node>) -> Vec<Node> {
     let mut rest: Vec<Node> = Vec::new();
     let mut groups: Vec<(Path, Vec<Node>)> = Vec::new();
+    let mut places: HashMap<Box<str>, usize> = HashMap::new();
     for child in children {
         let path = match &child {
             Node::Path(PathNode { path, test: Test::Compare(Comparison::Eq, operand), .. })
@@ -98,9 +101,12 @@ fn join_equalities(children: Vec<Node>) -> Vec<Node> {
                 continue;
             }
         };
-        match groups.iter_mut().find(|(known, _)| *known == path) {
-            Some((_, members)) => members.push(child),
-            None => groups.push((path, vec![child])),
+        match places.entry(path.as_str().into()) {
+            Entry::Occupied(place) => groups[*place.get()].1.push(child),
+            Entry::Vacant(place) => {
+                place.insert(groups.len());
+                groups.push((path, vec![child]));
+            }
         }
     }
     for (path, mut members) in groups {

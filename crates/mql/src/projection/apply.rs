@@ -32,10 +32,7 @@ impl Projection {
             writer.append_all(doc);
             return Ok(());
         }
-        let mut cx = narrow(cx).with_root(doc);
-        if self.extractor.len() > 1 {
-            cx = cx.with_extracted(self.extractor.extract(doc, &cx)?);
-        }
+        let cx = self.extractor.context(&narrow(cx).with_root(doc))?;
         let run = Run {
             keep: self.kind != Kind::Inclusion,
             positional: self.positional.as_ref(),

@@ -4,12 +4,9 @@ use super::elem_match::ElemMatch;
 use super::positional::Positional;
 use super::slice::Slice;
 use crate::expression::{Expression, Extractor};
+use crate::names::Names;
 use quire_document::DocBuf;
 use quire_error::{Error, Result};
-use std::collections::HashMap;
-
-/// Above this many fields a branch looks names up in a table.
-const LINEAR_FIELDS_MAX: usize = 8;
 
 /// What happens to fields that a projection does not name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,7 +34,7 @@ pub struct Projection {
 #[derive(Debug, Default)]
 pub(super) struct Branch {
     pub(super) fields: Vec<Field>,
-    table: HashMap<Box<[u8]>, usize>,
+    names: Names,
     /// A field here or below is computed, so that documents may have to be made for it.
     pub(super) computes: bool,
 }
@@ -90,10 +87,7 @@ impl Projection {
 impl Branch {
     #[inline]
     pub(super) fn find(&self, name: &[u8]) -> Option<usize> {
-        if self.fields.len() > LINEAR_FIELDS_MAX {
-            return self.table.get(name).copied();
-        }
-        self.fields.iter().position(|field| field.name.as_bytes() == name)
+        self.names.find(name)
     }
 
     /// Adds an entry at a path. Codes 31249 and 31250 if it collides with another.
@@ -133,18 +127,17 @@ impl Branch {
     }
 
     fn push(&mut self, name: &str, entry: Entry) -> usize {
-        let at = self.fields.len();
         self.fields.push(Field { name: name.into(), entry, positional: false });
-        self.table.insert(name.as_bytes().into(), at);
-        at
+        self.names.number(name)
     }
 
     /// Removes a field that stands here.
     pub(super) fn remove(&mut self, name: &str) {
         self.fields.retain(|field| &*field.name != name);
-        self.table = (self.fields.iter().enumerate())
-            .map(|(at, field)| (field.name.as_bytes().into(), at))
-            .collect();
+        self.names = Names::default();
+        for field in &self.fields {
+            self.names.number(&field.name);
+        }
     }
 
     /// The extractor of all paths that computed fields read.

@@ -2,7 +2,7 @@
 
 use super::pattern::{Direction, MetaKind, SORT_KEYS_MAX, SortBy, SortPart, SortPattern};
 use crate::context::ParseContext;
-use crate::expression::FieldPath;
+use crate::expression::{FieldPath, unavailable};
 use crate::filter::show::{show, show_doc};
 use quire_document::path::Path;
 use quire_document::{Doc, Value};
@@ -124,7 +124,7 @@ fn meta(doc: Doc<'_>) -> Result<MetaKind> {
             return Err(Error::location(31138, text));
         }
     };
-    let unavailable = match kind {
+    let missing = match kind {
         MetaKind::TextScore => "text score",
         MetaKind::GeoNearDistance => "$geoNear distance",
         // Documents without such a score sort as null.
@@ -133,7 +133,5 @@ fn meta(doc: Doc<'_>) -> Result<MetaKind> {
         | MetaKind::VectorSearchScore
         | MetaKind::Score => return Ok(kind),
     };
-    // Text and geometry have issues of their own; until then nothing provides these.
-    let text = format!("query requires {unavailable} metadata, but it is not available");
-    Err(Error::location(40218, text))
+    Err(unavailable(missing))
 }

@@ -69,10 +69,7 @@ impl Group {
     /// The same context with the paths that key and accumulators read taken from `cx.root` in one
     /// pass. Optional: without it each of them walks the document.
     pub fn extract<'a>(&self, cx: &EvalContext<'a>) -> Result<EvalContext<'a>> {
-        if self.extractor.len() < 2 {
-            return Ok(*cx);
-        }
-        Ok(cx.with_extracted(self.extractor.extract(cx.root, cx)?))
+        self.extractor.context(cx)
     }
 
     /// What documents are grouped by.

@@ -3,7 +3,7 @@
 use super::registry::StageRow;
 use super::{Stage, Transform};
 use crate::context::{EvalContext, ParseContext};
-use crate::expression::{Dependencies, Expression};
+use crate::expression::{Dependencies, Expression, Extractor};
 use crate::update::text;
 use quire_document::{Doc, DocWriter, Value};
 use quire_error::{Error, Result};
@@ -14,7 +14,7 @@ pub(super) const REPLACE_ROOT: StageRow = StageRow {
     doc: "Replaces each document by the one that an expression gives.",
     parse: |_, value, cx| {
         let stage = ReplaceRoot::parse_root(value, cx)?;
-        Ok(vec![Stage::Transform(Transform::ReplaceRoot(stage))])
+        Ok(vec![Stage::Transform(Transform::ReplaceRoot(Box::new(stage)))])
     },
 };
 
@@ -24,7 +24,7 @@ pub(super) const REPLACE_WITH: StageRow = StageRow {
     doc: "Replaces each document by the one that an expression gives.",
     parse: |_, value, cx| {
         let stage = ReplaceRoot::parse_with(value, cx)?;
-        Ok(vec![Stage::Transform(Transform::ReplaceRoot(stage))])
+        Ok(vec![Stage::Transform(Transform::ReplaceRoot(Box::new(stage)))])
     },
 };
 
@@ -32,6 +32,7 @@ pub(super) const REPLACE_WITH: StageRow = StageRow {
 #[derive(Debug)]
 pub struct ReplaceRoot {
     new_root: Expression,
+    extractor: Extractor,
     /// How messages call the expression.
     called: &'static str,
 }
@@ -57,13 +58,18 @@ impl ReplaceRoot {
             let message = "BSON field '$replaceRoot.newRoot' is missing but a required field";
             return Err(Error::location(40414, message));
         };
-        let new_root = Expression::parse(new_root, cx)?;
-        Ok(ReplaceRoot { new_root, called: "'newRoot' expression " })
+        Self::new(new_root, "'newRoot' expression ", cx)
     }
 
     pub(super) fn parse_with(value: Value<'_>, cx: &ParseContext) -> Result<Self> {
-        let new_root = Expression::parse(value, cx)?;
-        Ok(ReplaceRoot { new_root, called: "'replacement document' " })
+        Self::new(value, "'replacement document' ", cx)
+    }
+
+    fn new(new_root: Value<'_>, called: &'static str, cx: &ParseContext) -> Result<Self> {
+        let mut new_root = Expression::parse(new_root, cx)?;
+        let mut extractor = Extractor::default();
+        extractor.attach(&mut new_root);
+        Ok(ReplaceRoot { new_root, extractor, called })
     }
 
     /// The expression.
@@ -72,15 +78,13 @@ impl ReplaceRoot {
     }
 
     pub(super) fn apply<'a>(&'a self, cx: &EvalContext<'a>) -> Result<Doc<'a>> {
-        match self.new_root.eval(cx)? {
+        match self.new_root.eval(&self.extractor.context(cx)?)? {
             Some(Value::Document(doc)) => Ok(doc),
             other => {
-                let value = other.unwrap_or(Value::Null);
                 let (shown, kind) = match other {
                     Some(value) => (text::value(value), value.type_name()),
                     None => ("MISSING".to_owned(), "missing"),
                 };
-                let _ = value;
                 Err(Error::location(
                     40228,
                     format!(

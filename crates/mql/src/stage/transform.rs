@@ -16,7 +16,7 @@ pub enum Transform {
     /// `$project`, `$addFields`, `$set` or `$unset`, with the name that was written.
     Projection(&'static str, Box<Projection>),
     /// `$replaceRoot`, `$replaceWith`.
-    ReplaceRoot(ReplaceRoot),
+    ReplaceRoot(Box<ReplaceRoot>),
 }
 
 impl Transform {
