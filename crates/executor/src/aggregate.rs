@@ -11,12 +11,13 @@ use quire_mql::stage::{Stage, parse_stage};
 use quire_planner::explain::NodeStats;
 use quire_planner::{AggregateRequest, Node, PipelineParts, Plan, plan_find, split_pipeline};
 
-use crate::build::{Needs, build};
+use crate::build::{Needs, build_with_sort_keys};
 use crate::chain::{Chain, ChainOp};
 use crate::env::{Env, Run};
 use crate::execution::Execution;
 use crate::find::find_collection;
 use crate::group::GroupOp;
+use crate::metadata::Wanted;
 use crate::operator::{BoxedOperator, Operator};
 use crate::params::ExecParams;
 use crate::row::Row;
@@ -71,6 +72,7 @@ impl Prepared {
         let stages = parse_stages(request, &env)?;
         let parts = split_pipeline(request, stages, &env.parse)?;
         env.filter = parts.find.filter.clone();
+        env.sort = parts.find.sort.clone();
         env.project_stage = parts.project_stage;
         let filter = Filter::parse(parts.find.filter.as_doc(), &env.parse)?;
         let collection = find_collection(&request.namespace, views)?;
@@ -94,12 +96,24 @@ impl Prepared {
             plan.root.clone()
         };
         let keys = !parts.counts_only && !root.gives_documents();
-        let source = build(&root, &env, Needs { keys, sort_keys: false })?;
+        let source = build_source(&root, &env, keys, &parts.rest)?;
         let root = build_stages(source, parts.rest, false);
         let mut execution = Execution::new(env, root, collection, Some(Arc::new(plan)));
         execution.of_pipeline = true;
         Ok(execution)
     }
+}
+
+/// The stages of a plan below those of a pipeline.
+pub(crate) fn build_source(
+    root: &Node,
+    env: &Env,
+    keys: bool,
+    rest: &[Stage],
+) -> Result<BoxedOperator> {
+    let wanted = Wanted::from_each(rest).first().copied().unwrap_or_default();
+    let needs = Needs { keys: keys || wanted.index_key, sort_keys: wanted.sort_key };
+    build_with_sort_keys(root, env, needs)
 }
 
 /// Without a projection that only says what is read, and without fetching documents of which
@@ -140,8 +154,10 @@ pub(crate) fn build_stages(
 ) -> BoxedOperator {
     let mut input = source;
     let mut chain = Chain::default();
+    let mut wanted = Wanted::from_each(&stages).into_iter();
     let mut stages = stages.into_iter();
     while let Some(stage) = stages.next() {
+        chain.reads_metadata |= wanted.next().unwrap_or_default().any;
         let Some(stage) = chain.push(stage) else {
             if separate {
                 input = ChainOp::over(input, std::mem::take(&mut chain));
@@ -163,7 +179,8 @@ pub(crate) fn build_stages(
             Stage::Sample(size) => Box::new(Sample { input, size, chosen: None, stats }),
             Stage::Sort(pattern) => {
                 let limit = sort_limit(stages.as_slice());
-                Box::new(Sort::new(input, pattern, limit, false))
+                let keep = wanted.as_slice().first().is_some_and(|later| later.sort_key);
+                Box::new(Sort::new(input, pattern, limit, keep))
             }
             Stage::Group(_)
             | Stage::Match(_)

@@ -10,6 +10,7 @@ use crate::collection_scan::CollectionScan;
 use crate::env::Env;
 use crate::fetch::Fetch;
 use crate::index_scan::IndexScanOp;
+use crate::metadata::SortKeys;
 use crate::operator::{BoxedOperator, Eof};
 use crate::projection::{self, Project};
 use crate::simple::{Count, DistinctScan, IdLookup, Limit, ReturnKey, Skip, Subplan};
@@ -74,7 +75,7 @@ pub(crate) fn build(node: &Node, env: &Env, needs: Needs) -> Result<BoxedOperato
                 keys: needs.keys || keys,
                 sort_keys: needs.sort_keys || metadata.contains("sortKey"),
             };
-            let input = build(input, env, needs)?;
+            let input = build_with_sort_keys(input, env, needs)?;
             Box::new(Project::new(input, projection, spec.as_doc()))
         }
         Node::ReturnKey { input } => {
@@ -92,6 +93,17 @@ pub(crate) fn build(node: &Node, env: &Env, needs: Needs) -> Result<BoxedOperato
             return Err(Error::internal(format!("{} is not run by itself", node.name())));
         }
     })
+}
+
+/// The same, with the sort keys that are needed also where an index gives the order.
+pub(crate) fn build_with_sort_keys(node: &Node, env: &Env, needs: Needs) -> Result<BoxedOperator> {
+    let input = build(node, env, needs)?;
+    let sort = env.sort.as_doc();
+    if !needs.sort_keys || node.blocks() || sort.is_empty() || sort.contains("$natural") {
+        return Ok(input);
+    }
+    let pattern = SortPattern::parse(sort, &env.parse)?;
+    Ok(Box::new(SortKeys::new(input, pattern)))
 }
 
 /// The filter that a part of the request's filter is.

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use bumpalo::Bump;
 use bytes::Bytes;
-use quire_document::{Doc, Value};
+use quire_document::{Doc, DocBuf, Value};
 use quire_error::{Error, ErrorCode, Result};
 use quire_mql::EvalContext;
 use quire_mql::filter::Filter;
@@ -14,6 +14,7 @@ use quire_planner::explain::NodeStats;
 
 use crate::env::{Env, Run};
 use crate::filtering::reset;
+use crate::metadata::metadata_of;
 use crate::operator::{BoxedOperator, Operator, over};
 use crate::row::Row;
 
@@ -31,10 +32,20 @@ pub(crate) enum Step {
     Redact(Redact),
 }
 
+/// A row whose document is known on its way through a chain, with what evaluating needs.
+#[derive(Clone, Copy)]
+pub(crate) struct Sent<'s> {
+    pub row: &'s Row,
+    pub env: &'s Env,
+    pub variables: &'s [Option<Value<'s>>],
+}
+
 /// Stages in a row.
 #[derive(Default)]
 pub(crate) struct Chain {
     steps: Vec<Step>,
+    /// These steps or later ones read metadata of rows.
+    pub reads_metadata: bool,
     arena: Bump,
 }
 
@@ -55,30 +66,29 @@ impl Chain {
         self.steps.is_empty()
     }
 
-    /// Sends a document through; `emit` gets everything that comes out, with its context.
+    /// Sends a row's document through; `emit` gets everything that comes out, with its context.
     pub fn run(
         &mut self,
-        doc: Doc<'_>,
-        env: &Env,
-        variables: &[Option<Value<'_>>],
+        sent: Sent<'_>,
         emit: &mut dyn FnMut(&EvalContext<'_>) -> Result<()>,
     ) -> Result<()> {
-        self.run_some(doc, env, variables, Position::default(), usize::MAX, emit).map(|_| ())
+        self.run_some(sent, Position::default(), usize::MAX, emit).map(|_| ())
     }
 
     /// The same from `start` on; a first `$unwind` takes at most `max` elements, and the answer is
     /// where to go on.
     fn run_some(
         &mut self,
-        doc: Doc<'_>,
-        env: &Env,
-        variables: &[Option<Value<'_>>],
+        sent: Sent<'_>,
         start: Position,
         max: usize,
         emit: &mut dyn FnMut(&EvalContext<'_>) -> Result<()>,
     ) -> Result<Option<Position>> {
         reset(&mut self.arena);
-        let context = EvalContext::new(&self.arena, doc, &env.shared).with_variables(variables);
+        let metadata = self.reads_metadata.then(|| metadata_of(sent.row)).transpose()?;
+        let context = EvalContext::new(&self.arena, sent.row.doc(), &sent.env.shared)
+            .with_variables(sent.variables)
+            .with_metadata(metadata.as_ref().map(DocBuf::as_doc));
         match self.steps.split_first() {
             Some((Step::Unwind(unwind), rest)) => {
                 unwind.for_each(&context, start, max, &mut |inner| step(rest, inner, emit))
@@ -90,11 +100,15 @@ impl Chain {
     /// The same steps in several chains, each of which begins with at most one `$unwind`: what
     /// an array becomes can then be given piece by piece.
     fn split(self) -> Vec<Chain> {
+        let reads_metadata = self.reads_metadata;
         let mut chains: Vec<Chain> = Vec::new();
         for step in self.steps {
             match chains.last_mut() {
                 Some(chain) if !matches!(step, Step::Unwind(_)) => chain.steps.push(step),
-                _ => chains.push(Chain { steps: vec![step], arena: Bump::new() }),
+                _ => {
+                    let steps = vec![step];
+                    chains.push(Chain { steps, reads_metadata, arena: Bump::new() });
+                }
             }
         }
         chains
@@ -183,18 +197,17 @@ impl ChainOp {
         env: &Env,
         variables: &[Option<Value<'_>>],
     ) -> Result<()> {
-        let source = row.doc_or_key()?;
-        let (record, ready) = (row.record, &mut self.ready);
-        let unchanged = source.as_ptr();
-        let doc = Doc::from_valid_bytes(&source);
-        let next = self.chain.run_some(doc, env, variables, start, max, &mut |context| {
+        let mut row = row;
+        row.know_doc()?;
+        let source = row.doc.clone().unwrap_or_default();
+        let extra = row.extra.as_ref().filter(|_| self.chain.reads_metadata);
+        let ready = &mut self.ready;
+        let sent = Sent { row: &row, env, variables };
+        let next = self.chain.run_some(sent, start, max, &mut |context| {
             let bytes = context.root.as_bytes();
-            let doc = if bytes.as_ptr() == unchanged && bytes.len() == source.len() {
-                source.clone()
-            } else {
-                Bytes::copy_from_slice(bytes)
-            };
-            ready.push_back(Row::of_document(record, doc));
+            let unchanged = bytes.as_ptr() == source.as_ptr() && bytes.len() == source.len();
+            let doc = if unchanged { source.clone() } else { Bytes::copy_from_slice(bytes) };
+            ready.push_back(Row { record: row.record, doc: Some(doc), extra: extra.cloned() });
             Ok(())
         })?;
         self.open = next.map(|next| (row, next));

@@ -33,6 +33,8 @@ pub(crate) struct Env {
     pub project_stage: bool,
     /// The filter as written: a positional projection asks it which element matched.
     pub filter: DocBuf,
+    /// The order in which the plan gives its rows.
+    pub sort: DocBuf,
 }
 
 impl Env {
@@ -87,6 +89,7 @@ impl Env {
             may_spill,
             project_stage: false,
             filter: DocBuf::new(),
+            sort: DocBuf::new(),
         })
     }
 

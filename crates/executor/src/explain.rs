@@ -14,7 +14,7 @@ use quire_planner::{
 };
 use quire_storage::Interrupt;
 
-use crate::aggregate::{Prepared, build_stages, sort_limit};
+use crate::aggregate::{Prepared, build_source, build_stages, sort_limit};
 use crate::build::{Needs, build};
 use crate::env::Env;
 use crate::execution::Execution;
@@ -122,6 +122,7 @@ fn prepare(request: &FindRequest, params: ExecParams) -> Result<(Env, Filter)> {
     let disk = request.allow_disk_use.unwrap_or(true);
     let mut env = Env::new(params, request.let_vars.as_doc(), disk)?;
     env.filter = request.filter.clone();
+    env.sort = request.sort.clone();
     let filter = Filter::parse(request.filter.as_doc(), &env.parse)?;
     let sort = request.sort.as_doc();
     if !sort.is_empty() && !sort.contains("$natural") {
@@ -227,11 +228,8 @@ fn explain_aggregate(
     let stats = match verbosity {
         Verbosity::QueryPlanner => None,
         _ => {
-            let source = build(
-                &plan.root,
-                &env,
-                Needs { keys: !plan.root.gives_documents(), sort_keys: false },
-            )?;
+            let keys = !plan.root.gives_documents();
+            let source = build_source(&plan.root, &env, keys, &parts.rest)?;
             let root = build_stages(source, parts.rest, true);
             let mut execution = Execution::new(env, root, collection, None);
             execution.rows(views, &interrupt, usize::MAX, |_| true)?;

@@ -27,6 +27,7 @@ pub fn open_find(
     let disk = request.allow_disk_use.unwrap_or(true);
     let mut env = Env::new(params, request.let_vars.as_doc(), disk)?;
     env.filter = request.filter.clone();
+    env.sort = request.sort.clone();
     let compile = || Filter::parse(request.filter.as_doc(), &env.parse);
     let filter = (!is_id_lookup(request)).then(compile).transpose()?;
     if !request.sort.as_doc().is_empty() && !request.sort.as_doc().contains("$natural") {

@@ -12,7 +12,7 @@ use quire_mql::accumulator::State;
 use quire_mql::stage::Group;
 use quire_planner::explain::NodeStats;
 
-use crate::chain::Chain;
+use crate::chain::{Chain, Sent};
 use crate::env::{Env, Run};
 use crate::filtering::reset;
 use crate::group_table::GroupTable;
@@ -73,18 +73,18 @@ impl GroupOp {
     fn collect(&mut self, run: &mut Run<'_>) -> Result<()> {
         let env = run.env;
         let variables = env.variable_values();
-        let mut rows = Vec::new();
+        let mut rows: Vec<Row> = Vec::new();
         let mut table = GroupTable::new(&self.group, env.shared.collator.as_ref());
         loop {
             let more = self.input.next(run, ROWS_MAX, &mut rows)?;
-            let sources = rows.drain(..).map(Row::into_doc_or_key).collect::<Result<Vec<_>>>()?;
-            let docs: Vec<Doc<'_>> =
-                sources.iter().map(|source| Doc::from_valid_bytes(source)).collect();
-            if self.chain.is_empty() {
+            rows.iter_mut().try_for_each(Row::know_doc)?;
+            if self.chain.is_empty() && !self.chain.reads_metadata {
+                let docs: Vec<Doc<'_>> = rows.iter().map(Row::doc).collect();
                 self.take(&mut table, &docs, env, &variables)?;
             } else {
-                self.take_through_chain(&mut table, &docs, env, &variables)?;
+                self.take_one_by_one(&mut table, &rows, env, &variables)?;
             }
+            rows.clear();
             if !more {
                 self.table = Some(table);
                 return Ok(());
@@ -115,10 +115,11 @@ impl GroupOp {
         Ok(())
     }
 
-    fn take_through_chain(
+    /// Groups what the chain makes of each row.
+    fn take_one_by_one(
         &mut self,
         table: &mut GroupTable,
-        docs: &[Doc<'_>],
+        rows: &[Row],
         env: &Env,
         variables: &[Option<Value<'_>>],
     ) -> Result<()> {
@@ -128,7 +129,7 @@ impl GroupOp {
             table.add(group, context)?;
             runs.limit(table, env)
         };
-        docs.iter().try_for_each(|doc| self.chain.run(*doc, env, variables, &mut take))
+        rows.iter().try_for_each(|row| self.chain.run(Sent { row, env, variables }, &mut take))
     }
 
     fn finish(&mut self, env: &Env) -> Result<()> {

@@ -21,6 +21,7 @@ mod group;
 mod group_table;
 mod index_bounds;
 mod index_scan;
+mod metadata;
 pub mod modify;
 mod operator;
 mod params;

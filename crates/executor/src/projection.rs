@@ -10,6 +10,7 @@ use quire_planner::explain::NodeStats;
 
 use crate::env::{Env, Run};
 use crate::filtering::reset;
+use crate::metadata::metadata_of;
 use crate::operator::{BoxedOperator, Operator, over};
 use crate::row::Row;
 
@@ -21,7 +22,7 @@ pub(crate) struct Project {
     input: BoxedOperator,
     projection: Projection,
     show_record_id: bool,
-    metadata: Vec<String>,
+    reads_metadata: bool,
     arena: Bump,
     stats: NodeStats,
 }
@@ -42,12 +43,12 @@ pub(crate) fn compile(spec: Doc<'_>, env: &Env) -> Result<Projection> {
 impl Project {
     /// `spec` is what `projection` was compiled from.
     pub fn new(input: BoxedOperator, projection: Projection, spec: Doc<'_>) -> Self {
-        let metadata = projection.needs().metadata.into_iter().collect();
+        let reads_metadata = !projection.needs().metadata.is_empty();
         Project {
             input,
             projection,
             show_record_id: spec.contains(RECORD_ID),
-            metadata,
+            reads_metadata,
             arena: Bump::new(),
             stats: NodeStats::default(),
         }
@@ -57,7 +58,16 @@ impl Project {
         reset(&mut self.arena);
         let source = row.doc_or_key()?;
         let doc = Doc::from_valid_bytes(&source);
-        let metadata = (!self.metadata.is_empty()).then(|| metadata_of(row)).transpose()?;
+        let mut metadata = self.reads_metadata.then(|| metadata_of(row)).transpose()?;
+        if let Some(metadata) = &mut metadata
+            && !env.project_stage
+            && !metadata.as_doc().contains("sortKey")
+        {
+            // A find that does not sort has an empty key.
+            metadata.extend(|writer| {
+                writer.append("sortKey", &ArrayBuf::new());
+            });
+        }
         let variables = env.variable_values();
         let context = EvalContext::new(&self.arena, doc, &env.shared)
             .with_variables(&variables)
@@ -72,25 +82,6 @@ impl Project {
         row.doc = Some(Bytes::from(bytes));
         Ok(())
     }
-}
-
-/// What `$meta` can read of a row.
-fn metadata_of(row: &Row) -> Result<DocBuf> {
-    let key = row.key_values()?;
-    let sort_key = row.extra.as_ref().and_then(|extra| extra.sort_key.as_ref());
-    Ok(DocBuf::build(|writer| {
-        writer.append("recordId", i64::try_from(row.record.0).unwrap_or(i64::MAX));
-        match sort_key {
-            Some(sort_key) => writer.append("sortKey", sort_key),
-            None => writer.append("sortKey", &ArrayBuf::new()),
-        };
-        if let Some((index, values)) = key {
-            let mut inner = writer.document("indexKey");
-            for (field, value) in index.fields.iter().zip(&values) {
-                inner.append_some(&field.path, value.as_ref().map(|value| value.as_value()));
-            }
-        }
-    }))
 }
 
 impl Operator for Project {

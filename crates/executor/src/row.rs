@@ -78,12 +78,13 @@ impl Row {
         }
     }
 
-    /// The same of a row that is not needed any more.
-    pub fn into_doc_or_key(mut self) -> Result<Bytes> {
-        match self.doc.take() {
-            Some(doc) => Ok(doc),
-            None => self.key_as_doc(),
+    /// Sees to it that `doc` is the document, or as much of it as the index key knows.
+    #[inline]
+    pub fn know_doc(&mut self) -> Result<()> {
+        if self.doc.is_none() {
+            self.doc = Some(self.key_as_doc()?);
         }
+        Ok(())
     }
 
     fn key_as_doc(&self) -> Result<Bytes> {

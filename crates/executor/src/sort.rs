@@ -9,12 +9,12 @@ use bumpalo::Bump;
 use bytes::Bytes;
 use quire_catalog::Index;
 use quire_collections::{IndexEntry, RecordId};
-use quire_document::ValueBuf;
 use quire_error::{Error, Result};
 use quire_mql::sort::SortPattern;
 use quire_planner::explain::NodeStats;
 
 use crate::env::{Env, Run};
+use crate::metadata::add_sort_key;
 use crate::operator::{BoxedOperator, Operator, over};
 use crate::row::{Extra, Row};
 use crate::spill::{SpillReader, SpillWriter};
@@ -317,17 +317,6 @@ impl Sort {
         self.stats.spills = spills;
         Ok(())
     }
-
-    fn with_sort_key(&mut self, row: &mut Row, run: &Run<'_>) -> Result<()> {
-        crate::filtering::reset(&mut self.arena);
-        let bytes = row.doc_or_key()?;
-        let doc = quire_document::Doc::from_valid_bytes(&bytes);
-        let context = quire_mql::EvalContext::new(&self.arena, doc, &run.env.shared);
-        let values = self.pattern.key(doc, &context)?;
-        let array: quire_document::ArrayBuf = values.into_iter().collect();
-        row.extra.get_or_insert_default().sort_key = Some(ValueBuf::from(array));
-        Ok(())
-    }
 }
 
 impl Operator for Sort {
@@ -345,7 +334,7 @@ impl Operator for Sort {
                 return Ok(false);
             };
             if self.keep_sort_key {
-                self.with_sort_key(&mut row, run)?;
+                add_sort_key(&mut row, &self.pattern, &mut self.arena, run.env)?;
             }
             self.stats.returned += 1;
             out.push(row);

@@ -4,6 +4,7 @@
 
 mod explain;
 mod group;
+mod metadata;
 mod model;
 mod modify;
 mod plans;
