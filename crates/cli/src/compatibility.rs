@@ -30,6 +30,8 @@ const DIFFERENCES: &str = "
   is `local`. A `snapshot` read and its cursor stay at one time, and any time of the last 60 seconds
   (`minSnapshotHistoryWindowInSeconds`, 300 in MongoDB) can be asked for with `atClusterTime`, unless more than 8 MB, 10,000
   groups of commits or 64 changes of the catalog came after it: then the answer is `SnapshotTooOld`.
+- Search indexes: there is no search service beside the server, so the four commands and `$search`, `$searchMeta`,
+  `$vectorSearch` and `$listSearchIndexes` answer `SearchNotEnabled`, as mongod does without one.
 - A `wtimeout` bounds how long a write of documents waits for the disk; changes of the catalog wait as long as it takes.
 - A default write concern must name `w`, and one that a single member can satisfy.
 - Accepted, because they ask for nothing here: `bypassDocumentValidation` (there are no validators),
@@ -50,7 +52,7 @@ const DIFFERENCES: &str = "
 - `$readPreference` is accepted on every command: there is one member, and it is the primary.
 - `explain` has no rejected plans and no `works`; its index bounds and counters are exact.
 - `authenticationMechanisms`, `internalDocumentSourceGroupMaxMemoryBytes`, `internalQueryExecYieldIterations`,
-  `internalQueryFacetBufferSizeBytes`, `logLevel`, `maxTransactionLockRequestTimeoutMillis`, `maxIndexBuildMemoryUsageMegabytes`,
+  `internalQueryFacetBufferSizeBytes`, `maxTransactionLockRequestTimeoutMillis`, `maxIndexBuildMemoryUsageMegabytes`,
   `scramIterationCount`, `scramSHA256IterationCount` and `transactionLifetimeLimitSeconds` can be read and set, and
   have no effect until what they bound is built.
 ";

@@ -125,12 +125,13 @@ fn count_examined(service: &Service, ended: &Ended<'_>) {
 /// Logs and records the operation where it is slow, sampled, picked by a filter or profiled.
 fn tell(service: &Service, connection: &Connection, ended: &Ended<'_>, recorded: bool) {
     let slow = ended.micros as i64 > service.parameters.slow_ms().saturating_mul(1000);
-    if !slow && !service.profiler.is_engaged() {
+    let logged_anyway = service.parameters.logs_all(ended.is_statement);
+    if !slow && !logged_anyway && !service.profiler.is_engaged() {
         return;
     }
     let entry = || profile_entry(connection, ended);
     let verdict = service.profiler.judge(ended.db(), slow, entry);
-    if verdict.log {
+    if verdict.log || logged_anyway {
         log(service, connection, ended);
     }
     if verdict.record && recorded {

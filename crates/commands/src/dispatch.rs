@@ -127,6 +127,7 @@ fn execute(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     let Some(run) = cx.command.run else {
         return Err(Error::not_built(&format!("the command {}", cx.command.name)));
     };
+    cx.meet_time_fault(body)?;
     let service = cx.service;
     let _writing = match cx.command.kind {
         Kind::Write => Some(service.write_gate.enter(&cx.interrupt)?),

@@ -73,6 +73,7 @@ impl Context<'_> {
         let (now_ms, cluster_time) = self.clock();
         let mut params = ExecParams::new(Arc::clone(&self.interrupt), now_ms);
         params.cluster_time = cluster_time;
+        params.disk_by_default = service.parameters.flag("allowDiskUseByDefault");
         params.api_strict = self.generic.api.strict == Some(true);
         let limit = service.parameters.number("internalQueryMaxBlockingSortMemoryUsageBytes");
         params.stage_bytes_max = usize::try_from(limit).unwrap_or(params.stage_bytes_max);

@@ -7,6 +7,7 @@ use crate::reply;
 use crate::service::application_name;
 use quire_document::{Doc, DocBuf, DocWriter, Value};
 use quire_error::{Error, ErrorCode, Result};
+use quire_storage::Interruption;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -18,7 +19,12 @@ pub const FAIL_GET_MORE: &str = "failGetMoreAfterCursorCheckout";
 /// Fails a write under a transaction number before it commits, or loses its reply.
 pub const FAIL_WRITE: &str = "onPrimaryTransactionalWrite";
 
-const NAMES: [&str; 3] = [FAIL_COMMAND, FAIL_GET_MORE, FAIL_WRITE];
+/// Every time limit is over at once.
+const TIME_ALWAYS_OUT: &str = "maxTimeAlwaysTimeOut";
+/// No time limit is ever over.
+const TIME_NEVER_OUT: &str = "maxTimeNeverTimeOut";
+
+const NAMES: [&str; 5] = [FAIL_COMMAND, FAIL_GET_MORE, FAIL_WRITE, TIME_ALWAYS_OUT, TIME_NEVER_OUT];
 const ERROR_LABELS: &str = "errorLabels";
 
 /// All fail points of a server.
@@ -299,6 +305,23 @@ impl Context<'_> {
         self.write_hangs_up.set(fault.close_connection);
         let text = format!("Failing a write before its commit via '{FAIL_WRITE}' failpoint");
         fault.fail_before_commit.map_or(Ok(()), |code| Err(Error::new(code, text)))
+    }
+}
+
+impl Context<'_> {
+    /// Ends or lifts the command's time limit, if it has one, where a fail point says so.
+    pub fn meet_time_fault(&self, body: Doc<'_>) -> Result<()> {
+        if self.generic.max_time_ms == 0 {
+            return Ok(());
+        }
+        let fail_points = &self.service.fail_points;
+        if fail_points.strike(TIME_NEVER_OUT, self, body).is_some() {
+            self.interrupt.set_deadline(None);
+        }
+        match fail_points.strike(TIME_ALWAYS_OUT, self, body) {
+            Some(_) => Err(reply::from_interruption(Interruption::DeadlineExceeded)),
+            None => Ok(()),
+        }
     }
 }
 

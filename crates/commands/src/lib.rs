@@ -50,10 +50,11 @@ mod find_and_modify;
 mod get_more;
 mod insert;
 mod kill_cursors;
+mod search_indexes;
 mod sessions;
 mod update;
 
-pub use admin::parameters::{PARAMETERS, Parameter};
+pub use admin::parameter_table::{PARAMETERS, Parameter};
 pub use command::Command;
 pub use jobs::Jobs;
 pub use pipeline_sources::{SERVER_STAGES, ServerStage};

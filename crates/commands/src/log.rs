@@ -13,8 +13,6 @@ pub enum Severity {
     Warning,
     /// Worth knowing.
     Info,
-    /// For developers.
-    Debug,
 }
 
 /// One structured line, in the shape of mongod's log.

@@ -4,7 +4,7 @@ use crate::command::Command;
 use crate::command::Kind::{Other, Read, Write};
 use crate::{
     admin, aggregate, bulk_write, count, ddl, delete, distinct, explain, find, find_and_modify,
-    get_more, insert, kill_cursors, sessions, update,
+    get_more, insert, kill_cursors, search_indexes, sessions, update,
 };
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -51,6 +51,8 @@ pub static COMMANDS: &[Command] = &[
     )
     .admin()
     .for_tests(),
+    Command::new("testVersion2", Other, admin::test_version2::run, "Does nothing, for tests.")
+        .for_tests(),
     Command::new("features", Other, admin::features::run, "The part of object ids that is ours."),
     Command::new("top", Other, admin::top::run, "How often and how long collections are used.")
         .admin(),
@@ -232,6 +234,30 @@ pub static COMMANDS: &[Command] = &[
         .admin(),
     Command::new("replSetGetConfig", Other, admin::repl_set::config, "The set's configuration.")
         .admin(),
+    Command::new(
+        "createSearchIndexes",
+        Other,
+        search_indexes::run,
+        "Refused: there is no search service.",
+    ),
+    Command::new(
+        "dropSearchIndex",
+        Other,
+        search_indexes::run,
+        "Refused: there is no search service.",
+    ),
+    Command::new(
+        "listSearchIndexes",
+        Other,
+        search_indexes::run,
+        "Refused: there is no search service.",
+    ),
+    Command::new(
+        "updateSearchIndex",
+        Other,
+        search_indexes::run,
+        "Refused: there is no search service.",
+    ),
     // Commands of MongoDB that are known and not built yet.
     Command::missing("abortTransaction", "Ends a transaction without its writes."),
     Command::missing("cloneCollectionAsCapped", "A capped copy of a collection."),
@@ -246,7 +272,6 @@ pub static COMMANDS: &[Command] = &[
     Command::missing("filemd5", "A hash of a stored file."),
     Command::missing("grantRolesToUser", "Gives a user roles."),
     Command::missing("mapReduce", "The older form of aggregation."),
-    Command::missing("createSearchIndexes", "Makes search indexes."),
     Command::missing("dropAllRolesFromDatabase", "Removes all roles of a database."),
     Command::missing("getClusterParameter", "Reads cluster parameters."),
     Command::missing("grantPrivilegesToRole", "Gives a role privileges."),

@@ -12,6 +12,7 @@ use quire_catalog::Namespace;
 use quire_document::{Doc, DocBuf, DocWriter, Value, ValueBuf};
 use quire_error::{Error, Result};
 use quire_executor::modify::{UpdateOutcome, UpdateRequest, update};
+use quire_mql::update::stage_of_update;
 use quire_planner::Hint;
 use std::time::Instant;
 
@@ -209,7 +210,11 @@ pub fn parse(doc: Doc<'_>) -> Result<Statement<'_>> {
 /// Operators, a replacement or a pipeline.
 pub fn checked_update<'a>(arg: &Arg<'a>) -> Result<Value<'a>> {
     match arg.value() {
-        value @ (Value::Document(_) | Value::Array(_)) => Ok(value),
+        Value::Array(stages) => {
+            stages.iter().try_for_each(|stage| stage_of_update(stage).map(|_| ()))?;
+            Ok(arg.value())
+        }
+        value @ Value::Document(_) => Ok(value),
         _ => Err(Error::failed_to_parse("Update argument must be either an object or an array")),
     }
 }

@@ -49,7 +49,7 @@ pub fn open_pipeline_over(
     request: &AggregateRequest,
     params: ExecParams,
 ) -> Result<Execution> {
-    let disk = request.allow_disk_use.unwrap_or(true);
+    let disk = request.allow_disk_use.unwrap_or(params.disk_by_default);
     let env = Env::new(params, request.let_vars.as_doc(), disk)?;
     let stages = parse_stages(request, &env)?;
     let source: BoxedOperator = Box::new(Documents { rows: documents.into_iter() });
@@ -67,7 +67,7 @@ pub(crate) struct Prepared {
 
 impl Prepared {
     pub fn new(request: &AggregateRequest, views: &dyn Views, params: ExecParams) -> Result<Self> {
-        let disk = request.allow_disk_use.unwrap_or(true);
+        let disk = request.allow_disk_use.unwrap_or(params.disk_by_default);
         let mut env = Env::new(params, request.let_vars.as_doc(), disk)?;
         let stages = parse_stages(request, &env)?;
         let parts = split_pipeline(request, stages, &env.parse)?;

@@ -119,7 +119,7 @@ struct Job {
 }
 
 fn prepare(request: &FindRequest, params: ExecParams) -> Result<(Env, Filter)> {
-    let disk = request.allow_disk_use.unwrap_or(true);
+    let disk = request.allow_disk_use.unwrap_or(params.disk_by_default);
     let mut env = Env::new(params, request.let_vars.as_doc(), disk)?;
     env.filter = request.filter.clone();
     env.sort = request.sort.clone();

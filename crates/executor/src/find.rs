@@ -24,7 +24,7 @@ pub fn open_find(
     views: &dyn Views,
     params: ExecParams,
 ) -> Result<Execution> {
-    let disk = request.allow_disk_use.unwrap_or(true);
+    let disk = request.allow_disk_use.unwrap_or(params.disk_by_default);
     let mut env = Env::new(params, request.let_vars.as_doc(), disk)?;
     env.filter = request.filter.clone();
     env.sort = request.sort.clone();

@@ -27,6 +27,8 @@ pub struct ExecParams {
     pub stage_bytes_max: usize,
     /// Whether stages may go on on disk, and where; `None` answers 292 where memory ends.
     pub spill_directory: Option<Arc<Path>>,
+    /// Whether stages may go on on disk where the request does not say.
+    pub disk_by_default: bool,
     /// Operators outside the stable API are refused.
     pub api_strict: bool,
 }
@@ -41,6 +43,7 @@ impl ExecParams {
             user_roles: None,
             stage_bytes_max: STAGE_BYTES_MAX,
             spill_directory: Some(Arc::clone(&TEMPORARY)),
+            disk_by_default: true,
             api_strict: false,
         }
     }

@@ -32,7 +32,6 @@ pub struct JsonLog {
     recent: Mutex<VecDeque<String>>,
     warnings: Mutex<Vec<String>>,
     starting: AtomicBool,
-    verbose: bool,
     written: AtomicU64,
     /// A rotation opens the file again instead of putting it aside: somebody else moves it.
     reopening: bool,
@@ -54,14 +53,13 @@ impl Output {
 }
 
 impl JsonLog {
-    /// A log that writes `Debug` lines only if `verbose`.
-    pub fn new(output: Output, verbose: bool) -> JsonLog {
+    /// A log that has written nothing yet.
+    pub fn new(output: Output) -> JsonLog {
         JsonLog {
             output: Mutex::new(output),
             recent: Mutex::new(VecDeque::new()),
             warnings: Mutex::new(Vec::new()),
             starting: AtomicBool::new(true),
-            verbose,
             written: AtomicU64::new(0),
             reopening: false,
         }
@@ -87,9 +85,6 @@ impl JsonLog {
 
 impl LogSink for JsonLog {
     fn write(&self, line: LogLine<'_>) {
-        if line.severity == Severity::Debug && !self.verbose {
-            return;
-        }
         let warns = line.severity == Severity::Warning && self.starting.load(Ordering::Relaxed);
         let mut text = json::line(&line, warns, now_ms());
         text.push('\n');

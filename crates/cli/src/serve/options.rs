@@ -131,7 +131,7 @@ pub static OPTIONS: &[ServeOption] = &[
     harmless(&["iso8601-utc", "iso8601-local"], row("timeStampFormat", "systemLog.timeStampFormat", Text("FORMAT"), Refused("times are ISO 8601"), "How times are logged; always UTC.")),
     row("syslog", "", Flag, Refused("logs go to a file or a standard stream"), "Logs to syslog."),
     row("syslogFacility", "systemLog.syslogFacility", Text("NAME"), Refused("logs go to a file or a standard stream"), "The syslog facility."),
-    short('v', row("verbose", "systemLog.verbosity", Text("LEVEL"), Works, "Logs more, e.g. -v or -vvv.")),
+    short('v', row("verbose", "systemLog.verbosity", Text("LEVEL"), Works, "Logs every operation, as --slowms 0 does, e.g. -v or --verbose 1.")),
     row("quiet", "systemLog.quiet", Flag, Works, "Does not log connections."),
     row("pidfilepath", "processManagement.pidFilePath", Text("FILE"), Works, "Writes the process id to a file."),
     row("timeZoneInfo", "processManagement.timeZoneInfo", Text("DIR"), NoEffect("time zones are built in"), "Where time zones stand."),

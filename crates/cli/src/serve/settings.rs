@@ -39,7 +39,6 @@ pub(crate) struct LogSettings {
     pub(crate) path: Option<PathBuf>,
     pub(crate) append: bool,
     pub(crate) reopen: bool,
-    pub(crate) verbose: bool,
     pub(crate) quiet: bool,
 }
 
@@ -69,11 +68,10 @@ impl Settings {
                 path: given.text("logpath").map(PathBuf::from),
                 append: given.flag("logappend"),
                 reopen: reopens(given)?,
-                verbose: given.all("verbose").iter().any(|level| level != "0"),
                 quiet: given.flag("quiet"),
             },
             pidfile: given.text("pidfilepath").map(PathBuf::from),
-            parameters: parameters(given),
+            parameters: parameters(given)?,
             profile_level: profile_level(given)?,
             slow_sample_rate: slow_sample_rate(given)?,
             parsed: parsed(given),
@@ -239,7 +237,7 @@ fn slow_sample_rate(given: &Given) -> Result<f64, Failure> {
     rate.ok_or_else(|| Failure::options("--slowOpSampleRate must be between 0 and 1"))
 }
 
-fn parameters(given: &Given) -> Vec<(String, String)> {
+fn parameters(given: &Given) -> Result<Vec<(String, String)>, Failure> {
     let pairs = given.all("setParameter").iter().filter_map(|pair| pair.split_once('='));
     let mut found: Vec<(String, String)> =
         pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
@@ -253,7 +251,21 @@ fn parameters(given: &Given) -> Vec<(String, String)> {
             found.push((parameter.to_owned(), "true".to_owned()));
         }
     }
-    found
+    if !given.all("verbose").is_empty() {
+        found.push(("logLevel".to_owned(), log_level(given.all("verbose"))?.to_string()));
+    }
+    Ok(found)
+}
+
+/// The log level that `-v`, `-vv` and `--verbose LEVEL` ask for together, 5 at most.
+fn log_level(given: &[String]) -> Result<usize, Failure> {
+    let level = |text: &String| match text.bytes().all(|letter| letter == b'v') {
+        true => Some(text.len()),
+        false => text.parse().ok(),
+    };
+    let levels: Option<Vec<usize>> = given.iter().map(level).collect();
+    let levels = levels.ok_or_else(|| Failure::options("--verbose takes a level from 0 to 5"))?;
+    Ok(levels.iter().fold(0usize, |sum, level| sum.saturating_add(*level)).min(5))
 }
 
 /// A value or a section of the configuration file.

@@ -97,7 +97,7 @@ fn open_log(settings: &LogSettings, as_mongod: bool) -> Result<JsonLog, Failure>
         None if as_mongod => Output::Stdout,
         None => Output::Stderr,
     };
-    Ok(JsonLog::new(output, settings.verbose).reopening(settings.reopen))
+    Ok(JsonLog::new(output).reopening(settings.reopen))
 }
 
 fn log_start(log: &JsonLog, settings: &Settings, call: &Call) {

@@ -3,6 +3,7 @@
 //! change, and streams when it allows several replies.
 
 use crate::MAX_WIRE_VERSION;
+use crate::admin::parameter_table::DESCRIPTOR;
 use crate::args::{Arg, arguments, fields, missing};
 use crate::context::Context;
 use crate::reply::from_interruption;
@@ -60,10 +61,10 @@ fn handshake(
 fn parse(body: Doc<'_>) -> Result<Arguments<'_>> {
     let mut found = Arguments::default();
     for arg in arguments("hello", body) {
-        if arg.is_null() {
-            continue;
-        }
         match arg.name() {
+            // The one that is wrong as null, too.
+            "saslSupportedMechs" => found.sasl_user = check_sasl_user(&arg)?,
+            _ if arg.is_null() => {}
             "client" => {
                 let text = "The client metadata document must be a document";
                 let client = arg.value().as_document();
@@ -73,7 +74,6 @@ fn parse(body: Doc<'_>) -> Result<Arguments<'_>> {
             "maxAwaitTimeMS" => found.max_await_ms = Some(arg.integer_from(0)?),
             "helloOk" => found.hello_ok = arg.safe_bool()?,
             "compression" => found.compression = Some(arg.array()?),
-            "saslSupportedMechs" => found.sasl_user = check_sasl_user(&arg)?,
             "internalClient" | "speculativeAuthenticate" => {
                 arg.document()?;
             }
@@ -248,6 +248,12 @@ fn write_reply(
     reply.append("connectionId", cx.connection.info.id as i32);
     reply.append("minWireVersion", 0).append("maxWireVersion", MAX_WIRE_VERSION);
     reply.append("readOnly", false);
+    let descriptor = service.parameters.get(DESCRIPTOR);
+    let descriptor =
+        descriptor.filter(|text| text.as_value().as_str().is_some_and(|t| !t.is_empty()));
+    if let Some(text) = descriptor {
+        reply.append(DESCRIPTOR, &text);
+    }
     if let Some(offered) = arguments.compression {
         write_compression(offered, reply);
     }

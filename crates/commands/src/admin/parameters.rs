@@ -1,173 +1,37 @@
-//! `getParameter`, `setParameter` and the table of server parameters. A parameter stands in the
-//! table if something here reads it, or if tools read it and its value tells the truth.
+//! `getParameter`, `setParameter` and the values of the server parameters.
 
+use crate::admin::log_verbosity;
+use crate::admin::parameter_table::Kind::{self, Bool, Int, LogLevels, Long, Text, Texts};
+use crate::admin::parameter_table::Settable::{self, Always, Never, Startup};
+use crate::admin::parameter_table::{HISTORY_SECS, PARAMETERS, Parameter, SLOW_MS, TEXT_BYTES_MAX};
 use crate::args::{Arg, fields, is_generic, whole};
 use crate::context::Context;
 use quire_document::{Doc, DocWriter, Value, ValueBuf};
 use quire_error::{Error, ErrorCode, Result};
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{PoisonError, RwLock};
 use std::time::Duration;
-
-/// The name of the parameter with a fast path.
-const SLOW_MS: &str = "slowMs";
-
-/// How long the past is kept.
-const HISTORY_SECS: &str = "minSnapshotHistoryWindowInSeconds";
-
-/// When a parameter may be set.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Settable {
-    /// At the start and later.
-    Always,
-    /// At the start only.
-    Startup,
-    /// Never: it tells how this server is.
-    Never,
-}
-
-/// The type, default and range of a parameter.
-#[derive(Clone, Copy, Debug)]
-pub enum Kind {
-    /// A boolean.
-    Bool(bool),
-    /// A 32-bit number, with its least and greatest value.
-    Int(i32, i32, i32),
-    /// A 64-bit number, with its least and greatest value.
-    Long(i64, i64, i64),
-    /// A text.
-    Text(&'static str),
-    /// A list of texts.
-    Texts(&'static [&'static str]),
-}
-
-/// One server parameter.
-pub struct Parameter {
-    /// MongoDB's name.
-    pub name: &'static str,
-    /// Type, default, range.
-    pub default: Kind,
-    /// When it may be set.
-    pub settable: Settable,
-    /// One sentence.
-    pub summary: &'static str,
-}
-
-const fn row(
-    name: &'static str,
-    default: Kind,
-    settable: Settable,
-    summary: &'static str,
-) -> Parameter {
-    Parameter { name, default, settable, summary }
-}
-
-use Kind::{Bool, Int, Long, Text, Texts};
-use Settable::{Always, Never, Startup};
-
-/// Every parameter, by name.
-pub static PARAMETERS: &[Parameter] = &[
-    row(
-        "authenticationMechanisms",
-        Texts(&["SCRAM-SHA-1", "SCRAM-SHA-256", "MONGODB-X509"]),
-        Startup,
-        "Mechanisms that logins may use.",
-    ),
-    row(
-        "cursorTimeoutMillis",
-        Long(600_000, i64::MIN, i64::MAX),
-        Always,
-        "Idle time after which a cursor is closed.",
-    ),
-    row("enableTestCommands", Bool(false), Startup, "Turns on commands for tests."),
-    row(
-        "featureCompatibilityVersion",
-        Text("8.2"),
-        Never,
-        "The version whose behaviour is followed.",
-    ),
-    row(
-        "internalQueryExecYieldIterations",
-        Int(1000, i32::MIN, i32::MAX),
-        Always,
-        "Documents between two checks for interruption.",
-    ),
-    row(
-        "internalQueryFacetBufferSizeBytes",
-        Int(104_857_600, 1, i32::MAX),
-        Always,
-        "Memory limit of $facet.",
-    ),
-    row(
-        "internalQueryMaxBlockingSortMemoryUsageBytes",
-        Int(104_857_600, 0, i32::MAX),
-        Always,
-        "Memory limit of a sort.",
-    ),
-    row(
-        "internalDocumentSourceGroupMaxMemoryBytes",
-        Long(104_857_600, 1, i64::MAX),
-        Always,
-        "Memory limit of $group.",
-    ),
-    row(
-        "localLogicalSessionTimeoutMinutes",
-        Int(30, 1, i32::MAX),
-        Startup,
-        "Idle time after which a session ends.",
-    ),
-    row("logLevel", Int(0, 0, 5), Always, "How much is logged."),
-    row(
-        "maxIndexBuildMemoryUsageMegabytes",
-        Int(200, 50, i32::MAX),
-        Always,
-        "Memory limit of an index build.",
-    ),
-    row(
-        "maxTransactionLockRequestTimeoutMillis",
-        Int(5, i32::MIN, i32::MAX),
-        Always,
-        "How long a transaction waits for a lock.",
-    ),
-    row(
-        HISTORY_SECS,
-        Int(60, 0, i32::MAX),
-        Always,
-        "How long a snapshot read may ask for a time of the past, if not much is written.",
-    ),
-    row("notablescan", Bool(false), Always, "Refuses queries without an index."),
-    row("quiet", Bool(false), Always, "Logs less."),
-    row("requireApiVersion", Bool(false), Always, "Refuses commands without apiVersion."),
-    row("scramIterationCount", Int(10_000, 5000, i32::MAX), Always, "Iterations of SCRAM-SHA-1."),
-    row(
-        "scramSHA256IterationCount",
-        Int(15_000, 5000, i32::MAX),
-        Always,
-        "Iterations of SCRAM-SHA-256.",
-    ),
-    row(SLOW_MS, Long(100, -1, i64::MAX), Always, "Operations that take longer are logged."),
-    row(
-        "transactionLifetimeLimitSeconds",
-        Int(60, 1, i32::MAX),
-        Always,
-        "How long a transaction may be open.",
-    ),
-    row("ttlMonitorEnabled", Bool(true), Always, "Removes expired documents."),
-    row("ttlMonitorSleepSecs", Int(60, 1, i32::MAX), Always, "Time between two removals."),
-];
 
 /// The parameters' values.
 pub struct Parameters {
     values: RwLock<Vec<ValueBuf>>,
     /// `slowMs`, which every operation looks at.
     slow_ms: AtomicI64,
+    /// Whether commands are all logged, and statements of writes: so are these two.
+    every_command: AtomicBool,
+    every_write: AtomicBool,
 }
 
 impl Parameters {
     /// The defaults, changed by what `--setParameter` said.
     pub fn new(given: &[(String, String)]) -> Result<Self> {
         let values = PARAMETERS.iter().map(|row| row.default.value()).collect();
-        let parameters = Parameters { values: RwLock::new(values), slow_ms: AtomicI64::new(100) };
+        let parameters = Parameters {
+            values: RwLock::new(values),
+            slow_ms: AtomicI64::new(100),
+            every_command: AtomicBool::new(false),
+            every_write: AtomicBool::new(false),
+        };
         for (name, text) in given {
             let at = position(name).ok_or_else(|| {
                 Error::bad_value(format!("Illegal --setParameter parameter: \"{name}\""))
@@ -228,14 +92,50 @@ impl Parameters {
         Duration::from_secs(u64::try_from(self.number(HISTORY_SECS)).unwrap_or(0))
     }
 
+    /// Whether an operation is logged however short it was: a statement of a write, or a command.
+    pub fn logs_all(&self, is_statement: bool) -> bool {
+        let every = if is_statement { &self.every_write } else { &self.every_command };
+        every.load(Ordering::Relaxed)
+    }
+
     fn put(&self, at: usize, value: ValueBuf) {
-        if PARAMETERS.get(at).is_some_and(|row| row.name == SLOW_MS) {
+        let name = PARAMETERS.get(at).map_or("", |row| row.name);
+        if name == SLOW_MS {
             self.slow_ms.store(whole(value.as_value()).unwrap_or(100), Ordering::Relaxed);
         }
+        self.store(at, value);
+        match name {
+            log_verbosity::NAME => self.levels_changed(|levels, level| {
+                *level = ValueBuf::new(log_verbosity::default_level(levels_of(levels)) as i32);
+            }),
+            log_verbosity::DEFAULT_LEVEL => self.levels_changed(|levels, level| {
+                let level = whole(level.as_value()).unwrap_or(0);
+                *levels = ValueBuf::from(log_verbosity::with_default(levels_of(levels), level));
+            }),
+            _ => {}
+        }
+    }
+
+    fn store(&self, at: usize, value: ValueBuf) {
         if let Some(slot) = self.values.write().unwrap_or_else(PoisonError::into_inner).get_mut(at)
         {
             *slot = value;
         }
+    }
+
+    /// Keeps the levels of the log and the level of all in step, by a change of one of them.
+    fn levels_changed(&self, follow: impl FnOnce(&mut ValueBuf, &mut ValueBuf)) {
+        let places = (position(log_verbosity::NAME), position(log_verbosity::DEFAULT_LEVEL));
+        let (Some(levels_at), Some(level_at)) = places else { return };
+        let found = (self.get(log_verbosity::NAME), self.get(log_verbosity::DEFAULT_LEVEL));
+        let (Some(mut levels), Some(mut level)) = found else { return };
+        follow(&mut levels, &mut level);
+        for (every, component) in [(&self.every_command, "command"), (&self.every_write, "write")] {
+            let effective = log_verbosity::effective(levels_of(&levels), component);
+            every.store(effective > 0, Ordering::Relaxed);
+        }
+        self.store(levels_at, levels);
+        self.store(level_at, level);
     }
 }
 
@@ -246,6 +146,7 @@ impl Kind {
             Int(number, ..) => ValueBuf::new(number),
             Long(number, ..) => ValueBuf::new(number),
             Text(text) => ValueBuf::new(text),
+            LogLevels => ValueBuf::from(log_verbosity::defaults()),
             Texts(texts) => texts.iter().copied().collect::<quire_document::ArrayBuf>().into(),
         }
     }
@@ -267,12 +168,18 @@ impl Kind {
                 (*least..=*most).contains(&number).then(|| ValueBuf::new(number))?
             }
             Text(_) => ValueBuf::new(text),
+            LogLevels => {
+                let given = quire_document::extjson::parse(text).ok()?;
+                let defaults = log_verbosity::defaults();
+                let levels = log_verbosity::changed(defaults.as_doc(), given.as_value());
+                ValueBuf::from(levels.ok()?)
+            }
             Texts(_) => text.split(',').collect::<quire_document::ArrayBuf>().into(),
         })
     }
 
-    /// A value of the command `setParameter`.
-    fn accept(&self, name: &str, value: Value<'_>) -> Result<ValueBuf> {
+    /// A value of the command `setParameter`; `was` is the one before.
+    fn accept(&self, name: &str, was: Value<'_>, value: Value<'_>) -> Result<ValueBuf> {
         match self {
             Bool(_) => Ok(ValueBuf::new(truth(value))),
             Int(_, least, most) => {
@@ -280,9 +187,23 @@ impl Kind {
                 Ok(ValueBuf::new(number as i32))
             }
             Long(_, least, most) => Ok(ValueBuf::new(bounded(name, value, *least, *most)?)),
-            Text(_) if value.as_str().is_some() => Ok(ValueBuf::new(value)),
+            Text(_) => match value.as_str() {
+                Some(text) if text.len() > TEXT_BYTES_MAX => {
+                    let text = format!("{name} takes at most {TEXT_BYTES_MAX} bytes");
+                    Err(Error::new(ErrorCode::Overflow, text))
+                }
+                Some(_) => Ok(ValueBuf::new(value)),
+                None => Err(Error::type_mismatch(format!(
+                    "Failed setting {name}: expected a string, found {}",
+                    value.type_name()
+                ))),
+            },
+            LogLevels => {
+                let levels = was.as_document().unwrap_or_else(Doc::empty);
+                Ok(ValueBuf::from(log_verbosity::changed(levels, value)?))
+            }
             Texts(_) if value.as_array().is_some() => Ok(ValueBuf::new(value)),
-            Text(_) | Texts(_) => Err(Error::bad_value(format!(
+            Texts(_) => Err(Error::bad_value(format!(
                 "Failed setting {name}: wrong type {}",
                 value.type_name()
             ))),
@@ -291,7 +212,7 @@ impl Kind {
 }
 
 fn bounded(name: &str, value: Value<'_>, least: i64, most: i64) -> Result<i64> {
-    let number = whole(value).ok_or_else(|| {
+    let number = whole(value).or_else(|| value.as_bool().map(i64::from)).ok_or_else(|| {
         Error::bad_value(format!("Failed setting {name}: Unable to coerce value to integral type"))
     })?;
     if number < least {
@@ -307,6 +228,10 @@ fn bounded(name: &str, value: Value<'_>, least: i64, most: i64) -> Result<i64> {
         return Err(Error::bad_value(text));
     }
     Ok(number)
+}
+
+fn levels_of(value: &ValueBuf) -> Doc<'_> {
+    value.as_value().as_document().unwrap_or_else(Doc::empty)
 }
 
 /// Everything but false, zero, null and undefined is true.
@@ -400,7 +325,9 @@ pub fn set(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
             let text = format!("not allowed to change [{name}] at runtime");
             return Err(Error::new(ErrorCode::IllegalOperation, text));
         }
-        changes.push((at, PARAMETERS[at].default.accept(name, element.value())?));
+        let was = cx.service.parameters.get(name).unwrap_or_else(|| ValueBuf::new(Value::Null));
+        let value = PARAMETERS[at].default.accept(name, was.as_value(), element.value())?;
+        changes.push((at, value));
     }
     let was = changes.last().and_then(|(at, _)| cx.service.parameters.get(PARAMETERS[*at].name));
     for (at, value) in changes {

@@ -4,6 +4,7 @@
 
 mod fail_points;
 mod fsync;
+mod parameters;
 mod profile;
 mod retryable;
 mod sessions;

@@ -31,7 +31,7 @@ pub use matching::Match;
 pub use needs::{Modified, Needs};
 pub use pipeline::{parse_pipeline, parse_stage, pipeline_to_bson};
 pub use redact::Redact;
-pub use registry::{NOT_BUILT, STAGES, StageRow, find_stage, is_known};
+pub use registry::{NOT_BUILT, STAGES, StageRow, find_stage, is_known, search_not_enabled};
 pub use replace_root::ReplaceRoot;
 pub use transform::Transform;
 pub use unwind::{Position, Unwind};

@@ -1,7 +1,7 @@
 //! Parsing pipelines.
 
 use super::Stage;
-use super::registry::{NOT_BUILT, find_stage};
+use super::registry::{NOT_BUILT, find_stage, needs_search, search_not_enabled};
 use crate::context::ParseContext;
 use quire_document::{Array, ArrayBuf, Value};
 use quire_error::{Error, Result};
@@ -41,6 +41,7 @@ pub fn parse_stage(stage: Value<'_>, cx: &ParseContext) -> Result<Vec<Stage>> {
     match find_stage(only.key()) {
         Some(row) => (row.parse)(row.name, only.value(), cx),
         None if NOT_BUILT.contains(&only.key()) => Err(Error::not_built(only.key())),
+        None if needs_search(only.key()) => Err(search_not_enabled(only.key())),
         None => {
             let message = format!("Unrecognized pipeline stage name: '{}'", only.key());
             Err(Error::location(40324, message))

@@ -6,7 +6,7 @@ use super::{
 };
 use crate::context::ParseContext;
 use quire_document::Value;
-use quire_error::Result;
+use quire_error::{Error, ErrorCode, Result};
 
 /// Parses the value behind a stage's name; a shorthand becomes several stages.
 pub(super) type ParseFn = fn(&'static str, Value<'_>, &ParseContext) -> Result<Vec<Stage>>;
@@ -61,7 +61,6 @@ pub const NOT_BUILT: &[&str] = &[
     "$listClusterCatalog",
     "$listLocalSessions",
     "$listSampledQueries",
-    "$listSearchIndexes",
     "$listSessions",
     "$lookup",
     "$merge",
@@ -72,14 +71,27 @@ pub const NOT_BUILT: &[&str] = &[
     "$rankFusion",
     "$score",
     "$scoreFusion",
-    "$search",
-    "$searchBeta",
-    "$searchMeta",
     "$setWindowFields",
     "$shardedDataDistribution",
     "$unionWith",
-    "$vectorSearch",
 ];
+
+/// Stages of the search service that is not there.
+const OF_SEARCH: &[&str] =
+    &["$listSearchIndexes", "$search", "$searchBeta", "$searchMeta", "$vectorSearch"];
+
+/// True for a stage of the search service.
+pub fn needs_search(name: &str) -> bool {
+    OF_SEARCH.contains(&name)
+}
+
+/// 31082 SearchNotEnabled for a command or a stage that needs the search service.
+pub fn search_not_enabled(what: &str) -> Error {
+    let text = format!(
+        "{what} needs a search service beside the server, as Atlas has one; this server has none"
+    );
+    Error::new(ErrorCode::SearchNotEnabled, text)
+}
 
 /// The stage of that name, if it is built.
 pub fn find_stage(name: &str) -> Option<&'static StageRow> {
@@ -88,5 +100,5 @@ pub fn find_stage(name: &str) -> Option<&'static StageRow> {
 
 /// True if MongoDB knows a stage of that name.
 pub fn is_known(name: &str) -> bool {
-    find_stage(name).is_some() || NOT_BUILT.contains(&name)
+    find_stage(name).is_some() || NOT_BUILT.contains(&name) || needs_search(name)
 }

@@ -6,7 +6,7 @@ use super::modifier::depth;
 use super::replacement;
 use crate::context::{EvalContext, ParseContext};
 use crate::stage::Transform;
-use quire_document::{Array, Doc, Value};
+use quire_document::{Array, Doc, Element, Value};
 use quire_error::{Error, ErrorCode, Result};
 
 /// The stages, in order.
@@ -67,7 +67,12 @@ fn write_with_id(original: Doc<'_>, doc: Doc<'_>, out: &mut Vec<u8>) {
     end(out, start);
 }
 
-fn parse_stage(stage: Value<'_>, cx: &ParseContext) -> Result<Transform> {
+/// The one field of a stage, whose name MongoDB knows as a stage's.
+///
+/// # Errors
+/// 14 TypeMismatch, 40323 and 40324 for what is no stage: such a pipeline fails its command before
+/// anything is done, where a stage that updates do not take fails its statement.
+pub fn stage_of_update(stage: Value<'_>) -> Result<Element<'_>> {
     let Value::Document(stage) = stage else {
         let message = "Each element of the 'pipeline' array must be an object";
         return Err(Error::type_mismatch(message));
@@ -76,12 +81,17 @@ fn parse_stage(stage: Value<'_>, cx: &ParseContext) -> Result<Transform> {
         let message = "A pipeline stage specification object must contain exactly one field.";
         return Err(Error::location(40323, message));
     };
-    if let Some(transform) = Transform::parse(only.key(), only.value(), cx)? {
-        return Ok(transform);
-    }
     if !crate::stage::is_known(only.key()) {
         let message = format!("Unrecognized pipeline stage name: '{}'", only.key());
         return Err(Error::location(40324, message));
+    }
+    Ok(only)
+}
+
+fn parse_stage(stage: Value<'_>, cx: &ParseContext) -> Result<Transform> {
+    let only = stage_of_update(stage)?;
+    if let Some(transform) = Transform::parse(only.key(), only.value(), cx)? {
+        return Ok(transform);
     }
     let message = format!("{} is not allowed to be used within an update", only.key());
     Err(Error::new(ErrorCode::InvalidOptions, message))

@@ -11,7 +11,6 @@ pub(crate) fn line(line: &LogLine<'_>, startup: bool, now_ms: i64) -> String {
         Severity::Error => "E",
         Severity::Warning => "W",
         Severity::Info => "I",
-        Severity::Debug => "D1",
     };
     let mut out = String::with_capacity(256);
     let component = format!("\"{}\",", line.component);
