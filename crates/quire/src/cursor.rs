@@ -4,6 +4,7 @@ use crate::command::Command;
 use crate::embedded::Embedded;
 use crate::error::{Error, Result};
 use crate::reply::{Fields, checked, needed};
+use crate::session::Shared;
 use bson::{RawDocument, RawDocumentBuf, doc};
 use serde::de::DeserializeOwned;
 use std::collections::VecDeque;
@@ -15,6 +16,7 @@ use std::sync::Arc;
 /// early closes the cursor inside the database.
 pub struct Cursor<T> {
     embedded: Arc<Embedded>,
+    session: Option<Arc<Shared>>,
     db: String,
     collection: String,
     /// 0 when the last batch is here.
@@ -36,16 +38,23 @@ impl<T> Cursor<T> {
         batch_size: Option<u32>,
         await_ms: Option<i64>,
     ) -> Result<Cursor<T>> {
-        let (embedded, db) = (Arc::clone(&command.embedded), command.db.clone());
-        let reply = command.run()?;
+        let from = command.clone();
+        let mut cursor = Cursor::of_reply(&from, command.run()?)?;
+        (cursor.batch_size, cursor.await_ms) = (batch_size, await_ms);
+        Ok(cursor)
+    }
+
+    /// The cursor in the reply to a command.
+    pub(crate) fn of_reply(command: &Command, reply: RawDocumentBuf) -> Result<Cursor<T>> {
         let (id, collection) = opened(&reply)?;
         let mut cursor = Cursor {
-            embedded,
-            db,
+            embedded: Arc::clone(&command.embedded),
+            session: command.session.clone(),
+            db: command.db.clone(),
             collection,
             id,
-            batch_size,
-            await_ms,
+            batch_size: None,
+            await_ms: None,
             reply: RawDocumentBuf::new(),
             left: VecDeque::new(),
             current: None,
@@ -105,6 +114,7 @@ impl<T> Cursor<T> {
         let id = std::mem::take(&mut self.id);
         Cursor {
             embedded: Arc::clone(&self.embedded),
+            session: self.session.take(),
             db: std::mem::take(&mut self.db),
             collection: std::mem::take(&mut self.collection),
             id,
@@ -132,6 +142,7 @@ impl<T> Cursor<T> {
         if let Some(await_ms) = self.await_ms.filter(|await_ms| *await_ms >= 0) {
             command.set("maxTimeMS", await_ms);
         }
+        command.session.clone_from(&self.session);
         let reply = command.run()?;
         self.id = opened(&reply)?.0;
         self.take_batch(reply, "nextBatch")

@@ -2,6 +2,7 @@
 //! on the way to it.
 
 use crate::reply::Fields;
+use crate::results::VerboseBulkWriteResult;
 use bson::{Bson, Document, RawDocument};
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -34,6 +35,8 @@ pub enum ErrorKind {
     Write(WriteFailure),
     /// Some documents of an `insert_many` were not inserted.
     InsertMany(InsertManyError),
+    /// Some writes of a `bulk_write` failed.
+    BulkWrite(BulkWriteError),
     /// A value does not become BSON.
     BsonSerialization(bson::error::Error),
     /// A document does not fit the collection's type.
@@ -134,6 +137,34 @@ pub struct InsertManyError {
     pub inserted_ids: HashMap<usize, Bson>,
 }
 
+/// What went wrong in a `bulk_write`.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct BulkWriteError {
+    /// The writes that failed, by their places.
+    pub write_errors: HashMap<usize, WriteError>,
+    /// What was done is not as durable as was asked for.
+    pub write_concern_errors: Vec<WriteConcernError>,
+    /// What was done; write by write where verbose results were asked for.
+    pub partial_result: Option<VerboseBulkWriteResult>,
+}
+
+impl BulkWriteError {
+    /// The failure of the earliest write, and its place.
+    fn first(&self) -> Option<(usize, &WriteError)> {
+        let first = self.write_errors.iter().min_by_key(|(place, _)| **place);
+        first.map(|(place, error)| (*place, error))
+    }
+}
+
+impl WriteError {
+    /// The failure of the write that a row of a `bulkWrite` tells of.
+    pub(crate) fn from_row(row: &RawDocument) -> Result<WriteError> {
+        let details = row.document("errInfo")?;
+        Ok(WriteError { code: row.code(), message: row.text("errmsg"), details })
+    }
+}
+
 impl Error {
     fn new(kind: ErrorKind) -> Error {
         Error { kind: Box::new(kind), labels: HashSet::new() }
@@ -169,6 +200,10 @@ impl Error {
 
     pub(crate) fn insert_many(error: InsertManyError, labels: HashSet<String>) -> Error {
         Error { kind: Box::new(ErrorKind::InsertMany(error)), labels }
+    }
+
+    pub(crate) fn bulk_write(error: BulkWriteError, labels: HashSet<String>) -> Error {
+        Error { kind: Box::new(ErrorKind::BulkWrite(error)), labels }
     }
 
     /// An error met before the command reached the database.
@@ -218,6 +253,10 @@ impl Error {
                     (_, Some(error)) => Some(error.code),
                     _ => None,
                 }
+            }
+            ErrorKind::BulkWrite(error) => {
+                let first = error.first().map(|(_, error)| error.code);
+                first.or_else(|| error.write_concern_errors.first().map(|error| error.code))
             }
             _ => None,
         }
@@ -293,6 +332,7 @@ impl fmt::Display for Error {
                 write!(f, "{} ({} {})", error.message, error.code, error.code_name)
             }
             ErrorKind::InsertMany(error) => insert_many(error, f),
+            ErrorKind::BulkWrite(error) => bulk_write(error, f),
             ErrorKind::BsonSerialization(error) => write!(f, "not serializable: {error}"),
             ErrorKind::BsonDeserialization(error) => write!(f, "not deserializable: {error}"),
             ErrorKind::Thread { message } => write!(f, "cannot start a thread: {message}"),
@@ -313,6 +353,20 @@ fn insert_many(error: &InsertManyError, f: &mut fmt::Formatter<'_>) -> fmt::Resu
     match &error.write_concern_error {
         Some(error) => write!(f, "{} ({} {})", error.message, error.code, error.code_name),
         None => f.write_str("some documents were not inserted"),
+    }
+}
+
+fn bulk_write(error: &BulkWriteError, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    if let Some((place, first)) = error.first() {
+        write!(f, "write {place}: {} ({})", first.message, first.code)?;
+        return match error.write_errors.len() {
+            1 => Ok(()),
+            all => write!(f, ", and {} more", all - 1),
+        };
+    }
+    match error.write_concern_errors.first() {
+        Some(error) => write!(f, "{} ({} {})", error.message, error.code, error.code_name),
+        None => f.write_str("some writes failed"),
     }
 }
 

@@ -43,6 +43,8 @@ mod open;
 pub mod options;
 mod reply;
 pub mod results;
+mod session;
+mod write_model;
 
 pub use bson;
 pub use client::Client;
@@ -52,6 +54,8 @@ pub use database::Database;
 pub use open::OpenOptions;
 pub use options::{IndexModel, Namespace};
 pub use quire_commands::log;
+pub use session::ClientSession;
+pub use write_model::WriteModel;
 
 /// The README's examples are run as tests.
 #[cfg(doctest)]

@@ -40,6 +40,36 @@ pub struct DeleteResult {
     pub deleted_count: u64,
 }
 
+/// How much a `bulk_write` did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SummaryBulkWriteResult {
+    /// Documents that were inserted.
+    pub inserted_count: u64,
+    /// Documents that upserts inserted.
+    pub upserted_count: u64,
+    /// Documents that updates matched.
+    pub matched_count: u64,
+    /// Of these, documents that are different now.
+    pub modified_count: u64,
+    /// Documents that are gone.
+    pub deleted_count: u64,
+}
+
+/// What each write of a `bulk_write` did, by its place.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct VerboseBulkWriteResult {
+    /// How much all of them did.
+    pub summary: SummaryBulkWriteResult,
+    /// The inserts.
+    pub insert_results: HashMap<usize, InsertOneResult>,
+    /// The updates and replacements.
+    pub update_results: HashMap<usize, UpdateResult>,
+    /// The deletes.
+    pub delete_results: HashMap<usize, DeleteResult>,
+}
+
 /// What a `create_index` did.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]

@@ -1,12 +1,10 @@
 //! `aggregate`, of a collection and of a database.
 
-use crate::command::{Command, millis, options};
+use crate::command::{Command, options, standard_options};
 use crate::error::Result;
-use crate::options::{Hint, ReadConcern, WriteConcern};
 use crate::{Collection, Cursor, Database};
-use bson::{Bson, Document};
+use bson::Document;
 use std::marker::PhantomData;
-use std::time::Duration;
 
 impl<T: Send + Sync> Collection<T> {
     /// The documents that a pipeline makes of the collection's.
@@ -42,23 +40,19 @@ impl<T> Aggregate<T> {
     options! {
         /// Spills to disk what does not fit into memory (the default).
         allow_disk_use: bool => "allowDiskUse",
-        /// `$out` and `$merge` do not ask the target's validator.
-        bypass_document_validation: bool => "bypassDocumentValidation",
-        /// How strings compare.
-        collation: Document => "collation",
-        /// Shown in the log and in currentOp.
-        comment: impl Into<Bson> => "comment",
-        /// The index to use.
-        hint: Hint => "hint",
-        /// Variables for expressions.
-        let_vars: Document => "let",
-        /// Gives up after so long.
-        max_time: Duration => "maxTimeMS" as millis,
-        /// Which writes it must see.
-        read_concern: ReadConcern => "readConcern",
-        /// How durable what `$out` and `$merge` write must be.
-        write_concern: WriteConcern => "writeConcern",
     }
+
+    standard_options!(
+        bypass_document_validation,
+        collation,
+        comment,
+        hint,
+        let_vars,
+        max_time,
+        read_concern,
+        session,
+        write_concern
+    );
 
     /// Documents in a batch.
     pub fn batch_size(mut self, size: u32) -> Self {

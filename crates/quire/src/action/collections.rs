@@ -1,10 +1,9 @@
 //! Creating and dropping collections, dropping databases.
 
-use crate::command::{Command, count, options};
+use crate::command::{Command, count, options, standard_options};
 use crate::error::{Error, ErrorKind, Result};
-use crate::options::WriteConcern;
 use crate::{Collection, Database};
-use bson::{Bson, Document};
+use bson::Document;
 use std::time::Duration;
 
 impl Database {
@@ -38,10 +37,6 @@ impl CreateCollection {
         capped: bool => "capped",
         /// Stores documents in the order of their `_id`.
         clustered_index: Document => "clusteredIndex",
-        /// How strings compare.
-        collation: Document => "collation",
-        /// Shown in the log and in currentOp.
-        comment: impl Into<Bson> => "comment",
         /// Documents of a clustered or time-series collection go after so long.
         expire_after_seconds: Duration => "expireAfterSeconds" as seconds,
         /// At most so many documents, if it is capped.
@@ -60,9 +55,9 @@ impl CreateCollection {
         validator: Document => "validator",
         /// Makes a view on this collection.
         view_on: impl Into<String> => "viewOn" as Into::<String>::into,
-        /// How durable it must be.
-        write_concern: WriteConcern => "writeConcern",
     }
+
+    standard_options!(collation, comment, session, write_concern);
 
     /// Creates it.
     ///
@@ -84,10 +79,7 @@ pub struct DropCollection {
 }
 
 impl DropCollection {
-    options! {
-        /// How durable it must be.
-        write_concern: WriteConcern => "writeConcern",
-    }
+    standard_options!(session, write_concern);
 
     /// Drops it.
     ///
@@ -112,10 +104,7 @@ pub struct DropDatabase {
 }
 
 impl DropDatabase {
-    options! {
-        /// How durable it must be.
-        write_concern: WriteConcern => "writeConcern",
-    }
+    standard_options!(session, write_concern);
 
     /// Drops it.
     ///

@@ -1,12 +1,10 @@
 //! `count_documents` and `estimated_document_count`.
 
-use crate::command::{Command, millis, options};
+use crate::command::{Command, standard_options};
 use crate::error::Result;
-use crate::options::{Hint, ReadConcern};
 use crate::reply::{Fields, needed};
 use crate::{Collection, Cursor};
-use bson::{Bson, Document, doc};
-use std::time::Duration;
+use bson::{Document, doc};
 
 impl<T: Send + Sync> Collection<T> {
     /// How many documents match.
@@ -32,18 +30,7 @@ pub struct CountDocuments {
 }
 
 impl CountDocuments {
-    options! {
-        /// How strings compare.
-        collation: Document => "collation",
-        /// Shown in the log and in currentOp.
-        comment: impl Into<Bson> => "comment",
-        /// The index to use.
-        hint: Hint => "hint",
-        /// Gives up after so long.
-        max_time: Duration => "maxTimeMS" as millis,
-        /// Which writes it must see.
-        read_concern: ReadConcern => "readConcern",
-    }
+    standard_options!(collation, comment, hint, max_time, read_concern, session);
 
     /// Counts no further than this.
     pub fn limit(mut self, limit: u64) -> Self {
@@ -86,14 +73,7 @@ pub struct EstimatedDocumentCount {
 }
 
 impl EstimatedDocumentCount {
-    options! {
-        /// Shown in the log and in currentOp.
-        comment: impl Into<Bson> => "comment",
-        /// Gives up after so long.
-        max_time: Duration => "maxTimeMS" as millis,
-        /// Which writes it must see.
-        read_concern: ReadConcern => "readConcern",
-    }
+    standard_options!(comment, max_time, read_concern, session);
 
     /// Asks.
     ///

@@ -1,11 +1,11 @@
 //! What a client does with the database as a whole: listing, shutting down.
 
 use crate::Client;
-use crate::command::{Command, options};
+use crate::command::{Command, options, standard_options};
 use crate::error::{Error, Result};
 use crate::reply::{Fields, needed};
 use crate::results::DatabaseSpecification;
-use bson::{Bson, Document};
+use bson::Document;
 
 impl Client {
     /// The databases.
@@ -29,11 +29,11 @@ pub struct ListDatabases {
 
 impl ListDatabases {
     options! {
-        /// Shown in the log and in currentOp.
-        comment: impl Into<Bson> => "comment",
         /// Which ones.
         filter: Document => "filter",
     }
+
+    standard_options!(comment, session);
 
     /// Lists them.
     ///
@@ -59,11 +59,11 @@ pub struct ListDatabaseNames {
 
 impl ListDatabaseNames {
     options! {
-        /// Shown in the log and in currentOp.
-        comment: impl Into<Bson> => "comment",
         /// Which ones.
         filter: Document => "filter",
     }
+
+    standard_options!(comment, session);
 
     /// Lists them.
     ///

@@ -1,12 +1,10 @@
 //! `distinct`.
 
 use crate::Collection;
-use crate::command::{Command, millis, options};
+use crate::command::{Command, standard_options};
 use crate::error::{Error, Result};
-use crate::options::{Hint, ReadConcern};
 use crate::reply::{Fields, needed};
 use bson::{Bson, Document};
-use std::time::Duration;
 
 impl<T: Send + Sync> Collection<T> {
     /// The values of a field in the documents that match, each once.
@@ -24,18 +22,7 @@ pub struct Distinct {
 }
 
 impl Distinct {
-    options! {
-        /// How strings compare.
-        collation: Document => "collation",
-        /// Shown in the log and in currentOp.
-        comment: impl Into<Bson> => "comment",
-        /// The index to use.
-        hint: Hint => "hint",
-        /// Gives up after so long.
-        max_time: Duration => "maxTimeMS" as millis,
-        /// Which writes it must see.
-        read_concern: ReadConcern => "readConcern",
-    }
+    standard_options!(collation, comment, hint, max_time, read_concern, session);
 
     /// Collects them.
     ///

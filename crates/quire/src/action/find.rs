@@ -1,10 +1,10 @@
 //! `find` and `find_one`.
 
-use crate::command::{Command, count, millis, options};
+use crate::command::{Command, count, millis, options, standard_options};
 use crate::error::{Error, Result};
-use crate::options::{CursorType, Hint, ReadConcern};
+use crate::options::CursorType;
 use crate::{Collection, Cursor};
-use bson::{Bson, Document};
+use bson::Document;
 use serde::de::DeserializeOwned;
 use std::marker::PhantomData;
 use std::time::Duration;
@@ -38,28 +38,16 @@ impl<T> Find<T> {
     options! {
         /// Spills to disk what does not fit into memory (the default).
         allow_disk_use: bool => "allowDiskUse",
-        /// How strings compare.
-        collation: Document => "collation",
-        /// Shown in the log and in currentOp.
-        comment: impl Into<Bson> => "comment",
-        /// The index to use.
-        hint: Hint => "hint",
-        /// Variables for `$expr`.
-        let_vars: Document => "let",
         /// At most so many documents; 0 for all.
         limit: i64 => "limit",
         /// Index keys below this one.
         max: Document => "max",
-        /// Gives up after so long.
-        max_time: Duration => "maxTimeMS" as millis,
         /// Index keys from this one on.
         min: Document => "min",
         /// The cursor is not closed for being idle.
         no_cursor_timeout: bool => "noCursorTimeout",
         /// Which fields to give.
         projection: Document => "projection",
-        /// Which writes it must see.
-        read_concern: ReadConcern => "readConcern",
         /// Only the keys of the index.
         return_key: bool => "returnKey",
         /// Adds the record's id.
@@ -69,6 +57,8 @@ impl<T> Find<T> {
         /// The order of the documents.
         sort: Document => "sort",
     }
+
+    standard_options!(collation, comment, hint, let_vars, max_time, read_concern, session);
 
     /// Documents in a batch.
     pub fn batch_size(mut self, size: u32) -> Self {
@@ -111,24 +101,12 @@ pub struct FindOne<T> {
 
 impl<T> FindOne<T> {
     options! {
-        /// How strings compare.
-        collation: Document => "collation",
-        /// Shown in the log and in currentOp.
-        comment: impl Into<Bson> => "comment",
-        /// The index to use.
-        hint: Hint => "hint",
-        /// Variables for `$expr`.
-        let_vars: Document => "let",
         /// Index keys below this one.
         max: Document => "max",
-        /// Gives up after so long.
-        max_time: Duration => "maxTimeMS" as millis,
         /// Index keys from this one on.
         min: Document => "min",
         /// Which fields to give.
         projection: Document => "projection",
-        /// Which writes it must see.
-        read_concern: ReadConcern => "readConcern",
         /// Only the keys of the index.
         return_key: bool => "returnKey",
         /// Adds the record's id.
@@ -138,6 +116,8 @@ impl<T> FindOne<T> {
         /// Which one is the first.
         sort: Document => "sort",
     }
+
+    standard_options!(collation, comment, hint, let_vars, max_time, read_concern, session);
 
     /// Finds it.
     ///

@@ -2,15 +2,14 @@
 
 use super::find::document;
 use crate::Collection;
-use crate::command::{Command, millis, options};
+use crate::command::{Command, options, standard_options};
 use crate::error::{Error, Result};
-use crate::options::{Hint, ReturnDocument, UpdateModifications, WriteConcern};
+use crate::options::{ReturnDocument, UpdateModifications};
 use bson::{Bson, Document};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::borrow::Borrow;
 use std::marker::PhantomData;
-use std::time::Duration;
 
 impl<T: Send + Sync> Collection<T> {
     /// Changes the first document that matches and gives it.
@@ -64,27 +63,24 @@ impl<T> FindOneAndUpdate<T> {
     options! {
         /// Which elements of arrays `$[name]` means.
         array_filters: Vec<Document> => "arrayFilters",
-        /// Does not ask the collection's validator.
-        bypass_document_validation: bool => "bypassDocumentValidation",
-        /// How strings compare.
-        collation: Document => "collation",
-        /// Shown in the log and in currentOp.
-        comment: impl Into<Bson> => "comment",
-        /// The index to use.
-        hint: Hint => "hint",
-        /// Variables for expressions.
-        let_vars: Document => "let",
-        /// Gives up after so long.
-        max_time: Duration => "maxTimeMS" as millis,
         /// Which fields to give.
         projection: Document => "fields",
         /// Which of several matches is the first.
         sort: Document => "sort",
         /// Inserts a document if none matches.
         upsert: bool => "upsert",
-        /// How durable it must be.
-        write_concern: WriteConcern => "writeConcern",
     }
+
+    standard_options!(
+        bypass_document_validation,
+        collation,
+        comment,
+        hint,
+        let_vars,
+        max_time,
+        session,
+        write_concern
+    );
 
     /// Whether to give the document as it was (the default) or as it is then.
     pub fn return_document(mut self, which: ReturnDocument) -> Self {
@@ -115,23 +111,13 @@ pub struct FindOneAndDelete<T> {
 
 impl<T> FindOneAndDelete<T> {
     options! {
-        /// How strings compare.
-        collation: Document => "collation",
-        /// Shown in the log and in currentOp.
-        comment: impl Into<Bson> => "comment",
-        /// The index to use.
-        hint: Hint => "hint",
-        /// Variables for expressions.
-        let_vars: Document => "let",
-        /// Gives up after so long.
-        max_time: Duration => "maxTimeMS" as millis,
         /// Which fields to give.
         projection: Document => "fields",
         /// Which of several matches is the first.
         sort: Document => "sort",
-        /// How durable it must be.
-        write_concern: WriteConcern => "writeConcern",
     }
+
+    standard_options!(collation, comment, hint, let_vars, max_time, session, write_concern);
 
     /// Removes it.
     ///

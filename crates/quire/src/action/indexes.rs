@@ -1,12 +1,11 @@
 //! Creating, listing and dropping indexes.
 
-use crate::command::{Command, millis, options};
+use crate::command::{Command, standard_options};
 use crate::error::{Error, Result};
-use crate::options::{IndexModel, WriteConcern};
+use crate::options::IndexModel;
 use crate::results::{CreateIndexResult, CreateIndexesResult};
 use crate::{Collection, Cursor};
-use bson::{Bson, Document};
-use std::time::Duration;
+use bson::Document;
 
 impl<T: Send + Sync> Collection<T> {
     /// Creates an index, and the collection if it is missing.
@@ -53,14 +52,7 @@ pub struct CreateIndex {
 }
 
 impl CreateIndex {
-    options! {
-        /// Shown in the log and in currentOp.
-        comment: impl Into<Bson> => "comment",
-        /// Gives up after so long.
-        max_time: Duration => "maxTimeMS" as millis,
-        /// How durable it must be.
-        write_concern: WriteConcern => "writeConcern",
-    }
+    standard_options!(comment, max_time, session, write_concern);
 
     /// Creates it.
     ///
@@ -81,14 +73,7 @@ pub struct CreateIndexes {
 }
 
 impl CreateIndexes {
-    options! {
-        /// Shown in the log and in currentOp.
-        comment: impl Into<Bson> => "comment",
-        /// Gives up after so long.
-        max_time: Duration => "maxTimeMS" as millis,
-        /// How durable they must be.
-        write_concern: WriteConcern => "writeConcern",
-    }
+    standard_options!(comment, max_time, session, write_concern);
 
     /// Creates them.
     ///
@@ -122,12 +107,7 @@ pub struct ListIndexes {
 }
 
 impl ListIndexes {
-    options! {
-        /// Shown in the log and in currentOp.
-        comment: impl Into<Bson> => "comment",
-        /// Gives up after so long.
-        max_time: Duration => "maxTimeMS" as millis,
-    }
+    standard_options!(comment, max_time, session);
 
     /// Lists them.
     ///
@@ -145,12 +125,7 @@ pub struct ListIndexNames {
 }
 
 impl ListIndexNames {
-    options! {
-        /// Shown in the log and in currentOp.
-        comment: impl Into<Bson> => "comment",
-        /// Gives up after so long.
-        max_time: Duration => "maxTimeMS" as millis,
-    }
+    standard_options!(comment, max_time, session);
 
     /// Lists them.
     ///
@@ -170,14 +145,7 @@ pub struct DropIndex {
 }
 
 impl DropIndex {
-    options! {
-        /// Shown in the log and in currentOp.
-        comment: impl Into<Bson> => "comment",
-        /// Gives up after so long.
-        max_time: Duration => "maxTimeMS" as millis,
-        /// How durable it must be.
-        write_concern: WriteConcern => "writeConcern",
-    }
+    standard_options!(comment, max_time, session, write_concern);
 
     /// Drops them.
     ///

@@ -1,10 +1,9 @@
 //! `insert_one` and `insert_many`.
 
 use crate::Collection;
-use crate::command::{Command, options};
+use crate::command::{Command, options, standard_options};
 use crate::embedded::Documents;
 use crate::error::{Error, InsertManyError, Result, labels, write_concern_error, write_errors};
-use crate::options::WriteConcern;
 use crate::results::{InsertManyResult, InsertOneResult};
 use bson::oid::ObjectId;
 use bson::{Bson, RawBsonRef, RawDocumentBuf, cstr};
@@ -27,10 +26,10 @@ impl<T: Serialize + Send + Sync> Collection<T> {
 }
 
 /// A document's bytes and its `_id`.
-type Prepared = (RawDocumentBuf, Bson);
+pub(crate) type Prepared = (RawDocumentBuf, Bson);
 
 /// Serializes a document and gives it an `_id` as its first field if it has none.
-fn prepare<T: Serialize>(document: &T) -> Result<Prepared> {
+pub(crate) fn prepare<T: Serialize>(document: &T) -> Result<Prepared> {
     let document = bson::serialize_to_raw_document_buf(document).map_err(Error::serialization)?;
     let given = document.get("_id").map_err(Error::serialization)?;
     if let Some(id) = given {
@@ -55,14 +54,7 @@ pub struct InsertOne {
 }
 
 impl InsertOne {
-    options! {
-        /// Does not ask the collection's validator.
-        bypass_document_validation: bool => "bypassDocumentValidation",
-        /// Shown in the log and in currentOp.
-        comment: impl Into<Bson> => "comment",
-        /// How durable it must be.
-        write_concern: WriteConcern => "writeConcern",
-    }
+    standard_options!(bypass_document_validation, comment, session, write_concern);
 
     /// Inserts it.
     ///
@@ -86,15 +78,11 @@ pub struct InsertMany {
 
 impl InsertMany {
     options! {
-        /// Does not ask the collection's validator.
-        bypass_document_validation: bool => "bypassDocumentValidation",
-        /// Shown in the log and in currentOp.
-        comment: impl Into<Bson> => "comment",
         /// Whether the first error ends it (the default), or the rest is tried.
         ordered: bool => "ordered",
-        /// How durable it must be.
-        write_concern: WriteConcern => "writeConcern",
     }
+
+    standard_options!(bypass_document_validation, comment, session, write_concern);
 
     /// Inserts them, in batches that fit a command.
     ///

@@ -1,10 +1,10 @@
 //! `list_collections` and `list_collection_names`.
 
-use crate::command::{Command, options};
+use crate::command::{Command, options, standard_options};
 use crate::error::Result;
 use crate::results::CollectionSpecification;
 use crate::{Cursor, Database};
-use bson::{Bson, Document};
+use bson::Document;
 
 impl Database {
     /// The database's collections and views.
@@ -26,11 +26,11 @@ pub struct ListCollections {
 
 impl ListCollections {
     options! {
-        /// Shown in the log and in currentOp.
-        comment: impl Into<Bson> => "comment",
         /// Which ones: `{name: ..., type: ..., "options.capped": ...}`.
         filter: Document => "filter",
     }
+
+    standard_options!(comment, session);
 
     /// Lists them.
     ///
@@ -49,11 +49,11 @@ pub struct ListCollectionNames {
 
 impl ListCollectionNames {
     options! {
-        /// Shown in the log and in currentOp.
-        comment: impl Into<Bson> => "comment",
         /// Which ones: `{name: ..., type: ..., "options.capped": ...}`.
         filter: Document => "filter",
     }
+
+    standard_options!(comment, session);
 
     /// Lists them.
     ///

@@ -1,6 +1,7 @@
 //! Actions: what a call returns, to set options on and to run. One file for each family.
 
 mod aggregate;
+mod bulk_write;
 mod collections;
 mod count;
 mod databases;
@@ -12,9 +13,11 @@ mod indexes;
 mod insert;
 mod list_collections;
 mod run_command;
+mod start_session;
 mod update;
 
 pub use aggregate::Aggregate;
+pub use bulk_write::{BulkWrite, VerboseBulkWrite};
 pub use collections::{CreateCollection, DropCollection, DropDatabase};
 pub use count::{CountDocuments, EstimatedDocumentCount};
 pub use databases::{ListDatabaseNames, ListDatabases, Shutdown};
@@ -26,4 +29,8 @@ pub use indexes::{CreateIndex, CreateIndexes, DropIndex, ListIndexNames, ListInd
 pub use insert::{InsertMany, InsertOne};
 pub use list_collections::{ListCollectionNames, ListCollections};
 pub use run_command::{RunCommand, RunCursorCommand};
+pub use start_session::StartSession;
 pub use update::{ReplaceOne, Update};
+
+pub(crate) use insert::prepare;
+pub(crate) use update::replacement;

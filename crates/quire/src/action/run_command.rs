@@ -1,6 +1,6 @@
 //! `run_command` and `run_cursor_command`: every command of the server.
 
-use crate::command::{Command, millis};
+use crate::command::{Command, millis, standard_options};
 use crate::error::{Error, Result};
 use crate::{Cursor, Database};
 use bson::Document;
@@ -26,6 +26,8 @@ pub struct RunCommand {
 }
 
 impl RunCommand {
+    standard_options!(session);
+
     /// Runs it.
     ///
     /// # Errors
@@ -44,6 +46,8 @@ pub struct RunCursorCommand {
 }
 
 impl RunCursorCommand {
+    standard_options!(session);
+
     /// Documents in the batches after the first.
     pub fn batch_size(mut self, size: u32) -> Self {
         self.batch_size = Some(size);

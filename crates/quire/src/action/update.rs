@@ -1,9 +1,9 @@
 //! `update_one`, `update_many` and `replace_one`.
 
 use crate::Collection;
-use crate::command::{Command, options};
+use crate::command::{Command, Statement, options, standard_options};
 use crate::error::{Error, Result};
-use crate::options::{Hint, UpdateModifications, WriteConcern};
+use crate::options::UpdateModifications;
 use crate::reply::{Fields, needed};
 use crate::results::UpdateResult;
 use bson::{Bson, Document, doc};
@@ -32,7 +32,7 @@ impl<T: Send + Sync> Collection<T> {
 }
 
 /// A replacement as BSON.
-pub(super) fn replacement<T: Serialize>(document: &T) -> Result<Bson> {
+pub(crate) fn replacement<T: Serialize>(document: &T) -> Result<Bson> {
     bson::serialize_to_document(document).map(Bson::Document).map_err(Error::serialization)
 }
 
@@ -42,70 +42,36 @@ pub type ReplaceOne = Update;
 /// Changes documents; see [`Collection::update_one`] and [`Collection::update_many`].
 #[must_use = "an action does nothing before `run`"]
 pub struct Update {
-    outer: Command,
-    command: Statement,
+    command: Command,
+    statement: Statement,
     update: Result<Bson>,
 }
 
-/// The one statement of the command: most options are its fields.
-struct Statement(Document);
-
-impl Statement {
-    fn set(&mut self, name: &str, value: impl Into<Bson>) {
-        self.0.insert(name, value);
-    }
-}
-
 impl Update {
-    fn new(outer: Command, query: Document, update: Result<Bson>, multi: bool) -> Update {
-        Update { outer, command: Statement(doc! { "q": query, "multi": multi }), update }
+    fn new(command: Command, query: Document, update: Result<Bson>, multi: bool) -> Update {
+        Update { command, statement: Statement(doc! { "q": query, "multi": multi }), update }
     }
 
-    options! {
+    options! { statement;
         /// Which elements of arrays `$[name]` means.
         array_filters: Vec<Document> => "arrayFilters",
-        /// How strings compare.
-        collation: Document => "collation",
-        /// The index to use.
-        hint: Hint => "hint",
         /// Which of several matches is the first.
         sort: Document => "sort",
         /// Inserts a document if none matches.
         upsert: bool => "upsert",
     }
 
-    /// Does not ask the collection's validator.
-    pub fn bypass_document_validation(mut self, value: bool) -> Self {
-        self.outer.set("bypassDocumentValidation", value);
-        self
-    }
-
-    /// Shown in the log and in currentOp.
-    pub fn comment(mut self, value: impl Into<Bson>) -> Self {
-        self.outer.set("comment", value);
-        self
-    }
-
-    /// Variables for expressions.
-    pub fn let_vars(mut self, value: Document) -> Self {
-        self.outer.set("let", value);
-        self
-    }
-
-    /// How durable it must be.
-    pub fn write_concern(mut self, value: WriteConcern) -> Self {
-        self.outer.set("writeConcern", value);
-        self
-    }
+    standard_options!(statement; collation, hint);
+    standard_options!(bypass_document_validation, comment, let_vars, session, write_concern);
 
     /// Changes them.
     ///
     /// # Errors
     /// The replacement does not become BSON; what the command answers.
     pub fn run(mut self) -> Result<UpdateResult> {
-        self.command.set("u", self.update?);
-        self.outer.set("updates", vec![self.command.0]);
-        let reply = self.outer.run()?;
+        self.statement.set("u", self.update?);
+        self.command.set("updates", vec![self.statement.0]);
+        let reply = self.command.run()?;
         Error::from_write_reply(&reply)?;
         let matched = needed(reply.integer("n"), "n")? as u64;
         let modified_count = needed(reply.integer("nModified"), "nModified")? as u64;

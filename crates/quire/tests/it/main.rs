@@ -2,9 +2,11 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod bulk;
 mod closing;
 mod cursors;
 mod errors;
+mod sessions;
 mod shop;
 mod threads;
 
