@@ -34,6 +34,9 @@ fn record_ids_go_through_stages_into_a_group() {
         doc! { "$match": { "b": 2 } },
     ]);
     assert_eq!(added, [doc! { "b": 2, "r": 2i64 }, doc! { "b": 2, "r": 3i64 }]);
+    let kept = doc! { "$cond": [{ "$gt": [&meta("recordId"), 2] }, "$$KEEP", "$$PRUNE"] };
+    let ids = doc! { "$project": { "_id": 1 } };
+    assert_eq!(run(vec![doc! { "$redact": &kept }, ids]), [doc! { "_id": 2 }]);
     let all = doc! { "$group": { "_id": (Value::Null), "r": { "$push": &meta("recordId") } } };
     assert_eq!(run(vec![all]), [doc! { "_id": (Value::Null), "r": [1i64, 2i64, 3i64] }]);
 }

@@ -1,12 +1,10 @@
 //! `$avg`: the mean of the numbers; null if there are none.
 
-use super::State;
 use super::registry::Accumulator;
+use super::running::Running;
 use super::summation::Mixed;
 use super::table::States;
-use crate::context::EvalContext;
-use quire_document::{ArrayBuf, Decimal128, Value, ValueBuf};
-use quire_error::Result;
+use quire_document::{ArrayBuf, Decimal128, Value};
 
 pub(super) const AVG: Accumulator = Accumulator::unary(
     "$avg",
@@ -59,37 +57,24 @@ impl Average {
     }
 }
 
-impl State for Average {
+impl Running for Average {
     #[inline]
-    fn add(&mut self, value: Option<Value<'_>>) -> Result<()> {
-        if let Some(value) = value {
-            self.push(value);
-        }
-        Ok(())
+    fn take(&mut self, value: Value<'_>) {
+        self.push(value);
     }
 
-    fn result<'a>(&self, _: &EvalContext<'a>) -> Result<Value<'a>> {
-        Ok(self.value())
+    fn current(&self) -> Value<'static> {
+        self.value()
     }
 
-    fn is_fixed() -> bool {
-        true
-    }
-
-    fn size(&self) -> usize {
-        size_of::<Self>()
-    }
-
-    fn save(&self) -> ValueBuf {
+    fn parts(&self) -> ArrayBuf {
         let count = Value::Int64(self.count);
-        std::iter::once(count).chain(self.total.save()).collect::<ArrayBuf>().into()
+        std::iter::once(count).chain(self.total.save()).collect()
     }
 
-    fn merge(&mut self, saved: Value<'_>) -> Result<()> {
-        let parts: Vec<Value<'_>> = super::elements(saved).collect();
-        let [Value::Int64(count), total @ ..] = &parts[..] else { return Ok(()) };
+    fn join(&mut self, parts: &[Value<'_>]) {
+        let [Value::Int64(count), total @ ..] = parts else { return };
         self.total.merge(total);
         self.count += count;
-        Ok(())
     }
 }

@@ -17,6 +17,7 @@ mod percentile;
 mod push;
 mod ranked;
 mod registry;
+mod running;
 mod spec;
 mod std_dev;
 mod sum;
@@ -102,6 +103,20 @@ pub(crate) fn check_memory(name: &str, bytes: usize) -> Result<()> {
         return Err(Error::new(ErrorCode::ExceededMemoryLimit, message));
     }
     Ok(())
+}
+
+/// The array of these values, made in the context's arena.
+pub(crate) fn array_result<'a, 'v>(
+    values: impl Iterator<Item = Value<'v>>,
+    cx: &EvalContext<'a>,
+) -> Result<Value<'a>> {
+    let array = cx.array(|writer| {
+        values.for_each(|value| {
+            writer.push(value);
+        });
+        Ok(())
+    })?;
+    Ok(Value::Array(array))
 }
 
 /// The elements of a saved array; nothing for another value.

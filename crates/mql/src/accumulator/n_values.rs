@@ -161,13 +161,7 @@ impl State for Values {
     }
 
     fn result<'a>(&self, cx: &EvalContext<'a>) -> Result<Value<'a>> {
-        let array = cx.array(|writer| {
-            for value in &self.values {
-                writer.push(value);
-            }
-            Ok(())
-        })?;
-        Ok(Value::Array(array))
+        super::array_result(self.values.iter().map(ValueBuf::as_value), cx)
     }
 
     fn size(&self) -> usize {

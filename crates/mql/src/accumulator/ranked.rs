@@ -176,13 +176,7 @@ impl State for Ranked {
         if self.single {
             return Ok(self.rows.first().map_or(Value::Null, |row| cx.copy(output(row))));
         }
-        let array = cx.array(|writer| {
-            for row in &self.rows {
-                writer.push(output(row));
-            }
-            Ok(())
-        })?;
-        Ok(Value::Array(array))
+        super::array_result(self.rows.iter().map(output), cx)
     }
 
     fn size(&self) -> usize {

@@ -1,11 +1,9 @@
 //! `$stdDevPop`, `$stdDevSamp`: standard deviations by Welford's method.
 
-use super::State;
 use super::registry::Accumulator;
+use super::running::Running;
 use super::table::States;
-use crate::context::EvalContext;
-use quire_document::{Value, ValueBuf, array};
-use quire_error::Result;
+use quire_document::{ArrayBuf, Value, array};
 
 pub(super) const STD_DEV_POP: Accumulator = Accumulator::unary(
     "$stdDevPop",
@@ -65,43 +63,31 @@ impl Deviation {
     }
 }
 
-impl State for Deviation {
-    fn add(&mut self, value: Option<Value<'_>>) -> Result<()> {
-        if let Some(value) = value {
-            self.push(value);
-        }
-        Ok(())
+impl Running for Deviation {
+    #[inline]
+    fn take(&mut self, value: Value<'_>) {
+        self.push(value);
     }
 
-    fn result<'a>(&self, _: &EvalContext<'a>) -> Result<Value<'a>> {
-        Ok(self.value())
+    fn current(&self) -> Value<'static> {
+        self.value()
     }
 
-    fn is_fixed() -> bool {
-        true
+    fn parts(&self) -> ArrayBuf {
+        array![self.count, self.mean, self.squares]
     }
 
-    fn size(&self) -> usize {
-        size_of::<Self>()
-    }
-
-    fn save(&self) -> ValueBuf {
-        array![self.count, self.mean, self.squares].into()
-    }
-
-    fn merge(&mut self, saved: Value<'_>) -> Result<()> {
-        let parts: Vec<Value<'_>> = super::elements(saved).collect();
-        let [Value::Int64(count), Value::Double(mean), Value::Double(squares)] = parts[..] else {
-            return Ok(());
+    fn join(&mut self, parts: &[Value<'_>]) {
+        let [Value::Int64(count), Value::Double(mean), Value::Double(squares)] = *parts else {
+            return;
         };
         if count == 0 {
-            return Ok(());
+            return;
         }
         let (ours, theirs) = (self.count as f64, count as f64);
         let (delta, all) = (mean - self.mean, ours + theirs);
         self.mean = (ours * self.mean + theirs * mean) / all;
         self.squares += squares + delta * delta * (ours * theirs / all);
         self.count += count;
-        Ok(())
     }
 }

@@ -1,12 +1,11 @@
 //! `$sum`: the sum in the widest type of its numbers; everything else counts nothing.
 
 use super::registry::Accumulator;
+use super::running::Running;
 use super::summation::Mixed;
 use super::table::States;
-use super::{Collation, State, Table};
-use crate::context::EvalContext;
-use quire_document::{ArrayBuf, Decimal128, Value, ValueBuf};
-use quire_error::Result;
+use super::{Collation, Table};
+use quire_document::{ArrayBuf, Decimal128, Value};
 
 pub(super) const SUM: Accumulator =
     Accumulator::unary("$sum", "1.0", "The sum of the numbers, in their widest type.", |_| {
@@ -81,41 +80,28 @@ impl Sum {
     }
 }
 
-impl State for Sum {
+impl Running for Sum {
     #[inline]
-    fn add(&mut self, value: Option<Value<'_>>) -> Result<()> {
-        if let Some(value) = value {
-            self.push(value);
-        }
-        Ok(())
+    fn take(&mut self, value: Value<'_>) {
+        self.push(value);
     }
 
-    fn result<'a>(&self, _: &EvalContext<'a>) -> Result<Value<'a>> {
-        Ok(self.value())
+    fn current(&self) -> Value<'static> {
+        self.value()
     }
 
-    fn is_fixed() -> bool {
-        true
-    }
-
-    fn size(&self) -> usize {
-        size_of::<Self>()
-    }
-
-    fn save(&self) -> ValueBuf {
+    fn parts(&self) -> ArrayBuf {
         let widest = Value::Int32(self.widest as i32);
-        std::iter::once(widest).chain(self.total.save()).collect::<ArrayBuf>().into()
+        std::iter::once(widest).chain(self.total.save()).collect()
     }
 
-    fn merge(&mut self, saved: Value<'_>) -> Result<()> {
-        let parts: Vec<Value<'_>> = super::elements(saved).collect();
-        let [Value::Int32(widest), total @ ..] = &parts[..] else { return Ok(()) };
+    fn join(&mut self, parts: &[Value<'_>]) {
+        let [Value::Int32(widest), total @ ..] = parts else { return };
         self.total.merge(total);
         self.widest = self.widest.max(match widest {
             0 => Widest::Int,
             1 => Widest::Long,
             _ => Widest::Double,
         });
-        Ok(())
     }
 }

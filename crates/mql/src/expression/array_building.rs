@@ -5,8 +5,13 @@ use super::boolean::is_true;
 use super::operator::{Arity, Call, Field, Fields, Operator};
 use super::tree::{Expression, Node};
 use crate::context::EvalContext;
+use foldhash::fast::RandomState;
 use quire_document::{Array, Doc, Value, message};
 use quire_error::{Error, Result};
+use std::collections::HashMap;
+
+/// Up to so many keys are compared one by one.
+const COMPARED_KEYS_MAX: usize = 16;
 
 /// This family's rows of the registry.
 pub(super) const OPERATORS: &[Operator] = &[
@@ -208,16 +213,20 @@ pub(super) fn last_of_each<'a>(
     entries: &[(&'a str, Value<'a>)],
     cx: &EvalContext<'a>,
 ) -> Result<Doc<'a>> {
-    let mut places = std::collections::HashMap::with_capacity(entries.len());
+    let many = entries.len() > COMPARED_KEYS_MAX;
+    let mut places: HashMap<&str, usize, RandomState> = HashMap::default();
     let mut unique: Vec<(&str, Value<'_>)> = Vec::with_capacity(entries.len());
     for (key, value) in entries {
-        match places.get(key) {
-            Some(&place) => {
-                let entry: &mut (&str, Value<'_>) = &mut unique[place];
-                entry.1 = *value;
-            }
+        let known = match many {
+            true => places.get(key).copied(),
+            false => unique.iter().position(|(known, _)| known == key),
+        };
+        match known.and_then(|place| unique.get_mut(place)) {
+            Some((_, known)) => *known = *value,
             None => {
-                places.insert(*key, unique.len());
+                if many {
+                    places.insert(key, unique.len());
+                }
                 unique.push((key, *value));
             }
         }

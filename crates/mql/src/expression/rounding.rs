@@ -128,6 +128,32 @@ fn place_argument(call: &Call, place: Value<'_>) -> Result<i32> {
     }
 }
 
+/// The nearest double to what the number's exact decimal digits round to.
+fn by_decimals(number: f64, place: i32, rounding: Rounding) -> f64 {
+    let rounded = Decimal128::from_f64_exact(number).quantize(-place, rounding);
+    if rounded.is_nan() { number } else { rounded.to_f64() }
+}
+
+/// The same by binary arithmetic, where the one rounding of the product can decide nothing: the
+/// power of ten is exact, and the product is far from where the result changes.
+fn quickly(number: f64, place: i32, rounding: Rounding) -> Option<f64> {
+    const POWERS: [f64; 8] = [1.0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7];
+    const LARGEST: f64 = (1u64 << 40) as f64;
+    const FAR: f64 = 1.0 / (1u64 << 10) as f64;
+    let power = *POWERS.get(usize::try_from(place).ok()?)?;
+    let product = number * power;
+    if product.is_nan() || product.abs() >= LARGEST {
+        return None;
+    }
+    let fraction = product.abs().fract();
+    let (whole, changes_at) = match rounding {
+        Rounding::HalfEven => (product.round_ties_even(), (fraction - 0.5).abs()),
+        Rounding::Truncate => (product.trunc(), fraction.min(1.0 - fraction)),
+        _ => return None,
+    };
+    (changes_at > FAR).then(|| whole / power)
+}
+
 fn round_number<'a>(
     call: &Call,
     value: Value<'a>,
@@ -140,10 +166,10 @@ fn round_number<'a>(
             Rounding::Truncate => number.trunc(),
             _ => number.round_ties_even(),
         })),
-        Value::Double(number) => {
-            let rounded = Decimal128::from_f64_exact(number).quantize(-place, rounding);
-            Ok(Value::Double(if rounded.is_nan() { number } else { rounded.to_f64() }))
-        }
+        Value::Double(number) => Ok(Value::Double(match quickly(number, place, rounding) {
+            Some(rounded) => rounded,
+            None => by_decimals(number, place, rounding),
+        })),
         integer if place >= 0 => Ok(integer),
         integer => {
             let long = integer.as_number().and_then(|number| number.exact_i64()).unwrap_or(0);
@@ -161,5 +187,34 @@ fn round_number<'a>(
                 (Some(number), _) => Ok(Value::Int64(number)),
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use quire_document::testing::Generator;
+
+    #[test]
+    fn binary_and_decimal_rounding_agree() {
+        let mut random = Generator::new(12);
+        let mut quick = 0;
+        for _ in 0..200_000 {
+            let word = random.below(u64::MAX);
+            let number = match random.below(4) {
+                0 => f64::from_bits(word),
+                1 => (word as i64 >> 30) as f64 / 1e4,
+                2 => (word as i64 >> 40) as f64 / 8.0,
+                _ => (word as i64 >> 20) as f64 * 1e-9,
+            };
+            let place = random.below(9) as i32;
+            for rounding in [Rounding::HalfEven, Rounding::Truncate] {
+                let Some(found) = quickly(number, place, rounding) else { continue };
+                quick += 1;
+                let expected = by_decimals(number, place, rounding);
+                assert_eq!(found.to_bits(), expected.to_bits(), "{number} to {place}: {found}");
+            }
+        }
+        assert!(quick > 100_000, "{quick} of them were quick");
     }
 }

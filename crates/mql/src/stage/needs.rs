@@ -37,7 +37,10 @@ impl Stage {
             Stage::Unwind(stage) => {
                 needs.reads.paths.insert(stage.path().to_string());
             }
-            Stage::Redact(_) => needs.reads.whole_document = true,
+            Stage::Redact(stage) => {
+                stage.add_dependencies(&mut needs.reads);
+                needs.reads.whole_document = true;
+            }
             Stage::Limit(_) | Stage::Skip(_) | Stage::Sample(_) => {}
             Stage::Sort(pattern) => {
                 for path in pattern.parts().iter().filter_map(|part| part.path()) {

@@ -3,7 +3,7 @@
 use super::Stage;
 use super::registry::StageRow;
 use crate::context::{EvalContext, ParseContext, Slot};
-use crate::expression::Expression;
+use crate::expression::{Dependencies, Expression};
 use crate::update::text;
 use quire_document::{Array, ArrayWriter, Doc, DocWriter, Value};
 use quire_error::{Error, Result};
@@ -35,6 +35,10 @@ impl Redact {
         cx.redact = true;
         let (cx, current) = cx.bind("CURRENT");
         Ok(Redact { expression: Expression::parse(value, &cx)?, current })
+    }
+
+    pub(super) fn add_dependencies(&self, needed: &mut Dependencies) {
+        self.expression.add_dependencies(needed);
     }
 
     /// What is left of `cx.root`; `None` if nothing.
