@@ -1,6 +1,7 @@
 //! COMPATIBILITY.md, made from the registries: what works, what is known and missing, which
 //! options have no effect.
 
+use crate::connect::uri::PASSED_OVER;
 use crate::serve::options::{OPTIONS, Status};
 use quire_commands::{COMMANDS, PARAMETERS, SERVER_STAGES};
 use quire_mql::accumulator::ACCUMULATORS;
@@ -39,7 +40,8 @@ const DIFFERENCES: &str = "
 - `serverStatus` has a section `wiredTiger` in the shape that tools read; its figures are those of this engine, whose
   name is `fjall` (or `memory`).
 - `system.profile` is an ordinary collection with an `_id` index that the profiler itself keeps below 1 MiB, the oldest
-  entries first; while `fsync` holds writers back nothing is recorded. A `bulkWrite` has one entry.
+  entries first; while `fsync` holds writers back nothing is recorded. A `bulkWrite` has one entry. Entries and slow-query lines have no `keysInserted`, `keysDeleted`,
+  `queryHash`, `locks` and `storage` figures: the last two are there and empty.
 - `fsync` with `lock` holds writers back and flushes; the engine may go on rewriting its files, so copy a directory
   with `quire backup`, not with `cp`.
 - `currentOp` and `$currentOp` show running operations only: `idleConnections`, `idleCursors` and `idleSessions` add
@@ -86,6 +88,7 @@ pub fn markdown() -> String {
     table(&mut page, "Accumulators", ACCUMULATORS.iter().map(|row| (row.name, row.since, row.doc)));
     parameters(&mut page);
     options(&mut page);
+    uri_options(&mut page);
     page.push_str(DIFFERENCES);
     page
 }
@@ -121,6 +124,17 @@ fn parameters(page: &mut String) {
     for row in PARAMETERS {
         let _ = writeln!(page, "| `{}` | {} |", row.name, row.summary);
     }
+}
+
+fn uri_options(page: &mut String) {
+    let passed_over: Vec<String> = PASSED_OVER.iter().map(|name| format!("`{name}`")).collect();
+    let _ = write!(
+        page,
+        "\n## Connection strings of the tools\n\n`replicaSet`, `appName`, `directConnection`, \
+         `connectTimeoutMS` and `socketTimeoutMS` work. Accepted without effect, because a tool sends \
+         one command after the other over one connection: {}. Others are refused.\n",
+        passed_over.join(", ")
+    );
 }
 
 fn options(page: &mut String) {

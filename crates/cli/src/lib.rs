@@ -119,3 +119,27 @@ fn help() -> String {
 pub(crate) fn print(text: &str) {
     let _ = writeln!(std::io::stdout().lock(), "{}", text.trim_end());
 }
+
+/// What the tests of several tools share.
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a tool reads from these words; "help" if they ask for that.
+    pub(crate) fn parsed<O>(
+        program: &str,
+        words: &[&str],
+        parse: impl FnOnce(&Call) -> Result<Option<O>, Failure>,
+    ) -> Result<O, String> {
+        let call = Call {
+            program: program.into(),
+            line: Vec::new(),
+            words: words.iter().map(Into::into).collect(),
+            as_mongod: false,
+        };
+        match parse(&call) {
+            Ok(options) => options.ok_or_else(|| "help".to_owned()),
+            Err(failure) => Err(failure.message),
+        }
+    }
+}

@@ -3,7 +3,7 @@
 
 mod directory;
 mod socket;
-mod uri;
+pub(crate) mod uri;
 
 use crate::exit::{FAILED, Failure};
 use directory::{Directory, InProcess};

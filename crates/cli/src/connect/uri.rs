@@ -30,7 +30,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Options about what one connection that sends one command after the other does not have:
 /// pools, monitoring, choice among members, retries, drivers' types.
-const PASSED_OVER: &[&str] = &[
+pub(crate) const PASSED_OVER: &[&str] = &[
     "compressors",
     "heartbeatfrequencyms",
     "loadbalanced",

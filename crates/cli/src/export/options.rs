@@ -209,16 +209,7 @@ mod tests {
     use quire_document::doc;
 
     fn parsed(words: &[&str]) -> Result<Options, String> {
-        let call = Call {
-            program: "quire export".into(),
-            line: Vec::new(),
-            words: words.iter().map(Into::into).collect(),
-            as_mongod: false,
-        };
-        match Options::parse(&call) {
-            Ok(options) => options.ok_or_else(|| "help".to_owned()),
-            Err(failure) => Err(failure.message),
-        }
+        crate::tests::parsed("quire export", words, Options::parse)
     }
 
     #[test]

@@ -203,17 +203,26 @@ impl Options {
                 let text = value()?;
                 self.write_concern = Some(write_concern(&text).ok_or_else(|| wrong(&text))?);
             }
-            "jsonArray" => self.json_array = true,
-            "headerline" => self.header_line = true,
-            "columnsHaveTypes" => self.typed = true,
-            "ignoreBlanks" => self.ignore_blanks = true,
-            "drop" => self.drop = true,
-            "stopOnError" => self.stop_on_error = true,
-            "maintainInsertionOrder" => self.maintain_order = true,
-            "bypassDocumentValidation" => self.bypass_validation = true,
-            "quiet" => self.quiet = true,
-            other => return Err(format!("there is no option --{other}")),
+            flag => return self.set_flag(flag),
         }
+        Ok(())
+    }
+
+    /// Sets an option that takes no value.
+    fn set_flag(&mut self, name: &str) -> Result<(), String> {
+        let flag = match name {
+            "jsonArray" => &mut self.json_array,
+            "headerline" => &mut self.header_line,
+            "columnsHaveTypes" => &mut self.typed,
+            "ignoreBlanks" => &mut self.ignore_blanks,
+            "drop" => &mut self.drop,
+            "stopOnError" => &mut self.stop_on_error,
+            "maintainInsertionOrder" => &mut self.maintain_order,
+            "bypassDocumentValidation" => &mut self.bypass_validation,
+            "quiet" => &mut self.quiet,
+            other => return Err(format!("there is no option --{other}")),
+        };
+        *flag = true;
         Ok(())
     }
 
@@ -322,16 +331,7 @@ mod tests {
     use super::*;
 
     fn parsed(words: &[&str]) -> Result<Options, String> {
-        let call = Call {
-            program: "quire import".into(),
-            line: Vec::new(),
-            words: words.iter().map(Into::into).collect(),
-            as_mongod: false,
-        };
-        match Options::parse(&call) {
-            Ok(options) => options.ok_or_else(|| "help".to_owned()),
-            Err(failure) => Err(failure.message),
-        }
+        crate::tests::parsed("quire import", words, Options::parse)
     }
 
     #[test]
