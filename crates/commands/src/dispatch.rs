@@ -159,7 +159,7 @@ fn prepare<'c>(
     let generic = generic_fields(request.body, command)?;
     check_api(&generic.api, command, request.body, service)?;
     operation_session::check(&generic, command, &service.options.topology)?;
-    gossip::receive(service, request.body)?;
+    gossip::receive(service, generic.cluster_time)?;
     let member = service.options.topology != Topology::Standalone;
     generic.read_concern.check_reached(member.then(|| service.cluster_time()))?;
     if command.admin_only && db != "admin" {

@@ -27,6 +27,8 @@ pub struct Generic<'c> {
     pub read_concern: ReadConcern,
     /// `writeConcern`; `None` means the default.
     pub write_concern: Option<WriteConcern>,
+    /// `$clusterTime`.
+    pub cluster_time: Option<Value<'c>>,
     /// `apiVersion`, `apiStrict`, `apiDeprecationErrors` as given.
     pub api: ApiParameters,
 }
@@ -67,11 +69,18 @@ pub fn generic_fields<'c>(body: Doc<'c>, command: &'static Command) -> Result<Ge
     let mut generic = Generic::default();
     // A short body is compared name by name; a long one, which is hostile, must not cost its square.
     const SHORT: usize = 32;
+    let mut names: [&[u8]; SHORT] = [&[]; SHORT];
     let mut rest = HashSet::new();
-    for (at, element) in body.iter().enumerate().skip(1) {
+    for (at, element) in body.iter().enumerate() {
         let name = element.key_bytes();
-        let twice = body.iter().take(at.min(SHORT)).any(|earlier| earlier.key_bytes() == name)
-            || at >= SHORT && !rest.insert(name);
+        let earlier = &names[..at.min(SHORT)];
+        let twice = earlier.contains(&name) || at >= SHORT && !rest.insert(name);
+        if let Some(place) = names.get_mut(at) {
+            *place = name;
+        }
+        if at == 0 {
+            continue;
+        }
         if twice {
             let (command, name) = (command.name, element.key());
             let text = format!("BSON field '{command}.{name}' is a duplicate field");
@@ -130,6 +139,7 @@ fn generic_field<'c>(
         "apiVersion" => generic.api.version = Some(arg.string()?.to_owned()),
         "apiStrict" => generic.api.strict = Some(arg.bool()?),
         "apiDeprecationErrors" => generic.api.deprecation_errors = Some(arg.bool()?),
+        "$clusterTime" => generic.cluster_time = Some(arg.value()),
         "autocommit" => generic.transaction.autocommit = Some(arg.bool()?),
         "startTransaction" => generic.transaction.start = Some(arg.bool()?),
         _ => {}

@@ -2,8 +2,9 @@
 //! `$clusterTime` and `operationTime`. (Manual: "Causal Consistency".)
 
 use crate::service::{Service, Topology, now_ms};
-use quire_document::{Binary, Doc, DocWriter, Timestamp, Value};
+use quire_document::{Binary, Doc, DocWriter, Timestamp, Value, doc};
 use quire_error::{Error, ErrorCode, Result};
+use std::sync::LazyLock;
 
 /// How far ahead of the wall clock a client may move the clock.
 /// MongoDB: `maxAcceptableLogicalClockDriftSecs`.
@@ -14,10 +15,8 @@ const DRIFT_SECS_MAX: i64 = 365 * 24 * 60 * 60;
 /// # Errors
 /// 10065, 4 NoSuchKey, 14 TypeMismatch for a malformed one; 205 ClusterTimeFailsRateLimiter for
 /// one that is too far ahead.
-pub fn receive(service: &Service, body: Doc<'_>) -> Result<()> {
-    let Some(value) = body.get("$clusterTime").filter(|value| !value.is_nullish()) else {
-        return Ok(());
-    };
+pub fn receive(service: &Service, time: Option<Value<'_>>) -> Result<()> {
+    let Some(value) = time.filter(|value| !value.is_nullish()) else { return Ok(()) };
     if service.options.topology == Topology::Standalone {
         return Ok(());
     }
@@ -75,13 +74,42 @@ pub fn write_times(service: &Service, reply: &mut DocWriter<'_>) {
     if service.options.topology == Topology::Standalone {
         return;
     }
-    let time: Timestamp = service.cluster_time();
-    {
-        let mut gossip = reply.document("$clusterTime");
-        gossip.append("clusterTime", time);
-        let mut signature = gossip.document("signature");
-        let hash = Binary { subtype: 0, bytes: &[0; 20] };
-        signature.append("hash", Value::Binary(hash)).append("keyId", 0i64);
-    }
+    let time = service.cluster_time();
+    reply.append("$clusterTime", Doc::from_valid_bytes(&dated(time)));
     reply.append("operationTime", time);
+}
+
+/// `$clusterTime`. Every reply has one, so it is made once and only dated.
+fn dated(time: Timestamp) -> [u8; GOSSIP_BYTES] {
+    let mut gossip = *UNDATED;
+    gossip[TIME_AT..TIME_AT + 8].copy_from_slice(&time.to_u64().to_le_bytes());
+    gossip
+}
+
+const GOSSIP_BYTES: usize = 88;
+/// Where its time stands: behind its length and the type and name of its first field.
+const TIME_AT: usize = 4 + 1 + "clusterTime\0".len();
+
+static UNDATED: LazyLock<[u8; GOSSIP_BYTES]> = LazyLock::new(|| {
+    let hash = Binary { subtype: 0, bytes: &[0; 20] };
+    let signature = doc! { "hash": Value::Binary(hash), "keyId": 0i64 };
+    let none = Timestamp { seconds: 0, increment: 0 };
+    let undated = doc! { "clusterTime": none, "signature": &signature };
+    undated.as_doc().as_bytes().try_into().expect("it has always the same length")
+});
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_stands_where_it_is_written() {
+        let time = Timestamp { seconds: 7, increment: 9 };
+        let gossip = dated(time);
+        let gossip = Doc::from_valid_bytes(&gossip);
+        assert!(
+            matches!(gossip.get("clusterTime"), Some(Value::Timestamp(found)) if found == time)
+        );
+        assert!(check_signature(gossip).is_ok() && gossip.iter().count() == 2);
+    }
 }

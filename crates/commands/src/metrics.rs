@@ -1,5 +1,6 @@
 //! Counters that `serverStatus` shows: written by the server and by dispatch, read by anybody.
 
+use foldhash::fast::RandomState;
 use quire_document::DocWriter;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -120,7 +121,7 @@ pub struct CommandCount {
 
 /// How often each command ran and failed.
 pub struct CommandCounts {
-    by_name: HashMap<&'static str, CommandCount>,
+    by_name: HashMap<&'static str, CommandCount, RandomState>,
     /// Commands that do not exist.
     pub unknown: Counter,
 }

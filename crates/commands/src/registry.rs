@@ -6,6 +6,7 @@ use crate::{
     admin, aggregate, bulk_write, count, ddl, delete, distinct, explain, find, find_and_modify,
     get_more, insert, kill_cursors, search_indexes, sessions, update,
 };
+use foldhash::fast::RandomState;
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
@@ -296,16 +297,17 @@ pub static COMMANDS: &[Command] = &[
     Command::missing("usersInfo", "Users."),
 ];
 
-static BY_NAME: LazyLock<HashMap<&'static str, &'static Command>> = LazyLock::new(|| {
-    COMMANDS
-        .iter()
-        .flat_map(|row| {
-            std::iter::once(row.name)
-                .chain(row.aliases.iter().copied())
-                .map(move |name| (name, row))
-        })
-        .collect()
-});
+static BY_NAME: LazyLock<HashMap<&'static str, &'static Command, RandomState>> =
+    LazyLock::new(|| {
+        COMMANDS
+            .iter()
+            .flat_map(|row| {
+                std::iter::once(row.name)
+                    .chain(row.aliases.iter().copied())
+                    .map(move |name| (name, row))
+            })
+            .collect()
+    });
 
 /// The row of a command.
 pub fn find(name: &str) -> Option<&'static Command> {

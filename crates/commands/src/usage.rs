@@ -2,6 +2,7 @@
 
 use crate::command::Kind;
 use crate::metrics::{Counter, Latency};
+use foldhash::fast::RandomState;
 use quire_catalog::{Catalog, CollectionId};
 use quire_collections::Store;
 use std::collections::HashMap;
@@ -89,13 +90,16 @@ impl CollectionUsage {
 /// forgotten when there is more of it than of what is there.
 #[derive(Default)]
 pub struct Usage {
-    collections: RwLock<HashMap<CollectionId, Arc<CollectionUsage>>>,
+    collections: RwLock<HashMap<CollectionId, Arc<CollectionUsage>, RandomState>>,
 }
 
 impl Usage {
     /// Notes an operation on a namespace; nothing if there is no such collection.
     pub fn note(&self, store: &Store, namespace: &str, class: Class, kind: Kind, micros: u64) {
         let Some((db, collection)) = namespace.split_once('.') else { return };
+        if collection == "$cmd" {
+            return;
+        }
         let catalog = store.catalog();
         let Some(found) = catalog.collection(db, collection) else { return };
         let usage = self.of(&catalog, found.id);

@@ -26,7 +26,11 @@ pub struct Server {
 impl Server {
     /// Starts a server on a free port.
     pub fn start(program: &Path, directory: &Path) -> Result<Server, Box<dyn Error>> {
-        let mut command = Command::new(program);
+        Server::spawn(Command::new(program), directory)
+    }
+
+    /// The same by a command that runs the program.
+    pub fn spawn(mut command: Command, directory: &Path) -> Result<Server, Box<dyn Error>> {
         command.args(["serve", "--quiet", "--port", "0", "--dbpath"]).arg(directory);
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
         let mut line = String::new();
@@ -37,6 +41,11 @@ impl Server {
 
     pub fn connect(&self) -> Result<TcpStream, Box<dyn Error>> {
         Ok(TcpStream::connect(("127.0.0.1", self.port))?)
+    }
+
+    /// The process.
+    pub fn id(&self) -> u32 {
+        self.child.id()
     }
 
     /// Memory in use.

@@ -1,0 +1,118 @@
+//! Instructions of the whole server, in user mode, for one operation on one document, which do not
+//! depend on what else the machine does. `cargo run --release -p quire-cli --example instructions`,
+//! after `cargo build --release -p quire-cli`; needs valgrind; Linux. Takes the program and the
+//! names of operations as arguments. The results stand in docs/benchmarks.md.
+
+mod server;
+
+use quire_document::{Binary, DocBuf, Value, doc};
+use server::{Server, command, program};
+use std::error::Error;
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::Command;
+
+/// Documents of 1 KB that are there before.
+const DOCUMENTS: i32 = 1000;
+const WARM_UP: i32 = 200;
+const OPERATIONS: i32 = 1000;
+
+const NAMES: [&str; 9] = [
+    "ping",
+    "find",
+    "find-one-in-session",
+    "count",
+    "aggregate",
+    "insert",
+    "update",
+    "find-and-modify",
+    "delete",
+];
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let program = program()?;
+    let asked: Vec<String> = std::env::args().skip(2).collect();
+    for name in NAMES {
+        if asked.is_empty() || asked.iter().any(|word| word == name) {
+            println!("{name}: {} instructions", measure(&program, name)?);
+        }
+    }
+    Ok(())
+}
+
+/// Counts on a new server, which runs under callgrind, after some operations to warm up.
+fn measure(program: &Path, name: &str) -> Result<u64, Box<dyn Error>> {
+    let place = std::env::temp_dir().join(format!("quire-instructions-{}", std::process::id()));
+    std::fs::create_dir_all(&place)?;
+    let counts = place.join("counts");
+    let mut valgrind = Command::new("valgrind");
+    valgrind.args(["--tool=callgrind", "--instr-atstart=no"]);
+    valgrind.arg(format!("--callgrind-out-file={}", counts.display())).arg(program);
+    let server = Server::spawn(valgrind, &place.join("data"))?;
+    let mut client = server.connect()?;
+    (0..DOCUMENTS).try_for_each(|at| run(&mut client, "insert", at))?;
+    (0..WARM_UP).try_for_each(|at| run(&mut client, name, DOCUMENTS + at))?;
+    control(&server, &["-i", "on"])?;
+    (WARM_UP..WARM_UP + OPERATIONS).try_for_each(|at| run(&mut client, name, DOCUMENTS + at))?;
+    control(&server, &["-d"])?;
+    server.stop()?;
+    let total = counted(&place.join("counts.1"))?;
+    std::fs::remove_dir_all(&place)?;
+    Ok(total / OPERATIONS as u64)
+}
+
+fn control(server: &Server, words: &[&str]) -> Result<(), Box<dyn Error>> {
+    let id = server.id().to_string();
+    let status = Command::new("callgrind_control").args(words).arg(id).output()?.status;
+    if status.success() { Ok(()) } else { Err("callgrind_control failed".into()) }
+}
+
+/// The sum of the dump, without what the end of the server adds.
+fn counted(dump: &Path) -> Result<u64, Box<dyn Error>> {
+    let text = std::fs::read_to_string(dump)?;
+    let sum = text.lines().find_map(|line| line.strip_prefix("totals: "));
+    Ok(sum.ok_or("no totals")?.trim().parse()?)
+}
+
+/// One operation; `at` counts them.
+fn run(client: &mut TcpStream, name: &str, at: i32) -> Result<(), Box<dyn Error>> {
+    let id = at % DOCUMENTS;
+    let filter = doc! { "_id": id };
+    let concern = doc! { "w": 1 };
+    let text = "x".repeat(1000);
+    let session = doc! { "id": Value::Binary(Binary { subtype: 4, bytes: &[7; 16] }) };
+    let body: DocBuf = match name {
+        "ping" => doc! { "ping": 1, "$db": "test" },
+        "find" => doc! { "find": "c", "filter": &filter, "$db": "test" },
+        "find-one-in-session" => doc! {
+            "find": "c", "filter": &filter, "limit": 1, "singleBatch": true, "lsid": &session,
+            "$db": "test",
+        },
+        "count" => doc! { "count": "c", "query": &filter, "$db": "test" },
+        "aggregate" => {
+            let cursor = DocBuf::new();
+            doc! {
+                "aggregate": "c", "pipeline": [{ "$match": &filter }], "cursor": &cursor,
+                "$db": "test",
+            }
+        }
+        "insert" => doc! {
+            "insert": "c", "documents": [{ "_id": at, "text": text.as_str() }],
+            "writeConcern": &concern, "$db": "test",
+        },
+        "update" => doc! {
+            "update": "c", "updates": [{ "q": &filter, "u": { "$set": { "n": at } } }],
+            "writeConcern": &concern, "$db": "test",
+        },
+        "find-and-modify" => doc! {
+            "findAndModify": "c", "query": &filter, "update": { "$inc": { "n": 1 } },
+            "writeConcern": &concern, "$db": "test",
+        },
+        "delete" => doc! {
+            "delete": "c", "deletes": [{ "q": &filter, "limit": 1 }],
+            "writeConcern": &concern, "$db": "test",
+        },
+        other => return Err(format!("no operation '{other}'").into()),
+    };
+    command(client, body).map(|_| ())
+}
