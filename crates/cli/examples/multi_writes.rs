@@ -28,7 +28,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     for (name, count) in [("small", SMALL), ("large", LARGE)] {
         fill(&mut client, name, count)?;
     }
-    println!("{:34} {:>9} {:>9} {:>9} {:>8}  other writer", "", "documents", "before", "peak", "s");
+    println!(
+        "{:34} {:>9} {:>9} {:>9} {:>9} {:>8}  other writer",
+        "", "documents", "before", "peak", "engine", "s"
+    );
     quiet(&server)?;
     // The first run fills the engine's caches and write buffers, which are bounded by themselves.
     measure(&server, "warm-up", "large", LARGE, scan("large"))?;
@@ -94,7 +97,7 @@ fn quiet(server: &Server) -> Result<(), Box<dyn Error>> {
         writer.join().map_err(|_| "the writer failed")
     })?;
     println!(
-        "{:73}  {}",
+        "{:83}  {}",
         "the other writer alone",
         shown(latencies.map_err(|error| error.to_string())?)
     );
@@ -109,15 +112,18 @@ fn measure(
     statement: DocBuf,
 ) -> Result<(), Box<dyn Error>> {
     let (mut client, mut other) = (server.connect()?, server.connect()?);
+    let mut watching = server.connect()?;
     let done = AtomicBool::new(false);
     let before = server.resident_kb()?;
     server.forget_peak()?;
     let began = Instant::now();
-    let (reply, latencies) = std::thread::scope(|scope| {
+    let (reply, latencies, buffers) = std::thread::scope(|scope| {
         let writer = scope.spawn(|| write_meanwhile(&mut other, name, &done));
+        let watcher = scope.spawn(|| watch_buffers(&mut watching, &done));
         let reply = command(&mut client, statement).map_err(|error| error.to_string());
         done.store(true, Ordering::Relaxed);
-        (reply, writer.join().map_err(|_| "the writer failed"))
+        let latencies = writer.join().map_err(|_| "the writer failed");
+        (reply, latencies, watcher.join().map_err(|_| "the watcher failed"))
     });
     let took = began.elapsed().as_secs_f64();
     let changed = reply?.get("n").and_then(|n| n.exact_i64()).unwrap_or(0);
@@ -126,9 +132,10 @@ fn measure(
     }
     let mb = |kb: i64| kb as f64 / 1e3;
     println!(
-        "{title:34} {count:9} {:6.0} MB {:6.0} MB {took:8.2}  {}",
+        "{title:34} {count:9} {:6.0} MB {:6.0} MB {:6.0} MB {took:8.2}  {}",
         mb(before),
         mb(server.peak_kb()?),
+        buffers?.map_err(|error| error.to_string())? as f64 / 1e6,
         shown(latencies?.map_err(|error| error.to_string())?)
     );
     Ok(())
@@ -149,6 +156,24 @@ fn write_meanwhile(
         latencies.push(began.elapsed());
     }
     Ok(latencies)
+}
+
+/// The most that the engine's write buffers and block cache held together, in bytes.
+fn watch_buffers(client: &mut TcpStream, done: &AtomicBool) -> Outcome<i64> {
+    let mut most = 0;
+    while !done.load(Ordering::Relaxed) {
+        let status = doc! { "serverStatus": 1, "$db": "admin" };
+        let reply = command(client, status).map_err(|error| error.to_string())?;
+        let held = |name: &str| {
+            let cache = reply.get("wiredTiger")?.as_document()?.get("cache")?.as_document()?;
+            cache.get(name)?.exact_i64()
+        };
+        let cached = held("bytes currently in the cache").ok_or("no cache in serverStatus")?;
+        let unflushed = held("tracked dirty bytes in the cache").ok_or("no write buffers")?;
+        most = most.max(cached + unflushed);
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    Ok(most)
 }
 
 fn shown(mut latencies: Vec<Duration>) -> String {

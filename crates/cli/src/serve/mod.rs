@@ -1,6 +1,7 @@
 //! `quire serve`: from the command line to a listening server, and to its clean end.
 
 mod given;
+mod memory;
 pub mod options;
 mod settings;
 mod start;
@@ -28,5 +29,6 @@ pub(crate) fn run(call: &Call) -> Result<(), Failure> {
         given.add_file(&text, &path)?;
     }
     let settings = Settings::new(&given, call.as_mongod)?;
+    memory::bound_arenas();
     start::serve(settings, call)
 }
