@@ -1,6 +1,7 @@
 //! Key patterns: the fields of an index, their directions, and the kinds of index that a name in
 //! place of a direction asks for.
 
+use quire_document::limits::PATH_COMPONENTS_MAX;
 use quire_document::{Decimal128, Doc, Value};
 use quire_error::{Error, ErrorCode, Result};
 
@@ -134,6 +135,11 @@ fn check_path(path: &str) -> Result<()> {
         return Err(cannot("Index keys cannot contain an empty field."));
     }
     let last = path.split('.').count() - 1;
+    if last >= PATH_COMPONENTS_MAX {
+        return Err(cannot(format!(
+            "Index keys cannot have more than {PATH_COMPONENTS_MAX} parts."
+        )));
+    }
     let illegal = |(at, part): (usize, &str)| {
         let wildcard = part == "$**" && at == last;
         let allowed = (at > 0 && matches!(part, "$id" | "$ref" | "$db")) || wildcard;

@@ -1,13 +1,13 @@
 //! `delete`: removes documents, one statement after the other.
 
-use crate::args::{Arg, arguments, fields, missing, whole};
+use crate::args::{Arg, arguments, fields, missing};
 use crate::context::Context;
 use crate::find_request::{collation, hint, owned};
 use crate::tally::Tally;
 use crate::usage::Class;
 use crate::write_reply::{WriteErrors, WriteOptions, statements, write_target};
 use crate::writes::{Writes, write_repeated};
-use quire_catalog::Namespace;
+use quire_catalog::{Namespace, debug_value};
 use quire_document::{Doc, DocBuf, DocWriter};
 use quire_error::{Error, Result};
 use quire_executor::modify::{DeleteOutcome, DeleteRequest, delete};
@@ -50,7 +50,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
         match ended {
             Ok(outcome) => deleted += outcome.deleted,
             Err(error) => {
-                if errors.note(at, error, options.ordered) {
+                if errors.note(at, error, options.ordered)? {
                     break;
                 }
             }
@@ -123,13 +123,15 @@ pub fn parse(doc: Doc<'_>) -> Result<Statement<'_>> {
     Ok(statement)
 }
 
-/// 1 for one document, 0 for all. What is no number reads as 0, as in MongoDB.
+/// 1 for one document, 0 for all. What is no number reads as 0, as in MongoDB; a fraction is an error.
 fn limit(arg: &Arg<'_>) -> Result<bool> {
-    match whole(arg.value()) {
-        None | Some(0) => Ok(false),
-        Some(1) => Ok(true),
-        Some(other) => {
-            let text = format!("The limit field in delete objects must be 0 or 1. Got {other}");
+    let value = arg.value();
+    match (value.is_number(), value.exact_i64()) {
+        (false, _) | (true, Some(0)) => Ok(false),
+        (true, Some(1)) => Ok(true),
+        (true, _) => {
+            let shown = debug_value(value);
+            let text = format!("The limit field in delete objects must be 0 or 1. Got {shown}");
             Err(Error::failed_to_parse(text))
         }
     }

@@ -26,7 +26,7 @@ pub struct Arguments<'a> {
     /// `update`.
     pub update: Option<Value<'a>>,
     /// `arrayFilters`.
-    pub array_filters: Vec<Doc<'a>>,
+    pub array_filters: Option<Vec<Doc<'a>>>,
     /// `remove`.
     pub remove: bool,
     /// `new`.
@@ -48,7 +48,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
         None => FoundChange::Remove,
         Some(update) => FoundChange::Update {
             update,
-            array_filters: &arguments.array_filters,
+            array_filters: arguments.array_filters.as_deref().unwrap_or_default(),
             upsert: arguments.upsert,
         },
     };
@@ -112,7 +112,7 @@ pub fn parse<'a>(cx: &Context<'_>, body: Doc<'a>) -> Result<Arguments<'a>> {
             "fields" => found.projection = owned(&arg)?,
             "let" => found.let_vars = owned(&arg)?,
             "update" if !arg.is_null() => found.update = Some(checked_update(&arg)?),
-            "arrayFilters" if !arg.is_null() => found.array_filters = array_filters(&arg)?,
+            "arrayFilters" if !arg.is_null() => found.array_filters = Some(array_filters(&arg)?),
             "remove" if !arg.is_null() => found.remove = arg.safe_bool()?,
             "new" if !arg.is_null() => found.new = arg.safe_bool()?,
             "upsert" if !arg.is_null() => found.upsert = arg.safe_bool()?,
@@ -149,10 +149,12 @@ fn check(found: &Arguments<'_>) -> Result<()> {
         (true, None) if found.new => {
             "Cannot specify both new=true and remove=true; 'remove' always returns the deleted document"
         }
-        (true, None) if !found.array_filters.is_empty() => {
+        (true, None) if found.array_filters.is_some() => {
             "Cannot specify arrayFilters and remove=true"
         }
-        (false, Some(Value::Array(_))) if !found.array_filters.is_empty() => {
+        (false, Some(Value::Array(_)))
+            if found.array_filters.as_ref().is_some_and(|all| !all.is_empty()) =>
+        {
             "Cannot specify arrayFilters and a pipeline update"
         }
         _ => return Ok(()),

@@ -2,6 +2,7 @@
 //! of `find` itself.
 
 use crate::args::{Arg, arguments, fields, whole};
+use quire_catalog::debug_value;
 use quire_document::{Doc, DocBuf, Value, ValueBuf};
 use quire_error::{Error, Result};
 use quire_planner::{FindRequest, Hint};
@@ -99,7 +100,7 @@ pub fn hint(arg: &Arg<'_>) -> Result<Option<Hint>> {
             Some(_) if doc.count() > 1 => {
                 Err(Error::bad_value("$natural cannot be combined with other fields in a hint"))
             }
-            Some(direction) => match crate::args::whole(direction) {
+            Some(direction) => match direction.exact_i64() {
                 Some(1) => Ok(Some(Hint::Natural(true))),
                 Some(-1) => Ok(Some(Hint::Natural(false))),
                 _ => Err(Error::bad_value("$natural hint must be either 1 or -1")),
@@ -179,7 +180,10 @@ pub fn count_limit(arg: &Arg<'_>) -> Result<u64> {
         return Err(Error::bad_value("limit value is not a valid number"));
     }
     match value.exact_i64() {
-        None => Err(Error::failed_to_parse(format!("Expected an integer: limit: {value:?}"))),
+        None => Err(Error::failed_to_parse(format!(
+            "Expected an integer: limit: {}",
+            debug_value(value)
+        ))),
         Some(i64::MIN) => Err(Error::bad_value("limit value is out of range")),
         Some(number) => Ok(number.unsigned_abs()),
     }

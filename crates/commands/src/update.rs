@@ -107,7 +107,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
                 upserted.extend(outcome.upserted.map(|id| (at, id)));
             }
             Err(error) => {
-                if errors.note(at, error, options.ordered) {
+                if errors.note(at, error, options.ordered)? {
                     break;
                 }
             }

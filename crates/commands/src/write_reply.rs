@@ -103,12 +103,16 @@ pub struct WriteErrors {
 }
 
 impl WriteErrors {
-    /// Notes a statement's error. True if an ordered write must stop; an interruption or a
-    /// shutdown stops every write.
-    pub fn note(&mut self, index: usize, error: Error, ordered: bool) -> bool {
-        let stop = ordered || error.code().is_a(quire_error::ErrorClass::Interruption);
+    /// Notes a statement's error. True if an ordered write must stop.
+    ///
+    /// # Errors
+    /// The error itself, if it is an interruption or a shutdown: they fail the whole command.
+    pub fn note(&mut self, index: usize, error: Error, ordered: bool) -> Result<bool> {
+        if error.code().is_a(quire_error::ErrorClass::Interruption) {
+            return Err(error);
+        }
         self.errors.push((index, error));
-        stop
+        Ok(ordered)
     }
 
     /// Adds the errors of a batch.
@@ -133,6 +137,23 @@ impl WriteErrors {
                     entry.append("code", error.code().number()).append("errmsg", "");
                 }
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use quire_error::ErrorCode;
+
+    #[test]
+    fn an_interruption_fails_the_whole_command() {
+        let mut errors = WriteErrors::default();
+        let duplicate = Error::new(ErrorCode::DuplicateKey, "twice");
+        assert_eq!(errors.note(0, duplicate, false).ok(), Some(false));
+        for code in [ErrorCode::MaxTimeMSExpired, ErrorCode::Interrupted] {
+            let refused = errors.note(1, Error::new(code, "stopped"), false);
+            assert_eq!(refused.err().map(|error| error.code()), Some(code));
         }
     }
 }

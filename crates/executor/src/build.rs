@@ -70,6 +70,11 @@ pub(crate) fn build(node: &Node, env: &Env, needs: Needs) -> Result<BoxedOperato
         Node::Projection { spec, input, .. } => {
             let projection = projection::compile(spec.as_doc(), env)?;
             let metadata = projection.needs().metadata;
+            let sorts = env.project_stage || !env.sort.as_doc().is_empty();
+            if metadata.contains("sortKey") && !sorts {
+                let text = "cannot use sortKey $meta projection without a sort";
+                return Err(Error::bad_value(text));
+            }
             let keys = !input.gives_documents() || metadata.contains("indexKey");
             let needs = Needs {
                 keys: needs.keys || keys,

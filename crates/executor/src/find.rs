@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use quire_catalog::{Collection, Namespace};
-use quire_error::{Error, Result};
+use quire_document::Doc;
+use quire_error::Result;
 use quire_mql::filter::Filter;
+use quire_mql::sort::{SortPattern, natural};
 use quire_planner::{FindRequest, is_id_lookup, plan_find};
 
 use crate::build::{Needs, build};
@@ -30,10 +32,7 @@ pub fn open_find(
     env.sort = request.sort.clone();
     let compile = || Filter::parse(request.filter.as_doc(), &env.parse);
     let filter = (!is_id_lookup(request)).then(compile).transpose()?;
-    if !request.sort.as_doc().is_empty() && !request.sort.as_doc().contains("$natural") {
-        quire_mql::sort::SortPattern::parse(request.sort.as_doc(), &env.parse)?;
-    }
-    check_natural(request.sort.as_doc())?;
+    check_sort(request.sort.as_doc(), &env)?;
     let view = views.view();
     let collection = find_collection(&request.namespace, views)?;
     let stats = ViewStatistics::new(view, collection.as_deref());
@@ -46,13 +45,10 @@ pub fn open_find(
     Ok(Execution::new(env, root, collection, Some(Arc::new(plan))))
 }
 
-/// `$natural` stands alone in a sort.
-fn check_natural(sort: quire_document::Doc<'_>) -> Result<()> {
-    if sort.contains("$natural") && sort.count() > 1 {
-        let shown = quire_catalog::debug_doc(sort);
-        return Err(Error::bad_value(format!(
-            "Cannot include '$natural' in compound sort: {shown}"
-        )));
+/// Refuses a sort that the language does not take.
+pub(crate) fn check_sort(sort: Doc<'_>, env: &Env) -> Result<()> {
+    if natural(sort)?.is_none() && !sort.is_empty() {
+        SortPattern::parse(sort, &env.parse)?;
     }
     Ok(())
 }

@@ -2,7 +2,7 @@
 //! (The rules are those of the MongoDB manual's "index bounds" in explain: a scan skips from
 //! interval to interval, and counts each key it lands on.)
 
-use quire_document::key::{self, KeyReader};
+use quire_document::key::{self, KeyError};
 use quire_planner::{IndexScan, Intervals};
 
 /// The intervals of one field in the order of the index's bytes.
@@ -98,15 +98,13 @@ impl ByteBounds {
     }
 
     /// Judges a key by its encoded values.
-    pub fn check(&self, values: &[u8]) -> Verdict {
-        let mut reader = KeyReader::new(values, &[]);
+    pub fn check(&self, values: &[u8]) -> Result<Verdict, KeyError> {
+        let mut rest = values;
         let mut begin = 0;
         let mut space_left = false;
         for (at, field) in self.fields.iter().enumerate() {
-            if reader.skip(field.descending).is_err() {
-                return Verdict::Valid;
-            }
-            let end = values.len() - reader.rest().len();
+            rest = key::skip(rest, field.descending)?;
+            let end = values.len() - rest.len();
             let value = values.get(begin..end).unwrap_or(&[]);
             match field.place(value, self.backward) {
                 Place::Within => {
@@ -115,19 +113,19 @@ impl ByteBounds {
                 }
                 Place::Before(interval) => {
                     let prefix = values.get(..begin).unwrap_or(&[]);
-                    return match self.seek_from(prefix, at, interval) {
+                    return Ok(match self.seek_from(prefix, at, interval) {
                         Some(seek) => Verdict::Seek(seek),
                         None => Verdict::Done,
-                    };
+                    });
                 }
-                Place::After if !space_left => return Verdict::Done,
+                Place::After if !space_left => return Ok(Verdict::Done),
                 Place::After => {
                     let bytes = values.get(..begin).unwrap_or(&[]).to_vec();
-                    return Verdict::Seek(Seek { bytes, exclusive: true });
+                    return Ok(Verdict::Seek(Seek { bytes, exclusive: true }));
                 }
             }
         }
-        Verdict::Valid
+        Ok(Verdict::Valid)
     }
 }
 

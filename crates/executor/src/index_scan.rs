@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use quire_collections::{IndexCursor, IndexEntry, IndexRange};
+use quire_document::key::{self, KeyError};
 use quire_document::{Doc, Value};
 use quire_error::{Error, ErrorCode, Result};
 use quire_mql::filter::Filter;
@@ -147,7 +148,7 @@ impl IndexScanOp {
             if let Some(bounds) = &self.bounds
                 && !entry.is_shortened()
             {
-                match bounds.check(&entry.values) {
+                match bounds.check(&entry.values).map_err(damaged)? {
                     Verdict::Valid => {}
                     Verdict::Seek(seek) => {
                         self.last = Some(entry);
@@ -206,17 +207,19 @@ impl IndexScanOp {
 
     /// Goes on after all keys that share the values of the first `fields` fields with the last
     /// one: how a DISTINCT_SCAN skips.
-    pub fn skip_group(&mut self, fields: usize) {
-        let Some(last) = &self.last else { return };
-        let mut reader = quire_document::key::KeyReader::new(&last.values, &[]);
+    pub fn skip_group(&mut self, fields: usize) -> Result<()> {
+        // A shortened key does not say where its values end; the next may be of the same group.
+        let Some(last) = self.last.as_ref().filter(|last| !last.is_shortened()) else {
+            return Ok(());
+        };
+        let mut rest = last.values.as_ref();
         for field in self.scan.index.fields.iter().take(fields) {
-            if reader.skip(field.descending).is_err() {
-                return;
-            }
+            rest = key::skip(rest, field.descending).map_err(damaged)?;
         }
-        let end = last.values.len() - reader.rest().len();
+        let end = last.values.len() - rest.len();
         let bytes = last.values.get(..end).unwrap_or(&[]).to_vec();
         self.seek(&Seek { bytes, exclusive: true });
+        Ok(())
     }
 
     /// The scan.
@@ -334,4 +337,9 @@ fn ends(interval: &Interval, descending: bool) -> (Value<'_>, bool, Value<'_>, b
     let high = (interval.high.as_value(), interval.high_inclusive);
     let (first, last) = if descending { (high, low) } else { (low, high) };
     (first.0, first.1, last.0, last.1)
+}
+
+/// What a key means that cannot be told apart into values.
+fn damaged(_: KeyError) -> Error {
+    Error::new(ErrorCode::DataCorruptionDetected, "stored data is damaged: an index key")
 }

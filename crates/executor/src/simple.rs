@@ -1,6 +1,7 @@
 //! The stages that need no state to speak of: LIMIT, SKIP, IDHACK, SUBPLAN, COUNT, RETURN_KEY,
 //! DISTINCT_SCAN.
 
+use quire_collections::decode_entry;
 use quire_document::{DocBuf, Value, ValueBuf};
 use quire_error::Result;
 use quire_planner::explain::NodeStats;
@@ -176,7 +177,8 @@ impl Operator for ReturnKey {
     }
 }
 
-/// The first key of each group of keys that agree in the fields up to one.
+/// The first key of each group of keys that agree in the fields up to one. Documents without that
+/// field stand among those where it is null: they are passed over, until one has it.
 pub(crate) struct DistinctScan {
     pub scan: IndexScanOp,
     pub field: usize,
@@ -184,12 +186,17 @@ pub(crate) struct DistinctScan {
 
 impl Operator for DistinctScan {
     fn next(&mut self, run: &mut Run<'_>, max: usize, out: &mut Vec<Row>) -> Result<bool> {
-        for _ in 0..max {
+        let index = std::sync::Arc::clone(&self.scan.scan().index);
+        let start = out.len();
+        while out.len() < start + max {
             let may_pause = out.is_empty();
             let Some(entry) = self.scan.next_match(run, may_pause)? else { return Ok(false) };
-            let index = std::sync::Arc::clone(&self.scan.scan().index);
-            out.push(Row::of_entry(&index, entry));
-            self.scan.skip_group(self.field + 1);
+            let key = decode_entry(&index, &entry.values, &entry.type_bits)?;
+            let missing = key.is_some_and(|key| matches!(key.values.get(self.field), Some(None)));
+            if !missing {
+                out.push(Row::of_entry(&index, entry));
+                self.scan.skip_group(self.field + 1)?;
+            }
         }
         Ok(true)
     }

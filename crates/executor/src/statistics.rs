@@ -50,7 +50,10 @@ impl<'v> ViewStatistics<'v> {
             let more = cursor.next_page(&self.view, 32, &mut entries).ok()?;
             for entry in &entries {
                 count += 1;
-                match bounds.check(&entry.values) {
+                if entry.is_shortened() {
+                    continue;
+                }
+                match bounds.check(&entry.values).ok()? {
                     Verdict::Valid => {}
                     Verdict::Done => return Some(count),
                     Verdict::Seek(seek) => {

@@ -356,7 +356,10 @@ fn usable_bounds(
         return None;
     }
     let sparse_single = index.sparse && index.fields.len() == 1;
-    let (intervals, mut tightness) = bounds(usable.test, usable.negated, Field { sparse_single })?;
+    let last = usable.path.rsplit('.').next().unwrap_or_default();
+    let whole_arrays = last.bytes().all(|byte| byte.is_ascii_digit());
+    let facts = Field { sparse_single, whole_arrays };
+    let (intervals, mut tightness) = bounds(usable.test, usable.negated, facts)?;
     if !usable.around.is_empty() || index.has_long_keys() || (multikey && usable.negated) {
         tightness = Tightness::InexactFetch;
     }

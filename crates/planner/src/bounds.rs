@@ -26,6 +26,8 @@ pub type Bounds = (Intervals, Tightness);
 pub struct Field {
     /// The index has only this field and leaves out documents without it.
     pub sparse_single: bool,
+    /// The path ends in a number: an array found there is one key, not a key for each element.
+    pub whole_arrays: bool,
 }
 
 /// The bounds of a test, or of its negation. `None` if no index can serve it.
@@ -46,9 +48,15 @@ pub fn bounds(test: &Test, negated: bool, field: Field) -> Option<Bounds> {
         Test::Exists => (Intervals::all(), Tightness::InexactFetch),
         Test::Type(set) => types(set),
         Test::Implied(comparison, operand) => implied_bounds(*comparison, operand.value()),
+        Test::ElemMatchValue(_) if field.whole_arrays => return None,
         Test::ElemMatchValue(tests) => {
-            let bounds = tests.iter().filter_map(|test| bounds(test, false, Field::default()));
-            let all = bounds.map(|(intervals, _)| intervals).reduce(|a, b| a.intersect(&b));
+            // What an inner $elemMatch looks at are elements of an array that stands in its key whole.
+            let of_elements = |test: &&Test| {
+                !matches!(test, Test::ElemMatchValue(_) | Test::ElemMatchObject(_) | Test::All(_))
+            };
+            let each = tests.iter().filter(of_elements);
+            let each = each.filter_map(|test| bounds(test, false, Field::default()));
+            let all = each.map(|(intervals, _)| intervals).reduce(|a, b| a.intersect(&b));
             (all?, Tightness::InexactFetch)
         }
         Test::Not(inner) => return not_bounds(inner),
@@ -336,13 +344,20 @@ mod tests {
             ("{a: {$mod: [4, 1]}}", "[nan.0, inf.0]", InexactCovered),
             ("{a: [1, 2]}", "[1, 1] [[ 1, 2 ], [ 1, 2 ]]", InexactFetch),
             ("{a: {$elemMatch: {$gt: 3, $lt: 6}}}", "(3, 6)", InexactFetch),
+            ("{a: {$elemMatch: {$elemMatch: {$gt: 3}, $lt: 6}}}", "[-inf.0, 6)", InexactFetch),
             ("{a: {$gte: MinKey}}", "[MinKey, MaxKey]", Exact),
             ("{a: {$gt: 5, $lt: 3}}", "", Exact),
         ];
         for (filter, intervals, tightness) in cases {
             assert_eq!(text(filter), Some((intervals.into(), tightness)), "{filter}");
         }
-        for filter in ["{a: {$size: 2}}", "{a: {$not: /x/}}", "{a: {$bitsAllSet: 1}}"] {
+        let unbounded = [
+            "{a: {$size: 2}}",
+            "{a: {$not: /x/}}",
+            "{a: {$bitsAllSet: 1}}",
+            "{a: {$elemMatch: {$elemMatch: {$gt: 3}}}}",
+        ];
+        for filter in unbounded {
             assert_eq!(text(filter), None, "{filter}");
         }
     }

@@ -12,6 +12,7 @@ use quire_document::{Doc, DocBuf, Value, ValueBuf};
 use quire_error::{Error, Result};
 use quire_mql::Filter;
 use quire_mql::filter::{Comparison, Node as Condition, Test, is_operator_document};
+use quire_mql::sort::{Direction, natural};
 
 /// Plans a `find`. `filter` is the compiled filter of the request (a lookup by `_id` needs none:
 /// [`is_id_lookup`]); projection and sort have been accepted by `mql`; `collection` is `None` if it
@@ -207,11 +208,10 @@ impl<'r> Finish<'r> {
     fn new(request: &'r FindRequest) -> Self {
         let sort = request.sort.as_doc();
         let natural = match request.hint {
-            Some(Hint::Natural(_)) | None => sort.get("$natural").map(|way| {
-                sort_order::parts(sort)
-                    .is_some_and(|parts| parts.iter().any(|part| part.descending))
-                    && way.is_number()
-            }),
+            Some(Hint::Natural(_)) | None => {
+                let order = natural(sort).ok().flatten();
+                order.map(|direction| direction == Direction::Descending)
+            }
             Some(_) => None,
         };
         let parts = (!sort.is_empty() && natural.is_none()).then(|| sort_order::parts(sort));

@@ -11,6 +11,7 @@ mod sessions;
 mod snapshot_reads;
 mod stats;
 mod validate;
+mod writes;
 
 use quire_commands::Outcome;
 use quire_commands::log::{LogLine, LogSink, NoLog};
@@ -153,7 +154,10 @@ fn at<'a>(reply: &'a DocBuf, path: &str) -> Option<Value<'a>> {
     let mut doc: Doc<'a> = reply.as_doc();
     let (parents, last) = path.rsplit_once('.').map_or((None, path), |(a, b)| (Some(a), b));
     for name in parents.into_iter().flat_map(|parents| parents.split('.')) {
-        doc = doc.get(name)?.as_document()?;
+        doc = match doc.get(name)? {
+            Value::Array(array) => array.as_doc(),
+            value => value.as_document()?,
+        };
     }
     doc.get(last)
 }

@@ -10,6 +10,7 @@ mod bits;
 mod class;
 mod number;
 mod read;
+mod skip;
 mod write;
 
 use crate::{Collator, Type, Value};
@@ -17,6 +18,7 @@ use std::fmt;
 
 pub use bits::TypeBits;
 pub use read::KeyReader;
+pub use skip::skip;
 
 /// The bytes are not a key that was written here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -230,6 +230,14 @@ pub(super) fn read(
     Ok(number.kind())
 }
 
+/// Passes over the number of `class` that starts here.
+pub(super) fn skip(class: u8, bytes: &mut Bytes<'_>) -> Result<(), KeyError> {
+    match class {
+        class::NAN | class::ZERO => Ok(()),
+        _ => bytes.inverted(class < class::ZERO, |bytes| read_magnitude(class, bytes)).map(|_| ()),
+    }
+}
+
 /// The number; without bits (a raw decimal) only the key's bytes are passed over.
 fn read_number(
     class: u8,

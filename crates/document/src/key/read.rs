@@ -23,7 +23,7 @@ pub(super) struct Bytes<'a> {
 impl<'a> KeyReader<'a> {
     /// A reader of a key and of the type bits that were stored with it.
     pub const fn new(key: &'a [u8], type_bits: &'a [u8]) -> Self {
-        KeyReader { bytes: Bytes { rest: key, mask: 0 }, bits: BitReader::new(type_bits) }
+        KeyReader { bytes: Bytes::new(key, false), bits: BitReader::new(type_bits) }
     }
 
     /// The next value, exactly as it was; `None` where the field was missing.
@@ -46,11 +46,6 @@ impl<'a> KeyReader<'a> {
             return Ok((self.bits.take(1) == 0).then_some(Type::Null));
         }
         self.value(class, out).map(Some)
-    }
-
-    /// Passes over the next value.
-    pub fn skip(&mut self, descending: bool) -> Result<(), KeyError> {
-        self.next_into(descending, &mut Vec::new()).map(|_| ())
     }
 
     /// The bytes that have not been read: after the last value, what stands behind it in the key.
@@ -173,7 +168,27 @@ fn utf8(bytes: Vec<u8>) -> Result<String, KeyError> {
     String::from_utf8(bytes).map_err(|_| KeyError)
 }
 
-impl Bytes<'_> {
+impl<'a> Bytes<'a> {
+    pub(super) const fn new(rest: &'a [u8], descending: bool) -> Self {
+        Bytes { rest, mask: if descending { 0xff } else { 0 } }
+    }
+
+    /// What has not been read.
+    pub(super) const fn rest(&self) -> &'a [u8] {
+        self.rest
+    }
+
+    pub(super) fn skip(&mut self, count: usize) -> Result<(), KeyError> {
+        self.rest = self.rest.get(count..).ok_or(KeyError)?;
+        Ok(())
+    }
+
+    /// Passes over a text and its terminator, the only zero in it: escapes have none.
+    pub(super) fn skip_text(&mut self) -> Result<(), KeyError> {
+        let end = self.rest.iter().position(|byte| *byte == self.mask).ok_or(KeyError)?;
+        self.skip(end + 1)
+    }
+
     #[inline]
     pub(super) fn byte(&mut self) -> Result<u8, KeyError> {
         let (&first, rest) = self.rest.split_first().ok_or(KeyError)?;
@@ -206,7 +221,7 @@ impl Bytes<'_> {
     }
 
     /// A length as [`super::write::append_length`] writes it.
-    fn length(&mut self) -> Result<usize, KeyError> {
+    pub(super) fn length(&mut self) -> Result<usize, KeyError> {
         let first = self.byte()?;
         let length = match first {
             0..=247 => first as u64,

@@ -1,6 +1,6 @@
 //! Keys: bytes order as values do, nothing is a prefix of another, values come back exactly.
 
-use quire_document::key::{KeyReader, TypeBits, append_full};
+use quire_document::key::{KeyReader, TypeBits, append_full, skip};
 use quire_document::testing::Generator;
 use quire_document::{ValueBuf, compare, identical};
 use std::cmp::Ordering;
@@ -26,6 +26,11 @@ fn check_back(value: &ValueBuf, descending: bool) {
     let back = reader.next(descending).expect("a key that was just written").expect("a value");
     assert!(identical(back.as_value(), value.as_value()), "{value:?} {back:?}");
     assert!(reader.rest().is_empty());
+    let followed = [key.as_slice(), &[7, 0]].concat();
+    assert_eq!(skip(&followed, descending).ok(), Some(&[7, 0][..]), "{value:?}");
+    for end in 0..key.len() {
+        assert!(skip(&key[..end], descending).is_err(), "{value:?} cut after {end}");
+    }
 }
 
 #[test]

@@ -12,6 +12,7 @@ use quire_planner::{FindRequest, Hint};
 use crate::env::Env;
 use crate::examined::Examined;
 use crate::filtering::reset;
+use crate::find::check_sort;
 use crate::params::ExecParams;
 
 /// The query part of a write.
@@ -82,6 +83,7 @@ impl Statement {
     ) -> Result<Self> {
         let env = Env::new(params.clone(), let_vars, true)?;
         let filter = Filter::parse(query.filter(), &env.parse)?;
+        check_sort(query.request.sort.as_doc(), &env)?;
         let update = update.map(|spec| Update::parse(spec, &env.parse)).transpose()?;
         Ok(Statement {
             env,

@@ -22,28 +22,48 @@ const STEPS: u64 = 1500;
 
 type Model = BTreeMap<i32, DocBuf>;
 
+/// Numbers of all the forms that an index key has: small, beyond 32 bits, fractions.
+fn number(random: &mut Generator) -> ValueBuf {
+    let small = random.below(6) as i32;
+    match random.below(5) {
+        0 => ValueBuf::new(1_000_000_000_000 + i64::from(small)),
+        1 => ValueBuf::new(f64::from(small) / 10.0),
+        2 => ValueBuf::new(-f64::from(small) / 2.0),
+        _ => ValueBuf::new(small),
+    }
+}
+
+fn array(random: &mut Generator, depth: u64) -> ArrayBuf {
+    let item = |random: &mut Generator| match random.below(4) {
+        0 if depth < 2 => ValueBuf::from(array(random, depth + 1)),
+        _ => number(random),
+    };
+    let items: Vec<ValueBuf> = (0..random.below(3)).map(|_| item(random)).collect();
+    items.iter().map(ValueBuf::as_value).collect()
+}
+
 fn value(random: &mut Generator) -> ValueBuf {
     match random.below(7) {
         0 => ValueBuf::new(Value::Null),
         1 => ValueBuf::new("text"),
-        2 => {
-            let items: Vec<i32> = (0..random.below(3)).map(|_| random.below(6) as i32).collect();
-            ValueBuf::from(items.into_iter().collect::<ArrayBuf>())
-        }
-        3 => ValueBuf::new(random.below(6) as f64 / 2.0),
-        _ => ValueBuf::new(random.below(6) as i32),
+        2 => ValueBuf::from(array(random, 0)),
+        _ => number(random),
     }
 }
 
 fn filter(random: &mut Generator) -> DocBuf {
-    let (low, name) = (random.below(5) as i32, *random.pick(&["a", "b"]).unwrap());
-    match random.below(7) {
+    let name = *random.pick(&["a", "b"]).unwrap();
+    let (low, high) = (&number(random), &number(random));
+    match random.below(10) {
         0 => doc! { "_id": random.below(40) as i32 },
         1 => doc! { (name): { "$gte": low } },
-        2 => doc! { (name): { "$gt": low, "$lte": low + 2 } },
-        3 => doc! { (name): { "$in": [low, 2, Value::Null] } },
-        4 => doc! { "$or": [{ "a": low }, { "b": { "$lt": low } }] },
+        2 => doc! { (name): { "$gt": low, "$lte": high } },
+        3 => doc! { (name): { "$in": [low, high, Value::Null] } },
+        4 => doc! { "$or": [{ "a": low }, { "b": { "$lt": low } }, { "a": { "$gt": high } }] },
         5 => doc! { (name): { "$ne": low } },
+        6 => doc! { (name): { "$elemMatch": { "$gte": low } } },
+        7 => doc! { (name): { "$elemMatch": { "$elemMatch": { "$gte": low } } } },
+        8 => doc! { "b": { "$in": [low, high] }, "a": { "$gte": low, "$lt": high } },
         _ => doc! { (name): &value(random) },
     }
 }

@@ -46,12 +46,19 @@ const VALUES: &[&str] = &[
     "[[1]]",
     "{}",
     "undefined",
+    "NumberLong(\"1000000000001\")",
+    "NumberLong(\"1000000000003\")",
+    "0.1",
+    "-0.3",
 ];
 
 const FILTERS: &[&str] = &[
     "{}",
     "{a: 1}",
     "{a: {$gt: 1}}",
+    "{a: {$in: [NumberLong(\"1000000000001\"), 0.1]}}",
+    "{a: {$ne: NumberLong(\"1000000000001\")}}",
+    "{a: {$elemMatch: {$elemMatch: {$gt: 0}}}}",
     "{a: {$gte: 1, $lt: 3}}",
     "{a: {$in: [1, 3, \"x\"]}}",
     "{a: {$in: [null, 2]}}",
@@ -312,4 +319,19 @@ fn distinct_values() {
     };
     assert_eq!(sorted(&before), sorted(&after));
     assert!(!sorted(&before).is_empty());
+}
+
+#[test]
+fn distinct_by_an_index_finds_null_behind_missing_fields() {
+    let store = store();
+    let docs = [doc! { "_id": 1 }, doc! { "_id": 2, "b": Value::Null }, doc! { "_id": 3, "b": 5 }];
+    insert_all(&store, "db.t", docs.iter().map(DocBuf::as_doc));
+    let spec = doc! { "key": { "b": 1 }, "name": "b_1" };
+    create_indexes(&store, "db.t", [spec.as_doc()].into_iter()).unwrap();
+    let request =
+        DistinctRequest { namespace: "db.t".into(), key: "b".into(), ..DistinctRequest::default() };
+    let mut views = FreshViews::new(&store).unwrap();
+    let (values, _) = distinct(&request, &mut views, params()).unwrap();
+    let expected: ArrayBuf = [Value::Null, Value::Int32(5)].into_iter().collect();
+    assert_eq!(values, expected);
 }

@@ -1,5 +1,6 @@
 //! The dotted paths of update operators: which are allowed, what their parts mean, how they sort.
 
+use quire_document::limits::PATH_COMPONENTS_MAX;
 use quire_error::{Error, ErrorCode, Result};
 use std::cmp::Ordering;
 
@@ -8,6 +9,7 @@ pub(super) fn parse(path: &str) -> Result<Vec<&str>> {
     if path.is_empty() {
         return Err(Error::new(ErrorCode::EmptyFieldName, "An empty update path is not valid."));
     }
+    check_length(path)?;
     let parts: Vec<&str> = path.split('.').collect();
     if parts.iter().any(|part| part.is_empty()) {
         let message =
@@ -30,6 +32,15 @@ pub(super) fn parse(path: &str) -> Result<Vec<&str>> {
         )));
     }
     Ok(parts)
+}
+
+/// Refuses a path of more parts than a document has levels (15).
+pub(super) fn check_length(path: &str) -> Result<()> {
+    if path.split('.').count() > PATH_COMPONENTS_MAX {
+        let message = format!("The path has more than {PATH_COMPONENTS_MAX} parts");
+        return Err(Error::new(ErrorCode::Overflow, message));
+    }
+    Ok(())
 }
 
 /// The name in `$[name]`; empty for `$[]`.

@@ -81,6 +81,7 @@ fn collect_field<'f>(
 }
 
 fn add<'f>(path: &'f str, value: Value<'f>, equalities: &mut Equalities<'f>) -> Result<()> {
+    super::path::check_length(path)?;
     let clash = |message: String| Err(Error::new(ErrorCode::NotSingleValueField, message));
     if equalities.contains_key(path) {
         return clash(format!("cannot infer query fields to set, path '{path}' is matched twice"));

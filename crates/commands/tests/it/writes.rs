@@ -1,0 +1,79 @@
+//! Commands that must not be taken for others: fractions, empty options, endless paths.
+
+use crate::{Client, Server, at, code, number};
+use quire_document::{ArrayBuf, DocBuf, doc};
+
+fn three(server: &Server) -> Client {
+    let mut client = server.client(1);
+    let documents: ArrayBuf =
+        [doc! { "_id": 1 }, doc! { "_id": 2 }, doc! { "_id": 3 }].iter().collect();
+    client.works(doc! { "insert": "t", "documents": &documents, "$db": "test" });
+    client
+}
+
+fn count(client: &mut Client) -> Option<i64> {
+    number(&client.works(doc! { "count": "t", "$db": "test" }), "n")
+}
+
+fn update(statement: DocBuf) -> DocBuf {
+    doc! { "update": "t", "updates": [&statement], "$db": "test" }
+}
+
+#[test]
+fn a_fraction_is_no_limit_of_a_delete() {
+    let server = Server::new();
+    let mut client = three(&server);
+    for limit in [0.5, 1.5, -0.1, f64::NAN] {
+        let statement = doc! { "q": {}, "limit": limit };
+        let reply = client.run(doc! { "delete": "t", "deletes": [&statement], "$db": "test" });
+        assert_eq!(code(&reply), 9, "{limit}");
+    }
+    assert_eq!(count(&mut client), Some(3));
+}
+
+#[test]
+fn array_filters_do_not_go_with_remove_even_if_empty() {
+    let server = Server::new();
+    let mut client = three(&server);
+    let remove = doc! { "findAndModify": "t", "remove": true, "arrayFilters": [], "$db": "test" };
+    assert_eq!(code(&client.run(remove)), 9);
+    assert_eq!(count(&mut client), Some(3));
+}
+
+#[test]
+fn paths_of_very_many_parts_are_refused() {
+    let server = Server::new();
+    let mut client = three(&server);
+    for parts in [201, 100_000] {
+        let path = vec!["a"; parts].join(".");
+        let path = path.as_str();
+        for change in [doc! { "$set": { (path): 1 } }, doc! { "$unset": { (path): 1 } }] {
+            let statement = doc! { "q": { "_id": 1 }, "u": &change };
+            let reply = client.run(update(statement));
+            assert_eq!(
+                at(&reply, "writeErrors.0.code").and_then(|code| code.exact_i64()),
+                Some(15)
+            );
+        }
+        let upsert = doc! { "q": { (path): 1 }, "u": { "$set": { "b": 1 } }, "upsert": true };
+        let reply = client.run(update(upsert));
+        assert_eq!(at(&reply, "writeErrors.0.code").and_then(|code| code.exact_i64()), Some(15));
+        let index = doc! { "key": { (path): 1 }, "name": "deep" };
+        let reply = client.run(doc! { "createIndexes": "t", "indexes": [&index], "$db": "test" });
+        assert_eq!(code(&reply), 67);
+    }
+}
+
+#[test]
+fn a_natural_order_is_one_or_minus_one() {
+    let server = Server::new();
+    let mut client = three(&server);
+    for way in [0.0, 2.0, 1.1, f64::NAN] {
+        let sort = doc! { "find": "t", "sort": { "$natural": way }, "$db": "test" };
+        assert_eq!(code(&client.run(sort)), 2, "{way}");
+        let hint = doc! { "find": "t", "hint": { "$natural": way }, "$db": "test" };
+        assert_eq!(code(&client.run(hint)), 2, "{way}");
+    }
+    let back = client.works(doc! { "find": "t", "sort": { "$natural": (-1.0) }, "$db": "test" });
+    assert_eq!(number(&back, "cursor.firstBatch.0._id"), Some(3));
+}
