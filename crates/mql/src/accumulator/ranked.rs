@@ -2,13 +2,12 @@
 
 use super::registry::{Accumulator, Parsed};
 use super::spec::Argument;
-use super::{State, check_memory};
+use super::{MEMORY_BYTES_MAX, State, check_memory};
 use crate::context::{EvalContext, ParseContext};
 use crate::expression::{Dependencies, Expression};
 use crate::sort::SortPattern;
 use quire_document::{Array, ArrayBuf, Value, ValueBuf};
 use quire_error::{Error, Result};
-use std::cmp::Ordering;
 use std::sync::Arc;
 
 pub(super) const TOP: Accumulator =
@@ -116,13 +115,16 @@ fn parse(name: &'static str, bottom: bool, value: Value<'_>, cx: &ParseContext) 
                 n,
                 sort: sort.clone(),
                 rows: Vec::new(),
+                settled: false,
                 bytes: 0,
             })
         }),
     })
 }
 
-/// Rows of sort key and output, in the order of the sort.
+/// Rows of sort key and output. Up to twice as many as wanted are gathered as they come, and then
+/// cut to the wanted ones: n log n in all, whatever the order of arrival. The wanted rows may take
+/// [`MEMORY_BYTES_MAX`], all of them together twice as much.
 #[derive(Debug)]
 struct Ranked {
     name: &'static str,
@@ -131,17 +133,40 @@ struct Ranked {
     n: usize,
     sort: Arc<SortPattern>,
     rows: Vec<ValueBuf>,
+    /// The first `n` rows are in order: what does not come before the last of them (or after the
+    /// first, at the bottom) is not wanted.
+    settled: bool,
     bytes: usize,
 }
 
 impl Ranked {
-    fn compare(&self, left: Value<'_>, right: Value<'_>) -> Ordering {
-        self.sort.compare(&parts(left), &parts(right))
+    /// The places of the wanted rows in the order of the sort; equal keys in order of arrival.
+    fn wanted(&self) -> Vec<usize> {
+        let rows = self.rows.iter().map(|row| parts(row.as_value()));
+        let mut ranked: Vec<_> = rows.enumerate().collect();
+        ranked.sort_by(|(_, left), (_, right)| self.sort.compare(left, right));
+        let rest = ranked.len().saturating_sub(self.n);
+        let from = if self.bottom { rest } else { 0 };
+        ranked.into_iter().skip(from).take(self.n).map(|(at, _)| at).collect()
     }
 
-    fn remove(&mut self, at: usize) {
-        let dropped = self.rows.remove(at);
-        self.bytes -= dropped.size();
+    fn in_order(&self) -> impl Iterator<Item = &ValueBuf> {
+        self.wanted().into_iter().filter_map(|at| self.rows.get(at))
+    }
+
+    fn settle(&mut self) {
+        let wanted = self.wanted();
+        let mut rows: Vec<_> = std::mem::take(&mut self.rows).into_iter().map(Some).collect();
+        self.rows = wanted.into_iter().filter_map(|at| rows.get_mut(at)?.take()).collect();
+        self.bytes = self.rows.iter().map(ValueBuf::size).sum();
+        self.settled = true;
+    }
+
+    fn is_wanted(&self, row: Value<'_>) -> bool {
+        let edge = if self.bottom { 0 } else { self.n.saturating_sub(1) };
+        let Some(edge) = self.rows.get(edge).filter(|_| self.settled) else { return true };
+        let order = self.sort.compare(&parts(row), &parts(edge.as_value()));
+        if self.bottom { order.is_ge() } else { order.is_lt() }
     }
 }
 
@@ -156,27 +181,25 @@ fn output(row: &ValueBuf) -> Value<'_> {
 
 impl State for Ranked {
     fn add(&mut self, row: Option<Value<'_>>) -> Result<()> {
-        let Some(row) = row else { return Ok(()) };
-        // Equal keys keep their order of arrival.
-        let at = self.rows.partition_point(|known| self.compare(known.as_value(), row).is_le());
-        let full = self.rows.len() >= self.n;
-        if full && (if self.bottom { at == 0 } else { at >= self.n }) {
-            return Ok(());
-        }
+        let Some(row) = row.filter(|row| self.is_wanted(*row)) else { return Ok(()) };
         let owned = ValueBuf::new(row);
         self.bytes += owned.size();
-        self.rows.insert(at, owned);
-        if full {
-            self.remove(if self.bottom { 0 } else { self.n });
+        self.rows.push(owned);
+        let many = self.rows.len() >= self.n.saturating_mul(2);
+        if many || self.bytes > 2 * MEMORY_BYTES_MAX {
+            self.settle();
+        }
+        if self.rows.len() > self.n {
+            return Ok(());
         }
         check_memory(self.name, self.bytes)
     }
 
     fn result<'a>(&self, cx: &EvalContext<'a>) -> Result<Value<'a>> {
         if self.single {
-            return Ok(self.rows.first().map_or(Value::Null, |row| cx.copy(output(row))));
+            return Ok(self.in_order().next().map_or(Value::Null, |row| cx.copy(output(row))));
         }
-        super::array_result(self.rows.iter().map(output), cx)
+        super::array_result(self.in_order().map(output), cx)
     }
 
     fn size(&self) -> usize {
@@ -184,7 +207,7 @@ impl State for Ranked {
     }
 
     fn save(&self) -> ValueBuf {
-        self.rows.iter().collect::<ArrayBuf>().into()
+        self.in_order().collect::<ArrayBuf>().into()
     }
 
     fn merge(&mut self, saved: Value<'_>) -> Result<()> {

@@ -145,3 +145,24 @@ fn errors() {
         assert_eq!(error(spec), code, "{spec}");
     }
 }
+
+#[test]
+fn ranked_rows_are_cut_to_the_wanted_ones_in_any_order_of_arrival() {
+    let rising: Vec<i32> = (0..50).collect();
+    let falling: Vec<i32> = rising.iter().rev().copied().collect();
+    let mixed: Vec<i32> = (0..50).map(|at| at * 27 % 50).collect();
+    for order in [rising, falling, mixed] {
+        let docs: Vec<String> =
+            order.iter().map(|at| format!("{{s: {}, v: {at}}}", at / 2)).collect();
+        let docs: Vec<&str> = docs.iter().map(String::as_str).collect();
+        // Keys come in pairs; of equal keys the one that came first stands first.
+        let pairs = |keys: &[i32]| {
+            let of_key = |key: &i32| order.iter().filter(|at| **at / 2 == *key).collect::<Vec<_>>();
+            let values: Vec<&i32> = keys.iter().flat_map(of_key).collect();
+            format!("{values:?}")
+        };
+        let spec = |name: &str| format!(r#"{{{name}: {{sortBy: {{s: 1}}, output: "$v", n: 6}}}}"#);
+        gives(&spec("$topN"), &docs, &pairs(&[0, 1, 2]));
+        gives(&spec("$bottomN"), &docs, &pairs(&[22, 23, 24]));
+    }
+}
