@@ -70,10 +70,8 @@ pub(crate) fn build(node: &Node, env: &Env, needs: Needs) -> Result<BoxedOperato
         Node::Projection { spec, input, .. } => {
             let projection = projection::compile(spec.as_doc(), env)?;
             let metadata = projection.needs().metadata;
-            let sorts = env.project_stage || !env.sort.as_doc().is_empty();
-            if metadata.contains("sortKey") && !sorts {
-                let text = "cannot use sortKey $meta projection without a sort";
-                return Err(Error::bad_value(text));
+            if metadata.contains("sortKey") && !env.project_stage {
+                check_sorts(env)?;
             }
             let keys = !input.gives_documents() || metadata.contains("indexKey");
             let needs = Needs {
@@ -83,9 +81,13 @@ pub(crate) fn build(node: &Node, env: &Env, needs: Needs) -> Result<BoxedOperato
             let input = build_with_sort_keys(input, env, needs)?;
             Box::new(Project::new(input, projection, spec.as_doc()))
         }
-        Node::ReturnKey { input } => {
-            let needs = Needs { keys: true, ..needs };
-            Box::new(ReturnKey { input: build(input, env, needs)?, stats })
+        Node::ReturnKey { sort_keys, input } => {
+            if !sort_keys.is_empty() {
+                check_sorts(env)?;
+            }
+            let needs = Needs { keys: true, sort_keys: needs.sort_keys || !sort_keys.is_empty() };
+            let input = build_with_sort_keys(input, env, needs)?;
+            Box::new(ReturnKey { input, sort_keys: sort_keys.clone(), stats })
         }
         Node::Subplan { input } => Box::new(Subplan { input: below(input)?, stats }),
         Node::Count { skip, limit, input } => {
@@ -98,6 +100,14 @@ pub(crate) fn build(node: &Node, env: &Env, needs: Needs) -> Result<BoxedOperato
             return Err(Error::internal(format!("{} is not run by itself", node.name())));
         }
     })
+}
+
+/// Refuses `{$meta: "sortKey"}` in a find that does not sort.
+fn check_sorts(env: &Env) -> Result<()> {
+    if env.sort.as_doc().is_empty() {
+        return Err(Error::bad_value("cannot use sortKey $meta projection without a sort"));
+    }
+    Ok(())
 }
 
 /// The same, with the sort keys that are needed also where an index gives the order.

@@ -38,7 +38,7 @@ pub fn open_find(
     let stats = ViewStatistics::new(view, collection.as_deref());
     let plan = plan_find(request, filter.as_ref(), collection.as_deref(), &stats)?;
     let projects = !request.projection.as_doc().is_empty();
-    if plan.missing && projects {
+    if (plan.missing || request.return_key) && projects {
         crate::projection::compile(request.projection.as_doc(), &env)?;
     }
     let root = build(&plan.root, &env, Needs::default())?;

@@ -150,6 +150,8 @@ impl Operator for Count {
 /// Index keys in place of documents.
 pub(crate) struct ReturnKey {
     pub input: BoxedOperator,
+    /// Fields that get what the row is sorted by.
+    pub sort_keys: Vec<String>,
     pub stats: NodeStats,
 }
 
@@ -158,15 +160,19 @@ impl Operator for ReturnKey {
         let start = out.len();
         let more = pass_on(&mut self.input, &mut self.stats, run, max, out)?;
         for row in out.iter_mut().skip(start) {
-            let doc = match row.key_values()? {
-                Some((index, values)) => DocBuf::build(|writer| {
-                    for (field, value) in index.fields.iter().zip(&values) {
-                        let value = value.as_ref().map_or(Value::Null, ValueBuf::as_value);
-                        writer.append(&field.path, value);
-                    }
-                }),
-                None => DocBuf::new(),
-            };
+            let key = row.key_values()?;
+            let doc = DocBuf::build(|writer| {
+                for (field, value) in
+                    key.iter().flat_map(|(index, key)| index.fields.iter().zip(key))
+                {
+                    let value = value.as_ref().map_or(Value::Null, ValueBuf::as_value);
+                    writer.append(&field.path, value);
+                }
+                let sort_key = row.extra.as_ref().and_then(|extra| extra.sort_key.as_ref());
+                for name in &self.sort_keys {
+                    writer.append_some(name, sort_key.map(ValueBuf::as_value));
+                }
+            });
             *row = Row { record: row.record, ..Row::made(doc) };
         }
         Ok(more)

@@ -239,9 +239,20 @@ impl<'r> Finish<'r> {
         let node = Node::IdHack { id };
         match &self.projection {
             Some((facts, spec)) => facts.apply(node, spec, !self.request.of_pipeline),
-            None if self.request.return_key => Node::ReturnKey { input: Box::new(node) },
+            None if self.request.return_key => self.keys_of(node),
             None => node,
         }
+    }
+
+    fn keys_of(&self, node: Node) -> Node {
+        let is_sort_key = |value: Value<'_>| {
+            let kind = value.as_document().and_then(|doc| doc.get("$meta"));
+            matches!(kind, Some(Value::String("sortKey")))
+        };
+        let fields = self.request.projection.as_doc().fields();
+        let sort_keys = fields.filter(|(_, value)| is_sort_key(*value));
+        let sort_keys = sort_keys.map(|(name, _)| name.to_owned()).collect();
+        Node::ReturnKey { sort_keys, input: Box::new(node) }
     }
 
     fn finish(&self, node: Node) -> Node {
@@ -265,7 +276,7 @@ impl<'r> Finish<'r> {
             node = Node::Skip { count: self.request.skip, input: Box::new(node) };
         }
         node = match &self.projection {
-            _ if self.request.return_key => Node::ReturnKey { input: Box::new(node) },
+            _ if self.request.return_key => self.keys_of(node),
             Some((facts, spec)) => facts.apply(node, spec, !self.request.of_pipeline),
             None => node.fetched(),
         };

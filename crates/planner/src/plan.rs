@@ -142,6 +142,8 @@ pub enum Node {
     },
     /// Index keys in place of documents.
     ReturnKey {
+        /// Fields that a projection adds with `{$meta: "sortKey"}`.
+        sort_keys: Vec<String>,
         /// Of what.
         input: Box<Node>,
     },
@@ -203,7 +205,7 @@ impl Node {
             | Node::Skip { input, .. }
             | Node::Limit { input, .. }
             | Node::Projection { input, .. }
-            | Node::ReturnKey { input }
+            | Node::ReturnKey { input, .. }
             | Node::Subplan { input }
             | Node::Count { input, .. }
             | Node::Update { input }
@@ -219,7 +221,7 @@ impl Node {
             | Node::Skip { input, .. }
             | Node::Limit { input, .. }
             | Node::Projection { input, .. }
-            | Node::ReturnKey { input }
+            | Node::ReturnKey { input, .. }
             | Node::Subplan { input }
             | Node::Count { input, .. }
             | Node::Update { input }

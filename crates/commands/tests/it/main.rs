@@ -6,12 +6,12 @@ mod fail_points;
 mod fsync;
 mod parameters;
 mod profile;
+mod requests;
 mod retryable;
 mod sessions;
 mod snapshot_reads;
 mod stats;
 mod validate;
-mod writes;
 
 use quire_commands::Outcome;
 use quire_commands::log::{LogLine, LogSink, NoLog};

@@ -1,4 +1,4 @@
-//! Commands that must not be taken for others: fractions, empty options, endless paths.
+//! Requests at the edges: fractions, empty options, endless paths, metadata that nothing provides.
 
 use crate::{Client, Server, at, code, number};
 use quire_document::{ArrayBuf, DocBuf, doc};
@@ -76,4 +76,26 @@ fn a_natural_order_is_one_or_minus_one() {
     }
     let back = client.works(doc! { "find": "t", "sort": { "$natural": (-1.0) }, "$db": "test" });
     assert_eq!(number(&back, "cursor.firstBatch.0._id"), Some(3));
+}
+
+#[test]
+fn sort_keys_stand_beside_index_keys_and_need_a_sort() {
+    let server = Server::new();
+    let mut client = three(&server);
+    let key = doc! { "k": { "$meta": "sortKey" } };
+    let find = doc! { "find": "t", "projection": &key, "$db": "test" };
+    assert_eq!(code(&client.run(find)), 2);
+    for sort in [doc! { "_id": (-1) }, doc! { "missing": 1, "_id": (-1) }] {
+        let find = doc! {
+            "find": "t", "hint": "_id_", "sort": &sort, "projection": &key, "returnKey": true,
+            "$db": "test",
+        };
+        let found = client.works(find);
+        let first =
+            at(&found, "cursor.firstBatch.0").and_then(|first| first.as_document()).unwrap();
+        assert_eq!(first.fields().map(|(name, _)| name).collect::<Vec<_>>(), ["_id", "k"]);
+        assert_eq!(number(&found, "cursor.firstBatch.0._id"), Some(3));
+        let last = sort.as_doc().count() - 1;
+        assert_eq!(number(&found, &format!("cursor.firstBatch.0.k.{last}")), Some(3));
+    }
 }
