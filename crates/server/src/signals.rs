@@ -5,6 +5,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::Signals;
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Duration;
 
 /// The wish that the process stops, and a place to wait for it. Clones share it.
 #[derive(Clone, Default)]
@@ -33,11 +34,11 @@ impl Stop {
         lock(&self.0.reason).is_some()
     }
 
-    /// Waits until somebody asks; answers why.
-    pub fn wait(&self) -> String {
+    /// Waits until somebody asks, but no longer than `limit`; answers why.
+    pub fn wait(&self, limit: Duration) -> Option<String> {
         let reason = lock(&self.0.reason);
-        let reason = self.0.changed.wait_while(reason, |reason| reason.is_none());
-        reason.unwrap_or_else(PoisonError::into_inner).clone().unwrap_or_default()
+        let waited = self.0.changed.wait_timeout_while(reason, limit, |reason| reason.is_none());
+        waited.unwrap_or_else(PoisonError::into_inner).0.clone()
     }
 }
 

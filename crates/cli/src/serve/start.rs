@@ -1,5 +1,6 @@
 //! The order of the start and of the end.
 
+use super::memory::{LOOK_EVERY, Trimmer};
 use super::settings::{LogSettings, Settings};
 use crate::exit::{FAILED, Failure, NETWORK};
 use crate::{Call, version};
@@ -78,7 +79,13 @@ fn serve_until_stopped(
         .map_err(|error| cannot_listen(&error))?;
     let _pidfile = settings.pidfile.as_deref().map(Pidfile::write).transpose()?;
     announce(&server, &settings, call, log);
-    let reason = stop.wait();
+    let mut trimmer = Trimmer::default();
+    let reason = loop {
+        match stop.wait(LOOK_EVERY) {
+            Some(reason) => break reason,
+            None => trimmer.look(&**service.store().engine()),
+        }
+    };
     log.control(Severity::Info, 23138, "Shutting down", doc! { "reason": reason.as_str() });
     server.stop();
     drop(jobs);

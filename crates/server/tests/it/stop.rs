@@ -45,9 +45,10 @@ fn stopping_twice_is_stopping_once() {
 fn the_first_reason_stays() {
     let stop = Stop::new();
     assert!(!stop.is_requested());
+    assert_eq!(stop.wait(Duration::from_millis(1)), None);
     let waiting = stop.clone();
-    let waiter = std::thread::spawn(move || waiting.wait());
+    let waiter = std::thread::spawn(move || waiting.wait(Duration::from_secs(60)));
     stop.request("one");
     stop.request("two");
-    assert_eq!(waiter.join().unwrap(), "one");
+    assert_eq!(waiter.join().unwrap().as_deref(), Some("one"));
 }
