@@ -37,6 +37,8 @@ const DIFFERENCES: &str = "
 - A default write concern must name `w`, and one that a single member can satisfy.
 - Accepted, because they ask for nothing here: `bypassDocumentValidation` (there are no validators),
   `allowPartialResults`, `oplogReplay` and `mirrored` of find, `commitQuorum` of one member.
+- `storageEngine` and `indexOptionDefaults` of `create`, and `storageEngine` of an index, are checked, kept and shown as in MongoDB,
+  and change nothing: they tune an engine that is not this one.
 - `serverStatus` has a section `wiredTiger` in the shape that tools read; its figures are those of this engine, whose
   name is `fjall` (or `memory`).
 - `system.profile` is an ordinary collection with an `_id` index that the profiler itself keeps below 1 MiB, the oldest
