@@ -29,11 +29,17 @@ fn failed(error: &std::io::Error) -> Error {
     }
 }
 
-/// A new file in a directory. It has no name once it is open.
+/// A new file in a directory, which the first one makes. It has no name once it is open.
 fn unnamed(directory: &Path) -> Result<File> {
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     let path = directory.join(format!("quire-spill-{}-{number}", std::process::id()));
-    let file = OpenOptions::new().read(true).write(true).create_new(true).open(&path);
+    let create = || OpenOptions::new().read(true).write(true).create_new(true).open(&path);
+    let file = match create() {
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            std::fs::create_dir_all(directory).and_then(|()| create())
+        }
+        file => file,
+    };
     let file = file.map_err(|error| failed(&error))?;
     std::fs::remove_file(&path).map_err(|error| failed(&error))?;
     Ok(file)

@@ -108,6 +108,36 @@ fn versions_and_help() {
 }
 
 #[test]
+fn what_exceeds_memory_goes_to_disk() {
+    let directory = Directory::new();
+    let path = directory.join("db");
+    for words in [vec!["--dbpath", path.to_str().unwrap()], vec!["--memory"]] {
+        let serving = Serving::start(&words);
+        for id in 0..200 {
+            let text = "x".repeat(1000);
+            let document = doc! { "_id": id, "v": (-id), "text": text.as_str() };
+            serving.run(doc! { "insert": "c", "documents": [&document], "$db": "test" });
+        }
+        let small = doc! {
+            "setParameter": 1, "internalQueryMaxBlockingSortMemoryUsageBytes": 8192,
+            "internalDocumentSourceGroupMaxMemoryBytes": 8192, "$db": "admin",
+        };
+        serving.run(small);
+        let sort = doc! { "find": "c", "sort": { "v": 1 }, "$db": "test" };
+        let group = doc! {
+            "aggregate": "c", "pipeline": [{ "$group": { "_id": "$v", "text": { "$max": "$text" } } }],
+            "cursor": {}, "$db": "test",
+        };
+        for command in [sort, group] {
+            let reply = serving.run(command);
+            let cursor = reply.get("cursor").unwrap_or_else(|| panic!("{reply:?}"));
+            let batch = cursor.as_document().unwrap().get("firstBatch").unwrap();
+            assert_eq!(batch.as_array().unwrap().count(), 101);
+        }
+    }
+}
+
+#[test]
 fn data_survives_a_restart_a_kill_and_a_backup() {
     let directory = Directory::new();
     let (path, copy) = (directory.join("db"), directory.join("copy"));
