@@ -79,6 +79,19 @@ fn a_natural_order_is_one_or_minus_one() {
 }
 
 #[test]
+fn a_write_to_one_id_does_not_ask_what_its_sort_is() {
+    let server = Server::new();
+    let mut client = three(&server);
+    let remove = |query: DocBuf| {
+        let sort = doc! { "key": "value" };
+        doc! { "findAndModify": "t", "query": &query, "sort": &sort, "remove": true, "$db": "test" }
+    };
+    assert_eq!(code(&client.run(remove(doc! { "_id": { "$gt": 0 } }))), 15974);
+    client.works(remove(doc! { "_id": 1 }));
+    assert_eq!(count(&mut client), Some(2));
+}
+
+#[test]
 fn sort_keys_stand_beside_index_keys_and_need_a_sort() {
     let server = Server::new();
     let mut client = three(&server);

@@ -7,7 +7,7 @@ use quire_error::Result;
 use quire_mql::EvalContext;
 use quire_mql::filter::Filter;
 use quire_mql::update::{Update, UpdateSpec};
-use quire_planner::{FindRequest, Hint};
+use quire_planner::{FindRequest, Hint, is_id_lookup};
 
 use crate::env::Env;
 use crate::examined::Examined;
@@ -83,7 +83,10 @@ impl Statement {
     ) -> Result<Self> {
         let env = Env::new(params.clone(), let_vars, true)?;
         let filter = Filter::parse(query.filter(), &env.parse)?;
-        check_sort(query.request.sort.as_doc(), &env)?;
+        // A write to one `_id` sorts nothing, and its sort may be anything.
+        if !is_id_lookup(&query.request) {
+            check_sort(query.request.sort.as_doc(), &env)?;
+        }
         let update = update.map(|spec| Update::parse(spec, &env.parse)).transpose()?;
         Ok(Statement {
             env,
