@@ -42,6 +42,11 @@ impl RecordIds {
         }
     }
 
+    /// Larger than every id that was given out.
+    pub(crate) fn bound(&self) -> RecordId {
+        RecordId(self.next.load(Ordering::SeqCst))
+    }
+
     /// Registers a writer; every id that it takes is at least the answer.
     pub(crate) fn enter(&self) -> u64 {
         let mut state = self.state.lock();

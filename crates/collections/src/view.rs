@@ -136,6 +136,12 @@ impl<'v> View<'v> {
         Ok(self.get(collection, record_id)?.map(|doc| Record { id: record_id, doc }))
     }
 
+    /// Larger than the record ids of all documents of a collection, also of those that come later
+    /// than the view.
+    pub fn record_id_bound(&self, collection: &Collection) -> Result<RecordId> {
+        Ok(self.store.record_ids(collection.id)?.bound())
+    }
+
     /// The smallest record id that a forward scan has to look at.
     pub(crate) fn low_water(&self, collection: &Collection) -> RecordId {
         match self.store.record_ids_if_known(collection.id) {

@@ -1,4 +1,4 @@
-//! COLLSCAN: all documents in record order.
+//! COLLSCAN: all documents in record order, by several threads once it proves long.
 
 use quire_collections::{CollectionCursor, Record, RecordId};
 use quire_error::Result;
@@ -10,6 +10,7 @@ use crate::env::Run;
 use crate::filtering::Matcher;
 use crate::operator::Operator;
 use crate::row::Row;
+use crate::split_scan::{Splitter, Step, Stretch};
 
 /// Rows of the first page; later ones grow.
 const PAGE_ROWS_FIRST: usize = 16;
@@ -17,6 +18,9 @@ const PAGE_ROWS_FIRST: usize = 16;
 const PAGE_ROWS_MAX: usize = 1024;
 /// Bytes of a page.
 const PAGE_BYTES: usize = 1 << 20;
+/// Without a filter only whoever asks for so many rows at a time is read ahead for: who hands out
+/// documents is slower than one thread that reads them.
+const AHEAD_ROWS_MIN: usize = 1024;
 
 /// A walk over a collection.
 pub(crate) struct CollectionScan {
@@ -26,6 +30,9 @@ pub(crate) struct CollectionScan {
     page: std::vec::IntoIter<Record>,
     buffer: Vec<Record>,
     page_rows: usize,
+    /// What several threads have read.
+    stretch: Option<Stretch>,
+    splitter: Splitter,
     last: Option<RecordId>,
     generation: u64,
     stats: NodeStats,
@@ -40,16 +47,29 @@ impl CollectionScan {
             page: Vec::new().into_iter(),
             buffer: Vec::new(),
             page_rows: PAGE_ROWS_FIRST,
+            stretch: None,
+            splitter: Splitter::new(),
             last: None,
             generation: 0,
             stats: NodeStats::default(),
         }
     }
 
-    /// Reads the next page; false if there is none.
+    /// Reads the next page or stretch; false if there is none.
     fn fill(&mut self, run: &mut Run<'_>, wanted: usize) -> Result<bool> {
         run.pause()?;
         let collection = run.collection()?;
+        if let Some(last) = self.last
+            && self.is_long(run, wanted)
+        {
+            let from = RecordId(last.0.saturating_add(1));
+            let filter = self.filter.as_ref().map(Matcher::filter);
+            self.stretch = self.splitter.read(run, &collection, filter, from)?;
+            if self.stretch.is_some() {
+                (self.cursor, self.generation) = (None, run.generation);
+                return Ok(true);
+            }
+        }
         if self.cursor.is_none() || self.generation != run.generation {
             self.generation = run.generation;
             let after = match (self.last, self.direction) {
@@ -80,6 +100,35 @@ impl CollectionScan {
         self.page = page.into_iter();
         Ok(any)
     }
+
+    /// Whether several threads should read on.
+    fn is_long(&self, run: &Run<'_>, wanted: usize) -> bool {
+        self.stats.docs_examined >= run.env.params.long_scan_docs
+            && self.direction == Direction::Forward
+            && (self.filter.is_some() || wanted >= AHEAD_ROWS_MIN)
+    }
+
+    /// Gives what is left of a stretch; false if there is none.
+    fn take_stretch(&mut self, limit: usize, out: &mut Vec<Row>) -> Result<bool> {
+        let Some(stretch) = &mut self.stretch else { return Ok(false) };
+        while out.len() < limit {
+            match stretch.next()? {
+                Step::Row(row, examined) => {
+                    self.stats.docs_examined += examined;
+                    self.stats.returned += 1;
+                    self.last = Some(row.record);
+                    out.push(row);
+                }
+                Step::End(last, examined) => {
+                    self.stats.docs_examined += examined;
+                    self.last = Some(last);
+                    self.stretch = None;
+                    return Ok(false);
+                }
+            }
+        }
+        Ok(true)
+    }
 }
 
 impl Operator for CollectionScan {
@@ -88,8 +137,12 @@ impl Operator for CollectionScan {
         let mut begun = false;
         if self.generation != run.generation {
             self.page = Vec::new().into_iter();
+            self.stretch = None;
         }
         while out.len() < limit {
+            if self.take_stretch(limit, out)? {
+                continue;
+            }
             let Some(record) = self.page.next() else {
                 if begun && !out.is_empty() {
                     return Ok(true);

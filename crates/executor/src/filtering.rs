@@ -1,5 +1,7 @@
 //! A compiled filter with the arena that evaluating it needs.
 
+use std::sync::Arc;
+
 use bumpalo::Bump;
 use quire_document::Doc;
 use quire_error::Result;
@@ -13,13 +15,23 @@ const ARENA_KEPT_BYTES: usize = 64 * 1024;
 
 /// Tests documents.
 pub(crate) struct Matcher {
-    filter: Filter,
+    filter: Arc<Filter>,
     arena: Bump,
 }
 
 impl Matcher {
     pub fn new(filter: Filter) -> Self {
+        Matcher::sharing(Arc::new(filter))
+    }
+
+    /// Tests documents beside others that have the same filter.
+    pub fn sharing(filter: Arc<Filter>) -> Self {
         Matcher { filter, arena: Bump::new() }
+    }
+
+    /// What it tests them by.
+    pub fn filter(&self) -> &Arc<Filter> {
+        &self.filter
     }
 
     /// True if the document passes.

@@ -2,9 +2,11 @@
 //!
 //! Read in this order: [`views`] (where it reads), [`params`] (what it is given), `find.rs`,
 //! `aggregate.rs`, `count.rs`, `distinct.rs` (how a request is opened), [`execution`] (how it is
-//! continued), `build.rs` and `operator.rs` (its stages), then one file a stage.
+//! continued), `build.rs` and `operator.rs` (its stages), then one file a stage. Long executions
+//! use several threads: `split_scan.rs` and `ahead.rs`.
 
 mod aggregate;
+mod ahead;
 mod build;
 mod chain;
 mod collection_scan;
@@ -19,6 +21,7 @@ mod filtering;
 mod find;
 mod group;
 mod group_table;
+mod helpers;
 mod index_bounds;
 mod index_scan;
 mod metadata;
@@ -32,6 +35,7 @@ mod sample;
 mod simple;
 mod sort;
 mod spill;
+mod split_scan;
 mod statistics;
 mod union;
 mod views;

@@ -3,12 +3,17 @@
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
 
+use crate::helpers::processors;
 use quire_document::{Timestamp, ValueBuf};
 use quire_storage::Interrupt;
 
 /// Bytes a blocking stage may hold in memory. MongoDB: 100 MiB
 /// (292 QueryExceededMemoryLimitNoDiskUseAllowed).
 pub const STAGE_BYTES_MAX: usize = 100 * 1024 * 1024;
+
+/// Documents after which a scan counts as long: it has taken milliseconds, beside which starting a
+/// thread is nothing.
+const LONG_SCAN_DOCS: u64 = 16_384;
 
 static TEMPORARY: LazyLock<Arc<Path>> = LazyLock::new(|| std::env::temp_dir().into());
 
@@ -31,6 +36,10 @@ pub struct ExecParams {
     pub disk_by_default: bool,
     /// Operators outside the stable API are refused.
     pub api_strict: bool,
+    /// Threads that a long execution may use, its own among them, while they are free.
+    pub threads_max: usize,
+    /// Documents after which a scan counts as long.
+    pub long_scan_docs: u64,
 }
 
 impl ExecParams {
@@ -45,6 +54,8 @@ impl ExecParams {
             spill_directory: Some(Arc::clone(&TEMPORARY)),
             disk_by_default: true,
             api_strict: false,
+            threads_max: processors(),
+            long_scan_docs: LONG_SCAN_DOCS,
         }
     }
 }

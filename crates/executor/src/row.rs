@@ -54,6 +54,14 @@ impl Row {
         self.doc.as_ref().map_or(Doc::empty(), |bytes| Doc::from_valid_bytes(bytes))
     }
 
+    /// Gives it bytes of its own. Those of a scan are slices of the engine's blocks, each of which
+    /// stays in memory as a whole as long as one row reads from it.
+    pub fn detach(&mut self) {
+        if let Some(doc) = &mut self.doc {
+            *doc = Bytes::copy_from_slice(doc);
+        }
+    }
+
     /// Bytes that it holds in memory.
     pub fn size(&self) -> usize {
         let key = self.extra.as_ref().and_then(|extra| extra.key.as_ref());

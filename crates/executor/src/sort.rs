@@ -13,15 +13,13 @@ use quire_error::{Error, Result};
 use quire_mql::sort::SortPattern;
 use quire_planner::explain::NodeStats;
 
+use crate::ahead::drain;
 use crate::env::{Env, Run};
 use crate::metadata::add_sort_key;
 use crate::operator::{BoxedOperator, Operator, over};
 use crate::row::{Extra, Row};
 use crate::spill::{SpillReader, SpillWriter};
 use crate::union::sort_bytes;
-
-/// Rows asked for at a time.
-const ROWS_MAX: usize = 256;
 
 /// A row with the bytes by which it sorts; equal ones stay in their order of arrival.
 struct Keyed {
@@ -122,8 +120,8 @@ impl Sorter {
     }
 
     /// Takes a row.
-    pub fn push(&mut self, row: Row, run: &Run<'_>) -> Result<()> {
-        let key = sort_bytes(&self.pattern, &row, run, &mut self.arena)?;
+    pub fn push(&mut self, row: Row, env: &Env) -> Result<()> {
+        let key = sort_bytes(&self.pattern, &row, env, &mut self.arena)?;
         let size = row.size() + key.capacity() + 32;
         if self.index.is_none()
             && let Some((index, _)) = row.extra.as_ref().and_then(|extra| extra.key.as_ref())
@@ -131,24 +129,25 @@ impl Sorter {
             self.index = Some(Arc::clone(index));
         }
         self.bytes_sorted += row.doc.as_ref().map_or(0, |doc| doc.len()) as u64;
-        let keyed = Keyed { key, order: self.next_order, row };
+        let mut keyed = Keyed { key, order: self.next_order, row };
         self.next_order += 1;
-        if self.limit > 0 {
-            if self.best.len() == self.limit {
-                if self.best.peek().is_some_and(|worst| *worst <= keyed) {
-                    return Ok(());
-                }
-                if let Some(worst) = self.best.pop() {
-                    self.bytes -= worst.row.size() + worst.key.capacity() + 32;
-                }
+        if self.limit > 0 && self.best.len() == self.limit {
+            if self.best.peek().is_some_and(|worst| *worst <= keyed) {
+                return Ok(());
             }
+            if let Some(worst) = self.best.pop() {
+                self.bytes -= worst.row.size() + worst.key.capacity() + 32;
+            }
+        }
+        keyed.row.detach();
+        if self.limit > 0 {
             self.best.push(keyed);
         } else {
             self.rows.push(keyed);
         }
         self.bytes += size;
-        if self.bytes > run.env.params.stage_bytes_max {
-            self.spill(run.env)?;
+        if self.bytes > env.params.stage_bytes_max {
+            self.spill(env)?;
         }
         Ok(())
     }
@@ -301,16 +300,9 @@ impl Sort {
             Some(sorter) => sorter,
             None => Sorter::new(self.pattern.clone(), self.limit),
         };
-        let mut rows = Vec::new();
-        loop {
-            let more = self.input.next(run, ROWS_MAX, &mut rows)?;
-            for row in rows.drain(..) {
-                sorter.push(row, run)?;
-            }
-            if !more {
-                break;
-            }
-        }
+        drain(&mut self.input, run, |rows, env| {
+            rows.drain(..).try_for_each(|row| sorter.push(row, env))
+        })?;
         self.stats.bytes_sorted = sorter.bytes_sorted;
         let spills = sorter.spills;
         self.sorted = Some(sorter.finish(run.env)?);

@@ -1,0 +1,38 @@
+//! Threads that help executions. Never more of them run than the machine has processors, over all
+//! executions: who finds none left works alone.
+
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+static BUSY: AtomicUsize = AtomicUsize::new(0);
+static PROCESSORS: LazyLock<usize> =
+    LazyLock::new(|| std::thread::available_parallelism().map_or(1, |count| count.get()));
+
+/// How many processors there are.
+pub(crate) fn processors() -> usize {
+    *PROCESSORS
+}
+
+/// The right to run so many threads besides one's own, until dropped.
+pub(crate) struct Helpers(usize);
+
+impl Helpers {
+    /// As many as are left, at most `wanted`.
+    pub fn acquire(wanted: usize) -> Helpers {
+        let left = |busy: usize| processors().max(2).saturating_sub(busy).min(wanted);
+        let take = |busy| Some(busy + left(busy));
+        let before = BUSY.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take);
+        Helpers(left(before.unwrap_or(usize::MAX)))
+    }
+
+    /// How many threads.
+    pub fn count(&self) -> usize {
+        self.0
+    }
+}
+
+impl Drop for Helpers {
+    fn drop(&mut self) {
+        BUSY.fetch_sub(self.0, Ordering::Relaxed);
+    }
+}

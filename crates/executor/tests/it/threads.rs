@@ -1,0 +1,148 @@
+//! Executions of several threads: the rows, their order, the errors and what was looked at are
+//! those of one thread.
+
+use super::*;
+use quire_document::doc;
+use quire_document::literal::parse_doc;
+use quire_executor::modify::{DeleteRequest, WriteTarget, delete};
+use quire_executor::{Counters, open_aggregate, open_find};
+use quire_planner::{AggregateRequest, FindRequest};
+
+const NAME: &str = "db.c";
+const DOCS: i32 = 12_000;
+
+/// Documents with holes between them, some of which are so large that a piece ends early.
+fn filled() -> Arc<Store> {
+    let store = store();
+    let large = "x".repeat(300_000);
+    let docs: Vec<DocBuf> = (0..DOCS)
+        .map(|id| {
+            let text = if id % 1501 < 5 { large.as_str() } else { "x" };
+            let z = if id == 9000 { 0 } else { 1 };
+            doc! { "_id": id, "v": (id % 7), "k": (id * 7919 % 5000), "z": z, "t": text }
+        })
+        .collect();
+    insert_all(&store, NAME, docs.iter().map(DocBuf::as_doc));
+    let holes = doc! { "$or": [{ "_id": { "$gte": 2000, "$lt": 6500 } }, { "v": 5 }, { "_id": { "$gte": 11_500 } }] };
+    let request = DeleteRequest {
+        namespace: ns(NAME),
+        filter: holes.as_doc(),
+        one: false,
+        hint: None,
+        let_vars: Doc::empty(),
+    };
+    let commit = CommitOptions::buffered();
+    let mut target = WriteTarget::Store { store: &store, commit, retry: None };
+    delete(&mut target, &request, &params()).unwrap();
+    store
+}
+
+/// What an execution gives in batches of `batch`, or the code of its error.
+fn outcome(
+    store: &Arc<Store>,
+    execution: &mut Execution,
+    batch: usize,
+) -> (Result<Vec<DocBuf>, i32>, Counters) {
+    let docs = try_drain(store, execution, batch).map_err(|error| error.code().number());
+    (docs, execution.examined().counters)
+}
+
+fn on(threads: usize) -> ExecParams {
+    let mut params = params();
+    (params.threads_max, params.long_scan_docs) = (threads, 200);
+    params
+}
+
+#[test]
+fn finds_are_those_of_one_thread() {
+    let store = filled();
+    for (filter, sort, limit) in [
+        ("{}", "{}", 0),
+        ("{v: 3}", "{}", 0),
+        ("{v: 3}", "{}", 700),
+        ("{v: {$in: [1, 2, 3, 4, 6]}}", "{}", 0),
+        ("{v: 5}", "{}", 0),
+        ("{_id: {$gt: 11000}, v: {$ne: 3}}", "{$natural: 1}", 0),
+        ("{v: {$lt: 5}}", "{$natural: -1}", 0),
+        ("{v: {$lt: 5}}", "{k: 1, _id: -1}", 0),
+        ("{v: {$lt: 5}}", "{k: -1, _id: -1}", 20),
+        ("{$expr: {$gt: [{$divide: [7, \"$z\"]}, 3]}}", "{}", 0),
+    ] {
+        let request = FindRequest {
+            namespace: NAME.into(),
+            filter: parse_doc(filter).unwrap(),
+            sort: parse_doc(sort).unwrap(),
+            limit,
+            ..FindRequest::default()
+        };
+        let run = |threads, batch| {
+            let views = FreshViews::new(&store).unwrap();
+            let mut execution = open_find(&request, &views, on(threads)).unwrap();
+            outcome(&store, &mut execution, batch)
+        };
+        for batch in [97, 1_000_000] {
+            let (alone, helped) = (run(1, batch), run(4, batch));
+            assert!(alone == helped, "{filter} {sort} {limit} {batch}");
+        }
+    }
+}
+
+#[test]
+fn pipelines_are_those_of_one_thread() {
+    let store = filled();
+    for stages in [
+        "[{$group: {_id: \"$v\", n: {$sum: 1}, first: {$first: \"$_id\"}, all: {$push: \"$k\"}}}]",
+        "[{$match: {k: {$lt: 2500}}}, {$group: {_id: \"$k\", n: {$avg: \"$_id\"}}}]",
+        "[{$addFields: {w: {$mod: [\"$k\", 3]}}}, {$group: {_id: \"$w\", n: {$sum: \"$_id\"}}}]",
+        "[{$group: {_id: {$divide: [1, \"$z\"]}}}]",
+        "[{$group: {_id: \"$v\", n: {$sum: {$divide: [1, \"$z\"]}}}}]",
+        "[{$sort: {k: 1, _id: 1}}, {$project: {t: 0}}]",
+        "[{$group: {_id: \"$k\"}}, {$sort: {_id: 1}}, {$group: {_id: null, all: {$push: \"$_id\"}}}]",
+        "[{$match: {v: {$ne: 2}}}, {$count: \"n\"}]",
+    ] {
+        let pipeline = parse_doc(&format!("{{s: {stages}}}")).unwrap();
+        let pipeline = pipeline.get("s").unwrap().as_array().unwrap();
+        let request = AggregateRequest {
+            namespace: NAME.into(),
+            pipeline: documents(pipeline).map(Doc::to_owned).collect(),
+            ..AggregateRequest::default()
+        };
+        let run = |threads, batch| {
+            let views = FreshViews::new(&store).unwrap();
+            let mut execution = open_aggregate(&request, &views, on(threads)).unwrap();
+            outcome(&store, &mut execution, batch)
+        };
+        let (alone, helped) = (run(1, 1000), run(4, 1000));
+        assert!(alone == helped, "{stages}");
+    }
+}
+
+/// Writers go on meanwhile: what is there all the time comes exactly once.
+#[test]
+fn documents_that_stay_come_once() {
+    let store = filled();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for id in DOCS..DOCS + 3000 {
+                insert_all(&store, NAME, [doc! { "_id": id, "v": 100 }.as_doc()]);
+            }
+        });
+        let request = FindRequest {
+            namespace: NAME.into(),
+            filter: doc! { "v": { "$lt": 7 } },
+            ..FindRequest::default()
+        };
+        for _ in 0..5 {
+            let views = FreshViews::new(&store).unwrap();
+            let mut execution = open_find(&request, &views, on(3)).unwrap();
+            let ids: Vec<i64> = drain(&store, &mut execution, 500)
+                .iter()
+                .filter_map(|doc| doc.get("_id")?.as_number()?.exact_i64())
+                .collect();
+            assert!(ids.is_sorted());
+            let there = (0..i64::from(DOCS))
+                .filter(|id| !(2000..6500).contains(id) && id % 7 != 5 && *id < 11_500);
+            assert!(ids.iter().copied().eq(there));
+        }
+    });
+}
