@@ -12,7 +12,6 @@ use quire_mql::accumulator::State;
 use quire_mql::stage::Group;
 use quire_planner::explain::NodeStats;
 
-use crate::ahead::drain;
 use crate::chain::{Chain, Sent};
 use crate::env::{Env, Run};
 use crate::filtering::reset;
@@ -20,6 +19,9 @@ use crate::group_table::GroupTable;
 use crate::operator::{BoxedOperator, Operator, over};
 use crate::row::Row;
 use crate::spill::{SpillReader, SpillWriter};
+
+/// Rows asked for at a time.
+const ROWS_MAX: usize = 1024;
 
 /// A group from runs on disk: its key as it first came, and what its accumulators hold.
 struct Entry {
@@ -30,19 +32,14 @@ struct Entry {
 /// The stage.
 pub(crate) struct GroupOp {
     input: BoxedOperator,
-    grouping: Grouping,
-    table: Option<GroupTable>,
-    output: Output,
-    stats: NodeStats,
-}
-
-/// How rows come into groups.
-struct Grouping {
     /// What happens to documents before they are grouped.
     chain: Chain,
     group: Group,
+    table: Option<GroupTable>,
     runs: Runs,
+    output: Output,
     arena: Bump,
+    stats: NodeStats,
 }
 
 enum Output {
@@ -63,9 +60,12 @@ impl GroupOp {
     pub fn new(input: BoxedOperator, chain: Chain, group: Group) -> Self {
         GroupOp {
             input,
-            grouping: Grouping { chain, group, runs: Runs::default(), arena: Bump::new() },
+            chain,
+            group,
             table: None,
+            runs: Runs::default(),
             output: Output::NotYet,
+            arena: Bump::new(),
             stats: NodeStats::default(),
         }
     }
@@ -73,88 +73,28 @@ impl GroupOp {
     fn collect(&mut self, run: &mut Run<'_>) -> Result<()> {
         let env = run.env;
         let variables = env.variable_values();
-        let mut table = GroupTable::new(&self.grouping.group, env.shared.collator.as_ref());
-        drain(&mut self.input, run, |rows, env| {
-            self.grouping.take(&mut table, rows, env, &variables)
-        })?;
-        self.table = Some(table);
-        Ok(())
-    }
-
-    fn finish(&mut self, env: &Env) -> Result<()> {
-        let runs = &mut self.grouping.runs;
-        if runs.0.is_empty() {
-            self.output = Output::Memory(0);
-            return Ok(());
-        }
-        if let Some(mut table) = self.table.take()
-            && table.len() > 0
-        {
-            runs.spill(&mut table, env)?;
-        }
-        self.stats.spills = runs.0.len() as u64;
-        let mut merge = Merge {
-            values: (0..runs.0.len()).map(|_| None).collect(),
-            runs: std::mem::take(&mut runs.0),
-            heads: BinaryHeap::new(),
-        };
-        for at in 0..merge.runs.len() {
-            merge.advance(at)?;
-        }
-        self.output = Output::Runs(merge);
-        Ok(())
-    }
-
-    /// The document of the next group.
-    fn next_doc(&mut self, env: &Env) -> Result<Option<DocBuf>> {
-        let Grouping { group, arena, .. } = &mut self.grouping;
-        reset(arena);
-        let context = EvalContext::new(arena, Doc::empty(), &env.shared);
-        match &mut self.output {
-            Output::NotYet => Ok(None),
-            Output::Memory(next) => {
-                let Some(table) = &self.table else { return Ok(None) };
-                let at = std::mem::replace(next, *next + 1);
-                let Some(key) = table.key(at) else { return Ok(None) };
-                output(group, key, table.states(at), &context).map(Some)
+        let mut rows: Vec<Row> = Vec::new();
+        let mut table = GroupTable::new(&self.group, env.shared.collator.as_ref());
+        loop {
+            let more = self.input.next(run, ROWS_MAX, &mut rows)?;
+            rows.iter_mut().try_for_each(Row::know_doc)?;
+            if self.chain.is_empty() && !self.chain.reads_metadata {
+                let docs: Vec<Doc<'_>> = rows.iter().map(Row::doc).collect();
+                self.take(&mut table, &docs, env, &variables)?;
+            } else {
+                self.take_one_by_one(&mut table, &rows, env, &variables)?;
             }
-            Output::Runs(merge) => {
-                let variables = env.variable_values();
-                let entry = merge.next(group, &context.with_variables(&variables))?;
-                let Some(Entry { key, states }) = entry else { return Ok(None) };
-                let states = states.iter().map(|state| &**state);
-                output(group, &key, states, &context).map(Some)
+            rows.clear();
+            if !more {
+                self.table = Some(table);
+                return Ok(());
             }
         }
-    }
-}
-
-impl Grouping {
-    /// Groups rows.
-    fn take(
-        &mut self,
-        table: &mut GroupTable,
-        rows: &mut [Row],
-        env: &Env,
-        variables: &[Option<Value<'_>>],
-    ) -> Result<()> {
-        rows.iter_mut().try_for_each(Row::know_doc)?;
-        if self.chain.is_empty() && !self.chain.reads_metadata {
-            let docs: Vec<Doc<'_>> = rows.iter().map(Row::doc).collect();
-            return self.take_at_once(table, &docs, env, variables);
-        }
-        let (group, runs) = (&self.group, &mut self.runs);
-        // One document may become very many.
-        let mut take = |context: &EvalContext<'_>| {
-            table.add(group, context)?;
-            runs.limit(table, env)
-        };
-        rows.iter().try_for_each(|row| self.chain.run(Sent { row, env, variables }, &mut take))
     }
 
     /// Groups documents at once; one by one where one of them fails, so that those before it
     /// count and the first error is the one that is answered.
-    fn take_at_once(
+    fn take(
         &mut self,
         table: &mut GroupTable,
         docs: &[Doc<'_>],
@@ -173,6 +113,68 @@ impl Grouping {
             self.runs.limit(table, env)?;
         }
         Ok(())
+    }
+
+    /// Groups what the chain makes of each row.
+    fn take_one_by_one(
+        &mut self,
+        table: &mut GroupTable,
+        rows: &[Row],
+        env: &Env,
+        variables: &[Option<Value<'_>>],
+    ) -> Result<()> {
+        let (group, runs) = (&self.group, &mut self.runs);
+        // One document may become very many.
+        let mut take = |context: &EvalContext<'_>| {
+            table.add(group, context)?;
+            runs.limit(table, env)
+        };
+        rows.iter().try_for_each(|row| self.chain.run(Sent { row, env, variables }, &mut take))
+    }
+
+    fn finish(&mut self, env: &Env) -> Result<()> {
+        if self.runs.0.is_empty() {
+            self.output = Output::Memory(0);
+            return Ok(());
+        }
+        if let Some(mut table) = self.table.take()
+            && table.len() > 0
+        {
+            self.runs.spill(&mut table, env)?;
+        }
+        self.stats.spills = self.runs.0.len() as u64;
+        let mut merge = Merge {
+            values: (0..self.runs.0.len()).map(|_| None).collect(),
+            runs: std::mem::take(&mut self.runs.0),
+            heads: BinaryHeap::new(),
+        };
+        for at in 0..merge.runs.len() {
+            merge.advance(at)?;
+        }
+        self.output = Output::Runs(merge);
+        Ok(())
+    }
+
+    /// The document of the next group.
+    fn next_doc(&mut self, env: &Env) -> Result<Option<DocBuf>> {
+        reset(&mut self.arena);
+        let context = EvalContext::new(&self.arena, Doc::empty(), &env.shared);
+        match &mut self.output {
+            Output::NotYet => Ok(None),
+            Output::Memory(next) => {
+                let Some(table) = &self.table else { return Ok(None) };
+                let at = std::mem::replace(next, *next + 1);
+                let Some(key) = table.key(at) else { return Ok(None) };
+                output(&self.group, key, table.states(at), &context).map(Some)
+            }
+            Output::Runs(merge) => {
+                let variables = env.variable_values();
+                let entry = merge.next(&self.group, &context.with_variables(&variables))?;
+                let Some(Entry { key, states }) = entry else { return Ok(None) };
+                let states = states.iter().map(|state| &**state);
+                output(&self.group, &key, states, &context).map(Some)
+            }
+        }
     }
 }
 

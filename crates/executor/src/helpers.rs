@@ -19,7 +19,7 @@ pub(crate) struct Helpers(usize);
 impl Helpers {
     /// As many as are left, at most `wanted`.
     pub fn acquire(wanted: usize) -> Helpers {
-        let left = |busy: usize| processors().max(2).saturating_sub(busy).min(wanted);
+        let left = |busy: usize| processors().saturating_sub(busy).min(wanted);
         let take = |busy| Some(busy + left(busy));
         let before = BUSY.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take);
         Helpers(left(before.unwrap_or(usize::MAX)))

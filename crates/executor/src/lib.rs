@@ -2,11 +2,10 @@
 //!
 //! Read in this order: [`views`] (where it reads), [`params`] (what it is given), `find.rs`,
 //! `aggregate.rs`, `count.rs`, `distinct.rs` (how a request is opened), [`execution`] (how it is
-//! continued), `build.rs` and `operator.rs` (its stages), then one file a stage. Long executions
-//! use several threads: `split_scan.rs` and `ahead.rs`.
+//! continued), `build.rs` and `operator.rs` (its stages), then one file a stage. A long scan of a
+//! collection uses several threads: `split_scan.rs`.
 
 mod aggregate;
-mod ahead;
 mod build;
 mod chain;
 mod collection_scan;

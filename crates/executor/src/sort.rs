@@ -13,13 +13,15 @@ use quire_error::{Error, Result};
 use quire_mql::sort::SortPattern;
 use quire_planner::explain::NodeStats;
 
-use crate::ahead::drain;
 use crate::env::{Env, Run};
 use crate::metadata::add_sort_key;
 use crate::operator::{BoxedOperator, Operator, over};
 use crate::row::{Extra, Row};
 use crate::spill::{SpillReader, SpillWriter};
 use crate::union::sort_bytes;
+
+/// Rows asked for at a time.
+const ROWS_MAX: usize = 1024;
 
 /// A row with the bytes by which it sorts; equal ones stay in their order of arrival.
 struct Keyed {
@@ -120,8 +122,8 @@ impl Sorter {
     }
 
     /// Takes a row.
-    pub fn push(&mut self, row: Row, env: &Env) -> Result<()> {
-        let key = sort_bytes(&self.pattern, &row, env, &mut self.arena)?;
+    pub fn push(&mut self, row: Row, run: &Run<'_>) -> Result<()> {
+        let key = sort_bytes(&self.pattern, &row, run, &mut self.arena)?;
         let size = row.size() + key.capacity() + 32;
         if self.index.is_none()
             && let Some((index, _)) = row.extra.as_ref().and_then(|extra| extra.key.as_ref())
@@ -146,8 +148,8 @@ impl Sorter {
             self.rows.push(keyed);
         }
         self.bytes += size;
-        if self.bytes > env.params.stage_bytes_max {
-            self.spill(env)?;
+        if self.bytes > run.env.params.stage_bytes_max {
+            self.spill(run.env)?;
         }
         Ok(())
     }
@@ -300,9 +302,16 @@ impl Sort {
             Some(sorter) => sorter,
             None => Sorter::new(self.pattern.clone(), self.limit),
         };
-        drain(&mut self.input, run, |rows, env| {
-            rows.drain(..).try_for_each(|row| sorter.push(row, env))
-        })?;
+        let mut rows = Vec::new();
+        loop {
+            let more = self.input.next(run, ROWS_MAX, &mut rows)?;
+            for row in rows.drain(..) {
+                sorter.push(row, run)?;
+            }
+            if !more {
+                break;
+            }
+        }
         self.stats.bytes_sorted = sorter.bytes_sorted;
         let spills = sorter.spills;
         self.sorted = Some(sorter.finish(run.env)?);

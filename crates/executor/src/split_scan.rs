@@ -23,7 +23,7 @@ const PIECE_ROWS: u64 = 512;
 /// Bytes at which a piece ends early.
 const PIECE_BYTES: usize = 1 << 20;
 /// Pieces of a stretch, for each thread: a few, so that all threads end at about the same time.
-const PIECES_EACH: usize = 4;
+const PIECES_EACH: usize = 8;
 
 /// Rows of a stretch of record ids.
 pub(crate) struct Stretch {

@@ -10,7 +10,7 @@ use quire_mql::EvalContext;
 use quire_mql::sort::SortPattern;
 use quire_planner::explain::NodeStats;
 
-use crate::env::{Env, Run};
+use crate::env::Run;
 use crate::filtering::reset;
 use crate::operator::{BoxedOperator, Operator};
 use crate::record_set::RecordSet;
@@ -106,7 +106,7 @@ impl Merge {
                         self.stats.dups_dropped += 1;
                         continue;
                     }
-                    let key = sort_bytes(&self.pattern, &row, run.env, &mut self.arena)?;
+                    let key = sort_bytes(&self.pattern, &row, run, &mut self.arena)?;
                     branch.head = Some((key, row));
                 }
                 branch.done = !more;
@@ -120,13 +120,13 @@ impl Merge {
 pub(crate) fn sort_bytes(
     pattern: &SortPattern,
     row: &Row,
-    env: &Env,
+    run: &Run<'_>,
     arena: &mut Bump,
 ) -> Result<Vec<u8>> {
     reset(arena);
     let bytes = row.doc_or_key()?;
     let doc = Doc::from_valid_bytes(&bytes);
-    let context = EvalContext::new(arena, doc, &env.shared);
+    let context = EvalContext::new(arena, doc, &run.env.shared);
     let values = pattern.key(doc, &context)?;
     let mut key = Vec::with_capacity(24);
     pattern.append_bytes(&values, &mut key);

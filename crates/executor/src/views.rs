@@ -8,7 +8,7 @@ use quire_error::Result;
 use quire_storage::ClusterTime;
 
 /// Gives an execution its view.
-pub trait Views: Send {
+pub trait Views {
     /// The view to read from until the next `renew`.
     fn view(&self) -> View<'_>;
 
