@@ -87,14 +87,9 @@ fn check_id_fields(value: Value<'_>) -> Result<()> {
     }
 }
 
-/// A level of nesting takes at least a length, a type, a name and two zeros.
-const LEVEL_BYTES_MIN: usize = 8;
-
 /// Fails with 15 Overflow if documents and arrays nest deeper than a stored document may.
 fn check_depth(doc: Doc<'_>) -> Result<()> {
-    if doc.len() < limits::STORED_DEPTH_MAX * LEVEL_BYTES_MIN
-        || depth_fits(doc, limits::STORED_DEPTH_MAX)
-    {
+    if doc.nests_within(limits::STORED_DEPTH_MAX) {
         return Ok(());
     }
     Err(Error::new(
@@ -104,16 +99,6 @@ fn check_depth(doc: Doc<'_>) -> Result<()> {
             limits::STORED_DEPTH_MAX
         ),
     ))
-}
-
-/// Whether the document has at most so many levels, itself included.
-fn depth_fits(doc: Doc<'_>, levels: usize) -> bool {
-    let Some(below) = levels.checked_sub(1) else { return false };
-    doc.iter().all(|element| match element.value() {
-        Value::Document(inner) => depth_fits(inner, below),
-        Value::Array(inner) => depth_fits(inner.as_doc(), below),
-        _ => true,
-    })
 }
 
 /// Fails with 10334 BSONObjectTooLarge above 16 MiB.

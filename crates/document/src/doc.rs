@@ -105,10 +105,28 @@ impl<'a> Doc<'a> {
         self.iter().count()
     }
 
+    /// Whether documents and arrays nest in at most so many levels, this document counted. Small
+    /// documents need no look.
+    pub fn nests_within(self, levels: usize) -> bool {
+        self.len() < levels * LEVEL_BYTES_MIN || nests_within(self, levels)
+    }
+
     /// A copy that owns its bytes.
     pub fn to_owned(self) -> DocBuf {
         DocBuf::from_valid_bytes(self.0.to_vec())
     }
+}
+
+/// A level of nesting takes at least a length, a type, a name and two zeros.
+const LEVEL_BYTES_MIN: usize = 8;
+
+fn nests_within(doc: Doc<'_>, levels: usize) -> bool {
+    let Some(below) = levels.checked_sub(1) else { return false };
+    doc.iter().all(|element| match element.value() {
+        Value::Document(inner) => nests_within(inner, below),
+        Value::Array(inner) => nests_within(inner.as_doc(), below),
+        _ => true,
+    })
 }
 
 impl Default for Doc<'_> {

@@ -231,7 +231,9 @@ fn output<'s>(
         writer.append(name, state.result(context)?);
     }
     writer.finish();
-    Ok(DocBuf::from_valid_bytes(bytes))
+    let doc = DocBuf::from_valid_bytes(bytes);
+    context.check_depth(doc.as_doc().into())?;
+    Ok(doc)
 }
 
 impl Merge {

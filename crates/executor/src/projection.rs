@@ -79,6 +79,7 @@ impl Project {
             writer.append(RECORD_ID, i64::try_from(row.record.0).unwrap_or(i64::MAX));
         }
         writer.finish();
+        self.projection.check(Doc::from_valid_bytes(&bytes), &context)?;
         row.doc = Some(Bytes::from(bytes));
         Ok(())
     }

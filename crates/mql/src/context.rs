@@ -4,7 +4,9 @@
 
 use crate::expression::Column;
 use bumpalo::Bump;
-use quire_document::{Array, ArrayWriter, Doc, DocBuf, DocWriter, Timestamp, Value, ValueBuf};
+use quire_document::{
+    Array, ArrayWriter, Doc, DocBuf, DocWriter, Timestamp, Value, ValueBuf, limits,
+};
 use quire_error::{Error, ErrorCode, Result};
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -410,6 +412,22 @@ impl<'a> EvalContext<'a> {
             self.shared.memory_bytes_max
         );
         Err(Error::new(ErrorCode::ExceededMemoryLimit, text))
+    }
+
+    /// Fails with 15 Overflow if a result nests deeper than a reply may: expressions and stages
+    /// that feed on their own results could go on for ever, and whatever compares, hashes or
+    /// prints a value goes down into it.
+    pub fn check_depth(&self, value: Value<'_>) -> Result<()> {
+        let doc = match value {
+            Value::Document(doc) => doc,
+            Value::Array(array) => array.as_doc(),
+            _ => return Ok(()),
+        };
+        if doc.nests_within(limits::DEPTH_MAX) {
+            return Ok(());
+        }
+        let text = format!("a result exceeds the limit of {} levels of nesting", limits::DEPTH_MAX);
+        Err(Error::new(ErrorCode::Overflow, text))
     }
 
     /// Copies a string into the arena.

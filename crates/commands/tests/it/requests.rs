@@ -1,7 +1,7 @@
 //! Requests at the edges: fractions, empty options, endless paths, metadata that nothing provides.
 
 use crate::{Client, Server, at, code, number};
-use quire_document::{ArrayBuf, DocBuf, doc};
+use quire_document::{ArrayBuf, DocBuf, Value, doc};
 
 fn three(server: &Server) -> Client {
     let mut client = server.client(1);
@@ -110,5 +110,43 @@ fn sort_keys_stand_beside_index_keys_and_need_a_sort() {
         assert_eq!(number(&found, "cursor.firstBatch.0._id"), Some(3));
         let last = sort.as_doc().count() - 1;
         assert_eq!(number(&found, &format!("cursor.firstBatch.0.k.{last}")), Some(3));
+    }
+}
+
+/// What nests deeper than a reply may is refused where it is made, before anything goes down into it.
+#[test]
+fn results_do_not_nest_without_end() {
+    let server = Server::new();
+    let mut client = three(&server);
+    let deep = doc! { "$reduce": {
+        "input": { "$range": [{ "$min": "$_id" }, 30_000] }, "initialValue": 1, "in": { "a": "$$value" },
+    } };
+    let stages = [
+        doc! { "$group": { "_id": &deep } },
+        doc! { "$group": { "_id": Value::Null, "all": { "$addToSet": &deep } } },
+        doc! { "$project": { "r": &deep } },
+        doc! { "$project": { "r": { "$eq": [&deep, { "a": &deep }] } } },
+        doc! { "$project": { "r": { "$in": [&deep, [{ "a": &deep }]] } } },
+        doc! { "$project": { "r": { "$toHashedIndexKey": &deep } } },
+        doc! { "$replaceRoot": { "newRoot": [&deep] } },
+        doc! { "$match": { "$expr": { "$gt": [&deep, { "a": 1 }] } } },
+    ];
+    for stage in &stages {
+        let pipeline: ArrayBuf = [stage].into_iter().collect();
+        let command = doc! { "aggregate": "t", "pipeline": &pipeline, "cursor": {}, "$db": "test" };
+        assert_eq!(code(&client.run(command)), 15, "{stage:?}");
+    }
+    let find = doc! { "find": "t", "projection": { "r": &deep }, "$db": "test" };
+    assert_eq!(code(&client.run(find)), 15);
+    let pipeline: ArrayBuf = [doc! { "$set": { "r": &deep } }].iter().collect();
+    let statement = doc! { "q": { "_id": 1 }, "u": &pipeline };
+    let reply = client.run(update(statement));
+    assert_eq!(number(&reply, "writeErrors.0.code"), Some(15), "{reply:?}");
+    let step = doc! { "$set": { "a": { "b": { "b": { "b": { "b": "$a" } } } } } };
+    for (stages, right) in [(45, 0), (60, 15), (1000, 15)] {
+        let pipeline: ArrayBuf = (0..stages).map(|_| &step).collect();
+        let command = doc! { "aggregate": "t", "pipeline": &pipeline, "cursor": {}, "$db": "test" };
+        let reply = client.run(command);
+        assert_eq!(code(&reply), right, "{stages}");
     }
 }

@@ -256,6 +256,10 @@ fn parse_reduce(
     })))
 }
 
+/// After how many rounds the result so far is looked at. A round adds no more levels than the
+/// expression has.
+const DEPTH_ROUNDS: u32 = 16;
+
 impl Form for Reduce {
     fn eval<'a>(&'a self, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
         let Some(input) = elements(self.input.eval(cx)?, 40080, "$reduce")? else {
@@ -263,15 +267,20 @@ impl Form for Reduce {
         };
         let mut scratch = Scratch::for_array(input);
         let mut value = self.initial.eval(cx)?.map(ValueBuf::new);
-        for item in input.iter() {
+        for (item, round) in input.iter().zip(1_u32..) {
             let inner = scratch.next(cx)?;
             let so_far = value.as_ref().map(ValueBuf::as_value);
             let bound = inner.bind(self.this, Some(item)).bind(self.value, so_far);
             let next = self.body.eval(&bound)?.map(ValueBuf::new);
             cx.check_size(next.as_ref().map_or(0, ValueBuf::size))?;
+            if round.is_multiple_of(DEPTH_ROUNDS) {
+                next.iter().try_for_each(|next| cx.check_depth(next.as_value()))?;
+            }
             value = next;
         }
-        Ok(value.map(|value| cx.copy(value.as_value())))
+        let result = value.map(|value| cx.copy(value.as_value()));
+        result.iter().try_for_each(|result| cx.check_depth(*result))?;
+        Ok(result)
     }
 
     fn children<'e>(&'e self, visit: &mut dyn FnMut(&'e Expression)) {

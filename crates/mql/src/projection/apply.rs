@@ -42,13 +42,20 @@ impl Projection {
         run.document(At { branch: &self.root, live: true }, doc, writer)
     }
 
+    /// Fails with 15 Overflow if the fields that it computed nest too deep in a finished result.
+    pub fn check(&self, result: Doc<'_>, cx: &EvalContext<'_>) -> Result<()> {
+        if self.root.computes { cx.check_depth(result.into()) } else { Ok(()) }
+    }
+
     /// The projected document.
     pub fn apply_to(&self, doc: Doc<'_>, cx: &EvalContext<'_>) -> Result<DocBuf> {
         let mut bytes = Vec::with_capacity(doc.len());
         let mut writer = DocWriter::new(&mut bytes);
         self.apply(doc, &mut writer, cx)?;
         writer.finish();
-        Ok(DocBuf::from_valid_bytes(bytes))
+        let result = DocBuf::from_valid_bytes(bytes);
+        self.check(result.as_doc(), cx)?;
+        Ok(result)
     }
 }
 

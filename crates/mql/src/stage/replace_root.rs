@@ -79,7 +79,7 @@ impl ReplaceRoot {
 
     pub(super) fn apply<'a>(&'a self, cx: &EvalContext<'a>) -> Result<Doc<'a>> {
         match self.new_root.eval(&self.extractor.context(cx)?)? {
-            Some(Value::Document(doc)) => Ok(doc),
+            Some(Value::Document(doc)) => cx.check_depth(doc.into()).map(|()| doc),
             other => {
                 let (shown, kind) = match other {
                     Some(value) => (text::value(value), value.type_name()),

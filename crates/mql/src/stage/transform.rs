@@ -48,7 +48,8 @@ impl Transform {
         match self {
             Transform::Projection(_, projection) if projection.is_identity() => Ok(cx.root),
             Transform::Projection(_, projection) => {
-                cx.document(|writer| projection.apply(cx.root, writer, cx))
+                let doc = cx.document(|writer| projection.apply(cx.root, writer, cx))?;
+                projection.check(doc, cx).map(|()| doc)
             }
             Transform::ReplaceRoot(stage) => stage.apply(cx),
         }
