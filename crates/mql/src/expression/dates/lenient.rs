@@ -71,7 +71,8 @@ pub(super) fn read(text: &str) -> Result<Reading, String> {
         rest = after;
     }
     while !rest.is_empty() {
-        let after = date(rest, &mut parts)
+        let after = counted_date(rest, &mut parts)
+            .or_else(|| date(rest, &mut parts))
             .or_else(|| time(rest, &mut parts))
             .or_else(|| zone(rest, &mut parts))
             .or_else(|| word(rest, &mut parts))
@@ -133,20 +134,29 @@ fn early_date<'t>(text: &'t str, parts: &mut Parts) -> Option<&'t str> {
     Some(after_date(rest))
 }
 
-/// `2025-01-15`, `2025/01/15`, `20250115`, `2025-W03-4`, `01/15/2025`, `15-01-2025`, `15.01.2025`.
+/// `2025W034`, `2025-W03-4`, `2025015`, `2025-015`: a day by its week or its number in the year.
+fn counted_date<'t>(text: &'t str, parts: &mut Parts) -> Option<&'t str> {
+    let (year, rest) = text.split_at_checked(4)?;
+    let (year, _) = digits(year, (4, 4))?;
+    let plain = rest.strip_prefix('-').unwrap_or(rest);
+    if let Some((day, rest)) = digits(plain, (3, 3)).filter(|(day, _)| (1..=366).contains(day)) {
+        parts.days = Some(days_carried(year, 1, day));
+        return Some(after_date(rest));
+    }
+    let (week, rest) = plain.strip_prefix('W')?.split_at_checked(2)?;
+    let (week, _) = digits(week, (2, 2))?;
+    let (day, rest) = digits(rest.strip_prefix('-').unwrap_or(rest), (1, 1)).unwrap_or((1, rest));
+    parts.days = Some(iso_year_start(year) + (week - 1) * 7 + day - 1);
+    Some(after_date(rest))
+}
+
+/// `2025-01-15`, `2025/01/15`, `20250115`, `01/15/2025`, `15-01-2025`, `15.01.2025`.
 fn date<'t>(text: &'t str, parts: &mut Parts) -> Option<&'t str> {
     if let Some((number, rest)) = digits(text, (8, 8)) {
         parts.set_date(number / 10_000, number / 100 % 100, number % 100)?;
         return Some(after_date(rest));
     }
     if let Some((year, rest)) = digits(text, (4, 4)) {
-        if let Some(week) = rest.strip_prefix("-W").or_else(|| rest.strip_prefix('W')) {
-            let (week, rest) = digits(week, (2, 2))?;
-            let day = rest.strip_prefix('-').and_then(|rest| digits(rest, (1, 1)));
-            let (day, rest) = day.unwrap_or((1, rest));
-            parts.days = Some(iso_year_start(year) + (week - 1) * 7 + day - 1);
-            return Some(after_date(rest));
-        }
         let separator = rest.chars().next().filter(|letter| matches!(letter, '-' | '/' | '.'))?;
         let (month, rest) = digits(rest.strip_prefix(separator)?, (1, 2))?;
         let day = rest.strip_prefix(separator).and_then(|rest| digits(rest, (1, 2)));
@@ -219,7 +229,29 @@ fn time<'t>(text: &'t str, parts: &mut Parts) -> Option<&'t str> {
     Some(rest)
 }
 
-/// `Z`, `UTC`, `+05:30`, `Europe/Paris`.
+/// Zones that people write by letters, with their hours east of UTC.
+const LETTERS: [(&str, i64); 18] = [
+    ("Z", 0),
+    ("UTC", 0),
+    ("GMT", 0),
+    ("WET", 0),
+    ("WEST", 1),
+    ("BST", 1),
+    ("CET", 1),
+    ("CEST", 2),
+    ("EET", 2),
+    ("EEST", 3),
+    ("EST", -5),
+    ("EDT", -4),
+    ("CST", -6),
+    ("CDT", -5),
+    ("MST", -7),
+    ("MDT", -6),
+    ("PST", -8),
+    ("PDT", -7),
+];
+
+/// `Z`, `UTC`, `EST`, `+05:30`, `GMT+2`, `Europe/Paris`.
 fn zone<'t>(text: &'t str, parts: &mut Parts) -> Option<&'t str> {
     if parts.offset_seconds.is_some() || parts.zone.is_some() {
         return None;
@@ -228,12 +260,15 @@ fn zone<'t>(text: &'t str, parts: &mut Parts) -> Option<&'t str> {
         parts.offset_seconds = Some(seconds);
         return Some(rest);
     }
-    let end = text.find(|letter: char| !letter.is_ascii_alphanumeric() && !"/_-+".contains(letter));
-    let (name, rest) = text.split_at(end.unwrap_or(text.len()));
-    if matches!(name, "Z" | "z" | "UTC" | "GMT" | "utc" | "gmt") {
-        parts.offset_seconds = Some(0);
+    let letters = text.bytes().take_while(u8::is_ascii_alphabetic).count();
+    let (name, rest) = text.split_at(letters);
+    if let Some((_, hours)) = LETTERS.iter().find(|(known, _)| name.eq_ignore_ascii_case(known)) {
+        let (more, rest) = offset(rest).filter(|_| *hours == 0).unwrap_or((0, rest));
+        parts.offset_seconds = Some(hours * 3600 + more);
         return Some(rest);
     }
+    let end = text.find(|letter: char| !letter.is_ascii_alphanumeric() && !"/_-+".contains(letter));
+    let (name, rest) = text.split_at(end.unwrap_or(text.len()));
     if !name.contains('/') {
         return None;
     }
