@@ -249,6 +249,10 @@ impl Operator for ChainOp {
         }
     }
 
+    fn rest(&mut self) {
+        self.input.rest();
+    }
+
     fn stats(&self) -> NodeStats {
         over(&self.input, &self.stats)
     }

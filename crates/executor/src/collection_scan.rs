@@ -18,9 +18,6 @@ const PAGE_ROWS_FIRST: usize = 16;
 const PAGE_ROWS_MAX: usize = 1024;
 /// Bytes of a page.
 const PAGE_BYTES: usize = 1 << 20;
-/// Without a filter only whoever asks for so many rows at a time is read ahead for: who hands out
-/// documents is slower than one thread that reads them.
-const AHEAD_ROWS_MIN: usize = 1024;
 
 /// A walk over a collection.
 pub(crate) struct CollectionScan {
@@ -60,7 +57,7 @@ impl CollectionScan {
         run.pause()?;
         let collection = run.collection()?;
         if let Some(last) = self.last
-            && self.is_long(run, wanted)
+            && self.is_long(run)
         {
             let from = RecordId(last.0.saturating_add(1));
             let filter = self.filter.as_ref().map(Matcher::filter);
@@ -101,11 +98,14 @@ impl CollectionScan {
         Ok(any)
     }
 
-    /// Whether several threads should read on.
-    fn is_long(&self, run: &Run<'_>, wanted: usize) -> bool {
-        self.stats.docs_examined >= run.env.params.long_scan_docs
+    /// Whether several threads should read on: the scan has proved long, and as many rows are
+    /// wanted as a stretch gives, going by those so far.
+    fn is_long(&self, run: &Run<'_>) -> bool {
+        let (examined, returned) = (self.stats.docs_examined, self.stats.returned);
+        let given = returned.saturating_mul(Splitter::stretch_rows(run)) / examined.max(1);
+        examined >= run.env.params.long_scan_docs
             && self.direction == Direction::Forward
-            && (self.filter.is_some() || wanted >= AHEAD_ROWS_MIN)
+            && given <= run.wanted as u64
     }
 
     /// Gives what is left of a stretch; false if there is none.
@@ -136,8 +136,7 @@ impl Operator for CollectionScan {
         let limit = out.len() + max;
         let mut begun = false;
         if self.generation != run.generation {
-            self.page = Vec::new().into_iter();
-            self.stretch = None;
+            self.rest();
         }
         while out.len() < limit {
             if self.take_stretch(limit, out)? {
@@ -165,6 +164,10 @@ impl Operator for CollectionScan {
             out.push(Row::of_document(record.id, record.doc.into_bytes()));
         }
         Ok(true)
+    }
+
+    fn rest(&mut self) {
+        (self.page, self.stretch) = (Vec::new().into_iter(), None);
     }
 
     fn stats(&self) -> NodeStats {

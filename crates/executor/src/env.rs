@@ -138,6 +138,8 @@ pub(crate) struct Run<'r> {
     dropped: bool,
     /// Rises with every exchange of the view; leaves that read at another one reposition.
     pub generation: u64,
+    /// About how many rows this call takes from the leaves: a batch's, or all there are.
+    pub wanted: usize,
     renewed: Instant,
 }
 
@@ -148,7 +150,8 @@ impl<'r> Run<'r> {
         collection: Option<Arc<Collection>>,
         generation: u64,
     ) -> Self {
-        Run { env, views, collection, dropped: false, generation, renewed: Instant::now() }
+        let wanted = usize::MAX;
+        Run { env, views, collection, dropped: false, generation, wanted, renewed: Instant::now() }
     }
 
     /// The same where the collection may have been dropped since the last call.
@@ -183,6 +186,14 @@ impl<'r> Run<'r> {
             Some(collection) => Ok(Arc::clone(collection)),
             None => Err(Error::internal("a plan without a collection")),
         }
+    }
+
+    /// Runs what takes all rows that its input has.
+    pub fn for_all<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> T {
+        let wanted = std::mem::replace(&mut self.wanted, usize::MAX);
+        let result = work(self);
+        self.wanted = wanted;
+        result
     }
 
     /// Checks the interrupt; exchanges a view that has been held for long. Leaves call it before

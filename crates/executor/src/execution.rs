@@ -135,6 +135,7 @@ impl Execution {
         self.generation += 1;
         let collection = self.collection.clone();
         let mut run = Run::resumed(&self.env, views, collection, self.generation);
+        run.wanted = max;
         let mut left = max;
         let mut rows = Vec::new();
         let done = loop {
@@ -160,6 +161,8 @@ impl Execution {
             self.pending.extend(rows.drain(..));
         };
         self.generation = run.generation;
+        self.root.rest();
+        self.pending.iter_mut().for_each(Row::detach);
         Ok(done)
     }
 

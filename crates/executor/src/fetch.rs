@@ -76,6 +76,10 @@ impl Operator for Fetch {
         Ok(!self.done)
     }
 
+    fn rest(&mut self) {
+        self.input.rest();
+    }
+
     fn stats(&self) -> NodeStats {
         over(&self.input, &self.stats)
     }

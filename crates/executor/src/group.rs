@@ -286,7 +286,7 @@ impl Merge {
 impl Operator for GroupOp {
     fn next(&mut self, run: &mut Run<'_>, max: usize, out: &mut Vec<Row>) -> Result<bool> {
         if matches!(self.output, Output::NotYet) {
-            self.collect(run)?;
+            run.for_all(|run| self.collect(run))?;
             self.finish(run.env)?;
         }
         for _ in 0..max {

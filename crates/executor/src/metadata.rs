@@ -112,6 +112,10 @@ impl Operator for SortKeys {
         Ok(more)
     }
 
+    fn rest(&mut self) {
+        self.input.rest();
+    }
+
     fn stats(&self) -> NodeStats {
         self.input.stats()
     }

@@ -13,6 +13,10 @@ pub(crate) trait Operator: Send {
     /// counters are exact and a limit stops the scan.
     fn next(&mut self, run: &mut Run<'_>, max: usize, out: &mut Vec<Row>) -> Result<bool>;
 
+    /// Ends a call: lets go of rows that the next call would read again, at its newer view. Who
+    /// goes on pulling its input in the next call tells the input.
+    fn rest(&mut self) {}
+
     /// What it did so far, with its inputs.
     fn stats(&self) -> NodeStats;
 }

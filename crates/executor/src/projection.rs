@@ -97,6 +97,10 @@ impl Operator for Project {
         Ok(more)
     }
 
+    fn rest(&mut self) {
+        self.input.rest();
+    }
+
     fn stats(&self) -> NodeStats {
         over(&self.input, &self.stats)
     }

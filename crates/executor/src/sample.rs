@@ -55,7 +55,7 @@ impl Operator for Sample {
     fn next(&mut self, run: &mut Run<'_>, max: usize, out: &mut Vec<Row>) -> Result<bool> {
         let mut chosen = match self.chosen.take() {
             Some(chosen) => chosen,
-            None => self.collect(run)?,
+            None => run.for_all(|run| self.collect(run))?,
         };
         let rest = chosen.split_off(chosen.len().saturating_sub(max));
         self.stats.returned += rest.len() as u64;

@@ -31,6 +31,10 @@ impl Operator for Limit {
         Ok(!self.stats.is_eof)
     }
 
+    fn rest(&mut self) {
+        self.input.rest();
+    }
+
     fn stats(&self) -> NodeStats {
         over(&self.input, &self.stats)
     }
@@ -59,6 +63,10 @@ impl Operator for Skip {
             }
         }
         pass_on(&mut self.input, &mut self.stats, run, max, out)
+    }
+
+    fn rest(&mut self) {
+        self.input.rest();
     }
 
     fn stats(&self) -> NodeStats {
@@ -101,6 +109,10 @@ pub(crate) struct Subplan {
 impl Operator for Subplan {
     fn next(&mut self, run: &mut Run<'_>, max: usize, out: &mut Vec<Row>) -> Result<bool> {
         pass_on(&mut self.input, &mut self.stats, run, max, out)
+    }
+
+    fn rest(&mut self) {
+        self.input.rest();
     }
 
     fn stats(&self) -> NodeStats {
@@ -176,6 +188,10 @@ impl Operator for ReturnKey {
             *row = Row { record: row.record, ..Row::made(doc) };
         }
         Ok(more)
+    }
+
+    fn rest(&mut self) {
+        self.input.rest();
     }
 
     fn stats(&self) -> NodeStats {

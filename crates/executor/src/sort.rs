@@ -323,7 +323,7 @@ impl Sort {
 impl Operator for Sort {
     fn next(&mut self, run: &mut Run<'_>, max: usize, out: &mut Vec<Row>) -> Result<bool> {
         if self.sorted.is_none() {
-            self.collect(run)?;
+            run.for_all(|run| self.collect(run))?;
         }
         for _ in 0..max {
             let row = match &mut self.sorted {

@@ -81,6 +81,11 @@ impl Splitter {
         Splitter { width: PIECE_ROWS }
     }
 
+    /// About how many documents a stretch holds.
+    pub fn stretch_rows(run: &Run<'_>) -> u64 {
+        run.env.params.threads_max.saturating_mul(PIECES_EACH) as u64 * PIECE_ROWS
+    }
+
     /// Reads a stretch that begins at a record id. `None` if little is left of the collection or
     /// no thread is free.
     pub fn read(

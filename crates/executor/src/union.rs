@@ -55,6 +55,10 @@ impl Operator for Union {
         Ok(true)
     }
 
+    fn rest(&mut self) {
+        self.inputs.iter_mut().for_each(|input| input.rest());
+    }
+
     fn stats(&self) -> NodeStats {
         let inputs = self.inputs.iter().map(|input| input.stats()).collect();
         NodeStats { inputs, ..self.stats.clone() }
@@ -157,6 +161,10 @@ impl Operator for Merge {
             out.push(row);
         }
         Ok(true)
+    }
+
+    fn rest(&mut self) {
+        self.branches.iter_mut().for_each(|branch| branch.input.rest());
     }
 
     fn stats(&self) -> NodeStats {

@@ -80,7 +80,7 @@ fn finds_are_those_of_one_thread() {
             let mut execution = open_find(&request, &views, on(threads)).unwrap();
             outcome(&store, &mut execution, batch)
         };
-        for batch in [97, 1_000_000] {
+        for batch in [97, 3000, 1_000_000] {
             let (alone, helped) = (run(1, batch), run(4, batch));
             assert!(alone == helped, "{filter} {sort} {limit} {batch}");
         }
