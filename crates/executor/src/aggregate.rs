@@ -11,8 +11,9 @@ use quire_mql::stage::{Stage, parse_stage};
 use quire_planner::explain::NodeStats;
 use quire_planner::{AggregateRequest, Node, PipelineParts, Plan, plan_find, split_pipeline};
 
-use crate::build::{Needs, build_with_sort_keys};
+use crate::build::{Needs, build_with_sort_keys, compile};
 use crate::chain::{Chain, ChainOp};
+use crate::collection_scan::CollectionScan;
 use crate::env::{Env, Run};
 use crate::execution::Execution;
 use crate::find::find_collection;
@@ -20,6 +21,7 @@ use crate::group::GroupOp;
 use crate::metadata::Wanted;
 use crate::operator::{BoxedOperator, Operator};
 use crate::params::ExecParams;
+use crate::projection;
 use crate::row::Row;
 use crate::sample::Sample;
 use crate::simple::{Limit, Skip};
@@ -96,7 +98,17 @@ impl Prepared {
             plan.root.clone()
         };
         let keys = !parts.counts_only && !root.gives_documents();
-        let source = build_source(&root, &env, keys, &parts.rest)?;
+        let source = match &root {
+            Node::CollScan { filter, backward }
+                if parts.projection_is_hint
+                    && matches!(parts.rest.first(), Some(Stage::Group(_))) =>
+            {
+                let scan = CollectionScan::new(*backward, compile(filter.as_ref()));
+                let fields = projection::compile(parts.find.projection.as_doc(), &env)?;
+                Box::new(scan.reading(fields))
+            }
+            root => build_source(root, &env, keys, &parts.rest)?,
+        };
         let root = build_stages(source, parts.rest, false);
         let mut execution = Execution::new(env, root, collection, Some(Arc::new(plan)));
         execution.of_pipeline = true;

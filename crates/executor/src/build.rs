@@ -122,6 +122,6 @@ pub(crate) fn build_with_sort_keys(node: &Node, env: &Env, needs: Needs) -> Resu
 }
 
 /// The filter that a part of the request's filter is.
-fn compile(condition: Option<&Condition>) -> Option<Filter> {
+pub(crate) fn compile(condition: Option<&Condition>) -> Option<Filter> {
     condition.map(|condition| Filter::from_node(condition.without_implied()))
 }

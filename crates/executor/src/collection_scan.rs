@@ -3,6 +3,7 @@
 use quire_collections::{CollectionCursor, Record, RecordId};
 use quire_error::Result;
 use quire_mql::filter::Filter;
+use quire_mql::projection::Projection;
 use quire_planner::explain::NodeStats;
 use quire_storage::Direction;
 
@@ -10,7 +11,7 @@ use crate::env::Run;
 use crate::filtering::Matcher;
 use crate::operator::Operator;
 use crate::row::Row;
-use crate::split_scan::{Splitter, Step, Stretch};
+use crate::split_scan::{Kept, Splitter, Step, Stretch};
 
 /// Rows of the first page; later ones grow.
 const PAGE_ROWS_FIRST: usize = 16;
@@ -23,6 +24,8 @@ const PAGE_BYTES: usize = 1 << 20;
 pub(crate) struct CollectionScan {
     direction: Direction,
     filter: Option<Matcher>,
+    /// The only fields that are read of the rows, if somebody said so.
+    fields: Option<Projection>,
     cursor: Option<CollectionCursor>,
     page: std::vec::IntoIter<Record>,
     buffer: Vec<Record>,
@@ -40,6 +43,7 @@ impl CollectionScan {
         CollectionScan {
             direction: if backward { Direction::Reverse } else { Direction::Forward },
             filter: filter.map(Matcher::new),
+            fields: None,
             cursor: None,
             page: Vec::new().into_iter(),
             buffer: Vec::new(),
@@ -52,6 +56,12 @@ impl CollectionScan {
         }
     }
 
+    /// The same for somebody who reads these fields only: rows may have no others.
+    pub fn reading(mut self, fields: Projection) -> Self {
+        self.fields = Some(fields);
+        self
+    }
+
     /// Reads the next page or stretch; false if there is none.
     fn fill(&mut self, run: &mut Run<'_>, wanted: usize) -> Result<bool> {
         run.pause()?;
@@ -61,7 +71,8 @@ impl CollectionScan {
         {
             let from = RecordId(last.0.saturating_add(1));
             let filter = self.filter.as_ref().map(Matcher::filter);
-            self.stretch = self.splitter.read(run, &collection, filter, from)?;
+            let kept = Kept { filter, fields: self.fields.as_ref() };
+            self.stretch = self.splitter.read(run, &collection, kept, from)?;
             if self.stretch.is_some() {
                 (self.cursor, self.generation) = (None, run.generation);
                 return Ok(true);

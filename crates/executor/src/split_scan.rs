@@ -6,15 +6,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
+use bumpalo::Bump;
 use bytes::Bytes;
 use quire_catalog::Collection;
 use quire_collections::{CollectionCursor, Record, RecordId, View};
+use quire_document::{Doc, DocWriter};
 use quire_error::{Error, Result};
+use quire_mql::EvalContext;
 use quire_mql::filter::Filter;
+use quire_mql::projection::Projection;
 use quire_storage::Direction;
 
 use crate::env::{Env, Run};
-use crate::filtering::Matcher;
+use crate::filtering::{Matcher, reset};
 use crate::helpers::Helpers;
 use crate::row::Row;
 
@@ -92,7 +96,7 @@ impl Splitter {
         &mut self,
         run: &Run<'_>,
         collection: &Collection,
-        filter: Option<&Arc<Filter>>,
+        kept: Kept<'_>,
         from: RecordId,
     ) -> Result<Option<Stretch>> {
         let helpers = Helpers::acquire(run.env.params.threads_max.saturating_sub(1));
@@ -109,7 +113,7 @@ impl Splitter {
             view: run.view(),
             env: run.env,
             collection,
-            filter,
+            kept,
             from,
             bound,
             width: self.width,
@@ -166,12 +170,21 @@ impl Splitter {
     }
 }
 
+/// What is kept of a collection.
+#[derive(Clone, Copy)]
+pub(crate) struct Kept<'k> {
+    /// Documents that it lets pass.
+    pub filter: Option<&'k Arc<Filter>>,
+    /// The fields that are read of them.
+    pub fields: Option<&'k Projection>,
+}
+
 /// What the threads share.
 struct Task<'t> {
     view: View<'t>,
     env: &'t Env,
     collection: &'t Collection,
-    filter: Option<&'t Arc<Filter>>,
+    kept: Kept<'t>,
     from: RecordId,
     bound: RecordId,
     width: u64,
@@ -194,7 +207,7 @@ struct Piece {
 impl Task<'_> {
     /// Reads pieces until none are left.
     fn work(&self) -> Vec<(usize, Piece)> {
-        let mut matcher = self.filter.cloned().map(Matcher::sharing);
+        let mut matcher = self.kept.filter.cloned().map(Matcher::sharing);
         let mut records = Vec::new();
         let mut done = Vec::new();
         loop {
@@ -253,6 +266,32 @@ impl Task<'_> {
             let examined = std::mem::take(&mut piece.tail);
             piece.rows.push(Found { id: record.id, doc: record.doc.into_bytes(), examined });
         }
-        Ok(())
+        match self.kept.fields {
+            Some(fields) => narrow(&mut piece.rows, fields, env),
+            None => Ok(()),
+        }
     }
+}
+
+/// Copies the fields that are read of each document, so that the thread that goes on with them finds
+/// them side by side, and not in blocks that another processor has in its cache.
+fn narrow(rows: &mut [Found], fields: &Projection, env: &Env) -> Result<()> {
+    let mut arena = Bump::new();
+    let mut bytes = Vec::with_capacity(rows.len() * 64);
+    let mut ends = Vec::with_capacity(rows.len());
+    for row in &*rows {
+        reset(&mut arena);
+        let doc = Doc::from_valid_bytes(&row.doc);
+        let mut writer = DocWriter::new(&mut bytes);
+        fields.apply(doc, &mut writer, &EvalContext::new(&arena, doc, &env.shared))?;
+        writer.finish();
+        ends.push(bytes.len());
+    }
+    let bytes = Bytes::from(bytes);
+    let mut start = 0;
+    for (row, end) in rows.iter_mut().zip(ends) {
+        row.doc = bytes.slice(start..end);
+        start = end;
+    }
+    Ok(())
 }

@@ -19,7 +19,7 @@ fn filled() -> Arc<Store> {
         .map(|id| {
             let text = if id % 1501 < 5 { large.as_str() } else { "x" };
             let z = if id == 9000 { 0 } else { 1 };
-            doc! { "_id": id, "v": (id % 7), "k": (id * 7919 % 5000), "z": z, "t": text }
+            doc! { "_id": id, "v": (id % 7), "k": (id * 7919 % 5000), "z": z, "t": text, "n": [{ "x": (id % 3) }, id] }
         })
         .collect();
     insert_all(&store, NAME, docs.iter().map(DocBuf::as_doc));
@@ -92,6 +92,7 @@ fn pipelines_are_those_of_one_thread() {
     let store = filled();
     for stages in [
         "[{$group: {_id: \"$v\", n: {$sum: 1}, first: {$first: \"$_id\"}, all: {$push: \"$k\"}}}]",
+        "[{$group: {_id: \"$n.x\", n: {$sum: 1}, k: {$last: \"$n\"}, gone: {$max: \"$gone.x\"}}}]",
         "[{$match: {k: {$lt: 2500}}}, {$group: {_id: \"$k\", n: {$avg: \"$_id\"}}}]",
         "[{$addFields: {w: {$mod: [\"$k\", 3]}}}, {$group: {_id: \"$w\", n: {$sum: \"$_id\"}}}]",
         "[{$group: {_id: {$divide: [1, \"$z\"]}}}]",
