@@ -3,6 +3,7 @@
 //! `mql` asks no clock, no random source and no thread; whoever runs it passes them in here.
 
 use crate::expression::Column;
+use crate::rounds::Landmarks;
 use bumpalo::Bump;
 use quire_document::{
     Array, ArrayWriter, Doc, DocBuf, DocWriter, Timestamp, Value, ValueBuf, limits,
@@ -273,6 +274,8 @@ pub struct EvalContext<'a> {
     pub shared: &'a Shared,
     frames: Option<&'a Frame<'a>>,
     extracted: Extracted<'a>,
+    /// What the loops around this evaluation remember.
+    pub(crate) landmarks: Option<&'a Landmarks<'a>>,
 }
 
 /// What an `Extractor` has taken from the root document.
@@ -296,6 +299,7 @@ impl<'a> EvalContext<'a> {
             shared,
             frames: None,
             extracted: Extracted::Nothing,
+            landmarks: None,
         }
     }
 
@@ -341,6 +345,18 @@ impl<'a> EvalContext<'a> {
         'a: 's,
     {
         EvalContext { arena, ..self }
+    }
+
+    /// The same within a loop that remembers.
+    pub(crate) fn with_landmarks(self, landmarks: &'a Landmarks<'a>) -> Self {
+        EvalContext { landmarks: Some(landmarks), ..self }
+    }
+
+    /// The document and the values of all variables: they outlive what is evaluated here.
+    pub(crate) fn kept(&self) -> impl Iterator<Item = Value<'a>> {
+        let frames = std::iter::successors(self.frames, |frame| frame.outer);
+        let values = frames.map(|frame| frame.values).chain([self.variables]);
+        [Value::Document(self.root)].into_iter().chain(values.flatten().copied().flatten())
     }
 
     /// The same with a variable bound; the frame lives in the arena.
@@ -520,39 +536,6 @@ impl<'a> EvalContext<'a> {
     /// Takes a document that owns its bytes into the arena.
     pub fn adopt(&self, doc: &DocBuf) -> Doc<'a> {
         Doc::from_valid_bytes(self.bytes(doc.as_bytes()))
-    }
-}
-
-/// An arena for the body of a loop: what one round leaves there is dropped before the next,
-/// unless the input is so short that the context's own arena does as well.
-#[derive(Debug)]
-pub struct Scratch {
-    arena: Option<Bump>,
-    rounds: u32,
-}
-
-impl Scratch {
-    /// For a loop over `input`.
-    pub fn for_array(input: Array<'_>) -> Self {
-        const SHORT_BYTES: usize = 1024;
-        let long = input.as_bytes().len() > SHORT_BYTES;
-        Scratch { arena: long.then(Bump::new), rounds: 0 }
-    }
-
-    /// The context of the next round. Its results must be copied before the round after it.
-    pub fn next<'s, 'a: 's>(&'s mut self, cx: &EvalContext<'a>) -> Result<EvalContext<'s>> {
-        const KEPT_BYTES: usize = 64 * 1024;
-        self.rounds = self.rounds.wrapping_add(1);
-        if self.rounds.is_multiple_of(1024) {
-            cx.check_limits()?;
-        }
-        let Some(arena) = &mut self.arena else { return Ok(*cx) };
-        if arena.allocated_bytes() > KEPT_BYTES {
-            *arena = Bump::new();
-        } else {
-            arena.reset();
-        }
-        Ok(cx.with_arena(arena))
     }
 }
 

@@ -7,6 +7,7 @@ pub mod filter;
 mod names;
 pub mod projection;
 pub mod regex;
+mod rounds;
 pub mod schema;
 pub mod sort;
 pub mod stage;

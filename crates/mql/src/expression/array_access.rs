@@ -97,10 +97,10 @@ fn array_elem_at<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Valu
         return Err(Error::location(28691, text));
     };
     if index >= 0 {
-        return Ok(array.get(index as usize));
+        return Ok(cx.element(array, index as usize));
     }
     let from_end = index.unsigned_abs() as usize;
-    Ok(array.count().checked_sub(from_end).and_then(|at| array.get(at)))
+    Ok(cx.count(array).checked_sub(from_end).and_then(|at| cx.element(array, at)))
 }
 
 fn first<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
@@ -112,7 +112,7 @@ fn first<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> 
 
 fn last<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
     match array_or_null(call, 0, cx, 28689)? {
-        Some(array) => Ok(array.iter().last()),
+        Some(array) => Ok(cx.last_element(array)),
         None => Ok(Some(Value::Null)),
     }
 }
@@ -161,10 +161,10 @@ fn index_of<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>
     let end = if call.has(3) { position(call, 3, "ending index", cx)? } else { usize::MAX };
     let collator = cx.collator();
     let found = wanted.and_then(|wanted| {
-        let mut candidates = array.iter().enumerate().take(end).skip(start);
-        candidates.find(|(_, item)| equal(*item, wanted, collator))
+        let mut candidates = cx.elements_from(array, start).take(end.saturating_sub(start));
+        candidates.position(|item| equal(item, wanted, collator))
     });
-    Ok(Some(Value::Int32(found.map_or(-1, |(at, _)| at as i32))))
+    Ok(Some(Value::Int32(found.map_or(-1, |at| (start + at) as i32))))
 }
 
 fn is_array<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
@@ -173,7 +173,7 @@ fn is_array<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>
 
 fn size<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
     match call.eval(0, cx)? {
-        Some(Value::Array(array)) => Ok(Some(Value::Int32(array.count() as i32))),
+        Some(Value::Array(array)) => Ok(Some(Value::Int32(cx.count(array) as i32))),
         other => {
             let text = format!(
                 "The argument to $size must be an array, but was of type: {}",
@@ -216,7 +216,7 @@ fn slice<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> 
         return Err(Error::location(28724, text));
     };
     let second = slice_number(second, "Second", (28725, 28726))?;
-    let length = array.count() as i64;
+    let length = cx.count(array) as i64;
     let (start, count) = match third {
         None if second >= 0 => (0, second),
         None => ((length + second).max(0), -second),
@@ -234,7 +234,7 @@ fn slice<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> 
     if start == 0 && count >= length {
         return Ok(Some(Value::Array(array)));
     }
-    Ok(Some(cx.array_of(array.iter().skip(start as usize).take(count as usize))))
+    Ok(Some(cx.array_of(cx.elements_from(array, start as usize).take(count as usize))))
 }
 
 fn reverse<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {

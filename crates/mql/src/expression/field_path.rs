@@ -72,7 +72,7 @@ impl FieldPath {
 
 fn walk<'a>(path: &[Box<str>], doc: Doc<'a>, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
     let Some((first, rest)) = path.split_first() else { return Ok(None) };
-    let Some(value) = doc.get(first) else { return Ok(None) };
+    let Some(value) = cx.field(doc, first) else { return Ok(None) };
     if rest.is_empty() { Ok(Some(value)) } else { into(rest, value, cx) }
 }
 

@@ -7,7 +7,8 @@ use super::boolean::is_true;
 use super::operator::Operator;
 use super::tree::{Expression, Form};
 use super::variables::loop_variable;
-use crate::context::{EvalContext, ParseContext, Scratch, Slot};
+use crate::context::{EvalContext, ParseContext, Slot};
+use crate::rounds::Rounds;
 use quire_document::{Array, Doc, DocWriter, Value, ValueBuf, message};
 use quire_error::{Error, Result};
 
@@ -88,9 +89,9 @@ impl Form for Map {
             return Ok(Some(Value::Null));
         };
         let mapped = cx.array(|writer| {
-            let mut scratch = Scratch::for_array(input);
+            let mut rounds = Rounds::over(input, cx);
             for item in input.iter() {
-                let inner = scratch.next(cx)?;
+                let inner = rounds.next()?;
                 let result = self.body.eval(&inner.bind(self.slot, Some(item)))?;
                 writer.push(result.unwrap_or(Value::Null));
                 cx.check_size(writer.len())?;
@@ -183,9 +184,9 @@ impl Form for Filter {
         };
         let limit = self.limit(cx)?;
         let kept = cx.array(|writer| {
-            let mut scratch = Scratch::for_array(input);
+            let mut rounds = Rounds::over(input, cx);
             for item in input.iter() {
-                let inner = scratch.next(cx)?;
+                let inner = rounds.next()?;
                 if is_true(self.condition.eval(&inner.bind(self.slot, Some(item)))?) {
                     writer.push(item);
                     if writer.count() >= limit {
@@ -265,10 +266,10 @@ impl Form for Reduce {
         let Some(input) = elements(self.input.eval(cx)?, 40080, "$reduce")? else {
             return Ok(Some(Value::Null));
         };
-        let mut scratch = Scratch::for_array(input);
+        let mut rounds = Rounds::over(input, cx);
         let mut value = self.initial.eval(cx)?.map(ValueBuf::new);
         for (item, round) in input.iter().zip(1_u32..) {
-            let inner = scratch.next(cx)?;
+            let inner = rounds.next()?;
             let so_far = value.as_ref().map(ValueBuf::as_value);
             let bound = inner.bind(self.this, Some(item)).bind(self.value, so_far);
             let next = self.body.eval(&bound)?.map(ValueBuf::new);

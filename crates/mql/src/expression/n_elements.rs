@@ -16,8 +16,8 @@ pub(super) const OPERATORS: &[Operator] = &[
     .since("5.2"),
     Operator::function("$lastN", Arity::Named(&FIELDS), |call, cx| {
         let (input, n) = arguments(call, cx)?;
-        let skipped = input.count().saturating_sub(n);
-        Ok(Some(cx.array_of(input.iter().skip(skipped))))
+        let skipped = cx.count(input).saturating_sub(n);
+        Ok(Some(cx.array_of(cx.elements_from(input, skipped))))
     })
     .doc("The last n elements.")
     .since("5.2"),

@@ -110,7 +110,7 @@ impl Form for GetField {
         let field = self.field.eval(cx)?;
         let Some(Value::String(field)) = field else { return Err(wrong_field_type(field)) };
         match self.input.eval(cx)? {
-            Some(Value::Document(doc)) => Ok(doc.get(field)),
+            Some(Value::Document(doc)) => Ok(cx.field(doc, field)),
             Some(Value::Null | Value::Undefined) => Ok(Some(Value::Null)),
             _ => Ok(None),
         }

@@ -1,0 +1,438 @@
+//! Loops of expressions (`$map`, `$filter`, `$reduce`): where a round leaves its results, and what
+//! the rounds of a loop remember of documents and arrays that they read again and again.
+//!
+//! BSON is walked to reach an element. A body that asks for the elements of one array by their
+//! places would take the square of the time, so a loop remembers where elements begin, once
+//! walking has cost as much as a look at all of them.
+
+use crate::context::EvalContext;
+use bumpalo::Bump;
+use foldhash::fast::RandomState;
+use quire_document::{Array, Doc, Value};
+use quire_error::Result;
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::hash::BuildHasher;
+
+/// Inputs of no more bytes make a short loop: it needs no arena of its own and remembers nothing.
+const SHORT_BYTES: usize = 1024;
+
+/// So many elements are walked rather than looked up.
+const NEAR: usize = 64;
+
+/// One of so many elements has its beginning noted.
+const STRIDE: usize = 16;
+
+/// Noting a name costs so many times what walking past it costs.
+const NAME_COST: usize = 8;
+
+/// The rounds of a loop: each has an arena whose content is dropped before the next.
+#[derive(Debug)]
+pub(crate) struct Rounds<'a> {
+    cx: EvalContext<'a>,
+    long: Option<(Bump, Landmarks<'a>)>,
+    count: u32,
+}
+
+impl<'a> Rounds<'a> {
+    /// A loop over `input`.
+    pub(crate) fn over(input: Array<'a>, cx: &EvalContext<'a>) -> Self {
+        let long = input.as_bytes().len() > SHORT_BYTES;
+        let long = long.then(|| (Bump::new(), Landmarks::new(input, *cx)));
+        Rounds { cx: *cx, long, count: 0 }
+    }
+
+    /// The context of the next round. Its results must be copied before the round after it.
+    pub(crate) fn next(&mut self) -> Result<EvalContext<'_>> {
+        const KEPT_BYTES: usize = 64 * 1024;
+        self.count = self.count.wrapping_add(1);
+        if self.count.is_multiple_of(1024) {
+            self.cx.check_limits()?;
+        }
+        let Some((arena, landmarks)) = &mut self.long else { return Ok(self.cx) };
+        if arena.allocated_bytes() > KEPT_BYTES {
+            *arena = Bump::new();
+        } else {
+            arena.reset();
+        }
+        Ok(self.cx.with_arena(arena).with_landmarks(landmarks))
+    }
+}
+
+/// What a loop remembers of large documents and arrays.
+///
+/// They are known by the address of their bytes, and only those that lie in something that the
+/// loop borrows as long as it remembers: nothing else can come to lie there meanwhile.
+#[derive(Debug)]
+pub(crate) struct Landmarks<'a> {
+    input: Array<'a>,
+    /// The context around the loop: its document and variables, and the loops around it.
+    cx: EvalContext<'a>,
+    known: RefCell<HashMap<usize, Known, RandomState>>,
+}
+
+impl<'a> Landmarks<'a> {
+    fn new(input: Array<'a>, cx: EvalContext<'a>) -> Self {
+        Landmarks { input, cx, known: RefCell::default() }
+    }
+
+    /// The outermost loop that `bytes` outlive: it can remember them longest.
+    fn of(&self, bytes: &[u8]) -> Option<&Landmarks<'a>> {
+        let outer = self.cx.landmarks.and_then(|outer| outer.of(bytes));
+        outer.or_else(|| self.is_outlived_by(bytes).then_some(self))
+    }
+
+    fn is_outlived_by(&self, bytes: &[u8]) -> bool {
+        let mut kept = self.cx.kept().chain([Value::Array(self.input)]);
+        kept.any(|value| {
+            let kept = match value {
+                Value::Document(doc) => doc.as_bytes(),
+                Value::Array(array) => array.as_bytes(),
+                _ => return false,
+            };
+            kept.as_ptr_range().contains(&bytes.as_ptr())
+        })
+    }
+
+    /// Works with what is known of a document, or of an array seen as one.
+    fn with_known<T>(&self, doc: Doc<'_>, work: impl FnOnce(&mut Known, &RandomState) -> T) -> T {
+        let mut known = self.known.borrow_mut();
+        let state = known.hasher().clone();
+        work(known.entry(doc.as_bytes().as_ptr().addr()).or_default(), &state)
+    }
+}
+
+/// What is known of one document or array.
+#[derive(Debug, Default)]
+struct Known {
+    /// Bytes that have been walked to reach elements by their places.
+    walked: usize,
+    /// The same, by their names.
+    searched: usize,
+    places: Option<Places>,
+    names: Option<Names>,
+}
+
+impl Known {
+    /// Where to begin a walk to element `index`, and how many elements to skip from there.
+    fn way_to(&mut self, index: usize, doc: Doc<'_>) -> (usize, usize) {
+        if let Some(places) = self.places(doc) {
+            return places.way_to(index, doc);
+        }
+        let mut walk = doc.iter();
+        walk.by_ref().take(index).for_each(drop);
+        let consumed = walk.consumed(doc);
+        self.walked += consumed;
+        (consumed, 0)
+    }
+
+    fn count(&mut self, doc: Doc<'_>) -> usize {
+        if let Some(places) = self.places(doc) {
+            return places.count;
+        }
+        self.walked += doc.len();
+        doc.count()
+    }
+
+    /// The places, as soon as walking has cost as much as noting them.
+    fn places(&mut self, doc: Doc<'_>) -> Option<&Places> {
+        if self.places.is_none() && self.walked >= doc.len() {
+            self.places = Some(Places::of(doc));
+        }
+        self.places.as_ref()
+    }
+
+    fn field<'a>(&mut self, name: &str, doc: Doc<'a>, state: &RandomState) -> Option<Value<'a>> {
+        if self.names.is_none() && self.searched >= doc.len() * NAME_COST {
+            self.names = Some(Names::of(doc, state));
+        }
+        if let Some(names) = &self.names {
+            return names.field(name, doc, state);
+        }
+        let mut walk = doc.iter();
+        let found = walk.find(|field| field.key_bytes() == name.as_bytes());
+        self.searched += walk.consumed(doc);
+        found.map(|field| field.value())
+    }
+}
+
+/// Where some of the elements begin, as bytes of elements before them.
+#[derive(Debug)]
+struct Places {
+    offsets: Box<[u32]>,
+    count: usize,
+}
+
+impl Places {
+    fn of(doc: Doc<'_>) -> Self {
+        let (mut offsets, mut count) = (Vec::new(), 0);
+        let mut walk = doc.iter();
+        loop {
+            let offset = walk.consumed(doc) as u32;
+            if walk.next().is_none() {
+                break;
+            }
+            if count % STRIDE == 0 {
+                offsets.push(offset);
+            }
+            count += 1;
+        }
+        Places { offsets: offsets.into(), count }
+    }
+
+    fn way_to(&self, index: usize, doc: Doc<'_>) -> (usize, usize) {
+        match self.offsets.get(index / STRIDE) {
+            Some(offset) => (*offset as usize, index % STRIDE),
+            None => (doc.len(), 0),
+        }
+    }
+}
+
+/// The hash of each field's name above the bytes of elements before the field, in order.
+#[derive(Debug)]
+struct Names(Box<[u64]>);
+
+impl Names {
+    fn of(doc: Doc<'_>, state: &RandomState) -> Self {
+        let (mut names, mut offset, mut walk) = (Vec::new(), 0, doc.iter());
+        while let Some(field) = walk.next() {
+            names.push(Names::bucket(field.key_bytes(), state) | offset);
+            offset = walk.consumed(doc) as u64;
+        }
+        names.sort_unstable();
+        Names(names.into())
+    }
+
+    fn bucket(name: &[u8], state: &RandomState) -> u64 {
+        state.hash_one(name) << 32
+    }
+
+    /// The first field of that name: the lowest offset of those with its hash.
+    fn field<'a>(&self, name: &str, doc: Doc<'a>, state: &RandomState) -> Option<Value<'a>> {
+        let bucket = Names::bucket(name.as_bytes(), state);
+        let start = self.0.partition_point(|known| *known < bucket);
+        let same = self.0.iter().skip(start).take_while(|known| **known >> 32 == bucket >> 32);
+        let mut fields = same.filter_map(|known| doc.iter_from(*known as u32 as usize).next());
+        fields.find(|field| field.key_bytes() == name.as_bytes()).map(|field| field.value())
+    }
+}
+
+impl<'a> EvalContext<'a> {
+    /// How many elements an array has.
+    pub fn count(&self, array: Array<'a>) -> usize {
+        match self.landmarks_of(array.as_doc()) {
+            Some(landmarks) => {
+                landmarks.with_known(array.as_doc(), |known, _| known.count(array.as_doc()))
+            }
+            None => array.count(),
+        }
+    }
+
+    /// The element at `index`.
+    pub fn element(&self, array: Array<'a>, index: usize) -> Option<Value<'a>> {
+        self.elements_from(array, index).next()
+    }
+
+    /// The last element.
+    pub fn last_element(&self, array: Array<'a>) -> Option<Value<'a>> {
+        match self.landmarks_of(array.as_doc()) {
+            Some(_) => self.count(array).checked_sub(1).and_then(|at| self.element(array, at)),
+            None => array.iter().last(),
+        }
+    }
+
+    /// The elements from `index` on.
+    pub fn elements_from(
+        &self,
+        array: Array<'a>,
+        index: usize,
+    ) -> impl Iterator<Item = Value<'a>> + use<'a> {
+        let doc = array.as_doc();
+        let landmarks = if index < NEAR { None } else { self.landmarks_of(doc) };
+        let (offset, skipped) = match landmarks {
+            Some(landmarks) => landmarks.with_known(doc, |known, _| known.way_to(index, doc)),
+            None => (0, index),
+        };
+        doc.iter_from(offset).skip(skipped).map(|element| element.value())
+    }
+
+    /// The field of that name.
+    #[inline]
+    pub fn field(&self, doc: Doc<'a>, name: &str) -> Option<Value<'a>> {
+        if self.landmarks.is_none() { doc.get(name) } else { self.field_in_loop(doc, name) }
+    }
+
+    fn field_in_loop(&self, doc: Doc<'a>, name: &str) -> Option<Value<'a>> {
+        let mut walk = doc.iter();
+        for field in walk.by_ref().take(NEAR) {
+            if field.key_bytes() == name.as_bytes() {
+                return Some(field.value());
+            }
+        }
+        let next = walk.next()?;
+        match self.landmarks_of(doc) {
+            Some(landmarks) => {
+                landmarks.with_known(doc, |known, state| known.field(name, doc, state))
+            }
+            None => {
+                let mut rest = [next].into_iter().chain(walk);
+                let found = rest.find(|field| field.key_bytes() == name.as_bytes());
+                found.map(|field| field.value())
+            }
+        }
+    }
+
+    /// The loop that remembers a document, if it is worth remembering.
+    #[inline]
+    fn landmarks_of(&self, doc: Doc<'_>) -> Option<&'a Landmarks<'a>> {
+        const WORTH_BYTES: usize = 1024;
+        let landmarks = self.landmarks.filter(|_| doc.len() >= WORTH_BYTES)?;
+        landmarks.of(doc.as_bytes())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::context::{ParseContext, Shared};
+    use crate::expression::Expression;
+    use quire_document::testing::Generator;
+    use quire_document::{DocBuf, ValueBuf, array, doc, identical};
+
+    fn same(left: Option<Value<'_>>, right: Option<Value<'_>>) -> bool {
+        match (left, right) {
+            (Some(left), Some(right)) => identical(left, right),
+            (left, right) => left.is_none() && right.is_none(),
+        }
+    }
+
+    /// A document of so many fields, some of whose names come twice, and of an array as long.
+    fn large(random: &mut Generator, fields: u64) -> DocBuf {
+        DocBuf::build(|writer| {
+            let mut object = writer.document("object");
+            for _ in 0..fields {
+                object.append(&format!("name{}", random.below(fields)), &random.value());
+            }
+            object.finish();
+            let mut list = writer.array("list");
+            (0..fields).for_each(|_| {
+                list.push(&random.value());
+            });
+        })
+    }
+
+    #[test]
+    fn loops_find_what_walking_finds() {
+        let mut random = Generator::new(5);
+        let shared = Shared::default();
+        for fields in [0, 1, 63, 64, 65, 200, 1500] {
+            let root = large(&mut random, fields);
+            let arena = Bump::new();
+            let cx = EvalContext::new(&arena, root.as_doc(), &shared);
+            let (object, list) = match (root.as_doc().get("object"), root.as_doc().get("list")) {
+                (Some(Value::Document(object)), Some(Value::Array(list))) => (object, list),
+                other => panic!("{other:?}"),
+            };
+            let input = quire_document::ArrayBuf::build(|list| {
+                (0..400).for_each(|number| {
+                    list.push(number);
+                });
+            });
+            let mut rounds = Rounds::over(input.as_array(), &cx);
+            for _ in 0..400 {
+                let inner = rounds.next().unwrap();
+                let name = format!("name{}", random.below(fields + 3));
+                assert!(same(inner.field(object, &name), object.get(&name)), "{name} of {fields}");
+                let index = random.below(fields + 40) as usize;
+                assert!(same(inner.element(list, index), list.get(index)), "{index} of {fields}");
+                let rest = inner.elements_from(list, index).count();
+                assert_eq!(rest, list.count().saturating_sub(index));
+                assert_eq!(inner.count(list), list.count());
+                assert!(same(inner.last_element(list), list.iter().last()));
+            }
+        }
+    }
+
+    /// Reaching elements took a walk through half the array, each time.
+    #[test]
+    fn what_is_read_again_and_again_is_no_longer_walked() {
+        let root = large(&mut Generator::new(6), 3000);
+        let (arena, shared) = (Bump::new(), Shared::default());
+        let cx = EvalContext::new(&arena, root.as_doc(), &shared);
+        let input = root.as_doc().get("list").and_then(|list| list.as_array()).unwrap();
+        let object = root.as_doc().get("object").and_then(|object| object.as_document()).unwrap();
+        let mut rounds = Rounds::over(input, &cx);
+        for _ in 0..100 {
+            let inner = rounds.next().unwrap();
+            inner.element(input, 2990);
+            inner.field(object, "not there");
+        }
+        let (_, landmarks) = rounds.long.as_ref().unwrap();
+        landmarks.with_known(input.as_doc(), |known, _| {
+            assert!(known.walked < 2 * input.as_bytes().len(), "{}", known.walked);
+            assert_eq!(known.way_to(2990, input.as_doc()).1, 2990 % STRIDE);
+        });
+        landmarks.with_known(object, |known, _| {
+            assert!(known.searched <= (NAME_COST + 1) * object.len(), "{}", known.searched);
+        });
+    }
+
+    fn eval(expression: DocBuf, root: &DocBuf) -> ValueBuf {
+        let context = ParseContext::default();
+        let expression = Expression::parse(Value::from(&expression), &context).unwrap();
+        let (arena, shared) = (Bump::new(), Shared::default());
+        let cx = EvalContext::new(&arena, root.as_doc(), &shared);
+        expression.eval(&cx).unwrap().map(ValueBuf::new).unwrap()
+    }
+
+    /// What one round leaves in the arena may lie where the next one's array comes to lie.
+    #[test]
+    fn arrays_of_different_rounds_are_not_confused() {
+        let inner = doc! { "$map": { "input": { "$range": [0, 300] }, "as": "j",
+        "in": { "$arrayElemAt": ["$$v", { "$add": [100, "$$j"] }] } } };
+        let body = doc! { "$let": {
+            "vars": { "v": { "$range": [{ "$mod": ["$$i", 7] }, 1000, { "$add": [1, { "$mod": ["$$i", 3] }] }] } },
+            "in": { "$sum": [&inner] }
+        } };
+        let outer = doc! { "$map": { "input": { "$range": [0, 300] }, "as": "i", "in": &body } };
+        let found = eval(outer, &doc! {});
+        let Value::Array(found) = found.as_value() else { panic!("{found:?}") };
+        for (i, sum) in (0i64..).zip(found.iter()) {
+            let list: Vec<i64> = (i % 7..1000).step_by(1 + (i % 3) as usize).collect();
+            let wanted: i64 = list.iter().skip(100).take(300).sum();
+            assert_eq!(sum.as_number().and_then(|sum| sum.exact_i64()), Some(wanted), "{i}");
+        }
+    }
+
+    #[test]
+    fn loops_read_arrays_of_the_document_and_of_variables_alike() {
+        let root = DocBuf::build(|writer| {
+            let mut list = writer.array("a");
+            (0..2000).for_each(|number| {
+                list.push(number * 2);
+            });
+        });
+        let over = |list: &str| {
+            doc! { "$map": { "input": { "$range": [0, 2000] }, "as": "j", "in": [
+                { "$arrayElemAt": [list, "$$j"] },
+                { "$arrayElemAt": [list, { "$subtract": [-1, "$$j"] }] },
+                { "$slice": [list, "$$j", 1] },
+                { "$size": list },
+                { "$last": list },
+                { "$indexOfArray": [list, { "$multiply": ["$$j", 2] }, "$$j"] }
+            ] } }
+        };
+        let wanted = ValueBuf::new(&quire_document::ArrayBuf::build(|rows| {
+            for j in 0..2000 {
+                rows.push(&array![2 * j, 2 * (1999 - j), [2 * j], 2000, 3998, j]);
+            }
+        }));
+        let bound = doc! { "$let": { "vars": { "v": "$a" }, "in": &over("$$v") } };
+        let made = doc! { "$concatArrays": ["$a", []] };
+        let made = doc! { "$let": { "vars": { "v": &made }, "in": &over("$$v") } };
+        for expression in [over("$a"), over("$$ROOT.a"), bound, made] {
+            let found = eval(expression, &root);
+            assert!(identical(found.as_value(), wanted.as_value()));
+        }
+    }
+}
