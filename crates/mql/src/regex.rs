@@ -10,6 +10,7 @@ use prefix::prefix;
 use quire_error::{Error, ErrorCode, Result};
 use std::borrow::Cow;
 use std::fmt;
+use std::sync::OnceLock;
 
 /// Longest pattern in bytes (MongoDB's limit, code 51091 beyond it).
 pub const PATTERN_BYTES_MAX: usize = 32764;
@@ -18,11 +19,16 @@ pub const PATTERN_BYTES_MAX: usize = 32764;
 /// that a pattern cannot raise it).
 const MATCH_STEPS_MAX: u32 = 10_000_000;
 
+/// A text with no more left is searched on with the code that checks it.
+const CHECKED_BYTES: usize = 1024;
+
 /// A compiled regular expression. Cheap to share between threads.
 pub struct Regex {
     pattern: Box<str>,
     options: Box<str>,
     code: Pcre,
+    /// The same without the check of the text, where there is such a thing; made when needed.
+    unchecked: OnceLock<Option<Pcre>>,
 }
 
 /// Where a match and its groups lie, as byte offsets into the text.
@@ -59,30 +65,16 @@ impl Regex {
         if pattern.len() > PATTERN_BYTES_MAX {
             return Err(Error::location(51091, "Regular expression is too long"));
         }
-        let mut builder = RegexBuilder::new();
-        builder.utf(true).ucp(false).jit_if_available(true);
-        for letter in options.chars() {
-            match letter {
-                'i' => builder.caseless(true),
-                'm' => builder.multi_line(true),
-                's' => builder.dotall(true),
-                'x' => builder.extended(true),
-                'u' => &mut builder,
-                other => {
-                    let text = format!("invalid flag in regex options: {other}");
-                    return Err(Error::location(51108, text));
-                }
-            };
-        }
-        let plain = with_literal_braces(pattern);
-        let bounded = format!("(*LIMIT_MATCH={MATCH_STEPS_MAX}){plain}");
+        let bounded = bounded(&with_literal_braces(pattern));
+        let builder = builder(options)?;
         let code = builder.build(&bounded).map_err(|error| {
             let text = error.to_string();
             let reason = text.split_once(": ").map_or(text.as_str(), |(_, rest)| rest);
             let reason = reason.split_once(": ").map_or(reason, |(_, rest)| rest);
             Error::location(51091, format!("Regular expression is invalid: {reason}"))
         })?;
-        Ok(Regex { pattern: pattern.into(), options: options.into(), code })
+        let unchecked = OnceLock::new();
+        Ok(Regex { pattern: pattern.into(), options: options.into(), code, unchecked })
     }
 
     /// The pattern as the user wrote it.
@@ -103,11 +95,29 @@ impl Regex {
 
     /// The first match at or after byte `start`.
     pub fn captures_at(&self, text: &str, start: usize) -> Result<Option<Captures>, MatchError> {
-        let mut locations = self.code.capture_locations();
-        match self.code.captures_read_at(&mut locations, text.as_bytes(), start) {
+        let rest = text.len().saturating_sub(start);
+        let unchecked = if start > 0 && rest > CHECKED_BYTES { self.unchecked() } else { None };
+        let code = unchecked.unwrap_or(&self.code);
+        let mut locations = code.capture_locations();
+        match code.captures_read_at(&mut locations, text.as_bytes(), start) {
             Ok(found) => Ok(found.map(|_| Captures(locations))),
             Err(error) => Err(MatchError { code: error.code() }),
         }
+    }
+
+    /// Code for searching on in a text: PCRE2 checks that all of the rest is UTF-8 each time, and
+    /// many matches in one text would take the square of its length. It does not check where text
+    /// that is none is allowed, which this binding only offers together with Unicode's classes
+    /// of characters; `(?a)` gives those of ASCII back (since PCRE2 10.43).
+    fn unchecked(&self) -> Option<&Pcre> {
+        let make = || {
+            if self.pattern.starts_with("(*") || unsets_flags(&self.pattern) {
+                return None;
+            }
+            let pattern = bounded(&format!("(?a){}", with_literal_braces(&self.pattern)));
+            builder(&self.options).ok()?.ucp(true).build(&pattern).ok()
+        };
+        self.unchecked.get_or_init(make).as_ref()
     }
 
     /// How many groups the pattern has, the whole match not counted.
@@ -133,6 +143,7 @@ impl Clone for Regex {
             pattern: self.pattern.clone(),
             options: self.options.clone(),
             code: self.code.clone(),
+            unchecked: self.unchecked.clone(),
         }
     }
 }
@@ -141,6 +152,36 @@ impl PartialEq for Regex {
     fn eq(&self, other: &Self) -> bool {
         self.pattern == other.pattern && self.options == other.options
     }
+}
+
+/// What MongoDB's option letters ask for.
+fn builder(options: &str) -> Result<RegexBuilder> {
+    let mut builder = RegexBuilder::new();
+    builder.utf(true).ucp(false).jit_if_available(true);
+    for letter in options.chars() {
+        match letter {
+            'i' => builder.caseless(true),
+            'm' => builder.multi_line(true),
+            's' => builder.dotall(true),
+            'x' => builder.extended(true),
+            'u' => &mut builder,
+            other => {
+                let text = format!("invalid flag in regex options: {other}");
+                return Err(Error::location(51108, text));
+            }
+        };
+    }
+    Ok(builder)
+}
+
+fn bounded(pattern: &str) -> String {
+    format!("(*LIMIT_MATCH={MATCH_STEPS_MAX}){pattern}")
+}
+
+/// True if the pattern has something like `(?i-a)`.
+fn unsets_flags(pattern: &str) -> bool {
+    let mut groups = pattern.split("(?").skip(1);
+    groups.any(|group| group.trim_start_matches(char::is_alphabetic).starts_with('-'))
 }
 
 /// `{,2}` is literal text in the PCRE2 that MongoDB bundles (10.40) and a quantifier since 10.43.
@@ -214,6 +255,77 @@ mod tests {
     fn hostile_patterns_end() {
         let regex = Regex::new("(a+)+$", "").unwrap();
         assert!(!regex.is_match(&format!("{}b", "a".repeat(64))));
+    }
+
+    /// All matches in long texts, with and without the check of the text.
+    #[test]
+    fn searching_on_finds_the_same_without_the_check() {
+        let patterns = [
+            "\\w+",
+            "\\W",
+            "\\b.",
+            "\\B\\d",
+            "\\s",
+            "\\S+?\\b",
+            "[[:alpha:]]+",
+            "[^[:punct:]]",
+            "[[:digit:]]",
+            "[\\w-]+é",
+            "(?<=é)x",
+            "(?<!\\w)a(?!\\d)",
+            "(é|e)(x)?",
+            "^.",
+            ".$",
+            "(?i)ÉX",
+            "(?i)k",
+            "(?^)\\d",
+            "(?i-s).",
+            "(?-a)\\w",
+            "(*UCP)\\w+",
+            "\\p{Lu}",
+            "\\X",
+            "\\R",
+            "",
+            "x*",
+            "((a)|(é))+",
+            "\\x{212a}",
+            "(?<n>.)\\k<n>",
+            "[à-ÿ]{2,}",
+            "\\D\\d",
+            "\\h",
+            "[[:^space:]]",
+            "\\Qé\\E",
+            "(?:)|z",
+            "\\C",
+            "(?s).{3}\\C",
+        ];
+        let mut random = quire_document::testing::Generator::new(3);
+        let letters: Vec<char> = "aAeExXkKéÉßſK ٣7_-\n\r\u{a0}\u{2003}😀zZ".chars().collect();
+        let mut without = 0;
+        for pattern in patterns {
+            for options in ["", "i", "m", "s", "x", "im"] {
+                let regex = Regex::new(pattern, options).unwrap();
+                let checked = Regex { unchecked: OnceLock::from(None), ..regex.clone() };
+                let text: String = (0..1500)
+                    .map(|_| letters[random.below(letters.len() as u64) as usize])
+                    .collect();
+                let starts = text.char_indices().map(|(at, _)| at).filter(|_| random.below(9) == 0);
+                for start in starts {
+                    let found = [&regex, &checked].map(|regex| {
+                        let found = regex.captures_at(&text, start).unwrap();
+                        found.map(|found| {
+                            (0..found.count()).map(|at| found.get(at)).collect::<Vec<_>>()
+                        })
+                    });
+                    assert_eq!(found[0], found[1], "/{pattern}/{options} from {start} of {text:?}");
+                }
+                without += usize::from(regex.unchecked().is_some());
+            }
+        }
+        // Only what unsets flags or begins with a verb is searched with the check.
+        if Regex::new("(?a)", "").is_ok() {
+            assert_eq!(without, (patterns.len() - 3) * 6);
+        }
     }
 
     #[test]
