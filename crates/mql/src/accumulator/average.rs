@@ -2,9 +2,9 @@
 
 use super::registry::Accumulator;
 use super::running::Running;
-use super::summation::Mixed;
+use super::sum::Sum;
 use super::table::States;
-use quire_document::{ArrayBuf, Decimal128, Value};
+use quire_document::{ArrayBuf, Decimal128, Value, array};
 
 pub(super) const AVG: Accumulator = Accumulator::unary(
     "$avg",
@@ -14,17 +14,18 @@ pub(super) const AVG: Accumulator = Accumulator::unary(
 )
 .with_table(|_| Box::new(States::new(|_| Average::exact())));
 
-/// The mean of numbers of all types.
+/// The mean of numbers of all types: their sum, divided.
 #[derive(Clone, Debug, Default)]
 pub struct Average {
-    /// Longs are summed exactly, as mongod's `$group` does; its expression rounds.
+    /// A sum of whole numbers is exact before it is divided, as in mongod's `$group`. Its
+    /// expression divides the sum of the doubles: `[2^63 - 1, -2^63]` has the mean 0.
     exact: bool,
-    total: Mixed,
+    sum: Sum,
     count: i64,
 }
 
 impl Average {
-    /// A mean that sums longs exactly.
+    /// The mean that `$group` makes.
     fn exact() -> Self {
         Average { exact: true, ..Average::default() }
     }
@@ -32,26 +33,23 @@ impl Average {
     /// Adds a value if it is a number.
     #[inline]
     pub fn push(&mut self, value: Value<'_>) {
-        match value {
-            Value::Int32(number) => self.total.doubles.add(f64::from(number)),
-            Value::Int64(number) if self.exact => self.total.whole += i128::from(number),
-            Value::Int64(number) => self.total.doubles.add_halves(number),
-            Value::Double(number) => self.total.doubles.add(number),
-            Value::Decimal(number) => self.total.add_decimal(number),
-            _ => return,
+        if value.is_number() {
+            self.sum.push(value);
+            self.count += 1;
         }
-        self.count += 1;
     }
 
     /// The mean; null if nothing was added.
     pub fn value(&self) -> Value<'static> {
-        match self.total.decimals {
-            _ if self.count == 0 => Value::Null,
-            None => Value::Double(self.total.binary().value() / self.count as f64),
-            Some(decimals) if decimals.is_nan() => Value::Decimal(decimals),
-            Some(decimals) => {
-                let sum = decimals.add(self.total.binary().to_decimal());
-                Value::Decimal(sum.divide(Decimal128::from_i64(self.count)))
+        if self.count == 0 {
+            return Value::Null;
+        }
+        match self.sum.decimal() {
+            Some(decimal) if decimal.is_nan() => Value::Decimal(decimal),
+            Some(decimal) => Value::Decimal(decimal.divide(Decimal128::from_i64(self.count))),
+            None => {
+                let sum = if self.exact { self.sum.binary() } else { self.sum.rounded() };
+                Value::Double(sum / self.count as f64)
             }
         }
     }
@@ -68,13 +66,12 @@ impl Running for Average {
     }
 
     fn parts(&self) -> ArrayBuf {
-        let count = Value::Int64(self.count);
-        std::iter::once(count).chain(self.total.save()).collect()
+        array![self.count, &self.sum.parts()]
     }
 
     fn join(&mut self, parts: &[Value<'_>]) {
-        let [Value::Int64(count), total @ ..] = parts else { return };
-        self.total.merge(total);
+        let [Value::Int64(count), Value::Array(sum)] = parts else { return };
+        self.sum.join(&sum.to_vec());
         self.count += count;
     }
 }

@@ -3,7 +3,7 @@
 use super::registry::Accumulator;
 use super::table::States;
 use super::{Collation, State, Table};
-use crate::context::EvalContext;
+use crate::context::{Collator, EvalContext};
 use quire_document::{Value, ValueBuf, compare};
 use quire_error::Result;
 use std::cmp::Ordering;
@@ -24,6 +24,16 @@ pub(super) const MAX: Accumulator = Accumulator::unary(
 )
 .with_table(|collation| table(Ordering::Greater, collation));
 
+/// True if a value takes the place of the best one so far: null and missing never do.
+pub(crate) fn replaces(
+    value: Value<'_>,
+    best: Option<Value<'_>>,
+    when: Ordering,
+    collator: Option<&dyn Collator>,
+) -> bool {
+    !value.is_nullish() && best.is_none_or(|best| compare(value, best, collator) == when)
+}
+
 #[derive(Debug)]
 struct Extreme {
     replaces_when: Ordering,
@@ -43,14 +53,9 @@ fn table(replaces_when: Ordering, collation: Collation) -> Box<dyn Table> {
 
 impl State for Extreme {
     fn add(&mut self, value: Option<Value<'_>>) -> Result<()> {
-        let Some(value) = value.filter(|value| !value.is_nullish()) else { return Ok(()) };
-        let better = match &self.best {
-            None => true,
-            Some(best) => {
-                compare(value, best.as_value(), self.collation.as_deref()) == self.replaces_when
-            }
-        };
-        if better {
+        let Some(value) = value else { return Ok(()) };
+        let best = self.best.as_ref().map(ValueBuf::as_value);
+        if replaces(value, best, self.replaces_when, self.collation.as_deref()) {
             self.best = Some(ValueBuf::new(value));
         }
         Ok(())

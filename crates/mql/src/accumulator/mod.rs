@@ -28,6 +28,7 @@ mod table;
 mod tests;
 
 pub use average::Average;
+pub(crate) use extreme::replaces;
 pub(crate) use percentile::to_f64;
 pub use percentile::{Quantiles, quantile};
 pub use registry::{ACCUMULATORS, Accumulator, find_accumulator};
@@ -35,7 +36,6 @@ pub(crate) use spec::in_group;
 pub use spec::{AccumulatorSpec, Argument};
 pub use std_dev::Deviation;
 pub use sum::Sum;
-pub use summation::DoubleDouble;
 pub use table::Table;
 
 use crate::context::{Collator, EvalContext};

@@ -2,10 +2,10 @@
 
 use super::registry::Accumulator;
 use super::running::Running;
-use super::summation::Mixed;
+use super::summation::Total;
 use super::table::States;
 use super::{Collation, Table};
-use quire_document::{ArrayBuf, Decimal128, Value};
+use quire_document::{ArrayBuf, Decimal128, Value, array};
 
 pub(super) const SUM: Accumulator =
     Accumulator::unary("$sum", "1.0", "The sum of the numbers, in their widest type.", |_| {
@@ -21,11 +21,12 @@ pub(super) fn table(_: Collation) -> Box<dyn Table> {
 /// The sum of numbers of all types.
 #[derive(Clone, Debug, Default)]
 pub struct Sum {
-    total: Mixed,
+    total: Total,
     widest: Widest,
+    decimals: Option<Decimal128>,
 }
 
-/// The widest type seen.
+/// The widest type seen, apart from decimals.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 enum Widest {
     #[default]
@@ -39,43 +40,63 @@ impl Sum {
     #[inline]
     pub fn push(&mut self, value: Value<'_>) {
         match value {
-            Value::Int32(number) => self.total.whole += i128::from(number),
+            Value::Int32(number) => self.total.add_int(number),
             Value::Int64(number) => {
                 self.widest = self.widest.max(Widest::Long);
-                self.total.whole += i128::from(number);
+                self.total.add_long(number);
             }
             Value::Double(number) => {
                 self.widest = Widest::Double;
-                self.total.doubles.add(number);
+                self.total.add_double(number);
             }
-            Value::Decimal(number) => self.total.add_decimal(number),
+            Value::Decimal(number) => self.add_decimal(number),
             _ => {}
         }
     }
 
-    fn decimal(&self, decimals: Decimal128) -> Decimal128 {
-        if decimals.is_nan() {
-            return decimals;
-        }
-        match i64::try_from(self.total.whole) {
-            Ok(whole) if self.widest != Widest::Double => decimals.add(Decimal128::from_i64(whole)),
-            _ => decimals.add(self.total.binary().to_decimal()),
-        }
+    /// Adds a decimal; the first NaN stays as it is, with its sign.
+    fn add_decimal(&mut self, number: Decimal128) {
+        self.decimals = Some(match self.decimals {
+            Some(total) if total.is_nan() => total,
+            _ if number.is_nan() => number,
+            total => total.unwrap_or(Decimal128::ZERO).add(number),
+        });
+    }
+
+    /// The sum of ints and longs alone, if it is a long.
+    fn as_long(&self) -> Option<i64> {
+        if self.widest == Widest::Double { None } else { self.total.as_long() }
+    }
+
+    /// The sum without the decimals, rounded at each addition.
+    pub(super) fn rounded(&self) -> f64 {
+        self.total.doubles().value()
+    }
+
+    /// The sum without the decimals: rounded once if it is one of ints and longs.
+    pub(super) fn binary(&self) -> f64 {
+        self.as_long().map_or_else(|| self.rounded(), |long| long as f64)
+    }
+
+    /// The sum if decimals are among the numbers.
+    pub(super) fn decimal(&self) -> Option<Decimal128> {
+        let decimals = self.decimals?;
+        Some(match self.as_long() {
+            _ if decimals.is_nan() => decimals,
+            Some(long) => decimals.add(Decimal128::from_i64(long)),
+            None => decimals.add(self.total.doubles().to_decimal()),
+        })
     }
 
     /// The sum.
     pub fn value(&self) -> Value<'static> {
-        if let Some(decimals) = self.total.decimals {
-            return Value::Decimal(self.decimal(decimals));
+        if let Some(decimal) = self.decimal() {
+            return Value::Decimal(decimal);
         }
-        if self.widest == Widest::Double {
-            return Value::Double(self.total.binary().value());
-        }
-        let whole = self.total.whole;
-        match (i32::try_from(whole), i64::try_from(whole)) {
-            (Ok(int), _) if self.widest == Widest::Int => Value::Int32(int),
-            (_, Ok(long)) => Value::Int64(long),
-            _ => Value::Double(whole as f64),
+        let Some(long) = self.as_long() else { return Value::Double(self.rounded()) };
+        match i32::try_from(long) {
+            Ok(int) if self.widest == Widest::Int => Value::Int32(int),
+            _ => Value::Int64(long),
         }
     }
 }
@@ -91,17 +112,25 @@ impl Running for Sum {
     }
 
     fn parts(&self) -> ArrayBuf {
-        let widest = Value::Int32(self.widest as i32);
-        std::iter::once(widest).chain(self.total.save()).collect()
+        let [sum, addend, special] = self.total.save();
+        let decimals = self.decimals.map_or(Value::Null, Value::Decimal);
+        array![self.widest as i32, sum, addend, special, decimals]
     }
 
     fn join(&mut self, parts: &[Value<'_>]) {
-        let [Value::Int32(widest), total @ ..] = parts else { return };
-        self.total.merge(total);
+        let [Value::Int32(widest), Value::Double(sum), Value::Double(addend), rest @ ..] = parts
+        else {
+            return;
+        };
+        let [Value::Double(special), decimals] = rest else { return };
+        self.total.merge([*sum, *addend, *special]);
         self.widest = self.widest.max(match widest {
             0 => Widest::Int,
             1 => Widest::Long,
             _ => Widest::Double,
         });
+        if let Value::Decimal(number) = decimals {
+            self.add_decimal(*number);
+        }
     }
 }

@@ -1,11 +1,12 @@
-//! Summation of doubles as mongod does it: Kahan's compensated summation, with the error of each
-//! addition taken exactly (Knuth, TAOCP volume 2, section 4.2.2, theorem B).
+//! Summation of binary numbers as mongod does it: a double and what rounding has left of it, each
+//! addition's error taken exactly (Knuth, TAOCP volume 2, section 4.2.2, theorem B).
 
-use quire_document::{Decimal128, Value};
+use quire_document::Decimal128;
 
-/// A sum of doubles and the error that rounding has made in it.
+/// A sum of doubles, and apart from it what rounding has left: not a part of the sum itself, as
+/// mongod's replies show, but added to the next number.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct DoubleDouble {
+pub(super) struct DoubleDouble {
     sum: f64,
     addend: f64,
     /// The plain sum: what counts once NaN or an infinity is among the numbers.
@@ -15,14 +16,17 @@ pub struct DoubleDouble {
 impl DoubleDouble {
     /// Adds a double.
     #[inline]
-    pub fn add(&mut self, number: f64) {
+    fn add(&mut self, number: f64) {
         self.special += number;
-        (self.sum, self.addend) = two_sum(self.sum, number + self.addend);
+        let (number, lost) = two_sum(number, self.addend);
+        let (sum, rest) = two_sum(self.sum, number);
+        self.sum = sum;
+        self.addend = lost + rest;
     }
 
     /// Adds a long in two halves, each of which is exactly a double.
     #[inline]
-    pub fn add_halves(&mut self, number: i64) {
+    fn add_halves(&mut self, number: i64) {
         const HALF: i64 = 1 << 32;
         let high = number / HALF * HALF;
         self.add((number - high) as f64);
@@ -30,99 +34,127 @@ impl DoubleDouble {
     }
 
     /// Adds what another one has summed up.
-    pub fn merge(&mut self, other: DoubleDouble) {
+    fn merge(&mut self, other: DoubleDouble) {
         let special = self.special + other.special;
         self.add(other.sum);
         self.add(other.addend);
         self.special = special;
     }
 
-    /// The sum rounded to a double.
-    pub fn value(&self) -> f64 {
-        let (sum, addend) = self.parts();
-        sum + addend
+    /// The sum as a double.
+    pub(super) fn value(&self) -> f64 {
+        self.parts().0
     }
 
-    /// The sum as two doubles, the second less than half a unit in the last place of the first.
-    pub fn parts(&self) -> (f64, f64) {
-        let sum = self.sum + self.addend;
-        if !sum.is_finite() {
-            return (self.special, 0.0);
-        }
-        (sum, self.addend - (sum - self.sum))
+    /// The sum and what is left of it.
+    fn parts(&self) -> (f64, f64) {
+        if self.sum.is_finite() { (self.sum, self.addend) } else { (self.special, 0.0) }
     }
 
     /// The sum as a decimal.
-    pub fn to_decimal(&self) -> Decimal128 {
+    pub(super) fn to_decimal(self) -> Decimal128 {
         let (sum, addend) = self.parts();
         Decimal128::from_f64_exact(sum).add(Decimal128::from_f64_exact(addend))
     }
 
-    /// The three numbers it consists of, to be saved.
-    pub fn to_raw(&self) -> [f64; 3] {
-        [self.sum, self.addend, self.special]
-    }
-
-    /// The inverse of `to_raw`.
-    pub fn from_raw([sum, addend, special]: [f64; 3]) -> Self {
-        DoubleDouble { sum, addend, special }
+    /// The sum of whole numbers, exactly.
+    fn whole(&self) -> i128 {
+        self.sum as i128 + self.addend as i128
     }
 }
 
-/// A sum of numbers of all types: what `$sum` and `$avg` have in common.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Mixed {
-    /// Whole numbers, exactly.
-    pub(super) whole: i128,
-    pub(super) doubles: DoubleDouble,
-    pub(super) decimals: Option<Decimal128>,
+/// A sum of ints, longs and doubles.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Total {
+    /// Whole numbers, as long as every double up to their sum is exact: the same as `Doubles`, and
+    /// faster.
+    Whole(i64),
+    Doubles(DoubleDouble),
 }
 
-impl Mixed {
-    /// All but the decimals.
-    pub(super) fn binary(&self) -> DoubleDouble {
-        let mut total = self.doubles;
-        let rounded = self.whole as f64;
-        total.add(rounded);
-        total.add((self.whole - rounded as i128) as f64);
-        total
-    }
+/// The greatest sum of whole numbers that is kept as such; one half of a long more is exact, too.
+const WHOLE_MAX: u64 = 1 << 52;
 
-    /// Adds a decimal; the first NaN stays as it is, with its sign.
-    pub(super) fn add_decimal(&mut self, number: Decimal128) {
-        self.decimals = Some(match self.decimals {
-            Some(total) if total.is_nan() => total,
-            _ if number.is_nan() => number,
-            total => total.unwrap_or(Decimal128::ZERO).add(number),
-        });
-    }
-
-    /// The values that `merge` takes.
-    pub(super) fn save(&self) -> [Value<'static>; 6] {
-        let [sum, addend, special] = self.doubles.to_raw().map(Value::Double);
-        let (high, low) = ((self.whole >> 64) as i64, self.whole as i64);
-        let decimals = self.decimals.map_or(Value::Null, Value::Decimal);
-        [sum, addend, special, Value::Int64(high), Value::Int64(low), decimals]
-    }
-
-    /// Adds what another one has saved; nothing of anything else.
-    pub(super) fn merge(&mut self, saved: &[Value<'_>]) {
-        let [
-            Value::Double(sum),
-            Value::Double(addend),
-            Value::Double(special),
-            Value::Int64(high),
-            Value::Int64(low),
-            decimals,
-        ] = saved
-        else {
-            return;
-        };
-        self.doubles.merge(DoubleDouble::from_raw([*sum, *addend, *special]));
-        self.whole += i128::from(*high) << 64 | i128::from(*low as u64);
-        if let Value::Decimal(number) = decimals {
-            self.add_decimal(*number);
+impl Total {
+    /// Adds an int.
+    #[inline]
+    pub(super) fn add_int(&mut self, number: i32) {
+        if !self.add_whole(number.into()) {
+            self.add_double(number.into());
         }
+    }
+
+    /// Adds a long.
+    #[inline]
+    pub(super) fn add_long(&mut self, number: i64) {
+        if !self.add_whole(number) {
+            self.change(|doubles| doubles.add_halves(number));
+        }
+    }
+
+    /// Adds a double.
+    #[inline]
+    pub(super) fn add_double(&mut self, number: f64) {
+        self.change(|doubles| doubles.add(number));
+    }
+
+    /// False if the sum is or gets more than a whole number of moderate size.
+    #[inline]
+    fn add_whole(&mut self, number: i64) -> bool {
+        let Total::Whole(total) = self else { return false };
+        let sum = total.checked_add(number).filter(|sum| sum.unsigned_abs() <= WHOLE_MAX);
+        if let Some(sum) = sum {
+            *total = sum;
+        }
+        sum.is_some()
+    }
+
+    #[inline]
+    fn change(&mut self, change: impl FnOnce(&mut DoubleDouble)) {
+        let mut doubles = self.doubles();
+        change(&mut doubles);
+        *self = Total::Doubles(doubles);
+    }
+
+    /// The sum as doubles.
+    #[inline]
+    pub(super) fn doubles(&self) -> DoubleDouble {
+        match *self {
+            Total::Whole(total) => {
+                let sum = total as f64;
+                DoubleDouble { sum, addend: 0.0, special: sum }
+            }
+            Total::Doubles(doubles) => doubles,
+        }
+    }
+
+    /// The sum of numbers that are all whole, if it is a long.
+    pub(super) fn as_long(&self) -> Option<i64> {
+        match self {
+            Total::Whole(total) => Some(*total),
+            Total::Doubles(doubles) => i64::try_from(doubles.whole()).ok(),
+        }
+    }
+
+    /// What `merge` takes.
+    pub(super) fn save(&self) -> [f64; 3] {
+        let DoubleDouble { sum, addend, special } = self.doubles();
+        [sum, addend, special]
+    }
+
+    /// Adds what another one has saved; the first one is taken as it is.
+    pub(super) fn merge(&mut self, [sum, addend, special]: [f64; 3]) {
+        let saved = DoubleDouble { sum, addend, special };
+        match self {
+            Total::Whole(0) => *self = Total::Doubles(saved),
+            _ => self.change(|doubles| doubles.merge(saved)),
+        }
+    }
+}
+
+impl Default for Total {
+    fn default() -> Self {
+        Total::Whole(0)
     }
 }
 
@@ -139,27 +171,67 @@ fn two_sum(a: f64, b: f64) -> (f64, f64) {
 mod tests {
     use super::*;
 
+    fn sum(numbers: &[f64]) -> DoubleDouble {
+        let mut sum = DoubleDouble::default();
+        numbers.iter().for_each(|number| sum.add(*number));
+        sum
+    }
+
+    fn saved_and_merged(parts: &[&[f64]]) -> Total {
+        let mut merged = Total::default();
+        for part in parts {
+            merged.merge(Total::Doubles(sum(part)).save());
+        }
+        merged
+    }
+
     #[test]
     fn small_errors_add_up() {
-        let mut sum = DoubleDouble::default();
-        for number in [0.1, 0.2, 0.3] {
-            sum.add(number);
-        }
-        assert_eq!(sum.value(), 0.6);
-        let mut sum = DoubleDouble::default();
-        for number in [1e100, 1.0, -1e100] {
-            sum.add(number);
-        }
-        assert_eq!(sum.value(), 0.0);
+        assert_eq!(sum(&[0.1, 0.2, 0.3]).value(), 0.6);
+        assert_eq!(sum(&[1e100, 1.0, -1e100]).value(), 0.0);
+        assert_eq!(sum(&[1e15, 1.0, -1e15]).value(), 1.0);
+        assert_eq!(sum(&[0.1; 10]).value(), 1.0);
+    }
+
+    /// The error of the last addition stays out of the sum: what mongod 8.2 replies.
+    #[test]
+    fn what_the_last_rounding_left_is_no_part_of_the_sum() {
+        let prices =
+            [37.31, 69.1, 39.51, 32.56, 79.27, 28.91, 25.14, 51.23, 65.62, 7.19, 57.82, 53.77];
+        assert_eq!(sum(&prices).value(), 547.43);
+        const TWO_63: f64 = 9_223_372_036_854_775_808.0;
+        let mut numbers = [-TWO_63, -TWO_63 - 2048.0, 41.13, TWO_63, TWO_63 + 2048.0, 5e-324];
+        assert_eq!(sum(&numbers).value(), 41.13000000000011);
+        numbers.reverse();
+        assert_eq!(sum(&numbers).value(), 0.0);
+        // It is not lost, though: neither for a decimal, nor where the sum is saved and taken up.
+        assert_eq!(sum(&numbers).addend, 41.13000000000011);
+        assert_eq!(saved_and_merged(&[&numbers]).doubles().addend, 41.13000000000011);
+        assert_eq!(saved_and_merged(&[&[1.0], &numbers]).doubles().value(), 42.13000000000011);
     }
 
     #[test]
     fn infinities_and_nan() {
-        let mut sum = DoubleDouble::default();
-        sum.add(f64::INFINITY);
-        sum.add(1.0);
-        assert_eq!(sum.value(), f64::INFINITY);
-        sum.add(f64::NEG_INFINITY);
-        assert!(sum.value().is_nan());
+        assert_eq!(sum(&[f64::INFINITY, 1.0]).value(), f64::INFINITY);
+        assert!(sum(&[f64::INFINITY, 1.0, f64::NEG_INFINITY]).value().is_nan());
+        assert_eq!(sum(&[f64::MAX, f64::MAX]).value(), f64::INFINITY);
+        assert_eq!(sum(&[f64::MAX, f64::MAX, 1.0]).value(), f64::INFINITY);
+    }
+
+    #[test]
+    fn whole_numbers_are_what_their_doubles_are() {
+        let mut random = quire_document::testing::Generator::new(7);
+        for _ in 0..2000 {
+            let (mut total, mut doubles) = (Total::default(), DoubleDouble::default());
+            for _ in 0..random.below(8) {
+                let number = random.below(u64::MAX) as i64 >> random.below(64);
+                total.add_long(number);
+                doubles.add_halves(number);
+            }
+            assert_eq!(
+                total.save().map(f64::to_bits),
+                [doubles.sum.to_bits(), doubles.addend.to_bits(), doubles.special.to_bits(),]
+            );
+        }
     }
 }

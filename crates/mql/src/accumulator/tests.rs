@@ -2,9 +2,11 @@
 
 use super::AccumulatorSpec;
 use crate::context::{EvalContext, ParseContext, Shared};
+use crate::expression::Expression;
 use bumpalo::Bump;
 use quire_document::literal::{parse, parse_doc, print};
-use quire_document::{Doc, DocBuf, Value};
+use quire_document::testing::Generator;
+use quire_document::{ArrayBuf, Doc, DocBuf, Value, ValueBuf, doc, identical};
 
 /// Accumulates over documents `{v: ...}`, at once and in two halves.
 #[track_caller]
@@ -74,6 +76,68 @@ fn means_and_deviations() {
     );
     gives(r#"{$stdDevPop: "$v"}"#, &["{v: 2}", "{v: 4}"], "1.0");
     gives(r#"{$stdDevSamp: "$v"}"#, &["{v: 2}"], "null");
+}
+
+#[test]
+fn sums_of_longs_are_exact_until_they_are_divided() {
+    let both =
+        [r#"{v: NumberLong("9223372036854775807")}"#, r#"{v: NumberLong("-9223372036854775808")}"#];
+    gives(r#"{$avg: "$v"}"#, &both, "-0.5");
+    gives(r#"{$sum: "$v"}"#, &both, "NumberLong(\"-1\")");
+    let longs = [
+        r#"{v: NumberLong("4238490222011636052")}"#,
+        "{v: 2147483647}",
+        r#"{v: NumberLong("2784613532250790543")}"#,
+        r#"{v: NumberLong("-1526472846570064320")}"#,
+        "{v: 0}",
+    ];
+    gives(r#"{$avg: "$v"}"#, &longs, "1099326181967969300.0");
+}
+
+/// The result of the expression over the array, and of the accumulator over its elements.
+fn both_ways(name: &str, numbers: &[ValueBuf]) -> (ValueBuf, ValueBuf) {
+    let (arena, shared) = (Bump::new(), Shared::default());
+    let over_array = doc! { name: "$v" };
+    let root = doc! { "v": &numbers.iter().collect::<ArrayBuf>() };
+    let expression = Expression::parse(Value::from(&over_array), &ParseContext::default()).unwrap();
+    let cx = EvalContext::new(&arena, root.as_doc(), &shared);
+    let expression = ValueBuf::new(expression.eval(&cx).unwrap().unwrap());
+
+    let spec =
+        AccumulatorSpec::parse("f", Value::from(&over_array), &ParseContext::default()).unwrap();
+    let mut state = spec.new_state(Value::Null, &cx).unwrap();
+    for number in numbers {
+        state.add(Some(number.as_value())).unwrap();
+    }
+    (expression, ValueBuf::new(state.result(&cx).unwrap()))
+}
+
+fn number(random: &mut Generator) -> ValueBuf {
+    let special = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, f64::MAX, -0.0];
+    if random.one_in(8) {
+        return ValueBuf::new(*random.pick(&special).unwrap());
+    }
+    random.number()
+}
+
+#[test]
+fn expressions_over_arrays_agree_with_accumulators() {
+    let mut random = Generator::new(17);
+    for _ in 0..20_000 {
+        let count = random.below(7);
+        let numbers: Vec<ValueBuf> = (0..count).map(|_| number(&mut random)).collect();
+        let whole =
+            |number: &ValueBuf| matches!(number.as_value(), Value::Int32(_) | Value::Int64(_));
+        for name in ["$sum", "$avg", "$min", "$max", "$stdDevPop", "$stdDevSamp"] {
+            // Means of longs alone differ by what rounding leaves: see `Average::exact`.
+            if name == "$avg" && numbers.iter().all(whole) {
+                continue;
+            }
+            let (expression, accumulator) = both_ways(name, &numbers);
+            let same = identical(expression.as_value(), accumulator.as_value());
+            assert!(same, "{name} of {numbers:?}: {expression:?} and {accumulator:?}");
+        }
+    }
 }
 
 #[test]

@@ -3,10 +3,10 @@
 
 use super::operator::{Arity, Call, Operator};
 use super::tree::{Expression, Form};
-use crate::accumulator::{Average, Deviation, Quantiles, Sum};
+use crate::accumulator::{Average, Deviation, Quantiles, Sum, replaces};
 use crate::context::{EvalContext, ParseContext};
 use crate::update::text;
-use quire_document::{DocBuf, DocWriter, Value, compare};
+use quire_document::{DocBuf, DocWriter, Value};
 use quire_error::{Error, Result};
 use std::cmp::Ordering;
 
@@ -76,8 +76,7 @@ fn extreme<'a>(
     let mut best: Option<Value<'a>> = None;
     let collator = cx.collator();
     for_each(call, cx, |value| {
-        let replaces = best.is_none_or(|best| compare(value, best, collator) == better);
-        if !value.is_nullish() && replaces {
+        if replaces(value, best, better, collator) {
             best = Some(value);
         }
     })?;
