@@ -76,8 +76,11 @@ pub(crate) fn wants_null(test: &Test) -> bool {
             operand.value().is_nullish() || matches!(operand.value(), Value::MinKey | Value::MaxKey)
         }
         Test::In(list) => list.values().any(|value| value.is_nullish()),
+        // To an expression missing is less than any value but MinKey.
         Test::Implied(Comparison::Lt | Comparison::Lte, _) => true,
-        Test::Implied(_, operand) => operand.value().is_nullish(),
+        Test::Implied(_, operand) => {
+            operand.value().is_nullish() || matches!(operand.value(), Value::MinKey)
+        }
         _ => false,
     }
 }

@@ -125,6 +125,18 @@ const INDEXES: &[&str] = &[
     "{key: {c: 1}, name: \"cp\", partialFilterExpression: {c: {$gt: 1}}}",
 ];
 
+const SPARSE: &[&str] = &[
+    "{key: {c: 1}, name: \"cs\", sparse: true}",
+    "{key: {c: -1}, name: \"cds\", sparse: true}",
+    "{key: {a: 1, c: 1}, name: \"acs\", sparse: true}",
+    "{key: {c: 1, a: -1}, name: \"cas\", sparse: true}",
+    "{key: {\"a.b\": 1}, name: \"abs\", sparse: true}",
+    "{key: {\"a.0\": 1}, name: \"a0\"}",
+    "{key: {\"a.0\": 1}, name: \"a0s\", sparse: true}",
+    "{key: {a: 1}, name: \"ap\", partialFilterExpression: {a: {$exists: true}}}",
+    "{key: {c: 1}, name: \"cl\", partialFilterExpression: {c: {$lte: 2}}}",
+];
+
 const SORTS: &[&str] =
     &["{}", "{a: 1}", "{a: -1}", "{c: 1, a: 1}", "{c: -1}", "{\"a.b\": 1}", "{_id: -1}"];
 
@@ -164,6 +176,59 @@ fn ids(docs: &[DocBuf]) -> Vec<i32> {
         .collect();
     ids.sort_unstable();
     ids
+}
+
+/// Comparisons of a path with a constant, either way round, alone and among others.
+fn comparing_expressions() -> Vec<String> {
+    let mut filters = Vec::new();
+    for path in ["$a", "$c", "$a.b", "$a.0"] {
+        for operator in ["$eq", "$ne", "$gt", "$gte", "$lt", "$lte"] {
+            for value in ["MinKey", "null", "2", "\"x\"", "{b: 1}", "true", "MaxKey", "[]"] {
+                let constant = format!("{{$literal: {value}}}");
+                filters.push(format!("{{$expr: {{{operator}: [\"{path}\", {constant}]}}}}"));
+                filters.push(format!("{{$expr: {{{operator}: [{constant}, \"{path}\"]}}}}"));
+            }
+        }
+    }
+    let two = filters.clone();
+    let of_two = |at: usize, join: &str| {
+        let expression = |at: usize| two[at % two.len()].replacen("{$expr: ", "", 1);
+        let (left, right) = (expression(at * 7), expression(at * 31 + 5));
+        let inside = |text: &str| text[..text.len() - 1].to_owned();
+        format!("{{$expr: {{{join}: [{}, {}]}}}}", inside(&left), inside(&right))
+    };
+    filters.extend((0..60).flat_map(|at| [of_two(at, "$and"), of_two(at, "$or")]));
+    filters.extend((0..40).map(|at| format!("{{$nor: [{}]}}", two[at * 11 % two.len()])));
+    filters
+}
+
+/// What a sparse or a partial index leaves out is found where a comparison holds for missing.
+#[test]
+fn expressions_find_the_same_with_any_index() {
+    let filters = comparing_expressions();
+    for (seed, scalars) in [(21, false), (22, true)] {
+        let store = store();
+        fill(&store, "db.plain", seed, scalars);
+        let request = |namespace: &str, filter: &str| FindRequest {
+            namespace: namespace.into(),
+            filter: parse_doc(filter).unwrap(),
+            ..FindRequest::default()
+        };
+        let all = filters.iter().map(|filter| find(&store, &request("db.plain", filter), 1000));
+        let expected: Vec<Vec<i32>> = all.map(|found| ids(&found)).collect();
+        for (at, index) in INDEXES.iter().chain(SPARSE).enumerate() {
+            let name = format!("db.t{at}");
+            fill(&store, &name, seed, scalars);
+            let spec = parse_doc(index).unwrap();
+            if create_indexes(&store, &name, [spec.as_doc()].into_iter()).is_err() {
+                continue;
+            }
+            for (filter, expected) in filters.iter().zip(&expected) {
+                let found = find(&store, &request(&name, filter), 1000);
+                assert_eq!(&ids(&found), expected, "{filter} {index} seed {seed}");
+            }
+        }
+    }
 }
 
 #[test]
