@@ -51,9 +51,13 @@ pub const fn civil_from_days(days: i64) -> (i64, u32, u32) {
 impl Civil {
     /// Takes milliseconds since the epoch apart.
     pub const fn from_millis(millis: i64) -> Self {
-        let (days, rest) = (millis.div_euclid(DAY_MS), millis.rem_euclid(DAY_MS));
+        Civil::at(millis.div_euclid(DAY_MS), millis.rem_euclid(DAY_MS))
+    }
+
+    /// So many days after 1970-01-01, at a millisecond of that day (below [`DAY_MS`]).
+    pub const fn at(days: i64, millis: i64) -> Self {
         let (year, month, day) = civil_from_days(days);
-        let seconds = rest / 1000;
+        let seconds = millis / 1000;
         Civil {
             year,
             month,
@@ -61,7 +65,7 @@ impl Civil {
             hour: (seconds / 3600) as u32,
             minute: (seconds / 60 % 60) as u32,
             second: (seconds % 60) as u32,
-            millisecond: (rest % 1000) as u32,
+            millisecond: (millis % 1000) as u32,
         }
     }
 

@@ -5,7 +5,7 @@ use crate::context::EvalContext;
 use crate::expression::{Call, Expression};
 use crate::update::text;
 use quire_document::Value;
-use quire_error::{Error, Result};
+use quire_error::{Error, ErrorCode, Result};
 
 /// The value, unless it is null or missing.
 pub(super) fn present<'a>(
@@ -88,6 +88,11 @@ pub(super) fn on_null<'a>(
     cx: &EvalContext<'a>,
 ) -> Result<Option<Value<'a>>> {
     if call.has(index) { call.eval(index, cx) } else { Ok(Some(Value::Null)) }
+}
+
+/// The error of a calendar's date that is no date of 64 bits.
+pub(super) fn does_not_fit() -> Error {
+    Error::new(ErrorCode::DurationOverflow, "the date does not fit")
 }
 
 /// The long, if the value is a whole number of any type.

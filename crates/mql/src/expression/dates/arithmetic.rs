@@ -1,6 +1,6 @@
 //! `$dateAdd`, `$dateSubtract`, `$dateDiff`, `$dateTrunc`.
 
-use super::arguments::{millis, present, type_name, whole, zone};
+use super::arguments::{does_not_fit, millis, present, type_name, whole, zone};
 use super::moment::{Moment, days_carried, days_in_month, local_millis};
 use super::units::{Unit, parse_weekday};
 use super::zone::Zone;
@@ -73,7 +73,10 @@ fn add<'a>(call: &'a Call, cx: &EvalContext<'a>, sign: i64) -> Result<Option<Val
         let message = format!("invalid {name} 'amount' parameter value: {amount}");
         return Err(Error::location(5976500, message));
     }
-    let amount = amount.checked_mul(sign).ok_or_else(overflow)?;
+    let Some(amount) = amount.checked_mul(sign) else {
+        let message = format!("invalid {name} 'amount' parameter value: {amount}");
+        return Err(Error::location(6045000, message));
+    };
     shifted(start, unit, amount, &zone).map(|date| Some(Value::Date(date))).ok_or_else(overflow)
 }
 
@@ -96,10 +99,8 @@ fn shifted(start: i64, unit: Unit, amount: i64, zone: &Zone) -> Option<i64> {
         }
         None => moment.days.checked_add(amount.checked_mul(unit.millis()? / DAY_MS)?)?,
     };
-    let (hour, minute) = (i64::from(civil.hour), i64::from(civil.minute));
-    let local =
-        local_millis(days, hour, minute, i64::from(civil.second), i64::from(civil.millisecond))?;
-    Some(zone.to_utc(local))
+    let time = [civil.hour, civil.minute, civil.second, civil.millisecond];
+    zone.to_utc(local_millis(days, time.map(i64::from)))
 }
 
 const DIFF: Fields = Fields {
@@ -148,13 +149,15 @@ fn difference<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'
     let Some(zone) = zone(call, 3, cx)? else { return null };
     let start = required_date(name, "startDate", start)?;
     let end = required_date(name, "endDate", end)?;
+    if unit == Unit::Millisecond {
+        let overflow = || Error::location(5166308, "$dateDiff overflowed");
+        return end.checked_sub(start).map(|diff| Some(Value::Int64(diff))).ok_or_else(overflow);
+    }
     Ok(Some(Value::Int64(boundaries(start, end, unit, first_day, &zone))))
 }
 
+/// For units longer than a millisecond, of which any two dates are few enough apart.
 fn boundaries(start: i64, end: i64, unit: Unit, first_day: i64, zone: &Zone) -> i64 {
-    if unit == Unit::Millisecond {
-        return end.wrapping_sub(start);
-    }
     let (first, last) = (Moment::new(start, zone), Moment::new(end, zone));
     let months = |moment: &Moment| moment.civil.year * 12 + i64::from(moment.civil.month) - 1;
     if let Some(length) = unit.months() {
@@ -166,8 +169,11 @@ fn boundaries(start: i64, end: i64, unit: Unit, first_day: i64, zone: &Zone) -> 
         Unit::Day => last.days - first.days,
         unit => {
             let length = unit.millis().unwrap_or(1);
-            let local =
-                |millis: i64, moment: &Moment| (millis + moment.offset * 1000).div_euclid(length);
+            let local = |millis: i64, moment: &Moment| {
+                // Whole units and the rest, as the local time may be no date.
+                let (whole, rest) = (millis.div_euclid(length), millis.rem_euclid(length));
+                whole + (rest + moment.offset * 1000).div_euclid(length)
+            };
             // Clocks that were moved in between don't count.
             let moved = (last.offset - first.offset) * 1000 / length;
             local(end, &last) - local(start, &first) - moved
@@ -241,7 +247,7 @@ fn truncated(date: i64, unit: Unit, size: i64, first_day: i64, zone: &Zone) -> R
         let length = size * months;
         let since = (moment.civil.year - 2000) * 12 + i64::from(moment.civil.month) - 1;
         let days = days_carried(2000, since.div_euclid(length) * length + 1, 1);
-        return Ok(zone.to_utc(days.saturating_mul(DAY_MS)));
+        return zone.to_utc(local_millis(days, [0; 4])).ok_or_else(does_not_fit);
     }
     match unit {
         Unit::Week | Unit::Day => {
@@ -256,14 +262,16 @@ fn truncated(date: i64, unit: Unit, size: i64, first_day: i64, zone: &Zone) -> R
                 _ => (size, start_2000),
             };
             let days = (moment.days - reference).div_euclid(length) * length + reference;
-            Ok(zone.to_utc(days.saturating_mul(DAY_MS)))
+            zone.to_utc(local_millis(days, [0; 4])).ok_or_else(does_not_fit)
         }
         unit => {
             let length = unit.millis().unwrap_or(1).checked_mul(size);
             let length = length.ok_or_else(|| too_large(5439002))?;
-            let reference = zone.to_utc(start_2000 * DAY_MS);
-            let since = date.saturating_sub(reference);
-            Ok(date - since.rem_euclid(length))
+            let overflow = |code| Error::location(code, "$dateTrunc overflowed");
+            let reference = zone.to_utc(local_millis(start_2000, [0; 4]));
+            let since = reference.and_then(|reference| date.checked_sub(reference));
+            let since = since.ok_or_else(|| overflow(5439000))?;
+            date.checked_sub(since.rem_euclid(length)).ok_or_else(|| overflow(5439001))
         }
     }
 }

@@ -25,12 +25,11 @@ impl Reading {
 
     /// Milliseconds since the epoch; `default` where the text has no zone.
     pub(super) fn millis(&self, default: &Zone) -> Option<i64> {
-        let [hour, minute, second, millis] = self.time;
-        let local = local_millis(self.days, hour, minute, second, millis)?;
+        let local = local_millis(self.days, self.time);
         match (self.offset_seconds, &self.zone) {
-            (Some(seconds), _) => local.checked_sub(seconds * 1000),
-            (None, Some(zone)) => Some(zone.to_utc(local)),
-            (None, None) => Some(default.to_utc(local)),
+            (Some(seconds), _) => Zone::Fixed(seconds).to_utc(local),
+            (None, Some(zone)) => zone.to_utc(local),
+            (None, None) => default.to_utc(local),
         }
     }
 }

@@ -17,8 +17,11 @@ pub(super) struct Moment {
 impl Moment {
     pub(super) fn new(millis: i64, zone: &Zone) -> Self {
         let offset = zone.offset_seconds(millis);
-        let local = millis.saturating_add(offset * 1000);
-        Moment { civil: Civil::from_millis(local), days: local.div_euclid(DAY_MS), offset }
+        // Near the ends of the dates a zone's clocks show what is no date in UTC.
+        let (days, within) = (millis.div_euclid(DAY_MS), millis.rem_euclid(DAY_MS));
+        let local = within + offset * 1000;
+        let days = days + local.div_euclid(DAY_MS);
+        Moment { civil: Civil::at(days, local.rem_euclid(DAY_MS)), days, offset }
     }
 
     /// 0 for Sunday to 6.
@@ -55,18 +58,11 @@ pub(super) fn iso_year_start(year: i64) -> i64 {
     fourth - (fourth + 3).rem_euclid(7)
 }
 
-/// Local milliseconds of a date and a time whose fields may be out of range and carry over.
-pub(super) fn local_millis(
-    days: i64,
-    hour: i64,
-    minute: i64,
-    second: i64,
-    millis: i64,
-) -> Option<i64> {
-    let minutes = hour.checked_mul(60)?.checked_add(minute)?;
-    let seconds = minutes.checked_mul(60)?.checked_add(second)?;
-    let within = seconds.checked_mul(1000)?.checked_add(millis)?;
-    days.checked_mul(DAY_MS)?.checked_add(within)
+/// Local milliseconds of a date and a time whose fields may be out of range and carry over. Any
+/// that are given have such a sum, which need not be a date.
+pub(super) fn local_millis(days: i64, [hour, minute, second, millis]: [i64; 4]) -> i128 {
+    let seconds = (i128::from(hour) * 60 + i128::from(minute)) * 60 + i128::from(second);
+    i128::from(days) * i128::from(DAY_MS) + seconds * 1000 + i128::from(millis)
 }
 
 /// Days since 1970-01-01 of a date whose month and day may be out of range and carry over.

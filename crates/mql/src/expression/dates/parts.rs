@@ -1,6 +1,6 @@
 //! `$dateToParts`, `$dateFromParts`.
 
-use super::arguments::{date, present, whole, zone};
+use super::arguments::{date, does_not_fit, present, whole, zone};
 use super::moment::{Moment, days_carried, iso_year_start, local_millis};
 use crate::context::EvalContext;
 use crate::expression::operator::{Arity, Call, Field, Fields, Operator};
@@ -123,10 +123,9 @@ fn from_parts<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'
         true => iso_year_start(year) + (month - 1) * 7 + day - 1,
         false => days_carried(year, month, day),
     };
-    match local_millis(days, hour, minute, second, millisecond) {
-        Some(local) => Ok(Some(Value::Date(zone.to_utc(local)))),
-        None => Err(Error::new(quire_error::ErrorCode::DurationOverflow, "the date does not fit")),
-    }
+    let local = local_millis(days, [hour, minute, second, millisecond]);
+    let date = zone.to_utc(local).ok_or_else(does_not_fit)?;
+    Ok(Some(Value::Date(date)))
 }
 
 /// A whole number; the default if it was not given, `None` if it is null or missing.

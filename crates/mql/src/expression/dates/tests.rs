@@ -4,8 +4,9 @@ use super::zone::Zone;
 use crate::context::{EvalContext, ParseContext, Shared};
 use crate::expression::Expression;
 use bumpalo::Bump;
-use quire_document::Doc;
 use quire_document::literal::{parse, print};
+use quire_document::testing::Generator;
+use quire_document::{Doc, Value};
 use quire_error::Result;
 
 fn eval(expression: &str) -> Result<String> {
@@ -200,6 +201,129 @@ fn arithmetic() {
     );
 }
 
+#[test]
+fn what_is_no_date_and_no_long_is_an_error() {
+    let first = "Date(-9223372036854775808)";
+    let last = "Date(9223372036854775807)";
+    let diff = |end: &str, unit: &str| {
+        format!(r#"{{$dateDiff: {{startDate: {first}, endDate: {end}, unit: "{unit}"}}}}"#)
+    };
+    fails(&diff("Date(1)", "millisecond"), 5166308);
+    gives(&diff("Date(-1)", "millisecond"), "NumberLong(\"9223372036854775807\")");
+    gives(&diff(last, "year"), "NumberLong(\"584554049\")");
+    let trunc = |date: &str, rest: &str| format!("{{$dateTrunc: {{date: {date}, {rest}}}}}");
+    fails(&trunc(first, r#"unit: "hour", binSize: 5"#), 5439000);
+    fails(&trunc(first, r#"unit: "year""#), 159);
+    let long_bin = r#"unit: "hour", binSize: NumberLong("2562047788015")"#;
+    fails(&trunc("Date(-9223371090169975808)", long_bin), 5439001);
+    gives(&trunc(last, r#"unit: "hour""#), "Date(9223372036854000000)");
+    let subtract = |amount: &str| {
+        format!(
+            r#"{{$dateSubtract: {{startDate: Date(0), unit: "millisecond", amount: {amount}}}}}"#
+        )
+    };
+    fails(&subtract(r#"NumberLong("-9223372036854775808")"#), 6045000);
+    gives(&subtract(r#"NumberLong("-9223372036854775807")"#), last);
+}
+
+/// A date at an end of the dates, or near one.
+fn extreme(random: &mut Generator) -> i64 {
+    let near = (random.bits() >> (19 + random.below(45))) as i64;
+    match random.below(4) {
+        0 => i64::MIN + near,
+        1 => i64::MAX - near,
+        2 => near,
+        _ => random.integer(),
+    }
+}
+
+/// The date or the long that an expression gives; `None` for an error.
+fn number(expression: &str) -> Option<i64> {
+    let value = parse(expression).unwrap();
+    let context = ParseContext::default().without_folding();
+    let expression = Expression::parse(value.as_value(), &context).unwrap();
+    let (arena, shared) = (Bump::new(), Shared::default());
+    let cx = EvalContext::new(&arena, Doc::empty(), &shared);
+    match expression.eval(&cx) {
+        Ok(Some(Value::Date(number) | Value::Int64(number))) => Some(number),
+        Ok(other) => panic!("{other:?}"),
+        Err(_) => None,
+    }
+}
+
+/// Dates cut off, moved and compared: exact, or an error.
+#[test]
+fn extreme_dates_are_exact_or_an_error() {
+    let units = ["year", "quarter", "month", "week", "day", "hour", "minute", "second"];
+    let zones = ["UTC", "+14:00", "-11:30", "Europe/Paris", "America/New_York"];
+    let mut random = Generator::new(41);
+    for _ in 0..4000 {
+        let (date, other) = (extreme(&mut random), extreme(&mut random));
+        let (unit, zone) = (*random.pick(&units).unwrap(), *random.pick(&zones).unwrap());
+        let size = (random.bits() >> (24 + random.below(40))) + 1;
+        let at = format!(r#"unit: "{unit}", timezone: "{zone}""#);
+        let cut = number(&format!("{{$dateTrunc: {{date: Date({date}), binSize: {size}, {at}}}}}"));
+        assert!(cut.is_none_or(|cut| cut <= date), "{date} {size} {at}: {cut:?}");
+
+        let times = format!("startDate: Date({date}), endDate: Date({other})");
+        let units_apart = number(&format!("{{$dateDiff: {{{times}, {at}}}}}")).unwrap();
+        let agrees = units_apart == 0 || (units_apart > 0) == (other > date);
+        assert!(agrees, "{times} {at}: {units_apart}");
+        let apart = number(&format!("{{$dateDiff: {{{times}, unit: \"millisecond\"}}}}"));
+        assert_eq!(apart, other.checked_sub(date));
+
+        let amount = random.integer() >> random.below(64);
+        for (name, sign) in [("$dateAdd", 1), ("$dateSubtract", -1)] {
+            let arguments =
+                format!("startDate: Date({date}), amount: NumberLong(\"{amount}\"), {at}");
+            let moved = number(&format!("{{{name}: {{{arguments}}}}}"));
+            let forth = i128::from(amount) * sign >= 0;
+            assert!(
+                moved.is_none_or(|moved| if forth { moved >= date } else { moved <= date }),
+                "{name} {arguments}: {moved:?}"
+            );
+        }
+    }
+}
+
+/// What takes dates apart gives parts that are in their ranges, of any date.
+#[test]
+fn parts_of_extreme_dates() {
+    let ranges = [
+        ("month", 1..=12),
+        ("dayOfMonth", 1..=31),
+        ("dayOfWeek", 1..=7),
+        ("dayOfYear", 1..=366),
+        ("hour", 0..=23),
+        ("minute", 0..=59),
+        ("second", 0..=59),
+        ("millisecond", 0..=999),
+        ("week", 0..=53),
+        ("isoWeek", 1..=53),
+        ("isoDayOfWeek", 1..=7),
+        ("year", -292_275_056..=292_278_995),
+        ("isoWeekYear", -292_275_056..=292_278_995),
+    ];
+    let mut random = Generator::new(42);
+    for _ in 0..1000 {
+        let date = extreme(&mut random);
+        let zone = *random.pick(&["UTC", "+14:00", "-11:30", "Europe/Paris"]).unwrap();
+        for (name, range) in &ranges {
+            let part = eval(&format!(
+                r#"{{$toInt: {{${name}: {{date: Date({date}), timezone: "{zone}"}}}}}}"#
+            ));
+            let part: i64 = part.unwrap().parse().unwrap();
+            assert!(range.contains(&part), "{name} of {date} in {zone}: {part}");
+        }
+        let parts = format!(r#"{{date: Date({date}), timezone: "{zone}", iso8601: true}}"#);
+        eval(&format!("{{$dateToParts: {parts}}}")).unwrap();
+        // Years beyond 9999 have no text; that is an error, too.
+        let _ = eval(&format!(r#"{{$dateToString: {{date: Date({date}), timezone: "{zone}"}}}}"#));
+        let _ = eval(&format!("{{$add: [Date({date}), {}]}}", random.integer()));
+        let _ = eval(&format!("{{$toString: Date({date})}}"));
+    }
+}
+
 /// A point in time goes to local time and back, but where clocks show the same time twice.
 #[test]
 fn round_trips_in_every_zone() {
@@ -208,7 +332,7 @@ fn round_trips_in_every_zone() {
         for step in 0..200i64 {
             let millis = -2_000_000_000_000 + step * 21_600_123_457;
             let local = millis + zone.offset_seconds(millis) * 1000;
-            let back = zone.to_utc(local);
+            let back = zone.to_utc(local.into()).unwrap();
             let again = back + zone.offset_seconds(back) * 1000;
             assert_eq!(again, local, "{name} {millis}");
         }

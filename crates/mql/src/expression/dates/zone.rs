@@ -59,20 +59,20 @@ impl Zone {
     }
 
     /// The point in time at which clocks show `local` (milliseconds as if in UTC). Where they
-    /// show it twice it is the first; where they skip it, as much later.
-    pub(crate) fn to_utc(&self, local: i64) -> i64 {
+    /// show it twice it is the first; where they skip it, as much later. `None` if it is no date.
+    pub(crate) fn to_utc(&self, local: i128) -> Option<i64> {
         let offset = match self {
             Zone::Utc => 0,
             Zone::Fixed(seconds) => *seconds,
             Zone::Named(zone) => local_offset(zone, local),
         };
-        local.saturating_sub(offset * 1000)
+        i64::try_from(local - i128::from(offset) * 1000).ok()
     }
 }
 
-fn local_offset(zone: &TimeZone, local: i64) -> i64 {
-    let seconds = local.div_euclid(1000);
-    let known = seconds.clamp(KNOWN_SECONDS.0 + 200_000, KNOWN_SECONDS.1 - 200_000);
+fn local_offset(zone: &TimeZone, local: i128) -> i64 {
+    let (first, last) = (KNOWN_SECONDS.0 + 200_000, KNOWN_SECONDS.1 - 200_000);
+    let known = local.div_euclid(1000).clamp(first.into(), last.into()) as i64;
     let clock: Option<DateTime> =
         Timestamp::from_second(known).ok().map(|at| TimeZone::UTC.to_datetime(at));
     let found = clock.and_then(|clock| zone.to_ambiguous_timestamp(clock).compatible().ok());
