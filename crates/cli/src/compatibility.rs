@@ -55,10 +55,10 @@ const DIFFERENCES: &str = "
 - `w` above 1 is done and answers `UnsatisfiableWriteConcern` at once.
 - `$readPreference` is accepted on every command: there is one member, and it is the primary.
 - `explain` has no rejected plans and no `works`; its index bounds and counters are exact.
-- `authenticationMechanisms`, `internalDocumentSourceGroupMaxMemoryBytes`, `internalQueryExecYieldIterations`,
-  `internalQueryFacetBufferSizeBytes`, `maxTransactionLockRequestTimeoutMillis`, `maxIndexBuildMemoryUsageMegabytes`,
-  `scramIterationCount`, `scramSHA256IterationCount` and `transactionLifetimeLimitSeconds` can be read and set, and
-  have no effect until what they bound is built.
+- `authenticationMechanisms`, `internalQueryExecYieldIterations`, `internalQueryFacetBufferSizeBytes`,
+  `maxTransactionLockRequestTimeoutMillis`, `maxIndexBuildMemoryUsageMegabytes`, `scramIterationCount`,
+  `scramSHA256IterationCount` and `transactionLifetimeLimitSeconds` can be read and set, and have no effect until what
+  they bound is built.
 ";
 
 /// The page.

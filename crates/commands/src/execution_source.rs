@@ -75,8 +75,9 @@ impl Context<'_> {
         params.cluster_time = cluster_time;
         params.disk_by_default = service.parameters.flag("allowDiskUseByDefault");
         params.api_strict = self.generic.api.strict == Some(true);
-        let limit = service.parameters.number("internalQueryMaxBlockingSortMemoryUsageBytes");
-        params.stage_bytes_max = usize::try_from(limit).unwrap_or(params.stage_bytes_max);
+        let limit = |name| usize::try_from(service.parameters.number(name)).unwrap_or(usize::MAX);
+        params.stage_bytes_max = limit("internalQueryMaxBlockingSortMemoryUsageBytes");
+        params.group_bytes_max = limit("internalDocumentSourceGroupMaxMemoryBytes");
         if let Some(directory) = &service.spill_directory {
             params.spill_directory = Some(Arc::clone(directory));
         }

@@ -185,7 +185,7 @@ struct Runs(Vec<SpillReader>);
 impl Runs {
     /// Goes on on disk where memory ends.
     fn limit(&mut self, table: &mut GroupTable, env: &Env) -> Result<()> {
-        if table.bytes() > env.params.stage_bytes_max { self.spill(table, env) } else { Ok(()) }
+        if table.bytes() > env.params.group_bytes_max { self.spill(table, env) } else { Ok(()) }
     }
 
     fn spill(&mut self, table: &mut GroupTable, env: &Env) -> Result<()> {

@@ -28,8 +28,10 @@ pub struct ExecParams {
     pub cluster_time: Option<Timestamp>,
     /// `$$USER_ROLES`: an array of role documents.
     pub user_roles: Option<ValueBuf>,
-    /// Bytes a blocking stage may hold in memory.
+    /// Bytes a blocking stage other than `$group` may hold in memory.
     pub stage_bytes_max: usize,
+    /// Bytes a `$group` may hold in memory.
+    pub group_bytes_max: usize,
     /// Whether stages may go on on disk, and where; `None` answers 292 where memory ends.
     pub spill_directory: Option<Arc<Path>>,
     /// Whether stages may go on on disk where the request does not say.
@@ -51,6 +53,7 @@ impl ExecParams {
             cluster_time: None,
             user_roles: None,
             stage_bytes_max: STAGE_BYTES_MAX,
+            group_bytes_max: STAGE_BYTES_MAX,
             spill_directory: Some(Arc::clone(&TEMPORARY)),
             disk_by_default: true,
             api_strict: false,

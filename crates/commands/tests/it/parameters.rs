@@ -69,6 +69,28 @@ fn what_does_not_fit_into_memory_goes_to_disk_only_if_it_may() {
 }
 
 #[test]
+fn groups_have_a_limit_of_their_own() {
+    let mut client = Server::new().client(1);
+    let documents: Vec<_> = (0..200).map(|id| doc! { "_id": id }).collect();
+    let documents: quire_document::ArrayBuf = documents.iter().collect();
+    client.works(doc! { "insert": "c", "documents": &documents, "$db": "test" });
+    let group = |disk: bool| {
+        doc! {
+            "aggregate": "c", "pipeline": [{ "$group": { "_id": "$_id", "n": { "$sum": 1 } } }],
+            "cursor": {}, "allowDiskUse": disk, "$db": "test",
+        }
+    };
+    // A sort's limit is not that of a group.
+    client.works(set(doc! { "internalQueryMaxBlockingSortMemoryUsageBytes": 4096 }));
+    client.works(group(false));
+    client.works(set(doc! { "internalDocumentSourceGroupMaxMemoryBytes": 4096 }));
+    assert_eq!(code(&client.run(group(false))), 292);
+    client.works(group(true));
+    client.works(set(doc! { "internalDocumentSourceGroupMaxMemoryBytes": 104_857_600 }));
+    client.works(group(false));
+}
+
+#[test]
 fn time_limits_end_at_once_or_never_where_a_test_says_so() {
     let mut client = Server::new().client(1);
     let point =

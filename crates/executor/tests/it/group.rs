@@ -119,7 +119,7 @@ fn batches_and_spills_change_nothing() {
                 aggregate(&store, vec![single, group.clone()], params(), true).unwrap();
             assert_eq!(whole, one_by_one, "{round} {group:?}");
             let mut small = params();
-            small.stage_bytes_max = 64 * 1024;
+            small.group_bytes_max = 64 * 1024;
             let spilled = aggregate(&store, vec![group.clone()], small, true).unwrap();
             assert_eq!(sorted(whole), sorted(spilled), "{round} {group:?}");
         }
@@ -167,7 +167,7 @@ fn memory_ends_in_an_error_or_on_disk() {
     for accumulator in ["$push", "$addToSet"] {
         let run = |disk: bool, directory: bool| {
             let mut params = params();
-            params.stage_bytes_max = 1 << 20;
+            params.group_bytes_max = 1 << 20;
             if !directory {
                 params.spill_directory = None;
             }
@@ -239,7 +239,7 @@ fn peak_of_a_large_group() {
         ]
     };
     let mut params = params();
-    params.stage_bytes_max = 4 << 20;
+    params.group_bytes_max = 4 << 20;
     aggregate(&store, pipeline(1000), params.clone(), true).unwrap();
     let before = peak_kilobytes();
     let found = aggregate(&store, pipeline(150_000), params, true).unwrap();

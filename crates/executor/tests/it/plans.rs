@@ -345,7 +345,7 @@ fn pipelines() {
     assert_eq!(expected.len(), 7);
     assert_eq!(expected[0].get("n").unwrap().as_number().unwrap().exact_i64(), Some(72));
     let mut small = params();
-    small.stage_bytes_max = 2000;
+    (small.stage_bytes_max, small.group_bytes_max) = (2000, 2000);
     assert_eq!(run(groups, small.clone()).unwrap(), expected);
     let sorted = run("[{$sort: {g: -1, v: 1}}]", small.clone()).unwrap();
     assert_eq!(sorted, plain("[{$sort: {g: -1, v: 1}}]"));
