@@ -3,7 +3,7 @@
 
 use crate::projection_text::print_projection;
 use crate::request::{AggregateRequest, FindRequest};
-use quire_document::{Doc, DocBuf, Value};
+use quire_document::{Array, Doc, DocBuf, Value};
 use quire_error::Result;
 use quire_mql::ParseContext;
 use quire_mql::expression::Node as ExprNode;
@@ -151,7 +151,7 @@ fn has_child(paths: &BTreeSet<String>, path: &str) -> bool {
 
 /// Moves filters and limits forward, joins neighbours.
 pub(crate) fn optimise(stages: Vec<Stage>, context: &ParseContext) -> Result<Vec<Stage>> {
-    let mut stages = stages;
+    let mut stages = join_matches(stages, context)?;
     let mut at = 0;
     let mut rounds = 0;
     while at + 1 < stages.len() && rounds < 10_000 {
@@ -170,7 +170,7 @@ pub(crate) fn optimise(stages: Vec<Stage>, context: &ParseContext) -> Result<Vec
 /// The two neighbours, joined or exchanged where that is the same; whether anything changed.
 fn combine(first: Stage, second: Stage, context: &ParseContext) -> Result<(Vec<Stage>, bool)> {
     Ok(match (first, second) {
-        (Stage::Match(a), Stage::Match(b)) => (vec![Stage::Match(both(&a, &b, context)?)], true),
+        (Stage::Match(a), Stage::Match(b)) => (vec![Stage::Match(all_of(&[a, b], context)?)], true),
         (Stage::Limit(a), Stage::Limit(b)) => (vec![Stage::Limit(a.min(b))], true),
         (Stage::Skip(a), Stage::Skip(b)) => (vec![Stage::Skip(a.saturating_add(b))], true),
         (Stage::Limit(limit), Stage::Skip(skip)) if limit > skip => {
@@ -189,17 +189,62 @@ fn combine(first: Stage, second: Stage, context: &ParseContext) -> Result<(Vec<S
     })
 }
 
-fn both(a: &Match, b: &Match, context: &ParseContext) -> Result<Match> {
-    if a.source().is_empty() {
-        return Match::new(b.source(), context);
+/// Joins each run of filters at once: pair by pair a long run would be parsed again for each.
+fn join_matches(stages: Vec<Stage>, context: &ParseContext) -> Result<Vec<Stage>> {
+    let mut out = Vec::with_capacity(stages.len());
+    let mut run: Vec<Match> = Vec::new();
+    for stage in stages {
+        match stage {
+            Stage::Match(filter) => run.push(filter),
+            other => {
+                out.extend(joined_run(&mut run, context)?);
+                out.push(other);
+            }
+        }
     }
-    if b.source().is_empty() {
-        return Match::new(a.source(), context);
+    out.extend(joined_run(&mut run, context)?);
+    Ok(out)
+}
+
+/// The one filter that a run of them is; none for none.
+fn joined_run(run: &mut Vec<Match>, context: &ParseContext) -> Result<Option<Stage>> {
+    let mut run = std::mem::take(run);
+    Ok(match run.len() {
+        0 | 1 => run.pop().map(Stage::Match),
+        _ => Some(Stage::Match(all_of(&run, context)?)),
+    })
+}
+
+/// The filter that is all of these: one flat `$and`, so that it is never nested too deeply.
+fn all_of(filters: &[Match], context: &ParseContext) -> Result<Match> {
+    let mut parts: Vec<Doc<'_>> = Vec::new();
+    for source in filters.iter().map(Match::source).filter(|source| !source.is_empty()) {
+        match only_and(source) {
+            Some(list) => parts.extend(list.iter().filter_map(|part| part.as_document())),
+            None => parts.push(source),
+        }
+    }
+    if let [only] = parts[..] {
+        return Match::new(only, context);
     }
     let joined = DocBuf::build(|writer| {
-        writer.array("$and").push(a.source()).push(b.source());
+        if parts.is_empty() {
+            return;
+        }
+        let mut list = writer.array("$and");
+        parts.iter().for_each(|part| {
+            list.push(*part);
+        });
     });
     Match::new(joined.as_doc(), context)
+}
+
+/// The list of a filter that is nothing but an `$and`.
+fn only_and(filter: Doc<'_>) -> Option<Array<'_>> {
+    match filter.first() {
+        Some(first) if first.key() == "$and" && filter.count() == 1 => first.value().as_array(),
+        _ => None,
+    }
 }
 
 /// Moves the parts of a filter that a stage does not touch to before it.

@@ -361,6 +361,31 @@ fn pipelines() {
     assert_eq!(plain("[{$sample: {size: 20}}]").len(), 20);
 }
 
+/// They were joined pair by pair, each pair one level deeper, until the filter was too deep.
+#[test]
+fn a_thousand_filters_in_a_row_are_one_flat_filter() {
+    let store = store();
+    let docs: Vec<DocBuf> = (0..10).map(|id| doc! { "_id": id, "v": (id * 3) }).collect();
+    insert_all(&store, "db.m", docs.iter().map(DocBuf::as_doc));
+    let run = |pipeline: Vec<DocBuf>| {
+        let request =
+            AggregateRequest { namespace: "db.m".into(), pipeline, ..AggregateRequest::default() };
+        let views = FreshViews::new(&store).unwrap();
+        let mut execution = open_aggregate(&request, &views, params()).unwrap();
+        ids(&drain(&store, &mut execution, 100))
+    };
+    let filter = |at: i32| match at % 3 {
+        0 => doc! { "$match": { "v": { "$gte": (at / 100) } } },
+        1 => doc! { "$match": { "$and": [{ "v": { "$lt": 25 } }, { "_id": { "$ne": 6 } }] } },
+        _ => doc! { "$match": {} },
+    };
+    let filters: Vec<DocBuf> = (0..1000).map(filter).collect();
+    assert_eq!(run(filters.clone()), [3, 4, 5, 7, 8]);
+    let mut pipeline = vec![doc! { "$addFields": { "v": "$_id" } }];
+    pipeline.extend(filters.into_iter().take(999));
+    assert_eq!(run(pipeline), [9]);
+}
+
 #[test]
 fn distinct_values() {
     let store = store();
