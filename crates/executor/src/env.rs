@@ -9,7 +9,7 @@ use quire_catalog::Collection;
 use quire_collections::{View, from_interruption};
 use quire_document::{Doc, DocBuf, Value, ValueBuf};
 use quire_error::{Error, ErrorCode, Result};
-use quire_mql::{EvalContext, Expression, ParseContext, Shared, UserVariable};
+use quire_mql::{EvalContext, Expression, Known, ParseContext, Shared, UserVariable};
 use quire_storage::Interrupt;
 
 use crate::params::ExecParams;
@@ -74,9 +74,10 @@ impl Env {
                 let values = values(&known);
                 let context =
                     EvalContext::new(&arena, Doc::empty(), &shared).with_variables(&values);
-                expression.eval(&context)?.map(ValueBuf::new)
+                let value = expression.eval(&context)?.map(ValueBuf::new);
+                value.map_or(Known::Missing, Known::Value)
             };
-            known.push(UserVariable { name: name.into(), value });
+            known.push(UserVariable { name: name.into(), known: Some(value) });
         }
         let mut parse = base;
         parse.variables = known.into();
@@ -121,7 +122,7 @@ impl Env {
 }
 
 fn values(variables: &[UserVariable]) -> Vec<Option<Value<'_>>> {
-    variables.iter().map(|known| known.value.as_ref().map(ValueBuf::as_value)).collect()
+    variables.iter().map(UserVariable::value).collect()
 }
 
 fn random_word() -> u64 {

@@ -53,7 +53,26 @@ pub struct UserVariable {
     /// The name without dollar signs.
     pub name: Box<str>,
     /// Its value, where that is known before anything runs: then it is a constant.
-    pub value: Option<ValueBuf>,
+    pub known: Option<Known>,
+}
+
+/// What a variable is known to be.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Known {
+    /// `$$REMOVE`, or what evaluates to it.
+    Missing,
+    /// A value.
+    Value(ValueBuf),
+}
+
+impl UserVariable {
+    /// The value, `None` if it is missing or not known.
+    pub fn value(&self) -> Option<Value<'_>> {
+        match &self.known {
+            Some(Known::Value(value)) => Some(value.as_value()),
+            Some(Known::Missing) | None => None,
+        }
+    }
 }
 
 impl fmt::Debug for ParseContext {
@@ -92,7 +111,7 @@ impl ParseContext {
     pub fn with_user_variables<S: AsRef<str>>(names: impl IntoIterator<Item = S>) -> Self {
         let variables = names.into_iter();
         let variables = variables
-            .map(|name| UserVariable { name: name.as_ref().into(), value: None })
+            .map(|name| UserVariable { name: name.as_ref().into(), known: None })
             .collect();
         ParseContext { variables, ..ParseContext::default() }
     }

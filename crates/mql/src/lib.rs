@@ -13,7 +13,7 @@ pub mod sort;
 pub mod stage;
 pub mod update;
 
-pub use context::{Collator, EvalContext, ParseContext, Shared, UserVariable};
+pub use context::{Collator, EvalContext, Known, ParseContext, Shared, UserVariable};
 pub use expression::Expression;
 pub use filter::Filter;
 pub use stage::Stage;

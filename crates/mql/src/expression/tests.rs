@@ -3,7 +3,7 @@
 
 use super::random::{random_expression, random_root};
 use super::{Batch, Column, Expression, Extractor, operators};
-use crate::context::{EvalContext, ParseContext, Shared};
+use crate::context::{EvalContext, Known, ParseContext, Shared, UserVariable};
 use bumpalo::Bump;
 use quire_document::testing::Generator;
 use quire_document::{ArrayBuf, Decimal128, DocBuf, Value, ValueBuf, array, doc, identical};
@@ -53,6 +53,22 @@ fn is_missing(expression: DocBuf) {
 
 fn dec(text: &str) -> Decimal128 {
     Decimal128::parse(text).unwrap()
+}
+
+/// A variable that is known to be missing is a constant as `$$REMOVE` is: constants are looked at
+/// in their order, after what is read from the document.
+#[test]
+fn variables_known_to_be_missing_are_constants() {
+    let mut context = ParseContext::default();
+    context.variables = [UserVariable { name: "v".into(), known: Some(Known::Missing) }].into();
+    for missing in ["$$REMOVE", "$$v"] {
+        let wrong = doc! { "$setUnion": [5, missing] };
+        let error = Expression::parse(Value::from(&wrong), &context).unwrap_err();
+        assert_eq!(error.code().number(), 17043, "{missing}");
+        let null = doc! { "$setUnion": [missing, 5] };
+        let null = Expression::parse(Value::from(&null), &context).unwrap();
+        assert_eq!(null.as_constant().unwrap().type_name(), "null", "{missing}");
+    }
 }
 
 #[test]

@@ -52,10 +52,12 @@ pub struct Variable {
 }
 
 impl Variable {
-    /// The value, if it is known before anything runs.
-    fn known<'c>(&self, context: &'c ParseContext) -> Option<Value<'c>> {
+    /// The constant that it is, if that is known before anything runs.
+    fn known(&self, context: &ParseContext) -> Option<Expression> {
         let (Binding::User(index), None) = (self.binding, &self.path) else { return None };
-        context.variables.get(index)?.value.as_ref().map(ValueBuf::as_value)
+        let variable = context.variables.get(index)?;
+        variable.known.as_ref()?;
+        Some(variable.value().map_or(Expression::from_node(Node::Missing), Expression::constant))
     }
 }
 
@@ -233,7 +235,7 @@ impl Expression {
         }
         let replacement = match &mut self.node {
             Node::Form(form) => form.optimize(context)?,
-            Node::Variable(variable) => variable.known(context).map(Expression::constant),
+            Node::Variable(variable) => variable.known(context),
             _ => {
                 self.children_mut(&mut |child| child.optimize(context))?;
                 if let Node::Call(call) = &self.node { decision(call) } else { None }
