@@ -6,6 +6,7 @@
 //! walking has cost as much as a look at all of them.
 
 use crate::context::EvalContext;
+use crate::expression::Expression;
 use bumpalo::Bump;
 use foldhash::fast::RandomState;
 use quire_document::{Array, Doc, Value};
@@ -35,10 +36,10 @@ pub(crate) struct Rounds<'a> {
 }
 
 impl<'a> Rounds<'a> {
-    /// A loop over `input`.
-    pub(crate) fn over(input: Array<'a>, cx: &EvalContext<'a>) -> Self {
+    /// A loop over `input` that evaluates `body` for each element.
+    pub(crate) fn over(input: Array<'a>, body: &'a Expression, cx: &EvalContext<'a>) -> Self {
         let long = input.as_bytes().len() > SHORT_BYTES;
-        let long = long.then(|| (Bump::new(), Landmarks::new(input, *cx)));
+        let long = long.then(|| (Bump::new(), Landmarks::new(input, body, *cx)));
         Rounds { cx: *cx, long, count: 0 }
     }
 
@@ -66,14 +67,16 @@ impl<'a> Rounds<'a> {
 #[derive(Debug)]
 pub(crate) struct Landmarks<'a> {
     input: Array<'a>,
+    /// What is evaluated for each element: its constants are kept.
+    body: &'a Expression,
     /// The context around the loop: its document and variables, and the loops around it.
     cx: EvalContext<'a>,
     known: RefCell<HashMap<usize, Known, RandomState>>,
 }
 
 impl<'a> Landmarks<'a> {
-    fn new(input: Array<'a>, cx: EvalContext<'a>) -> Self {
-        Landmarks { input, cx, known: RefCell::default() }
+    fn new(input: Array<'a>, body: &'a Expression, cx: EvalContext<'a>) -> Self {
+        Landmarks { input, body, cx, known: RefCell::default() }
     }
 
     /// The outermost loop that `bytes` outlive: it can remember them longest.
@@ -84,14 +87,7 @@ impl<'a> Landmarks<'a> {
 
     fn is_outlived_by(&self, bytes: &[u8]) -> bool {
         let mut kept = self.cx.kept().chain([Value::Array(self.input)]);
-        kept.any(|value| {
-            let kept = match value {
-                Value::Document(doc) => doc.as_bytes(),
-                Value::Array(array) => array.as_bytes(),
-                _ => return false,
-            };
-            kept.as_ptr_range().contains(&bytes.as_ptr())
-        })
+        kept.any(|kept| holds(kept, bytes)) || holds_constant(self.body, bytes)
     }
 
     /// Works with what is known of a document, or of an array seen as one.
@@ -100,6 +96,23 @@ impl<'a> Landmarks<'a> {
         let state = known.hasher().clone();
         work(known.entry(doc.as_bytes().as_ptr().addr()).or_default(), &state)
     }
+}
+
+/// True if `bytes` lie in a value.
+fn holds(value: Value<'_>, bytes: &[u8]) -> bool {
+    let all = match value {
+        Value::Document(doc) => doc.as_bytes(),
+        Value::Array(array) => array.as_bytes(),
+        _ => return false,
+    };
+    all.as_ptr_range().contains(&bytes.as_ptr())
+}
+
+/// True if they lie in a constant of an expression.
+fn holds_constant(expression: &Expression, bytes: &[u8]) -> bool {
+    let mut found = expression.as_constant().is_some_and(|constant| holds(constant, bytes));
+    expression.children(&mut |child| found = found || holds_constant(child, bytes));
+    found
 }
 
 /// What is known of one document or array.
@@ -294,8 +307,7 @@ impl<'a> EvalContext<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::context::{ParseContext, Shared};
-    use crate::expression::Expression;
+    use crate::context::{ParseContext, Shared, UserVariable};
     use quire_document::testing::Generator;
     use quire_document::{DocBuf, ValueBuf, array, doc, identical};
 
@@ -338,7 +350,8 @@ mod tests {
                     list.push(number);
                 });
             });
-            let mut rounds = Rounds::over(input.as_array(), &cx);
+            let body = Expression::constant(1);
+            let mut rounds = Rounds::over(input.as_array(), &body, &cx);
             for _ in 0..400 {
                 let inner = rounds.next().unwrap();
                 let name = format!("name{}", random.below(fields + 3));
@@ -361,7 +374,8 @@ mod tests {
         let cx = EvalContext::new(&arena, root.as_doc(), &shared);
         let input = root.as_doc().get("list").and_then(|list| list.as_array()).unwrap();
         let object = root.as_doc().get("object").and_then(|object| object.as_document()).unwrap();
-        let mut rounds = Rounds::over(input, &cx);
+        let body = Expression::constant(1);
+        let mut rounds = Rounds::over(input, &body, &cx);
         for _ in 0..100 {
             let inner = rounds.next().unwrap();
             inner.element(input, 2990);
@@ -377,8 +391,26 @@ mod tests {
         });
     }
 
+    #[test]
+    fn constants_of_the_body_are_remembered_too() {
+        let constant = large(&mut Generator::new(7), 100);
+        let list = constant.as_doc().get("list").and_then(|list| list.as_array()).unwrap();
+        let body = Expression::constant(Value::Array(list));
+        let Some(Value::Array(kept)) = body.as_constant() else { panic!("{body:?}") };
+        let (arena, shared) = (Bump::new(), Shared::default());
+        let cx = EvalContext::new(&arena, Doc::empty(), &shared);
+        let landmarks = Landmarks::new(Array::empty(), &body, cx);
+        assert!(landmarks.of(kept.as_bytes()).is_some());
+        assert!(landmarks.of(list.as_bytes()).is_none());
+    }
+
     fn eval(expression: DocBuf, root: &DocBuf) -> ValueBuf {
-        let context = ParseContext::default();
+        let list = root.as_doc().get("a").map_or(crate::context::Known::Missing, |list| {
+            crate::context::Known::Value(ValueBuf::new(list))
+        });
+        let known = UserVariable { name: "known".into(), known: Some(list) };
+        let mut context = ParseContext::default();
+        context.variables = [known].into();
         let expression = Expression::parse(Value::from(&expression), &context).unwrap();
         let (arena, shared) = (Bump::new(), Shared::default());
         let cx = EvalContext::new(&arena, root.as_doc(), &shared);
@@ -430,7 +462,8 @@ mod tests {
         let bound = doc! { "$let": { "vars": { "v": "$a" }, "in": &over("$$v") } };
         let made = doc! { "$concatArrays": ["$a", []] };
         let made = doc! { "$let": { "vars": { "v": &made }, "in": &over("$$v") } };
-        for expression in [over("$a"), over("$$ROOT.a"), bound, made] {
+        // A variable of the command whose value is known is a constant.
+        for expression in [over("$a"), over("$$ROOT.a"), bound, made, over("$$known")] {
             let found = eval(expression, &root);
             assert!(identical(found.as_value(), wanted.as_value()));
         }

@@ -89,7 +89,7 @@ impl Form for Map {
             return Ok(Some(Value::Null));
         };
         let mapped = cx.array(|writer| {
-            let mut rounds = Rounds::over(input, cx);
+            let mut rounds = Rounds::over(input, &self.body, cx);
             for item in input.iter() {
                 let inner = rounds.next()?;
                 let result = self.body.eval(&inner.bind(self.slot, Some(item)))?;
@@ -184,7 +184,7 @@ impl Form for Filter {
         };
         let limit = self.limit(cx)?;
         let kept = cx.array(|writer| {
-            let mut rounds = Rounds::over(input, cx);
+            let mut rounds = Rounds::over(input, &self.condition, cx);
             for item in input.iter() {
                 let inner = rounds.next()?;
                 if is_true(self.condition.eval(&inner.bind(self.slot, Some(item)))?) {
@@ -266,7 +266,7 @@ impl Form for Reduce {
         let Some(input) = elements(self.input.eval(cx)?, 40080, "$reduce")? else {
             return Ok(Some(Value::Null));
         };
-        let mut rounds = Rounds::over(input, cx);
+        let mut rounds = Rounds::over(input, &self.body, cx);
         let mut value = self.initial.eval(cx)?.map(ValueBuf::new);
         for (item, round) in input.iter().zip(1_u32..) {
             let inner = rounds.next()?;
