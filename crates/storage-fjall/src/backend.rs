@@ -3,7 +3,7 @@
 
 use std::ops::Bound;
 use std::panic::AssertUnwindSafe;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -16,7 +16,7 @@ use fjall::{
     Readable,
 };
 use parking_lot::RwLock;
-use quire_storage::backend::{Backend, RawSnapshot};
+use quire_storage::backend::{Backend, RawSnapshot, Reclaimed};
 use quire_storage::{
     Caps, Direction, DropRange, EngineStats, Interrupt, Maintenance, Op, Page, Result, ScanRequest,
     Size, Space, StorageError,
@@ -257,6 +257,11 @@ impl FjallBackend {
     pub(crate) fn parts(&self) -> Result<Arc<Parts>> {
         self.parts.read().clone().ok_or(StorageError::Closed)
     }
+
+    /// Where fjall lives.
+    pub(crate) fn data(&self) -> Result<PathBuf> {
+        self.directory.read().as_ref().map(Directory::data).ok_or(StorageError::Closed)
+    }
 }
 
 fn place(space: Space, key: &[u8]) -> String {
@@ -403,7 +408,7 @@ impl Backend for FjallBackend {
         ranges: &[DropRange],
         apply: &dyn Fn(Vec<Op>) -> Result<()>,
         stop: &dyn Fn() -> bool,
-    ) -> Result<Vec<bool>> {
+    ) -> Result<Vec<Reclaimed>> {
         self.reclaim_ranges(ranges, apply, stop)
     }
 
@@ -466,9 +471,7 @@ impl Backend for FjallBackend {
         stats.memtable_bytes = trees.map(|tree| tree.version_memtable_size_sum()).sum();
         stats.cache_bytes = parts.db.cache_size();
         stats.cache_capacity_bytes = parts.db.cache_capacity();
-        let directory = self.directory.read();
-        let data = directory.as_ref().map(Directory::data);
-        let journals = data.and_then(|data| journal::files(&data).ok()).unwrap_or_default();
+        let journals = self.data().and_then(|data| journal::files(&data)).unwrap_or_default();
         stats.journal_bytes = journals.iter().map(|path| allocated(path)).sum();
         let tables: u64 = parts.spaces.iter().map(Keyspace::disk_space).sum();
         stats.disk_bytes = tables + stats.journal_bytes;

@@ -150,6 +150,16 @@ pub fn inspect(path: &Path) -> Result<Inspection> {
 
 /// The log files of a database, oldest first.
 pub fn files(data: &Path) -> Result<Vec<PathBuf>> {
+    Ok(numbered(data)?.into_iter().map(|(_, path)| path).collect())
+}
+
+/// The numbers of the log files of a database, oldest first. They rise, and what is written goes
+/// to the last.
+pub(crate) fn numbers(data: &Path) -> Result<Vec<u64>> {
+    Ok(numbered(data)?.into_iter().map(|(number, _)| number).collect())
+}
+
+fn numbered(data: &Path) -> Result<Vec<(u64, PathBuf)>> {
     let mut files = Vec::new();
     for entry in std::fs::read_dir(data)? {
         let path = entry?.path();
@@ -163,7 +173,7 @@ pub fn files(data: &Path) -> Result<Vec<PathBuf>> {
         }
     }
     files.sort();
-    Ok(files.into_iter().map(|(_, path)| path).collect())
+    Ok(files)
 }
 
 /// Makes the log safe to open, or says why it is not. Returns what an operator should know.

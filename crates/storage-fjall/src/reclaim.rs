@@ -1,7 +1,10 @@
 //! How the space of dropped ranges comes back. A small range is deleted key by key. A large one
 //! goes into a set that every compaction asks; whole tables of it are dropped at once, and while
-//! the keyspace is small the rest is compacted now. A range is done when no table is left that
+//! the keyspace is small the rest is compacted now. A range is freed when no table is left that
 //! is older than its drop and overlaps it.
+//!
+//! It is not gone with that: fjall reads again what its log has beyond the newest key in any table,
+//! and a freed range may have been what was newest. So it is gone when all log files are younger.
 
 use std::collections::HashMap;
 use std::ops::Bound;
@@ -13,11 +16,12 @@ use fjall::compaction::filter::{
     CompactionFilter, CompactionFilterResult, Context, Factory as FilterFactory, ItemAccessor,
     Verdict,
 };
-use quire_storage::backend::{Backend, RawSnapshot, delete_range};
+use quire_storage::backend::{Backend, RawSnapshot, Reclaimed, delete_range};
 use quire_storage::{DropRange, Op, Page, Result, ScanRequest, Size, Space};
 
 use crate::backend::{FjallBackend, Parts, TABLE_BYTES};
 use crate::error::storage;
+use crate::journal;
 
 /// A range with less than this, in one page, is deleted key by key.
 const SMALL_ROWS: usize = 2000;
@@ -27,21 +31,30 @@ const COMPACT_BYTES_MAX: u64 = 1 << 30;
 
 type Ranges = Arc<Vec<(Bytes, Bytes)>>;
 
-/// The ranges that compactions leave out, and for each the newest table that may hold it.
+/// Where a large range still is.
+#[derive(Clone, Copy)]
+enum Place {
+    /// In tables up to this number.
+    Tables(u64),
+    /// In log files up to this number.
+    Log(u64),
+}
+
+/// The large ranges that are not gone, and those of them that compactions leave out.
 #[derive(Default)]
 pub(crate) struct DroppedRanges {
-    ranges: Mutex<[Ranges; 4]>,
-    tables: Mutex<HashMap<(Space, Bytes), u64>>,
+    filtered: Mutex<[Ranges; 4]>,
+    places: Mutex<HashMap<(Space, Bytes), Place>>,
 }
 
 impl DroppedRanges {
     fn of(&self, space: Space) -> Ranges {
-        let ranges = self.ranges.lock().unwrap_or_else(PoisonError::into_inner);
+        let ranges = self.filtered.lock().unwrap_or_else(PoisonError::into_inner);
         ranges.get(space.index()).cloned().unwrap_or_default()
     }
 
     fn change(&self, space: Space, change: impl FnOnce(&mut Vec<(Bytes, Bytes)>)) {
-        let mut ranges = self.ranges.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut ranges = self.filtered.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(ranges) = ranges.get_mut(space.index()) {
             let mut changed = ranges.to_vec();
             change(&mut changed);
@@ -50,22 +63,39 @@ impl DroppedRanges {
         }
     }
 
-    fn newest_table(&self, range: &DropRange) -> Option<u64> {
-        let tables = self.tables.lock().unwrap_or_else(PoisonError::into_inner);
-        tables.get(&(range.space, range.start.clone())).copied()
+    fn place(&self, range: &DropRange) -> Option<Place> {
+        let places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
+        places.get(&(range.space, range.start.clone())).copied()
     }
 
-    fn add(&self, range: &DropRange, newest_table: u64) {
+    fn newest_table(&self, range: &DropRange) -> Option<u64> {
+        match self.place(range)? {
+            Place::Tables(newest) => Some(newest),
+            Place::Log(_) => None,
+        }
+    }
+
+    fn set_place(&self, range: &DropRange, place: Place) {
+        let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
+        places.insert((range.space, range.start.clone()), place);
+    }
+
+    /// From now on no compaction that begins writes keys of the range.
+    fn filter(&self, range: &DropRange) {
+        self.set_place(range, Place::Tables(u64::MAX));
         let entry = (range.start.clone(), range.end.clone());
         self.change(range.space, |ranges| ranges.push(entry));
-        let mut tables = self.tables.lock().unwrap_or_else(PoisonError::into_inner);
-        tables.insert((range.space, range.start.clone()), newest_table);
     }
 
-    fn remove(&self, range: &DropRange) {
+    /// No table has the range any more.
+    fn free(&self, range: &DropRange, newest_log: u64) {
         self.change(range.space, |ranges| ranges.retain(|(start, _)| *start != range.start));
-        let mut tables = self.tables.lock().unwrap_or_else(PoisonError::into_inner);
-        tables.remove(&(range.space, range.start.clone()));
+        self.set_place(range, Place::Log(newest_log));
+    }
+
+    fn forget(&self, range: &DropRange) {
+        let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
+        places.remove(&(range.space, range.start.clone()));
     }
 }
 
@@ -131,18 +161,18 @@ impl FjallBackend {
         ranges: &[DropRange],
         apply: &dyn Fn(Vec<Op>) -> Result<()>,
         stop: &dyn Fn() -> bool,
-    ) -> Result<Vec<bool>> {
-        let mut done = vec![false; ranges.len()];
+    ) -> Result<Vec<Reclaimed>> {
+        let mut became = vec![Reclaimed::Left; ranges.len()];
         let mut fresh = Vec::new();
-        for (range, done) in ranges.iter().zip(&mut done) {
+        for (range, became) in ranges.iter().zip(&mut became) {
             if stop() {
-                return Ok(vec![false; ranges.len()]);
+                return Ok(vec![Reclaimed::Left; ranges.len()]);
             }
-            if self.dropped.newest_table(range).is_some() {
+            if self.dropped.place(range).is_some() {
                 continue;
             }
             if self.is_small(range)? {
-                *done = delete_range(self, range, apply, stop)?;
+                *became = delete_range(self, range, apply, stop)?;
             } else {
                 fresh.push(range.clone());
             }
@@ -154,14 +184,29 @@ impl FjallBackend {
         for space in Space::ALL {
             self.compact_if_cheap(&parts, ranges.iter().filter(|range| range.space == space))?;
         }
-        for (range, done) in ranges.iter().zip(&mut done) {
-            let Some(newest) = self.dropped.newest_table(range) else { continue };
-            if left_in_tables(&parts, range, newest) == 0 {
-                self.dropped.remove(range);
-                *done = true;
+        let logs = journal::numbers(&self.data()?)?;
+        for (range, became) in ranges.iter().zip(&mut became) {
+            if let Some(place) = self.dropped.place(range) {
+                *became = self.judge(&parts, range, place, &logs);
             }
         }
-        Ok(done)
+        Ok(became)
+    }
+
+    /// What has become of a large range. `logs`: the numbers of all log files.
+    fn judge(&self, parts: &Parts, range: &DropRange, place: Place, logs: &[u64]) -> Reclaimed {
+        match place {
+            Place::Tables(newest) if left_in_tables(parts, range, newest) > 0 => Reclaimed::Left,
+            Place::Tables(_) => {
+                self.dropped.free(range, logs.last().copied().unwrap_or(0));
+                Reclaimed::Freed
+            }
+            Place::Log(newest) if logs.iter().any(|log| *log <= newest) => Reclaimed::Freed,
+            Place::Log(_) => {
+                self.dropped.forget(range);
+                Reclaimed::Gone
+            }
+        }
     }
 
     fn is_small(&self, range: &DropRange) -> Result<bool> {
@@ -174,15 +219,17 @@ impl FjallBackend {
     }
 
     /// Moves what is in memory to tables, so that only tables hold the ranges, then drops every
-    /// table that holds nothing else.
+    /// table that holds nothing else. Dropping waits for compactions under way, which know nothing
+    /// of the ranges: what they have written by then belongs to the tables that may hold them.
     fn drop_tables(&self, parts: &Parts, ranges: &[DropRange]) -> Result<()> {
         parts.flush()?;
         for range in ranges {
             let tree = &parts.space(range.space).tree;
-            let newest = tree.current_version().iter_tables().map(|table| table.id()).max();
-            self.dropped.add(range, newest.unwrap_or(0));
+            self.dropped.filter(range);
             tree.drop_range::<&[u8], _>(bounds(range))
                 .map_err(|error| storage(error.into(), "dropping tables"))?;
+            let newest = tree.current_version().iter_tables().map(|table| table.id()).max();
+            self.dropped.set_place(range, Place::Tables(newest.unwrap_or(0)));
         }
         Ok(())
     }

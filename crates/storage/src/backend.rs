@@ -28,6 +28,17 @@ pub trait RawSnapshot: Send + Sync + 'static {
     fn scan(&self, request: &ScanRequest<'_>, page: &mut Page) -> Result<()>;
 }
 
+/// What has become of a dropped range.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reclaimed {
+    /// Some of it is left.
+    Left,
+    /// Its space has come back, but a crash could still bring some of it back.
+    Freed,
+    /// Nothing is left of it for good.
+    Gone,
+}
+
 /// Ordered bytes that a [`Pipeline`](crate::pipeline::Pipeline) turns into an engine.
 pub trait Backend: Send + Sync + 'static {
     /// A view of everything applied.
@@ -52,19 +63,15 @@ pub trait Backend: Send + Sync + 'static {
     }
 
     /// Gives back the space of ranges that nobody reads any more. `apply` commits deletes;
-    /// `stop` says that the engine is closing. For each range, whether nothing of it is left;
-    /// what is left is asked for again later.
+    /// `stop` says that the engine is closing. For each range, what has become of it; all that
+    /// are not gone are asked for again later, also after a restart.
     fn reclaim(
         &self,
         ranges: &[DropRange],
         apply: &dyn Fn(Vec<Op>) -> Result<()>,
         stop: &dyn Fn() -> bool,
-    ) -> Result<Vec<bool>> {
-        let mut done = Vec::with_capacity(ranges.len());
-        for range in ranges {
-            done.push(delete_range(self, range, apply, stop)?);
-        }
-        Ok(done)
+    ) -> Result<Vec<Reclaimed>> {
+        ranges.iter().map(|range| delete_range(self, range, apply, stop)).collect()
     }
 
     /// Whether there is background work besides reclaiming. Asked at every tick.
@@ -109,30 +116,30 @@ pub trait Backend: Send + Sync + 'static {
 }
 
 /// Deletes every key of a range in batches of some hundred: right for small ranges and for
-/// memory. False if it was stopped.
+/// memory. What a crash brings back, it brings back with its deletes.
 pub fn delete_range<B: Backend + ?Sized>(
     backend: &B,
     range: &DropRange,
     apply: &dyn Fn(Vec<Op>) -> Result<()>,
     stop: &dyn Fn() -> bool,
-) -> Result<bool> {
+) -> Result<Reclaimed> {
     let mut page = Page::default();
     let mut start = range.start.clone();
     loop {
         if stop() {
-            return Ok(false);
+            return Ok(Reclaimed::Left);
         }
         let request = ScanRequest::new(range.space, &start, &range.end).keys_only();
         page.clear();
         backend.snapshot()?.scan(&request, &mut page)?;
         if page.rows.is_empty() {
-            return Ok(true);
+            return Ok(Reclaimed::Gone);
         }
         let keys = page.rows.drain(..).map(|(key, _)| key);
         apply(keys.map(|key| Op { space: range.space, key, value: None }).collect())?;
         match page.resume.take() {
             Some(next) => start = next,
-            None => return Ok(true),
+            None => return Ok(Reclaimed::Gone),
         }
     }
 }

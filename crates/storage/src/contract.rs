@@ -457,6 +457,9 @@ pub struct EngineStats {
     pub locks: u64,
     /// Dropped ranges whose space has not come back yet.
     pub ranges_dropped: u64,
+    /// Dropped ranges whose space has come back, but whose record is still kept: a crash could
+    /// bring them back.
+    pub ranges_freed: u64,
     /// Bytes of memory in unflushed writes.
     pub memtable_bytes: u64,
     /// Bytes of memory in the block cache.
@@ -509,6 +512,9 @@ pub trait Engine: Send + Sync {
 
     /// Drops a range in a commit of its own; see [`CommitBatch::drops`].
     fn drop_range(&self, space: Space, start: &[u8], end: &[u8]) -> Result<()>;
+
+    /// The dropped ranges whose space has not come back yet, which may still show keys.
+    fn dropped_ranges(&self) -> Vec<DropRange>;
 
     /// Estimates what a range holds.
     fn approximate_size(&self, space: Space, start: &[u8], end: &[u8]) -> Result<Size>;

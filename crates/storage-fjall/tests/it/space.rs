@@ -1,6 +1,7 @@
 //! Memory and disk stay bounded: dropped ranges give their space back, an idle snapshot cannot
 //! keep more alive than its cap.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,7 +9,7 @@ use quire_storage::{CommitOptions, Engine, Maintenance, PipelineOptions, Space, 
 use quire_storage_fjall::{FjallOptions, open};
 use tempfile::TempDir;
 
-use crate::support::{document, fill, insert, key, numbers};
+use crate::support::{document, fill, image, insert, key, numbers};
 
 const DOCUMENTS: u64 = 30_000;
 
@@ -66,6 +67,81 @@ fn a_drop_is_finished_after_a_restart() {
     let snapshot = engine.snapshot().unwrap();
     assert_eq!(numbers(&*snapshot, Space::Doc, 1).len() as u64, DOCUMENTS);
     assert_eq!(numbers(&*snapshot, Space::Doc, 2).len(), 0);
+}
+
+/// The log still holds what tables had, and fjall reads again what is newer than any table: with
+/// the tables of a dropped range gone, that was the whole range, after its record had gone too.
+#[test]
+fn a_killed_process_leaves_nothing_of_a_dropped_range() {
+    let directory = TempDir::new().unwrap();
+    let pipeline = PipelineOptions { tick: None, ..PipelineOptions::default() };
+    let options = FjallOptions { pipeline, ..FjallOptions::default() };
+    let engine = open(directory.path(), options).unwrap().engine;
+    fill(&engine, 1, DOCUMENTS, 700);
+    fill(&engine, 2, DOCUMENTS, 700);
+    engine.maintenance(Maintenance::Compact).unwrap();
+    engine.drop_range(Space::Doc, &key(2, 0), &key(3, 0)).unwrap();
+    engine.maintenance(Maintenance::Compact).unwrap();
+    assert_eq!(engine.stats().ranges_dropped, 0);
+    let killed = TempDir::new().unwrap();
+    image(directory.path(), killed.path());
+    engine.close().unwrap();
+    let engine = open(killed.path(), FjallOptions::default()).unwrap().engine;
+    engine.maintenance(Maintenance::Reclaim).unwrap();
+    let snapshot = engine.snapshot().unwrap();
+    assert_eq!(numbers(&*snapshot, Space::Doc, 1).len() as u64, DOCUMENTS);
+    assert_eq!(numbers(&*snapshot, Space::Doc, 2).len(), 0);
+    drop(snapshot);
+    engine.close().unwrap();
+    // Nothing is left to be read again, so the record of the drop goes.
+    let engine = open(killed.path(), FjallOptions::default()).unwrap().engine;
+    engine.maintenance(Maintenance::Reclaim).unwrap();
+    let stats = engine.stats();
+    assert_eq!((stats.ranges_dropped, stats.ranges_freed), (0, 0));
+}
+
+#[test]
+fn a_drop_is_forgotten_with_the_log_that_has_its_range() {
+    let directory = TempDir::new().unwrap();
+    let engine = two_collections(&directory);
+    engine.drop_range(Space::Doc, &key(2, 0), &key(3, 0)).unwrap();
+    engine.maintenance(Maintenance::Compact).unwrap();
+    let stats = engine.stats();
+    assert_eq!((stats.ranges_dropped, stats.ranges_freed), (0, 1));
+    fill(&engine, 3, DOCUMENTS, 2100);
+    engine.maintenance(Maintenance::Flush).unwrap();
+    fill(&engine, 3, 1, 2100);
+    engine.maintenance(Maintenance::Flush).unwrap();
+    engine.maintenance(Maintenance::Reclaim).unwrap();
+    assert_eq!(engine.stats().ranges_freed, 0);
+}
+
+/// A compaction that began before a drop knows nothing of it, and the tables that it writes are
+/// newer than the drop.
+#[test]
+fn a_range_dropped_during_a_compaction_is_not_done_before_it_is_gone() {
+    let directory = TempDir::new().unwrap();
+    let engine = two_collections(&directory);
+    let before = files(directory.path());
+    let compacting = std::thread::spawn({
+        let engine = Arc::clone(&engine);
+        move || engine.maintenance(Maintenance::Compact).unwrap()
+    });
+    while files(directory.path()) <= before && !compacting.is_finished() {
+        std::thread::yield_now();
+    }
+    engine.drop_range(Space::Doc, &key(2, 0), &key(3, 0)).unwrap();
+    engine.maintenance(Maintenance::Reclaim).unwrap();
+    compacting.join().unwrap();
+    engine.maintenance(Maintenance::Compact).unwrap();
+    assert_eq!(engine.stats().ranges_dropped, 0);
+    let snapshot = engine.snapshot().unwrap();
+    assert_eq!(numbers(&*snapshot, Space::Doc, 2).len(), 0);
+}
+
+/// How many tables of documents there are on disk.
+fn files(directory: &Path) -> usize {
+    std::fs::read_dir(directory.join("data/keyspaces/2/tables")).unwrap().count()
 }
 
 #[test]

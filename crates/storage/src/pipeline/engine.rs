@@ -88,6 +88,10 @@ impl<B: Backend> Engine for Pipeline<B> {
         self.commit(batch).map(|_| ())
     }
 
+    fn dropped_ranges(&self) -> Vec<DropRange> {
+        self.inner.unfreed()
+    }
+
     fn approximate_size(&self, space: Space, start: &[u8], end: &[u8]) -> Result<Size> {
         self.inner.check_open()?;
         self.inner.backend.approximate_size(space, start, end)
@@ -142,6 +146,10 @@ impl<B: Backend> Engine for Pipeline<B> {
         let inner = &self.inner;
         let meters = &inner.meters;
         let (conflict_keys, locks) = inner.keys.lock().sizes();
+        let drops = inner.drops.lock();
+        let freed = drops.iter().filter(|drop| drop.freed).count() as u64;
+        let ranges_dropped = drops.len() as u64 - freed;
+        drop(drops);
         let mut stats = EngineStats {
             commits: meters.commits.load(Ordering::Relaxed),
             conflicts: meters.conflicts.load(Ordering::Relaxed),
@@ -153,7 +161,8 @@ impl<B: Backend> Engine for Pipeline<B> {
             snapshots_revoked: meters.revoked.load(Ordering::Relaxed),
             conflict_keys,
             locks,
-            ranges_dropped: inner.drops.lock().len() as u64,
+            ranges_dropped,
+            ranges_freed: freed,
             ..EngineStats::default()
         };
         inner.backend.stats(&mut stats);

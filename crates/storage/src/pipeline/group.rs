@@ -267,7 +267,8 @@ impl<B: Backend> Inner<B> {
         for (index, range) in (0..).zip(batch.drops) {
             let (record, value) = records::dropped(numbers.version, index, &range);
             merged.ops.push(Op { space: Space::Meta, key: record.clone(), value: Some(value) });
-            merged.drops.push(PendingDrop { version: numbers.version, record, range });
+            let version = numbers.version;
+            merged.drops.push(PendingDrop { version, record, range, freed: false });
         }
     }
 

@@ -87,7 +87,7 @@ pub(crate) struct Inner<B: Backend> {
     current: RwLock<Arc<View<B::Snap>>>,
     active: Arc<Active<B::Snap>>,
     history: Mutex<History<B::Snap>>,
-    /// Dropped ranges whose space has not come back, by the version of their drop.
+    /// Dropped ranges that have not gone for good, by the version of their drop.
     drops: Mutex<Vec<PendingDrop>>,
     reclaimer: Mutex<Option<std::thread::JoinHandle<()>>>,
     reclaiming: Mutex<()>,
@@ -119,6 +119,8 @@ pub(crate) struct PendingDrop {
     version: u64,
     record: bytes::Bytes,
     range: DropRange,
+    /// Its space has come back. The record stays as long as a crash could bring the range back.
+    freed: bool,
 }
 
 /// Counters since the engine was opened.

@@ -47,7 +47,7 @@ pub(crate) fn counts_value(counts: Counts, version: u64, time: ClusterTime) -> B
     value.freeze()
 }
 
-/// `00 03 version index`: a dropped range whose space has not come back.
+/// `00 03 version index`: a dropped range that has not gone for good.
 pub(crate) fn dropped(version: u64, index: u32, range: &DropRange) -> (Bytes, Bytes) {
     let mut key = BytesMut::with_capacity(14);
     key.put_slice(&[0, DROPPED]);
@@ -106,7 +106,7 @@ fn parse_dropped(key: &Bytes, value: &Bytes) -> Option<PendingDrop> {
     let length = usize::try_from(u32::from_be_bytes(*length)).ok()?;
     let (start, end) = (rest.get(..length)?, rest.get(length..)?);
     let range = DropRange { space, start: value.slice_ref(start), end: value.slice_ref(end) };
-    Some(PendingDrop { version, record: key.clone(), range })
+    Some(PendingDrop { version, record: key.clone(), range, freed: false })
 }
 
 /// Reads all records.

@@ -1,6 +1,7 @@
 //! The engine's own thread: every 100 ms it forces buffered commits to stable storage, enforces
 //! the caps on snapshots, and starts the reclaiming of dropped ranges once no snapshot is older.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
@@ -9,8 +10,8 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use parking_lot::{Condvar, Mutex};
 
-use crate::backend::Backend;
-use crate::contract::{CommitBatch, Durability, Op, Space};
+use crate::backend::{Backend, Reclaimed};
+use crate::contract::{CommitBatch, DropRange, Durability, Op, Space};
 use crate::error::Result;
 use crate::pipeline::{Inner, PendingDrop};
 
@@ -107,20 +108,26 @@ impl<B: Backend> Inner<B> {
         let synced = self.sync_up_to(latest);
         self.enforce_caps();
         self.history.lock().expire(self.meters.written_bytes.load(Ordering::Relaxed));
+        self.refresh(patient);
+        synced
+    }
+
+    /// Lets go of what only the state before the last group's needed, and before a range was freed.
+    fn refresh(&self, patient: bool) {
         // The ticker does not wait for a group that is being written; there is a next tick.
         let between_groups =
             if patient { Some(self.applying.lock()) } else { self.applying.try_lock() };
-        if between_groups.is_some() {
-            let current = Arc::clone(&self.current.read());
-            if let Ok(snap) = self.backend.snapshot() {
-                current.refresh(snap);
-            }
-            drop(current);
-            if let Some(oldest) = self.oldest_snapshot() {
-                self.backend.housekeeping(&oldest);
-            }
+        if between_groups.is_none() {
+            return;
         }
-        synced
+        let current = Arc::clone(&self.current.read());
+        if let Ok(snap) = self.backend.snapshot() {
+            current.refresh(snap);
+        }
+        drop(current);
+        if let Some(oldest) = self.oldest_snapshot() {
+            self.backend.housekeeping(&oldest);
+        }
     }
 
     /// The dropped ranges that no snapshot can need any more.
@@ -133,9 +140,26 @@ impl<B: Backend> Inner<B> {
         drops.iter().filter(|drop| drop.version <= oldest).cloned().collect()
     }
 
+    /// Whether a range that no snapshot can need any more still has its space.
+    fn has_space_to_reclaim(&self) -> bool {
+        let drops = self.drops.lock();
+        let mut unfreed = drops.iter().filter(|drop| !drop.freed).peekable();
+        if unfreed.peek().is_none() {
+            return false;
+        }
+        let oldest = self.oldest_version().unwrap_or(u64::MAX);
+        unfreed.any(|drop| drop.version <= oldest)
+    }
+
+    /// The dropped ranges whose space has not come back.
+    pub(crate) fn unfreed(&self) -> Vec<DropRange> {
+        let drops = self.drops.lock();
+        drops.iter().filter(|drop| !drop.freed).map(|drop| drop.range.clone()).collect()
+    }
+
     /// Starts a thread for slow work if there is some and none runs.
     fn start_reclaim(inner: &Arc<Self>) {
-        let drops = inner.retries.lock().is_due() && !inner.reclaimable().is_empty();
+        let drops = inner.retries.lock().is_due() && inner.has_space_to_reclaim();
         if inner.broken.load(Ordering::Acquire) || !(drops || inner.backend.wants_work()) {
             return;
         }
@@ -159,7 +183,8 @@ impl<B: Backend> Inner<B> {
             .ok();
     }
 
-    /// Gives back the space of dropped ranges, then forgets their records.
+    /// Gives back the space of dropped ranges, and forgets the records of those that are gone for
+    /// good. The others are asked for again with the next drop or after a restart.
     pub(crate) fn reclaim(&self) -> Result<()> {
         let _one_at_a_time = self.reclaiming.lock();
         let drops = self.reclaimable();
@@ -170,19 +195,24 @@ impl<B: Backend> Inner<B> {
         let apply = |ops: Vec<Op>| self.apply_own(ops);
         let stop = || self.stop.is_stopped();
         let done = self.backend.reclaim(&ranges, &apply, &stop)?;
-        let finished: Vec<Bytes> = drops
-            .into_iter()
-            .zip(&done)
-            .filter(|(_, done)| **done)
-            .map(|(drop, _)| drop.record)
-            .collect();
-        self.retries.lock().after(done.iter().all(|done| *done));
-        if finished.is_empty() {
+        self.retries.lock().after(!done.contains(&Reclaimed::Left));
+        let records = |what: Reclaimed| -> HashSet<Bytes> {
+            let of = drops.iter().zip(&done).filter(|(_, done)| **done == what);
+            of.map(|(drop, _)| drop.record.clone()).collect()
+        };
+        let (freed, gone) = (records(Reclaimed::Freed), records(Reclaimed::Gone));
+        for drop in self.drops.lock().iter_mut() {
+            drop.freed |= freed.contains(&drop.record);
+        }
+        if !freed.is_empty() {
+            self.refresh(true);
+        }
+        if gone.is_empty() {
             return Ok(());
         }
         let forget = |key: &Bytes| Op { space: Space::Meta, key: key.clone(), value: None };
-        self.apply_own(finished.iter().map(forget).collect())?;
-        self.drops.lock().retain(|drop| !finished.contains(&drop.record));
+        self.apply_own(gone.iter().map(forget).collect())?;
+        self.drops.lock().retain(|drop| !gone.contains(&drop.record));
         Ok(())
     }
 
