@@ -5,7 +5,7 @@ mod entries;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use quire_catalog::{Catalog, Collection, collection_key, low_water_key};
+use quire_catalog::{Catalog, Collection, CollectionId, collection_key, low_water_key};
 use quire_document::Doc;
 use quire_error::{Error, ErrorCode, Result};
 use quire_storage::{CommitOptions, Committed, Interrupt, Mode, Savepoint, Space, Txn};
@@ -40,6 +40,8 @@ pub struct Writer {
     counts: SmallVec<[Delta; 2]>,
     taken: SmallVec<[Taken; 2]>,
     grown: Vec<GrownFacts>,
+    /// The last collection that was found in the catalog.
+    known: Option<CollectionId>,
     scratch: Scratch,
     /// What a session will remember of this commit.
     pub(crate) retry: Option<RetryRow>,
@@ -83,6 +85,7 @@ impl Store {
             counts: SmallVec::new(),
             taken: SmallVec::new(),
             grown: Vec::new(),
+            known: None,
             scratch: Scratch::default(),
             retry: None,
         })
@@ -242,7 +245,7 @@ impl Writer {
         }
         for taken in self.taken.iter().filter(|taken| taken.deleted) {
             if let Some(mark) = taken.ids.worth_storing() {
-                let key = low_water_key(quire_catalog::CollectionId(taken.collection));
+                let key = low_water_key(CollectionId(taken.collection));
                 let value = Bytes::copy_from_slice(&mark.to_be_bytes());
                 self.txn.put_entry(Space::Meta, Bytes::copy_from_slice(&key), value)?;
             }
@@ -283,7 +286,25 @@ impl Writer {
             )
             .into());
         }
+        if self.known != Some(collection.id) {
+            self.check_known(collection)?;
+            self.known = Some(collection.id);
+        }
         self.txn.guard(Space::Meta, &collection_key(collection.id));
+        Ok(())
+    }
+
+    /// Nothing else would notice a write to a collection that was dropped before the writer began,
+    /// and nobody would ever clear it away.
+    fn check_known(&self, collection: &Collection) -> Result<()> {
+        let namespace = &collection.namespace;
+        let known = self.catalog.lookup(namespace);
+        if known.is_none_or(|known| known.id != collection.id) {
+            return Err(Error::new(
+                ErrorCode::NamespaceNotFound,
+                format!("Collection {namespace} was dropped meanwhile"),
+            ));
+        }
         Ok(())
     }
 

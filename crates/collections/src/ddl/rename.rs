@@ -96,6 +96,12 @@ impl Store {
                         format!("Source collection {from} was dropped while it was copied"),
                     ));
                 }
+                if catalog.lookup(&temporary).is_none_or(|now| now.id != copy.id) {
+                    return Err(Error::new(
+                        ErrorCode::NamespaceNotFound,
+                        format!("The copy {temporary} was dropped before it was whole"),
+                    ));
+                }
                 let target = catalog.lookup(to).cloned();
                 if let Some(target) = &target {
                     drop_data(txn, target)?;

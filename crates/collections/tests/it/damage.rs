@@ -99,6 +99,34 @@ fn counters_and_strays() {
 }
 
 #[test]
+fn a_drop_that_waits_for_a_reader_leaves_no_strays() {
+    let store = damaged(|_, _| ());
+    let reader = store.engine().snapshot().unwrap();
+    store.drop_collection(&ns("d.t"), &CommitOptions::synced()).unwrap();
+    assert_clean(&store);
+    assert_eq!(store.engine().dropped_ranges().len(), 4);
+    drop(reader);
+    assert_clean(&store);
+    assert_eq!(store.engine().dropped_ranges().len(), 0);
+}
+
+/// Nothing but the writer's own look at the catalog finds that out: the drop came first, so there
+/// is no conflict.
+#[test]
+fn nobody_writes_to_a_collection_after_its_drop() {
+    let store = damaged(|_, _| ());
+    let stale = collection(&store, "d.t");
+    store.drop_collection(&ns("d.t"), &CommitOptions::synced()).unwrap();
+    collection(&store, "d.t");
+    let doc = doc! { "_id": 1 };
+    let written = store.write(&CommitOptions::synced(), &Interrupt::new(), |writer| {
+        writer.insert(&stale, doc.as_doc()).map(|_| ())
+    });
+    assert_eq!(written.unwrap_err().code(), quire_error::ErrorCode::NamespaceNotFound);
+    assert_clean(&store);
+}
+
+#[test]
 fn a_document_that_is_none_is_told_and_kept() {
     let store = damaged(|txn, c| {
         let key = keys(txn, Space::Doc, c.id.0)[7].clone();

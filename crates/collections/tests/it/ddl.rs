@@ -112,6 +112,45 @@ fn renames_within_and_across_databases() {
     assert_clean(&store);
 }
 
+/// The copy that a rename makes in the other database goes with that database. Writes went on into
+/// what was dropped, and the source was given up for the rest.
+#[test]
+fn a_rename_into_a_database_that_is_dropped_meanwhile_loses_nothing() {
+    const DOCUMENTS: i32 = 3000;
+    let store = store();
+    for id in 0..DOCUMENTS {
+        insert(&store, "d.t", &doc! { "_id": id }).unwrap();
+    }
+    let dropping = std::thread::spawn({
+        let store = Arc::clone(&store);
+        move || {
+            while store.catalog().database("e").is_none() {
+                std::thread::yield_now();
+            }
+            store.drop_database("e", &CommitOptions::synced()).unwrap()
+        }
+    });
+    let rename = Rename {
+        from: ns("d.t"),
+        to: ns("e.t"),
+        drop_target: false,
+        from_uuid: None,
+        target_uuid: None,
+    };
+    let renamed = store.rename_collection(&rename, &Interrupt::new(), &CommitOptions::synced());
+    assert_eq!(dropping.join().unwrap(), 1);
+    match renamed {
+        Ok(()) => assert_eq!(collection_names(&store), Vec::<String>::new()),
+        Err(error) => {
+            assert_eq!(error.code(), ErrorCode::NamespaceNotFound);
+            assert_eq!(collection_names(&store), ["d.t"]);
+            assert_eq!(all(&store, "d.t").len(), DOCUMENTS as usize);
+            insert(&store, "d.t", &doc! { "_id": DOCUMENTS }).unwrap();
+        }
+    }
+    assert_clean(&store);
+}
+
 #[test]
 fn a_build_while_others_write_misses_nothing() {
     let store = store();
