@@ -8,7 +8,7 @@ use bytes::Bytes;
 use quire_catalog::{Catalog, Collection, CollectionId, collection_key, low_water_key};
 use quire_document::Doc;
 use quire_error::{Error, ErrorCode, Result};
-use quire_storage::{CommitOptions, Committed, Interrupt, Mode, Savepoint, Space, Txn};
+use quire_storage::{CommitOptions, Committed, Interrupt, KeyTurn, Mode, Savepoint, Space, Txn};
 use smallvec::SmallVec;
 
 use crate::failure::{Attempt, Failure};
@@ -91,16 +91,18 @@ impl Store {
         })
     }
 
-    /// Runs `attempt` and commits, again and again while somebody else is faster; waits for open
-    /// transactions that hold a key, holding nothing itself.
+    /// Runs `attempt` and commits, again and again while somebody else is faster; waits in line
+    /// for a key that others write, holding nothing itself.
     pub fn write<T>(
         self: &Arc<Self>,
         options: &CommitOptions,
         interrupt: &Arc<Interrupt>,
         mut attempt: impl FnMut(&mut Writer) -> Attempt<T>,
     ) -> Result<(T, CommitOutcome)> {
+        let mut turn = None;
         loop {
             let mut writer = self.writer(WriterMode::Statement)?;
+            writer.set_turn(turn.as_ref());
             let ended = match attempt(&mut writer) {
                 Ok(answer) => writer.commit(options.clone()).map(|committed| (answer, committed)),
                 Err(failure) => {
@@ -110,30 +112,32 @@ impl Store {
             };
             match ended {
                 Ok(done) => return Ok(done),
-                Err(failure) => self.before_retry(failure, interrupt)?,
+                Err(failure) => turn = self.before_retry(failure, turn, interrupt)?,
             }
         }
     }
 
-    /// After a conflict: returns once it makes sense to try again. Any other failure is the
-    /// answer.
-    pub fn before_retry(&self, failure: Failure, interrupt: &Arc<Interrupt>) -> Result<()> {
-        match failure {
+    /// After a conflict: returns once it makes sense to try again, with the turn to do it in.
+    /// `turn` is the one that the failed attempt had. Any other failure is the answer.
+    pub fn before_retry(
+        &self,
+        failure: Failure,
+        turn: Option<KeyTurn>,
+        interrupt: &Arc<Interrupt>,
+    ) -> Result<Option<KeyTurn>> {
+        let conflict = match failure {
             // The engine took the snapshot back under memory pressure: a statement takes another.
-            Failure::Error(error) if error.code() == ErrorCode::SnapshotTooOld => {
-                interrupt.check().map_err(crate::from_interruption)
-            }
-            Failure::Error(error) => Err(error),
+            Failure::Error(error) if error.code() == ErrorCode::SnapshotTooOld => None,
+            Failure::Error(error) => return Err(error),
+            // The catalog has changed, which nobody who sees the change clashes with again.
             Failure::Conflict(conflict) => {
-                interrupt.check().map_err(crate::from_interruption)?;
-                if conflict.held {
-                    self.engine()
-                        .wait_released(&conflict, interrupt)
-                        .map_err(crate::from_storage)?;
-                }
-                Ok(())
+                Some(conflict).filter(|conflict| conflict.space != Space::Meta || conflict.held)
             }
-        }
+        };
+        interrupt.check().map_err(crate::from_interruption)?;
+        let Some(conflict) = conflict else { return Ok(turn) };
+        let turn = KeyTurn::wait(self.engine(), &conflict, turn, interrupt);
+        turn.map(Some).map_err(crate::from_storage)
     }
 }
 
@@ -228,6 +232,13 @@ impl Writer {
         self.txn.rollback_to(to.txn);
         self.counts = to.counts;
         self.grown.truncate(to.grown);
+    }
+
+    /// The commit makes use of a turn that was waited for.
+    pub fn set_turn(&mut self, turn: Option<&KeyTurn>) {
+        if let Some(turn) = turn {
+            self.txn.set_turn(turn);
+        }
     }
 
     /// In a client's transaction: takes locks on everything written since the last push, and

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use crate::error::{Conflict, Result};
+use crate::error::Result;
 use crate::interrupt::Interrupt;
 
 /// The four ordered maps of an engine.
@@ -357,6 +357,15 @@ pub struct DropRange {
 /// Who holds pushed keys: one an open transaction.
 pub type LockOwner = u64;
 
+/// A place in the line of those who wait to write a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place {
+    /// The key's hash.
+    pub hash: KeyHash,
+    /// Rises with every place that is given out.
+    pub number: u64,
+}
+
 /// Everything that becomes visible and durable together. Made by [`Txn`](crate::Txn).
 #[derive(Debug, Default)]
 pub struct CommitBatch {
@@ -378,6 +387,8 @@ pub struct CommitBatch {
     pub durability: Durability,
     /// The locks that this commit may pass.
     pub owner: Option<LockOwner>,
+    /// The place in a line that this commit makes use of.
+    pub turn: Option<Place>,
     /// Ends the wait for backpressure. Once queued, a commit is waited for.
     pub interrupt: Option<Arc<Interrupt>>,
 }
@@ -496,12 +507,24 @@ pub trait Engine: Send + Sync {
     /// of them or a commit after `base` changed one. Locks taken before the failure stay.
     fn lock(&self, owner: LockOwner, base: Version, keys: &[Check]) -> Result<()>;
 
-    /// Releases all locks of a transaction.
+    /// Releases all locks of a transaction. A commit that succeeds does so itself, once it is
+    /// visible.
     fn unlock(&self, owner: LockOwner);
 
-    /// Waits until the transaction that caused this conflict has ended; at once if none holds
-    /// the key. The caller must hold nothing itself.
-    fn wait_released(&self, conflict: &Conflict, interrupt: &Arc<Interrupt>) -> Result<()>;
+    /// Takes a place at the end of the line for a key; [`KeyTurn`](crate::KeyTurn) speaks this
+    /// and the next three. The interrupt is what will wait in it.
+    fn join_line(&self, hash: KeyHash, interrupt: &Arc<Interrupt>) -> Place;
+
+    /// Waits until nobody stands before this place and no transaction holds the key. The caller
+    /// must hold nothing else.
+    fn wait_in_line(&self, place: Place, interrupt: &Arc<Interrupt>) -> Result<()>;
+
+    /// The first in a line was not fast enough: until it leaves, no other single write of the key
+    /// is let through. A transaction is: it does not wait in lines.
+    fn reserve(&self, place: Place);
+
+    /// Leaves a line. A commit that succeeds does so itself, once it is visible.
+    fn leave_line(&self, place: Place);
 
     /// Returns once every commit up to `version` is on stable storage.
     fn barrier(&self, version: Version) -> Result<()>;

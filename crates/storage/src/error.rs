@@ -20,9 +20,9 @@ pub struct Conflict {
     pub key: Bytes,
     /// The key as the lock table knows it.
     pub hash: KeyHash,
-    /// True if an open transaction holds the key: a single write drops everything it has and
-    /// waits with [`Engine::wait_released`](crate::Engine::wait_released) before it tries again.
-    /// False if a commit was faster: try again at once on a new snapshot.
+    /// True if an open transaction holds the key or it is reserved for the first of its line, false
+    /// if a commit was faster. A single write drops everything it has and waits for its turn with
+    /// [`KeyTurn::wait`](crate::KeyTurn::wait) before it tries again on a new snapshot.
     pub held: bool,
 }
 

@@ -17,6 +17,7 @@ mod overlay;
 pub mod pipeline;
 pub mod rng;
 pub mod simulated;
+pub mod turn;
 pub mod txn;
 
 pub use bytes::Bytes;
@@ -24,12 +25,13 @@ pub use bytes::Bytes;
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use contract::{
     Caps, Check, ClusterTime, CommitBatch, Committed, CountDelta, Counts, Direction, DropRange,
-    Durability, Engine, EngineStats, KeyHash, LockOwner, Maintenance, Op, Page, ScanRequest, Size,
-    Snapshot, Space, Version, prefix_end,
+    Durability, Engine, EngineStats, KeyHash, LockOwner, Maintenance, Op, Page, Place, ScanRequest,
+    Size, Snapshot, Space, Version, prefix_end,
 };
 pub use error::{Conflict, Result, StorageError};
 pub use interrupt::{Interrupt, Interruption};
 pub use memory::{open_memory, open_memory_with};
 pub use pipeline::{Pipeline, PipelineOptions};
 pub use simulated::{Crash, Faults, SimulatedDisk};
+pub use turn::KeyTurn;
 pub use txn::{CommitOptions, Mode, Savepoint, Txn, begin};

@@ -8,11 +8,12 @@ use bytes::Bytes;
 
 use crate::contract::{
     Check, ClusterTime, CommitBatch, Committed, CountDelta, DropRange, Durability, Engine,
-    LockOwner, Page, ScanRequest, Snapshot, Space, Version, key_hash,
+    LockOwner, Page, Place, ScanRequest, Snapshot, Space, Version, key_hash,
 };
 use crate::error::{Result, StorageError};
 use crate::interrupt::Interrupt;
 use crate::overlay::{Buffered, Overlay};
+use crate::turn::KeyTurn;
 
 /// What a transaction is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,6 +72,7 @@ pub fn begin(engine: &Arc<dyn Engine>, mode: Mode) -> Result<Txn> {
         log: Vec::new(),
         log_bytes: 0,
         owner: None,
+        turn: None,
         pushed: 0,
     })
 }
@@ -87,6 +89,7 @@ pub struct Txn {
     log: Vec<Bytes>,
     log_bytes: usize,
     owner: Option<LockOwner>,
+    turn: Option<Place>,
     /// How much of the overlay's history has been pushed.
     pushed: usize,
 }
@@ -208,6 +211,12 @@ impl Txn {
         Ok(())
     }
 
+    /// The commit makes use of a turn, which must have been waited for before this transaction
+    /// began.
+    pub fn set_turn(&mut self, turn: &KeyTurn) {
+        self.turn = Some(turn.place());
+    }
+
     /// A place to roll back to.
     pub fn savepoint(&self) -> Savepoint {
         Savepoint {
@@ -260,6 +269,7 @@ impl Txn {
             log: std::mem::take(&mut self.log),
             durability: options.durability,
             owner: self.owner,
+            turn: self.turn,
             interrupt: options.interrupt,
         })
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use quire_catalog::{Collection, Index, IndexId, IndexState, Namespace};
 use quire_error::{Error, ErrorCode, Result};
-use quire_storage::{CommitOptions, Direction, Interrupt, Space};
+use quire_storage::{CommitOptions, Direction, Interrupt, KeyTurn, Space};
 
 use super::{drop_index_data, next_epoch, put_collection};
 use crate::entry::EntryKeys;
@@ -30,10 +30,12 @@ impl Store {
     ) -> Result<()> {
         let mut from = RecordId(0);
         let mut rows = CHUNK_ROWS;
+        let mut turn = None;
         loop {
             interrupt.check().map_err(from_interruption)?;
-            match self.fill_chunk(collection, ids, from, rows) {
+            match self.fill_chunk(collection, ids, from, rows, turn.as_ref()) {
                 Ok(Some(next)) => {
+                    turn = None;
                     from = next;
                     rows = (rows * 2).min(CHUNK_ROWS);
                 }
@@ -41,7 +43,7 @@ impl Store {
                 // Somebody changed a record of the chunk: try fewer, down to one, which can
                 // only lose against writes to itself.
                 Err(failure @ Failure::Conflict(_)) => {
-                    self.before_retry(failure, interrupt)?;
+                    turn = self.before_retry(failure, turn, interrupt)?;
                     rows = (rows / 4).max(1);
                 }
                 Err(Failure::Error(error)) => return Err(error),
@@ -57,8 +59,10 @@ impl Store {
         ids: &[IndexId],
         from: RecordId,
         rows: usize,
+        turn: Option<&KeyTurn>,
     ) -> Attempt<Option<RecordId>> {
         let mut writer = self.writer(WriterMode::Statement)?;
+        writer.set_turn(turn);
         let current = current(&writer, collection, ids)?;
         let indexes: Vec<Arc<Index>> =
             ids.iter().filter_map(|id| current.index_by_id(*id)).cloned().collect();

@@ -68,26 +68,30 @@ impl<'t> WriteTarget<'t> {
         mut attempt: impl FnMut(&mut Writer) -> Attempt<T>,
     ) -> Result<(T, Option<Committed>)> {
         match self {
-            WriteTarget::Store { store, commit, retry } => loop {
-                interrupt.check().map_err(quire_collections::from_interruption)?;
-                let mut writer = store.writer(WriterMode::Statement)?;
-                if let Some(retry) = retry {
-                    writer.set_retry_log(retry.log);
-                }
-                let ended = match attempt(&mut writer) {
-                    Ok(answer) if writer.is_empty() => Ok((answer, None)),
-                    Ok(answer) => commit_with(writer, commit, retry.as_mut(), interrupt)
-                        .map(|committed| (answer, Some(committed))),
-                    Err(failure) => {
-                        drop(writer);
-                        Err(failure)
+            WriteTarget::Store { store, commit, retry } => {
+                let mut turn = None;
+                loop {
+                    interrupt.check().map_err(quire_collections::from_interruption)?;
+                    let mut writer = store.writer(WriterMode::Statement)?;
+                    writer.set_turn(turn.as_ref());
+                    if let Some(retry) = retry {
+                        writer.set_retry_log(retry.log);
                     }
-                };
-                match ended {
-                    Ok(done) => return Ok(done),
-                    Err(failure) => store.before_retry(failure, interrupt)?,
+                    let ended = match attempt(&mut writer) {
+                        Ok(answer) if writer.is_empty() => Ok((answer, None)),
+                        Ok(answer) => commit_with(writer, commit, retry.as_mut(), interrupt)
+                            .map(|committed| (answer, Some(committed))),
+                        Err(failure) => {
+                            drop(writer);
+                            Err(failure)
+                        }
+                    };
+                    match ended {
+                        Ok(done) => return Ok(done),
+                        Err(failure) => turn = store.before_retry(failure, turn, interrupt)?,
+                    }
                 }
-            },
+            }
             WriteTarget::Transaction(writer) => {
                 let before = writer.savepoint();
                 let ended = attempt(writer).and_then(|answer| writer.push().map(|()| answer));

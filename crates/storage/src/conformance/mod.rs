@@ -56,6 +56,8 @@ pub const CASES: &[(&str, Case)] = &[
     ("savepoints", transactions::savepoints),
     ("pushed locks", transactions::locks),
     ("waiting for a lock", transactions::waiting),
+    ("turns at a key", transactions::turns),
+    ("many turns at a key", transactions::many_turns),
     ("an idle transaction", transactions::idle),
     ("random operations against a model", model::random),
 ];

@@ -1,12 +1,14 @@
 //! Transactions of several statements: savepoints, locks, waiting.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use super::{Harness, commit, get, key, keys, put, write};
-use crate::contract::{ScanRequest, Space};
+use crate::contract::{Engine, ScanRequest, Space};
 use crate::error::{Conflict, StorageError};
 use crate::interrupt::{Interrupt, Interruption};
+use crate::turn::KeyTurn;
 use crate::txn::{CommitOptions, Mode, Txn, begin};
 
 pub(super) fn savepoints(harness: &dyn Harness) {
@@ -37,8 +39,8 @@ pub(super) fn savepoints(harness: &dyn Harness) {
     assert_eq!(keys(&*snapshot, ScanRequest::new(Space::Log, b"", b"")), "");
 }
 
-fn transaction(harness: &Arc<dyn crate::Engine>) -> Txn {
-    begin(harness, Mode::Transaction).expect("a transaction")
+fn transaction(engine: &Arc<dyn Engine>) -> Txn {
+    begin(engine, Mode::Transaction).expect("a transaction")
 }
 
 fn held(result: Result<impl std::fmt::Debug, StorageError>) -> Conflict {
@@ -90,25 +92,111 @@ pub(super) fn waiting(harness: &dyn Harness) {
     single.put(Space::Doc, key("a"), key("single")).expect("a write");
     let conflict = held(single.commit(CommitOptions::buffered()));
 
+    let wait =
+        |interrupt: &Arc<Interrupt>| KeyTurn::wait(&engine, &conflict, None, interrupt).map(drop);
     let short = Interrupt::with_deadline(Duration::from_millis(5));
-    let waited = engine.wait_released(&conflict, &short);
-    assert_eq!(waited, Err(StorageError::Interrupted(Interruption::DeadlineExceeded)));
+    assert_eq!(wait(&short), Err(StorageError::Interrupted(Interruption::DeadlineExceeded)));
     let killed = Interrupt::new();
     std::thread::scope(|scope| {
-        let waiter = scope.spawn(|| engine.wait_released(&conflict, &killed));
+        let waiter = scope.spawn(|| wait(&killed));
         killed.kill(Interruption::Killed);
         let waited = waiter.join().expect("the waiter ends");
         assert_eq!(waited, Err(StorageError::Interrupted(Interruption::Killed)));
     });
     std::thread::scope(|scope| {
-        let interrupt = Interrupt::new();
-        let (engine, conflict) = (&engine, &conflict);
-        let waiter = scope.spawn(move || engine.wait_released(conflict, &interrupt));
+        let waiter = scope.spawn(|| wait(&Interrupt::new()));
         holder.commit(CommitOptions::buffered()).expect("the holder commits");
         waiter.join().expect("the waiter ends").expect("the lock was released");
     });
-    engine.wait_released(&conflict, &Interrupt::new()).expect("nobody holds it any more");
+    wait(&Interrupt::new()).expect("nobody holds it any more");
     put(&engine, Space::Doc, "a", "single");
+}
+
+/// A single write of a key, in its turn if it has one.
+fn write_a(engine: &Arc<dyn Engine>, turn: Option<&KeyTurn>) -> Txn {
+    let mut txn = write(engine);
+    txn.put(Space::Doc, key("a"), key("single")).expect("a write");
+    if let Some(turn) = turn {
+        txn.set_turn(turn);
+    }
+    txn
+}
+
+pub(super) fn turns(harness: &dyn Harness) {
+    let engine = harness.open();
+    put(&engine, Space::Doc, "a", "0");
+    let lose = |turn: Option<&KeyTurn>| {
+        let txn = write_a(&engine, turn);
+        put(&engine, Space::Doc, "a", "faster");
+        held(txn.commit(CommitOptions::synced()))
+    };
+    let wait = |conflict, before| {
+        KeyTurn::wait(&engine, conflict, before, &Interrupt::new()).expect("nobody is before")
+    };
+    let conflict = lose(None);
+    let turn = wait(&conflict, None);
+    let again = lose(Some(&turn));
+    let turn = wait(&again, Some(turn));
+
+    let late = write_a(&engine, None).commit(CommitOptions::synced());
+    assert!(held(late).held, "the key is reserved for who lost twice");
+    let ended = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let next = scope.spawn(|| {
+            let next = wait(&conflict, None);
+            assert!(ended.load(Ordering::SeqCst), "two have their turn at a time");
+            write_a(&engine, Some(&next)).commit(CommitOptions::synced()).expect("its turn");
+        });
+        let mut transaction = transaction(&engine);
+        transaction.put(Space::Doc, key("a"), key("transaction")).expect("a write");
+        transaction.push().expect("transactions do not wait in lines");
+        assert!(held(write_a(&engine, Some(&turn)).commit(CommitOptions::synced())).held);
+        drop(transaction);
+        let txn = write_a(&engine, Some(&turn));
+        ended.store(true, Ordering::SeqCst);
+        txn.commit(CommitOptions::synced()).expect("the key is reserved");
+        next.join().expect("the turn ended with the commit, though it is not dropped yet");
+    });
+    put(&engine, Space::Doc, "a", "last");
+}
+
+/// A write loses its key once because it knows of nobody, once more because somebody who knows
+/// nothing of it was faster, and once because that one was on its way when the key was reserved:
+/// what it costs does not depend on how many others there are.
+pub(super) fn many_turns(harness: &dyn Harness) {
+    const THREADS: u64 = 12;
+    const ROUNDS: u64 = 25;
+    let engine = harness.open();
+    put(&engine, Space::Doc, "n", "0");
+    std::thread::scope(|scope| {
+        for _ in 0..THREADS {
+            scope.spawn(|| (0..ROUNDS).for_each(|_| increment_in_turn(&engine)));
+        }
+    });
+    let snapshot = engine.snapshot().expect("a snapshot");
+    assert_eq!(get(&*snapshot, Space::Doc, "n"), Some((THREADS * ROUNDS).to_string()));
+    let stats = engine.stats();
+    assert!(stats.conflicts <= 3 * THREADS * ROUNDS, "{} conflicts", stats.conflicts);
+    assert!(stats.fsyncs <= THREADS * ROUNDS + 1);
+}
+
+fn increment_in_turn(engine: &Arc<dyn Engine>) {
+    let mut turn: Option<KeyTurn> = None;
+    loop {
+        let mut txn = write(engine);
+        if let Some(turn) = &turn {
+            txn.set_turn(turn);
+        }
+        let now: u64 = get(&txn, Space::Doc, "n").and_then(|n| n.parse().ok()).expect("a number");
+        txn.put(Space::Doc, key("n"), key(&(now + 1).to_string())).expect("a write");
+        match txn.commit(CommitOptions::synced()) {
+            Ok(_) => return,
+            lost => {
+                let waited = KeyTurn::wait(engine, &held(lost), turn, &Interrupt::new());
+                turn = Some(waited.expect("nothing interrupts it"));
+            }
+        }
+    }
 }
 
 pub(super) fn idle(harness: &dyn Harness) {

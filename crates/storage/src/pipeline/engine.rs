@@ -10,9 +10,9 @@ use bytes::Bytes;
 use crate::backend::Backend;
 use crate::contract::{
     Caps, Check, ClusterTime, CommitBatch, Committed, Counts, DropRange, Durability, Engine,
-    EngineStats, LockOwner, Maintenance, Size, Snapshot, Space, Version,
+    EngineStats, KeyHash, LockOwner, Maintenance, Place, Size, Snapshot, Space, Version,
 };
-use crate::error::{Conflict, Result};
+use crate::error::Result;
 use crate::interrupt::Interrupt;
 use crate::pipeline::Pipeline;
 use crate::pipeline::views::Handle;
@@ -45,26 +45,24 @@ impl<B: Backend> Engine for Pipeline<B> {
     }
 
     fn unlock(&self, owner: LockOwner) {
-        let waiters = self.inner.keys.lock().unlock(owner);
-        for waiter in waiters {
-            waiter.notify();
-        }
+        self.inner.release(Some(owner), None);
     }
 
-    fn wait_released(&self, conflict: &Conflict, interrupt: &Arc<Interrupt>) -> Result<()> {
-        let keys = &self.inner.keys;
-        let hash = conflict.hash;
-        {
-            let mut keys = keys.lock();
-            if !keys.is_locked(hash) {
-                return Ok(());
-            }
-            keys.add_waiter(hash, interrupt);
-        }
-        let released = interrupt.wait(None, || !keys.lock().is_locked(hash));
-        keys.lock().remove_waiter(hash, interrupt);
-        released?;
+    fn join_line(&self, hash: KeyHash, interrupt: &Arc<Interrupt>) -> Place {
+        self.inner.keys.lock().lines.join(hash, interrupt)
+    }
+
+    fn wait_in_line(&self, place: Place, interrupt: &Arc<Interrupt>) -> Result<()> {
+        interrupt.wait(None, || self.inner.keys.lock().is_turn_of(place))?;
         Ok(())
+    }
+
+    fn reserve(&self, place: Place) {
+        self.inner.keys.lock().lines.reserve(place);
+    }
+
+    fn leave_line(&self, place: Place) {
+        self.inner.release(None, Some(place));
     }
 
     fn barrier(&self, version: Version) -> Result<()> {
@@ -185,8 +183,9 @@ impl<B: Backend> Engine for Pipeline<B> {
         }
         // The last group, if one is under way, finishes before the files go.
         let _numbers = inner.applying.lock();
+        let latest = inner.latest().0.as_u64();
         let synced =
-            if inner.broken.load(Ordering::Acquire) { Ok(()) } else { inner.backend.sync() };
+            if inner.broken.load(Ordering::Acquire) { Ok(()) } else { inner.sync_up_to(latest) };
         inner.history.lock().clear();
         inner.active.revoke_all();
         inner.backend.close()?;

@@ -12,7 +12,7 @@ use parking_lot::{Condvar, Mutex};
 
 use crate::backend::Backend;
 use crate::contract::{
-    ClusterTime, CommitBatch, Committed, Counts, Durability, Op, Space, Version,
+    ClusterTime, CommitBatch, Committed, Counts, Durability, LockOwner, Op, Place, Space, Version,
 };
 use crate::error::{Conflict, Result, StorageError};
 use crate::interrupt::Interrupt;
@@ -71,6 +71,8 @@ struct Merged {
     counts: BTreeMap<u32, Counts>,
     forgotten: Vec<u32>,
     drops: Vec<PendingDrop>,
+    /// Owners of locks and places in lines, which are released once the group is visible.
+    released: Vec<(Option<LockOwner>, Option<Place>)>,
     bytes: u64,
     commits: u64,
     /// The time of the first commit.
@@ -123,9 +125,20 @@ impl<B: Backend> Drop for Leadership<'_, B> {
 }
 
 impl<B: Backend> Inner<B> {
-    /// Commits a batch as a member of a group.
+    /// Commits a batch as a member of a group, and sees to it that it is on stable storage if it
+    /// is to be: the group may have left that for afterwards.
     pub(crate) fn commit(&self, batch: CommitBatch) -> Result<Committed> {
+        let durability = batch.durability;
+        let committed = self.commit_visibly(batch)?;
+        if durability == Durability::Synced {
+            self.sync_up_to(committed.version.as_u64())?;
+        }
+        Ok(committed)
+    }
+
+    fn commit_visibly(&self, batch: CommitBatch) -> Result<Committed> {
         self.check_writable()?;
+        self.check_early(&batch)?;
         let _base = self.pin_base(batch.base.as_u64());
         self.wait_for_pressure(batch.interrupt.as_deref())?;
         let ticket = Arc::new(Ticket {
@@ -146,6 +159,22 @@ impl<B: Backend> Inner<B> {
         leadership.results = self.run_group(&leadership.group);
         drop(leadership);
         ticket.wait().unwrap_or_else(|| Err(StorageError::OutcomeUnknown))
+    }
+
+    /// Whose keys are reserved for another does not burden a group. Who has lost against a commit
+    /// does: it has to wait until that one is visible, or it would lose the next time as well.
+    fn check_early(&self, batch: &CommitBatch) -> Result<()> {
+        self.keys.lock().check_turn(batch).inspect_err(|_| {
+            self.meters.conflicts.fetch_add(1, Ordering::Relaxed);
+        })
+    }
+
+    /// Ends a transaction or a turn.
+    pub(crate) fn release(&self, owner: Option<LockOwner>, turn: Option<Place>) {
+        let woken = self.keys.lock().release(owner, turn);
+        for waiter in woken {
+            waiter.notify();
+        }
     }
 
     /// Keeps what a commit on this base could clash with until the guard goes, unless its
@@ -212,7 +241,7 @@ impl<B: Backend> Inner<B> {
         let mut results = Vec::with_capacity(group.len());
         for ticket in group {
             let batch = std::mem::take(&mut *ticket.batch.lock());
-            let admitted = match keys.check(batch.base.as_u64(), batch.owner, &batch.checks) {
+            let admitted = match keys.admit(&batch) {
                 Ok(()) if self.backend.inject_conflict(&batch) => Err(injected(&batch)),
                 other => other,
             };
@@ -230,6 +259,8 @@ impl<B: Backend> Inner<B> {
             }));
             self.merge(batch, numbers, merged);
         }
+        // Whoever waits for a key waits until this group is visible, not until it is on disk.
+        merged.sync &= keys.lines.is_empty();
         results
     }
 
@@ -238,6 +269,9 @@ impl<B: Backend> Inner<B> {
         merged.first_time.get_or_insert(numbers.cluster_time);
         merged.bytes += batch.byte_len() as u64;
         merged.sync |= batch.durability == Durability::Synced;
+        if batch.owner.is_some() || batch.turn.is_some() {
+            merged.released.push((batch.owner, batch.turn));
+        }
         if merged.ops.is_empty() {
             merged.ops = batch.ops;
         } else {
@@ -323,6 +357,9 @@ impl<B: Backend> Inner<B> {
         let previous = std::mem::replace(&mut *self.current.write(), view);
         previous.supersede();
         drop(previous);
+        for (owner, turn) in merged.released {
+            self.release(owner, turn);
+        }
         if self.active.over(self.options.snapshot_retained_bytes_max, written) {
             self.enforce_caps();
         }

@@ -6,9 +6,10 @@ use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 
-use crate::contract::{Check, KeyHash, LockOwner};
+use crate::contract::{Check, CommitBatch, KeyHash, LockOwner, Place};
 use crate::error::{Conflict, Result, StorageError};
 use crate::interrupt::Interrupt;
+use crate::pipeline::lines::Lines;
 
 /// Key hashes are hashes already.
 #[derive(Default)]
@@ -30,9 +31,12 @@ impl Hasher for Identity {
     }
 }
 
-type HashMapOfHashes<V> = HashMap<KeyHash, V, BuildHasherDefault<Identity>>;
+pub(crate) type HashMapOfHashes<V> = HashMap<KeyHash, V, BuildHasherDefault<Identity>>;
 
-/// The conflict table and the lock table.
+/// Those whose turn may have come.
+type Woken = Vec<Arc<Interrupt>>;
+
+/// The conflict table, the lock table and the lines for keys.
 pub(crate) struct KeyTable {
     last: HashMapOfHashes<u64>,
     /// Every entry ever put into `last`, in the order of versions.
@@ -42,7 +46,7 @@ pub(crate) struct KeyTable {
     keys_max: usize,
     locks: HashMapOfHashes<LockOwner>,
     held: HashMap<LockOwner, Vec<KeyHash>>,
-    waiters: Vec<(KeyHash, Arc<Interrupt>)>,
+    pub lines: Lines,
 }
 
 fn clash(check: &Check, held: bool) -> StorageError {
@@ -63,12 +67,31 @@ impl KeyTable {
             keys_max,
             locks: HashMapOfHashes::default(),
             held: HashMap::new(),
-            waiters: Vec::new(),
+            lines: Lines::default(),
         }
     }
 
-    /// Whether a commit on `base` may go ahead.
-    pub fn check(&self, base: u64, owner: Option<LockOwner>, checks: &[Check]) -> Result<()> {
+    /// Whether a batch may be committed.
+    pub fn admit(&self, batch: &CommitBatch) -> Result<()> {
+        self.check(batch.base.as_u64(), batch.owner, &batch.checks)?;
+        self.check_turn(batch)
+    }
+
+    /// Whether no key of a batch is reserved for somebody else. Transactions do not wait in lines.
+    pub fn check_turn(&self, batch: &CommitBatch) -> Result<()> {
+        if self.lines.is_empty() || batch.owner.is_some() {
+            return Ok(());
+        }
+        let reserved =
+            |check: &&Check| check.write && self.lines.is_reserved_from(check.hash, batch.turn);
+        match batch.checks.iter().find(reserved) {
+            Some(check) => Err(clash(check, true)),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether a commit on `base` clashes with nobody.
+    fn check(&self, base: u64, owner: Option<LockOwner>, checks: &[Check]) -> Result<()> {
         if base < self.floor && !checks.is_empty() {
             return Err(StorageError::SnapshotTooOld);
         }
@@ -126,36 +149,20 @@ impl KeyTable {
         Ok(())
     }
 
-    /// Releases a transaction's locks; the waiters to wake.
-    pub fn unlock(&mut self, owner: LockOwner) -> Vec<Arc<Interrupt>> {
-        for hash in self.held.remove(&owner).unwrap_or_default() {
+    /// Releases a transaction's locks and leaves a line; whom to wake.
+    pub fn release(&mut self, owner: Option<LockOwner>, turn: Option<Place>) -> Woken {
+        let mut woken = Woken::new();
+        for hash in owner.and_then(|owner| self.held.remove(&owner)).unwrap_or_default() {
             self.locks.remove(&hash);
+            woken.extend(self.lines.first(hash));
         }
-        let locks = &self.locks;
-        self.waiters
-            .iter()
-            .filter(|(hash, _)| !locks.contains_key(hash))
-            .map(|(_, waiter)| Arc::clone(waiter))
-            .collect()
+        woken.extend(turn.and_then(|place| self.lines.leave(place)));
+        woken
     }
 
-    /// Whether somebody holds the key.
-    pub fn is_locked(&self, hash: KeyHash) -> bool {
-        self.locks.contains_key(&hash)
-    }
-
-    /// Registers a waiter for a key.
-    pub fn add_waiter(&mut self, hash: KeyHash, waiter: &Arc<Interrupt>) {
-        self.waiters.push((hash, Arc::clone(waiter)));
-    }
-
-    /// Removes a waiter.
-    pub fn remove_waiter(&mut self, hash: KeyHash, waiter: &Arc<Interrupt>) {
-        let found =
-            self.waiters.iter().position(|(key, other)| *key == hash && Arc::ptr_eq(other, waiter));
-        if let Some(at) = found {
-            self.waiters.swap_remove(at);
-        }
+    /// Whether whoever has this place may try.
+    pub fn is_turn_of(&self, place: Place) -> bool {
+        self.lines.is_first(place) && !self.locks.contains_key(&place.hash)
     }
 
     /// Keys in the conflict table and in the lock table.
@@ -210,7 +217,7 @@ mod tests {
         assert!(conflict.held);
         assert!(table.check(0, None, &[key("a")]).is_err());
         assert!(table.check(0, Some(1), &[key("a")]).is_ok());
-        table.unlock(1);
+        table.release(Some(1), None);
         assert!(table.lock(2, 0, &[key("b")]).is_ok());
     }
 }

@@ -6,6 +6,7 @@ mod engine;
 mod group;
 mod history;
 mod keys;
+mod lines;
 mod records;
 mod ticker;
 mod views;
@@ -96,9 +97,9 @@ pub(crate) struct Inner<B: Backend> {
     clock_floor: AtomicU64,
     /// Everything up to here is on stable storage.
     durable: AtomicU64,
-    syncing: Mutex<()>,
-    /// Wakes whoever waits with a limit for `durable` to rise.
-    synced: (Mutex<()>, Condvar),
+    /// Whether somebody forces commits to stable storage; wakes whoever waits for `durable` to
+    /// rise.
+    synced: (Mutex<bool>, Condvar),
     poisoned: RwLock<Option<String>>,
     broken: AtomicBool,
     closed: AtomicBool,
@@ -135,6 +136,16 @@ pub(crate) struct Meters {
     revoked: AtomicU64,
 }
 
+/// Somebody forces commits to stable storage.
+struct Syncing<'a>(&'a (Mutex<bool>, Condvar));
+
+impl Drop for Syncing<'_> {
+    fn drop(&mut self) {
+        *self.0.0.lock() = false;
+        self.0.1.notify_all();
+    }
+}
+
 impl<B: Backend> Pipeline<B> {
     /// Reads what the backend remembers and starts the ticker.
     pub fn open(backend: B, options: PipelineOptions) -> Result<Self> {
@@ -161,8 +172,7 @@ impl<B: Backend> Pipeline<B> {
             retries: Mutex::default(),
             clock_floor: AtomicU64::new(cluster_time.0),
             durable: AtomicU64::new(version),
-            syncing: Mutex::new(()),
-            synced: (Mutex::new(()), Condvar::new()),
+            synced: Default::default(),
             poisoned: RwLock::new(None),
             broken: AtomicBool::new(false),
             closed: AtomicBool::new(false),
@@ -195,6 +205,10 @@ impl<B: Backend> Inner<B> {
     /// Open and not poisoned.
     fn check_writable(&self) -> Result<()> {
         self.check_open()?;
+        self.check_sound()
+    }
+
+    fn check_sound(&self) -> Result<()> {
         if self.broken.load(Ordering::Acquire) {
             let why = self.poisoned.read().clone().unwrap_or_default();
             return Err(StorageError::Unavailable(why));
@@ -252,19 +266,31 @@ impl<B: Backend> Inner<B> {
         if self.durable.load(Ordering::Acquire) >= version {
             return Ok(());
         }
-        let _one_at_a_time = self.syncing.lock();
-        if self.durable.load(Ordering::Acquire) >= version {
-            return Ok(());
-        }
-        self.check_writable()?;
+        let Some(_one_at_a_time) = self.begin_sync(version)? else { return Ok(()) };
         let covered = self.current.read().version.as_u64();
         if let Err(error) = self.backend.sync() {
             self.poison(&error.to_string());
             return Err(error);
         }
         self.meters.fsyncs.fetch_add(1, Ordering::Relaxed);
-        self.note_durable(covered);
+        self.durable.fetch_max(covered, Ordering::AcqRel);
         Ok(())
+    }
+
+    /// Waits while others force to stable storage what does not reach this version; `None` once
+    /// it is there.
+    fn begin_sync(&self, version: u64) -> Result<Option<Syncing<'_>>> {
+        let mut somebody_syncs = self.synced.0.lock();
+        loop {
+            if self.durable.load(Ordering::Acquire) >= version {
+                return Ok(None);
+            }
+            self.check_sound()?;
+            if !std::mem::replace(&mut *somebody_syncs, true) {
+                return Ok(Some(Syncing(&self.synced)));
+            }
+            self.synced.1.wait(&mut somebody_syncs);
+        }
     }
 }
 
