@@ -27,6 +27,7 @@ use crate::directory::Directory;
 use crate::error::storage;
 use crate::gaps::{Gaps, Skip};
 use crate::journal;
+use crate::log_sync::LogSync;
 use crate::reclaim::{DroppedRanges, Factory};
 use crate::skeleton::{self, Creation};
 use crate::tombstones::Tombstones;
@@ -190,6 +191,7 @@ impl Heads {
 /// The backend.
 pub struct FjallBackend {
     creation: Creation,
+    log_sync: LogSync,
     parts: RwLock<Option<Arc<Parts>>>,
     directory: RwLock<Option<Directory>>,
     pub(crate) dropped: Arc<DroppedRanges>,
@@ -243,6 +245,7 @@ impl FjallBackend {
         };
         let backend = Self {
             creation,
+            log_sync: LogSync::new(data),
             parts: RwLock::new(Some(Arc::new(parts))),
             directory: RwLock::new(Some(directory)),
             dropped,
@@ -391,7 +394,9 @@ impl Backend for FjallBackend {
 
     fn sync(&self) -> Result<()> {
         let parts = self.parts()?;
-        parts.db.persist(PersistMode::SyncData).map_err(|error| storage(error, "fsync"))
+        // Fails if fjall has failed before, and leaves nothing in its own buffer.
+        parts.db.persist(PersistMode::Buffer).map_err(|error| storage(error, "fsync"))?;
+        self.log_sync.sync()
     }
 
     fn under_pressure(&self) -> bool {

@@ -14,6 +14,7 @@ mod directory;
 mod error;
 mod gaps;
 pub mod journal;
+mod log_sync;
 mod reclaim;
 mod salvage;
 mod scratch;
