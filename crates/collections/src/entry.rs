@@ -131,6 +131,12 @@ impl EntryKeys {
         self.entries.get(at).map_or(&[], |entry| slice(&self.keys, entry.key))
     }
 
+    /// The values of an entry.
+    pub(crate) fn values(&self, at: usize) -> &[u8] {
+        let whole = self.entries.get(at).map_or(&[][..], |entry| slice(&self.keys, entry.key));
+        whole.get(ID_BYTES..).unwrap_or(&[])
+    }
+
     /// The type bits of an entry.
     pub(crate) fn type_bits(&self, at: usize) -> &[u8] {
         self.entries.get(at).map_or(&[], |entry| slice(&self.bits, entry.bits))

@@ -1,0 +1,187 @@
+//! Looking up, one by one, the entries of indexes that do not hold what the documents ask for, and
+//! mending them.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use quire_catalog::{Index, IndexState};
+use quire_error::Result;
+use quire_storage::{CommitOptions, Mode, Snapshot, Space, begin};
+
+use super::{Checker, walk, walk_documents};
+use crate::entry::{EntryKeys, index_range, split_entry};
+use crate::failure::from_storage;
+use crate::findings::{Problem, Repair};
+use crate::layout::doc_key;
+use crate::{KeyGenerator, RecordId, StoredDoc};
+
+/// Writes of a repair in one commit.
+const REPAIR_CHUNK: usize = 1000;
+
+/// An index whose entries have to be looked up.
+pub(super) struct Doubt {
+    pub index: Arc<Index>,
+    /// If it has no entry at all, how many the documents ask for.
+    pub lost: Option<u64>,
+}
+
+/// Index entries to take away and, after that (a unique key may change its owner), to write.
+#[derive(Default)]
+pub(super) struct Mends {
+    deletes: Vec<Bytes>,
+    puts: Vec<(Bytes, Bytes)>,
+    /// Entries whose place is free, so that they need not wait for the deletes.
+    vacant: Vec<(Bytes, Bytes)>,
+}
+
+impl Checker<'_> {
+    /// Finds what is wrong with the entries of these indexes, both ways.
+    pub(super) fn look_up(
+        &mut self,
+        snapshot: &dyn Snapshot,
+        doubts: &mut [Doubt],
+        bad: &HashSet<RecordId>,
+    ) -> Result<Mends> {
+        let mut mends = Mends::default();
+        if doubts.is_empty() {
+            return Ok(mends);
+        }
+        let (collection, interrupt) = (self.collection, self.interrupt);
+        walk_documents(snapshot, collection, interrupt, |id, value| {
+            if bad.contains(&id) {
+                return Ok(());
+            }
+            let doc = StoredDoc::decode(value.clone())?;
+            for doubt in doubts.iter_mut() {
+                self.look_up_document(snapshot, doubt, id, &doc, &mut mends)?;
+            }
+            if mends.vacant.len() >= REPAIR_CHUNK {
+                let vacant = std::mem::take(&mut mends.vacant);
+                self.write(Mends { vacant, ..Mends::default() })?;
+            }
+            Ok(())
+        })?;
+        for doubt in doubts.iter() {
+            self.check_index(snapshot, &doubt.index, bad, &mut mends)?;
+        }
+        Ok(mends)
+    }
+
+    /// Every key of the document is in the index.
+    fn look_up_document(
+        &mut self,
+        snapshot: &dyn Snapshot,
+        doubt: &mut Doubt,
+        id: RecordId,
+        doc: &StoredDoc,
+        mends: &mut Mends,
+    ) -> Result<()> {
+        let index = &doubt.index;
+        if index.state == IndexState::WriteOnly {
+            return Ok(());
+        }
+        // That there are no keys has been told before.
+        let Ok(generated) = KeyGenerator::generate(index, doc.as_doc()) else { return Ok(()) };
+        let mut keys = EntryKeys::default();
+        keys.encode(index, &generated)?;
+        for at in 0..keys.len() {
+            let (key, value) = keys.stored(index, at, id);
+            if let Some(missing) = &mut doubt.lost {
+                *missing += 1;
+                mends.vacant.push((key, value));
+                continue;
+            }
+            match snapshot.get(Space::Idx, &key).map_err(from_storage)? {
+                Some(found) if found == value => {}
+                Some(other) if index.unique && other.get(..8) != value.get(..8) => {
+                    let name = &index.name;
+                    let problem = format!("record {id} shares a key of unique index {name}");
+                    self.find(problem, Problem::Index(name.clone()), false);
+                }
+                _ => {
+                    let name = &index.name;
+                    let problem = format!("record {id} lacks an entry in {name}");
+                    let what = Problem::MissingEntry { index: name.clone(), record: id };
+                    self.find(problem, what, self.repair == Repair::All);
+                    mends.puts.push((key, value));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Every entry belongs to a document that has it.
+    fn check_index(
+        &mut self,
+        snapshot: &dyn Snapshot,
+        index: &Index,
+        bad: &HashSet<RecordId>,
+        mends: &mut Mends,
+    ) -> Result<()> {
+        let (start, end) = index_range(index.id);
+        let mut keys = EntryKeys::default();
+        walk(snapshot, Space::Idx, start, &end, self.interrupt, |key, value| {
+            let record = split_entry(index.unique, key, value).ok().map(|(_, id, _)| id);
+            let problem = match record {
+                None => Some(format!("{} holds an entry that is none", index.name)),
+                Some(id) if bad.contains(&id) => None,
+                Some(id) => self.surplus(snapshot, index, key, id, &mut keys)?,
+            };
+            if let Some(problem) = problem {
+                let what = Problem::SurplusEntry { index: index.name.clone(), record };
+                self.find(problem, what, self.repair == Repair::All);
+                mends.deletes.push(key.clone());
+            }
+            Ok(())
+        })
+    }
+
+    /// Why an index should not hold this key of a record, if it should not.
+    fn surplus(
+        &self,
+        snapshot: &dyn Snapshot,
+        index: &Index,
+        key: &Bytes,
+        id: RecordId,
+        keys: &mut EntryKeys,
+    ) -> Result<Option<String>> {
+        let doc_key = doc_key(self.collection.id, id);
+        let doc = snapshot.get(Space::Doc, &doc_key).map_err(from_storage)?;
+        let Some(doc) = doc.map(StoredDoc::decode).transpose()? else {
+            return Ok(Some(format!("{} points to record {id}, which is gone", index.name)));
+        };
+        let has = match KeyGenerator::generate(index, doc.as_doc()) {
+            Ok(generated) => {
+                keys.encode(index, &generated)?;
+                (0..keys.len()).any(|at| keys.stored(index, at, id).0 == *key)
+            }
+            Err(_) => false,
+        };
+        let problem = || format!("{} holds a key that record {id} does not have", index.name);
+        Ok((!has).then(problem))
+    }
+
+    /// Mends, if that is asked for.
+    pub(super) fn write(&mut self, mends: Mends) -> Result<()> {
+        if self.repair != Repair::All {
+            return Ok(());
+        }
+        let deletes = mends.deletes.into_iter().map(|key| (key, None));
+        let puts = mends.puts.into_iter().chain(mends.vacant);
+        let puts = puts.map(|(key, value)| (key, Some(value)));
+        let mut writes = deletes.chain(puts).peekable();
+        while writes.peek().is_some() {
+            let mut txn = begin(self.store.engine(), Mode::Write).map_err(from_storage)?;
+            for (key, value) in writes.by_ref().take(REPAIR_CHUNK) {
+                match value {
+                    Some(value) => txn.put(Space::Idx, key, value),
+                    None => txn.delete(Space::Idx, key),
+                }
+                .map_err(from_storage)?;
+            }
+            txn.commit(CommitOptions::synced()).map_err(from_storage)?;
+        }
+        Ok(())
+    }
+}

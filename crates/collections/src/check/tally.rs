@@ -1,0 +1,66 @@
+//! Index entries as a whole: how many, and the sum of their hashes, whatever their order. Two sums
+//! of 128 bits that agree stand for the same entries.
+
+use bytes::Bytes;
+use xxhash_rust::xxh3::{xxh3_64_with_seed, xxh3_128_with_seed};
+
+use crate::RecordId;
+use crate::entry::{EntryKeys, split_entry};
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Tally {
+    entries: u64,
+    hashes: u128,
+    /// What is no entry; no document asks for any.
+    malformed: u64,
+}
+
+impl Tally {
+    /// Adds the entries of a document.
+    pub fn add_document(&mut self, keys: &EntryKeys, id: RecordId) {
+        for at in 0..keys.len() {
+            self.add(keys.values(at), id, keys.type_bits(at));
+        }
+    }
+
+    /// Adds an entry as it is stored.
+    pub fn add_entry(&mut self, unique: bool, key: &Bytes, value: &Bytes) {
+        match split_entry(unique, key, value) {
+            Ok((values, id, type_bits)) => self.add(&values, id, &type_bits),
+            Err(_) => self.malformed += 1,
+        }
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> u64 {
+        self.entries + self.malformed
+    }
+
+    fn add(&mut self, values: &[u8], id: RecordId, type_bits: &[u8]) {
+        let seed = xxh3_64_with_seed(values, id.0);
+        self.entries += 1;
+        self.hashes = self.hashes.wrapping_add(xxh3_128_with_seed(type_bits, seed));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_part_of_an_entry_counts_and_their_order_does_not() {
+        let tally = |entries: &[(&[u8], u64, &[u8])]| {
+            let mut tally = Tally::default();
+            entries.iter().for_each(|(values, id, bits)| tally.add(values, RecordId(*id), bits));
+            tally
+        };
+        let both: [(&[u8], u64, &[u8]); 2] = [(b"a", 1, b""), (b"b", 2, b"x")];
+        let [one, two] = both;
+        assert_eq!(tally(&both), tally(&[two, one]));
+        assert_ne!(tally(&both), tally(&[one]));
+        assert_ne!(tally(&both), tally(&[one, (b"c", 2, b"x")]));
+        assert_ne!(tally(&both), tally(&[one, (b"b", 3, b"x")]));
+        assert_ne!(tally(&both), tally(&[one, (b"b", 2, b"")]));
+        assert_ne!(tally(&[one, two, two]), tally(&[one, one, two]));
+    }
+}
