@@ -1,5 +1,6 @@
 //! Reading on a snapshot: documents by record id and by `_id`.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use quire_catalog::{Catalog, Collection, Namespace};
@@ -140,6 +141,13 @@ impl<'v> View<'v> {
     /// than the view.
     pub fn record_id_bound(&self, collection: &Collection) -> Result<RecordId> {
         Ok(self.store.record_ids(collection.id)?.bound())
+    }
+
+    /// The range of the record ids of all documents in the view.
+    pub fn record_ids(&self, collection: &Collection) -> Result<Range<u64>> {
+        let bound = self.record_id_bound(collection)?.0;
+        // The first id that is given out is 1.
+        Ok(self.low_water(collection).0.clamp(1, bound.max(1))..bound)
     }
 
     /// The smallest record id that a forward scan has to look at.

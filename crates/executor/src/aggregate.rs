@@ -109,7 +109,14 @@ impl Prepared {
             }
             root => build_source(root, &env, keys, &parts.rest)?,
         };
-        let root = build_stages(source, parts.rest, false);
+        let mut rest = parts.rest;
+        let root = match rest.first() {
+            Some(Stage::Sample(size)) if reads_all(&root, parts.projection_is_hint) => {
+                let sample = Sample::of_collection(source, *size);
+                build_stages(Box::new(sample), rest.split_off(1), false)
+            }
+            _ => build_stages(source, rest, false),
+        };
         let mut execution = Execution::new(env, root, collection, Some(Arc::new(plan)));
         execution.of_pipeline = true;
         Ok(execution)
@@ -145,6 +152,15 @@ fn lean(node: Node, counts_only: bool) -> Node {
             Node::Sort { pattern, limit, simple, input: Box::new(lean(*input, false)) }
         }
         other => other,
+    }
+}
+
+/// Whether a source gives just the documents of a collection.
+fn reads_all(root: &Node, projection_is_hint: bool) -> bool {
+    match root {
+        Node::CollScan { filter, .. } => filter.is_none(),
+        Node::Projection { input, .. } => projection_is_hint && reads_all(input, false),
+        _ => false,
     }
 }
 
@@ -188,7 +204,7 @@ pub(crate) fn build_stages(
         input = match stage {
             Stage::Limit(left) => Box::new(Limit { input, left, stats }),
             Stage::Skip(left) => Box::new(Skip { input, left, stats }),
-            Stage::Sample(size) => Box::new(Sample { input, size, chosen: None, stats }),
+            Stage::Sample(size) => Box::new(Sample::new(input, size)),
             Stage::Sort(pattern) => {
                 let limit = sort_limit(stages.as_slice());
                 let keep = wanted.as_slice().first().is_some_and(|later| later.sort_key);

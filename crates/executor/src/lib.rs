@@ -28,6 +28,7 @@ pub mod modify;
 mod operator;
 mod params;
 mod projection;
+mod random_picks;
 mod record_set;
 mod row;
 mod sample;

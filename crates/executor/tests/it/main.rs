@@ -9,6 +9,7 @@ mod model;
 mod modify;
 mod plans;
 mod retry;
+mod sample;
 mod threads;
 
 use std::sync::Arc;

@@ -1,0 +1,108 @@
+//! A few documents of a large collection at random, without reading the others: record ids are
+//! drawn until enough of them exist. Every document is as likely as any other, wherever ids are
+//! missing.
+
+use std::collections::HashSet;
+use std::ops::Range;
+
+use quire_collections::{RecordId, StoredDoc};
+use quire_error::Result;
+
+use crate::env::Run;
+use crate::row::Row;
+
+/// A collection of no more documents than this is read as a whole, as MongoDB does it.
+const SMALL_DOCS: u64 = 100;
+/// So many times the draws must not exceed the documents: looking one up costs as much as reading
+/// some in a row. MongoDB draws the line at 5 %, too.
+const DOCS_PER_DRAW_MIN: u64 = 20;
+/// Draws beyond twice as many as should do before they are given up.
+const SPARE_DRAWS: u64 = 100;
+/// Ids looked up at a time.
+const DRAWS_MAX: u64 = 1024;
+
+/// Numbers at random (xorshift64*: Vigna, "An experimental exploration of Marsaglia's xorshift
+/// generators, scrambled", 2016).
+pub(crate) struct Random(u64);
+
+impl Random {
+    pub fn new(run: &Run<'_>) -> Result<Self> {
+        Ok(Random(run.env.shared.random()? | 1))
+    }
+
+    /// A number below `bound`.
+    pub fn below(&mut self, bound: u64) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) % bound.max(1)
+    }
+}
+
+/// What was drawn, and how many documents were looked up for it.
+pub(crate) struct Picks {
+    /// The documents, or `None` if reading them all is the better way.
+    pub rows: Option<Vec<Row>>,
+    pub docs_examined: u64,
+}
+
+/// Draws `size` documents.
+pub(crate) fn pick(run: &mut Run<'_>, size: u64) -> Result<Picks> {
+    let mut picks = Picks { rows: None, docs_examined: 0 };
+    let collection = run.collection()?;
+    let documents = run.view().store().counts(&collection).documents;
+    let ids = run.view().record_ids(&collection)?;
+    let Some(expected) = expected_draws(documents, &ids, size) else { return Ok(picks) };
+    let mut random = Random::new(run)?;
+    let (mut met, mut rows) = (HashSet::new(), Vec::new());
+    let (mut found, mut drawn) = (Vec::new(), Vec::new());
+    let mut left = expected.saturating_mul(2).saturating_add(SPARE_DRAWS);
+    while let missing @ 1.. = size.saturating_sub(rows.len() as u64) {
+        if left == 0 {
+            return Ok(picks);
+        }
+        run.pause()?;
+        let draws = missing.min(DRAWS_MAX).min(left);
+        left -= draws;
+        drawn.clear();
+        let draw = |_| RecordId(ids.start + random.below(ids.end - ids.start));
+        drawn.extend((0..draws).map(draw).filter(|id| met.insert(*id)));
+        found.clear();
+        run.view().get_many(&*run.collection()?, &drawn, &mut found)?;
+        let exists = |(id, doc): (&RecordId, Option<StoredDoc>)| {
+            Some(Row::of_document(*id, doc?.into_bytes()))
+        };
+        rows.extend(drawn.iter().zip(found.drain(..)).filter_map(exists));
+        picks.docs_examined = rows.len() as u64;
+    }
+    picks.rows = Some(rows);
+    Ok(picks)
+}
+
+/// How many ids have to be drawn, on the average, until so many of them exist; `None` if that is
+/// no better than reading everything.
+fn expected_draws(documents: u64, ids: &Range<u64>, size: u64) -> Option<u64> {
+    if documents <= SMALL_DOCS || ids.is_empty() {
+        return None;
+    }
+    let space = u128::from(ids.end - ids.start);
+    let draws = (u128::from(size) * space).div_ceil(u128::from(documents));
+    let draws = u64::try_from(draws).ok()?.max(size);
+    (draws.saturating_mul(DOCS_PER_DRAW_MIN) < documents).then_some(draws)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn small_samples_of_large_collections_are_drawn() {
+        assert_eq!(expected_draws(1000, &(1..1001), 5), Some(5));
+        assert_eq!(expected_draws(1000, &(1..1001), 50), None, "5 % of all");
+        assert_eq!(expected_draws(100, &(1..101), 1), None, "too few documents");
+        assert_eq!(expected_draws(1000, &(1..4001), 5), Some(20), "three of four ids are missing");
+        assert_eq!(expected_draws(1000, &(1..20_001), 5), None, "too many ids are missing");
+        assert_eq!(expected_draws(1000, &(7..7), 5), None);
+        assert_eq!(expected_draws(1000, &(1..u64::MAX), u64::MAX), None);
+    }
+}
