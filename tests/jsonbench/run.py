@@ -170,7 +170,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--events", type=int, default=1_000_000)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--threads", type=int, default=1, help="threads that DuckDB may use; a query of Quire runs on one")
+    parser.add_argument("--threads", type=int, default=1, help="threads that DuckDB may use; a long scan of Quire uses all processors")
     parser.add_argument("--quire", default="target/release/quire")
     options = parser.parse_args()
     WORK.mkdir(parents=True, exist_ok=True)
