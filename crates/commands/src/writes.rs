@@ -26,6 +26,9 @@ pub struct Writes {
     each: Durability,
     wanted: Durability,
     last: Option<Version>,
+    /// A statement found nothing to do: its answer rests on what others have committed, which may
+    /// be visible before it is durable.
+    rests_on_others: bool,
     /// How long to wait for the disk at the end, if not for as long as it takes.
     limit: Option<Duration>,
     retryable: Option<Retryable>,
@@ -60,7 +63,7 @@ impl Context<'_> {
             }
             _ => None,
         };
-        Ok(Writes { each, wanted, last: None, limit, retryable })
+        Ok(Writes { each, wanted, last: None, rests_on_others: false, limit, retryable })
     }
 }
 
@@ -144,7 +147,10 @@ impl Writes {
 
     /// Notes a statement's last commit.
     pub fn note(&mut self, committed: Option<&Committed>) {
-        self.last = committed.map(|committed| committed.version).or(self.last);
+        match committed {
+            Some(committed) => self.last = Some(committed.version),
+            None => self.rests_on_others = true,
+        }
     }
 
     /// Waits until everything is as durable as the command asked, what it found done too. Answers
@@ -152,8 +158,10 @@ impl Writes {
     pub fn finish(self, cx: &Context<'_>) -> Result<Vec<i32>> {
         let engine = &cx.service.engine;
         let version = match self.last {
-            Some(version) => Some(version).filter(|_| self.each != self.wanted),
-            None => Some(engine.version()).filter(|_| self.wanted == Durability::Synced),
+            Some(version) if !self.rests_on_others => {
+                Some(version).filter(|_| self.each != self.wanted)
+            }
+            _ => Some(engine.version()).filter(|_| self.wanted == Durability::Synced),
         };
         match (version, self.limit) {
             (None, _) => {}

@@ -395,8 +395,11 @@ impl Backend for FjallBackend {
     fn sync(&self) -> Result<()> {
         let parts = self.parts()?;
         // Fails if fjall has failed before, and leaves nothing in its own buffer.
-        parts.db.persist(PersistMode::Buffer).map_err(|error| storage(error, "fsync"))?;
-        self.log_sync.sync()
+        let persist = |mode| parts.db.persist(mode).map_err(|error| storage(error, "fsync"));
+        persist(PersistMode::Buffer)?;
+        // A file that fjall itself failed to force out meanwhile is told by the last look.
+        let synced = self.log_sync.sync()?;
+        persist(if synced { PersistMode::Buffer } else { PersistMode::SyncData })
     }
 
     fn under_pressure(&self) -> bool {

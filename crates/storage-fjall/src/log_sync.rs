@@ -2,11 +2,10 @@
 //! lock for as long as the disk takes; a handle of our own on the same file does not.
 
 use std::fs::File;
-use std::io::ErrorKind;
 use std::path::PathBuf;
 
 use parking_lot::Mutex;
-use quire_storage::{Result, StorageError};
+use quire_storage::Result;
 
 use crate::journal;
 
@@ -24,23 +23,22 @@ impl LogSync {
 
     /// Forces to stable storage whatever fjall has given to the operating system. Only the newest
     /// file needs it: fjall forces a file out before it begins the next.
-    pub fn sync(&self) -> Result<()> {
+    ///
+    /// False if fjall has to do it itself: a file that is new here, since a handle does not tell
+    /// of failures before it was opened, or one that cannot be opened, which is no failed write.
+    pub fn sync(&self) -> Result<bool> {
         let mut newest = self.newest.lock();
-        loop {
-            let Some(path) = journal::files(&self.data)?.pop() else {
-                return Err(StorageError::Io("the log has no files".into()));
-            };
-            match &*newest {
-                Some((known, file)) if *known == path => return Ok(file.sync_data()?),
-                _ => {}
-            }
-            match File::options().write(true).open(&path) {
-                Ok(file) => *newest = Some((path, file)),
-                // Since it was listed, a newer one was begun and all of this reached the tables.
-                Err(error) if error.kind() == ErrorKind::NotFound => {}
-                Err(error) => return Err(error.into()),
-            }
+        let Some(path) = journal::files(&self.data).ok().and_then(|mut files| files.pop()) else {
+            return Ok(false);
+        };
+        if let Some((known, file)) = &*newest
+            && *known == path
+        {
+            file.sync_data()?;
+            return Ok(true);
         }
+        *newest = File::options().write(true).open(&path).ok().map(|file| (path, file));
+        Ok(false)
     }
 }
 
@@ -52,15 +50,16 @@ mod tests {
     fn the_newest_file_is_forced_out() {
         let directory = tempfile::tempdir().unwrap();
         let sync = LogSync::new(directory.path().to_owned());
-        assert!(sync.sync().is_err(), "nothing there");
+        assert!(!sync.sync().unwrap(), "nothing there");
         let known = || sync.newest.lock().as_ref().map(|(path, _)| path.clone());
         for name in ["9.jnl", "10.jnl"] {
             let path = directory.path().join(name);
             std::fs::write(&path, b"log").unwrap();
-            sync.sync().unwrap();
+            assert!(!sync.sync().unwrap(), "new here");
             assert_eq!(known(), Some(path));
+            assert!(sync.sync().unwrap());
         }
         std::fs::remove_file(directory.path().join("9.jnl")).unwrap();
-        sync.sync().unwrap();
+        assert!(sync.sync().unwrap());
     }
 }

@@ -8,6 +8,7 @@
 
 use std::collections::HashMap;
 use std::ops::Bound;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
@@ -45,6 +46,9 @@ enum Place {
 pub(crate) struct DroppedRanges {
     filtered: Mutex<[Ranges; 4]>,
     places: Mutex<HashMap<(Space, Bytes), Place>>,
+    /// Ranges have been asked for since the opening; the first time all are there that the
+    /// process before has left.
+    is_asked: AtomicBool,
 }
 
 impl DroppedRanges {
@@ -164,6 +168,8 @@ impl FjallBackend {
     ) -> Result<Vec<Reclaimed>> {
         let mut became = vec![Reclaimed::Left; ranges.len()];
         let mut fresh = Vec::new();
+        let logs = journal::numbers(&self.data()?)?;
+        let is_first = !self.dropped.is_asked.swap(true, Ordering::Relaxed);
         for (range, became) in ranges.iter().zip(&mut became) {
             if stop() {
                 return Ok(vec![Reclaimed::Left; ranges.len()]);
@@ -173,6 +179,11 @@ impl FjallBackend {
             }
             if self.is_small(range)? {
                 *became = delete_range(self, range, apply, stop)?;
+                // What an earlier process has freed looks empty while newer tables keep the log
+                // from being read again.
+                if is_first && *became == Reclaimed::Gone {
+                    self.dropped.set_place(range, Place::Log(logs.last().copied().unwrap_or(0)));
+                }
             } else {
                 fresh.push(range.clone());
             }

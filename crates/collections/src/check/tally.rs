@@ -2,7 +2,7 @@
 //! of 128 bits that agree stand for the same entries.
 
 use bytes::Bytes;
-use xxhash_rust::xxh3::{xxh3_64_with_seed, xxh3_128_with_seed};
+use xxhash_rust::xxh3::xxh3_128;
 
 use crate::RecordId;
 use crate::entry::{EntryKeys, split_entry};
@@ -37,9 +37,13 @@ impl Tally {
     }
 
     fn add(&mut self, values: &[u8], id: RecordId, type_bits: &[u8]) {
-        let seed = xxh3_64_with_seed(values, id.0);
+        let mut entry = Vec::with_capacity(16 + values.len() + type_bits.len());
+        entry.extend_from_slice(&id.0.to_le_bytes());
+        entry.extend_from_slice(&(values.len() as u64).to_le_bytes());
+        entry.extend_from_slice(values);
+        entry.extend_from_slice(type_bits);
         self.entries += 1;
-        self.hashes = self.hashes.wrapping_add(xxh3_128_with_seed(type_bits, seed));
+        self.hashes = self.hashes.wrapping_add(xxh3_128(&entry));
     }
 }
 
@@ -62,5 +66,17 @@ mod tests {
         assert_ne!(tally(&both), tally(&[one, (b"b", 3, b"x")]));
         assert_ne!(tally(&both), tally(&[one, (b"b", 2, b"")]));
         assert_ne!(tally(&[one, two, two]), tally(&[one, one, two]));
+    }
+
+    #[test]
+    fn no_two_short_entries_hash_alike() {
+        let mut seen = std::collections::HashSet::new();
+        for value in 0..256_u16 {
+            for id in 0..256 {
+                let mut tally = Tally::default();
+                tally.add(&value.to_be_bytes(), RecordId(id), b"");
+                assert!(seen.insert(tally.hashes), "{value} {id}");
+            }
+        }
     }
 }

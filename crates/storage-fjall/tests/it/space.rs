@@ -93,11 +93,45 @@ fn a_killed_process_leaves_nothing_of_a_dropped_range() {
     assert_eq!(numbers(&*snapshot, Space::Doc, 2).len(), 0);
     drop(snapshot);
     engine.close().unwrap();
-    // Nothing is left to be read again, so the record of the drop goes.
+    // The log still has the range, though nothing of it is read again for now.
     let engine = open(killed.path(), FjallOptions::default()).unwrap().engine;
     engine.maintenance(Maintenance::Reclaim).unwrap();
     let stats = engine.stats();
-    assert_eq!((stats.ranges_dropped, stats.ranges_freed), (0, 0));
+    assert_eq!((stats.ranges_dropped, stats.ranges_freed), (0, 1));
+}
+
+/// The tables of a second range keep the log from being read again, until it is dropped as well.
+#[test]
+fn a_dropped_range_does_not_come_back_with_the_next_drop() {
+    let directory = TempDir::new().unwrap();
+    let options = || {
+        let pipeline = PipelineOptions { tick: None, ..PipelineOptions::default() };
+        FjallOptions { pipeline, ..FjallOptions::default() }
+    };
+    let mut place = directory.path().to_owned();
+    let mut killed = Vec::new();
+    for dropped in [2, 3] {
+        let engine = open(&place, options()).unwrap().engine;
+        if dropped == 2 {
+            (1..=3).for_each(|number| fill(&engine, number, DOCUMENTS, 700));
+            engine.maintenance(Maintenance::Compact).unwrap();
+        } else {
+            engine.maintenance(Maintenance::Reclaim).unwrap();
+        }
+        engine.drop_range(Space::Doc, &key(dropped, 0), &key(dropped + 1, 0)).unwrap();
+        engine.maintenance(Maintenance::Compact).unwrap();
+        assert_eq!(engine.stats().ranges_dropped, 0);
+        let next = TempDir::new().unwrap();
+        image(&place, next.path());
+        engine.close().unwrap();
+        place = next.path().to_owned();
+        killed.push(next);
+    }
+    let engine = open(&place, options()).unwrap().engine;
+    engine.maintenance(Maintenance::Reclaim).unwrap();
+    let snapshot = engine.snapshot().unwrap();
+    let left = [1, 2, 3].map(|number| numbers(&*snapshot, Space::Doc, number).len() as u64);
+    assert_eq!(left, [DOCUMENTS, 0, 0]);
 }
 
 #[test]

@@ -218,11 +218,9 @@ impl<B: Backend> Inner<B> {
 
     /// No more writes, for good: what is on disk after a failed write or fsync is unknown.
     fn poison(&self, why: &str) {
-        let mut poisoned = self.poisoned.write();
-        if poisoned.is_none() {
-            *poisoned = Some(why.to_owned());
-        }
+        self.poisoned.write().get_or_insert_with(|| why.to_owned());
         self.broken.store(true, Ordering::Release);
+        // Without the lock above: who waits for a sync looks at the reason while it has the other.
         self.announce_synced();
     }
 
