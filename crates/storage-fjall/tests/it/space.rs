@@ -113,7 +113,7 @@ fn a_dropped_range_does_not_come_back_with_the_next_drop() {
     for dropped in [2, 3] {
         let engine = open(&place, options()).unwrap().engine;
         if dropped == 2 {
-            (1..=3).for_each(|number| fill(&engine, number, DOCUMENTS, 700));
+            (1..=3).for_each(|number| fill(&engine, number, DOCUMENTS, 300));
             engine.maintenance(Maintenance::Compact).unwrap();
         } else {
             engine.maintenance(Maintenance::Reclaim).unwrap();
