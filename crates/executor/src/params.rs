@@ -3,9 +3,10 @@
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
 
-use crate::helpers::processors;
 use quire_document::{Timestamp, ValueBuf};
 use quire_storage::Interrupt;
+
+use crate::helpers::processors;
 
 /// Bytes a blocking stage may hold in memory. MongoDB: 100 MiB
 /// (292 QueryExceededMemoryLimitNoDiskUseAllowed).

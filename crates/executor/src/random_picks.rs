@@ -70,7 +70,9 @@ pub(crate) fn pick(run: &mut Run<'_>, size: u64) -> Result<Picks> {
         found.clear();
         run.view().get_many(&*run.collection()?, &drawn, &mut found)?;
         let exists = |(id, doc): (&RecordId, Option<StoredDoc>)| {
-            Some(Row::of_document(*id, doc?.into_bytes()))
+            let mut row = Row::of_document(*id, doc?.into_bytes());
+            row.detach();
+            Some(row)
         };
         rows.extend(drawn.iter().zip(found.drain(..)).filter_map(exists));
         picks.docs_examined = rows.len() as u64;

@@ -51,9 +51,10 @@ impl Sample {
         let mut random = Random::new(run)?;
         loop {
             let more = self.input.next(run, ROWS_MAX, &mut rows)?;
-            for row in rows.drain(..) {
+            for mut row in rows.drain(..) {
                 met += 1;
                 if chosen.len() < size {
+                    row.detach();
                     chosen.push(row);
                     let other = random.below(chosen.len() as u64) as usize;
                     let last = chosen.len() - 1;
@@ -61,6 +62,7 @@ impl Sample {
                 } else if let Ok(at) = usize::try_from(random.below(met))
                     && let Some(slot) = chosen.get_mut(at)
                 {
+                    row.detach();
                     *slot = row;
                 }
             }

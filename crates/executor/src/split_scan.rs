@@ -58,7 +58,7 @@ pub(crate) enum Step {
 
 impl Stretch {
     /// No rows, up to a record id.
-    pub fn nothing(end: RecordId) -> Self {
+    fn nothing(end: RecordId) -> Self {
         Stretch { rows: Vec::new().into_iter(), tail: 0, end, failed: None }
     }
 

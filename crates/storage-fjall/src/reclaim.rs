@@ -32,7 +32,7 @@ const COMPACT_BYTES_MAX: u64 = 1 << 30;
 
 type Ranges = Arc<Vec<(Bytes, Bytes)>>;
 
-/// Where a large range still is.
+/// Where a range still is that is not deleted key by key.
 #[derive(Clone, Copy)]
 enum Place {
     /// In tables up to this number.
@@ -41,7 +41,7 @@ enum Place {
     Log(u64),
 }
 
-/// The large ranges that are not gone, and those of them that compactions leave out.
+/// Those ranges, and which of them compactions leave out.
 #[derive(Default)]
 pub(crate) struct DroppedRanges {
     filtered: Mutex<[Ranges; 4]>,
@@ -195,7 +195,6 @@ impl FjallBackend {
         for space in Space::ALL {
             self.compact_if_cheap(&parts, ranges.iter().filter(|range| range.space == space))?;
         }
-        let logs = journal::numbers(&self.data()?)?;
         for (range, became) in ranges.iter().zip(&mut became) {
             if let Some(place) = self.dropped.place(range) {
                 *became = self.judge(&parts, range, place, &logs);
