@@ -21,7 +21,6 @@ use crate::group::GroupOp;
 use crate::metadata::Wanted;
 use crate::operator::{BoxedOperator, Operator};
 use crate::params::ExecParams;
-use crate::projection;
 use crate::row::Row;
 use crate::sample::Sample;
 use crate::simple::{Limit, Skip};
@@ -91,25 +90,26 @@ impl Prepared {
     pub fn open(self, _: &dyn Views) -> Result<Execution> {
         let Prepared { env, parts, plan, collection } = self;
         // An `$unwind` copies a document for each element: there it pays to keep only what is read.
-        let unwinds = parts.rest.iter().any(|stage| matches!(stage, Stage::Unwind(_)));
+        let mut one_by_one =
+            parts.rest.iter().take_while(|stage| !matches!(stage, Stage::Group(_)));
+        let unwinds = one_by_one.any(|stage| matches!(stage, Stage::Unwind(_)));
         let root = if (parts.projection_is_hint && !unwinds) || parts.counts_only {
             lean(plan.root.clone(), parts.counts_only)
         } else {
             plan.root.clone()
         };
         let keys = !parts.counts_only && !root.gives_documents();
-        let source = match &root {
-            Node::CollScan { filter, backward }
-                if parts.projection_is_hint
-                    && matches!(parts.rest.first(), Some(Stage::Group(_))) =>
-            {
-                let scan = CollectionScan::new(*backward, compile(filter.as_ref()));
-                let fields = projection::compile(parts.find.projection.as_doc(), &env)?;
-                Box::new(scan.reading(fields))
-            }
-            root => build_source(root, &env, keys, &parts.rest)?,
-        };
         let mut rest = parts.rest;
+        let source: BoxedOperator = match &root {
+            Node::CollScan { filter, backward } if groups_documents(&rest) => {
+                let scan = CollectionScan::new(*backward, compile(filter.as_ref()));
+                match rest.remove(0) {
+                    Stage::Group(group) => Box::new(GroupOp::of_collection(scan, group)),
+                    _ => Box::new(scan),
+                }
+            }
+            root => build_source(root, &env, keys, &rest)?,
+        };
         let root = match rest.first() {
             Some(Stage::Sample(size)) if reads_all(&root, parts.projection_is_hint) => {
                 let sample = Sample::of_collection(source, *size);
@@ -153,6 +153,12 @@ fn lean(node: Node, counts_only: bool) -> Node {
         }
         other => other,
     }
+}
+
+/// Whether the first stage is a `$group` that reads nothing but documents.
+fn groups_documents(stages: &[Stage]) -> bool {
+    let group = |stage: &&Stage| matches!(stage, Stage::Group(_));
+    stages.first().filter(group).is_some_and(|stage| stage.needs().reads.metadata.is_empty())
 }
 
 /// Whether a source gives just the documents of a collection.

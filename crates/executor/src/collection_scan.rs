@@ -3,15 +3,15 @@
 use quire_collections::{CollectionCursor, Record, RecordId};
 use quire_error::Result;
 use quire_mql::filter::Filter;
-use quire_mql::projection::Projection;
 use quire_planner::explain::NodeStats;
 use quire_storage::Direction;
 
 use crate::env::Run;
 use crate::filtering::Matcher;
+use crate::grouping::{Columns, Grouping};
 use crate::operator::Operator;
 use crate::row::Row;
-use crate::split_scan::{Kept, Splitter, Step, Stretch};
+use crate::split_scan::{Found, Kept, Piece, Splitter, Step, Stretch};
 
 /// Rows of the first page; later ones grow.
 const PAGE_ROWS_FIRST: usize = 16;
@@ -20,12 +20,17 @@ const PAGE_ROWS_MAX: usize = 1024;
 /// Bytes of a page.
 const PAGE_BYTES: usize = 1 << 20;
 
+/// What a `$group` is given.
+pub(crate) enum Given {
+    Rows(Vec<Row>),
+    /// What it takes of some documents.
+    Columns(Columns),
+}
+
 /// A walk over a collection.
 pub(crate) struct CollectionScan {
     direction: Direction,
     filter: Option<Matcher>,
-    /// The only fields that are read of the rows, if somebody said so.
-    fields: Option<Projection>,
     cursor: Option<CollectionCursor>,
     page: std::vec::IntoIter<Record>,
     buffer: Vec<Record>,
@@ -43,7 +48,6 @@ impl CollectionScan {
         CollectionScan {
             direction: if backward { Direction::Reverse } else { Direction::Forward },
             filter: filter.map(Matcher::new),
-            fields: None,
             cursor: None,
             page: Vec::new().into_iter(),
             buffer: Vec::new(),
@@ -56,10 +60,40 @@ impl CollectionScan {
         }
     }
 
-    /// The same for somebody who reads these fields only: rows may have no others.
-    pub fn reading(mut self, fields: Projection) -> Self {
-        self.fields = Some(fields);
-        self
+    /// Gives what follows to a `$group` as long as several threads read it.
+    pub fn feed(
+        &mut self,
+        run: &mut Run<'_>,
+        grouping: &Grouping,
+        give: &mut dyn FnMut(Given) -> Result<()>,
+    ) -> Result<()> {
+        while let Some(last) = self.last
+            && self.is_long(run)
+        {
+            run.pause()?;
+            self.rest();
+            (self.cursor, self.generation) = (None, run.generation);
+            let filter = self.filter.as_ref().map(Matcher::filter);
+            let kept = Kept { filter, grouping: Some(grouping) };
+            let (stats, end) = (&mut self.stats, &mut self.last);
+            let mut take = |piece: Piece| {
+                let rows: Vec<Row> = piece.rows.map(Found::into_row).collect();
+                stats.docs_examined += piece.examined;
+                stats.returned += rows.len() as u64;
+                *end = Some(piece.end);
+                give(Given::Rows(rows))?;
+                if let Some(columns) = piece.columns {
+                    stats.returned += columns.len() as u64;
+                    give(Given::Columns(columns))?;
+                }
+                piece.failed.map_or(Ok(()), Err)
+            };
+            let (collection, from) = (run.collection()?, after(last));
+            if !self.splitter.feed(run, &collection, kept, from, &mut take)? {
+                break;
+            }
+        }
+        Ok(())
     }
 
     /// Reads the next page or stretch; false if there is none.
@@ -69,10 +103,8 @@ impl CollectionScan {
         if let Some(last) = self.last
             && self.is_long(run)
         {
-            let from = RecordId(last.0.saturating_add(1));
             let filter = self.filter.as_ref().map(Matcher::filter);
-            let kept = Kept { filter, fields: self.fields.as_ref() };
-            self.stretch = self.splitter.read(run, &collection, kept, from)?;
+            self.stretch = self.splitter.read(run, &collection, filter, after(last))?;
             if self.stretch.is_some() {
                 (self.cursor, self.generation) = (None, run.generation);
                 return Ok(true);
@@ -82,9 +114,7 @@ impl CollectionScan {
             self.generation = run.generation;
             let after = match (self.last, self.direction) {
                 (None, _) => (None, None),
-                (Some(last), Direction::Forward) => {
-                    (Some(RecordId(last.0.saturating_add(1))), None)
-                }
+                (Some(last), Direction::Forward) => (Some(after(last)), None),
                 (Some(last), Direction::Reverse) => {
                     (None, Some(RecordId(last.0.saturating_sub(1))))
                 }
@@ -130,9 +160,11 @@ impl CollectionScan {
                     self.last = Some(row.record);
                     out.push(row);
                 }
-                Step::End(last, examined) => {
+                Step::Nothing(end, examined) => {
                     self.stats.docs_examined += examined;
-                    self.last = Some(last);
+                    self.last = Some(end);
+                }
+                Step::End => {
                     self.stretch = None;
                     return Ok(false);
                 }
@@ -140,6 +172,11 @@ impl CollectionScan {
         }
         Ok(true)
     }
+}
+
+/// The record id behind another.
+fn after(id: RecordId) -> RecordId {
+    RecordId(id.0.saturating_add(1))
 }
 
 impl Operator for CollectionScan {
@@ -151,7 +188,7 @@ impl Operator for CollectionScan {
         }
         while out.len() < limit {
             if self.take_stretch(limit, out)? {
-                continue;
+                return Ok(true);
             }
             let Some(record) = self.page.next() else {
                 if begun && !out.is_empty() {

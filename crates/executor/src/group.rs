@@ -1,69 +1,67 @@
 //! `$group`: documents go to a table of groups by batches; beyond memory, saved states in runs on
 //! disk that are merged by key.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-
 use bumpalo::Bump;
-use quire_document::{Collator, Doc, DocBuf, DocWriter, Value, ValueBuf};
-use quire_error::{Error, ErrorCode, Result};
+use quire_document::{Doc, DocBuf, DocWriter, Value, ValueBuf};
+use quire_error::Result;
 use quire_mql::EvalContext;
 use quire_mql::accumulator::State;
 use quire_mql::stage::Group;
 use quire_planner::explain::NodeStats;
 
 use crate::chain::{Chain, Sent};
+use crate::collection_scan::{CollectionScan, Given};
 use crate::env::{Env, Run};
 use crate::filtering::reset;
+use crate::group_runs::{Entry, Merge, Runs};
 use crate::group_table::GroupTable;
-use crate::operator::{BoxedOperator, Operator, over};
+use crate::grouping::{Columns, Grouping};
+use crate::operator::{BoxedOperator, Operator};
 use crate::row::Row;
-use crate::spill::{SpillReader, SpillWriter};
 
 /// Rows asked for at a time.
 const ROWS_MAX: usize = 1024;
 
-/// A group from runs on disk: its key as it first came, and what its accumulators hold.
-struct Entry {
-    key: ValueBuf,
-    states: Vec<Box<dyn State>>,
-}
-
 /// The stage.
 pub(crate) struct GroupOp {
-    input: BoxedOperator,
+    source: Source,
     /// What happens to documents before they are grouped.
     chain: Chain,
-    group: Group,
-    table: Option<GroupTable>,
-    runs: Runs,
+    grouping: Grouping,
     output: Output,
     arena: Bump,
     stats: NodeStats,
 }
 
-enum Output {
-    NotYet,
-    /// From the table: the number of the next group.
-    Memory(usize),
-    Runs(Merge),
+/// Where the documents come from.
+enum Source {
+    Rows(BoxedOperator),
+    /// A scan whose threads take of the documents what is grouped.
+    Scan(Box<CollectionScan>),
 }
 
-/// Runs on disk, merged by key.
-struct Merge {
-    runs: Vec<SpillReader>,
-    heads: BinaryHeap<Reverse<(Vec<u8>, usize)>>,
-    values: Vec<Option<(ValueBuf, Vec<ValueBuf>)>>,
+enum Output {
+    NotYet,
+    /// From memory, and the number of the next group.
+    Memory(GroupTable, usize),
+    Runs(Merge),
 }
 
 impl GroupOp {
     pub fn new(input: BoxedOperator, chain: Chain, group: Group) -> Self {
+        GroupOp::over(Source::Rows(input), chain, group)
+    }
+
+    /// The stage right above the scan of a collection.
+    pub fn of_collection(scan: CollectionScan, group: Group) -> Self {
+        GroupOp::over(Source::Scan(Box::new(scan)), Chain::default(), group)
+    }
+
+    fn over(source: Source, chain: Chain, group: Group) -> Self {
         GroupOp {
-            input,
+            source,
             chain,
-            group,
-            table: None,
-            runs: Runs::default(),
+            grouping: Grouping::new(group),
             output: Output::NotYet,
             arena: Bump::new(),
             stats: NodeStats::default(),
@@ -72,86 +70,37 @@ impl GroupOp {
 
     fn collect(&mut self, run: &mut Run<'_>) -> Result<()> {
         let env = run.env;
-        let variables = env.variable_values();
+        let mut intake = Intake {
+            chain: &mut self.chain,
+            grouping: &self.grouping,
+            env,
+            variables: env.variable_values(),
+            table: GroupTable::new(&self.grouping.group, env.shared.collator.as_ref()),
+            runs: Runs::default(),
+            arena: Bump::new(),
+        };
         let mut rows: Vec<Row> = Vec::new();
-        let mut table = GroupTable::new(&self.group, env.shared.collator.as_ref());
-        loop {
-            let more = self.input.next(run, ROWS_MAX, &mut rows)?;
-            rows.iter_mut().try_for_each(Row::know_doc)?;
-            if self.chain.is_empty() && !self.chain.reads_metadata {
-                let docs: Vec<Doc<'_>> = rows.iter().map(Row::doc).collect();
-                self.take(&mut table, &docs, env, &variables)?;
-            } else {
-                self.take_one_by_one(&mut table, &rows, env, &variables)?;
-            }
+        while self.source.operator_mut().next(run, ROWS_MAX, &mut rows)? {
+            intake.take(&mut rows)?;
             rows.clear();
-            if !more {
-                self.table = Some(table);
-                return Ok(());
+            if let Source::Scan(scan) = &mut self.source {
+                scan.feed(run, &self.grouping, &mut |given| match given {
+                    Given::Rows(mut rows) => intake.take(&mut rows),
+                    Given::Columns(columns) => intake.take_columns(&columns),
+                })?;
             }
         }
-    }
-
-    /// Groups documents at once; one by one where one of them fails, so that those before it
-    /// count and the first error is the one that is answered.
-    fn take(
-        &mut self,
-        table: &mut GroupTable,
-        docs: &[Doc<'_>],
-        env: &Env,
-        variables: &[Option<Value<'_>>],
-    ) -> Result<()> {
-        reset(&mut self.arena);
-        let context = EvalContext::new(&self.arena, Doc::empty(), &env.shared);
-        if table.add_batch(&self.group, docs, &context.with_variables(variables))? {
-            return self.runs.limit(table, env);
-        }
-        for doc in docs {
-            reset(&mut self.arena);
-            let context = EvalContext::new(&self.arena, *doc, &env.shared);
-            table.add(&self.group, &context.with_variables(variables))?;
-            self.runs.limit(table, env)?;
-        }
-        Ok(())
-    }
-
-    /// Groups what the chain makes of each row.
-    fn take_one_by_one(
-        &mut self,
-        table: &mut GroupTable,
-        rows: &[Row],
-        env: &Env,
-        variables: &[Option<Value<'_>>],
-    ) -> Result<()> {
-        let (group, runs) = (&self.group, &mut self.runs);
-        // One document may become very many.
-        let mut take = |context: &EvalContext<'_>| {
-            table.add(group, context)?;
-            runs.limit(table, env)
+        intake.take(&mut rows)?;
+        let Intake { mut table, mut runs, .. } = intake;
+        self.output = if runs.is_empty() {
+            Output::Memory(table, 0)
+        } else {
+            if table.len() > 0 {
+                runs.spill(&mut table, env)?;
+            }
+            self.stats.spills = runs.len() as u64;
+            Output::Runs(runs.merge()?)
         };
-        rows.iter().try_for_each(|row| self.chain.run(Sent { row, env, variables }, &mut take))
-    }
-
-    fn finish(&mut self, env: &Env) -> Result<()> {
-        if self.runs.0.is_empty() {
-            self.output = Output::Memory(0);
-            return Ok(());
-        }
-        if let Some(mut table) = self.table.take()
-            && table.len() > 0
-        {
-            self.runs.spill(&mut table, env)?;
-        }
-        self.stats.spills = self.runs.0.len() as u64;
-        let mut merge = Merge {
-            values: (0..self.runs.0.len()).map(|_| None).collect(),
-            runs: std::mem::take(&mut self.runs.0),
-            heads: BinaryHeap::new(),
-        };
-        for at in 0..merge.runs.len() {
-            merge.advance(at)?;
-        }
-        self.output = Output::Runs(merge);
         Ok(())
     }
 
@@ -159,61 +108,99 @@ impl GroupOp {
     fn next_doc(&mut self, env: &Env) -> Result<Option<DocBuf>> {
         reset(&mut self.arena);
         let context = EvalContext::new(&self.arena, Doc::empty(), &env.shared);
+        let group = &self.grouping.group;
         match &mut self.output {
             Output::NotYet => Ok(None),
-            Output::Memory(next) => {
-                let Some(table) = &self.table else { return Ok(None) };
+            Output::Memory(table, next) => {
                 let at = std::mem::replace(next, *next + 1);
                 let Some(key) = table.key(at) else { return Ok(None) };
-                output(&self.group, key, table.states(at), &context).map(Some)
+                output(group, key, table.states(at), &context).map(Some)
             }
             Output::Runs(merge) => {
                 let variables = env.variable_values();
-                let entry = merge.next(&self.group, &context.with_variables(&variables))?;
+                let entry = merge.next(group, &context.with_variables(&variables))?;
                 let Some(Entry { key, states }) = entry else { return Ok(None) };
                 let states = states.iter().map(|state| &**state);
-                output(&self.group, &key, states, &context).map(Some)
+                output(group, &key, states, &context).map(Some)
             }
         }
     }
 }
 
-/// Groups that did not fit into memory, each file in the order of the keys.
-#[derive(Default)]
-struct Runs(Vec<SpillReader>);
-
-impl Runs {
-    /// Goes on on disk where memory ends.
-    fn limit(&mut self, table: &mut GroupTable, env: &Env) -> Result<()> {
-        if table.bytes() > env.params.group_bytes_max { self.spill(table, env) } else { Ok(()) }
+impl Source {
+    fn operator(&self) -> &dyn Operator {
+        match self {
+            Source::Rows(input) => &**input,
+            Source::Scan(scan) => &**scan,
+        }
     }
 
-    fn spill(&mut self, table: &mut GroupTable, env: &Env) -> Result<()> {
-        let directory = match &env.params.spill_directory {
-            Some(directory) if env.may_spill => directory,
-            _ => {
-                return Err(Error::new(
-                    ErrorCode::QueryExceededMemoryLimitNoDiskUseAllowed,
-                    "Exceeded memory limit for $group, but didn't allow external sort. Pass allowDiskUse:true to opt in.",
-                ));
-            }
-        };
-        let mut writer = SpillWriter::create(directory)?;
-        let collator = env.shared.collator.as_deref().map(|collator| collator as &dyn Collator);
-        for (encoded, at) in table.sorted(collator) {
-            let Some(key) = table.key(at) else { continue };
-            let saved = DocBuf::build(|writer| {
-                writer.append("k", key);
-                let mut states = writer.array("s");
-                for state in table.states(at) {
-                    states.push(&state.save());
-                }
-            });
-            writer.write(&[&encoded, saved.as_bytes()])?;
+    fn operator_mut(&mut self) -> &mut dyn Operator {
+        match self {
+            Source::Rows(input) => &mut **input,
+            Source::Scan(scan) => &mut **scan,
         }
-        table.clear();
-        self.0.push(writer.into_reader()?);
+    }
+}
+
+/// Takes documents.
+struct Intake<'i> {
+    chain: &'i mut Chain,
+    grouping: &'i Grouping,
+    env: &'i Env,
+    variables: Vec<Option<Value<'i>>>,
+    table: GroupTable,
+    runs: Runs,
+    arena: Bump,
+}
+
+impl Intake<'_> {
+    fn take(&mut self, rows: &mut [Row]) -> Result<()> {
+        rows.iter_mut().try_for_each(Row::know_doc)?;
+        if self.chain.is_empty() && !self.chain.reads_metadata {
+            let docs: Vec<Doc<'_>> = rows.iter().map(Row::doc).collect();
+            self.take_batch(&docs)
+        } else {
+            self.take_one_by_one(rows)
+        }
+    }
+
+    /// Groups documents at once; one by one where one of them fails, so that those before it
+    /// count and the first error is the one that is answered.
+    fn take_batch(&mut self, docs: &[Doc<'_>]) -> Result<()> {
+        let (shared, variables) = (&self.env.shared, &self.variables);
+        reset(&mut self.arena);
+        let context = EvalContext::new(&self.arena, Doc::empty(), shared);
+        if self.table.add_batch(self.grouping, docs, &context.with_variables(variables))? {
+            return self.runs.limit(&mut self.table, self.env);
+        }
+        for doc in docs {
+            reset(&mut self.arena);
+            let context = EvalContext::new(&self.arena, *doc, shared);
+            self.table.add(self.grouping, &context.with_variables(variables))?;
+            self.runs.limit(&mut self.table, self.env)?;
+        }
         Ok(())
+    }
+
+    /// Groups documents by what a thread has taken of them.
+    fn take_columns(&mut self, columns: &Columns) -> Result<()> {
+        reset(&mut self.arena);
+        let context = EvalContext::new(&self.arena, Doc::empty(), &self.env.shared);
+        let context = context.with_variables(&self.variables);
+        self.table.add_columns(self.grouping, columns, &context)?;
+        self.runs.limit(&mut self.table, self.env)
+    }
+
+    /// Groups what the chain makes of each row.
+    fn take_one_by_one(&mut self, rows: &[Row]) -> Result<()> {
+        let Intake { chain, grouping, env, variables, table, runs, .. } = self;
+        // One document may become very many.
+        let mut take = |context: &EvalContext<'_>| {
+            table.add(grouping, context)?;
+            runs.limit(table, env)
+        };
+        rows.iter().try_for_each(|row| chain.run(Sent { row, env, variables }, &mut take))
     }
 }
 
@@ -236,58 +223,10 @@ fn output<'s>(
     Ok(doc)
 }
 
-impl Merge {
-    fn advance(&mut self, at: usize) -> Result<()> {
-        let Some(run) = self.runs.get_mut(at) else { return Ok(()) };
-        let Some(encoded) = run.read()? else { return Ok(()) };
-        let ended = || Error::internal("a spilled run ended early");
-        let saved = DocBuf::from_valid_bytes(run.read()?.ok_or_else(ended)?);
-        let key = ValueBuf::new(saved.get("k").unwrap_or(Value::Null));
-        let states = saved.get("s").and_then(|states| states.as_array());
-        let states = states.map_or(Vec::new(), |states| states.iter().map(ValueBuf::new).collect());
-        if let Some(slot) = self.values.get_mut(at) {
-            *slot = Some((key, states));
-        }
-        self.heads.push(Reverse((encoded, at)));
-        Ok(())
-    }
-
-    /// The next group, joined from all runs that know its key.
-    fn next(&mut self, group: &Group, context: &EvalContext<'_>) -> Result<Option<Entry>> {
-        let Some(Reverse((encoded, at))) = self.heads.pop() else { return Ok(None) };
-        let mut members = vec![at];
-        while let Some(Reverse((next, at))) = self.heads.peek() {
-            if *next != encoded {
-                break;
-            }
-            members.push(*at);
-            self.heads.pop();
-        }
-        let mut entry: Option<Entry> = None;
-        for at in members {
-            let taken = self.values.get_mut(at).and_then(Option::take);
-            let Some((key, saved)) = taken else { continue };
-            let entry = match &mut entry {
-                Some(entry) => entry,
-                None => {
-                    let states = group.new_states(key.as_value(), context)?;
-                    entry.insert(Entry { key, states })
-                }
-            };
-            for (state, saved) in entry.states.iter_mut().zip(&saved) {
-                state.merge(saved.as_value())?;
-            }
-            self.advance(at)?;
-        }
-        Ok(entry)
-    }
-}
-
 impl Operator for GroupOp {
     fn next(&mut self, run: &mut Run<'_>, max: usize, out: &mut Vec<Row>) -> Result<bool> {
         if matches!(self.output, Output::NotYet) {
             run.for_all(|run| self.collect(run))?;
-            self.finish(run.env)?;
         }
         for _ in 0..max {
             let Some(doc) = self.next_doc(run.env)? else {
@@ -301,6 +240,6 @@ impl Operator for GroupOp {
     }
 
     fn stats(&self) -> NodeStats {
-        over(&self.input, &self.stats)
+        NodeStats { inputs: vec![self.source.operator().stats()], ..self.stats.clone() }
     }
 }

@@ -1,17 +1,19 @@
 //! The groups of a `$group` in memory: keys found by their hash, states in a table for each
 //! accumulator, fed by batches.
 
-use std::hash::{BuildHasher, Hasher};
+use std::borrow::Cow;
 use std::sync::Arc;
 
-use foldhash::fast::RandomState;
 use hashbrown::HashTable;
 use quire_document::key::{self, TypeBits};
-use quire_document::{Collator, Doc, Value, ValueBuf, equal, hash};
+use quire_document::{Collator, Doc, Value, ValueBuf, equal};
 use quire_error::Result;
 use quire_mql::EvalContext;
 use quire_mql::accumulator::{State, Table};
+use quire_mql::expression::{Column, OwnedColumn};
 use quire_mql::stage::Group;
+
+use crate::grouping::{Columns, Grouping};
 
 /// What a group takes besides its key and its states.
 const GROUP_BYTES: usize = 64;
@@ -19,7 +21,6 @@ const GROUP_BYTES: usize = 64;
 /// Groups, numbered in the order in which their first documents came.
 pub(crate) struct GroupTable {
     index: HashTable<u32>,
-    hasher: RandomState,
     /// The key of each group as it first came, with its hash.
     keys: Vec<(u64, ValueBuf)>,
     key_bytes: usize,
@@ -34,7 +35,6 @@ impl GroupTable {
     pub fn new(group: &Group, collator: Option<&Arc<dyn Collator>>) -> Self {
         GroupTable {
             index: HashTable::new(),
-            hasher: RandomState::default(),
             keys: Vec::new(),
             key_bytes: 0,
             tables: group.new_tables(collator),
@@ -86,9 +86,11 @@ impl GroupTable {
     }
 
     /// Gives the document `cx.root` to its group.
-    pub fn add(&mut self, group: &Group, cx: &EvalContext<'_>) -> Result<()> {
+    pub fn add(&mut self, grouping: &Grouping, cx: &EvalContext<'_>) -> Result<()> {
+        let group = &grouping.group;
         let cx = &group.extract(cx)?;
-        let at = self.find_or_open(group, group.key().eval(cx)?, cx)?;
+        let key = group.key().eval(cx)?;
+        let at = self.find_or_open(group, grouping.hash(key, cx.collator()), key, cx)?;
         group.add(&mut self.tables, at as usize, cx)
     }
 
@@ -96,48 +98,70 @@ impl GroupTable {
     /// False if it took none of them, because one fails or they need too much memory at a time.
     pub fn add_batch(
         &mut self,
-        group: &Group,
+        grouping: &Grouping,
         docs: &[Doc<'_>],
         cx: &EvalContext<'_>,
     ) -> Result<bool> {
-        let Ok(batch) = group.batch(docs, cx) else { return Ok(false) };
-        let Ok((keys, arguments)) = group.columns(&batch, cx) else { return Ok(false) };
+        let Ok(batch) = grouping.group.batch(docs, cx) else { return Ok(false) };
+        let Ok((keys, arguments)) = grouping.group.columns(&batch, cx) else { return Ok(false) };
+        let hashes = grouping.hashes(&keys, cx.collator());
+        self.take(grouping, &hashes, &keys, &arguments, cx)?;
+        Ok(true)
+    }
+
+    /// The same for what was taken of documents elsewhere.
+    pub fn add_columns(
+        &mut self,
+        grouping: &Grouping,
+        columns: &Columns,
+        cx: &EvalContext<'_>,
+    ) -> Result<()> {
+        let arguments: Vec<_> = columns.arguments.iter().map(OwnedColumn::as_column).collect();
+        self.take(grouping, &columns.hashes, &columns.keys.as_column(), &arguments, cx)
+    }
+
+    fn take(
+        &mut self,
+        grouping: &Grouping,
+        hashes: &[u64],
+        keys: &Column<'_>,
+        arguments: &[Cow<'_, Column<'_>>],
+        cx: &EvalContext<'_>,
+    ) -> Result<()> {
         self.groups.clear();
-        for row in 0..batch.len() {
-            let at = self.find_or_open(group, keys.get(row).unwrap_or(Value::Null), cx)?;
+        for (row, hashed) in hashes.iter().enumerate() {
+            let key = keys.get(row).unwrap_or(Value::Null);
+            let at = self.find_or_open(&grouping.group, *hashed, key, cx)?;
             if self.by_column {
                 self.groups.push(at);
                 continue;
             }
-            for (table, argument) in self.tables.iter_mut().zip(&arguments) {
+            for (table, argument) in self.tables.iter_mut().zip(arguments) {
                 table.add(at as usize, argument.get(row))?;
             }
         }
         if self.by_column {
-            for (table, argument) in self.tables.iter_mut().zip(&arguments) {
+            for (table, argument) in self.tables.iter_mut().zip(arguments) {
                 table.add_column(&self.groups, argument)?;
             }
         }
-        Ok(true)
-    }
-
-    /// The group with that key.
-    fn find(&self, key: Value<'_>, collator: Option<&dyn Collator>) -> (u64, Option<u32>) {
-        let mut hasher = self.hasher.build_hasher();
-        hash(key, collator, &mut hasher);
-        let hashed = hasher.finish();
-        let same = |at: &u32| match self.keys.get(*at as usize) {
-            Some((other, known)) => *other == hashed && equal(known.as_value(), key, collator),
-            None => false,
-        };
-        (hashed, self.index.find(hashed, same).copied())
+        Ok(())
     }
 
     /// The group with that key, which is made if there is none.
-    fn find_or_open(&mut self, group: &Group, key: Value<'_>, cx: &EvalContext<'_>) -> Result<u32> {
-        let (hashed, found) = self.find(key, cx.collator());
-        if let Some(at) = found {
-            return Ok(at);
+    fn find_or_open(
+        &mut self,
+        group: &Group,
+        hashed: u64,
+        key: Value<'_>,
+        cx: &EvalContext<'_>,
+    ) -> Result<u32> {
+        let same = |at: &u32| match self.keys.get(*at as usize) {
+            Some((other, known)) => *other == hashed && equal(known.as_value(), key, cx.collator()),
+            None => false,
+        };
+        if let Some(at) = self.index.find(hashed, same) {
+            return Ok(*at);
         }
         group.open(&mut self.tables, key, cx)?;
         let at = self.keys.len() as u32;

@@ -53,7 +53,7 @@ mod variables;
 
 pub use batch::Batch;
 pub use boolean::is_true;
-pub use column::Column;
+pub use column::{Column, OwnedColumn};
 pub use comparison::compare_results;
 pub use dependencies::Dependencies;
 pub use extract::Extractor;

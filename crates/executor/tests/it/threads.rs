@@ -97,6 +97,11 @@ fn pipelines_are_those_of_one_thread() {
         "[{$addFields: {w: {$mod: [\"$k\", 3]}}}, {$group: {_id: \"$w\", n: {$sum: \"$_id\"}}}]",
         "[{$group: {_id: {$divide: [1, \"$z\"]}}}]",
         "[{$group: {_id: \"$v\", n: {$sum: {$divide: [1, \"$z\"]}}}}]",
+        "[{$group: {_id: \"$t\", n: {$sum: \"$k\"}, docs: {$push: \"$$ROOT\"}}}]",
+        "[{$group: {_id: {v: \"$v\", k: {$mod: [\"$k\", 5]}}, n: {$count: {}}, some: {$firstN: {input: \"$n\", n: 2}}}}, {$unwind: \"$some\"}]",
+        "[{$group: {_id: {$cond: [{$gt: [\"$k\", 100]}, \"$_id\", \"$gone\"]}, t: {$addToSet: \"$t\"}}}]",
+        "[{$group: {_id: {$cond: [{$gt: [\"$k\", 100]}, 1, \"$z\"]}, n: {$sum: {$multiply: [\"$k\", 0.1]}}}}]",
+        "[{$match: {v: 5}}, {$group: {_id: null, n: {$sum: 1}}}]",
         "[{$sort: {k: 1, _id: 1}}, {$project: {t: 0}}]",
         "[{$group: {_id: \"$k\"}}, {$sort: {_id: 1}}, {$group: {_id: null, all: {$push: \"$_id\"}}}]",
         "[{$match: {v: {$ne: 2}}}, {$count: \"n\"}]",
@@ -108,13 +113,17 @@ fn pipelines_are_those_of_one_thread() {
             pipeline: documents(pipeline).map(Doc::to_owned).collect(),
             ..AggregateRequest::default()
         };
-        let run = |threads, batch| {
+        let run = |threads, memory| {
             let views = FreshViews::new(&store).unwrap();
-            let mut execution = open_aggregate(&request, &views, on(threads)).unwrap();
-            outcome(&store, &mut execution, batch)
+            let mut params = on(threads);
+            params.group_bytes_max = memory;
+            let mut execution = open_aggregate(&request, &views, params).unwrap();
+            outcome(&store, &mut execution, 1000)
         };
-        let (alone, helped) = (run(1, 1000), run(4, 1000));
-        assert!(alone == helped, "{stages}");
+        for memory in [1 << 30, 100_000] {
+            let (alone, helped) = (run(1, memory), run(4, memory));
+            assert!(alone == helped, "{stages} {memory}");
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! Values of a batch of documents, one for each: typed where all are of one type.
 
-use quire_document::Value;
+use quire_document::{Value, ValueBuf};
+use std::borrow::Cow;
 
 /// The results for a batch, one for each document.
 #[derive(Clone, Debug)]
@@ -23,7 +24,85 @@ pub enum Column<'a> {
     Values(Vec<Option<Value<'a>>>),
 }
 
+/// A column that owns its values, and so may go to another thread.
+#[derive(Debug)]
+pub enum OwnedColumn {
+    /// Numbers, dates, booleans, or nothing.
+    Plain(Column<'static>),
+    /// Strings behind each other, and where each of them ends.
+    Text(String, Vec<usize>),
+    /// The same for so many documents.
+    Same(ValueBuf, usize),
+    /// Anything; `None` is missing.
+    Values(Vec<Option<ValueBuf>>),
+}
+
+impl OwnedColumn {
+    /// A view on it.
+    pub fn as_column(&self) -> Cow<'_, Column<'_>> {
+        match self {
+            OwnedColumn::Plain(column) => Cow::Borrowed(column),
+            OwnedColumn::Text(all, ends) => {
+                let mut start = 0;
+                let text = |end: &usize| all.get(std::mem::replace(&mut start, *end)..*end);
+                Cow::Owned(Column::Text(
+                    ends.iter().map(text).map(Option::unwrap_or_default).collect(),
+                ))
+            }
+            OwnedColumn::Same(value, count) => {
+                Cow::Owned(Column::Same(Some(value.as_value()), *count))
+            }
+            OwnedColumn::Values(values) => {
+                let views = values.iter().map(Option::as_ref);
+                Cow::Owned(Column::Values(views.map(|view| view.map(ValueBuf::as_value)).collect()))
+            }
+        }
+    }
+
+    /// Bytes that it holds, roughly.
+    pub fn size(&self) -> usize {
+        match self {
+            OwnedColumn::Plain(Column::Same(..)) => 0,
+            OwnedColumn::Plain(column) => 8 * column.len(),
+            OwnedColumn::Text(all, ends) => all.len() + 8 * ends.len(),
+            OwnedColumn::Same(value, _) => value.size(),
+            OwnedColumn::Values(values) => {
+                let size = |value: &Option<ValueBuf>| value.as_ref().map_or(8, ValueBuf::size);
+                values.iter().map(size).sum()
+            }
+        }
+    }
+}
+
 impl<'a> Column<'a> {
+    /// The same values, owned.
+    pub fn into_owned(self) -> OwnedColumn {
+        OwnedColumn::Plain(match self {
+            Column::Int(numbers) => Column::Int(numbers),
+            Column::Long(numbers) => Column::Long(numbers),
+            Column::Double(numbers) => Column::Double(numbers),
+            Column::Date(millis) => Column::Date(millis),
+            Column::Bool(flags) => Column::Bool(flags),
+            Column::Same(None, count) => Column::Same(None, count),
+            Column::Same(Some(value), count) => {
+                return OwnedColumn::Same(ValueBuf::new(value), count);
+            }
+            Column::Text(texts) => {
+                let mut all = String::with_capacity(texts.iter().map(|text| text.len()).sum());
+                let end = |text: &&str| {
+                    all.push_str(text);
+                    all.len()
+                };
+                let ends = texts.iter().map(end).collect();
+                return OwnedColumn::Text(all, ends);
+            }
+            Column::Values(values) => {
+                let own = |value: Option<Value<'_>>| value.map(ValueBuf::new);
+                return OwnedColumn::Values(values.into_iter().map(own).collect());
+            }
+        })
+    }
+
     /// A column without results yet: it takes the type of the first that it is given.
     pub const fn new() -> Self {
         Column::Values(Vec::new())
@@ -171,12 +250,15 @@ mod tests {
                 }
             }
             column.end(rows);
-            assert_eq!(column.len(), rows);
-            for (row, value) in values.iter().enumerate() {
-                match (column.get(row), value) {
-                    (None, None) => {}
-                    (Some(found), Some(value)) if identical(found, value.as_value()) => {}
-                    other => panic!("{other:?} at {row} of {values:?}"),
+            let owned = column.clone().into_owned();
+            for column in [&column, &*owned.as_column()] {
+                assert_eq!(column.len(), rows);
+                for (row, value) in values.iter().enumerate() {
+                    match (column.get(row), value) {
+                        (None, None) => {}
+                        (Some(found), Some(value)) if identical(found, value.as_value()) => {}
+                        other => panic!("{other:?} at {row} of {values:?}"),
+                    }
                 }
             }
         }
