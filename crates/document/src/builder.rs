@@ -57,7 +57,12 @@ impl<'b> DocWriter<'b> {
 
     /// Appends copies of all fields of `doc`.
     pub fn append_all(&mut self, doc: Doc<'_>) -> &mut Self {
-        self.buf.extend_from_slice(doc.element_bytes());
+        self.append_elements(doc.element_bytes())
+    }
+
+    /// Appends copies of several fields, given as the bytes of their elements.
+    pub fn append_elements(&mut self, elements: &[u8]) -> &mut Self {
+        self.buf.extend_from_slice(elements);
         self
     }
 

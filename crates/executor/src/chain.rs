@@ -9,7 +9,7 @@ use quire_document::{Doc, DocBuf, Value};
 use quire_error::{Error, ErrorCode, Result};
 use quire_mql::EvalContext;
 use quire_mql::filter::Filter;
-use quire_mql::stage::{Position, Redact, Stage, Transform, Unwind};
+use quire_mql::stage::{Position, Redact, Stage, Transforms, Unwind};
 use quire_planner::explain::NodeStats;
 
 use crate::env::{Env, Run};
@@ -27,7 +27,7 @@ const ROWS_MAX: usize = 256;
 /// One stage.
 pub(crate) enum Step {
     Match(Filter),
-    Transform(Transform),
+    Transform(Transforms),
     Unwind(Unwind),
     Redact(Redact),
 }
@@ -52,13 +52,20 @@ pub(crate) struct Chain {
 impl Chain {
     /// Takes a stage in, or gives it back if it is none of these.
     pub fn push(&mut self, stage: Stage) -> Option<Stage> {
-        self.steps.push(match stage {
+        let step = match stage {
             Stage::Match(stage) => Step::Match(stage.filter().clone()),
-            Stage::Transform(stage) => Step::Transform(stage),
+            Stage::Transform(stage) => match self.steps.last_mut() {
+                Some(Step::Transform(transforms)) => {
+                    transforms.push(stage);
+                    return None;
+                }
+                _ => Step::Transform(stage.into()),
+            },
             Stage::Unwind(stage) => Step::Unwind(stage),
             Stage::Redact(stage) => Step::Redact(stage),
             other => return Some(other),
-        });
+        };
+        self.steps.push(step);
         None
     }
 
@@ -128,8 +135,8 @@ fn step(
             }
             Ok(())
         }
-        Step::Transform(transform) => {
-            let doc = transform.apply(context)?;
+        Step::Transform(transforms) => {
+            let doc = transforms.apply(context)?;
             step(rest, &context.with_root(doc), emit)
         }
         Step::Unwind(unwind) => {

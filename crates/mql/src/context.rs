@@ -453,12 +453,21 @@ impl<'a> EvalContext<'a> {
     /// that feed on their own results could go on for ever, and whatever compares, hashes or
     /// prints a value goes down into it.
     pub fn check_depth(&self, value: Value<'_>) -> Result<()> {
+        self.check_levels(value, limits::DEPTH_MAX)
+    }
+
+    /// The same for a field of a result.
+    pub(crate) fn check_field_depth(&self, value: Value<'_>) -> Result<()> {
+        self.check_levels(value, limits::DEPTH_MAX - 1)
+    }
+
+    fn check_levels(&self, value: Value<'_>, levels: usize) -> Result<()> {
         let doc = match value {
             Value::Document(doc) => doc,
             Value::Array(array) => array.as_doc(),
             _ => return Ok(()),
         };
-        if doc.nests_within(limits::DEPTH_MAX) {
+        if doc.nests_within(levels) {
             return Ok(());
         }
         let text = format!("a result exceeds the limit of {} levels of nesting", limits::DEPTH_MAX);

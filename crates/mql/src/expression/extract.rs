@@ -89,6 +89,29 @@ impl Extractor {
         Ok(values)
     }
 
+    /// The top-level fields in which its paths begin.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.root.names.iter()
+    }
+
+    /// The values of all slots where `fields` are the values of `names`, in their order.
+    pub(crate) fn extract_from<'a>(
+        &self,
+        fields: impl Iterator<Item = Option<Value<'a>>>,
+        cx: &EvalContext<'a>,
+    ) -> Result<&'a [Option<Value<'a>>]> {
+        let values = cx.arena.alloc_slice_fill_copy(self.slots.len(), None);
+        for (branch, value) in self.root.branches.iter().zip(fields) {
+            let Some(value) = value else { continue };
+            branch.take(value, cx, &mut |slot, value| {
+                if let Some(place) = values.get_mut(slot as usize) {
+                    *place = Some(value);
+                }
+            })?;
+        }
+        Ok(values)
+    }
+
     /// The same context with the values of all slots in `cx.root`, where that saves a walk.
     pub fn context<'a>(&self, cx: &EvalContext<'a>) -> Result<EvalContext<'a>> {
         if self.len() < 2 {
@@ -130,6 +153,32 @@ impl Level {
             branch.deeper.push((slot, rest.into()));
             branch.children.add(rest, slot);
         }
+    }
+}
+
+impl Branch {
+    /// Takes what is wanted of the name's value.
+    fn take<'a>(
+        &self,
+        value: Value<'a>,
+        cx: &EvalContext<'a>,
+        put: &mut impl FnMut(u32, Value<'a>),
+    ) -> Result<()> {
+        if let Some(slot) = self.slot {
+            put(slot, value);
+        }
+        match value {
+            Value::Document(inner) => walk(&self.children, inner, cx, put)?,
+            Value::Array(_) => {
+                for (slot, rest) in &self.deeper {
+                    if let Some(value) = into(rest, value, cx)? {
+                        put(*slot, value);
+                    }
+                }
+            }
+            _ => {}
+        }
+        Ok(())
     }
 }
 
@@ -176,21 +225,7 @@ fn walk<'a>(
         if !seen.insert(at) {
             continue;
         }
-        let (branch, value) = (&level.branches[at], element.value());
-        if let Some(slot) = branch.slot {
-            put(slot, value);
-        }
-        match value {
-            Value::Document(inner) => walk(&branch.children, inner, cx, put)?,
-            Value::Array(_) => {
-                for (slot, rest) in &branch.deeper {
-                    if let Some(value) = into(rest, value, cx)? {
-                        put(*slot, value);
-                    }
-                }
-            }
-            _ => {}
-        }
+        level.branches[at].take(element.value(), cx, put)?;
         left -= 1;
         if left == 0 {
             break;

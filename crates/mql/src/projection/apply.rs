@@ -7,11 +7,12 @@ use super::positional::{Matched, Positional};
 use super::tree::{Branch, Entry, Field, Kind, Projection};
 use crate::context::EvalContext;
 use quire_document::{Array, ArrayWriter, Doc, DocBuf, DocWriter, Element, Value};
-use quire_error::Result;
+use quire_error::{Error, Result};
 use smallvec::SmallVec;
+use std::ops::Range;
 
 /// What is the same for all of one document.
-struct Run<'r> {
+pub(super) struct Run<'r> {
     /// True if fields that are not named stay.
     keep: bool,
     positional: Option<&'r Positional>,
@@ -33,18 +34,31 @@ impl Projection {
             return Ok(());
         }
         let cx = self.extractor.context(&narrow(cx).with_root(doc))?;
-        let run = Run {
+        self.run(cx).document(At { branch: &self.root, live: true }, doc, writer)
+    }
+
+    /// Ready for one document, what its expressions read having been extracted.
+    pub(super) fn run<'r>(&'r self, cx: EvalContext<'r>) -> Run<'r> {
+        Run {
             keep: self.kind != Kind::Inclusion,
             positional: self.positional.as_ref(),
             matched: Matched::default(),
             cx,
-        };
-        run.document(At { branch: &self.root, live: true }, doc, writer)
+        }
     }
 
     /// Fails with 15 Overflow if the fields that it computed nest too deep in a finished result.
     pub fn check(&self, result: Doc<'_>, cx: &EvalContext<'_>) -> Result<()> {
         if self.root.computes { cx.check_depth(result.into()) } else { Ok(()) }
+    }
+
+    /// What a stage makes of `cx.root`.
+    pub(crate) fn transform<'a>(&self, cx: &EvalContext<'a>) -> Result<Doc<'a>> {
+        if self.is_identity() {
+            return Ok(cx.root);
+        }
+        let doc = cx.document(|writer| self.apply(cx.root, writer, cx))?;
+        self.check(doc, cx).map(|()| doc)
     }
 
     /// The projected document.
@@ -75,22 +89,45 @@ struct At<'b> {
     live: bool,
 }
 
-impl Run<'_> {
+impl<'r> Run<'r> {
+    /// What becomes of a field that holds `old`, where others stay.
+    pub(super) fn edited(
+        &self,
+        field: &'r Field,
+        old: Option<Value<'r>>,
+    ) -> Result<Option<Value<'r>>> {
+        let inner = match &field.entry {
+            Entry::Keep(keep) => return Ok(old.filter(|_| *keep)),
+            Entry::Computed(expression) => return expression.eval(&self.cx),
+            Entry::Branch(inner) => inner,
+            Entry::Slice(_) | Entry::ElemMatch(_) => {
+                return Err(Error::internal("an operator of find in a stage"));
+            }
+        };
+        let (at, cx) = (At { branch: inner, live: false }, &self.cx);
+        Ok(match old {
+            Some(Value::Document(doc)) => {
+                Some(cx.document(|writer| self.document(at, doc, writer))?.into())
+            }
+            Some(Value::Array(array)) => {
+                Some(cx.array(|writer| self.array(at, array, writer))?.into())
+            }
+            _ if inner.computes => {
+                Some(cx.document(|writer| self.computed(inner, &Done::new(), writer))?.into())
+            }
+            old => old,
+        })
+    }
+
     fn document(&self, at: At<'_>, doc: Doc<'_>, writer: &mut DocWriter<'_>) -> Result<()> {
         let branch = at.branch;
         if !branch.computes {
             return self.copied(at, doc, writer);
         }
         let mut done: Done = SmallVec::from_elem(false, branch.fields.len());
-        for element in doc.iter() {
-            match branch.find(element.key_bytes()) {
-                Some(place) => self.field(at, place, element, writer, &mut done)?,
-                None if self.keep => {
-                    writer.append_element(element);
-                }
-                None => {}
-            }
-        }
+        self.walk(branch, doc, writer, |place, element, writer| {
+            self.field(at, place, element, writer, &mut done).map(|()| true)
+        })?;
         self.computed(branch, &done, writer)
     }
 
@@ -98,22 +135,37 @@ impl Run<'_> {
     fn copied(&self, at: At<'_>, doc: Doc<'_>, writer: &mut DocWriter<'_>) -> Result<()> {
         let mut left = at.branch.fields.len();
         let mut done = Done::new();
-        for element in doc.iter() {
-            match at.branch.find(element.key_bytes()) {
-                Some(place) => {
-                    self.field(at, place, element, writer, &mut done)?;
-                    left -= 1;
-                    if left == 0 && !self.keep {
-                        break;
-                    }
-                    left = left.max(1);
-                }
-                None if self.keep => {
-                    writer.append_element(element);
-                }
-                None => {}
+        self.walk(at.branch, doc, writer, |place, element, writer| {
+            self.field(at, place, element, writer, &mut done)?;
+            left = left.saturating_sub(1);
+            Ok(left > 0 || self.keep)
+        })
+    }
+
+    /// Calls `named` for each field that the branch names, as long as it says to go on. Fields in
+    /// between that stay are copied in runs.
+    fn walk(
+        &self,
+        branch: &Branch,
+        doc: Doc<'_>,
+        writer: &mut DocWriter<'_>,
+        mut named: impl FnMut(usize, Element<'_>, &mut DocWriter<'_>) -> Result<bool>,
+    ) -> Result<()> {
+        let copy = |writer: &mut DocWriter<'_>, run: Range<usize>| {
+            let run = doc.element_bytes().get(run).filter(|_| self.keep);
+            writer.append_elements(run.unwrap_or_default());
+        };
+        let (mut elements, mut begin, mut end) = (doc.iter(), 0, 0);
+        while let Some(element) = elements.next() {
+            let start = std::mem::replace(&mut end, elements.consumed(doc));
+            let Some(place) = branch.find(element.key_bytes()) else { continue };
+            copy(writer, begin..start);
+            begin = end;
+            if !named(place, element, writer)? {
+                return Ok(());
             }
         }
+        copy(writer, begin..end);
         Ok(())
     }
 

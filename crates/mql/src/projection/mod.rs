@@ -2,11 +2,13 @@
 //!
 //! One tree serves `find`'s projections and the stages `$project`, `$addFields`, `$set` and
 //! `$unset`. Reading order: `tree`, `parse` (find and `$project`), `add_fields`, `unset`, `apply`,
+//! `edits` (several in a row),
 //! then `slice`, `elem_match` and `positional`, which only find knows, and `needs` (what of a
 //! document is read).
 
 mod add_fields;
 mod apply;
+mod edits;
 mod elem_match;
 mod needs;
 mod parse;
@@ -16,6 +18,7 @@ mod slice;
 mod tree;
 mod unset;
 
+pub(crate) use edits::Edits;
 pub use needs::Needs;
 pub use parse::Policy;
 pub use tree::{Kind, Projection};

@@ -33,7 +33,7 @@ pub use pipeline::{parse_pipeline, parse_stage, pipeline_to_bson};
 pub use redact::Redact;
 pub use registry::{NOT_BUILT, STAGES, StageRow, find_stage, is_known, search_not_enabled};
 pub use replace_root::ReplaceRoot;
-pub use transform::Transform;
+pub use transform::{Transform, Transforms};
 pub use unwind::{Position, Unwind};
 
 use crate::sort::SortPattern;

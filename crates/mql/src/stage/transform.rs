@@ -5,7 +5,7 @@ use super::registry::find_stage;
 use super::{ReplaceRoot, Stage};
 use crate::context::{EvalContext, ParseContext};
 use crate::expression::Dependencies;
-use crate::projection::{Kind, Projection};
+use crate::projection::{Edits, Kind, Projection};
 use quire_document::{Doc, DocWriter, Value};
 use quire_error::Result;
 use std::collections::BTreeSet;
@@ -43,14 +43,9 @@ impl Transform {
         }
     }
 
-    /// The document that takes the place of `cx.root`. It borrows from that or from the arena.
-    pub fn apply<'a>(&'a self, cx: &EvalContext<'a>) -> Result<Doc<'a>> {
+    pub(super) fn apply<'a>(&'a self, cx: &EvalContext<'a>) -> Result<Doc<'a>> {
         match self {
-            Transform::Projection(_, projection) if projection.is_identity() => Ok(cx.root),
-            Transform::Projection(_, projection) => {
-                let doc = cx.document(|writer| projection.apply(cx.root, writer, cx))?;
-                projection.check(doc, cx).map(|()| doc)
-            }
+            Transform::Projection(_, projection) => projection.transform(cx),
             Transform::ReplaceRoot(stage) => stage.apply(cx),
         }
     }
@@ -102,6 +97,61 @@ impl Transform {
     }
 }
 
+/// Such stages in a row, ready to run.
+#[derive(Debug, Default)]
+pub struct Transforms(Vec<Step>);
+
+#[derive(Debug)]
+enum Step {
+    One(Transform),
+    Edits(Edits),
+}
+
+impl From<Transform> for Transforms {
+    fn from(transform: Transform) -> Self {
+        let mut transforms = Transforms::default();
+        transforms.push(transform);
+        transforms
+    }
+}
+
+impl Transforms {
+    /// Takes in what comes next.
+    pub fn push(&mut self, transform: Transform) {
+        match transform {
+            Transform::Projection(name, projection) => self.project(name, projection),
+            other => self.0.push(Step::One(other)),
+        }
+    }
+
+    fn project(&mut self, name: &'static str, projection: Box<Projection>) {
+        let left = match self.0.last_mut() {
+            Some(Step::Edits(edits)) => edits.push(projection),
+            _ => Some(projection),
+        };
+        let Some(projection) = left else { return };
+        let mut edits = Edits::default();
+        self.0.push(match edits.push(projection) {
+            None => Step::Edits(edits),
+            Some(alone) => Step::One(Transform::Projection(name, alone)),
+        });
+    }
+
+    /// The document that takes the place of `cx.root`. It borrows from that or from the arena.
+    ///
+    /// # Errors
+    /// Those of the stages, one after the other.
+    pub fn apply<'a>(&'a self, cx: &EvalContext<'a>) -> Result<Doc<'a>> {
+        self.0.iter().try_fold(cx.root, |doc, step| {
+            let cx = cx.with_root(doc);
+            match step {
+                Step::One(transform) => transform.apply(&cx),
+                Step::Edits(edits) => edits.apply(&cx),
+            }
+        })
+    }
+}
+
 /// The paths that an inclusion keeps as they are, `_id` among them unless it says otherwise.
 fn kept(projection: &Projection) -> BTreeSet<String> {
     let computed: BTreeSet<String> =
@@ -124,4 +174,149 @@ fn kept(projection: &Projection) -> BTreeSet<String> {
 fn named(projection: &Projection) -> BTreeSet<String> {
     let names = projection.to_bson().as_doc().fields().map(|(name, _)| name.to_owned());
     names.map(|name| name.split('.').next().unwrap_or_default().to_owned()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::context::Shared;
+    use bumpalo::Bump;
+    use quire_document::testing::Generator;
+    use quire_document::{ArrayBuf, DocBuf, ValueBuf, array, doc};
+
+    const PATHS: [&str; 12] =
+        ["a", "b", "c", "_id", "a.b", "a.c", "b.a", "b.a.c", "c._id", "d", "d.a", "a.b.a"];
+
+    fn path(random: &mut Generator) -> &'static str {
+        random.pick(&PATHS).copied().unwrap_or("a")
+    }
+
+    fn expression(random: &mut Generator, depth: u32) -> ValueBuf {
+        let field = format!("${}", path(random));
+        let inner = |random: &mut Generator| match depth {
+            0 => expression(random, 1),
+            _ => ValueBuf::new(format!("${}", path(random)).as_str()),
+        };
+        match random.below(14) {
+            0 => ValueBuf::new(&doc! { "$literal": &random.value() }),
+            1 => ValueBuf::new(random.integer()),
+            2 => ValueBuf::new("$$REMOVE"),
+            3 => ValueBuf::new(&doc! { "$add": [field.as_str(), 1] }),
+            4 => ValueBuf::new(&doc! { "$ifNull": [field.as_str(), &inner(random)] }),
+            5 => ValueBuf::new(&doc! { "x": field.as_str(), "y": [&inner(random), 1] }),
+            6 => ValueBuf::new(&array![&inner(random), &inner(random)]),
+            7 => ValueBuf::new(&doc! { "$map": { "input": field.as_str(), "in": [
+                "$$this", &inner(random)
+            ] } }),
+            8 if random.one_in(2) => ValueBuf::new("$$ROOT"),
+            9 if random.one_in(2) => {
+                ValueBuf::new(&doc! { "$getField": { "field": "a.b", "input": "$$CURRENT" } })
+            }
+            10 => ValueBuf::new(&doc! { "$mergeObjects": [field.as_str(), &inner(random)] }),
+            11 => ValueBuf::new(&doc! { "$let": {
+                "vars": { "CURRENT": &inner(random) }, "in": field.as_str()
+            } }),
+            _ => ValueBuf::new(field.as_str()),
+        }
+    }
+
+    fn stage(random: &mut Generator) -> DocBuf {
+        let paths: Vec<&str> = (0..=random.below(3)).map(|_| path(random)).collect();
+        match random.below(12) {
+            0..=5 => {
+                let mut fields = DocBuf::new();
+                for path in &paths {
+                    fields.append(path, &expression(random, 0));
+                }
+                doc! { "$set": &fields }
+            }
+            6..=8 => doc! { "$unset": &paths.iter().copied().collect::<ArrayBuf>() },
+            9..=10 => {
+                let mut fields = DocBuf::new();
+                if random.one_in(3) {
+                    fields.append("_id", true);
+                }
+                if random.one_in(3) {
+                    fields.append("e.m", &doc! { "$meta": "textScore" });
+                }
+                for path in &paths {
+                    fields.append(path, false);
+                }
+                doc! { "$project": &fields }
+            }
+            _ => match random.below(3) {
+                0 => doc! { "$replaceWith": { "a": "$a", "b": "$$ROOT" } },
+                1 => doc! { "$project": { "a": 1, "b": "$c" } },
+                _ => doc! { "$set": {} },
+            },
+        }
+    }
+
+    fn parse(stage: &DocBuf) -> Option<Transform> {
+        let stage = stage.as_doc().first()?;
+        let parsed = Transform::parse(stage.key(), stage.value(), &ParseContext::default());
+        parsed.unwrap_or_default()
+    }
+
+    fn one_by_one<'a>(stages: &'a [Transform], cx: &EvalContext<'a>) -> Result<Doc<'a>> {
+        stages.iter().try_fold(cx.root, |doc, stage| stage.apply(&cx.with_root(doc)))
+    }
+
+    #[test]
+    fn stages_in_a_row_do_what_each_does_in_its_turn() {
+        let (mut failed, mut arena, shared) = (0, Bump::new(), Shared::default());
+        let metadata = doc! { "textScore": 1.5 };
+        for seed in 0..10_000 {
+            let mut random = Generator::new(seed);
+            let stages: Vec<DocBuf> = (0..=random.below(8)).map(|_| stage(&mut random)).collect();
+            let alone: Vec<Transform> = stages.iter().filter_map(parse).collect();
+            let mut together = Transforms::default();
+            stages.iter().filter_map(parse).for_each(|stage| together.push(stage));
+            for _ in 0..4 {
+                let doc = random.document();
+                arena.reset();
+                let cx = EvalContext::new(&arena, doc.as_doc(), &shared)
+                    .with_metadata(Some(metadata.as_doc()));
+                let what = || format!("{seed}: {stages:?} on {doc:?}");
+                match (one_by_one(&alone, &cx), together.apply(&cx)) {
+                    (Ok(wanted), Ok(found)) => {
+                        assert_eq!(found.as_bytes(), wanted.as_bytes(), "{}", what());
+                    }
+                    (Err(wanted), Err(found)) => {
+                        failed += 1;
+                        assert_eq!(found.to_string(), wanted.to_string(), "{}", what());
+                    }
+                    (wanted, found) => panic!("{wanted:?}, {found:?}: {}", what()),
+                }
+            }
+        }
+        assert!((1000..30_000).contains(&failed), "{failed}");
+    }
+
+    #[test]
+    fn what_nests_too_deep_is_refused_at_the_same_stage() {
+        let deepen = doc! { "$set": { "a": { "x": "$a" } } };
+        let (arena, shared) = (Bump::new(), Shared::default());
+        let root = doc! { "a": 1, "b": 2 };
+        let cx = EvalContext::new(&arena, root.as_doc(), &shared);
+        let mut depths = Vec::new();
+        for hides in [false, true] {
+            for count in 150..220 {
+                let mut together = Transforms::default();
+                let mut alone = Vec::new();
+                for _ in 0..count {
+                    together.push(parse(&deepen).unwrap());
+                    alone.push(parse(&deepen).unwrap());
+                }
+                if hides {
+                    together.push(parse(&doc! { "$unset": "a" }).unwrap());
+                    alone.push(parse(&doc! { "$unset": "a" }).unwrap());
+                }
+                let (wanted, found) = (one_by_one(&alone, &cx), together.apply(&cx));
+                assert_eq!(found.is_ok(), wanted.is_ok(), "{count}");
+                depths.push(found.is_ok());
+            }
+        }
+        assert!(depths.contains(&true) && depths.contains(&false));
+    }
 }

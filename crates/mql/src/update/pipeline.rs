@@ -5,20 +5,23 @@ use super::limits;
 use super::modifier::depth;
 use super::replacement;
 use crate::context::{EvalContext, ParseContext};
-use crate::stage::Transform;
+use crate::stage::{Transform, Transforms};
 use quire_document::{Array, Doc, Element, Value};
 use quire_error::{Error, ErrorCode, Result};
 
 /// The stages, in order.
 #[derive(Debug)]
 pub(super) struct PipelineUpdate {
-    stages: Vec<Transform>,
+    stages: Transforms,
 }
 
 impl PipelineUpdate {
     pub(super) fn parse(stages: Array<'_>, cx: &ParseContext) -> Result<Self> {
-        let stages = stages.iter().map(|stage| parse_stage(stage, cx));
-        Ok(PipelineUpdate { stages: stages.collect::<Result<_>>()? })
+        let mut parsed = Transforms::default();
+        for stage in stages.iter() {
+            parsed.push(parse_stage(stage, cx)?);
+        }
+        Ok(PipelineUpdate { stages: parsed })
     }
 
     /// Appends the result to `out`; true if the pipeline's output differs from `original`.
@@ -29,10 +32,7 @@ impl PipelineUpdate {
         out: &mut Vec<u8>,
     ) -> Result<bool> {
         let cx = narrowed(cx);
-        let mut doc = original;
-        for stage in &self.stages {
-            doc = stage.apply(&cx.with_root(doc))?;
-        }
+        let doc = self.stages.apply(&cx.with_root(original))?;
         if depth(Value::Document(doc)) > limits::DEPTH_MAX {
             return Err(limits::too_deep());
         }
