@@ -6,8 +6,8 @@ use bytes::Bytes;
 use quire_collections::RecordId;
 use quire_document::DocBuf;
 use quire_error::Result;
-use quire_mql::filter::Filter;
-use quire_mql::stage::{Stage, parse_stage};
+use quire_mql::filter::{Filter, Node as Condition};
+use quire_mql::stage::{Modified, Stage, parse_stage};
 use quire_planner::explain::NodeStats;
 use quire_planner::{AggregateRequest, Node, PipelineParts, Plan, plan_find, split_pipeline};
 
@@ -21,6 +21,7 @@ use crate::group::GroupOp;
 use crate::metadata::Wanted;
 use crate::operator::{BoxedOperator, Operator};
 use crate::params::ExecParams;
+use crate::projection;
 use crate::row::Row;
 use crate::sample::Sample;
 use crate::simple::{Limit, Skip};
@@ -89,26 +90,26 @@ impl Prepared {
     /// Ready to run.
     pub fn open(self, _: &dyn Views) -> Result<Execution> {
         let Prepared { env, parts, plan, collection } = self;
-        // An `$unwind` copies a document for each element: there it pays to keep only what is read.
-        let mut one_by_one =
-            parts.rest.iter().take_while(|stage| !matches!(stage, Stage::Group(_)));
-        let unwinds = one_by_one.any(|stage| matches!(stage, Stage::Unwind(_)));
-        let root = if (parts.projection_is_hint && !unwinds) || parts.counts_only {
+        let mut rest = parts.rest;
+        let hinted = parts.projection_is_hint;
+        let copies = copies(&rest);
+        let root = if (hinted && !copies) || parts.counts_only {
             lean(plan.root.clone(), parts.counts_only)
         } else {
             plan.root.clone()
         };
         let keys = !parts.counts_only && !root.gives_documents();
-        let mut rest = parts.rest;
-        let source: BoxedOperator = match &root {
-            Node::CollScan { filter, backward } if groups_documents(&rest) => {
-                let scan = CollectionScan::new(*backward, compile(filter.as_ref()));
-                match rest.remove(0) {
-                    Stage::Group(group) => Box::new(GroupOp::of_collection(scan, group)),
-                    _ => Box::new(scan),
+        let grouped = grouped_scan(&root, hinted).zip(grouped_stages(&rest));
+        let source: BoxedOperator = match grouped {
+            Some(((filter, backward), count)) => {
+                let mut chain = Chain::default();
+                if copies && hinted {
+                    chain.keep(projection::compile(parts.find.projection.as_doc(), &env)?);
                 }
+                let scan = CollectionScan::new(backward, compile(filter));
+                build_grouped(scan, chain, rest.drain(..count))
             }
-            root => build_source(root, &env, keys, &rest)?,
+            None => build_source(&root, &env, keys, &rest)?,
         };
         let root = match rest.first() {
             Some(Stage::Sample(size)) if reads_all(&root, parts.projection_is_hint) => {
@@ -155,10 +156,47 @@ fn lean(node: Node, counts_only: bool) -> Node {
     }
 }
 
-/// Whether the first stage is a `$group` that reads nothing but documents.
-fn groups_documents(stages: &[Stage]) -> bool {
-    let group = |stage: &&Stage| matches!(stage, Stage::Group(_));
-    stages.first().filter(group).is_some_and(|stage| stage.needs().reads.metadata.is_empty())
+/// Whether a stage before the first `$group` writes a document's fields anew. Then it pays to keep
+/// only those that are read.
+fn copies(stages: &[Stage]) -> bool {
+    let mut copied = stages.iter().take_while(|stage| !matches!(stage, Stage::Group(_)));
+    copied.any(|stage| match stage {
+        Stage::Unwind(_) => true,
+        Stage::Transform(transform) => matches!(transform.modified(), Modified::Paths(_)),
+        _ => false,
+    })
+}
+
+/// The filter and the direction of a plan that scans a collection and does nothing else.
+fn grouped_scan(root: &Node, projection_is_hint: bool) -> Option<(Option<&Condition>, bool)> {
+    match root {
+        Node::CollScan { filter, backward } => Some((filter.as_ref(), *backward)),
+        Node::Projection { input, .. } if projection_is_hint => grouped_scan(input, false),
+        _ => None,
+    }
+}
+
+/// How many stages there are up to a `$group`, if those before it take one document at a time and
+/// none of them reads metadata.
+fn grouped_stages(stages: &[Stage]) -> Option<usize> {
+    let at = stages.iter().position(|stage| !Chain::takes(stage))?;
+    let head = stages.get(..=at)?;
+    let plain = head.iter().all(|stage| stage.needs().reads.metadata.is_empty());
+    (plain && matches!(head.last(), Some(Stage::Group(_)))).then_some(head.len())
+}
+
+/// Puts a `$group` and the stages before it above a scan.
+fn build_grouped(
+    scan: CollectionScan,
+    mut chain: Chain,
+    stages: impl Iterator<Item = Stage>,
+) -> BoxedOperator {
+    for stage in stages {
+        if let Some(Stage::Group(group)) = chain.push(stage) {
+            return Box::new(GroupOp::of_collection(scan, chain, group));
+        }
+    }
+    ChainOp::over(Box::new(scan), chain)
 }
 
 /// Whether a source gives just the documents of a collection.

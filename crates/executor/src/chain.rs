@@ -9,6 +9,7 @@ use quire_document::{Doc, DocBuf, Value};
 use quire_error::{Error, ErrorCode, Result};
 use quire_mql::EvalContext;
 use quire_mql::filter::Filter;
+use quire_mql::projection::Projection;
 use quire_mql::stage::{Position, Redact, Stage, Transforms, Unwind};
 use quire_planner::explain::NodeStats;
 
@@ -30,6 +31,8 @@ pub(crate) enum Step {
     Transform(Transforms),
     Unwind(Unwind),
     Redact(Redact),
+    /// Keeps the fields that are read later.
+    Keep(Box<Projection>),
 }
 
 /// A row whose document is known on its way through a chain, with what evaluating needs.
@@ -46,10 +49,14 @@ pub(crate) struct Chain {
     steps: Vec<Step>,
     /// These steps or later ones read metadata of rows.
     pub reads_metadata: bool,
-    arena: Bump,
 }
 
 impl Chain {
+    /// Whether a stage may be one of its steps.
+    pub fn takes(stage: &Stage) -> bool {
+        matches!(stage, Stage::Match(_) | Stage::Transform(_) | Stage::Unwind(_) | Stage::Redact(_))
+    }
+
     /// Takes a stage in, or gives it back if it is none of these.
     pub fn push(&mut self, stage: Stage) -> Option<Stage> {
         let step = match stage {
@@ -73,27 +80,42 @@ impl Chain {
         self.steps.is_empty()
     }
 
-    /// Sends a row's document through; `emit` gets everything that comes out, with its context.
-    pub fn run(
-        &mut self,
-        sent: Sent<'_>,
-        emit: &mut dyn FnMut(&EvalContext<'_>) -> Result<()>,
-    ) -> Result<()> {
-        self.run_some(sent, Position::default(), usize::MAX, emit).map(|_| ())
+    /// Begins with a document that has only the fields that are read later.
+    pub fn keep(&mut self, fields: Projection) {
+        self.steps.insert(0, Step::Keep(Box::new(fields)));
     }
 
-    /// The same from `start` on; a first `$unwind` takes at most `max` elements, and the answer is
-    /// where to go on.
-    fn run_some(
-        &mut self,
+    /// Sends a row's document through; `emit` gets everything that comes out, with its context.
+    pub fn run(
+        &self,
         sent: Sent<'_>,
-        start: Position,
-        max: usize,
+        arena: &mut Bump,
+        emit: &mut dyn FnMut(&EvalContext<'_>) -> Result<()>,
+    ) -> Result<()> {
+        self.run_some(sent, arena, (Position::default(), usize::MAX), emit).map(|_| ())
+    }
+
+    /// The same for a document of which nothing else is known.
+    pub fn run_on(
+        &self,
+        context: &EvalContext<'_>,
+        emit: &mut dyn FnMut(&EvalContext<'_>) -> Result<()>,
+    ) -> Result<()> {
+        step(&self.steps, context, emit)
+    }
+
+    /// The same where a first `$unwind` begins at some element and takes at most so many; the
+    /// answer is where to go on.
+    fn run_some(
+        &self,
+        sent: Sent<'_>,
+        arena: &mut Bump,
+        (start, max): (Position, usize),
         emit: &mut dyn FnMut(&EvalContext<'_>) -> Result<()>,
     ) -> Result<Option<Position>> {
-        reset(&mut self.arena);
+        reset(arena);
         let metadata = self.reads_metadata.then(|| metadata_of(sent.row)).transpose()?;
-        let context = EvalContext::new(&self.arena, sent.row.doc(), &sent.env.shared)
+        let context = EvalContext::new(arena, sent.row.doc(), &sent.env.shared)
             .with_variables(sent.variables)
             .with_metadata(metadata.as_ref().map(DocBuf::as_doc));
         match self.steps.split_first() {
@@ -114,7 +136,7 @@ impl Chain {
                 Some(chain) if !matches!(step, Step::Unwind(_)) => chain.steps.push(step),
                 _ => {
                     let steps = vec![step];
-                    chains.push(Chain { steps, reads_metadata, arena: Bump::new() });
+                    chains.push(Chain { steps, reads_metadata });
                 }
             }
         }
@@ -145,6 +167,10 @@ fn step(
                 .for_each(context, Position::default(), all, &mut |inner| step(rest, inner, emit))
                 .map(|_| ())
         }
+        Step::Keep(fields) => {
+            let doc = context.document(|writer| fields.apply(context.root, writer, context))?;
+            step(rest, &context.with_root(doc), emit)
+        }
         Step::Redact(redact) => match redact.apply(context)? {
             Some(doc) => step(rest, &context.with_root(doc), emit),
             None => Ok(()),
@@ -170,6 +196,7 @@ pub(crate) fn check_size(doc: Doc<'_>) -> Result<()> {
 pub(crate) struct ChainOp {
     input: BoxedOperator,
     chain: Chain,
+    arena: Bump,
     /// What came from the input and has not been sent through.
     waiting: VecDeque<Row>,
     ready: VecDeque<Row>,
@@ -186,6 +213,7 @@ impl ChainOp {
             Box::new(ChainOp {
                 input,
                 chain,
+                arena: Bump::new(),
                 waiting: VecDeque::new(),
                 ready: VecDeque::new(),
                 open: None,
@@ -210,7 +238,7 @@ impl ChainOp {
         let extra = row.extra.as_ref().filter(|_| self.chain.reads_metadata);
         let ready = &mut self.ready;
         let sent = Sent { row: &row, env, variables };
-        let next = self.chain.run_some(sent, start, max, &mut |context| {
+        let next = self.chain.run_some(sent, &mut self.arena, (start, max), &mut |context| {
             let bytes = context.root.as_bytes();
             let unchanged = bytes.as_ptr() == source.as_ptr() && bytes.len() == source.len();
             let doc = if unchanged { source.clone() } else { Bytes::copy_from_slice(bytes) };

@@ -25,8 +25,6 @@ const ROWS_MAX: usize = 1024;
 /// The stage.
 pub(crate) struct GroupOp {
     source: Source,
-    /// What happens to documents before they are grouped.
-    chain: Chain,
     grouping: Grouping,
     output: Output,
     arena: Bump,
@@ -52,16 +50,15 @@ impl GroupOp {
         GroupOp::over(Source::Rows(input), chain, group)
     }
 
-    /// The stage right above the scan of a collection.
-    pub fn of_collection(scan: CollectionScan, group: Group) -> Self {
-        GroupOp::over(Source::Scan(Box::new(scan)), Chain::default(), group)
+    /// The same above the scan of a collection.
+    pub fn of_collection(scan: CollectionScan, chain: Chain, group: Group) -> Self {
+        GroupOp::over(Source::Scan(Box::new(scan)), chain, group)
     }
 
     fn over(source: Source, chain: Chain, group: Group) -> Self {
         GroupOp {
             source,
-            chain,
-            grouping: Grouping::new(group),
+            grouping: Grouping::new(chain, group),
             output: Output::NotYet,
             arena: Bump::new(),
             stats: NodeStats::default(),
@@ -71,7 +68,6 @@ impl GroupOp {
     fn collect(&mut self, run: &mut Run<'_>) -> Result<()> {
         let env = run.env;
         let mut intake = Intake {
-            chain: &mut self.chain,
             grouping: &self.grouping,
             env,
             variables: env.variable_values(),
@@ -145,7 +141,6 @@ impl Source {
 
 /// Takes documents.
 struct Intake<'i> {
-    chain: &'i mut Chain,
     grouping: &'i Grouping,
     env: &'i Env,
     variables: Vec<Option<Value<'i>>>,
@@ -157,7 +152,7 @@ struct Intake<'i> {
 impl Intake<'_> {
     fn take(&mut self, rows: &mut [Row]) -> Result<()> {
         rows.iter_mut().try_for_each(Row::know_doc)?;
-        if self.chain.is_empty() && !self.chain.reads_metadata {
+        if self.grouping.chain.is_empty() && !self.grouping.chain.reads_metadata {
             let docs: Vec<Doc<'_>> = rows.iter().map(Row::doc).collect();
             self.take_batch(&docs)
         } else {
@@ -194,13 +189,14 @@ impl Intake<'_> {
 
     /// Groups what the chain makes of each row.
     fn take_one_by_one(&mut self, rows: &[Row]) -> Result<()> {
-        let Intake { chain, grouping, env, variables, table, runs, .. } = self;
+        let Intake { grouping, env, variables, table, runs, arena } = self;
         // One document may become very many.
         let mut take = |context: &EvalContext<'_>| {
             table.add(grouping, context)?;
             runs.limit(table, env)
         };
-        rows.iter().try_for_each(|row| chain.run(Sent { row, env, variables }, &mut take))
+        let sent = |row| Sent { row, env, variables };
+        rows.iter().try_for_each(|row| grouping.chain.run(sent(row), arena, &mut take))
     }
 }
 

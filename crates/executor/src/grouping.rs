@@ -6,14 +6,22 @@ use std::hash::{BuildHasher, Hasher};
 use bumpalo::Bump;
 use foldhash::fast::RandomState;
 use quire_document::{Collator, Doc, Value, hash};
+use quire_error::{Error, Result};
 use quire_mql::EvalContext;
 use quire_mql::expression::{Column, OwnedColumn};
 use quire_mql::stage::Group;
 
+use crate::chain::Chain;
 use crate::env::Env;
+use crate::filtering::reset;
+
+/// Bytes that columns of documents that went through a chain may take.
+const COLUMNS_BYTES_MAX: usize = 4 << 20;
 
 /// A `$group` as all threads know it that read for it.
 pub(crate) struct Grouping {
+    /// What happens to documents before they are grouped.
+    pub chain: Chain,
     pub group: Group,
     hasher: RandomState,
 }
@@ -26,8 +34,8 @@ pub(crate) struct Columns {
 }
 
 impl Grouping {
-    pub fn new(group: Group) -> Self {
-        Grouping { group, hasher: RandomState::default() }
+    pub fn new(chain: Chain, group: Group) -> Self {
+        Grouping { chain, group, hasher: RandomState::default() }
     }
 
     /// The hash of a key.
@@ -43,23 +51,59 @@ impl Grouping {
         (0..keys.len()).map(|row| self.hash(key(row), collator)).collect()
     }
 
-    /// What is taken of some documents; `None` if one of them fails or they need too much memory
-    /// at a time.
-    pub fn columns(&self, docs: &[Doc<'_>], arena: &Bump, env: &Env) -> Option<Columns> {
+    /// What is taken of some documents; `None` if one of them fails or they need too much memory at
+    /// a time. The chain must not read metadata.
+    pub fn columns(&self, docs: &[Doc<'_>], arena: &mut Bump, env: &Env) -> Option<Columns> {
         let variables = env.variable_values();
-        let context = EvalContext::new(arena, Doc::empty(), &env.shared).with_variables(&variables);
-        let batch = self.group.batch(docs, &context).ok()?;
-        let (keys, arguments) = self.group.columns(&batch, &context).ok()?;
-        let arguments = arguments.into_iter().map(|column| column.into_owned().into_owned());
-        Some(Columns {
+        if self.chain.is_empty() {
+            reset(arena);
+            let context = EvalContext::new(arena, Doc::empty(), &env.shared);
+            return self.batch(docs, &context.with_variables(&variables)).ok();
+        }
+        let mut columns = Columns {
+            hashes: Vec::new(),
+            keys: OwnedColumn::new(),
+            arguments: vec![OwnedColumn::new(); self.group.fields().len()],
+        };
+        let mut bytes = 0;
+        for doc in docs {
+            reset(arena);
+            let context = EvalContext::new(arena, *doc, &env.shared).with_variables(&variables);
+            let mut take = |context: &EvalContext<'_>| {
+                bytes += columns.add(self, context)?;
+                let fit = bytes <= COLUMNS_BYTES_MAX;
+                fit.then_some(()).ok_or_else(|| Error::internal("too much for columns"))
+            };
+            self.chain.run_on(&context, &mut take).ok()?;
+        }
+        Some(columns)
+    }
+
+    fn batch(&self, docs: &[Doc<'_>], context: &EvalContext<'_>) -> Result<Columns> {
+        let batch = self.group.batch(docs, context)?;
+        let (keys, arguments) = self.group.columns(&batch, context)?;
+        Ok(Columns {
             hashes: self.hashes(&keys, context.collator()),
-            arguments: arguments.collect(),
-            keys: keys.into_owned().into_owned(),
+            keys: keys.owned(),
+            arguments: arguments.iter().map(|column| column.owned()).collect(),
         })
     }
 }
 
 impl Columns {
+    /// Takes `cx.root`. Answers how many bytes that needs, roughly.
+    fn add(&mut self, grouping: &Grouping, cx: &EvalContext<'_>) -> Result<usize> {
+        let group = &grouping.group;
+        let cx = &group.extract(cx)?;
+        let key = group.key().eval(cx)?;
+        self.hashes.push(grouping.hash(key, cx.collator()));
+        let mut bytes = 8 + self.keys.push(Some(key));
+        for ((_, spec), column) in group.fields().iter().zip(&mut self.arguments) {
+            bytes += column.push(spec.value(cx)?);
+        }
+        Ok(bytes)
+    }
+
     /// How many documents they are of.
     pub fn len(&self) -> usize {
         self.hashes.len()

@@ -19,7 +19,7 @@ use quire_mql::filter::Filter;
 use quire_storage::Direction;
 
 use crate::env::{Env, Run};
-use crate::filtering::{Matcher, reset};
+use crate::filtering::Matcher;
 use crate::grouping::{Columns, Grouping};
 use crate::helpers::Helpers;
 use crate::row::Row;
@@ -357,7 +357,6 @@ impl Task<'_> {
     /// What the `$group` takes of the documents, if it can take all of them at once.
     fn columns(&self, rows: &[Found], arena: &mut Bump) -> Option<Columns> {
         let grouping = self.kept.grouping.filter(|_| !rows.is_empty())?;
-        reset(arena);
         let docs: Vec<Doc<'_>> = rows.iter().map(|row| Doc::from_valid_bytes(&row.doc)).collect();
         grouping.columns(&docs, arena, self.env)
     }

@@ -25,9 +25,9 @@ pub enum Column<'a> {
 }
 
 /// A column that owns its values, and so may go to another thread.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum OwnedColumn {
-    /// Numbers, dates, booleans, or nothing.
+    /// Numbers, or the same nothing for all.
     Plain(Column<'static>),
     /// Strings behind each other, and where each of them ends.
     Text(String, Vec<usize>),
@@ -38,6 +38,60 @@ pub enum OwnedColumn {
 }
 
 impl OwnedColumn {
+    /// A column without values: it takes the type of the first that it is given.
+    pub const fn new() -> Self {
+        OwnedColumn::Values(Vec::new())
+    }
+
+    /// Appends a value. Answers how many bytes it takes, roughly.
+    #[inline]
+    pub fn push(&mut self, value: Option<Value<'_>>) -> usize {
+        match (&mut *self, value) {
+            (OwnedColumn::Plain(Column::Int(all)), Some(Value::Int32(number))) => all.push(number),
+            (OwnedColumn::Plain(Column::Long(all)), Some(Value::Int64(number))) => all.push(number),
+            (OwnedColumn::Plain(Column::Double(all)), Some(Value::Double(number))) => {
+                all.push(number);
+            }
+            (OwnedColumn::Text(all, ends), Some(Value::String(text))) => {
+                all.push_str(text);
+                ends.push(all.len());
+                return 8 + text.len();
+            }
+            (OwnedColumn::Values(values), _) if !values.is_empty() => {
+                let value = value.map(ValueBuf::new);
+                let size = value.as_ref().map_or(8, ValueBuf::size);
+                values.push(value);
+                return size;
+            }
+            _ => return self.push_other(value),
+        }
+        8
+    }
+
+    /// The first value, or one of another type than those before it.
+    fn push_other(&mut self, value: Option<Value<'_>>) -> usize {
+        let column = self.as_column();
+        *self = match value {
+            Some(Value::Int32(number)) if column.is_empty() => {
+                OwnedColumn::Plain(Column::Int(vec![number]))
+            }
+            Some(Value::Int64(number)) if column.is_empty() => {
+                OwnedColumn::Plain(Column::Long(vec![number]))
+            }
+            Some(Value::Double(number)) if column.is_empty() => {
+                OwnedColumn::Plain(Column::Double(vec![number]))
+            }
+            Some(Value::String(text)) if column.is_empty() => {
+                OwnedColumn::Text(text.to_owned(), vec![text.len()])
+            }
+            value => {
+                let all = (0..column.len()).map(|row| column.get(row)).chain([value]);
+                OwnedColumn::Values(all.map(|value| value.map(ValueBuf::new)).collect())
+            }
+        };
+        size_of::<ValueBuf>()
+    }
+
     /// A view on it.
     pub fn as_column(&self) -> Cow<'_, Column<'_>> {
         match self {
@@ -76,17 +130,11 @@ impl OwnedColumn {
 
 impl<'a> Column<'a> {
     /// The same values, owned.
-    pub fn into_owned(self) -> OwnedColumn {
-        OwnedColumn::Plain(match self {
-            Column::Int(numbers) => Column::Int(numbers),
-            Column::Long(numbers) => Column::Long(numbers),
-            Column::Double(numbers) => Column::Double(numbers),
-            Column::Date(millis) => Column::Date(millis),
-            Column::Bool(flags) => Column::Bool(flags),
-            Column::Same(None, count) => Column::Same(None, count),
-            Column::Same(Some(value), count) => {
-                return OwnedColumn::Same(ValueBuf::new(value), count);
-            }
+    pub fn owned(&self) -> OwnedColumn {
+        match self {
+            Column::Int(all) => OwnedColumn::Plain(Column::Int(all.clone())),
+            Column::Long(all) => OwnedColumn::Plain(Column::Long(all.clone())),
+            Column::Double(all) => OwnedColumn::Plain(Column::Double(all.clone())),
             Column::Text(texts) => {
                 let mut all = String::with_capacity(texts.iter().map(|text| text.len()).sum());
                 let end = |text: &&str| {
@@ -94,13 +142,18 @@ impl<'a> Column<'a> {
                     all.len()
                 };
                 let ends = texts.iter().map(end).collect();
-                return OwnedColumn::Text(all, ends);
+                OwnedColumn::Text(all, ends)
             }
-            Column::Values(values) => {
-                let own = |value: Option<Value<'_>>| value.map(ValueBuf::new);
-                return OwnedColumn::Values(values.into_iter().map(own).collect());
+            Column::Same(None, count) => OwnedColumn::Plain(Column::Same(None, *count)),
+            Column::Same(Some(value), count) => OwnedColumn::Same(ValueBuf::new(*value), *count),
+            _ => {
+                let mut owned = OwnedColumn::new();
+                for row in 0..self.len() {
+                    owned.push(self.get(row));
+                }
+                owned
             }
-        })
+        }
     }
 
     /// A column without results yet: it takes the type of the first that it is given.
@@ -216,6 +269,12 @@ impl<'a> Column<'a> {
     }
 }
 
+impl Default for OwnedColumn {
+    fn default() -> Self {
+        OwnedColumn::new()
+    }
+}
+
 impl Default for Column<'_> {
     fn default() -> Self {
         Column::new()
@@ -250,7 +309,7 @@ mod tests {
                 }
             }
             column.end(rows);
-            let owned = column.clone().into_owned();
+            let owned = column.owned();
             for column in [&column, &*owned.as_column()] {
                 assert_eq!(column.len(), rows);
                 for (row, value) in values.iter().enumerate() {
