@@ -31,7 +31,7 @@ pub use compare::{
 };
 pub use display::{Message, message};
 pub use doc::{Array, Doc, Element, Iter};
-pub use owned::{ArrayBuf, DocBuf, ValueBuf};
+pub use owned::{ArrayBuf, DocBuf, ValueBuf, ValuesBuf};
 pub use path::Path;
 pub use scalar::{Decimal128, ObjectId, Timestamp};
 pub use types::Type;

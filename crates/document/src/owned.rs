@@ -23,6 +23,14 @@ pub struct ValueBuf {
     bytes: SmallVec<[u8; 16]>,
 }
 
+/// Values or nothing, one behind the other in memory of their own.
+#[derive(Clone, Default)]
+pub struct ValuesBuf {
+    bytes: Vec<u8>,
+    /// The type of each, unless it is nothing, and where its bytes end.
+    ends: Vec<(Option<Type>, usize)>,
+}
+
 impl DocBuf {
     /// The document without fields.
     pub const fn new() -> Self {
@@ -185,6 +193,51 @@ impl ValueBuf {
     }
 }
 
+impl ValuesBuf {
+    /// None.
+    pub const fn new() -> Self {
+        ValuesBuf { bytes: Vec::new(), ends: Vec::new() }
+    }
+
+    /// Appends a copy of a value.
+    pub fn push(&mut self, value: Option<Value<'_>>) {
+        if let Some(value) = value {
+            write_value(&mut self.bytes, value);
+        }
+        self.ends.push((value.map(|value| value.kind()), self.bytes.len()));
+    }
+
+    /// All of them.
+    pub fn iter(&self) -> impl Iterator<Item = Option<Value<'_>>> {
+        let mut start = 0;
+        self.ends.iter().map(move |(kind, end)| {
+            let bytes = self.bytes.get(std::mem::replace(&mut start, *end)..*end);
+            kind.map(|kind| decode(kind, bytes.unwrap_or_default()))
+        })
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// True if there is none.
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// Bytes that they take.
+    pub fn size(&self) -> usize {
+        self.bytes.len() + size_of_val(&*self.ends)
+    }
+}
+
+impl<'v> Extend<Option<Value<'v>>> for ValuesBuf {
+    fn extend<I: IntoIterator<Item = Option<Value<'v>>>>(&mut self, values: I) {
+        values.into_iter().for_each(|value| self.push(value));
+    }
+}
+
 impl From<DocBuf> for ValueBuf {
     fn from(doc: DocBuf) -> Self {
         ValueBuf { kind: Type::Document, bytes: SmallVec::from_vec(doc.into_bytes()) }
@@ -212,5 +265,11 @@ impl fmt::Debug for ArrayBuf {
 impl fmt::Debug for ValueBuf {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.as_value().fmt(f)
+    }
+}
+
+impl fmt::Debug for ValuesBuf {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
     }
 }

@@ -1,6 +1,6 @@
 //! Values of a batch of documents, one for each: typed where all are of one type.
 
-use quire_document::{Value, ValueBuf};
+use quire_document::{Value, ValueBuf, ValuesBuf};
 use std::borrow::Cow;
 
 /// The results for a batch, one for each document.
@@ -33,14 +33,14 @@ pub enum OwnedColumn {
     Text(String, Vec<usize>),
     /// The same for so many documents.
     Same(ValueBuf, usize),
-    /// Anything; `None` is missing.
-    Values(Vec<Option<ValueBuf>>),
+    /// Anything.
+    Values(ValuesBuf),
 }
 
 impl OwnedColumn {
     /// A column without values: it takes the type of the first that it is given.
     pub const fn new() -> Self {
-        OwnedColumn::Values(Vec::new())
+        OwnedColumn::Values(ValuesBuf::new())
     }
 
     /// Appends a value. Answers how many bytes it takes, roughly.
@@ -58,10 +58,9 @@ impl OwnedColumn {
                 return 8 + text.len();
             }
             (OwnedColumn::Values(values), _) if !values.is_empty() => {
-                let value = value.map(ValueBuf::new);
-                let size = value.as_ref().map_or(8, ValueBuf::size);
+                let before = values.size();
                 values.push(value);
-                return size;
+                return values.size() - before;
             }
             _ => return self.push_other(value),
         }
@@ -85,11 +84,12 @@ impl OwnedColumn {
                 OwnedColumn::Text(text.to_owned(), vec![text.len()])
             }
             value => {
-                let all = (0..column.len()).map(|row| column.get(row)).chain([value]);
-                OwnedColumn::Values(all.map(|value| value.map(ValueBuf::new)).collect())
+                let mut values = ValuesBuf::new();
+                values.extend((0..column.len()).map(|row| column.get(row)).chain([value]));
+                OwnedColumn::Values(values)
             }
         };
-        size_of::<ValueBuf>()
+        self.size()
     }
 
     /// A view on it.
@@ -106,10 +106,7 @@ impl OwnedColumn {
             OwnedColumn::Same(value, count) => {
                 Cow::Owned(Column::Same(Some(value.as_value()), *count))
             }
-            OwnedColumn::Values(values) => {
-                let views = values.iter().map(Option::as_ref);
-                Cow::Owned(Column::Values(views.map(|view| view.map(ValueBuf::as_value)).collect()))
-            }
+            OwnedColumn::Values(values) => Cow::Owned(Column::Values(values.iter().collect())),
         }
     }
 
@@ -120,10 +117,7 @@ impl OwnedColumn {
             OwnedColumn::Plain(column) => 8 * column.len(),
             OwnedColumn::Text(all, ends) => all.len() + 8 * ends.len(),
             OwnedColumn::Same(value, _) => value.size(),
-            OwnedColumn::Values(values) => {
-                let size = |value: &Option<ValueBuf>| value.as_ref().map_or(8, ValueBuf::size);
-                values.iter().map(size).sum()
-            }
+            OwnedColumn::Values(values) => values.size(),
         }
     }
 }
