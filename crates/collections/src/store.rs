@@ -13,11 +13,11 @@ use quire_catalog::{
 use quire_document::{Doc, DocBuf, ObjectId, Timestamp};
 use quire_error::{Error, ErrorCode, Result};
 use quire_storage::{
-    Clock, ClusterTime, CommitOptions, Counts, Engine, Mode, Page, ScanRequest, Space,
+    Clock, ClusterTime, CommitOptions, Counts, Engine, Interrupt, Mode, Page, ScanRequest, Space,
     StorageError, SystemClock, Txn, begin,
 };
 
-use crate::failure::from_storage;
+use crate::failure::{Failure, from_storage};
 use crate::id_cache::IdCache;
 use crate::layout::{collection_end, damaged, record_id_of};
 use crate::low_water::RecordIds;
@@ -205,15 +205,19 @@ impl Store {
 
     /// Runs one DDL statement: `change` writes records into the transaction and answers the next
     /// catalog, or `None` to leave everything as it is. Published with the commit. Called again
-    /// if the commit lost against another.
+    /// if the commit lost against another; where a transaction holds a key, once it has ended.
     pub(crate) fn change_catalog<T>(
         &self,
         options: &CommitOptions,
         mut change: impl FnMut(&mut Txn, &Arc<Catalog>, &mut u32) -> Result<(Option<Catalog>, T)>,
     ) -> Result<T> {
-        let mut next_id = self.ddl.lock();
+        let mut turn = None;
         loop {
+            let mut next_id = self.ddl.lock();
             let (mut txn, catalog) = self.begin(Mode::Write)?;
+            if let Some(turn) = &turn {
+                txn.set_turn(turn);
+            }
             let mut next = *next_id;
             let (changed, answer) = change(&mut txn, &catalog, &mut next)?;
             let Some(changed) = changed else { return Ok(answer) };
@@ -232,7 +236,13 @@ impl Store {
             };
             let version = match ended {
                 Ok(committed) => committed.version,
-                Err(StorageError::Conflict(_)) => continue,
+                Err(StorageError::Conflict(conflict)) => {
+                    // Other statements, that of the holder too, go on meanwhile.
+                    drop(next_id);
+                    let interrupt = options.interrupt.clone().unwrap_or_else(Interrupt::new);
+                    turn = self.before_retry(Failure::Conflict(conflict), turn, &interrupt)?;
+                    continue;
+                }
                 Err(error) => return Err(from_storage(error)),
             };
             *next_id = next;

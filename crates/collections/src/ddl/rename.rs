@@ -83,10 +83,12 @@ impl Store {
         options: &CommitOptions,
     ) -> Result<()> {
         let Rename { from, to, drop_target, .. } = rename;
-        let source = self.freeze(from, true)?;
+        let each =
+            CommitOptions { interrupt: Some(Arc::clone(interrupt)), ..CommitOptions::buffered() };
+        let source = self.freeze(from, true, &each)?;
         let temporary =
             Namespace::new(to.db(), &format!("tmp{}.renameCollection", self.new_uuid()))?;
-        let copied = self.copy_collection(&source, &temporary, interrupt);
+        let copied = self.copy_collection(&source, &temporary, interrupt, &each);
         let ended = copied.and_then(|copy| {
             self.change_catalog(options, |txn, catalog, _| {
                 let now = check_names(catalog, from, to, *drop_target)?;
@@ -117,15 +119,20 @@ impl Store {
         });
         if ended.is_err() {
             self.drop_collection(&temporary, &CommitOptions::buffered())?;
-            self.freeze(from, false)?;
+            self.freeze(from, false, &CommitOptions::buffered())?;
         }
         ended
     }
 
     /// Refuses or admits writes to a collection; those under way when it freezes fail and are
     /// tried again, which then meets the refusal.
-    fn freeze(&self, namespace: &Namespace, frozen: bool) -> Result<Arc<Collection>> {
-        self.change_catalog(&CommitOptions::buffered(), |txn, catalog, _| {
+    fn freeze(
+        &self,
+        namespace: &Namespace,
+        frozen: bool,
+        options: &CommitOptions,
+    ) -> Result<Arc<Collection>> {
+        self.change_catalog(options, |txn, catalog, _| {
             let mut next = next_epoch(catalog.require(namespace)?);
             if frozen && next.frozen {
                 return Err(Error::new(
@@ -145,8 +152,9 @@ impl Store {
         source: &Collection,
         to: &Namespace,
         interrupt: &Arc<Interrupt>,
+        each: &CommitOptions,
     ) -> Result<Arc<Collection>> {
-        let copy = self.change_catalog(&CommitOptions::buffered(), |txn, catalog, next_id| {
+        let copy = self.change_catalog(each, |txn, catalog, next_id| {
             let options = CollectionOptions::from_document(source.options.document().to_owned());
             let (next, created) = self.create_in(txn, catalog, next_id, to, options)?;
             let mut with_indexes = Collection::clone(&created);
@@ -168,7 +176,7 @@ impl Store {
             let view = self.read_view()?;
             more = cursor.next_page(&view.view(), source, COPY_CHUNK, COPY_BYTES, &mut records)?;
             drop(view);
-            self.write(&CommitOptions::buffered(), interrupt, |writer| {
+            self.write(each, interrupt, |writer| {
                 let mut insert = |record: &crate::Record| writer.insert(&copy, record.doc.as_doc());
                 records.iter().try_for_each(|record| insert(record).map(|_| ()))
             })?;

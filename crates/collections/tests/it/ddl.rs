@@ -3,6 +3,7 @@
 use super::*;
 use quire_collections::{DropIndexes, Rename};
 use quire_error::ErrorCode;
+use std::time::Duration;
 
 #[test]
 fn create_drop_and_create_again() {
@@ -148,6 +149,40 @@ fn a_rename_into_a_database_that_is_dropped_meanwhile_loses_nothing() {
             insert(&store, "d.t", &doc! { "_id": DOCUMENTS }).unwrap();
         }
     }
+    assert_clean(&store);
+}
+
+/// A transaction that makes an index multikey holds the index's record. A drop tried again and
+/// again without a pause, was deaf to its time limit, and kept every other statement out.
+#[test]
+fn a_drop_waits_for_a_transaction_as_long_as_it_may() {
+    let store = store();
+    index(&store, "d.t", &doc! { "key": { "a": 1 }, "name": "a" }).unwrap();
+    let mut transaction = store.writer(WriterMode::Transaction).unwrap();
+    let array = doc! { "_id": 1, "a": [1, 2] };
+    transaction.insert(&collection(&store, "d.t"), array.as_doc()).unwrap();
+    transaction.push().unwrap();
+    let drop_within = |interrupt: &Arc<Interrupt>| {
+        let options =
+            CommitOptions { interrupt: Some(Arc::clone(interrupt)), ..CommitOptions::buffered() };
+        store.drop_collection(&ns("d.t"), &options)
+    };
+    let soon = Interrupt::with_deadline(Duration::from_millis(20));
+    assert_eq!(drop_within(&soon).unwrap_err().code(), ErrorCode::MaxTimeMSExpired);
+    let conflicts = || store.engine().stats().conflicts;
+    let before = conflicts();
+    std::thread::scope(|scope| {
+        let dropping = scope.spawn(|| drop_within(&Interrupt::new()));
+        while conflicts() == before {
+            std::thread::yield_now();
+        }
+        for n in 0..50 {
+            collection(&store, &format!("d.other{n}"));
+        }
+        assert_eq!(conflicts(), before + 1, "it waits");
+        drop(transaction);
+        assert!(dropping.join().unwrap().unwrap().is_some());
+    });
     assert_clean(&store);
 }
 
