@@ -16,7 +16,8 @@ use quire_storage::{
     begin,
 };
 
-use crate::entry::{EntryKeys, index_range};
+use crate::clashes::entry_range;
+use crate::entry::EntryKeys;
 use crate::failure::{from_interruption, from_storage};
 use crate::findings::{CollectionCheck, Finding, Problem, Repair, Report};
 use crate::layout::{collection_end, record_id_of};
@@ -192,7 +193,7 @@ impl Checker<'_> {
         let mut doubts = Vec::new();
         for (index, demand) in self.collection.indexes.iter().zip(demands) {
             let mut held = Tally::default();
-            let (start, end) = index_range(index.id);
+            let (start, end) = entry_range(index);
             walk(snapshot, Space::Idx, start, &end, self.interrupt, |key, value| {
                 held.add_entry(index.unique, key, value);
                 Ok(())
@@ -384,6 +385,7 @@ mod tests {
     use quire_storage::{Txn, open_memory};
 
     use super::*;
+    use crate::entry::index_range;
     use crate::{CreateIndexes, StoreOptions, prepare_insert};
 
     fn store() -> Arc<Store> {

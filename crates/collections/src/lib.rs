@@ -7,6 +7,7 @@
 //! shows an index whose entries its snapshot lacks.
 
 mod check;
+mod clashes;
 mod ddl;
 mod duplicate;
 mod entry;

@@ -10,7 +10,8 @@ use quire_error::Result;
 use quire_storage::{CommitOptions, Mode, Snapshot, Space, begin};
 
 use super::{Checker, walk, walk_documents};
-use crate::entry::{EntryKeys, index_range, split_entry};
+use crate::clashes::entry_range;
+use crate::entry::{EntryKeys, split_entry};
 use crate::failure::from_storage;
 use crate::findings::{Problem, Repair};
 use crate::layout::doc_key;
@@ -119,7 +120,7 @@ impl Checker<'_> {
         bad: &HashSet<RecordId>,
         mends: &mut Mends,
     ) -> Result<()> {
-        let (start, end) = index_range(index.id);
+        let (start, end) = entry_range(index);
         let mut keys = EntryKeys::default();
         walk(snapshot, Space::Idx, start, &end, self.interrupt, |key, value| {
             let record = split_entry(index.unique, key, value).ok().map(|(_, id, _)| id);

@@ -1,5 +1,6 @@
 //! Filling announced indexes. Since the announcement every write maintains them, so what is
-//! left is what was there before: copied in chunks that guard each record, then published.
+//! left is what was there before: copied in chunks that guard each record. Keys that two records
+//! had meanwhile are looked at once more; then the indexes are published.
 
 use std::sync::Arc;
 
@@ -8,6 +9,7 @@ use quire_error::{Error, ErrorCode, Result};
 use quire_storage::{CommitOptions, Direction, Interrupt, KeyTurn, Space};
 
 use super::{drop_index_data, next_epoch, put_collection};
+use crate::clashes;
 use crate::entry::EntryKeys;
 use crate::layout::doc_key;
 use crate::{
@@ -28,18 +30,35 @@ impl Store {
         interrupt: &Arc<Interrupt>,
         options: &CommitOptions,
     ) -> Result<()> {
-        let mut from = RecordId(0);
-        let mut rows = CHUNK_ROWS;
-        let mut turn = None;
+        let mut from = Some(RecordId(0));
+        self.in_chunks(interrupt, |rows, turn| {
+            if let Some(first) = from {
+                from = self.fill_chunk(collection, ids, first, rows, turn)?;
+            }
+            Ok(from.is_some())
+        })?;
         loop {
+            self.in_chunks(interrupt, |rows, turn| self.settle_chunk(collection, ids, rows, turn))?;
+            if self.publish_indexes(&collection.namespace, ids, options)? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Runs `step` with a number of rows until it says that nothing is left.
+    fn in_chunks(
+        &self,
+        interrupt: &Arc<Interrupt>,
+        mut step: impl FnMut(usize, Option<&KeyTurn>) -> Attempt<bool>,
+    ) -> Result<()> {
+        let (mut rows, mut turn, mut more) = (CHUNK_ROWS, None, true);
+        while more {
             interrupt.check().map_err(from_interruption)?;
-            match self.fill_chunk(collection, ids, from, rows, turn.as_ref()) {
-                Ok(Some(next)) => {
-                    turn = None;
-                    from = next;
+            match step(rows, turn.as_ref()) {
+                Ok(left) => {
+                    (more, turn) = (left, None);
                     rows = (rows * 2).min(CHUNK_ROWS);
                 }
-                Ok(None) => break,
                 // Somebody changed a record of the chunk: try fewer, down to one, which can
                 // only lose against writes to itself.
                 Err(failure @ Failure::Conflict(_)) => {
@@ -49,7 +68,7 @@ impl Store {
                 Err(Failure::Error(error)) => return Err(error),
             }
         }
-        self.publish_indexes(&collection.namespace, ids, options)
+        Ok(())
     }
 
     /// Adds the entries of the next records. The record to go on from, or `None` at the end.
@@ -84,27 +103,66 @@ impl Store {
         Ok((!done).then_some(RecordId(last.0.saturating_add(1))))
     }
 
+    /// Gives records that met a key of another's their entries, now that the build has come to
+    /// all. False if there are none; 11000 DuplicateKey if the other still has the key.
+    fn settle_chunk(
+        self: &Arc<Self>,
+        collection: &Collection,
+        ids: &[IndexId],
+        rows: usize,
+        turn: Option<&KeyTurn>,
+    ) -> Attempt<bool> {
+        let mut writer = self.writer(WriterMode::Statement)?;
+        writer.set_turn(turn);
+        let current = current(&writer, collection, ids)?;
+        writer.guard(&current)?;
+        let mut keys = EntryKeys::default();
+        for id in ids {
+            let noted = clashes::noted(writer.view().snapshot(), *id, rows)?;
+            let Some(index) = current.index_by_id(*id).filter(|_| !noted.is_empty()) else {
+                continue;
+            };
+            // As strict as it will be.
+            let index = Arc::new(Index { state: IndexState::Ready, ..Index::clone(index) });
+            for record in noted {
+                writer.txn_mut().guard(Space::Doc, &doc_key(current.id, record));
+                if let Some(doc) = writer.view().get(&current, record)? {
+                    writer.add_document(&current, &index, record, doc.as_doc(), &mut keys)?;
+                }
+                clashes::settle(writer.txn_mut(), *id, record)?;
+            }
+        }
+        let any = !writer.is_empty();
+        writer.commit(CommitOptions::buffered())?;
+        Ok(any)
+    }
+
+    /// False if a record has met a key of another's since the last look.
     fn publish_indexes(
         &self,
         namespace: &Namespace,
         ids: &[IndexId],
         options: &CommitOptions,
-    ) -> Result<()> {
+    ) -> Result<bool> {
         self.change_catalog(options, |txn, catalog, _| {
             let collection = catalog.lookup(namespace).ok_or_else(aborted)?;
             let mut next = next_epoch(collection);
             let mut found = 0;
-            for index in &mut next.indexes {
-                if ids.contains(&index.id) {
-                    Arc::make_mut(index).state = IndexState::Ready;
-                    found += 1;
+            for index in next.indexes.iter_mut().filter(|index| ids.contains(&index.id)) {
+                if index.unique {
+                    if !clashes::noted(txn, index.id, 1)?.is_empty() {
+                        return Ok((None, false));
+                    }
+                    clashes::close(txn, index.id)?;
                 }
+                Arc::make_mut(index).state = IndexState::Ready;
+                found += 1;
             }
             if found != ids.len() {
                 return Err(aborted());
             }
             put_collection(txn, &next)?;
-            Ok((Some(catalog.with(Arc::new(next))), ()))
+            Ok((Some(catalog.with(Arc::new(next))), true))
         })
     }
 

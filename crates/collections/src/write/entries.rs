@@ -8,6 +8,7 @@ use quire_error::Result;
 use quire_storage::{Snapshot, Space, StorageError};
 
 use super::Writer;
+use crate::clashes;
 use crate::duplicate::duplicate_key_error;
 use crate::entry::{EntryKeys, record_id_of_unique};
 use crate::failure::Attempt;
@@ -153,6 +154,9 @@ impl Writer {
                 if other.map(|value| record_id_of_unique(&value)).transpose()? == Some(id) {
                     return Ok(self.txn.put(Space::Idx, key, value)?);
                 }
+                if index.state == IndexState::WriteOnly {
+                    return clashes::note(&mut self.txn, index.id, id);
+                }
                 let source = keys.source(at);
                 let values = generated.keys().nth(source).unwrap_or(&[]);
                 Err(duplicate_key_error(collection, index, values).into())
@@ -176,6 +180,8 @@ impl Writer {
             // The build may not have come here yet, and another document may have the key.
             let found = self.txn.get(Space::Idx, &key)?;
             if found.map(|value| record_id_of_unique(&value)).transpose()? != Some(id) {
+                // If the build comes here before this commit, it must not leave the entry behind.
+                self.txn.guard(Space::Idx, &key);
                 return Ok(());
             }
         }

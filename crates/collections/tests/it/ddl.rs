@@ -3,6 +3,7 @@
 use super::*;
 use quire_collections::{DropIndexes, Rename};
 use quire_error::ErrorCode;
+use quire_storage::{Bytes, Mode, Page, ScanRequest, Space, begin};
 use std::time::Duration;
 
 #[test]
@@ -219,6 +220,138 @@ fn a_build_while_others_write_misses_nothing() {
             .unwrap();
     });
     assert_clean(&store);
+}
+
+/// The number that the next index gets (docs/format.md).
+fn next_number(store: &Arc<Store>) -> u32 {
+    let record = store.engine().snapshot().unwrap().get(Space::Meta, b"f").unwrap().unwrap();
+    let next = Doc::from_valid_bytes(&record).get("nextId").unwrap().exact_i64().unwrap();
+    next.try_into().unwrap()
+}
+
+/// Builds a unique index on `u`, and lets others write while the build waits at the document with
+/// `u: 5`.
+fn build_slowly(
+    store: &Arc<Store>,
+    meanwhile: impl FnOnce(),
+) -> Result<quire_collections::BuiltIndexes> {
+    let before = collection(store, "d.t");
+    // The key as it will be stored.
+    let mut key = next_number(store).to_be_bytes().to_vec();
+    key.extend([0x2D, 0x0A]);
+    let mut holder = begin(store.engine(), Mode::Transaction).unwrap();
+    holder.put(Space::Idx, key.into(), Bytes::new()).unwrap();
+    holder.push().unwrap();
+    let conflicts = store.engine().stats().conflicts;
+    std::thread::scope(|scope| {
+        let build = scope.spawn(|| {
+            index(store, "d.t", &doc! { "key": { "u": 1 }, "name": "u", "unique": true })
+        });
+        while collection(store, "d.t").indexes.len() == before.indexes.len()
+            || store.engine().stats().conflicts == conflicts
+        {
+            std::thread::yield_now();
+        }
+        meanwhile();
+        drop(holder);
+        build.join().unwrap()
+    })
+}
+
+/// Writes that met a key of another's failed with E11000, also if no index came of the build.
+#[test]
+fn a_unique_build_refuses_nobody() {
+    let store = store();
+    for id in 0..20 {
+        insert(&store, "d.t", &doc! { "_id": id, "u": id }).unwrap();
+    }
+    let all_at_once = || {
+        // Of two new documents, of an old and a new one, by an update, with keys in an array.
+        for (id, u) in [(30, 30), (31, 30), (32, 31), (33, 32)] {
+            insert(&store, "d.t", &doc! { "_id": id, "u": u }).unwrap();
+        }
+        insert(&store, "d.t", &doc! { "_id": 34, "u": [7, 40, 30] }).unwrap();
+        update(&store, "d.t", 33, doc! { "_id": 33, "u": 31 }.as_doc()).unwrap();
+    };
+    let names = || -> Vec<String> {
+        collection(&store, "d.t").indexes.iter().map(|index| index.name.clone()).collect()
+    };
+    let error = build_slowly(&store, all_at_once).unwrap_err();
+    assert_eq!(error.code(), ErrorCode::DuplicateKey);
+    assert!(error.message().starts_with("Index build failed: "), "{}", error.message());
+    assert_eq!((names(), all(&store, "d.t").len()), (vec!["_id_".to_owned()], 25));
+    assert_clean(&store);
+    let settled = || {
+        insert(&store, "d.t", &doc! { "_id": 40, "u": 33 }).unwrap();
+        insert(&store, "d.t", &doc! { "_id": 41, "u": 33 }).unwrap();
+        assert_clean(&store);
+        // Those that had the key first go, or those that came after them.
+        delete(&store, "d.t", 30).unwrap();
+        delete(&store, "d.t", 33).unwrap();
+        delete(&store, "d.t", 7).unwrap();
+        delete(&store, "d.t", 31).unwrap();
+        update(&store, "d.t", 40, doc! { "_id": 40, "u": 34 }.as_doc()).unwrap();
+    };
+    build_slowly(&store, settled).unwrap();
+    assert_eq!(names(), ["_id_", "u"]);
+    assert_clean(&store);
+    for u in [40, 31, 30, 34, 33] {
+        let refused = insert(&store, "d.t", &doc! { "_id": 50, "u": u }).unwrap_err();
+        assert_eq!(refused.code(), ErrorCode::DuplicateKey, "{u}");
+    }
+}
+
+/// The index is not published over the head of a transaction that has met another's key.
+#[test]
+fn a_unique_build_waits_for_a_transaction_that_met_anothers_key() {
+    for commits in [true, false] {
+        let store = store();
+        insert(&store, "d.t", &doc! { "_id": 5, "u": 5 }).unwrap();
+        let built = build_slowly(&store, || {
+            insert(&store, "d.t", &doc! { "_id": 1, "u": 1 }).unwrap();
+            let mut writer = store.writer(WriterMode::Transaction).unwrap();
+            let twice = doc! { "_id": 2, "u": 1 };
+            writer.insert(&collection(&store, "d.t"), twice.as_doc()).unwrap();
+            writer.push().unwrap();
+            let engine = Arc::clone(store.engine());
+            let conflicts = engine.stats().conflicts;
+            std::thread::spawn(move || {
+                // The build goes on, and comes to the transaction's key.
+                while engine.stats().conflicts == conflicts {
+                    std::thread::yield_now();
+                }
+                match commits {
+                    true => writer.commit(CommitOptions::buffered()).map(|_| ()).unwrap(),
+                    false => drop(writer),
+                }
+            });
+        });
+        assert_eq!(built.is_err(), commits, "{built:?}");
+        assert_eq!(all(&store, "d.t").len(), if commits { 3 } else { 2 });
+        assert_clean(&store);
+    }
+}
+
+/// A crash in a build leaves notes of such keys, which go with the index.
+#[test]
+fn a_unique_build_that_a_crash_ends_leaves_nothing() {
+    let engine = quire_storage::open_memory().unwrap();
+    let store = open(Arc::clone(&engine));
+    insert(&store, "d.t", &doc! { "_id": 5, "u": 5 }).unwrap();
+    let number = next_number(&store).to_be_bytes();
+    build_slowly(&store, || {
+        insert(&store, "d.t", &doc! { "_id": 1, "u": 1 }).unwrap();
+        insert(&store, "d.t", &doc! { "_id": 2, "u": 1 }).unwrap();
+        let again = open(Arc::clone(&engine));
+        assert_eq!(collection(&again, "d.t").indexes.len(), 1);
+        assert_clean(&again);
+    })
+    .unwrap_err();
+    engine.maintenance(quire_storage::Maintenance::Reclaim).unwrap();
+    let mut page = Page::default();
+    let entries = ScanRequest::new(Space::Idx, &number, &[]);
+    engine.snapshot().unwrap().scan(&entries, &mut page).unwrap();
+    assert!(page.rows.is_empty(), "{:?}", page.rows);
 }
 
 #[test]

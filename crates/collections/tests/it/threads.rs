@@ -2,10 +2,13 @@
 
 use super::*;
 use crate::model::{Dice, random_doc};
-use quire_collections::{DropIndexes, Failure, IndexCursor, IndexRange, Rename};
+use quire_collections::{
+    DropIndexes, Failure, IndexCursor, IndexRange, Rename, Repair, check_collection,
+};
 use quire_document::Value;
 use quire_error::Error;
 use quire_storage::Direction;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What a client may get while others do all that.
 fn tolerable(error: &Error) -> bool {
@@ -137,5 +140,66 @@ fn everything_at_once_leaves_a_clean_store() {
     for name in ["t.one", "t.two", "t.moved", "s.moved"] {
         look(&store, name);
     }
+    assert_clean(&store);
+}
+
+/// Puts, changes or deletes one of thirty documents, whose keys are often another's.
+fn clash(store: &Arc<Store>, dice: &mut Dice) -> Result<()> {
+    let id = dice.roll(30) as i32;
+    let (u, delete) = (dice.roll(500) as i32, dice.roll(4) == 0);
+    let doc = doc! { "_id": id, "u": u };
+    let write = |writer: &mut quire_collections::Writer| {
+        let collection = writer.catalog().lookup(&ns("t.one")).cloned().unwrap();
+        match writer.view().get_by_id(&collection, id.into())? {
+            None => writer.insert(&collection, doc.as_doc()).map(|_| ()),
+            Some(found) if delete => writer.delete(&collection, found.id, found.doc.as_doc()),
+            Some(found) => writer.update(&collection, found.id, found.doc.as_doc(), doc.as_doc()),
+        }
+    };
+    store.write(&CommitOptions::buffered(), &Interrupt::new(), write).map(|_| ())
+}
+
+/// Where a build came to a document between a delete's look at its entry and the delete's commit,
+/// the entry stayed.
+#[test]
+fn unique_builds_among_clashes_hold_what_they_should() {
+    let store = store();
+    collection(&store, "t.one");
+    let (stopped, mut problems) = (AtomicBool::new(false), Vec::new());
+    std::thread::scope(|scope| {
+        for thread in 0..3u64 {
+            let (store, stopped) = (&store, &stopped);
+            scope.spawn(move || {
+                let mut dice = Dice(thread + 5);
+                while !stopped.load(Ordering::Relaxed) {
+                    if let Err(error) = clash(store, &mut dice) {
+                        assert_eq!(error.code().number(), 11000, "{error}");
+                    }
+                }
+            });
+        }
+        // Whoever panics here would leave the others running.
+        let (mut built, mut failed) = (0, 0);
+        while (built < 40 || failed < 40) && problems.is_empty() {
+            let spec = doc! { "key": { "u": 1 }, "name": "u", "unique": true };
+            match index(&store, "t.one", &spec) {
+                Ok(_) => {
+                    built += 1;
+                    let (collection, interrupt) = (collection(&store, "t.one"), Interrupt::new());
+                    let found = check_collection(&store, &collection, Repair::Nothing, &interrupt);
+                    let found = found.unwrap();
+                    if !found.is_sound("u") {
+                        problems.extend(found.findings.into_iter().map(|found| found.problem));
+                    }
+                    let which = DropIndexes::Name("u".into());
+                    store.drop_indexes(&ns("t.one"), &which, &CommitOptions::buffered()).unwrap();
+                }
+                Err(error) if error.code().number() == 11000 => failed += 1,
+                Err(error) => problems.push(error.to_string()),
+            }
+        }
+        stopped.store(true, Ordering::Relaxed);
+    });
+    assert!(problems.is_empty(), "{problems:#?}");
     assert_clean(&store);
 }
