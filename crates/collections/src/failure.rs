@@ -86,8 +86,9 @@ pub fn from_storage(error: StorageError) -> Error {
         StorageError::Unavailable(why) => {
             Error::internal(format!("the storage engine does not serve: {why}"))
         }
-        StorageError::OutcomeUnknown => {
-            Error::new(ErrorCode::UnknownError, "the outcome of the commit is unknown")
+        StorageError::OutcomeUnknown(why) => {
+            let text = format!("the outcome of the commit is unknown: {why}");
+            Error::new(ErrorCode::UnknownError, text)
                 .with_label(Label::UnknownTransactionCommitResult)
         }
         StorageError::Closed => {

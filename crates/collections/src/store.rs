@@ -13,8 +13,8 @@ use quire_catalog::{
 use quire_document::{Doc, DocBuf, ObjectId, Timestamp};
 use quire_error::{Error, ErrorCode, Result};
 use quire_storage::{
-    Clock, ClusterTime, CommitOptions, Counts, Engine, Interrupt, Mode, Page, ScanRequest, Space,
-    StorageError, SystemClock, Txn, begin,
+    Clock, ClusterTime, CommitOptions, Counts, Durability, Engine, Interrupt, Mode, Page,
+    ScanRequest, Snapshot, Space, StorageError, SystemClock, Txn, Version, begin,
 };
 
 use crate::failure::{Failure, from_storage};
@@ -219,8 +219,15 @@ impl Store {
                 txn.set_turn(turn);
             }
             let mut next = *next_id;
-            let (changed, answer) = change(&mut txn, &catalog, &mut next)?;
-            let Some(changed) = changed else { return Ok(answer) };
+            let (changed, answer) = match change(&mut txn, &catalog, &mut next) {
+                Ok((Some(changed), answer)) => (changed, answer),
+                nothing => {
+                    drop(next_id);
+                    // The answer rests on what others have changed.
+                    self.make_durable(txn.version(), options).map_err(from_storage)?;
+                    return nothing.map(|(_, answer)| answer);
+                }
+            };
             if next != *next_id {
                 let record = FormatRecord { format: CATALOG_FORMAT, next_id: next };
                 put_meta(&mut txn, &format_key(), record.encode())?;
@@ -247,10 +254,15 @@ impl Store {
             };
             *next_id = next;
             drop(next_id);
-            if options.durability == quire_storage::Durability::Synced {
-                self.engine.barrier(version).map_err(from_storage)?;
-            }
-            return Ok(answer);
+            let durable = self.make_durable(version, options).map_err(StorageError::after_commit);
+            return durable.map_err(from_storage).map(|()| answer);
+        }
+    }
+
+    fn make_durable(&self, version: Version, options: &CommitOptions) -> Result<(), StorageError> {
+        match options.durability {
+            Durability::Synced => self.engine.barrier(version),
+            Durability::Buffered => Ok(()),
         }
     }
 

@@ -8,7 +8,9 @@ use bytes::Bytes;
 use quire_catalog::{Catalog, Collection, CollectionId, collection_key, low_water_key};
 use quire_document::Doc;
 use quire_error::{Error, ErrorCode, Result};
-use quire_storage::{CommitOptions, Committed, Interrupt, KeyTurn, Mode, Savepoint, Space, Txn};
+use quire_storage::{
+    CommitOptions, Committed, Interrupt, KeyTurn, Mode, Savepoint, Space, StorageError, Txn,
+};
 use smallvec::SmallVec;
 
 use crate::failure::{Attempt, Failure};
@@ -263,10 +265,7 @@ impl Writer {
         }
         let Writer { txn, taken, grown, .. } = self;
         let ended = txn.commit(options);
-        for taken in taken {
-            let version = ended.as_ref().ok().map(|committed| committed.version);
-            taken.finish(version);
-        }
+        taken.into_iter().for_each(|taken| taken.finish(&ended));
         let committed = ended?;
         grown.iter().for_each(GrownFacts::committed);
         Ok(committed)
@@ -365,8 +364,13 @@ impl Writer {
 }
 
 impl Taken {
-    fn finish(mut self, committed: Option<quire_storage::Version>) {
-        self.end(committed.filter(|_| self.inserted));
+    fn finish(mut self, ended: &Result<Committed, StorageError>) {
+        match ended {
+            Ok(committed) => self.end(Some(committed.version).filter(|_| self.inserted)),
+            // The writer counts as unfinished for good: what it inserted may be visible.
+            Err(StorageError::OutcomeUnknown(_)) => self.floor = 0,
+            Err(_) => self.end(None),
+        }
     }
 
     fn end(&mut self, committed: Option<quire_storage::Version>) {

@@ -8,7 +8,7 @@ use crate::find_request::{collation, flag, hint, owned};
 use crate::statement_ids::StatementIds;
 use crate::update::{Statement, checked_update, run_one};
 use crate::write_reply::STATEMENTS_MAX;
-use crate::writes::{Writes, write_repeated};
+use crate::writes::{Writes, is_in_doubt, write_repeated};
 use quire_catalog::{Namespace, Uuid};
 use quire_document::{Doc, DocBuf, DocWriter, Value};
 use quire_error::{Error, ErrorClass, ErrorCode, Result};
@@ -102,6 +102,7 @@ fn perform(
             Ok(row) => rows.push(DocBuf::build(|writer| {
                 writer.append("ok", 1.0).append("idx", at as i32).append_all(row.as_doc());
             })),
+            Err(error) if is_in_doubt(&error) => return Err(error),
             Err(error) => {
                 totals.errors += 1;
                 let stop = !options.unordered || error.code().is_a(ErrorClass::Interruption);

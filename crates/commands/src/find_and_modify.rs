@@ -74,8 +74,14 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
         reply.append_some("retriedStmtId", ids.first().map(|id| Value::Int32(*id)));
         return Ok(());
     }
-    let outcome = find_and_modify(&mut writes.target(cx, 0..1)?, &request, &cx.exec_params())
-        .map_err(|error| error.context("Plan executor error during findAndModify"))?;
+    let ended = find_and_modify(&mut writes.target(cx, 0..1)?, &request, &cx.exec_params());
+    let outcome = match ended {
+        Ok(outcome) => outcome,
+        Err(error) => {
+            let error = error.context("Plan executor error during findAndModify");
+            return Err(writes.failed(cx, error));
+        }
+    };
     writes.note(outcome.committed.as_ref());
     writes.finish(cx)?;
     note(cx, &outcome, arguments.remove);

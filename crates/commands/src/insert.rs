@@ -36,7 +36,10 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     let mut target = writes.target(cx, 0..pending.len())?;
     let mut outcome =
         insert_many(&mut target, &namespace, pending, options.ordered, &cx.interrupt)?;
-    writes.note(outcome.committed.as_ref());
+    match outcome.errors.is_empty() {
+        true => writes.note(outcome.committed.as_ref()),
+        false => writes.note_some(outcome.committed.as_ref()),
+    }
     if let Some(left) = &left {
         for (place, _) in &mut outcome.errors {
             *place = left.get(*place).copied().unwrap_or(*place);

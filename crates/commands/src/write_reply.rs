@@ -5,6 +5,7 @@ use crate::context::Context;
 use crate::profiler::SYSTEM_PROFILE;
 use crate::reply::write_write_error;
 use crate::statement_ids::StatementIds;
+use crate::writes::fails_command;
 use quire_catalog::Namespace;
 use quire_document::{Doc, DocWriter, Value};
 use quire_error::{Error, ErrorCode, Result};
@@ -106,9 +107,9 @@ impl WriteErrors {
     /// Notes a statement's error. True if an ordered write must stop.
     ///
     /// # Errors
-    /// The error itself, if it is an interruption or a shutdown: they fail the whole command.
+    /// The error itself, if it fails the whole command.
     pub fn note(&mut self, index: usize, error: Error, ordered: bool) -> Result<bool> {
-        if error.code().is_a(quire_error::ErrorClass::Interruption) {
+        if fails_command(&error) {
             return Err(error);
         }
         self.errors.push((index, error));

@@ -12,10 +12,10 @@ use crate::service::now_ms;
 use crate::statement_ids::StatementIds;
 use quire_collections::{Remembered, Retry};
 use quire_document::DocWriter;
-use quire_error::{Error, ErrorCode, Result};
+use quire_error::{Error, ErrorClass, ErrorCode, Label, Result};
 use quire_executor::modify::WriteTarget;
 use quire_session::Turn;
-use quire_storage::{CommitOptions, Committed, Durability, Version};
+use quire_storage::{CommitOptions, Committed, Durability, StorageError, Version};
 use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::Arc;
@@ -26,9 +26,10 @@ pub struct Writes {
     each: Durability,
     wanted: Durability,
     last: Option<Version>,
-    /// A statement found nothing to do: its answer rests on what others have committed, which may
-    /// be visible before it is durable.
-    rests_on_others: bool,
+    /// Statements that have begun and not said what they committed. They found nothing to do, or
+    /// failed: their answers rest on what others have committed, which may be visible before it
+    /// is durable.
+    open: usize,
     /// How long to wait for the disk at the end, if not for as long as it takes.
     limit: Option<Duration>,
     retryable: Option<Retryable>,
@@ -63,7 +64,7 @@ impl Context<'_> {
             }
             _ => None,
         };
-        Ok(Writes { each, wanted, last: None, rests_on_others: false, limit, retryable })
+        Ok(Writes { each, wanted, last: None, open: 0, limit, retryable })
     }
 }
 
@@ -77,6 +78,7 @@ impl Writes {
         if self.retryable.is_some() && !places.is_empty() {
             cx.meet_write_fault()?;
         }
+        self.open += usize::from(!places.is_empty());
         let interrupt = Some(Arc::clone(&cx.interrupt));
         let commit = CommitOptions { durability: self.each, interrupt };
         let retry = self.retryable.as_mut().map(|retryable| Retry {
@@ -145,32 +147,21 @@ impl Writes {
         Ok(())
     }
 
-    /// Notes a statement's last commit.
+    /// Notes the last commit of the statements that began last, of which none failed.
     pub fn note(&mut self, committed: Option<&Committed>) {
-        match committed {
-            Some(committed) => self.last = Some(committed.version),
-            None => self.rests_on_others = true,
-        }
+        self.note_some(committed);
+        self.open -= usize::from(committed.is_some()).min(self.open);
+    }
+
+    /// The same where some of them may have failed.
+    pub fn note_some(&mut self, committed: Option<&Committed>) {
+        self.last = committed.map(|committed| committed.version).or(self.last);
     }
 
     /// Waits until everything is as durable as the command asked, what it found done too. Answers
     /// the ids of the statements that came before.
     pub fn finish(self, cx: &Context<'_>) -> Result<Vec<i32>> {
-        let engine = &cx.service.engine;
-        let version = match self.last {
-            Some(version) if !self.rests_on_others => {
-                Some(version).filter(|_| self.each != self.wanted)
-            }
-            _ => Some(engine.version()).filter(|_| self.wanted == Durability::Synced),
-        };
-        match (version, self.limit) {
-            (None, _) => {}
-            (Some(version), None) => engine.barrier(version).map_err(from_storage)?,
-            (Some(version), Some(limit)) => {
-                let in_time = engine.barrier_within(version, limit).map_err(from_storage)?;
-                cx.timed_out.set(!in_time);
-            }
-        }
+        self.wait(cx)?;
         Ok(match self.retryable {
             None => Vec::new(),
             Some(Retryable { turn, repeated, .. }) => {
@@ -179,6 +170,46 @@ impl Writes {
             }
         })
     }
+
+    /// The answer of a command whose only statement failed, once what that rests on is as durable
+    /// as the command asked.
+    pub fn failed(self, cx: &Context<'_>, error: Error) -> Error {
+        match fails_command(&error) {
+            true => error,
+            false => self.wait(cx).err().unwrap_or(error),
+        }
+    }
+
+    fn wait(&self, cx: &Context<'_>) -> Result<()> {
+        let engine = &cx.service.engine;
+        let version = match self.last {
+            Some(version) if self.open == 0 => Some(version).filter(|_| self.each != self.wanted),
+            _ => Some(engine.version()).filter(|_| self.wanted == Durability::Synced),
+        };
+        let Some(version) = version else { return Ok(()) };
+        let waited = match self.limit {
+            None => engine.barrier(version),
+            Some(limit) => engine.barrier_within(version, limit).map(|in_time| {
+                cx.timed_out.set(!in_time);
+            }),
+        };
+        let in_doubt = |error: StorageError| match self.last {
+            Some(_) => error.after_commit(),
+            None => error,
+        };
+        waited.map_err(|error| from_storage(in_doubt(error)))
+    }
+}
+
+/// Whether a statement's error fails its whole command: an interruption, a shutdown, and a commit of
+/// which nobody knows what has become.
+pub fn fails_command(error: &Error) -> bool {
+    error.code().is_a(ErrorClass::Interruption) || is_in_doubt(error)
+}
+
+/// Whether a write may have happened for all its error.
+pub fn is_in_doubt(error: &Error) -> bool {
+    error.labels().contains(&Label::UnknownTransactionCommitResult)
 }
 
 /// Appends `retriedStmtIds`, if there are any.

@@ -45,12 +45,14 @@ pub enum StorageError {
     /// The disk is full.
     Full,
     /// The operating system refused. After a failed write or fsync the engine serves no more
-    /// writes; an fsync is never retried.
+    /// writes; an fsync is never retried. A commit of which that leaves a doubt has
+    /// `OutcomeUnknown` instead.
     Io(String),
     /// The engine does not serve: poisoned by an earlier failure, or locked by another process.
     Unavailable(String),
-    /// The commit may or may not have happened (a remote engine, or a failed fsync).
-    OutcomeUnknown,
+    /// The commit may or may not have happened, and why: its write or its fsync failed. It may be
+    /// visible, and it may come to light after a restart.
+    OutcomeUnknown(String),
     /// The engine was closed.
     Closed,
     /// The operation was killed, ran out of time or lost its client while it waited.
@@ -70,7 +72,7 @@ impl fmt::Display for StorageError {
             Self::Full => f.write_str("disk full"),
             Self::Io(text) => write!(f, "I/O error: {text}"),
             Self::Unavailable(why) => write!(f, "storage engine unavailable: {why}"),
-            Self::OutcomeUnknown => f.write_str("outcome of the commit unknown"),
+            Self::OutcomeUnknown(why) => write!(f, "outcome of the commit unknown: {why}"),
             Self::Closed => f.write_str("storage engine closed"),
             Self::Interrupted(why) => write!(f, "interrupted: {why:?}"),
             Self::Unsupported(what) => write!(f, "the storage engine has no {what}"),
@@ -79,6 +81,18 @@ impl fmt::Display for StorageError {
 }
 
 impl std::error::Error for StorageError {}
+
+impl StorageError {
+    /// The failure of a commit that has been given to the disk, or is visible: nobody knows
+    /// whether it will be there after a restart.
+    #[must_use]
+    pub fn after_commit(self) -> Self {
+        match self {
+            Self::OutcomeUnknown(_) => self,
+            other => Self::OutcomeUnknown(other.to_string()),
+        }
+    }
+}
 
 impl From<std::io::Error> for StorageError {
     fn from(error: std::io::Error) -> Self {

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod durability;
 mod fail_points;
 mod fsync;
 mod parameters;

@@ -109,7 +109,7 @@ impl<B: Backend> Drop for Leadership<'_, B> {
         if std::thread::panicking() {
             self.inner.poison("a panic inside the commit pipeline");
         }
-        let lost = || Err(StorageError::Unavailable("a panic inside the commit pipeline".into()));
+        let lost = || Err(StorageError::OutcomeUnknown("a panic in the commit pipeline".into()));
         {
             let mut queue = self.inner.queue.lock();
             match queue.waiting.front() {
@@ -131,7 +131,9 @@ impl<B: Backend> Inner<B> {
         let durability = batch.durability;
         let committed = self.commit_visibly(batch)?;
         if durability == Durability::Synced {
-            self.sync_up_to(committed.version.as_u64())?;
+            // It is visible, and may be on disk all the same.
+            let synced = self.sync_up_to(committed.version.as_u64());
+            synced.map_err(StorageError::after_commit)?;
         }
         Ok(committed)
     }
@@ -158,7 +160,8 @@ impl<B: Backend> Inner<B> {
         let mut leadership = Leadership { inner: self, group, results: Vec::new() };
         leadership.results = self.run_group(&leadership.group);
         drop(leadership);
-        ticket.wait().unwrap_or_else(|| Err(StorageError::OutcomeUnknown))
+        let lost = || Err(StorageError::OutcomeUnknown("its answer was lost".into()));
+        ticket.wait().unwrap_or_else(lost)
     }
 
     /// Whose keys are reserved for another does not burden a group. Who has lost against a commit
@@ -202,9 +205,8 @@ impl<B: Backend> Inner<B> {
 
     fn run_group(&self, group: &[Arc<Ticket>]) -> Vec<Result<Committed>> {
         let mut numbers = self.applying.lock();
-        let fail = |error: StorageError| group.iter().map(|_| Err(error.clone())).collect();
         if let Err(error) = self.check_writable() {
-            return fail(error);
+            return group.iter().map(|_| Err(error.clone())).collect();
         }
         let before = *numbers;
         let mut merged = Merged::default();
@@ -217,11 +219,11 @@ impl<B: Backend> Inner<B> {
         if let Err(error) = self.backend.apply(std::mem::take(&mut merged.ops), sync) {
             *numbers = before;
             self.poison(&error.to_string());
-            return fail(error);
+            return in_doubt(results, error);
         }
         match self.publish(merged, &numbers) {
             Ok(()) => results,
-            Err(error) => fail(error),
+            Err(error) => in_doubt(results, error.after_commit()),
         }
     }
 
@@ -407,6 +409,17 @@ impl<B: Backend> Inner<B> {
         let current = self.current.read();
         (current.version, current.cluster_time)
     }
+}
+
+/// The answers of a group whose write failed. Only a backend that did not begin to write is sure
+/// that nothing of it is on disk.
+fn in_doubt(results: Vec<Result<Committed>>, error: StorageError) -> Vec<Result<Committed>> {
+    let error = match error {
+        sure @ (StorageError::Unavailable(_) | StorageError::Closed) => sure,
+        other => other.after_commit(),
+    };
+    let answer = |result: Result<Committed>| result.and_then(|_| Err(error.clone()));
+    results.into_iter().map(answer).collect()
 }
 
 fn injected(batch: &CommitBatch) -> StorageError {

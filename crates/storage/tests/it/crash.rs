@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use quire_storage::rng::Rng;
 use quire_storage::{
-    Bytes, CommitOptions, Crash, Engine, Faults, Maintenance, Mode, Page, ScanRequest,
+    Bytes, CommitOptions, Crash, Engine, Faults, Interrupt, Maintenance, Mode, Page, ScanRequest,
     SimulatedDisk, Space, StorageError, begin, open_memory,
 };
 
@@ -109,7 +109,7 @@ fn a_failed_write_or_fsync_poisons_the_engine_for_good() {
                 Err(error) => break error,
             }
         };
-        assert!(matches!(failure, StorageError::Io(_)), "{failure}");
+        assert!(matches!(failure, StorageError::OutcomeUnknown(_)), "{failure}");
         let refused = insert(&engine, acknowledged, true);
         assert!(matches!(refused, Err(StorageError::Unavailable(_))), "{refused:?}");
         assert!(matches!(engine.health(), Err(StorageError::Unavailable(_))));
@@ -119,6 +119,28 @@ fn a_failed_write_or_fsync_poisons_the_engine_for_good() {
         // The failed commit may be there or not: its batch was written, its fsync was not.
         let count = check_whole(&engine);
         assert!(count == acknowledged || count == acknowledged + 1);
+    }
+}
+
+/// It answered `Io`, as if nothing had been written.
+#[test]
+fn a_visible_commit_whose_fsync_fails_has_an_unknown_outcome() {
+    for how in [Crash::Process, Crash::Power] {
+        let mut disk = SimulatedDisk::new(Faults::none(3));
+        let engine = disk.open().unwrap();
+        insert(&engine, 0, true).unwrap();
+        // Whoever waits in a line for a key is let through before the disk has the commit.
+        let place = engine.join_line(7, &Interrupt::new());
+        disk.set_faults(Faults { io_error_after: Some(1), ..Faults::none(3) });
+        let failure = insert(&engine, 1, true).unwrap_err();
+        assert!(matches!(failure, StorageError::OutcomeUnknown(_)), "{failure}");
+        assert_eq!(numbers(&engine, Space::Doc), [0, 1]);
+        engine.leave_line(place);
+        let refused = insert(&engine, 2, true);
+        assert!(matches!(refused, Err(StorageError::Unavailable(_))), "{refused:?}");
+        disk.crash(how);
+        let count = check_whole(&disk.open().unwrap());
+        assert!(count == 2 || (count == 1 && how == Crash::Power), "{count}");
     }
 }
 
