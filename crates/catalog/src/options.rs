@@ -13,6 +13,9 @@ pub struct CollectionOptions {
     id_index_version: Option<i32>,
 }
 
+/// The option that no client can give.
+const TEMPORARY: &str = "temp";
+
 /// Options of `create` that have an issue of their own, with the words for them.
 const NOT_BUILT: &[(&str, &str)] = &[
     ("timeseries", "a time-series collection (create.timeseries)"),
@@ -50,7 +53,7 @@ impl CollectionOptions {
                 "indexOptionDefaults" => keep_index_defaults(&mut writer, value)?,
                 "idIndex" => id_index_version = parse_id_index(value)?,
                 "autoIndexId" => keep_auto_index_id(&mut writer, value)?,
-                "temp" => {
+                TEMPORARY => {
                     return Err(Error::new(
                         ErrorCode::InvalidOptions,
                         "the 'temp' field is an invalid option",
@@ -72,6 +75,19 @@ impl CollectionOptions {
     /// From what [`document`](Self::document) gave.
     pub fn from_document(document: DocBuf) -> Self {
         CollectionOptions { document, id_index_version: None }
+    }
+
+    /// The same for a collection that goes at the next start, as the copy that a rename makes.
+    #[must_use]
+    pub fn temporary(&self) -> Self {
+        let mut document = self.document.clone();
+        document.append(TEMPORARY, true);
+        Self::from_document(document)
+    }
+
+    /// Whether the collection goes at the next start.
+    pub fn is_temporary(&self) -> bool {
+        self.document.get(TEMPORARY).is_some()
     }
 
     /// The version of the `_id` index that is made with the collection.

@@ -65,7 +65,7 @@ pub struct Store {
 
 impl Store {
     /// Opens what the engine holds: reads the catalog, drops indexes whose build a crash cut
-    /// short. A newer format is refused (MustUpgrade).
+    /// short, and temporary collections. A newer format is refused (MustUpgrade).
     pub fn open(engine: Arc<dyn Engine>, options: StoreOptions) -> Result<Arc<Self>> {
         let mut random = options.random_seed ^ 0x9e37_79b9_7f4a_7c15;
         let seed = next_random(&mut random).to_be_bytes();
@@ -84,7 +84,7 @@ impl Store {
             next_object: AtomicU32::new(next_object),
             random: Mutex::new(random),
         });
-        store.drop_unfinished_indexes()?;
+        store.drop_unfinished()?;
         Ok(store)
     }
 
@@ -271,19 +271,19 @@ impl Store {
         CollectionCursor::new(collection, quire_storage::Direction::Forward)
     }
 
-    fn drop_unfinished_indexes(&self) -> Result<()> {
-        let catalog = self.catalog();
-        let unfinished = catalog
-            .collections()
-            .filter(|c| c.indexes.iter().any(|index| index.state == IndexState::WriteOnly));
-        for collection in unfinished {
-            let doomed: Vec<_> = collection
-                .indexes
-                .iter()
-                .filter(|index| index.state == IndexState::WriteOnly)
-                .map(|index| index.id)
-                .collect();
-            self.remove_indexes(&collection.namespace, &doomed, &CommitOptions::buffered())?;
+    fn drop_unfinished(&self) -> Result<()> {
+        let options = CommitOptions::buffered();
+        for collection in self.catalog().collections() {
+            if collection.options.is_temporary() {
+                self.drop_collection(&collection.namespace, &options)?;
+                continue;
+            }
+            let unfinished =
+                collection.indexes.iter().filter(|index| index.state == IndexState::WriteOnly);
+            let doomed: Vec<_> = unfinished.map(|index| index.id).collect();
+            if !doomed.is_empty() {
+                self.remove_indexes(&collection.namespace, &doomed, &options)?;
+            }
         }
         Ok(())
     }

@@ -3,9 +3,7 @@
 
 use std::sync::Arc;
 
-use quire_catalog::{
-    Catalog, Collection, CollectionOptions, Index, IndexId, IndexState, Namespace, Uuid,
-};
+use quire_catalog::{Catalog, Collection, Index, IndexId, IndexState, Namespace, Uuid};
 use quire_error::{Error, ErrorCode, Result};
 use quire_storage::{CommitOptions, Direction, Interrupt};
 
@@ -111,6 +109,7 @@ impl Store {
                 drop_data(txn, now)?;
                 let mut renamed = next_epoch(&copy);
                 renamed.frozen = false;
+                renamed.options = source.options.clone();
                 renamed.namespace = to.clone();
                 put_collection(txn, &renamed)?;
                 let next = catalog.without(from).without(&temporary).with(Arc::new(renamed));
@@ -155,7 +154,7 @@ impl Store {
         each: &CommitOptions,
     ) -> Result<Arc<Collection>> {
         let copy = self.change_catalog(each, |txn, catalog, next_id| {
-            let options = CollectionOptions::from_document(source.options.document().to_owned());
+            let options = source.options.temporary();
             let (next, created) = self.create_in(txn, catalog, next_id, to, options)?;
             let mut with_indexes = Collection::clone(&created);
             for index in source.ready_indexes().filter(|index| !index.is_id()) {

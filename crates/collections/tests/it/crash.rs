@@ -155,3 +155,43 @@ fn life(seed: u64) {
 fn crashes_leave_a_state_that_there_was() {
     (1..=30).for_each(life);
 }
+
+/// The copy stood in the other database for ever.
+#[test]
+fn a_crash_in_a_rename_to_another_database_leaves_no_copy() {
+    let mut disk = SimulatedDisk::new(Faults::none(1));
+    let store = open(disk.open().unwrap());
+    index(&store, "d.t", &doc! { "key": { "a": 1 }, "name": "a" }).unwrap();
+    for id in 0..20 {
+        insert(&store, "d.t", &doc! { "_id": id }).unwrap();
+    }
+    // The rename waits for whoever makes the index multikey, with its copy made.
+    let mut transaction = store.writer(WriterMode::Transaction).unwrap();
+    let array = doc! { "_id": 50, "a": [1, 2] };
+    transaction.insert(&collection(&store, "d.t"), array.as_doc()).unwrap();
+    transaction.push().unwrap();
+    let conflicts = store.engine().stats().conflicts;
+    let renaming = std::thread::spawn({
+        let store = Arc::clone(&store);
+        move || {
+            let (from, to) = (ns("d.t"), ns("e.t"));
+            let rename =
+                Rename { from, to, drop_target: false, from_uuid: None, target_uuid: None };
+            store.rename_collection(&rename, &Interrupt::new(), &CommitOptions::synced())
+        }
+    });
+    while store.engine().stats().conflicts == conflicts {
+        std::thread::yield_now();
+    }
+    let copy = store.catalog().database("e").unwrap().collections().next().unwrap().clone();
+    assert_eq!(all(&store, copy.namespace.as_str()).len(), 20);
+    assert_eq!(copy.options.document().to_owned(), doc! { "temp": true });
+    disk.crash(Crash::Process);
+    let again = open(disk.open().unwrap());
+    let names: Vec<_> = again.catalog().collections().map(|c| c.namespace.to_string()).collect();
+    assert_eq!(names, ["d.t"]);
+    assert_eq!(all(&again, "d.t").len(), 20);
+    assert_clean(&again);
+    drop(transaction);
+    assert!(renaming.join().unwrap().is_err(), "its disk is gone");
+}

@@ -110,6 +110,7 @@ fn renames_within_and_across_databases() {
     assert_eq!(collection_names(&store), ["e.v"]);
     assert_eq!(all(&store, "e.v").len(), 1500);
     assert_eq!(collection(&store, "e.v").indexes.len(), 2);
+    assert!(!collection(&store, "e.v").options.is_temporary());
     insert(&store, "e.v", &doc! { "_id": 5000 }).unwrap();
     assert_clean(&store);
 }
