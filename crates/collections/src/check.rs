@@ -3,27 +3,27 @@
 
 mod entries;
 mod tally;
+mod walks;
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use bytes::Bytes;
 use quire_catalog::{Collection, Index, IndexState, MultikeyPaths};
 use quire_document::{limits::Limits, validate};
-use quire_error::{Error, Result};
+use quire_error::{Error, ErrorCode, Result};
 use quire_storage::{
-    CommitOptions, Counts, Direction, Engine, Interrupt, Mode, Page, ScanRequest, Snapshot, Space,
-    begin,
+    CommitOptions, Counts, Engine, Interrupt, Mode, Page, ScanRequest, Snapshot, Space,
+    StorageError, begin,
 };
 
 use crate::clashes::entry_range;
 use crate::entry::EntryKeys;
-use crate::failure::{from_interruption, from_storage};
+use crate::failure::from_storage;
 use crate::findings::{CollectionCheck, Finding, Problem, Repair, Report};
-use crate::layout::{collection_end, record_id_of};
 use crate::{KeyGenerator, RecordId, Store, StoredDoc};
 use entries::Doubt;
 use tally::Tally;
+use walks::{Unreadable, walk, walk_documents};
 
 /// Checks everything; with `repair` mends what can be mended: missing and surplus index entries,
 /// type bits, counters, facts about indexes. A document that is no BSON is told, kept, and left
@@ -83,6 +83,7 @@ struct Documents {
     bytes: u64,
     /// Records that are no valid documents.
     bad: HashSet<RecordId>,
+    unreadable: Unreadable,
     /// What they ask of each index.
     demands: Vec<Demand>,
 }
@@ -102,12 +103,12 @@ impl Checker<'_> {
         let documents = self.read_documents(&*snapshot)?;
         self.found.documents = documents.count;
         let mut doubts = self.compare(&*snapshot, &documents.demands)?;
-        let mends = self.look_up(&*snapshot, &mut doubts, &documents.bad)?;
+        let mends = self.look_up(&*snapshot, &mut doubts, &documents)?;
         drop(snapshot);
         self.tell_lost(&doubts);
         self.write(mends)?;
         self.check_facts(&documents.demands)?;
-        match counts {
+        match counts.filter(|_| documents.unreadable.is_empty()) {
             Some(counts) => self.check_counts(counts, documents.count, documents.bytes),
             None => Ok(()),
         }
@@ -138,7 +139,7 @@ impl Checker<'_> {
         let mut documents = Documents { demands, ..Documents::default() };
         let mut keys = EntryKeys::default();
         let (collection, interrupt) = (self.collection, self.interrupt);
-        walk_documents(snapshot, collection, interrupt, |id, value| {
+        let unreadable = walk_documents(snapshot, collection, interrupt, |id, value| {
             documents.count += 1;
             documents.bytes += (value.len() as u64).saturating_sub(1);
             let doc = StoredDoc::decode(value.clone()).ok();
@@ -152,6 +153,15 @@ impl Checker<'_> {
                 }
             }
         })?;
+        for stretch in unreadable.stretches() {
+            let to = match stretch.end() {
+                &u64::MAX => "the last".to_owned(),
+                id => id.to_string(),
+            };
+            let problem = format!("records {} to {to} cannot be read", stretch.start());
+            self.find(problem, Problem::Other, false);
+        }
+        documents.unreadable = unreadable;
         Ok(documents)
     }
 
@@ -194,10 +204,15 @@ impl Checker<'_> {
         for (index, demand) in self.collection.indexes.iter().zip(demands) {
             let mut held = Tally::default();
             let (start, end) = entry_range(index);
-            walk(snapshot, Space::Idx, start, &end, self.interrupt, |key, value| {
+            let read = walk(snapshot, Space::Idx, start, &end, self.interrupt, |key, value| {
                 held.add_entry(index.unique, key, value);
                 Ok(())
-            })?;
+            });
+            if let Err(error) = read {
+                let name = index.name.clone();
+                self.skip_damage(error, format!("{name} cannot be read"), Problem::Index(name))?;
+                continue;
+            }
             self.found.entries.push((index.name.clone(), held.count()));
             // One that is being built holds what it holds.
             if held != demand.entries || index.state == IndexState::WriteOnly {
@@ -206,6 +221,15 @@ impl Checker<'_> {
             }
         }
         Ok(doubts)
+    }
+
+    /// Tells of data that the engine cannot read; any other error is the answer.
+    fn skip_damage(&mut self, error: Error, problem: String, what: Problem) -> Result<()> {
+        if error.code() != ErrorCode::DataCorruptionDetected {
+            return Err(error);
+        }
+        self.find(problem, what, false);
+        Ok(())
     }
 
     /// An index that has lost everything is one finding, not one for each entry.
@@ -314,12 +338,18 @@ fn check_strays(
         let mut page = Page::default();
         loop {
             let request = ScanRequest::new(space, &from, &[]).keys_only().rows_max(1);
-            snapshot.scan(&request, &mut page).map_err(from_storage)?;
-            let Some((key, _)) = page.rows.first() else { break };
-            let Some(prefix) = key.first_chunk::<4>() else {
-                return Err(Error::internal("a key shorter than a number"));
+            let number = match snapshot.scan(&request, &mut page) {
+                Ok(()) => page.rows.first().map(|(key, _)| number_of(key)).transpose()?,
+                // What cannot be read there has been told with what has the number.
+                Err(StorageError::Corruption { .. }) => known
+                    .iter()
+                    .copied()
+                    .filter(|number| number.to_be_bytes()[..] >= from[..])
+                    .min(),
+                Err(error) => return Err(from_storage(error)),
             };
-            let number = u32::from_be_bytes(*prefix);
+            let Some(number) = number else { break };
+            let prefix = &number.to_be_bytes();
             let end = quire_storage::prefix_end(prefix);
             let is_leaving =
                 || leaving.iter().any(|range| range.space == space && range.start[..] == *prefix);
@@ -343,43 +373,15 @@ fn check_strays(
     Ok(())
 }
 
-fn walk_documents(
-    snapshot: &dyn Snapshot,
-    collection: &Collection,
-    interrupt: &Arc<Interrupt>,
-    mut each: impl FnMut(RecordId, &Bytes) -> Result<()>,
-) -> Result<()> {
-    let start = collection.id.to_bytes().to_vec();
-    let end = collection_end(collection.id);
-    walk(snapshot, Space::Doc, start, &end, interrupt, |key, value| each(record_id_of(key)?, value))
-}
-
-fn walk(
-    snapshot: &dyn Snapshot,
-    space: Space,
-    mut start: Vec<u8>,
-    end: &[u8],
-    interrupt: &Arc<Interrupt>,
-    mut each: impl FnMut(&Bytes, &Bytes) -> Result<()>,
-) -> Result<()> {
-    let mut page = Page::default();
-    loop {
-        interrupt.check().map_err(from_interruption)?;
-        let request =
-            ScanRequest { direction: Direction::Forward, ..ScanRequest::new(space, &start, end) };
-        snapshot.scan(&request, &mut page).map_err(from_storage)?;
-        for (key, value) in &page.rows {
-            each(key, value)?;
-        }
-        match &page.resume {
-            Some(resume) => start = resume.to_vec(),
-            None => return Ok(()),
-        }
-    }
+fn number_of(key: &[u8]) -> Result<u32> {
+    let prefix = key.first_chunk::<4>();
+    let prefix = prefix.ok_or_else(|| Error::internal("a key shorter than a number"))?;
+    Ok(u32::from_be_bytes(*prefix))
 }
 
 #[cfg(test)]
 mod tests {
+    use bytes::Bytes;
     use quire_catalog::{IndexSpec, Namespace};
     use quire_document::{DocBuf, doc};
     use quire_storage::{Txn, open_memory};

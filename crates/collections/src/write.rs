@@ -308,14 +308,15 @@ impl Writer {
     /// and nobody would ever clear it away.
     fn check_known(&self, collection: &Collection) -> Result<()> {
         let namespace = &collection.namespace;
-        let known = self.catalog.lookup(namespace);
-        if known.is_none_or(|known| known.id != collection.id) {
-            return Err(Error::new(
-                ErrorCode::NamespaceNotFound,
-                format!("Collection {namespace} was dropped meanwhile"),
-            ));
+        if self.catalog.lookup(namespace).is_some_and(|known| known.id == collection.id) {
+            return Ok(());
         }
-        Ok(())
+        let what = match self.catalog.by_id(collection.id) {
+            Some(renamed) => format!("renamed to {}", renamed.namespace),
+            None => "dropped".to_owned(),
+        };
+        let text = format!("Collection {namespace} was {what} meanwhile");
+        Err(Error::new(ErrorCode::NamespaceNotFound, text))
     }
 
     fn take_record_id(&mut self, collection: &Collection) -> Attempt<RecordId> {

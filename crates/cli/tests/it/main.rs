@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod backup;
+mod check;
 mod compatibility;
 mod crash;
 mod export;

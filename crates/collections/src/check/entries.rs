@@ -1,7 +1,6 @@
 //! Looking up, one by one, the entries of indexes that do not hold what the documents ask for, and
 //! mending them.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -9,7 +8,8 @@ use quire_catalog::{Index, IndexState};
 use quire_error::Result;
 use quire_storage::{CommitOptions, Mode, Snapshot, Space, begin};
 
-use super::{Checker, walk, walk_documents};
+use super::walks::{walk, walk_documents};
+use super::{Checker, Documents};
 use crate::clashes::entry_range;
 use crate::entry::{EntryKeys, split_entry};
 use crate::failure::from_storage;
@@ -42,7 +42,7 @@ impl Checker<'_> {
         &mut self,
         snapshot: &dyn Snapshot,
         doubts: &mut [Doubt],
-        bad: &HashSet<RecordId>,
+        documents: &Documents,
     ) -> Result<Mends> {
         let mut mends = Mends::default();
         if doubts.is_empty() {
@@ -50,7 +50,7 @@ impl Checker<'_> {
         }
         let (collection, interrupt) = (self.collection, self.interrupt);
         walk_documents(snapshot, collection, interrupt, |id, value| {
-            if bad.contains(&id) {
+            if documents.bad.contains(&id) {
                 return Ok(());
             }
             let doc = StoredDoc::decode(value.clone())?;
@@ -64,7 +64,7 @@ impl Checker<'_> {
             Ok(())
         })?;
         for doubt in doubts.iter() {
-            self.check_index(snapshot, &doubt.index, bad, &mut mends)?;
+            self.check_index(snapshot, &doubt.index, documents, &mut mends)?;
         }
         Ok(mends)
     }
@@ -117,7 +117,7 @@ impl Checker<'_> {
         &mut self,
         snapshot: &dyn Snapshot,
         index: &Index,
-        bad: &HashSet<RecordId>,
+        documents: &Documents,
         mends: &mut Mends,
     ) -> Result<()> {
         let (start, end) = entry_range(index);
@@ -126,7 +126,9 @@ impl Checker<'_> {
             let record = split_entry(index.unique, key, value).ok().map(|(_, id, _)| id);
             let problem = match record {
                 None => Some(format!("{} holds an entry that is none", index.name)),
-                Some(id) if bad.contains(&id) => None,
+                Some(id) if documents.bad.contains(&id) || documents.unreadable.contains(id) => {
+                    None
+                }
                 Some(id) => self.surplus(snapshot, index, key, id, &mut keys)?,
             };
             if let Some(problem) = problem {

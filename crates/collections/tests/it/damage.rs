@@ -1,7 +1,14 @@
 //! `check` finds what is wrong and mends what can be mended.
 
+use std::sync::Mutex;
+
 use super::*;
-use quire_storage::{Bytes, Mode, Page, ScanRequest, Snapshot, Space, begin};
+use quire_storage::backend::{Backend, RawSnapshot};
+use quire_storage::memory::{MemoryBackend, MemorySnapshot};
+use quire_storage::{
+    Bytes, Caps, Mode, Op, Page, Pipeline, PipelineOptions, ScanRequest, Size, Snapshot, Space,
+    StorageError, begin,
+};
 
 fn damaged(damage: impl FnOnce(&mut quire_storage::Txn, &Collection)) -> Arc<Store> {
     let store = store();
@@ -122,7 +129,33 @@ fn nobody_writes_to_a_collection_after_its_drop() {
     let written = store.write(&CommitOptions::synced(), &Interrupt::new(), |writer| {
         writer.insert(&stale, doc.as_doc()).map(|_| ())
     });
-    assert_eq!(written.unwrap_err().code(), quire_error::ErrorCode::NamespaceNotFound);
+    let error = written.unwrap_err();
+    assert_eq!(error.code(), quire_error::ErrorCode::NamespaceNotFound);
+    assert!(error.message().ends_with("was dropped meanwhile"), "{}", error.message());
+    assert_clean(&store);
+}
+
+/// The error said that it had been dropped.
+#[test]
+fn nobody_writes_to_a_collection_under_its_old_name() {
+    let store = damaged(|_, _| ());
+    let stale = collection(&store, "d.t");
+    let (from, to) = (ns("d.t"), ns("d.new"));
+    let rename = quire_collections::Rename {
+        from,
+        to,
+        drop_target: false,
+        from_uuid: None,
+        target_uuid: None,
+    };
+    store.rename_collection(&rename, &Interrupt::new(), &CommitOptions::synced()).unwrap();
+    let doc = doc! { "_id": 100 };
+    let written = store.write(&CommitOptions::synced(), &Interrupt::new(), |writer| {
+        writer.insert(&stale, doc.as_doc()).map(|_| ())
+    });
+    let error = written.unwrap_err();
+    assert_eq!(error.code(), quire_error::ErrorCode::NamespaceNotFound);
+    assert_eq!(error.message(), "Collection d.t was renamed to d.new meanwhile");
     assert_clean(&store);
 }
 
@@ -139,4 +172,109 @@ fn a_document_that_is_none_is_told_and_kept() {
     assert_eq!(report.findings.len(), 1, "{:#?}", report.findings);
     assert!(!report.is_mended());
     assert_eq!(report.documents, 20);
+}
+
+/// Keys in damaged blocks: from the first to the last of each.
+type Blocks = Arc<Mutex<Vec<(Space, Bytes, Bytes)>>>;
+
+/// Memory with damaged blocks.
+struct Damaged(MemoryBackend, Blocks);
+
+struct DamagedSnapshot(MemorySnapshot, Blocks);
+
+fn hits(blocks: &Blocks, space: Space, key: &[u8]) -> quire_storage::Result<()> {
+    let is_in = |(of, first, last): &(Space, Bytes, Bytes)| {
+        *of == space && &first[..] <= key && key <= &last[..]
+    };
+    match blocks.lock().unwrap().iter().any(is_in) {
+        true => Err(StorageError::Corruption { place: "a block".into() }),
+        false => Ok(()),
+    }
+}
+
+impl RawSnapshot for DamagedSnapshot {
+    fn get(&self, space: Space, key: &[u8]) -> quire_storage::Result<Option<Bytes>> {
+        hits(&self.1, space, key)?;
+        self.0.get(space, key)
+    }
+
+    fn scan(&self, request: &ScanRequest<'_>, page: &mut Page) -> quire_storage::Result<()> {
+        hits(&self.1, request.space, request.start)?;
+        self.0.scan(request, page)?;
+        page.rows.iter().try_for_each(|(key, _)| hits(&self.1, request.space, key))
+    }
+}
+
+impl Backend for Damaged {
+    type Snap = DamagedSnapshot;
+
+    fn caps(&self) -> &Caps {
+        self.0.caps()
+    }
+
+    fn snapshot(&self) -> quire_storage::Result<DamagedSnapshot> {
+        Ok(DamagedSnapshot(self.0.snapshot()?, Arc::clone(&self.1)))
+    }
+
+    fn apply(&self, ops: Vec<Op>, sync: bool) -> quire_storage::Result<()> {
+        self.0.apply(ops, sync)
+    }
+
+    fn sync(&self) -> quire_storage::Result<()> {
+        self.0.sync()
+    }
+
+    fn approximate_size(&self, space: Space, a: &[u8], b: &[u8]) -> quire_storage::Result<Size> {
+        self.0.approximate_size(space, a, b)
+    }
+}
+
+/// A check ended at the first block of documents that could not be read.
+#[test]
+fn a_check_goes_on_behind_damaged_blocks() {
+    let blocks = Blocks::default();
+    let backend = Damaged(MemoryBackend::default(), Arc::clone(&blocks));
+    let engine = Pipeline::open(backend, PipelineOptions::default()).unwrap();
+    let store = open(Arc::new(engine));
+    index(&store, "d.t", &doc! { "key": { "a": 1 }, "name": "a" }).unwrap();
+    index(&store, "d.t", &doc! { "key": { "u": 1 }, "name": "u", "unique": true }).unwrap();
+    for id in 0..1500 {
+        insert(&store, "d.t", &doc! { "_id": id, "a": id % 3, "u": id }).unwrap();
+    }
+    insert(&store, "d.other", &doc! { "_id": 1 }).unwrap();
+    let damaged = collection(&store, "d.t");
+    let block = |first: u64, last: u64| {
+        let key = |id: u64| [&damaged.id.to_bytes()[..], &id.to_be_bytes()].concat().into();
+        blocks.lock().unwrap().push((Space::Doc, key(first), key(last)));
+    };
+    block(1, 3);
+    block(201, 300);
+    block(310, 310);
+    block(1500, 1600);
+    let mut txn = begin(store.engine(), Mode::Write).unwrap();
+    let gone = keys(&txn, Space::Idx, damaged.indexes[2].id.0)[700].clone();
+    txn.delete(Space::Idx, gone).unwrap();
+    txn.commit(CommitOptions::synced()).unwrap();
+    let unreadable = ["1 to 3", "201 to 300", "310 to 310", "1500 to 1600"];
+    let problems = |report: quire_collections::Report| -> Vec<String> {
+        assert_eq!(report.documents, 1500 - 3 - 100 - 1 - 1 + 1);
+        report.findings.into_iter().map(|found| found.problem).collect()
+    };
+    let mut expected: Vec<_> =
+        unreadable.iter().map(|which| format!("records {which} cannot be read")).collect();
+    expected.push("record 701 lacks an entry in u".into());
+    assert_eq!(problems(check(&store, false).unwrap()), expected);
+    let repaired = check(&store, true).unwrap();
+    assert_eq!(repaired.findings.iter().filter(|found| found.mended).count(), 1);
+    expected.pop();
+    assert_eq!(problems(check(&store, false).unwrap()), expected);
+    // Nothing of what cannot be read was taken for gone.
+    blocks.lock().unwrap().clear();
+    assert_clean(&store);
+    let of_index = damaged.indexes[1].id.to_bytes();
+    let end = [&of_index[..], &[0xFF]].concat().into();
+    blocks.lock().unwrap().push((Space::Idx, Bytes::copy_from_slice(&of_index), end));
+    let found = check(&store, true).unwrap().findings;
+    assert_eq!(found.len(), 1, "{found:#?}");
+    assert_eq!(found[0].problem, "a cannot be read");
 }
