@@ -71,8 +71,6 @@ impl CollectionScan {
             && self.is_long(run)
         {
             run.pause()?;
-            self.rest();
-            (self.cursor, self.generation) = (None, run.generation);
             let filter = self.filter.as_ref().map(Matcher::filter);
             let kept = Kept { filter, grouping: Some(grouping) };
             let (stats, end) = (&mut self.stats, &mut self.last);
@@ -92,6 +90,8 @@ impl CollectionScan {
             if !self.splitter.feed(run, &collection, kept, from, &mut take)? {
                 break;
             }
+            self.rest();
+            (self.cursor, self.generation) = (None, run.generation);
         }
         Ok(())
     }

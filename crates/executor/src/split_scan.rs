@@ -234,6 +234,8 @@ pub(crate) struct Piece {
     /// Documents looked at, and how many of them after the last row.
     pub examined: u64,
     tail: u64,
+    /// Bytes of the documents looked at.
+    bytes: usize,
     /// The last record id that it covers.
     pub end: RecordId,
     /// It was read to its end.
@@ -291,10 +293,14 @@ impl Task<'_> {
 
     /// Whether all that may be kept has been found.
     fn is_enough(&self, piece: &Piece) -> bool {
-        let rows = piece.rows.as_slice();
-        let bytes = piece.columns.as_ref().map_or(0, Columns::size)
-            + rows.iter().map(|found| size_of::<Found>() + found.doc.len()).sum::<usize>();
-        let rows = self.rows_left.spend(rows.len());
+        let rows = piece.rows.len();
+        let bytes = match &piece.columns {
+            Some(columns) => columns.size(),
+            // A row may keep a whole block of the engine in memory.
+            None if rows > 0 => piece.bytes,
+            None => 0,
+        };
+        let rows = self.rows_left.spend(rows);
         self.bytes_left.spend(bytes) || rows
     }
 
@@ -304,6 +310,7 @@ impl Task<'_> {
             columns: None,
             examined: 0,
             tail: 0,
+            bytes: 0,
             end: to,
             whole: true,
             failed: None,
@@ -343,6 +350,7 @@ impl Task<'_> {
         for record in records.drain(..) {
             piece.tail += 1;
             piece.examined += 1;
+            piece.bytes += record.doc.as_doc().len();
             if let Some(matcher) = &mut worker.matcher
                 && !matcher.matches(record.doc.as_doc(), env)?
             {
