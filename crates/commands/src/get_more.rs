@@ -11,35 +11,16 @@ use quire_error::{Error, ErrorCode, Result};
 use quire_executor::BatchLimits;
 use std::time::Instant;
 
+/// What a `getMore` says.
+struct Request<'a> {
+    cursor: i64,
+    collection: &'a str,
+    /// Documents of the batch at most.
+    docs: usize,
+}
+
 pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
-    let (mut collection, mut batch_size) = (None, None);
-    for arg in arguments(cx.command.name, body) {
-        match arg.name() {
-            "collection" if arg.is_null() => {}
-            "collection" => collection = Some(arg.string()?),
-            "batchSize" if !arg.is_null() => batch_size = Some(arg.integer_from(0)?),
-            "term" if !arg.is_null() => match arg.value() {
-                Value::Int64(_) => {}
-                _ => return Err(arg.wrong_type("long")),
-            },
-            "batchSize" | "term" | "lastKnownCommittedOpTime" => {}
-            "includeQueryStatsMetrics" => {
-                arg.bool()?;
-            }
-            _ => return Err(arg.unknown()),
-        }
-    }
-    check_max_time(body)?;
-    let id = cursor_id(body)?;
-    let collection = collection.ok_or_else(|| missing(cx.command.name, "collection"))?;
-    if collection.is_empty() {
-        let text = format!("Invalid namespace specified '{}.'", cx.db);
-        return Err(Error::new(ErrorCode::InvalidNamespace, text));
-    }
-    if collection.starts_with('.') {
-        let text = format!("Collection names cannot start with '.': {collection}");
-        return Err(Error::new(ErrorCode::InvalidNamespace, text));
-    }
+    let Request { cursor: id, collection, docs } = parse(cx, body)?;
     let namespace = format!("{}.{collection}", cx.db);
     let session = cx.generic.session;
     let mut checkout = cx.service.cursors.checkout(id, &namespace, session, &cx.interrupt)?;
@@ -53,10 +34,6 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     if let Some(fault) = cx.service.fail_points.strike(FAIL_GET_MORE, cx, body) {
         fault.before(cx)?;
     }
-    let docs = match batch_size {
-        None | Some(0) => usize::MAX,
-        Some(docs) => usize::try_from(docs).unwrap_or(usize::MAX),
-    };
     let started = Instant::now();
     if let Some(left) = cursor.time_left.filter(|_| cx.generic.max_time_ms == 0) {
         cx.interrupt.set_deadline(Some(started + left));
@@ -91,6 +68,42 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
         }
     }
     Ok(())
+}
+
+fn parse<'a>(cx: &Context<'_>, body: Doc<'a>) -> Result<Request<'a>> {
+    let (mut collection, mut batch_size) = (None, None);
+    for arg in arguments(cx.command.name, body) {
+        match arg.name() {
+            "collection" if arg.is_null() => {}
+            "collection" => collection = Some(arg.string()?),
+            "batchSize" if !arg.is_null() => batch_size = Some(arg.integer_from(0)?),
+            "term" if !arg.is_null() => match arg.value() {
+                Value::Int64(_) => {}
+                _ => return Err(arg.wrong_type("long")),
+            },
+            "batchSize" | "term" | "lastKnownCommittedOpTime" => {}
+            "includeQueryStatsMetrics" => {
+                arg.bool()?;
+            }
+            _ => return Err(arg.unknown()),
+        }
+    }
+    check_max_time(body)?;
+    let cursor = cursor_id(body)?;
+    let collection = collection.ok_or_else(|| missing(cx.command.name, "collection"))?;
+    if collection.is_empty() {
+        let text = format!("Invalid namespace specified '{}.'", cx.db);
+        return Err(Error::new(ErrorCode::InvalidNamespace, text));
+    }
+    if collection.starts_with('.') {
+        let text = format!("Collection names cannot start with '.': {collection}");
+        return Err(Error::new(ErrorCode::InvalidNamespace, text));
+    }
+    let docs = match batch_size {
+        None | Some(0) => usize::MAX,
+        Some(docs) => usize::try_from(docs).unwrap_or(usize::MAX),
+    };
+    Ok(Request { cursor, collection, docs })
 }
 
 fn cursor_id(body: Doc<'_>) -> Result<i64> {
