@@ -227,9 +227,12 @@ fn database<'c>(request: &'c Request<'_>) -> Result<&'c str> {
 /// What `currentOp` shows of the operation.
 fn describe(cx: &Context<'_>, body: Doc<'_>) -> Operation {
     let namespace = match body.first().map(|first| first.value()) {
-        Some(Value::String(collection)) if cx.command.kind != Kind::Other => {
+        Some(Value::String(collection))
+            if cx.command.kind != Kind::Other || cx.command.name == "validate" =>
+        {
             [cx.db, ".", collection].concat()
         }
+        Some(Value::String(namespace)) if cx.command.name == "dataSize" => namespace.to_owned(),
         _ => match body.get("collection").and_then(|name| name.as_str()) {
             Some(collection) if cx.command.name == "getMore" => [cx.db, ".", collection].concat(),
             _ if cx.command.name == "aggregate" => [cx.db, ".$cmd.aggregate"].concat(),

@@ -42,18 +42,22 @@ impl Drop for Jobs {
     }
 }
 
-/// Closes cursors that nobody has asked for `cursorTimeoutMillis`, ends idle sessions, and every
-/// `ttlMonitorSleepSecs` seconds removes what TTL indexes say has expired.
+/// Every `clientCursorMonitorFrequencySecs` seconds closes cursors that nobody has asked for
+/// `cursorTimeoutMillis`, ends idle sessions, and every `ttlMonitorSleepSecs` seconds removes what
+/// TTL indexes say has expired.
 fn keep_up(service: &Arc<Service>, stop: &Arc<Interrupt>) {
-    let mut last = Instant::now();
+    let (mut last, mut cursors_seen) = (Instant::now(), Instant::now());
     let mut expiry = Expiry::new();
+    let number = |name| u64::try_from(service.parameters.number(name)).unwrap_or(0);
     while let Ok(false) = stop.wait(Some(LOOK), || false) {
-        let idle = u64::try_from(service.parameters.number("cursorTimeoutMillis")).unwrap_or(0);
-        service.cursors.close_idle(Duration::from_millis(idle));
+        let pause = number("clientCursorMonitorFrequencySecs");
+        if cursors_seen.elapsed() >= Duration::from_secs(pause) {
+            cursors_seen = Instant::now();
+            service.cursors.close_idle(Duration::from_millis(number("cursorTimeoutMillis")));
+        }
         service.engine.keep_history(service.parameters.history_window());
         expiry.run(service, stop);
-        let pause = u64::try_from(service.parameters.number("ttlMonitorSleepSecs")).unwrap_or(60);
-        if last.elapsed() < Duration::from_secs(pause)
+        if last.elapsed() < Duration::from_secs(number("ttlMonitorSleepSecs"))
             || !service.parameters.flag("ttlMonitorEnabled")
         {
             continue;

@@ -111,13 +111,7 @@ impl Prepared {
             }
             None => build_source(&root, &env, keys, &rest)?,
         };
-        let root = match rest.first() {
-            Some(Stage::Sample(size)) if reads_all(&root, parts.projection_is_hint) => {
-                let sample = Sample::of_collection(source, *size);
-                build_stages(Box::new(sample), rest.split_off(1), false)
-            }
-            _ => build_stages(source, rest, false),
-        };
+        let root = build_stages(source, rest, false);
         let mut execution = Execution::new(env, root, collection, Some(Arc::new(plan)));
         execution.of_pipeline = true;
         Ok(execution)
@@ -197,15 +191,6 @@ fn build_grouped(
         }
     }
     ChainOp::over(Box::new(scan), chain)
-}
-
-/// Whether a source gives just the documents of a collection.
-fn reads_all(root: &Node, projection_is_hint: bool) -> bool {
-    match root {
-        Node::CollScan { filter, .. } => filter.is_none(),
-        Node::Projection { input, .. } => projection_is_hint && reads_all(input, false),
-        _ => false,
-    }
 }
 
 fn parse_stages(request: &AggregateRequest, env: &Env) -> Result<Vec<Stage>> {

@@ -13,6 +13,7 @@ use crate::index_scan::IndexScanOp;
 use crate::metadata::SortKeys;
 use crate::operator::{BoxedOperator, Eof};
 use crate::projection::{self, Project};
+use crate::random_picks::RandomPicks;
 use crate::simple::{Count, DistinctScan, IdLookup, Limit, ReturnKey, Skip, Subplan};
 use crate::sort::Sort;
 use crate::union::{Merge, Union};
@@ -35,6 +36,7 @@ pub(crate) fn build(node: &Node, env: &Env, needs: Needs) -> Result<BoxedOperato
         Node::CollScan { filter, backward } => {
             Box::new(CollectionScan::new(*backward, compile(filter.as_ref())))
         }
+        Node::RandomPicks { size, scan } => Box::new(RandomPicks::new(below(scan)?, *size)),
         Node::IdHack { id } => Box::new(IdLookup { id: id.clone(), stats }),
         Node::IndexScan(scan) => {
             let filter = compile(scan.filter.as_ref());

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use quire_document::{ArrayWriter, DocBuf, DocWriter};
+use quire_document::{ArrayWriter, DocBuf, DocWriter, doc};
 use quire_error::Result;
 use quire_mql::filter::Filter;
 use quire_mql::stage::{Stage, Transform};
@@ -221,8 +221,12 @@ fn explain_aggregate(
     let begun = Instant::now();
     let interrupt: Arc<Interrupt> = Arc::clone(&params.interrupt);
     let Prepared { env, parts, plan, collection } = Prepared::new(request, views, params)?;
-    let printed: Vec<Option<DocBuf>> =
+    let mut printed: Vec<Option<DocBuf>> =
         (0..parts.rest.len()).map(|at| print_stage(&parts.rest, at)).collect();
+    if let (Node::RandomPicks { size, .. }, Some(first)) = (&plan.root, printed.first_mut()) {
+        let size = i64::try_from(*size).unwrap_or(i64::MAX);
+        *first = Some(doc! { "$sampleFromRandomCursor": { "size": size } });
+    }
     let shape = aggregate_shape(request, &env.parse);
     let depth = parts.rest.len();
     let stats = match verbosity {

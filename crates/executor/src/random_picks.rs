@@ -5,10 +5,13 @@
 use std::collections::HashSet;
 use std::ops::Range;
 
-use quire_collections::{RecordId, StoredDoc};
+use quire_catalog::Collection;
+use quire_collections::{RecordId, StoredDoc, View};
 use quire_error::Result;
+use quire_planner::explain::NodeStats;
 
 use crate::env::Run;
+use crate::operator::{BoxedOperator, Operator, pass_on};
 use crate::row::Row;
 
 /// A collection of no more documents than this is read as a whole, as MongoDB does it.
@@ -39,20 +42,79 @@ impl Random {
     }
 }
 
+/// Whether so many documents are better drawn than found by a scan.
+pub(crate) fn draws(view: &View<'_>, collection: &Collection, size: u64) -> bool {
+    view.record_ids(collection).is_ok_and(|ids| expected(view, collection, &ids, size).is_some())
+}
+
+fn expected(view: &View<'_>, collection: &Collection, ids: &Range<u64>, size: u64) -> Option<u64> {
+    expected_draws(view.store().counts(collection).documents, ids, size)
+}
+
+/// The stage.
+pub(crate) struct RandomPicks {
+    size: u64,
+    /// Gives all documents.
+    scan: BoxedOperator,
+    state: State,
+    stats: NodeStats,
+}
+
+enum State {
+    New,
+    /// These are left of what was drawn.
+    Drawn(Vec<Row>),
+    /// Too many draws met nothing.
+    Scanning,
+}
+
+impl RandomPicks {
+    /// So many of the documents that `scan` gives, or all of them.
+    pub fn new(scan: BoxedOperator, size: u64) -> Self {
+        RandomPicks { size, scan, state: State::New, stats: NodeStats::default() }
+    }
+}
+
+impl Operator for RandomPicks {
+    fn next(&mut self, run: &mut Run<'_>, max: usize, out: &mut Vec<Row>) -> Result<bool> {
+        if let State::New = self.state {
+            let Picks { rows, docs_examined } = pick(run, self.size)?;
+            self.stats.docs_examined = docs_examined;
+            self.state = rows.map_or(State::Scanning, State::Drawn);
+        }
+        let State::Drawn(rows) = &mut self.state else {
+            return pass_on(&mut self.scan, &mut self.stats, run, max, out);
+        };
+        let given = rows.split_off(rows.len().saturating_sub(max));
+        self.stats.returned += given.len() as u64;
+        self.stats.is_eof = rows.is_empty();
+        out.extend(given);
+        Ok(!self.stats.is_eof)
+    }
+
+    fn rest(&mut self) {
+        self.scan.rest();
+    }
+
+    fn stats(&self) -> NodeStats {
+        let docs_examined = self.stats.docs_examined + self.scan.stats().total_docs();
+        NodeStats { docs_examined, ..self.stats.clone() }
+    }
+}
+
 /// What was drawn, and how many documents were looked up for it.
-pub(crate) struct Picks {
+struct Picks {
     /// The documents, or `None` if reading them all is the better way.
-    pub rows: Option<Vec<Row>>,
-    pub docs_examined: u64,
+    rows: Option<Vec<Row>>,
+    docs_examined: u64,
 }
 
 /// Draws `size` documents.
-pub(crate) fn pick(run: &mut Run<'_>, size: u64) -> Result<Picks> {
+fn pick(run: &mut Run<'_>, size: u64) -> Result<Picks> {
     let mut picks = Picks { rows: None, docs_examined: 0 };
     let collection = run.collection()?;
-    let documents = run.view().store().counts(&collection).documents;
     let ids = run.view().record_ids(&collection)?;
-    let Some(expected) = expected_draws(documents, &ids, size) else { return Ok(picks) };
+    let Some(expected) = expected(&run.view(), &collection, &ids, size) else { return Ok(picks) };
     let mut random = Random::new(run)?;
     let (mut met, mut rows) = (HashSet::new(), Vec::new());
     let (mut found, mut drawn) = (Vec::new(), Vec::new());

@@ -1,12 +1,11 @@
-//! `$sample`: rows at random (reservoir sampling: Vitter 1985, algorithm R; of a whole collection,
-//! records at random).
+//! `$sample`: rows at random (reservoir sampling: Vitter 1985, algorithm R).
 
 use quire_error::Result;
 use quire_planner::explain::NodeStats;
 
 use crate::env::Run;
 use crate::operator::{BoxedOperator, Operator, over};
-use crate::random_picks::{Picks, Random, pick};
+use crate::random_picks::Random;
 use crate::row::Row;
 
 /// Rows asked for at a time.
@@ -15,8 +14,6 @@ const ROWS_MAX: usize = 1024;
 /// The stage.
 pub(crate) struct Sample {
     input: BoxedOperator,
-    /// The input is all of a collection, so there may be no need to read it.
-    whole_collection: bool,
     size: u64,
     chosen: Option<Vec<Row>>,
     stats: NodeStats,
@@ -26,23 +23,7 @@ impl Sample {
     /// So many of the input's rows.
     pub fn new(input: BoxedOperator, size: u64) -> Self {
         let stats = NodeStats::default();
-        Sample { input, whole_collection: false, size, chosen: None, stats }
-    }
-
-    /// So many of a collection's documents, all of which `input` gives.
-    pub fn of_collection(input: BoxedOperator, size: u64) -> Self {
-        Sample { whole_collection: true, ..Self::new(input, size) }
-    }
-
-    fn choose(&mut self, run: &mut Run<'_>) -> Result<Vec<Row>> {
-        if self.whole_collection {
-            let Picks { rows, docs_examined } = pick(run, self.size)?;
-            self.stats.docs_examined = docs_examined;
-            if let Some(rows) = rows {
-                return Ok(rows);
-            }
-        }
-        run.for_all(|run| self.collect(run))
+        Sample { input, size, chosen: None, stats }
     }
 
     fn collect(&mut self, run: &mut Run<'_>) -> Result<Vec<Row>> {
@@ -77,7 +58,7 @@ impl Operator for Sample {
     fn next(&mut self, run: &mut Run<'_>, max: usize, out: &mut Vec<Row>) -> Result<bool> {
         let mut chosen = match self.chosen.take() {
             Some(chosen) => chosen,
-            None => self.choose(run)?,
+            None => run.for_all(|run| self.collect(run))?,
         };
         let rest = chosen.split_off(chosen.len().saturating_sub(max));
         self.stats.returned += rest.len() as u64;

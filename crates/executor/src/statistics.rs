@@ -7,6 +7,7 @@ use quire_storage::Direction;
 
 use crate::index_bounds::{ByteBounds, Verdict};
 use crate::index_scan::{seek_range, whole_range};
+use crate::random_picks::draws;
 
 /// Index dives on a view.
 pub(crate) struct ViewStatistics<'v> {
@@ -82,5 +83,9 @@ impl Statistics for ViewStatistics<'_> {
             self.count_checked(scan, limit)
         };
         counted.unwrap_or(limit)
+    }
+
+    fn draws(&self, size: u64) -> bool {
+        self.collection.is_some_and(|collection| draws(&self.view, collection, size))
     }
 }

@@ -11,6 +11,9 @@ pub trait Statistics {
 
     /// How many keys the scan would visit, counted up to `limit` (an index dive).
     fn keys(&self, scan: &IndexScan, limit: u64) -> u64;
+
+    /// Whether so many documents at random are better drawn than found by reading all.
+    fn draws(&self, size: u64) -> bool;
 }
 
 /// Statistics of a collection about which nothing is known: every scan looks alike.
@@ -24,6 +27,10 @@ impl Statistics for NoStatistics {
 
     fn keys(&self, scan: &IndexScan, _: u64) -> u64 {
         if scan.bounds.iter().all(crate::Intervals::is_all) { 1000 } else { 100 }
+    }
+
+    fn draws(&self, _: u64) -> bool {
+        false
     }
 }
 

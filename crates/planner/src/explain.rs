@@ -255,7 +255,11 @@ fn facts(node: &Node, stats: Option<&NodeStats>, out: &mut DocWriter<'_>) {
                 number("nWouldDelete", stats.counted, out);
             }
         }
-        Node::Eof | Node::AndSorted { .. } | Node::ReturnKey { .. } | Node::Subplan { .. } => {}
+        Node::Eof
+        | Node::RandomPicks { .. }
+        | Node::AndSorted { .. }
+        | Node::ReturnKey { .. }
+        | Node::Subplan { .. } => {}
     }
 }
 

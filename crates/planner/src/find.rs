@@ -58,8 +58,22 @@ pub fn plan_find(
     };
     let order = rank(&nodes.iter().collect::<Vec<_>>(), stats, needed);
     let best = order.first().copied().unwrap_or(0);
-    let root = nodes.remove(best);
+    let root = match (nodes.remove(best), request.sample) {
+        (root, Some(size)) if reads_all(&root) && stats.draws(size) => {
+            Node::RandomPicks { size, scan: Box::new(root) }
+        }
+        (root, _) => root,
+    };
     Ok(plan(root, nodes, false))
+}
+
+/// Whether a plan gives every document of the collection.
+fn reads_all(root: &Node) -> bool {
+    match root {
+        Node::CollScan { filter, .. } => filter.is_none(),
+        Node::Projection { input, .. } => reads_all(input),
+        _ => false,
+    }
 }
 
 /// Every complete plan worth considering; at least one.

@@ -85,6 +85,13 @@ pub fn split_pipeline(
     if !parts.project_stage && !parts.rest.is_empty() {
         apply_needs(&mut parts);
     }
+    let FindRequest { filter, sort, skip: 0, limit: 0, .. } = &parts.find else { return Ok(parts) };
+    let everything = filter.as_doc().is_empty() && sort.as_doc().is_empty() && !parts.project_stage;
+    if let Some(Stage::Sample(size)) = parts.rest.first()
+        && everything
+    {
+        parts.find.sample = Some(*size);
+    }
     Ok(parts)
 }
 

@@ -66,6 +66,13 @@ pub enum Node {
         /// Newest first.
         backward: bool,
     },
+    /// Documents at random, for a `$sample` (`MULTI_ITERATOR` in MongoDB).
+    RandomPicks {
+        /// How many.
+        size: u64,
+        /// What gives all of them, if too many draws meet none.
+        scan: Box<Node>,
+    },
     /// One document by its `_id`.
     IdHack {
         /// The `_id`.
@@ -192,6 +199,7 @@ impl Node {
         match self {
             Node::Eof
             | Node::CollScan { .. }
+            | Node::RandomPicks { .. }
             | Node::IdHack { .. }
             | Node::IndexScan(_)
             | Node::CountScan(_)
@@ -235,6 +243,7 @@ impl Node {
         match self {
             Node::Eof => "EOF",
             Node::CollScan { .. } => "COLLSCAN",
+            Node::RandomPicks { .. } => "MULTI_ITERATOR",
             Node::IdHack { .. } => "IDHACK",
             Node::IndexScan(_) => "IXSCAN",
             Node::CountScan(_) => "COUNT_SCAN",
@@ -298,7 +307,7 @@ impl Node {
     }
 
     fn fetches(&self) -> bool {
-        matches!(self, Node::Fetch { .. } | Node::CollScan { .. })
+        matches!(self, Node::Fetch { .. } | Node::CollScan { .. } | Node::RandomPicks { .. })
             || self.inputs().iter().any(Node::fetches)
     }
 

@@ -48,6 +48,8 @@ pub struct FindRequest {
     pub comment: Option<ValueBuf>,
     /// It is the head of a pipeline: the projection stays above the sort.
     pub of_pipeline: bool,
+    /// Only so many of the documents are wanted, at random.
+    pub sample: Option<u64>,
 }
 
 impl FindRequest {

@@ -86,6 +86,12 @@ pub static PARAMETERS: &[Parameter] = &[
         "A text of at most 64 bytes that hello shows, for who manages the server.",
     ),
     row(
+        "clientCursorMonitorFrequencySecs",
+        Int(4, i32::MIN, i32::MAX),
+        Always,
+        "Time between two looks for idle cursors.",
+    ),
+    row(
         "cursorTimeoutMillis",
         Long(600_000, i64::MIN, i64::MAX),
         Always,

@@ -41,6 +41,22 @@ fn from_level_1_on_every_operation_is_logged() {
 }
 
 #[test]
+fn operations_are_named_after_the_collections_they_work_on() {
+    let lines = Lines::default();
+    let server = Server::logging(&lines);
+    let mut client = server.client(1);
+    client.works(doc! { "insert": "c", "documents": [{ "_id": 1 }], "$db": "test" });
+    client.works(set(doc! { "logLevel": 1 }));
+    client.works(doc! { "count": "c", "$db": "test" });
+    client.works(doc! { "validate": "c", "$db": "test" });
+    client.works(doc! { "dataSize": "test.c", "$db": "test" });
+    client.works(doc! { "dbStats": 1, "$db": "test" });
+    let mut names: Vec<String> =
+        lines.slow().iter().map(|(_, line)| text(line, "ns").unwrap().to_owned()).collect();
+    assert_eq!(names.split_off(names.len() - 4), ["test.c", "test.c", "test.c", "test.$cmd"]);
+}
+
+#[test]
 fn hello_shows_the_descriptor() {
     let mut client = Server::new().client(1);
     let hello = || doc! { "hello": 1, "$db": "admin" };
@@ -147,4 +163,30 @@ fn search_commands_say_that_there_is_no_search() {
     let reply = client.run(listing);
     assert_eq!(code(&reply), 31082);
     assert!(matches!(at(&reply, "errmsg"), Some(Value::String(text)) if text.contains("Atlas")));
+}
+
+#[test]
+fn idle_cursors_are_closed_when_it_is_time_to_look_for_them() {
+    let server = Server::new();
+    let mut client = server.client(1);
+    client.works(doc! { "insert": "c", "documents": [{ "_id": 1 }, { "_id": 2 }], "$db": "test" });
+    client.works(set(doc! { "clientCursorMonitorFrequencySecs": 3600 }));
+    client.works(set(doc! { "cursorTimeoutMillis": 1 }));
+    client.works(set(doc! { "ttlMonitorSleepSecs": 1 }));
+    client.works(doc! { "find": "c", "batchSize": 1, "$db": "test" });
+    let jobs = server.0.start_jobs().unwrap();
+    let mut wait_until = |done: &dyn Fn(&DocBuf) -> bool| loop {
+        let status = client.works(doc! { "serverStatus": 1, "$db": "admin" });
+        if done(&status) {
+            return number(&status, "metrics.cursor.timedOut");
+        }
+        std::thread::park_timeout(std::time::Duration::from_millis(5));
+    };
+    // Other jobs have run twice, and between them cursors could have been looked for.
+    let kept = wait_until(&|status| number(status, "metrics.ttl.passes") >= Some(2));
+    assert_eq!(kept, Some(0));
+    let mut other = server.client(2);
+    other.works(set(doc! { "clientCursorMonitorFrequencySecs": 1 }));
+    wait_until(&|status| number(status, "metrics.cursor.timedOut") == Some(1));
+    drop(jobs);
 }

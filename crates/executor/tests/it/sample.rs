@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use super::*;
 use quire_document::{Value, doc};
-use quire_executor::open_aggregate;
-use quire_planner::AggregateRequest;
+use quire_executor::{Explained, explain, open_aggregate};
+use quire_planner::{AggregateRequest, Verbosity};
 
 const DOCS: i32 = 1000;
 
@@ -90,4 +90,39 @@ fn what_is_not_drawn_is_read() {
     let sparse = store_without(|n| n % 8 != 0);
     assert_eq!(run(&sparse, vec![sample(5)]).1, 125, "most record ids are missing");
     assert_eq!(run(&sparse, vec![sample(200)]).0.len(), 125, "all there are");
+}
+
+/// The plan's stage, the pipeline's first one, and the documents looked at.
+fn explained(store: &Arc<Store>, size: i32) -> (String, String, i64) {
+    let request = AggregateRequest {
+        namespace: "db.t".into(),
+        pipeline: vec![sample(size), doc! { "$set": { "w": 1 } }],
+        ..AggregateRequest::default()
+    };
+    let mut views = FreshViews::new(store).unwrap();
+    let what = Explained::Aggregate(&request);
+    let plan = explain(what, Verbosity::ExecutionStats, &mut views, params()).unwrap();
+    let stages = plan.get("stages").and_then(|stages| stages.as_array()).unwrap().to_vec();
+    let at = |stage: usize, path: &str| {
+        let found = quire_document::Path::new(path).get(stages[stage].as_document().unwrap());
+        found.unwrap_or_else(|| panic!("{path} of {plan:?}"))
+    };
+    let number = |stage, path: &str| at(stage, path).as_number().and_then(|n| n.exact_i64());
+    let name = stages[1].as_document().unwrap().first().unwrap().key();
+    assert_eq!(number(1, &format!("{name}.size")), Some(i64::from(size)));
+    assert_eq!(number(1, "nReturned"), Some(i64::from(size.min(DOCS))));
+    assert_eq!(number(2, "nReturned"), Some(i64::from(size.min(DOCS))));
+    let stage = at(0, "$cursor.queryPlanner.winningPlan.stage").as_str().unwrap().to_owned();
+    let examined = number(0, "$cursor.executionStats.totalDocsExamined").unwrap();
+    (stage, name.to_owned(), examined)
+}
+
+#[test]
+fn explain_tells_a_drawn_sample_from_one_that_reads_all() {
+    let store = store_without(|_| false);
+    let drawn = ("MULTI_ITERATOR".to_owned(), "$sampleFromRandomCursor".to_owned(), 5);
+    assert_eq!(explained(&store, 5), drawn);
+    let read = ("COLLSCAN".to_owned(), "$sample".to_owned(), i64::from(DOCS));
+    assert_eq!(explained(&store, 50), read);
+    assert_eq!(explained(&store, 5000), read);
 }
