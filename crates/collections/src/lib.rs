@@ -37,6 +37,7 @@ pub use ddl::{
     ModifyIndex, Rename, collection_sizes,
 };
 pub use ddl::{CollectionSizes, IndexSize};
+pub use ddl::{IndexBuild, IndexBuildCounts};
 pub use duplicate::duplicate_key_error;
 pub use entry::{DecodedKey, EntryKeys, KeyOfEntry, decode_entry};
 pub use expire::expire_documents;

@@ -17,6 +17,7 @@ use quire_storage::{
     ScanRequest, Snapshot, Space, StorageError, SystemClock, Txn, Version, begin,
 };
 
+use crate::ddl::IndexBuilds;
 use crate::failure::{Failure, from_storage};
 use crate::id_cache::IdCache;
 use crate::layout::{collection_end, damaged, record_id_of};
@@ -55,6 +56,7 @@ pub struct Store {
     ddl: Mutex<u32>,
     record_ids: RwLock<HashMap<CollectionId, Arc<RecordIds>>>,
     id_cache: IdCache,
+    pub(crate) builds: IndexBuilds,
     clock: Arc<dyn Clock>,
     process: [u8; 5],
     next_object: AtomicU32,
@@ -78,6 +80,7 @@ impl Store {
             ddl: Mutex::new(next_id),
             record_ids: RwLock::new(HashMap::new()),
             id_cache: IdCache::new(),
+            builds: IndexBuilds::default(),
             clock: options.clock,
             process: [seed[0], seed[1], seed[2], seed[3], seed[4]],
             last_stamp: AtomicU64::new(0),

@@ -4,7 +4,7 @@
 use crate::admin::current_op;
 use crate::concern::ReadLevel;
 use crate::context::Context;
-use quire_catalog::Namespace;
+use quire_catalog::{IndexState, Namespace};
 use quire_document::{Doc, DocBuf, Value};
 use quire_error::{Error, ErrorCode, Result};
 use quire_planner::AggregateRequest;
@@ -194,7 +194,7 @@ fn index_stats(
     let catalog = cx.service.store.catalog();
     let Some(collection) = catalog.lookup(&namespace) else { return Ok(Vec::new()) };
     let host = crate::admin::host_info::host_name();
-    let rows = collection.ready_indexes().map(|index| {
+    let rows = collection.indexes.iter().map(|index| {
         DocBuf::build(|row| {
             row.append("name", index.name.as_str()).append("key", &index.spec.key);
             row.append("host", host.as_str());
@@ -203,6 +203,9 @@ fn index_stats(
                 let uses = index.uses.load(std::sync::atomic::Ordering::Relaxed);
                 accesses.append("ops", uses as i64);
                 accesses.append("since", Value::Date(cx.service.started_ms));
+            }
+            if index.state == IndexState::WriteOnly {
+                row.append("building", true);
             }
             row.append("spec", &index.to_document());
         })

@@ -70,16 +70,21 @@ impl Store {
             match self.announce(request, options)? {
                 Announced::Done(reply) => return Ok(reply),
                 Announced::Build { collection, ids, reply } => {
-                    let built = self.build_indexes(&collection, &ids, interrupt, options);
+                    let running = self.begin_build(&collection, &ids, interrupt);
+                    let build = &running.build;
+                    let built = self.build_indexes(&collection, build, options);
                     return match built {
-                        Ok(()) => Ok(reply),
+                        Ok(()) => {
+                            running.committed();
+                            Ok(reply)
+                        }
                         Err(error) => {
                             self.remove_indexes(
                                 &request.namespace,
                                 &ids,
                                 &CommitOptions::buffered(),
                             )?;
-                            Err(build_failed(error, self.new_uuid(), &collection))
+                            Err(build_failed(error, build.uuid, &collection))
                         }
                     };
                 }

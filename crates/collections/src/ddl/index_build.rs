@@ -8,6 +8,7 @@ use quire_catalog::{Collection, Index, IndexId, IndexState, Namespace};
 use quire_error::{Error, ErrorCode, Result};
 use quire_storage::{CommitOptions, Direction, Interrupt, KeyTurn, Space};
 
+use super::builds::IndexBuild;
 use super::{drop_index_data, next_epoch, put_collection};
 use crate::clashes;
 use crate::entry::EntryKeys;
@@ -26,17 +27,18 @@ impl Store {
     pub(super) fn build_indexes(
         self: &Arc<Self>,
         collection: &Collection,
-        ids: &[IndexId],
-        interrupt: &Arc<Interrupt>,
+        build: &IndexBuild,
         options: &CommitOptions,
     ) -> Result<()> {
+        let IndexBuild { ids, interrupt, .. } = build;
         let mut from = Some(RecordId(0));
         self.in_chunks(interrupt, |rows, turn| {
             if let Some(first) = from {
-                from = self.fill_chunk(collection, ids, first, rows, turn)?;
+                from = self.fill_chunk(collection, build, first, rows, turn)?;
             }
             Ok(from.is_some())
         })?;
+        self.builds.note_scanned();
         loop {
             self.in_chunks(interrupt, |rows, turn| self.settle_chunk(collection, ids, rows, turn))?;
             if self.publish_indexes(&collection.namespace, ids, options)? {
@@ -75,16 +77,16 @@ impl Store {
     fn fill_chunk(
         self: &Arc<Self>,
         collection: &Collection,
-        ids: &[IndexId],
+        build: &IndexBuild,
         from: RecordId,
         rows: usize,
         turn: Option<&KeyTurn>,
     ) -> Attempt<Option<RecordId>> {
         let mut writer = self.writer(WriterMode::Statement)?;
         writer.set_turn(turn);
-        let current = current(&writer, collection, ids)?;
+        let current = current(&writer, collection, &build.ids)?;
         let indexes: Vec<Arc<Index>> =
-            ids.iter().filter_map(|id| current.index_by_id(*id)).cloned().collect();
+            build.ids.iter().filter_map(|id| current.index_by_id(*id)).cloned().collect();
         let mut cursor = CollectionCursor::between(&current, Direction::Forward, Some(from), None);
         let mut records: Vec<Record> = Vec::new();
         cursor.next_page(&writer.view(), &current, rows, CHUNK_BYTES, &mut records)?;
@@ -100,6 +102,7 @@ impl Store {
         }
         let done = cursor.is_done() || last == RecordId::MAX;
         writer.commit(CommitOptions::buffered())?;
+        build.advance(records.len());
         Ok((!done).then_some(RecordId(last.0.saturating_add(1))))
     }
 

@@ -1,6 +1,7 @@
 //! Statements that change the catalog. Each is one commit (an index build several), published
 //! with it.
 
+mod builds;
 mod create;
 mod create_indexes;
 mod drop;
@@ -10,6 +11,8 @@ mod modify_index;
 mod rename;
 mod sizes;
 
+pub(crate) use builds::IndexBuilds;
+pub use builds::{IndexBuild, IndexBuildCounts};
 pub use create_indexes::{BuiltIndexes, CreateIndexes};
 pub use drop_indexes::{DropIndexes, DroppedIndexes};
 pub use modify_index::{IndexBefore, IndexChoice, ModifyIndex};

@@ -5,7 +5,7 @@ use crate::context::Context;
 use crate::metrics::Latency;
 use crate::service::now_ms;
 use crate::usage::CollectionUsage;
-use quire_catalog::{Collection, Namespace};
+use quire_catalog::{Collection, IndexState, Namespace};
 use quire_collections::collection_sizes;
 use quire_document::{Doc, DocBuf, DocWriter, Value};
 use quire_error::{Error, ErrorCode, Result};
@@ -183,7 +183,13 @@ fn storage_stats(
     }
     writer.append("nindexes", sizes.indexes.len() as i32);
     writer.document("indexDetails").finish();
-    writer.array("indexBuilds").finish();
+    {
+        let mut builds = writer.array("indexBuilds");
+        let indexes = collection.iter().flat_map(|collection| &collection.indexes);
+        for index in indexes.filter(|index| index.state == IndexState::WriteOnly) {
+            builds.push(index.name.as_str());
+        }
+    }
     number(writer, "totalIndexSize", index_bytes / scale);
     number(writer, "totalSize", (storage + index_bytes) / scale);
     {

@@ -1,5 +1,6 @@
 //! `currentOp` and what `$currentOp` reads: the operations that run now.
 
+use super::coll_stats::number;
 use crate::args::is_generic;
 use crate::context::Context;
 use crate::operation::Operation;
@@ -7,6 +8,7 @@ use crate::service::{Service, application_name, now_ms};
 use crate::usage::Class;
 use quire_document::{Doc, DocBuf, DocWriter, Value};
 use quire_error::{Error, Result};
+use std::sync::Arc;
 
 pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
     let mut filter = DocBuf::new();
@@ -43,10 +45,21 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
 /// One document for each running operation, oldest first.
 pub fn rows(service: &Service) -> Vec<DocBuf> {
     let host = super::host_info::host_name();
-    service.operations.list().iter().map(|operation| row(service, operation, &host)).collect()
+    let builds = service.store.index_builds();
+    let row = |operation: &Arc<Operation>| {
+        let build = builds.iter().find(|build| build.is_stopped_by(&operation.interrupt));
+        row(service, operation, build.map(|build| build.progress()), &host)
+    };
+    service.operations.list().iter().map(row).collect()
 }
 
-fn row(service: &Service, operation: &Operation, host: &str) -> DocBuf {
+/// `progress`: documents that the operation has read to build indexes, and how many there are.
+fn row(
+    service: &Service,
+    operation: &Operation,
+    progress: Option<(u64, u64)>,
+    host: &str,
+) -> DocBuf {
     let elapsed = operation.started.elapsed();
     DocBuf::build(|row| {
         row.append("type", "op").append("host", host);
@@ -72,6 +85,14 @@ fn row(service: &Service, operation: &Operation, host: &str) -> DocBuf {
         row.append("op", op).append("ns", operation.namespace.as_str());
         row.append("redacted", false);
         row.append("command", &operation.body);
+        if let Some((done, total @ 1..)) = progress {
+            let what = "Index Build: scanning collection";
+            let text = format!("{what} {what}: {done}/{total} {}%", done * 100 / total);
+            row.append("msg", text.as_str());
+            let mut progress = row.document("progress");
+            number(&mut progress, "done", done as i64);
+            number(&mut progress, "total", total as i64);
+        }
         row.append("numYields", 0);
         row.document("locks").finish();
         row.append("waitingForLock", service.write_gate.holds_back(&operation.interrupt));

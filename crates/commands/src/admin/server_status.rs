@@ -26,6 +26,7 @@ const SECTIONS: &[Section] = &[
     ("connections", true, connections),
     ("extra_info", true, extra_info),
     ("globalLock", true, global_lock),
+    ("indexBuilds", true, index_builds),
     ("locks", true, empty),
     ("logicalSessionRecordCache", true, sessions),
     ("mem", true, memory),
@@ -131,6 +132,18 @@ fn global_lock(service: &Service, _asked: Option<Value<'_>>, section: &mut DocWr
     let mut clients = section.document("activeClients");
     clients.append("total", readers + writers);
     clients.append("readers", readers).append("writers", writers);
+}
+
+/// A build needs no table for the writes beside it, and no votes.
+fn index_builds(service: &Service, _asked: Option<Value<'_>>, section: &mut DocWriter<'_>) {
+    let counts = service.store.index_build_counts();
+    section.append("total", counts.begun as i32);
+    section.append("killedDueToInsufficientDiskSpace", 0).append("failedDueToDataCorruption", 0);
+    let mut phases = section.document("phases");
+    phases.append("scanCollection", counts.begun as i32).append("drainSideWritesTable", 0);
+    phases.append("waitForCommitQuorum", 0).append("drainSideWritesTableOnCommit", 0);
+    phases.append("processConstraintsViolatonTableOnCommit", counts.scanned as i32);
+    phases.append("commit", counts.committed as i32);
 }
 
 fn sessions(service: &Service, _asked: Option<Value<'_>>, section: &mut DocWriter<'_>) {

@@ -1,10 +1,11 @@
-//! `listIndexes`: the specifications of a collection's indexes.
+//! `listIndexes`: the specifications of a collection's indexes, also of those that are being built.
 
 use super::list_collections::batch_size;
 use crate::args::arguments;
 use crate::context::Context;
-use quire_catalog::IndexState;
-use quire_document::{Doc, DocBuf, DocWriter};
+use quire_catalog::{Index, IndexState};
+use quire_collections::IndexBuild;
+use quire_document::{Binary, Doc, DocBuf, DocWriter, Value};
 use quire_error::{Error, ErrorCode, Result};
 
 pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
@@ -33,13 +34,41 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
         let text = format!("ns does not exist: {namespace}");
         return Err(Error::new(ErrorCode::NamespaceNotFound, text));
     };
-    let ready = collection.indexes.iter().filter(|index| index.state == IndexState::Ready);
-    let row = |spec: DocBuf| match build_info {
-        true => DocBuf::build(|writer| {
-            writer.append("spec", &spec);
-        }),
-        false => spec,
+    let builds = cx.service.store.index_builds();
+    let build_of = |index: &Index| match index.state {
+        IndexState::Ready => None,
+        IndexState::WriteOnly => builds.iter().find(|build| build.fills(index.id)),
     };
-    let rows: Vec<DocBuf> = ready.map(|index| row(index.to_document())).collect();
+    let row = |index: &Index| {
+        let (spec, build) = (index.to_document(), build_of(index));
+        if !build_info && (!build_uuids || build.is_none()) {
+            return spec;
+        }
+        DocBuf::build(|row| {
+            row.append("spec", &spec);
+            match build {
+                Some(build) if build_info => info(cx, build, &mut row.document("indexBuildInfo")),
+                Some(build) => uuid(build, row),
+                None => {}
+            }
+        })
+    };
+    let rows: Vec<DocBuf> = collection.indexes.iter().map(|index| row(index)).collect();
     cx.list_reply(reply, namespace.as_str(), rows, batch)
+}
+
+fn uuid(build: &IndexBuild, row: &mut DocWriter<'_>) {
+    row.append("buildUUID", Value::Binary(Binary { subtype: 4, bytes: &build.uuid.0 }));
+}
+
+/// A build goes on beside writes, which MongoDB calls hybrid; a restart drops its indexes.
+fn info(cx: &Context<'_>, build: &IndexBuild, row: &mut DocWriter<'_>) {
+    uuid(build, row);
+    row.append("method", "Hybrid").append("phase", 1).append("phaseStr", "collection scan");
+    let running = cx.service.operations.list();
+    if let Some(operation) = running.iter().find(|one| build.is_stopped_by(&one.interrupt)) {
+        row.append("opid", operation.id as i32);
+    }
+    row.append("resumable", false);
+    row.document("replicationState").append("state", "In progress");
 }

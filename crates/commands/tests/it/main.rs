@@ -5,6 +5,7 @@
 mod durability;
 mod fail_points;
 mod fsync;
+mod index_builds;
 mod parameters;
 mod profile;
 mod requests;
