@@ -75,14 +75,12 @@ impl CollectionScan {
             let kept = Kept { filter, grouping: Some(grouping) };
             let (stats, end) = (&mut self.stats, &mut self.last);
             let mut take = |piece: Piece| {
-                let rows: Vec<Row> = piece.rows.map(Found::into_row).collect();
                 stats.docs_examined += piece.examined;
-                stats.returned += rows.len() as u64;
+                stats.returned += piece.passed;
                 *end = Some(piece.end);
-                give(Given::Rows(rows))?;
-                if let Some(columns) = piece.columns {
-                    stats.returned += columns.len() as u64;
-                    give(Given::Columns(columns))?;
+                match piece.columns {
+                    Some(columns) => give(Given::Columns(columns))?,
+                    None => give(Given::Rows(piece.rows.map(Found::into_row).collect()))?,
                 }
                 piece.failed.map_or(Ok(()), Err)
             };

@@ -151,6 +151,9 @@ struct Intake<'i> {
 
 impl Intake<'_> {
     fn take(&mut self, rows: &mut [Row]) -> Result<()> {
+        if rows.is_empty() {
+            return Ok(());
+        }
         rows.iter_mut().try_for_each(Row::know_doc)?;
         if self.grouping.chain.is_empty() && !self.grouping.chain.reads_metadata {
             let docs: Vec<Doc<'_>> = rows.iter().map(Row::doc).collect();

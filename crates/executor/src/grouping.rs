@@ -104,14 +104,9 @@ impl Columns {
         Ok(bytes)
     }
 
-    /// How many documents they are of.
-    pub fn len(&self) -> usize {
-        self.hashes.len()
-    }
-
     /// Bytes that they hold, roughly.
     pub fn size(&self) -> usize {
         let arguments: usize = self.arguments.iter().map(OwnedColumn::size).sum();
-        8 * self.len() + self.keys.size() + arguments
+        8 * self.hashes.len() + self.keys.size() + arguments
     }
 }

@@ -231,9 +231,10 @@ pub(crate) struct Piece {
     pub rows: vec::IntoIter<Found>,
     /// What the `$group` takes of the documents; there are no rows then.
     pub columns: Option<Columns>,
-    /// Documents looked at, and how many of them after the last row.
+    /// Documents looked at, how many of them after the last row, and how many passed.
     pub examined: u64,
     tail: u64,
+    pub passed: u64,
     /// Bytes of the documents looked at.
     bytes: usize,
     /// The last record id that it covers.
@@ -310,6 +311,7 @@ impl Task<'_> {
             columns: None,
             examined: 0,
             tail: 0,
+            passed: 0,
             bytes: 0,
             end: to,
             whole: true,
@@ -320,9 +322,9 @@ impl Task<'_> {
             Ok(()) => piece.columns = self.columns(&rows, &mut worker.arena),
             Err(error) => piece.failed = Some(error),
         }
-        match piece.columns {
-            Some(_) => piece.tail = piece.examined,
-            None => piece.rows = rows.into_iter(),
+        piece.passed = rows.len() as u64;
+        if piece.columns.is_none() {
+            piece.rows = rows.into_iter();
         }
         piece
     }
