@@ -112,7 +112,8 @@ fn run(
     if let Err(error) = result {
         return Err(Failed { error: labelled(&cx, error), unsatisfied });
     }
-    let told = fault.is_some_and(|fault| fault.after(&mut reply));
+    let retryable = cx.generic.txn_number.is_some();
+    let told = fault.is_some_and(|fault| fault.after(retryable, &mut reply));
     if let Some(error) = unsatisfied.filter(|_| !told) {
         reply::write_write_concern_error(&mut reply, &error);
     }
@@ -127,7 +128,9 @@ fn execute(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     let Some(run) = cx.command.run else {
         return Err(Error::not_built(&format!("the command {}", cx.command.name)));
     };
-    cx.meet_time_fault(body)?;
+    if cx.generic.max_time_ms > 0 {
+        cx.meet_time_fault(body)?;
+    }
     let service = cx.service;
     let _writing = match cx.command.kind {
         Kind::Write => Some(service.write_gate.enter(&cx.interrupt)?),

@@ -6,7 +6,7 @@ use crate::context::Context;
 use crate::reply;
 use crate::service::application_name;
 use quire_document::{Doc, DocBuf, DocWriter, Value};
-use quire_error::{Error, ErrorCode, Result};
+use quire_error::{Error, ErrorClass, ErrorCode, Label, Result};
 use quire_storage::Interruption;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -284,13 +284,15 @@ impl Fault {
         })
     }
 
-    /// Appends the write concern error that a command which ran must report; false if it must
-    /// report none.
-    pub fn after(&self, reply: &mut DocWriter<'_>) -> bool {
+    /// Appends the write concern error that a command which ran must report, with the labels it
+    /// says or else those that its code has; false if it must report none.
+    pub fn after(&self, retryable: bool, reply: &mut DocWriter<'_>) -> bool {
         let Some(error) = &self.write_concern_error else { return false };
         reply.append("writeConcernError", error);
         if let Some(labels) = &self.labels {
             reply.append_all(labels.as_doc());
+        } else if retryable && is_retriable(error.as_doc()) {
+            reply.array(ERROR_LABELS).push(Label::RetryableWriteError.as_str());
         }
         true
     }
@@ -309,11 +311,8 @@ impl Context<'_> {
 }
 
 impl Context<'_> {
-    /// Ends or lifts the command's time limit, if it has one, where a fail point says so.
+    /// Ends or lifts a time limit that the command has where a fail point says so.
     pub fn meet_time_fault(&self, body: Doc<'_>) -> Result<()> {
-        if self.generic.max_time_ms == 0 {
-            return Ok(());
-        }
         let fail_points = &self.service.fail_points;
         if fail_points.strike(TIME_NEVER_OUT, self, body).is_some() {
             self.interrupt.set_deadline(None);
@@ -323,6 +322,13 @@ impl Context<'_> {
             None => Ok(()),
         }
     }
+}
+
+/// Whether a driver may repeat a write whose write concern failed so.
+fn is_retriable(error: Doc<'_>) -> bool {
+    let code = error.get("code").and_then(|code| code.as_number()?.exact_i64());
+    let code = code.and_then(|code| i32::try_from(code).ok()).map(ErrorCode::location);
+    code.is_some_and(|code| code.is_a(ErrorClass::RetriableError))
 }
 
 fn error_code(arg: &Arg<'_>) -> Result<ErrorCode> {

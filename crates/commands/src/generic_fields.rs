@@ -114,6 +114,8 @@ fn generic_field<'c>(
         "txnNumber" => {
             generic.txn_number = Some(operation_session::transaction_number(arg.value())?);
         }
+        // The cursor has that of the command that opened it.
+        "readConcern" if command.name == "getMore" => drop(ReadConcern::parse(arg.document()?)?),
         "readConcern" => {
             let concern = ReadConcern::parse(arg.document()?)?;
             let snapshot = concern.level == Some(ReadLevel::Snapshot);

@@ -37,6 +37,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     let started = Instant::now();
     if let Some(left) = cursor.time_left.filter(|_| cx.generic.max_time_ms == 0) {
         cx.interrupt.set_deadline(Some(started + left));
+        cx.meet_time_fault(body)?;
     }
     let before = cursor.source.examined().map(|examined| examined.counters).unwrap_or_default();
     let mut shown = reply.document("cursor");

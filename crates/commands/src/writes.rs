@@ -75,8 +75,8 @@ impl Writes {
         cx: &'c Context<'_>,
         places: Range<usize>,
     ) -> Result<WriteTarget<'c>> {
-        if self.retryable.is_some() && !places.is_empty() {
-            cx.meet_write_fault()?;
+        if self.retryable.is_some() {
+            places.clone().try_for_each(|_| cx.meet_write_fault())?;
         }
         self.open += usize::from(!places.is_empty());
         let interrupt = Some(Arc::clone(&cx.interrupt));

@@ -98,6 +98,18 @@ fn a_write_concern_error_joins_the_reply_of_a_write_that_happened() {
     assert_eq!(number(&reply, "ok"), Some(1));
     let found = client.works(doc! { "count": "c", "$db": "test" });
     assert_eq!(number(&found, "n"), Some(1));
+    // A retryable write that fails so may be repeated.
+    client.works(fail(
+        doc! { "mode": { "times": 2 } },
+        doc! { "failCommands": ["insert"], "writeConcernError": &error },
+    ));
+    let mut insert = doc! { "insert": "c", "documents": [{ "_id": 2 }], "$db": "test" };
+    assert!(client.run(insert.clone()).get("errorLabels").is_none());
+    let id = Value::Binary(Binary { subtype: 4, bytes: &[7; 16] });
+    insert.append("lsid", &doc! { "id": id }).append("txnNumber", 1_i64);
+    let labels = client.run(insert);
+    let labels = labels.get("errorLabels").and_then(|labels| labels.as_array()).unwrap();
+    assert_eq!(labels.iter().next().and_then(|label| label.as_str()), Some("RetryableWriteError"));
 }
 
 #[test]
@@ -202,4 +214,58 @@ fn a_remembered_write_loses_its_reply_or_its_commit() {
     assert_eq!(code(&client.run(raise(2))), 1);
     client.works(raise(2));
     assert_eq!(number(&client.works(with(2)), "n"), Some(1));
+    // Each document counts.
+    let point = doc! {
+        "configureFailPoint": "onPrimaryTransactionalWrite",
+        "mode": { "skip": 3 },
+        "data": { "failBeforeCommitExceptionCode": 1, "closeConnection": false },
+        "$db": "admin"
+    };
+    client.works(point);
+    let insert = |first: i32, number: i64| {
+        doc! {
+            "insert": "d",
+            "documents": [{ "_id": first }, { "_id": first + 1 }],
+            "lsid": { "id": id },
+            "txnNumber": number,
+            "$db": "test"
+        }
+    };
+    client.works(insert(1, 3));
+    assert_eq!(code(&client.run(insert(3, 4))), 1);
+}
+
+#[test]
+fn a_cursor_with_a_time_limit_runs_out_of_it() {
+    let server = Server::new();
+    let mut client = server.client(1);
+    client.works(doc! { "insert": "c", "documents": [{ "_id": 1 }, { "_id": 2 }], "$db": "test" });
+    let mut open = |limit: i32| {
+        let find = doc! { "find": "c", "batchSize": 1, "maxTimeMS": limit, "$db": "test" };
+        number(&client.works(find), "cursor.id").unwrap()
+    };
+    let (limited, free) = (open(100_000), open(0));
+    client.works(
+        doc! { "configureFailPoint": "maxTimeAlwaysTimeOut", "mode": "alwaysOn", "$db": "admin" },
+    );
+    let mut more = |id| code(&client.run(doc! { "getMore": id, "collection": "c", "$db": "test" }));
+    assert_eq!((more(limited), more(free)), (50, 0));
+}
+
+#[test]
+fn a_get_more_has_the_read_concern_of_its_cursor() {
+    let server = Server::new();
+    let mut client = server.client(1);
+    client.works(doc! { "insert": "c", "documents": [{ "_id": 1 }, { "_id": 2 }], "$db": "test" });
+    let find =
+        doc! { "find": "c", "batchSize": 1, "readConcern": { "level": "snapshot" }, "$db": "test" };
+    let found = client.works(find);
+    let time = at(&found, "cursor.atClusterTime").unwrap();
+    let concern = doc! { "level": "snapshot", "atClusterTime": time };
+    client.works(doc! {
+        "getMore": at(&found, "cursor.id").unwrap(),
+        "collection": "c",
+        "readConcern": &concern,
+        "$db": "test"
+    });
 }
