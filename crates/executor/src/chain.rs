@@ -14,9 +14,9 @@ use quire_mql::stage::{Position, Redact, Stage, Transforms, Unwind};
 use quire_planner::explain::NodeStats;
 
 use crate::env::{Env, Run};
-use crate::filtering::reset;
+use crate::filtering::renew;
 use crate::metadata::metadata_of;
-use crate::operator::{BoxedOperator, Operator, over};
+use crate::operator::{BATCH_BYTES, BoxedOperator, Operator, over};
 use crate::row::Row;
 
 /// Largest document that may leave a pipeline. MongoDB: 16 MiB and 16 KiB
@@ -113,7 +113,7 @@ impl Chain {
         (start, max): (Position, usize),
         emit: &mut dyn FnMut(&EvalContext<'_>) -> Result<()>,
     ) -> Result<Option<Position>> {
-        reset(arena);
+        renew(arena, sent.env)?;
         let metadata = self.reads_metadata.then(|| metadata_of(sent.row)).transpose()?;
         let context = EvalContext::new(arena, sent.row.doc(), &sent.env.shared)
             .with_variables(sent.variables)
@@ -253,32 +253,34 @@ impl ChainOp {
 impl Operator for ChainOp {
     fn next(&mut self, run: &mut Run<'_>, max: usize, out: &mut Vec<Row>) -> Result<bool> {
         let limit = out.len() + max;
-        let mut rows = Vec::new();
+        let (mut rows, mut bytes) = (Vec::new(), 0);
         let env = run.env;
         let variables = env.variable_values();
         loop {
             while out.len() < limit
+                && bytes < BATCH_BYTES
                 && let Some(row) = self.ready.pop_front()
             {
                 self.stats.returned += 1;
+                bytes += row.size();
                 out.push(row);
             }
-            if out.len() == limit {
+            if out.len() == limit || bytes >= BATCH_BYTES {
                 return Ok(true);
             }
             let wanted = (limit - out.len()).min(ROWS_MAX);
-            if let Some((row, start)) = self.open.take() {
-                self.expand(row, start, wanted, env, &variables)?;
-                continue;
-            }
-            if let Some(row) = self.waiting.pop_front() {
-                self.expand(row, Position::default(), wanted, env, &variables)?;
+            let mut next = || self.waiting.pop_front().map(|row| (row, Position::default()));
+            if let Some((row, start)) = self.open.take().or_else(&mut next) {
+                // An `$unwind` may copy all of the document for each element.
+                let fit = (BATCH_BYTES / row.size()).clamp(1, wanted);
+                self.expand(row, start, fit, env, &variables)?;
                 continue;
             }
             if self.done {
                 self.stats.is_eof = true;
                 return Ok(false);
             }
+            env.check_interrupt()?;
             self.done = !self.input.next(run, wanted, &mut rows)?;
             self.waiting.extend(rows.drain(..));
         }

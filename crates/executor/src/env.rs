@@ -191,7 +191,12 @@ impl<'r> Run<'r> {
 
     /// Runs what takes all rows that its input has.
     pub fn for_all<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> T {
-        let wanted = std::mem::replace(&mut self.wanted, usize::MAX);
+        self.wanting(usize::MAX, work)
+    }
+
+    /// Runs what takes about so many rows from its input.
+    pub fn wanting<T>(&mut self, rows: usize, work: impl FnOnce(&mut Self) -> T) -> T {
+        let wanted = std::mem::replace(&mut self.wanted, rows);
         let result = work(self);
         self.wanted = wanted;
         result

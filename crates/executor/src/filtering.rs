@@ -37,7 +37,7 @@ impl Matcher {
     /// True if the document passes.
     #[inline]
     pub fn matches(&mut self, doc: Doc<'_>, env: &Env) -> Result<bool> {
-        reset(&mut self.arena);
+        renew(&mut self.arena, env)?;
         if env.parse.variables.is_empty() {
             let context = EvalContext::new(&self.arena, doc, &env.shared);
             return self.filter.matches(doc, &context);
@@ -46,6 +46,17 @@ impl Matcher {
         let context = EvalContext::new(&self.arena, doc, &env.shared).with_variables(&variables);
         self.filter.matches(doc, &context)
     }
+}
+
+/// Empties an arena before the next document. After one that took much memory, and so perhaps much
+/// time, looks whether to stop.
+#[inline]
+pub(crate) fn renew(arena: &mut Bump, env: &Env) -> Result<()> {
+    if arena.allocated_bytes() > ARENA_KEPT_BYTES {
+        env.check_interrupt()?;
+    }
+    reset(arena);
+    Ok(())
 }
 
 /// Empties an arena; gives its memory back if it has grown.

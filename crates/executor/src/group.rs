@@ -12,7 +12,7 @@ use quire_planner::explain::NodeStats;
 use crate::chain::{Chain, Sent};
 use crate::collection_scan::{CollectionScan, Given};
 use crate::env::{Env, Run};
-use crate::filtering::reset;
+use crate::filtering::{renew, reset};
 use crate::group_runs::{Entry, Merge, Runs};
 use crate::group_table::GroupTable;
 use crate::grouping::{Columns, Grouping};
@@ -21,6 +21,8 @@ use crate::row::Row;
 
 /// Rows asked for at a time.
 const ROWS_MAX: usize = 1024;
+/// Rows grouped at a time.
+const BATCH_ROWS: usize = 256;
 
 /// The stage.
 pub(crate) struct GroupOp {
@@ -151,16 +153,17 @@ struct Intake<'i> {
 
 impl Intake<'_> {
     fn take(&mut self, rows: &mut [Row]) -> Result<()> {
-        if rows.is_empty() {
-            return Ok(());
-        }
-        rows.iter_mut().try_for_each(Row::know_doc)?;
-        if self.grouping.chain.is_empty() && !self.grouping.chain.reads_metadata {
-            let docs: Vec<Doc<'_>> = rows.iter().map(Row::doc).collect();
-            self.take_batch(&docs)
-        } else {
-            self.take_one_by_one(rows)
-        }
+        let Grouping { chain, .. } = self.grouping;
+        rows.chunks_mut(BATCH_ROWS).try_for_each(|rows| {
+            self.env.check_interrupt()?;
+            rows.iter_mut().try_for_each(Row::know_doc)?;
+            if chain.is_empty() && !chain.reads_metadata {
+                let docs: Vec<Doc<'_>> = rows.iter().map(Row::doc).collect();
+                self.take_batch(&docs)
+            } else {
+                self.take_one_by_one(rows)
+            }
+        })
     }
 
     /// Groups documents at once; one by one where one of them fails, so that those before it
@@ -173,7 +176,7 @@ impl Intake<'_> {
             return self.runs.limit(&mut self.table, self.env);
         }
         for doc in docs {
-            reset(&mut self.arena);
+            renew(&mut self.arena, self.env)?;
             let context = EvalContext::new(&self.arena, *doc, shared);
             self.table.add(self.grouping, &context.with_variables(variables))?;
             self.runs.limit(&mut self.table, self.env)?;

@@ -13,7 +13,7 @@ use quire_mql::stage::Group;
 
 use crate::chain::Chain;
 use crate::env::Env;
-use crate::filtering::reset;
+use crate::filtering::{renew, reset};
 
 /// Bytes that columns of documents that went through a chain may take.
 const COLUMNS_BYTES_MAX: usize = 4 << 20;
@@ -48,7 +48,10 @@ impl Grouping {
     /// The hashes of keys, a missing one as null.
     pub fn hashes(&self, keys: &Column<'_>, collator: Option<&dyn Collator>) -> Vec<u64> {
         let key = |row| keys.get(row).unwrap_or(Value::Null);
-        (0..keys.len()).map(|row| self.hash(key(row), collator)).collect()
+        match keys {
+            Column::Same(_, count) => vec![self.hash(key(0), collator); *count],
+            _ => (0..keys.len()).map(|row| self.hash(key(row), collator)).collect(),
+        }
     }
 
     /// What is taken of some documents; `None` if one of them fails or they need too much memory at
@@ -67,7 +70,7 @@ impl Grouping {
         };
         let mut bytes = 0;
         for doc in docs {
-            reset(arena);
+            renew(arena, env).ok()?;
             let context = EvalContext::new(arena, *doc, &env.shared).with_variables(&variables);
             let mut take = |context: &EvalContext<'_>| {
                 bytes += columns.add(self, context)?;

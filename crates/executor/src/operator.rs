@@ -6,6 +6,9 @@ use quire_planner::explain::NodeStats;
 use crate::env::Run;
 use crate::row::Row;
 
+/// Bytes of rows made here after which a stage gives what it has: what comes next may be as large.
+pub(crate) const BATCH_BYTES: usize = 4 << 20;
+
 /// A stage that is pulled for rows.
 pub(crate) trait Operator: Send {
     /// Appends at most `max` rows to `out`. False once nothing follows; true may come with fewer

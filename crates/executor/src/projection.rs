@@ -1,5 +1,7 @@
 //! The projection stages of a `find` or of a `$project` at the head of a pipeline.
 
+use std::vec;
+
 use bumpalo::Bump;
 use bytes::Bytes;
 use quire_document::{ArrayBuf, Doc, DocBuf, DocWriter};
@@ -9,9 +11,9 @@ use quire_mql::projection::Projection;
 use quire_planner::explain::NodeStats;
 
 use crate::env::{Env, Run};
-use crate::filtering::reset;
+use crate::filtering::renew;
 use crate::metadata::metadata_of;
-use crate::operator::{BoxedOperator, Operator, over};
+use crate::operator::{BATCH_BYTES, BoxedOperator, Operator, over};
 use crate::row::Row;
 
 /// The field that `showRecordId` adds.
@@ -20,6 +22,9 @@ const RECORD_ID: &str = "$recordId";
 /// Reshapes documents.
 pub(crate) struct Project {
     input: BoxedOperator,
+    /// What came from the input and has not been reshaped, and whether that was all.
+    waiting: vec::IntoIter<Row>,
+    done: bool,
     projection: Projection,
     show_record_id: bool,
     reads_metadata: bool,
@@ -46,6 +51,8 @@ impl Project {
         let reads_metadata = !projection.needs().metadata.is_empty();
         Project {
             input,
+            waiting: Vec::new().into_iter(),
+            done: false,
             projection,
             show_record_id: spec.contains(RECORD_ID),
             reads_metadata,
@@ -55,7 +62,7 @@ impl Project {
     }
 
     fn project(&mut self, row: &mut Row, env: &Env) -> Result<()> {
-        reset(&mut self.arena);
+        renew(&mut self.arena, env)?;
         let source = row.doc_or_key()?;
         let doc = Doc::from_valid_bytes(&source);
         let mut metadata = self.reads_metadata.then(|| metadata_of(row)).transpose()?;
@@ -87,17 +94,27 @@ impl Project {
 
 impl Operator for Project {
     fn next(&mut self, run: &mut Run<'_>, max: usize, out: &mut Vec<Row>) -> Result<bool> {
-        let start = out.len();
-        let more = self.input.next(run, max, out)?;
-        for row in out.iter_mut().skip(start) {
-            self.project(row, run.env)?;
+        if self.waiting.len() == 0 && !self.done {
+            let mut rows = Vec::new();
+            self.done = !self.input.next(run, max, &mut rows)?;
+            self.waiting = rows.into_iter();
         }
-        self.stats.returned += (out.len() - start) as u64;
-        self.stats.is_eof = !more;
-        Ok(more)
+        let (limit, mut bytes) = (out.len() + max, 0);
+        while out.len() < limit
+            && bytes < BATCH_BYTES
+            && let Some(mut row) = self.waiting.next()
+        {
+            self.project(&mut row, run.env)?;
+            self.stats.returned += 1;
+            bytes += row.size();
+            out.push(row);
+        }
+        self.stats.is_eof = self.done && self.waiting.len() == 0;
+        Ok(!self.stats.is_eof)
     }
 
     fn rest(&mut self) {
+        self.waiting.as_mut_slice().iter_mut().for_each(Row::detach);
         self.input.rest();
     }
 

@@ -23,9 +23,11 @@ pub(crate) struct Limit {
 
 impl Operator for Limit {
     fn next(&mut self, run: &mut Run<'_>, max: usize, out: &mut Vec<Row>) -> Result<bool> {
-        let wanted = max.min(usize::try_from(self.left).unwrap_or(usize::MAX));
+        let left = usize::try_from(self.left).unwrap_or(usize::MAX);
         let before = self.stats.returned;
-        let more = wanted > 0 && pass_on(&mut self.input, &mut self.stats, run, wanted, out)?;
+        let (input, stats) = (&mut self.input, &mut self.stats);
+        let mut pass = |run: &mut Run<'_>| pass_on(input, stats, run, max.min(left), out);
+        let more = left > 0 && run.wanting(run.wanted.min(left), &mut pass)?;
         self.left -= self.stats.returned - before;
         self.stats.is_eof = !more || self.left == 0;
         Ok(!self.stats.is_eof)
