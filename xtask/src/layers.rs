@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Crate and layer. Two crates of one layer may only be related as [`SIDEWAYS`] says.
+/// Crate and layer. Two crates of one layer may only be related as `SIDEWAYS` says.
 const LAYERS: &[(&str, u8)] = &[
     ("error", 0),
     ("document", 1),

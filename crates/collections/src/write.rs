@@ -169,7 +169,7 @@ impl Writer {
         self.txn.is_empty() && self.counts.is_empty()
     }
 
-    /// Inserts a document, which must have passed [`prepare_insert`]. On an error nothing of it
+    /// Inserts a document, which must have passed `prepare_insert`. On an error nothing of it
     /// remains. 11000 DuplicateKey, 171 CannotIndexParallelArrays.
     pub fn insert(&mut self, collection: &Collection, doc: Doc<'_>) -> Attempt<RecordId> {
         self.guard(collection)?;

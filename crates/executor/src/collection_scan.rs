@@ -11,7 +11,8 @@ use crate::filtering::Matcher;
 use crate::grouping::{Columns, Grouping};
 use crate::operator::Operator;
 use crate::row::Row;
-use crate::split_scan::{Found, Kept, Piece, Splitter, Step, Stretch};
+use crate::scan_pieces::{Found, Kept, Piece};
+use crate::split_scan::{Splitter, Step, Stretch};
 
 /// Rows of the first page; later ones grow.
 const PAGE_ROWS_FIRST: usize = 16;

@@ -1,9 +1,9 @@
 //! A plan on a read view to batches of documents.
 //!
-//! Read in this order: [`views`] (where it reads), [`params`] (what it is given), `find.rs`,
-//! `aggregate.rs`, `count.rs`, `distinct.rs` (how a request is opened), [`execution`] (how it is
+//! Read in this order: `views.rs` (where it reads), `params.rs` (what it is given), `find.rs`,
+//! `aggregate.rs`, `count.rs`, `distinct.rs` (how a request is opened), `execution.rs` (how it is
 //! continued), `build.rs` and `operator.rs` (its stages), then one file a stage. A long scan of a
-//! collection uses several threads: `split_scan.rs`.
+//! collection uses several threads: `split_scan.rs`, `scan_pieces.rs`.
 
 mod aggregate;
 mod build;
@@ -34,6 +34,7 @@ mod random_picks;
 mod record_set;
 mod row;
 mod sample;
+mod scan_pieces;
 mod simple;
 mod sort;
 mod spill;

@@ -1,8 +1,8 @@
 //! From a request and metadata to a plan. Does no I/O: what it must know of the data comes in
 //! through [`Statistics`].
 //!
-//! Read in this order: [`request`] (what is asked), [`bounds`] (the index intervals that a
-//! filter gives), [`plan`] (the stages), [`find`] (how they are put together),
+//! Read in this order: `request.rs` (what is asked), `bounds.rs` (the index intervals that a
+//! filter gives), [`plan`] (the stages), `find.rs` (how they are put together),
 //! [`explain`] (how they are printed).
 
 mod access;

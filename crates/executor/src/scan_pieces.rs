@@ -1,0 +1,247 @@
+//! What one thread reads of a long walk over a collection: pieces of record ids that nobody else
+//! has, of which it keeps the rows that pass or what a `$group` takes of them.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::vec;
+
+use bumpalo::Bump;
+use bytes::Bytes;
+use parking_lot::Mutex;
+use quire_catalog::Collection;
+use quire_collections::{CollectionCursor, Record, RecordId, View};
+use quire_document::Doc;
+use quire_error::{Error, Result};
+use quire_mql::filter::Filter;
+use quire_storage::Direction;
+
+use crate::env::{Env, Run};
+use crate::filtering::Matcher;
+use crate::grouping::{Columns, Grouping};
+use crate::row::Row;
+
+/// Bytes at which a piece ends early.
+const PIECE_BYTES: usize = 1 << 20;
+
+/// What is kept of a collection.
+#[derive(Clone, Copy)]
+pub(crate) struct Kept<'k> {
+    /// Documents that it lets pass.
+    pub filter: Option<&'k Arc<Filter>>,
+    /// The `$group` that takes all of them.
+    pub grouping: Option<&'k Grouping>,
+}
+
+/// Pieces of a collection, shared by the threads that read them.
+pub(crate) struct Pieces<'t> {
+    view: View<'t>,
+    env: &'t Env,
+    collection: &'t Collection,
+    kept: Kept<'t>,
+    from: RecordId,
+    bound: RecordId,
+    width: u64,
+    count: usize,
+    /// Pieces that somebody has.
+    taken: AtomicUsize,
+    rows_left: Budget,
+    bytes_left: Budget,
+    /// What has been read and not been given away.
+    done: Mutex<BTreeMap<usize, Piece>>,
+}
+
+/// How much of something may still be kept, by all threads together.
+struct Budget(AtomicUsize);
+
+impl Budget {
+    fn new(all: usize) -> Self {
+        Budget(AtomicUsize::new(all))
+    }
+
+    /// Takes some of it away; true if nothing is left.
+    fn spend(&self, amount: usize) -> bool {
+        let rest = |left: usize| Some(left.saturating_sub(amount));
+        let before = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, rest);
+        before.is_ok_and(|left| left <= amount)
+    }
+}
+
+/// What a thread makes of a piece.
+pub(crate) struct Piece {
+    pub rows: vec::IntoIter<Found>,
+    /// What the `$group` takes of the documents; there are no rows then.
+    pub columns: Option<Columns>,
+    /// Documents looked at, how many of them after the last row, and how many passed.
+    pub examined: u64,
+    pub tail: u64,
+    pub passed: u64,
+    /// Bytes of the documents looked at.
+    bytes: usize,
+    /// The last record id that it covers.
+    pub end: RecordId,
+    /// It was read to its end.
+    pub whole: bool,
+    /// What ended it, after the rows.
+    pub failed: Option<Error>,
+}
+
+/// A document that the filter lets pass.
+pub(crate) struct Found {
+    id: RecordId,
+    doc: Bytes,
+    /// Documents looked at since the one before in the piece, this one among them.
+    pub examined: u64,
+}
+
+impl Found {
+    pub fn into_row(self) -> Row {
+        Row::of_document(self.id, self.doc)
+    }
+}
+
+/// What a thread keeps from piece to piece.
+struct Worker {
+    matcher: Option<Matcher>,
+    arena: Bump,
+    records: Vec<Record>,
+}
+
+impl<'t> Pieces<'t> {
+    /// So many pieces, of each of which `width` record ids are read, up to the end of `range`; all
+    /// of them end once `bytes_max` are kept.
+    pub fn new(
+        run: &'t Run<'_>,
+        collection: &'t Collection,
+        kept: Kept<'t>,
+        range: Range<RecordId>,
+        (count, width, bytes_max): (usize, u64, usize),
+    ) -> Self {
+        Pieces {
+            view: run.view(),
+            env: run.env,
+            collection,
+            kept,
+            from: range.start,
+            bound: range.end,
+            width,
+            count,
+            taken: AtomicUsize::new(0),
+            rows_left: Budget::new(run.wanted),
+            bytes_left: Budget::new(bytes_max),
+            done: Mutex::default(),
+        }
+    }
+
+    /// What has been read and not been given away, by number.
+    pub fn done(&self) -> &Mutex<BTreeMap<usize, Piece>> {
+        &self.done
+    }
+}
+
+impl Pieces<'_> {
+    /// Reads pieces until none are left, and does something after each of them.
+    pub fn work(&self, mut after: impl FnMut() -> Result<()>) -> Result<()> {
+        let matcher = self.kept.filter.cloned().map(Matcher::sharing);
+        let mut worker = Worker { matcher, arena: Bump::new(), records: Vec::new() };
+        loop {
+            let at = self.taken.fetch_add(1, Ordering::Relaxed);
+            let from = self.from.0.saturating_add((at as u64).saturating_mul(self.width));
+            if at >= self.count || from >= self.bound.0 {
+                return Ok(());
+            }
+            let to = from.saturating_add(self.width - 1).min(self.bound.0 - 1);
+            let piece = self.read(&mut worker, RecordId(from), RecordId(to));
+            if piece.failed.is_some() || !piece.whole || self.is_enough(&piece) {
+                self.end();
+            }
+            self.done.lock().insert(at, piece);
+            after().inspect_err(|_| self.end())?;
+        }
+    }
+
+    /// Nobody needs what follows.
+    fn end(&self) {
+        self.taken.fetch_max(self.count, Ordering::Relaxed);
+    }
+
+    /// Whether all that may be kept has been found.
+    fn is_enough(&self, piece: &Piece) -> bool {
+        let rows = piece.rows.len();
+        let bytes = match &piece.columns {
+            Some(columns) => columns.size(),
+            // A row may keep a whole block of the engine in memory.
+            None if rows > 0 => piece.bytes,
+            None => 0,
+        };
+        let rows = self.rows_left.spend(rows);
+        self.bytes_left.spend(bytes) || rows
+    }
+
+    fn read(&self, worker: &mut Worker, from: RecordId, to: RecordId) -> Piece {
+        let mut piece = Piece {
+            rows: Vec::new().into_iter(),
+            columns: None,
+            examined: 0,
+            tail: 0,
+            passed: 0,
+            bytes: 0,
+            end: to,
+            whole: true,
+            failed: None,
+        };
+        let mut rows = Vec::new();
+        match self.fill(&mut piece, worker, from, &mut rows) {
+            Ok(()) => piece.columns = self.columns(&rows, &mut worker.arena),
+            Err(error) => piece.failed = Some(error),
+        }
+        piece.passed = rows.len() as u64;
+        if piece.columns.is_none() {
+            piece.rows = rows.into_iter();
+        }
+        piece
+    }
+
+    fn fill(
+        &self,
+        piece: &mut Piece,
+        worker: &mut Worker,
+        from: RecordId,
+        rows: &mut Vec<Found>,
+    ) -> Result<()> {
+        let env = self.env;
+        env.check_interrupt()?;
+        let bounds = (Some(from), Some(piece.end));
+        let mut cursor =
+            CollectionCursor::between(self.collection, Direction::Forward, bounds.0, bounds.1);
+        let records = &mut worker.records;
+        records.clear();
+        let rows_max = usize::try_from(self.width).unwrap_or(usize::MAX).min(4096);
+        piece.whole =
+            !cursor.next_page(&self.view, self.collection, rows_max, PIECE_BYTES, records)?;
+        if let (false, Some(last)) = (piece.whole, records.last()) {
+            piece.end = last.id;
+        }
+        for record in records.drain(..) {
+            piece.tail += 1;
+            piece.examined += 1;
+            piece.bytes += record.doc.as_doc().len();
+            if let Some(matcher) = &mut worker.matcher
+                && !matcher.matches(record.doc.as_doc(), env)?
+            {
+                continue;
+            }
+            let examined = std::mem::take(&mut piece.tail);
+            rows.push(Found { id: record.id, doc: record.doc.into_bytes(), examined });
+        }
+        Ok(())
+    }
+
+    /// What the `$group` takes of the documents, if it can take all of them at once.
+    fn columns(&self, rows: &[Found], arena: &mut Bump) -> Option<Columns> {
+        let grouping = self.kept.grouping.filter(|_| !rows.is_empty())?;
+        let docs: Vec<Doc<'_>> = rows.iter().map(|row| Doc::from_valid_bytes(&row.doc)).collect();
+        grouping.columns(&docs, arena, self.env)
+    }
+}
