@@ -101,6 +101,11 @@ pub fn from_storage(error: StorageError) -> Error {
     }
 }
 
+/// Whether what failed may have happened all the same.
+pub fn is_in_doubt(error: &Error) -> bool {
+    error.labels().contains(&Label::UnknownTransactionCommitResult)
+}
+
 /// MongoDB's error for an operation that had to stop.
 pub fn from_interruption(why: Interruption) -> Error {
     match why {

@@ -41,7 +41,7 @@ pub use ddl::{IndexBuild, IndexBuildCounts};
 pub use duplicate::duplicate_key_error;
 pub use entry::{DecodedKey, EntryKeys, KeyOfEntry, decode_entry};
 pub use expire::expire_documents;
-pub use failure::{Attempt, Failure, from_interruption, from_storage};
+pub use failure::{Attempt, Failure, from_interruption, from_storage, is_in_doubt};
 pub use findings::{CollectionCheck, Finding, Problem, Repair, Report};
 pub use index_scan::{IndexCursor, IndexEntry, IndexRange};
 pub use keygen::{GeneratedKeys, KeyGenerator};

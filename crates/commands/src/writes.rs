@@ -10,9 +10,9 @@ use crate::context::Context;
 use crate::reply::from_storage;
 use crate::service::now_ms;
 use crate::statement_ids::StatementIds;
-use quire_collections::{Remembered, Retry};
+use quire_collections::{Remembered, Retry, is_in_doubt};
 use quire_document::DocWriter;
-use quire_error::{Error, ErrorClass, ErrorCode, Label, Result};
+use quire_error::{Error, ErrorClass, ErrorCode, Result};
 use quire_executor::modify::WriteTarget;
 use quire_session::Turn;
 use quire_storage::{CommitOptions, Committed, Durability, StorageError, Version};
@@ -205,11 +205,6 @@ impl Writes {
 /// which nobody knows what has become.
 pub fn fails_command(error: &Error) -> bool {
     error.code().is_a(ErrorClass::Interruption) || is_in_doubt(error)
-}
-
-/// Whether a write may have happened for all its error.
-pub fn is_in_doubt(error: &Error) -> bool {
-    error.labels().contains(&Label::UnknownTransactionCommitResult)
 }
 
 /// Appends `retriedStmtIds`, if there are any.

@@ -15,6 +15,9 @@ use crate::interrupt::Interrupt;
 use crate::overlay::{Buffered, Overlay};
 use crate::turn::KeyTurn;
 
+/// Guards among which one that repeats is found; beyond them it is kept twice, which does no harm.
+const GUARDS_COMPARED: usize = 64;
+
 /// What a transaction is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
@@ -163,7 +166,8 @@ impl Txn {
     /// The commit fails with `Conflict` if somebody changes this key meanwhile.
     pub fn guard(&mut self, space: Space, key: &[u8]) {
         let hash = key_hash(space, key);
-        if !self.guards.iter().any(|guard| guard.hash == hash) {
+        let mut latest = self.guards.iter().rev().take(GUARDS_COMPARED);
+        if !latest.any(|guard| guard.hash == hash) {
             let key = Bytes::copy_from_slice(key);
             self.guards.push(Check { hash, space, key, write: false });
         }

@@ -11,7 +11,7 @@ use quire_error::{Error, ErrorCode, Result};
 use quire_storage::{CommitOptions, Interrupt};
 
 use super::{next_epoch, put_collection, take_id};
-use crate::{Store, from_interruption};
+use crate::{Store, from_interruption, is_in_doubt};
 
 /// What to create where.
 #[derive(Debug, Clone)]
@@ -78,6 +78,7 @@ impl Store {
                             running.committed();
                             Ok(reply)
                         }
+                        Err(error) if is_in_doubt(&error) => Err(error),
                         Err(error) => {
                             self.remove_indexes(
                                 &request.namespace,

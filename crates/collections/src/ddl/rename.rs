@@ -8,7 +8,7 @@ use quire_error::{Error, ErrorCode, Result};
 use quire_storage::{CommitOptions, Direction, Interrupt};
 
 use super::{drop_data, next_epoch, put_collection, take_id};
-use crate::{CollectionCursor, Store};
+use crate::{CollectionCursor, Store, is_in_doubt};
 
 /// What to rename.
 #[derive(Debug, Clone)]
@@ -55,6 +55,7 @@ impl Store {
         let dropped = self.change_catalog(options, |txn, catalog, _| {
             check_uuids(rename, catalog)?;
             let source = check_names(catalog, from, to, *drop_target)?;
+            check_at_rest(source)?;
             let mut next = (**catalog).clone();
             let target = catalog.lookup(to).cloned();
             if let Some(target) = &target {
@@ -96,6 +97,12 @@ impl Store {
                         format!("Source collection {from} was dropped while it was copied"),
                     ));
                 }
+                if now.epoch != source.epoch {
+                    return Err(Error::new(
+                        ErrorCode::ConflictingOperationInProgress,
+                        format!("{from} was altered while it was copied"),
+                    ));
+                }
                 if catalog.lookup(&temporary).is_none_or(|now| now.id != copy.id) {
                     return Err(Error::new(
                         ErrorCode::NamespaceNotFound,
@@ -116,7 +123,7 @@ impl Store {
                 Ok((Some(next), ()))
             })
         });
-        if ended.is_err() {
+        if ended.as_ref().is_err_and(|error| !is_in_doubt(error)) {
             self.drop_collection(&temporary, &CommitOptions::buffered())?;
             self.freeze(from, false, &CommitOptions::buffered())?;
         }
@@ -132,13 +139,11 @@ impl Store {
         options: &CommitOptions,
     ) -> Result<Arc<Collection>> {
         self.change_catalog(options, |txn, catalog, _| {
-            let mut next = next_epoch(catalog.require(namespace)?);
-            if frozen && next.frozen {
-                return Err(Error::new(
-                    ErrorCode::ConflictingOperationInProgress,
-                    format!("{namespace} is being renamed already"),
-                ));
+            let now = catalog.require(namespace)?;
+            if frozen {
+                check_at_rest(now)?;
             }
+            let mut next = next_epoch(now);
             next.frozen = frozen;
             put_collection(txn, &next)?;
             let next = Arc::new(next);
@@ -212,6 +217,23 @@ fn check_uuids(rename: &Rename, catalog: &Catalog) -> Result<()> {
             ));
         }
         catalog.check_uuid(&rename.to, uuid)?;
+    }
+    Ok(())
+}
+
+/// Fails for a collection that is being renamed or has an index that is being built.
+fn check_at_rest(collection: &Collection) -> Result<()> {
+    let namespace = &collection.namespace;
+    if collection.frozen {
+        let text = format!("{namespace} is being renamed already");
+        return Err(Error::new(ErrorCode::ConflictingOperationInProgress, text));
+    }
+    if collection.indexes.iter().any(|index| index.state == IndexState::WriteOnly) {
+        let text = format!(
+            "cannot perform operation: an index build is currently running for collection '{namespace}' with UUID: {}",
+            collection.uuid
+        );
+        return Err(Error::new(ErrorCode::BackgroundOperationInProgressForNamespace, text));
     }
     Ok(())
 }

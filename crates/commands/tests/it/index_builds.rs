@@ -157,3 +157,19 @@ fn a_build_that_is_stopped_is_forgotten() {
     assert_eq!(listed(&mut client, "includeBuildUUIDs").len(), 1);
     assert_eq!(stats(&mut client), [Some(1), Some(1), Some(0), Some(0)]);
 }
+
+#[test]
+fn a_collection_keeps_its_name_while_an_index_is_being_built() {
+    let server = Server::new();
+    let mut client = filled(&server);
+    let mut rename = |to: &str| {
+        let command = doc! { "renameCollection": "test.c", "to": to, "$db": "admin" };
+        code(&client.run(command))
+    };
+    let built = build(&server, || {
+        assert_eq!(rename("test.d"), 12587);
+        assert_eq!(rename("other.c"), 12587);
+    });
+    assert_eq!(number(&built, "numIndexesAfter"), Some(2));
+    assert_eq!(rename("test.d"), 0);
+}
