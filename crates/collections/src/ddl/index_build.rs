@@ -61,8 +61,8 @@ impl Store {
                     (more, turn) = (left, None);
                     rows = (rows * 2).min(CHUNK_ROWS);
                 }
-                // Somebody changed a record of the chunk: try fewer, down to one, which can
-                // only lose against writes to itself.
+                // Somebody changed a record of the chunk, or noted a clash as it did: try fewer,
+                // down to one, which stands in line for what it lost.
                 Err(failure @ Failure::Conflict(_)) => {
                     turn = self.before_retry(failure, turn, interrupt)?;
                     rows = (rows / 4).max(1);
