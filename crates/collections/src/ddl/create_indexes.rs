@@ -120,14 +120,16 @@ impl Store {
                 created_collection: created,
                 existed: request.specs.len() - new.len(),
             };
+            let busy = request.specs.iter().any(|spec| {
+                collection
+                    .index_by_name(&spec.name)
+                    .is_some_and(|index| index.state == IndexState::WriteOnly)
+            });
+            if busy {
+                return Ok((None, Announced::Busy));
+            }
             if new.is_empty() && !created {
-                let busy = request.specs.iter().any(|spec| {
-                    collection
-                        .index_by_name(&spec.name)
-                        .is_some_and(|index| index.state == IndexState::WriteOnly)
-                });
-                let answer = if busy { Announced::Busy } else { Announced::Done(reply) };
-                return Ok((None, answer));
+                return Ok((None, Announced::Done(reply)));
             }
             // Nobody can have written to a collection that comes into being with this commit.
             let state = if created { IndexState::Ready } else { IndexState::WriteOnly };

@@ -173,3 +173,31 @@ fn a_collection_keeps_its_name_while_an_index_is_being_built() {
     assert_eq!(number(&built, "numIndexesAfter"), Some(2));
     assert_eq!(rename("test.d"), 0);
 }
+
+/// Who names an index that another client is building is answered once that is done, also where he
+/// wants one more.
+#[test]
+fn an_index_that_is_being_built_is_waited_for() {
+    let server = Server::new();
+    filled(&server);
+    thread::scope(|scope| {
+        let mut second = None;
+        let built = build(&server, || {
+            let other = scope.spawn(|| {
+                let wanted = [
+                    doc! { "key": { "a": 1 }, "name": "a_1", "unique": true },
+                    doc! { "key": { "b": 1 }, "name": "b_1" },
+                ];
+                let wanted: ArrayBuf = wanted.iter().collect();
+                let create = doc! { "createIndexes": "c", "indexes": &wanted, "$db": "test" };
+                server.client(3).run(create)
+            });
+            thread::sleep(std::time::Duration::from_millis(50));
+            assert!(!other.is_finished());
+            second = Some(other);
+        });
+        assert_eq!(number(&built, "numIndexesAfter"), Some(2));
+        let second = second.unwrap().join().unwrap();
+        assert_eq!(number(&second, "numIndexesAfter"), Some(3));
+    });
+}
