@@ -114,10 +114,16 @@ fn generic_field<'c>(
         "txnNumber" => {
             generic.txn_number = Some(operation_session::transaction_number(arg.value())?);
         }
-        // The cursor has that of the command that opened it.
-        "readConcern" if command.name == "getMore" => drop(ReadConcern::parse(arg.document()?)?),
         "readConcern" => {
             let concern = ReadConcern::parse(arg.document()?)?;
+            if command.name == "getMore" {
+                // The cursor has that of the command that opened it.
+                let refused = concern.after_cluster_time.is_some().then(|| {
+                    let text = "afterClusterTime is not allowed for this command";
+                    Error::new(ErrorCode::InvalidOptions, text)
+                });
+                return refused.map_or(Ok(()), Err);
+            }
             let snapshot = concern.level == Some(ReadLevel::Snapshot);
             if snapshot && !SNAPSHOT_READS.contains(&command.name)
                 || !concern.is_plain() && !command.takes_read_concern

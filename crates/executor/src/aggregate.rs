@@ -6,18 +6,18 @@ use bytes::Bytes;
 use quire_collections::RecordId;
 use quire_document::DocBuf;
 use quire_error::Result;
-use quire_mql::filter::{Filter, Node as Condition};
+use quire_mql::filter::Filter;
 use quire_mql::stage::{Modified, Stage, parse_stage};
 use quire_planner::explain::NodeStats;
 use quire_planner::{AggregateRequest, Node, PipelineParts, Plan, plan_find, split_pipeline};
 
 use crate::build::{Needs, build_with_sort_keys, compile};
-use crate::chain::{Chain, ChainOp};
+use crate::chain::Chain;
 use crate::collection_scan::CollectionScan;
 use crate::env::{Env, Run};
 use crate::execution::Execution;
 use crate::find::find_collection;
-use crate::group::GroupOp;
+use crate::group::{GroupOp, Source};
 use crate::metadata::Wanted;
 use crate::operator::{BoxedOperator, Operator};
 use crate::params::ExecParams;
@@ -55,7 +55,7 @@ pub fn open_pipeline_over(
     let env = Env::new(params, request.let_vars.as_doc(), disk)?;
     let stages = parse_stages(request, &env)?;
     let source: BoxedOperator = Box::new(Documents { rows: documents.into_iter() });
-    let root = build_stages(source, stages, false);
+    let root = build_stages(Source::Rows(source), Chain::default(), stages, false);
     Ok(Execution::new(env, root, None, None))
 }
 
@@ -90,7 +90,7 @@ impl Prepared {
     /// Ready to run.
     pub fn open(self, _: &dyn Views) -> Result<Execution> {
         let Prepared { env, parts, plan, collection } = self;
-        let mut rest = parts.rest;
+        let rest = parts.rest;
         let hinted = parts.projection_is_hint;
         let copies = copies(&rest);
         let root = if (hinted && !copies) || parts.counts_only {
@@ -99,19 +99,17 @@ impl Prepared {
             plan.root.clone()
         };
         let keys = !parts.counts_only && !root.gives_documents();
-        let grouped = grouped_scan(&root, hinted).zip(grouped_stages(&rest));
-        let source: BoxedOperator = match grouped {
-            Some(((filter, backward), count)) => {
-                let mut chain = Chain::default();
-                if copies && hinted {
+        let mut chain = Chain::default();
+        let source = match scan_of(&root, hinted) {
+            Some(scan) if !wanted_first(&rest).any => {
+                if matches!(root, Node::Projection { .. }) {
                     chain.keep(projection::compile(parts.find.projection.as_doc(), &env)?);
                 }
-                let scan = CollectionScan::new(backward, compile(filter));
-                build_grouped(scan, chain, rest.drain(..count))
+                Source::Scan(Box::new(scan))
             }
-            None => build_source(&root, &env, keys, &rest)?,
+            _ => Source::Rows(build_source(&root, &env, keys, &rest)?),
         };
-        let root = build_stages(source, rest, false);
+        let root = build_stages(source, chain, rest, false);
         let mut execution = Execution::new(env, root, collection, Some(Arc::new(plan)));
         execution.of_pipeline = true;
         Ok(execution)
@@ -125,7 +123,7 @@ pub(crate) fn build_source(
     keys: bool,
     rest: &[Stage],
 ) -> Result<BoxedOperator> {
-    let wanted = Wanted::from_each(rest).first().copied().unwrap_or_default();
+    let wanted = wanted_first(rest);
     let needs = Needs { keys: keys || wanted.index_key, sort_keys: wanted.sort_key };
     build_with_sort_keys(root, env, needs)
 }
@@ -161,36 +159,20 @@ fn copies(stages: &[Stage]) -> bool {
     })
 }
 
-/// The filter and the direction of a plan that scans a collection and does nothing else.
-fn grouped_scan(root: &Node, projection_is_hint: bool) -> Option<(Option<&Condition>, bool)> {
+/// The scan, if a plan does nothing else.
+fn scan_of(root: &Node, projection_is_hint: bool) -> Option<CollectionScan> {
     match root {
-        Node::CollScan { filter, backward } => Some((filter.as_ref(), *backward)),
-        Node::Projection { input, .. } if projection_is_hint => grouped_scan(input, false),
+        Node::CollScan { filter, backward } => {
+            Some(CollectionScan::new(*backward, compile(filter.as_ref())))
+        }
+        Node::Projection { input, .. } if projection_is_hint => scan_of(input, false),
         _ => None,
     }
 }
 
-/// How many stages there are up to a `$group`, if those before it take one document at a time and
-/// none of them reads metadata.
-fn grouped_stages(stages: &[Stage]) -> Option<usize> {
-    let at = stages.iter().position(|stage| !Chain::takes(stage))?;
-    let head = stages.get(..=at)?;
-    let plain = head.iter().all(|stage| stage.needs().reads.metadata.is_empty());
-    (plain && matches!(head.last(), Some(Stage::Group(_)))).then_some(head.len())
-}
-
-/// Puts a `$group` and the stages before it above a scan.
-fn build_grouped(
-    scan: CollectionScan,
-    mut chain: Chain,
-    stages: impl Iterator<Item = Stage>,
-) -> BoxedOperator {
-    for stage in stages {
-        if let Some(Stage::Group(group)) = chain.push(stage) {
-            return Box::new(GroupOp::of_collection(scan, chain, group));
-        }
-    }
-    ChainOp::over(Box::new(scan), chain)
+/// What stages want of the rows that the first of them is given.
+fn wanted_first(stages: &[Stage]) -> Wanted {
+    Wanted::from_each(stages).first().copied().unwrap_or_default()
 }
 
 fn parse_stages(request: &AggregateRequest, env: &Env) -> Result<Vec<Stage>> {
@@ -201,52 +183,44 @@ fn parse_stages(request: &AggregateRequest, env: &Env) -> Result<Vec<Stage>> {
     Ok(stages)
 }
 
-/// Puts stages above a source.
+/// Puts stages above a source and a chain that its rows go through first.
 ///
 /// `separate`: each stage by itself, so that each has its own statistics.
 pub(crate) fn build_stages(
-    source: BoxedOperator,
+    source: Source,
+    chain: Chain,
     stages: Vec<Stage>,
     separate: bool,
 ) -> BoxedOperator {
-    let mut input = source;
-    let mut chain = Chain::default();
+    let (mut source, mut chain) = (source, chain);
     let mut wanted = Wanted::from_each(&stages).into_iter();
     let mut stages = stages.into_iter();
     while let Some(stage) = stages.next() {
         chain.reads_metadata |= wanted.next().unwrap_or_default().any;
         let Some(stage) = chain.push(stage) else {
             if separate {
-                input = ChainOp::over(input, std::mem::take(&mut chain));
+                source = Source::Rows(source.through(std::mem::take(&mut chain)));
             }
             continue;
         };
         let waiting = std::mem::take(&mut chain);
-        if let Stage::Group(group) = stage {
-            input = Box::new(GroupOp::new(input, waiting, group));
-            continue;
-        }
-        if !waiting.is_empty() {
-            input = ChainOp::over(input, waiting);
-        }
         let stats = NodeStats::default();
-        input = match stage {
-            Stage::Limit(left) => Box::new(Limit { input, left, stats }),
-            Stage::Skip(left) => Box::new(Skip { input, left, stats }),
-            Stage::Sample(size) => Box::new(Sample::new(input, size)),
+        source = Source::Rows(match stage {
+            Stage::Group(group) => Box::new(GroupOp::new(source, waiting, group)),
+            Stage::Limit(left) => Box::new(Limit { input: source.through(waiting), left, stats }),
+            Stage::Skip(left) => Box::new(Skip { input: source.through(waiting), left, stats }),
+            Stage::Sample(size) => Box::new(Sample::new(source.through(waiting), size)),
             Stage::Sort(pattern) => {
                 let limit = sort_limit(stages.as_slice());
                 let keep = wanted.as_slice().first().is_some_and(|later| later.sort_key);
-                Box::new(Sort::new(input, pattern, limit, keep))
+                Box::new(Sort::new(source.through(waiting), pattern, limit, keep))
             }
-            Stage::Group(_)
-            | Stage::Match(_)
-            | Stage::Transform(_)
-            | Stage::Unwind(_)
-            | Stage::Redact(_) => input,
-        };
+            Stage::Match(_) | Stage::Transform(_) | Stage::Unwind(_) | Stage::Redact(_) => {
+                source.through(waiting)
+            }
+        });
     }
-    if chain.is_empty() { input } else { ChainOp::over(input, chain) }
+    source.through(chain)
 }
 
 /// How many rows of a sort are wanted, by the stages that follow it; 0 for all.

@@ -52,11 +52,6 @@ pub(crate) struct Chain {
 }
 
 impl Chain {
-    /// Whether a stage may be one of its steps.
-    pub fn takes(stage: &Stage) -> bool {
-        matches!(stage, Stage::Match(_) | Stage::Transform(_) | Stage::Unwind(_) | Stage::Redact(_))
-    }
-
     /// Takes a stage in, or gives it back if it is none of these.
     pub fn push(&mut self, stage: Stage) -> Option<Stage> {
         let step = match stage {

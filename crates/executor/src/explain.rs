@@ -16,9 +16,11 @@ use quire_storage::Interrupt;
 
 use crate::aggregate::{Prepared, build_source, build_stages, sort_limit};
 use crate::build::{Needs, build};
+use crate::chain::Chain;
 use crate::env::Env;
 use crate::execution::Execution;
 use crate::find::find_collection;
+use crate::group::Source;
 use crate::params::ExecParams;
 use crate::statistics::ViewStatistics;
 use crate::views::Views;
@@ -234,7 +236,7 @@ fn explain_aggregate(
         _ => {
             let keys = !plan.root.gives_documents();
             let source = build_source(&plan.root, &env, keys, &parts.rest)?;
-            let root = build_stages(source, parts.rest, true);
+            let root = build_stages(Source::Rows(source), Chain::default(), parts.rest, true);
             let mut execution = Execution::new(env, root, collection, None);
             execution.rows(views, &interrupt, usize::MAX, |_| true)?;
             let mut stats = execution.root.stats();

@@ -9,7 +9,7 @@ use quire_mql::accumulator::State;
 use quire_mql::stage::Group;
 use quire_planner::explain::NodeStats;
 
-use crate::chain::{Chain, Sent};
+use crate::chain::{Chain, ChainOp, Sent};
 use crate::collection_scan::{CollectionScan, Given};
 use crate::env::{Env, Run};
 use crate::filtering::{renew, reset};
@@ -33,10 +33,10 @@ pub(crate) struct GroupOp {
     stats: NodeStats,
 }
 
-/// Where the documents come from.
-enum Source {
+/// Where documents come from.
+pub(crate) enum Source {
     Rows(BoxedOperator),
-    /// A scan whose threads take of the documents what is grouped.
+    /// A scan of which nothing but documents is read: its threads take of them what is grouped.
     Scan(Box<CollectionScan>),
 }
 
@@ -48,16 +48,7 @@ enum Output {
 }
 
 impl GroupOp {
-    pub fn new(input: BoxedOperator, chain: Chain, group: Group) -> Self {
-        GroupOp::over(Source::Rows(input), chain, group)
-    }
-
-    /// The same above the scan of a collection.
-    pub fn of_collection(scan: CollectionScan, chain: Chain, group: Group) -> Self {
-        GroupOp::over(Source::Scan(Box::new(scan)), chain, group)
-    }
-
-    fn over(source: Source, chain: Chain, group: Group) -> Self {
+    pub fn new(source: Source, chain: Chain, group: Group) -> Self {
         GroupOp {
             source,
             grouping: Grouping::new(chain, group),
@@ -126,6 +117,15 @@ impl GroupOp {
 }
 
 impl Source {
+    /// As a stage, with a chain above it.
+    pub fn through(self, chain: Chain) -> BoxedOperator {
+        let input = match self {
+            Source::Rows(input) => input,
+            Source::Scan(scan) => scan,
+        };
+        if chain.is_empty() { input } else { ChainOp::over(input, chain) }
+    }
+
     fn operator(&self) -> &dyn Operator {
         match self {
             Source::Rows(input) => &**input,

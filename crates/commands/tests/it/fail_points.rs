@@ -251,21 +251,3 @@ fn a_cursor_with_a_time_limit_runs_out_of_it() {
     let mut more = |id| code(&client.run(doc! { "getMore": id, "collection": "c", "$db": "test" }));
     assert_eq!((more(limited), more(free)), (50, 0));
 }
-
-#[test]
-fn a_get_more_has_the_read_concern_of_its_cursor() {
-    let server = Server::new();
-    let mut client = server.client(1);
-    client.works(doc! { "insert": "c", "documents": [{ "_id": 1 }, { "_id": 2 }], "$db": "test" });
-    let find =
-        doc! { "find": "c", "batchSize": 1, "readConcern": { "level": "snapshot" }, "$db": "test" };
-    let found = client.works(find);
-    let time = at(&found, "cursor.atClusterTime").unwrap();
-    let concern = doc! { "level": "snapshot", "atClusterTime": time };
-    client.works(doc! {
-        "getMore": at(&found, "cursor.id").unwrap(),
-        "collection": "c",
-        "readConcern": &concern,
-        "$db": "test"
-    });
-}

@@ -158,3 +158,25 @@ fn what_has_no_snapshot_says_so() {
     let find = doc! { "find": "c", "filter": {}, "readConcern": &concern, "$db": "test" };
     assert_eq!(code(&client.run(find)), NOT_A_REPLICA_SET);
 }
+
+#[test]
+fn a_get_more_has_the_read_concern_of_its_cursor() {
+    let server = Server::new();
+    let mut client = server.client(1);
+    client.works(doc! { "insert": "c", "documents": [{ "_id": 1 }, { "_id": 2 }], "$db": "test" });
+    let find =
+        doc! { "find": "c", "batchSize": 1, "readConcern": { "level": "snapshot" }, "$db": "test" };
+    let found = client.works(find);
+    let time = at(&found, "cursor.atClusterTime").unwrap();
+    let concern = doc! { "level": "snapshot", "atClusterTime": time };
+    let get_more = |concern: &DocBuf| {
+        doc! {
+            "getMore": at(&found, "cursor.id").unwrap(),
+            "collection": "c",
+            "readConcern": concern,
+            "$db": "test"
+        }
+    };
+    assert_eq!(code(&client.run(get_more(&doc! { "afterClusterTime": time }))), INVALID_OPTIONS);
+    client.works(get_more(&concern));
+}
