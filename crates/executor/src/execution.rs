@@ -13,7 +13,7 @@ use quire_storage::Interrupt;
 
 use crate::env::{Env, Run};
 use crate::examined::{Counters, Examined};
-use crate::operator::BoxedOperator;
+use crate::operators::BoxedOperator;
 use crate::params::{BatchEnd, BatchLimits};
 use crate::row::Row;
 use crate::views::Views;
@@ -78,7 +78,7 @@ impl Execution {
         let mut too_large = None;
         let exhausted = self.rows(views, interrupt, limits.docs_max, |row| {
             let doc = row.doc();
-            if let Err(error) = crate::chain::check_size(doc) {
+            if let Err(error) = crate::operators::chain::check_size(doc) {
                 too_large = Some(error);
                 return false;
             }

@@ -6,7 +6,7 @@ use std::sync::{Arc, LazyLock};
 use quire_document::{Timestamp, ValueBuf};
 use quire_storage::Interrupt;
 
-use crate::helpers::processors;
+use crate::scans::helper_threads::processors;
 
 /// Bytes a blocking stage may hold in memory. MongoDB: 100 MiB
 /// (292 QueryExceededMemoryLimitNoDiskUseAllowed).

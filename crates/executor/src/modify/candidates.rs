@@ -8,14 +8,14 @@ use quire_collections::{ReadView, RecordId, View};
 use quire_error::Result;
 use quire_planner::{Plan, plan_find};
 
-use crate::build::{Needs, build};
 use crate::env::{Env, Run};
 use crate::examined::{Counters, Examined};
 use crate::modify::WriteTarget;
 use crate::modify::statement::Statement;
-use crate::operator::BoxedOperator;
+use crate::opening::build::{Needs, build};
+use crate::opening::statistics::ViewStatistics;
+use crate::operators::BoxedOperator;
 use crate::row::Row;
-use crate::statistics::ViewStatistics;
 use crate::views::{FreshViews, PinnedView, Views};
 
 /// A running plan.

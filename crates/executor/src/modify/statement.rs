@@ -11,8 +11,8 @@ use quire_planner::{FindRequest, Hint, is_id_lookup};
 
 use crate::env::Env;
 use crate::examined::Examined;
-use crate::filtering::reset;
-use crate::find::check_sort;
+use crate::opening::find::check_sort;
+use crate::operators::filtering::reset;
 use crate::params::ExecParams;
 
 /// The query part of a write.

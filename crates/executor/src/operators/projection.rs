@@ -11,9 +11,9 @@ use quire_mql::projection::Projection;
 use quire_planner::explain::NodeStats;
 
 use crate::env::{Env, Run};
-use crate::filtering::renew;
-use crate::metadata::metadata_of;
-use crate::operator::{BATCH_BYTES, BoxedOperator, Operator, over};
+use crate::operators::filtering::renew;
+use crate::operators::metadata::metadata_of;
+use crate::operators::{BATCH_BYTES, BoxedOperator, Operator, over};
 use crate::row::Row;
 
 /// The field that `showRecordId` adds.

@@ -1,4 +1,14 @@
-//! What every stage of a running plan is.
+//! The interface of an operator, and the operators that take their rows from others.
+
+pub(crate) mod chain;
+pub(crate) mod fetch;
+pub(crate) mod filtering;
+pub(crate) mod metadata;
+pub(crate) mod projection;
+pub(crate) mod sample;
+pub(crate) mod simple;
+pub(crate) mod sort;
+pub(crate) mod union;
 
 use quire_error::Result;
 use quire_planner::explain::NodeStats;

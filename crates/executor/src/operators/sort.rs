@@ -14,11 +14,11 @@ use quire_mql::sort::SortPattern;
 use quire_planner::explain::NodeStats;
 
 use crate::env::{Env, Run};
-use crate::metadata::add_sort_key;
-use crate::operator::{BoxedOperator, Operator, over};
+use crate::operators::metadata::add_sort_key;
+use crate::operators::union::sort_bytes;
+use crate::operators::{BoxedOperator, Operator, over};
 use crate::row::{Extra, Row};
 use crate::spill::{SpillReader, SpillWriter};
-use crate::union::sort_bytes;
 
 /// Rows asked for at a time.
 const ROWS_MAX: usize = 1024;

@@ -12,13 +12,13 @@ use quire_mql::filter::Filter;
 use quire_planner::{DistinctRequest, Node, plan_distinct};
 use quire_storage::Interrupt;
 
-use crate::build::{Needs, build};
 use crate::env::Env;
 use crate::examined::Examined;
 use crate::execution::Execution;
-use crate::find::find_collection;
+use crate::opening::build::{Needs, build};
+use crate::opening::find::find_collection;
+use crate::opening::statistics::ViewStatistics;
 use crate::params::ExecParams;
-use crate::statistics::ViewStatistics;
 use crate::views::Views;
 
 /// Largest reply. MongoDB: 16 MiB (17217).

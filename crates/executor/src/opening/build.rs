@@ -6,17 +6,19 @@ use quire_mql::sort::SortPattern;
 use quire_planner::Node;
 use quire_planner::explain::NodeStats;
 
-use crate::collection_scan::CollectionScan;
 use crate::env::Env;
-use crate::fetch::Fetch;
-use crate::index_scan::IndexScanOp;
-use crate::metadata::SortKeys;
-use crate::operator::{BoxedOperator, Eof};
-use crate::projection::{self, Project};
-use crate::random_picks::RandomPicks;
-use crate::simple::{Count, DistinctScan, IdLookup, Limit, ReturnKey, Skip, Subplan};
-use crate::sort::Sort;
-use crate::union::{Merge, Union};
+use crate::operators::fetch::Fetch;
+use crate::operators::metadata::SortKeys;
+use crate::operators::projection::{self, Project};
+use crate::operators::simple::{Count, Limit, ReturnKey, Skip, Subplan};
+use crate::operators::sort::Sort;
+use crate::operators::union::{Merge, Union};
+use crate::operators::{BoxedOperator, Eof};
+use crate::scans::collection_scan::CollectionScan;
+use crate::scans::distinct_scan::DistinctScan;
+use crate::scans::id_lookup::IdLookup;
+use crate::scans::index_scan::IndexScanOp;
+use crate::scans::random_picks::RandomPicks;
 
 /// What stages above a node need of its rows.
 #[derive(Clone, Copy, Default)]

@@ -11,22 +11,22 @@ use quire_mql::stage::{Modified, Stage, parse_stage};
 use quire_planner::explain::NodeStats;
 use quire_planner::{AggregateRequest, Node, PipelineParts, Plan, plan_find, split_pipeline};
 
-use crate::build::{Needs, build_with_sort_keys, compile};
-use crate::chain::Chain;
-use crate::collection_scan::CollectionScan;
 use crate::env::{Env, Run};
 use crate::execution::Execution;
-use crate::find::find_collection;
-use crate::group::{GroupOp, Source};
-use crate::metadata::Wanted;
-use crate::operator::{BoxedOperator, Operator};
+use crate::grouping::group::{GroupOp, Source};
+use crate::opening::build::{Needs, build_with_sort_keys, compile};
+use crate::opening::find::find_collection;
+use crate::opening::statistics::ViewStatistics;
+use crate::operators::chain::Chain;
+use crate::operators::metadata::Wanted;
+use crate::operators::projection;
+use crate::operators::sample::Sample;
+use crate::operators::simple::{Limit, Skip};
+use crate::operators::sort::Sort;
+use crate::operators::{BoxedOperator, Operator};
 use crate::params::ExecParams;
-use crate::projection;
 use crate::row::Row;
-use crate::sample::Sample;
-use crate::simple::{Limit, Skip};
-use crate::sort::Sort;
-use crate::statistics::ViewStatistics;
+use crate::scans::collection_scan::CollectionScan;
 use crate::views::Views;
 
 /// Plans a pipeline over a collection and makes it ready to run.

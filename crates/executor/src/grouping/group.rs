@@ -9,15 +9,15 @@ use quire_mql::accumulator::State;
 use quire_mql::stage::Group;
 use quire_planner::explain::NodeStats;
 
-use crate::chain::{Chain, ChainOp, Sent};
-use crate::collection_scan::{CollectionScan, Given};
 use crate::env::{Env, Run};
-use crate::filtering::{renew, reset};
-use crate::group_runs::{Entry, Merge, Runs};
-use crate::group_table::GroupTable;
-use crate::grouping::{Columns, Grouping};
-use crate::operator::{BoxedOperator, Operator};
+use crate::grouping::columns::{Columns, Grouping};
+use crate::grouping::runs::{Entry, Merge, Runs};
+use crate::grouping::table::GroupTable;
+use crate::operators::chain::{Chain, ChainOp, Sent};
+use crate::operators::filtering::{renew, reset};
+use crate::operators::{BoxedOperator, Operator};
 use crate::row::Row;
+use crate::scans::collection_scan::{CollectionScan, Given};
 
 /// Rows asked for at a time.
 const ROWS_MAX: usize = 1024;

@@ -18,8 +18,8 @@ use quire_mql::filter::Filter;
 use quire_storage::Direction;
 
 use crate::env::{Env, Run};
-use crate::filtering::Matcher;
-use crate::grouping::{Columns, Grouping};
+use crate::grouping::columns::{Columns, Grouping};
+use crate::operators::filtering::Matcher;
 use crate::row::Row;
 
 /// Bytes at which a piece ends early.

@@ -9,11 +9,11 @@ use quire_mql::filter::Filter;
 use quire_mql::sort::{SortPattern, natural};
 use quire_planner::{FindRequest, is_id_lookup, plan_find};
 
-use crate::build::{Needs, build};
 use crate::env::Env;
 use crate::execution::Execution;
+use crate::opening::build::{Needs, build};
+use crate::opening::statistics::ViewStatistics;
 use crate::params::ExecParams;
-use crate::statistics::ViewStatistics;
 use crate::views::Views;
 
 /// Plans a `find` and makes it ready to run.
@@ -39,7 +39,7 @@ pub fn open_find(
     let plan = plan_find(request, filter.as_ref(), collection.as_deref(), &stats)?;
     let projects = !request.projection.as_doc().is_empty();
     if (plan.missing || request.return_key) && projects {
-        crate::projection::compile(request.projection.as_doc(), &env)?;
+        crate::operators::projection::compile(request.projection.as_doc(), &env)?;
     }
     let root = build(&plan.root, &env, Needs::default())?;
     Ok(Execution::new(env, root, collection, Some(Arc::new(plan))))

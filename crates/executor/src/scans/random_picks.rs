@@ -11,7 +11,7 @@ use quire_error::Result;
 use quire_planner::explain::NodeStats;
 
 use crate::env::Run;
-use crate::operator::{BoxedOperator, Operator, pass_on};
+use crate::operators::{BoxedOperator, Operator, pass_on};
 use crate::row::Row;
 
 /// A collection of no more documents than this is read as a whole, as MongoDB does it.

@@ -14,9 +14,9 @@ use quire_mql::stage::{Position, Redact, Stage, Transforms, Unwind};
 use quire_planner::explain::NodeStats;
 
 use crate::env::{Env, Run};
-use crate::filtering::renew;
-use crate::metadata::metadata_of;
-use crate::operator::{BATCH_BYTES, BoxedOperator, Operator, over};
+use crate::operators::filtering::renew;
+use crate::operators::metadata::metadata_of;
+use crate::operators::{BATCH_BYTES, BoxedOperator, Operator, over};
 use crate::row::Row;
 
 /// Largest document that may leave a pipeline. MongoDB: 16 MiB and 16 KiB

@@ -7,13 +7,13 @@ use quire_mql::filter::Filter;
 use quire_planner::{CountRequest, Node, plan_count};
 use quire_storage::Interrupt;
 
-use crate::build::{Needs, build};
 use crate::env::Env;
 use crate::examined::Examined;
 use crate::execution::Execution;
-use crate::find::find_collection;
+use crate::opening::build::{Needs, build};
+use crate::opening::find::find_collection;
+use crate::opening::statistics::ViewStatistics;
 use crate::params::ExecParams;
-use crate::statistics::ViewStatistics;
 use crate::views::Views;
 
 /// Counts the documents that match.

@@ -9,8 +9,8 @@ use quire_mql::stage::Stage;
 use quire_planner::explain::NodeStats;
 
 use crate::env::{Env, Run};
-use crate::filtering::reset;
-use crate::operator::{BoxedOperator, Operator};
+use crate::operators::filtering::reset;
+use crate::operators::{BoxedOperator, Operator};
 use crate::row::Row;
 
 /// What stages want of rows besides their documents.

@@ -4,9 +4,9 @@ use quire_error::Result;
 use quire_planner::explain::NodeStats;
 
 use crate::env::Run;
-use crate::operator::{BoxedOperator, Operator, over};
-use crate::random_picks::Random;
+use crate::operators::{BoxedOperator, Operator, over};
 use crate::row::Row;
+use crate::scans::random_picks::Random;
 
 /// Rows asked for at a time.
 const ROWS_MAX: usize = 1024;

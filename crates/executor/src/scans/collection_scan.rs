@@ -7,12 +7,12 @@ use quire_planner::explain::NodeStats;
 use quire_storage::Direction;
 
 use crate::env::Run;
-use crate::filtering::Matcher;
-use crate::grouping::{Columns, Grouping};
-use crate::operator::Operator;
+use crate::grouping::columns::{Columns, Grouping};
+use crate::operators::Operator;
+use crate::operators::filtering::Matcher;
 use crate::row::Row;
-use crate::scan_pieces::{Found, Kept, Piece};
-use crate::split_scan::{Splitter, Step, Stretch};
+use crate::scans::scan_pieces::{Found, Kept, Piece};
+use crate::scans::split_scan::{Splitter, Step, Stretch};
 
 /// Rows of the first page; later ones grow.
 const PAGE_ROWS_FIRST: usize = 16;

@@ -11,9 +11,9 @@ use quire_mql::EvalContext;
 use quire_mql::expression::{Column, OwnedColumn};
 use quire_mql::stage::Group;
 
-use crate::chain::Chain;
 use crate::env::Env;
-use crate::filtering::{renew, reset};
+use crate::operators::chain::Chain;
+use crate::operators::filtering::{renew, reset};
 
 /// Bytes that columns of documents that went through a chain may take.
 const COLUMNS_BYTES_MAX: usize = 4 << 20;

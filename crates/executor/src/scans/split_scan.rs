@@ -14,9 +14,9 @@ use quire_error::Result;
 use quire_mql::filter::Filter;
 
 use crate::env::Run;
-use crate::helpers::Helpers;
 use crate::row::Row;
-use crate::scan_pieces::{Kept, Piece, Pieces};
+use crate::scans::helper_threads::Helpers;
+use crate::scans::scan_pieces::{Kept, Piece, Pieces};
 
 /// Rows that a piece should have: a processor has room in its own cache for the blocks of so many.
 const PIECE_ROWS: u64 = 512;

@@ -5,9 +5,9 @@ use quire_collections::{IndexCursor, IndexRange, View};
 use quire_planner::{IndexScan, Statistics};
 use quire_storage::Direction;
 
-use crate::index_bounds::{ByteBounds, Verdict};
-use crate::index_scan::{seek_range, whole_range};
-use crate::random_picks::draws;
+use crate::scans::index_bounds::{ByteBounds, Verdict};
+use crate::scans::index_scan::{seek_range, whole_range};
+use crate::scans::random_picks::draws;
 
 /// Index dives on a view.
 pub(crate) struct ViewStatistics<'v> {

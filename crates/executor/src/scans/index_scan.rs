@@ -11,11 +11,11 @@ use quire_planner::{IndexScan, Interval};
 use quire_storage::Direction;
 
 use crate::env::Run;
-use crate::filtering::Matcher;
-use crate::index_bounds::{ByteBounds, Seek, Verdict};
-use crate::operator::Operator;
+use crate::operators::Operator;
+use crate::operators::filtering::Matcher;
 use crate::record_set::RecordSet;
 use crate::row::Row;
+use crate::scans::index_bounds::{ByteBounds, Seek, Verdict};
 
 const PAGE_ROWS_FIRST: usize = 8;
 const PAGE_ROWS_MAX: usize = 1000;

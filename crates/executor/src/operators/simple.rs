@@ -1,14 +1,11 @@
-//! The stages that need no state to speak of: LIMIT, SKIP, IDHACK, SUBPLAN, COUNT, RETURN_KEY,
-//! DISTINCT_SCAN.
+//! The operators with little state: LIMIT, SKIP, SUBPLAN, COUNT, RETURN_KEY.
 
-use quire_collections::decode_entry;
 use quire_document::{DocBuf, Value, ValueBuf};
 use quire_error::Result;
 use quire_planner::explain::NodeStats;
 
 use crate::env::Run;
-use crate::index_scan::IndexScanOp;
-use crate::operator::{BoxedOperator, Operator, over, pass_on};
+use crate::operators::{BoxedOperator, Operator, over, pass_on};
 use crate::row::Row;
 
 /// Rows asked for at a time where they are only counted.
@@ -73,32 +70,6 @@ impl Operator for Skip {
 
     fn stats(&self) -> NodeStats {
         over(&self.input, &self.stats)
-    }
-}
-
-/// The document with an `_id`.
-pub(crate) struct IdLookup {
-    pub id: ValueBuf,
-    pub stats: NodeStats,
-}
-
-impl Operator for IdLookup {
-    fn next(&mut self, run: &mut Run<'_>, _: usize, out: &mut Vec<Row>) -> Result<bool> {
-        if !self.stats.is_eof {
-            self.stats.is_eof = true;
-            let collection = run.collection()?;
-            if let Some(record) = run.view().get_by_id(&collection, self.id.as_value())? {
-                self.stats.keys_examined = 1;
-                self.stats.docs_examined = 1;
-                self.stats.returned = 1;
-                out.push(Row::of_document(record.id, record.doc.into_bytes()));
-            }
-        }
-        Ok(false)
-    }
-
-    fn stats(&self) -> NodeStats {
-        self.stats.clone()
     }
 }
 
@@ -198,34 +169,5 @@ impl Operator for ReturnKey {
 
     fn stats(&self) -> NodeStats {
         over(&self.input, &self.stats)
-    }
-}
-
-/// The first key of each group of keys that agree in the fields up to one. Documents without that
-/// field stand among those where it is null: they are passed over, until one has it.
-pub(crate) struct DistinctScan {
-    pub scan: IndexScanOp,
-    pub field: usize,
-}
-
-impl Operator for DistinctScan {
-    fn next(&mut self, run: &mut Run<'_>, max: usize, out: &mut Vec<Row>) -> Result<bool> {
-        let index = std::sync::Arc::clone(&self.scan.scan().index);
-        let start = out.len();
-        while out.len() < start + max {
-            let may_pause = out.is_empty();
-            let Some(entry) = self.scan.next_match(run, may_pause)? else { return Ok(false) };
-            let key = decode_entry(&index, &entry.values, &entry.type_bits)?;
-            let missing = key.is_some_and(|key| matches!(key.values.get(self.field), Some(None)));
-            if !missing {
-                out.push(Row::of_entry(&index, entry));
-                self.scan.skip_group(self.field + 1)?;
-            }
-        }
-        Ok(true)
-    }
-
-    fn stats(&self) -> NodeStats {
-        self.scan.counters().clone()
     }
 }

@@ -14,15 +14,15 @@ use quire_planner::{
 };
 use quire_storage::Interrupt;
 
-use crate::aggregate::{Prepared, build_source, build_stages, sort_limit};
-use crate::build::{Needs, build};
-use crate::chain::Chain;
 use crate::env::Env;
 use crate::execution::Execution;
-use crate::find::find_collection;
-use crate::group::Source;
+use crate::grouping::group::Source;
+use crate::opening::aggregate::{Prepared, build_source, build_stages, sort_limit};
+use crate::opening::build::{Needs, build};
+use crate::opening::find::find_collection;
+use crate::opening::statistics::ViewStatistics;
+use crate::operators::chain::Chain;
 use crate::params::ExecParams;
-use crate::statistics::ViewStatistics;
 use crate::views::Views;
 
 /// What is to be explained.
@@ -131,7 +131,7 @@ fn prepare(request: &FindRequest, params: ExecParams) -> Result<(Env, Filter)> {
         quire_mql::sort::SortPattern::parse(sort, &env.parse)?;
     }
     if !request.projection.as_doc().is_empty() {
-        crate::projection::compile(request.projection.as_doc(), &env)?;
+        crate::operators::projection::compile(request.projection.as_doc(), &env)?;
     }
     Ok((env, filter))
 }

@@ -10,7 +10,7 @@ use quire_mql::accumulator::State;
 use quire_mql::stage::Group;
 
 use crate::env::Env;
-use crate::group_table::GroupTable;
+use crate::grouping::table::GroupTable;
 use crate::spill::{SpillReader, SpillWriter};
 
 /// Groups that did not fit into memory, each file in the order of the keys.

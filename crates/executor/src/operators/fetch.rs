@@ -6,8 +6,8 @@ use quire_mql::filter::Filter;
 use quire_planner::explain::NodeStats;
 
 use crate::env::Run;
-use crate::filtering::Matcher;
-use crate::operator::{BoxedOperator, Operator, over};
+use crate::operators::filtering::Matcher;
+use crate::operators::{BoxedOperator, Operator, over};
 use crate::row::Row;
 
 /// Rows fetched at a time.

@@ -11,8 +11,8 @@ use quire_mql::sort::SortPattern;
 use quire_planner::explain::NodeStats;
 
 use crate::env::Run;
-use crate::filtering::reset;
-use crate::operator::{BoxedOperator, Operator};
+use crate::operators::filtering::reset;
+use crate::operators::{BoxedOperator, Operator};
 use crate::record_set::RecordSet;
 use crate::row::Row;
 

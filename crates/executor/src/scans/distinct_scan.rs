@@ -1,0 +1,39 @@
+//! DISTINCT_SCAN: one key of an index for each distinct value of its leading fields.
+
+use quire_collections::decode_entry;
+use quire_error::Result;
+use quire_planner::explain::NodeStats;
+
+use crate::env::Run;
+use crate::operators::Operator;
+use crate::row::Row;
+use crate::scans::index_scan::IndexScanOp;
+
+/// The first key of each group of keys that agree in the fields up to one. Documents without that
+/// field stand among those where it is null: they are passed over, until one has it.
+pub(crate) struct DistinctScan {
+    pub scan: IndexScanOp,
+    pub field: usize,
+}
+
+impl Operator for DistinctScan {
+    fn next(&mut self, run: &mut Run<'_>, max: usize, out: &mut Vec<Row>) -> Result<bool> {
+        let index = std::sync::Arc::clone(&self.scan.scan().index);
+        let start = out.len();
+        while out.len() < start + max {
+            let may_pause = out.is_empty();
+            let Some(entry) = self.scan.next_match(run, may_pause)? else { return Ok(false) };
+            let key = decode_entry(&index, &entry.values, &entry.type_bits)?;
+            let missing = key.is_some_and(|key| matches!(key.values.get(self.field), Some(None)));
+            if !missing {
+                out.push(Row::of_entry(&index, entry));
+                self.scan.skip_group(self.field + 1)?;
+            }
+        }
+        Ok(true)
+    }
+
+    fn stats(&self) -> NodeStats {
+        self.scan.counters().clone()
+    }
+}

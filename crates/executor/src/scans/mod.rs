@@ -1,0 +1,12 @@
+//! The leaves of an operator tree: what reads a collection or an index. A long scan of a collection
+//! uses several threads: `split_scan`, `scan_pieces`, `helper_threads`.
+
+pub(crate) mod collection_scan;
+pub(crate) mod distinct_scan;
+pub(crate) mod helper_threads;
+pub(crate) mod id_lookup;
+pub(crate) mod index_bounds;
+pub(crate) mod index_scan;
+pub(crate) mod random_picks;
+pub(crate) mod scan_pieces;
+pub(crate) mod split_scan;
