@@ -1,7 +1,7 @@
 //! What runs beside the commands: removing expired documents, closing idle cursors, ending idle
 //! sessions. The server and the embedded library start the same jobs.
 
-use crate::service::{Service, now_ms};
+use crate::frame::service::{Service, now_ms};
 use crate::sessions::expiry::Expiry;
 use quire_storage::{Interrupt, Interruption};
 use std::sync::Arc;

@@ -1,14 +1,17 @@
 //! The one table of commands: name, aliases, what it is, and how dispatch treats it.
 
-use crate::command::Command;
-use crate::command::Kind::{Other, Read, Write};
-use crate::{
-    admin, aggregate, bulk_write, count, ddl, delete, distinct, explain, find, find_and_modify,
-    get_more, insert, kill_cursors, search_indexes, sessions, update,
-};
-use foldhash::fast::RandomState;
-use std::collections::HashMap;
-use std::sync::LazyLock;
+use crate::cursors::{get_more, kill_cursors};
+use crate::ddl::search_indexes;
+use crate::frame::command::Command;
+use crate::frame::command::Commands;
+use crate::frame::command::Kind::{Other, Read, Write};
+use crate::frame::service::{Service, ServiceOptions};
+use crate::read::{aggregate, count, distinct, explain, find};
+use crate::write::{bulk_write, delete, find_and_modify, insert, update};
+use crate::{admin, ddl, sessions};
+use quire_error::Result;
+use quire_storage::Engine;
+use std::sync::{Arc, LazyLock};
 
 /// Every command, in the order of the manual's chapters.
 pub static COMMANDS: &[Command] = &[
@@ -297,19 +300,15 @@ pub static COMMANDS: &[Command] = &[
     Command::missing("usersInfo", "Users."),
 ];
 
-static BY_NAME: LazyLock<HashMap<&'static str, &'static Command, RandomState>> =
-    LazyLock::new(|| {
-        COMMANDS
-            .iter()
-            .flat_map(|row| {
-                std::iter::once(row.name)
-                    .chain(row.aliases.iter().copied())
-                    .map(move |name| (name, row))
-            })
-            .collect()
-    });
+/// The table with its index by name.
+static TABLE: LazyLock<Commands> = LazyLock::new(|| Commands::new(COMMANDS));
 
-/// The row of a command.
-pub fn find(name: &str) -> Option<&'static Command> {
-    BY_NAME.get(name).copied()
+impl Service {
+    /// Opens a service over an engine.
+    ///
+    /// # Errors
+    /// What the catalog reports, and `BadValue` for a parameter that does not exist.
+    pub fn open(engine: Arc<dyn Engine>, options: ServiceOptions) -> Result<Arc<Service>> {
+        Service::open_with(&TABLE, engine, options)
+    }
 }

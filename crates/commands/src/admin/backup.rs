@@ -1,9 +1,9 @@
 //! `quireBackup`: a consistent copy of everything, written by the server to a directory of its
 //! own machine while reads and writes go on. Quire's own command: MongoDB has none of the kind.
 
-use crate::args::{Arg, arguments};
-use crate::context::Context;
-use crate::reply::from_storage;
+use crate::frame::args::{Arg, arguments};
+use crate::frame::context::Context;
+use crate::frame::reply::from_storage;
 use quire_document::{Doc, DocWriter, Timestamp};
 use quire_error::{Error, ErrorCode, Result};
 use quire_storage::StorageError;

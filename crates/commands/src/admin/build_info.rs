@@ -1,9 +1,9 @@
 //! `buildInfo`: version and build. It answers MongoDB's version, which drivers and tools decide
 //! by, and names this server beside it.
 
-use crate::args::arguments;
-use crate::context::Context;
-use crate::{MONGODB_VERSION, MONGODB_VERSION_ARRAY};
+use crate::frame::args::arguments;
+use crate::frame::context::Context;
+use crate::frame::{MONGODB_VERSION, MONGODB_VERSION_ARRAY};
 use quire_document::{Doc, DocWriter};
 use quire_error::Result;
 

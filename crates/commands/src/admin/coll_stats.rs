@@ -1,10 +1,11 @@
 //! `$collStats`, and `collStats` behind it: counts and sizes of one collection.
 
-use crate::args::{Arg, arguments, fields};
-use crate::context::Context;
-use crate::metrics::Latency;
-use crate::service::now_ms;
-use crate::usage::CollectionUsage;
+use crate::frame::args::{Arg, arguments, fields};
+use crate::frame::context::Context;
+use crate::frame::metrics::Latency;
+use crate::frame::reply::number;
+use crate::frame::service::now_ms;
+use crate::frame::usage::CollectionUsage;
 use quire_catalog::{Collection, IndexState, Namespace};
 use quire_collections::collection_sizes;
 use quire_document::{Doc, DocBuf, DocWriter, Value};
@@ -59,7 +60,7 @@ pub fn stage(
     let mut bytes = Vec::new();
     let mut row = DocWriter::new(&mut bytes);
     row.append("ns", namespace.as_str());
-    row.append("host", super::host_info::host_name().as_str());
+    row.append("host", crate::frame::host::host_name().as_str());
     row.append("localTime", Value::Date(now_ms()));
     for arg in fields("$collStats", spec) {
         section(cx, &namespace, collection, &arg, &mut row)?;
@@ -201,12 +202,4 @@ fn storage_stats(
     }
     number(writer, "scaleFactor", scale);
     Ok(())
-}
-
-/// An int where it fits, else a long.
-pub fn number(writer: &mut DocWriter<'_>, name: &str, number: i64) {
-    match i32::try_from(number) {
-        Ok(small) => writer.append(name, small),
-        Err(_) => writer.append(name, number),
-    };
 }

@@ -1,7 +1,7 @@
 //! `getCmdLineOpts`: the options the server was started with, as given and as understood.
 
-use crate::args::arguments;
-use crate::context::Context;
+use crate::frame::args::arguments;
+use crate::frame::context::Context;
 use quire_document::{Doc, DocWriter};
 use quire_error::Result;
 

@@ -1,7 +1,7 @@
 //! `configureFailPoint`: switches a fault that a test asks for.
 
-use crate::args::{Arg, arguments, missing};
-use crate::context::Context;
+use crate::frame::args::{Arg, arguments, missing};
+use crate::frame::context::Context;
 use quire_document::{Doc, DocWriter};
 use quire_error::{Error, Result};
 

@@ -1,7 +1,7 @@
 //! `connectionStatus`: who this connection is authenticated as. Without users: nobody.
 
-use crate::args::arguments;
-use crate::context::Context;
+use crate::frame::args::arguments;
+use crate::frame::context::Context;
 use quire_document::{Binary, Doc, DocWriter, Value};
 use quire_error::Result;
 

@@ -1,11 +1,11 @@
 //! `currentOp` and what `$currentOp` reads: the operations that run now.
 
-use super::coll_stats::number;
-use crate::args::is_generic;
-use crate::context::Context;
-use crate::operation::Operation;
-use crate::service::{Service, application_name, now_ms};
-use crate::usage::Class;
+use crate::frame::args::is_generic;
+use crate::frame::context::Context;
+use crate::frame::operation::Operation;
+use crate::frame::reply::number;
+use crate::frame::service::{Service, application_name, now_ms};
+use crate::frame::usage::Class;
 use quire_document::{Doc, DocBuf, DocWriter, Value};
 use quire_error::{Error, Result};
 use std::sync::Arc;
@@ -27,7 +27,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
         }
     }
     let rows = rows(cx.service);
-    let kept = crate::matching::filter_documents(cx, filter.as_doc(), &rows)?;
+    let kept = crate::frame::matching::filter_documents(cx, filter.as_doc(), &rows)?;
     {
         let mut inprog = reply.array("inprog");
         kept.iter().for_each(|row| {
@@ -44,7 +44,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
 
 /// One document for each running operation, oldest first.
 pub fn rows(service: &Service) -> Vec<DocBuf> {
-    let host = super::host_info::host_name();
+    let host = crate::frame::host::host_name();
     let builds = service.store.index_builds();
     let row = |operation: &Arc<Operation>| {
         let build = builds.iter().find(|build| build.is_stopped_by(&operation.interrupt));

@@ -1,7 +1,7 @@
 //! `dataSize`: documents and bytes of a collection, or of a range of one of its indexes.
 
-use crate::args::{Arg, arguments, missing};
-use crate::context::Context;
+use crate::frame::args::{Arg, arguments, missing};
+use crate::frame::context::Context;
 use quire_catalog::{Collection, Index, Namespace};
 use quire_collections::{IndexCursor, IndexEntry, IndexRange};
 use quire_document::{Doc, DocWriter, Value};

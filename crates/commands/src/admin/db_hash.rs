@@ -1,8 +1,8 @@
 //! `dbHash`: an MD5 of each collection's documents in the order of `_id`, so that two servers
 //! can be compared.
 
-use super::host_info::host_name;
-use crate::context::Context;
+use crate::frame::context::Context;
+use crate::frame::host::host_name;
 use md5::{Digest, Md5};
 use quire_catalog::Collection;
 use quire_collections::{IndexCursor, IndexEntry, IndexRange};

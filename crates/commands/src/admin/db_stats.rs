@@ -1,7 +1,7 @@
 //! `dbStats`: counts and sizes of a database.
 
-use crate::args::arguments;
-use crate::context::Context;
+use crate::frame::args::arguments;
+use crate::frame::context::Context;
 use quire_collections::collection_sizes;
 use quire_document::{Doc, DocWriter};
 use quire_error::Result;

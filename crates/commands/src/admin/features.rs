@@ -1,7 +1,7 @@
 //! `features`: the bytes of object ids that name this process.
 
-use crate::args::arguments;
-use crate::context::Context;
+use crate::frame::args::arguments;
+use crate::frame::context::Context;
 use quire_document::{Doc, DocWriter};
 use quire_error::{Error, Result};
 

@@ -2,9 +2,9 @@
 //! again. Readers go on. The engine may still rewrite files by itself while the lock is held:
 //! a copy of the directory is made by `quire backup`, not by copying files.
 
-use crate::args::{Arg, arguments};
-use crate::context::Context;
-use crate::reply::from_storage;
+use crate::frame::args::{Arg, arguments};
+use crate::frame::context::Context;
+use crate::frame::reply::from_storage;
 use quire_document::{Doc, DocWriter, Value};
 use quire_error::Result;
 use quire_storage::Maintenance;

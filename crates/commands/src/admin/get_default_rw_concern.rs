@@ -1,7 +1,7 @@
 //! `getDefaultRWConcern`: the concerns of commands that bring none.
 
-use crate::args::arguments;
-use crate::context::Context;
+use crate::frame::args::arguments;
+use crate::frame::context::Context;
 use quire_document::{Doc, DocWriter};
 use quire_error::Result;
 

@@ -1,7 +1,7 @@
 //! `getLog`: the newest log lines, or the warnings of the start.
 
-use crate::args::{arguments, missing};
-use crate::context::Context;
+use crate::frame::args::{arguments, missing};
+use crate::frame::context::Context;
 use quire_document::{Doc, DocWriter, Value};
 use quire_error::{Error, ErrorCode, Result};
 
@@ -34,7 +34,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
             return Err(Error::new(ErrorCode::OperationFailed, text));
         }
     };
-    super::coll_stats::number(reply, "totalLinesWritten", written as i64);
+    crate::frame::reply::number(reply, "totalLinesWritten", written as i64);
     let mut log = reply.array("log");
     lines.iter().for_each(|line| {
         log.push(line.as_str());

@@ -2,12 +2,12 @@
 //! replica set with one member; with `topologyVersion` and `maxAwaitTimeMS` it waits here for a
 //! change, and streams when it allows several replies.
 
-use crate::MAX_WIRE_VERSION;
-use crate::admin::parameter_table::DESCRIPTOR;
-use crate::args::{Arg, arguments, fields, missing};
-use crate::context::Context;
-use crate::reply::from_interruption;
-use crate::service::{ConnectionInfo, Service, Topology, now_ms};
+use crate::frame::MAX_WIRE_VERSION;
+use crate::frame::args::{Arg, arguments, fields, missing};
+use crate::frame::context::Context;
+use crate::frame::parameters::table::DESCRIPTOR;
+use crate::frame::reply::from_interruption;
+use crate::frame::service::{ConnectionInfo, Service, Topology, now_ms};
 use quire_document::{Doc, DocWriter, ObjectId, Value};
 use quire_error::{Error, ErrorCode, Result};
 use quire_storage::Interruption;

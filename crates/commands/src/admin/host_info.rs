@@ -1,8 +1,9 @@
 //! `hostInfo`: the machine that the server runs on.
 
-use crate::args::arguments;
-use crate::context::Context;
-use crate::service::now_ms;
+use crate::frame::args::arguments;
+use crate::frame::context::Context;
+use crate::frame::host::{host_name, proc_number, read};
+use crate::frame::service::now_ms;
 use quire_document::{Doc, DocWriter, Value};
 use quire_error::Result;
 
@@ -47,23 +48,6 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     Ok(())
 }
 
-/// The machine's name.
-pub fn host_name() -> String {
-    let name = read("/proc/sys/kernel/hostname").trim().to_owned();
-    if name.is_empty() {
-        std::env::var("HOSTNAME").unwrap_or_else(|_| "localhost".into())
-    } else {
-        name
-    }
-}
-
-/// The number (in kB for sizes) behind `label` in a file of `/proc`, 0 where there is none.
-pub fn proc_number(file: &str, label: &str) -> i64 {
-    let text = read(file);
-    let line = text.lines().find_map(|line| line.strip_prefix(label));
-    line.and_then(|rest| rest.split_whitespace().next()?.parse().ok()).unwrap_or(0)
-}
-
 fn kernel_version() -> String {
     read("/proc/sys/kernel/osrelease").trim().to_owned()
 }
@@ -72,8 +56,4 @@ fn os_release(label: &str) -> String {
     let text = read("/etc/os-release");
     let line = text.lines().find_map(|line| line.strip_prefix(label));
     line.map_or_else(|| std::env::consts::OS.to_owned(), |name| name.trim_matches('"').to_owned())
-}
-
-fn read(file: &str) -> String {
-    std::fs::read_to_string(file).unwrap_or_default()
 }

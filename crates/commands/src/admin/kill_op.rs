@@ -1,6 +1,6 @@
 //! `killOp`: stops a running operation. It always answers ok, as in MongoDB.
 
-use crate::context::Context;
+use crate::frame::context::Context;
 use quire_document::{Doc, DocWriter};
 use quire_error::{Error, ErrorCode, Result};
 

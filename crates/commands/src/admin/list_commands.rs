@@ -1,8 +1,7 @@
 //! `listCommands`: every command that is built, with what it does.
 
-use crate::command::Command;
-use crate::context::Context;
-use crate::registry::COMMANDS;
+use crate::frame::command::Command;
+use crate::frame::context::Context;
 use quire_document::{Doc, DocWriter};
 use quire_error::Result;
 
@@ -11,7 +10,7 @@ pub fn run(cx: &mut Context<'_>, _body: Doc<'_>, reply: &mut DocWriter<'_>) -> R
     let mut commands = reply.document("commands");
     let tests = cx.service.parameters.flag("enableTestCommands");
     let shown = |row: &&Command| row.run.is_some() && (tests || !row.test_only);
-    let mut rows: Vec<_> = COMMANDS.iter().filter(shown).collect();
+    let mut rows: Vec<_> = cx.service.commands.rows().iter().filter(shown).collect();
     rows.sort_by_key(|row| row.name);
     for row in rows {
         let mut entry = commands.document(row.name);

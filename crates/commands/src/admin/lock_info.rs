@@ -1,8 +1,8 @@
 //! `lockInfo`: the locks that are held. Documents have no locks that outlive a statement; what
 //! there is is the lock of `fsync`.
 
-use crate::args::arguments;
-use crate::context::Context;
+use crate::frame::args::arguments;
+use crate::frame::context::Context;
 use quire_document::{Doc, DocWriter};
 use quire_error::Result;
 

@@ -1,7 +1,7 @@
 //! `logRotate`: puts the log file aside and goes on in a new one.
 
-use crate::args::{Arg, arguments};
-use crate::context::Context;
+use crate::frame::args::{Arg, arguments};
+use crate::frame::context::Context;
 use quire_document::{Doc, DocWriter, Value};
 use quire_error::{Error, ErrorCode, Result};
 

@@ -1,8 +1,8 @@
 //! `connPoolStats` and `dropConnections`: connections from this server to others. A set of one
 //! member has none.
 
-use crate::args::{Arg, arguments, missing};
-use crate::context::Context;
+use crate::frame::args::{Arg, arguments, missing};
+use crate::frame::context::Context;
 use quire_document::{Doc, DocWriter, Value};
 use quire_error::{Error, Result};
 

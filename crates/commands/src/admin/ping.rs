@@ -1,7 +1,7 @@
 //! `ping`: answers ok, so that a client knows that the server lives.
 
-use crate::args::arguments;
-use crate::context::Context;
+use crate::frame::args::arguments;
+use crate::frame::context::Context;
 use quire_document::{Doc, DocWriter};
 use quire_error::Result;
 

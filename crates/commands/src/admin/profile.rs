@@ -1,8 +1,8 @@
 //! `profile`: the level of a database's profiler, and what counts as slow in the whole server.
 
-use crate::args::{Arg, arguments, missing};
-use crate::context::Context;
-use crate::profiler::ProfileFilter;
+use crate::frame::args::{Arg, arguments, missing};
+use crate::frame::context::Context;
+use crate::frame::profiler::ProfileFilter;
 use quire_document::{Doc, DocWriter, Value};
 use quire_error::{Error, Result};
 use std::sync::Arc;

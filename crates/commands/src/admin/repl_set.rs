@@ -1,8 +1,8 @@
 //! `replSetInitiate`, `replSetGetStatus`, `replSetGetConfig`: the set of one member. The set
 //! exists from the first start; initiating it once is accepted so that scripts that do so run.
 
-use crate::context::Context;
-use crate::service::{Service, Topology, now_ms};
+use crate::frame::context::Context;
+use crate::frame::service::{Service, Topology, now_ms};
 use quire_catalog::Namespace;
 use quire_document::{Doc, DocWriter, Timestamp, Value, doc};
 use quire_error::{Error, ErrorCode, Result};

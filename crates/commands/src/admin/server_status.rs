@@ -1,14 +1,13 @@
 //! `serverStatus`: the counters that monitoring reads, in MongoDB's shape.
 
-use super::host_info::{host_name, proc_number};
-use super::parameters::truth;
-use crate::MONGODB_VERSION;
-use crate::args::is_generic;
-use crate::command::Kind;
-use crate::context::Context;
-use crate::metrics::{CommandCounts, Latency};
-use crate::registry::COMMANDS;
-use crate::service::{Service, Topology, now_ms};
+use crate::frame::MONGODB_VERSION;
+use crate::frame::args::is_generic;
+use crate::frame::args::truth;
+use crate::frame::command::Kind;
+use crate::frame::context::Context;
+use crate::frame::host::{host_name, proc_number};
+use crate::frame::metrics::{CommandCounts, Latency};
+use crate::frame::service::{Service, Topology, now_ms};
 use quire_catalog::Collection;
 use quire_document::{Doc, DocWriter, Value};
 use quire_error::Result;
@@ -197,10 +196,7 @@ fn metrics(service: &Service, _asked: Option<Value<'_>>, section: &mut DocWriter
 /// Commands that have run, and how often they failed.
 fn command_counts(counts: &CommandCounts, section: &mut DocWriter<'_>) {
     section.append("<UNKNOWN>", counts.unknown.get() as i64);
-    let mut names: Vec<&str> = COMMANDS.iter().map(|row| row.name).collect();
-    names.sort_unstable();
-    for name in names {
-        let Some(count) = counts.of(name).filter(|count| count.total.get() > 0) else { continue };
+    for (name, count) in counts.all().filter(|(_, count)| count.total.get() > 0) {
         let mut entry = section.document(name);
         entry.append("failed", count.failed.get() as i64);
         entry.append("total", count.total.get() as i64);

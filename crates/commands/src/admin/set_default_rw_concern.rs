@@ -1,8 +1,8 @@
 //! `setDefaultRWConcern`: sets the concerns of commands that bring none, for good.
 
-use crate::args::{Arg, arguments};
-use crate::concern::{Acknowledge, ReadConcern, ReadLevel, WriteConcern};
-use crate::context::Context;
+use crate::frame::args::{Arg, arguments};
+use crate::frame::concern::{Acknowledge, ReadConcern, ReadLevel, WriteConcern};
+use crate::frame::context::Context;
 use quire_document::{Doc, DocWriter};
 use quire_error::{Error, ErrorCode, Result};
 

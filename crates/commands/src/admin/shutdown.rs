@@ -1,7 +1,7 @@
 //! `shutdown`: ends the process. There is no reply: the connection closes, as with mongod.
 
-use crate::args::arguments;
-use crate::context::Context;
+use crate::frame::args::arguments;
+use crate::frame::context::Context;
 use quire_document::{Doc, DocWriter};
 use quire_error::{Error, ErrorCode, Result};
 

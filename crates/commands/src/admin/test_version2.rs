@@ -1,8 +1,8 @@
 //! `testVersion2`: does nothing. Drivers try `apiStrict` with it, because it is not in version 1 of
 //! the Stable API.
 
-use crate::args::arguments;
-use crate::context::Context;
+use crate::frame::args::arguments;
+use crate::frame::context::Context;
 use quire_document::{Doc, DocWriter};
 use quire_error::Result;
 

@@ -1,7 +1,7 @@
 //! `top`: how often and how long each collection was used.
 
-use crate::context::Context;
-use crate::usage::{Class, Timed};
+use crate::frame::context::Context;
+use crate::frame::usage::{Class, Timed};
 use quire_document::{Doc, DocWriter};
 use quire_error::Result;
 

@@ -1,10 +1,10 @@
 //! `validate`: every document of a collection against every entry of its indexes, on one
 //! snapshot, while others read and write.
 
-use super::parameters::truth;
-use crate::args::is_generic;
-use crate::context::Context;
-use crate::service::Topology;
+use crate::frame::args::is_generic;
+use crate::frame::args::truth;
+use crate::frame::context::Context;
+use crate::frame::service::Topology;
 use quire_catalog::Collection;
 use quire_collections::{CollectionCheck, Problem, Repair, check_collection};
 use quire_document::{Binary, Doc, DocWriter, Value};
@@ -137,13 +137,13 @@ fn write(
         let invalid = found.problems(|problem| matches!(problem, Problem::InvalidDocument(_)));
         reply.append("nInvalidDocuments", invalid.count() as i32);
         reply.append("nNonCompliantDocuments", 0);
-        super::coll_stats::number(reply, "nrecords", found.documents as i64);
+        crate::frame::reply::number(reply, "nrecords", found.documents as i64);
     }
     reply.append("nIndexes", collection.ready_indexes().count() as i32);
     {
         let mut keys = reply.document("keysPerIndex");
         for (index, entries) in found.iter().flat_map(|found| &found.entries) {
-            super::coll_stats::number(&mut keys, index, *entries as i64);
+            crate::frame::reply::number(&mut keys, index, *entries as i64);
         }
     }
     {

@@ -1,8 +1,8 @@
 //! `validateDBMetadata`: what in the catalog a declared API version does not allow. Under
 //! version 1 that is text indexes and sparse indexes.
 
-use crate::args::{arguments, fields, missing};
-use crate::context::Context;
+use crate::frame::args::{arguments, fields, missing};
+use crate::frame::context::Context;
 use quire_catalog::{Collection, Index};
 use quire_document::{Doc, DocWriter};
 use quire_error::{Error, ErrorCode, Result};

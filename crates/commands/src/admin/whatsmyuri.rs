@@ -1,6 +1,6 @@
 //! `whatsmyuri`: the client's own address as the server sees it.
 
-use crate::context::Context;
+use crate::frame::context::Context;
 use quire_document::{Doc, DocWriter};
 use quire_error::Result;
 

@@ -1,7 +1,7 @@
 //! `collMod`: changes an index; the options of collections that it can change are not built.
 
-use crate::args::{Arg, arguments, fields};
-use crate::context::Context;
+use crate::frame::args::{Arg, arguments, fields};
+use crate::frame::context::Context;
 use quire_collections::{IndexChoice, ModifyIndex};
 use quire_document::{Doc, DocWriter, Value};
 use quire_error::{Error, ErrorCode, Result};

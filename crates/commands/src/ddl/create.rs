@@ -1,7 +1,7 @@
 //! `create`: makes a collection.
 
-use crate::args::{is_generic, missing};
-use crate::context::Context;
+use crate::frame::args::{is_generic, missing};
+use crate::frame::context::Context;
 use quire_catalog::CollectionOptions;
 use quire_document::{Doc, DocBuf, DocWriter};
 use quire_error::Result;

@@ -1,7 +1,7 @@
 //! `createIndexes`: makes indexes, and the collection if it does not exist.
 
-use crate::args::{Arg, arguments, missing};
-use crate::context::Context;
+use crate::frame::args::{Arg, arguments, missing};
+use crate::frame::context::Context;
 use quire_catalog::IndexSpec;
 use quire_collections::CreateIndexes;
 use quire_document::{Array, Doc, DocWriter, Value};
@@ -72,7 +72,7 @@ fn check_quorum(arg: &Arg<'_>) -> Result<()> {
                 format!("No write concern mode named '{mode}' found in replica set configuration");
             Err(Error::new(ErrorCode::UnknownReplWriteConcern, text))
         }
-        value => match crate::args::whole(value) {
+        value => match crate::frame::args::whole(value) {
             Some(0 | 1) => Ok(()),
             Some(members) if members > 1 => {
                 let text = format!(

@@ -1,8 +1,8 @@
 //! `drop`: removes a collection. One that does not exist is no error.
 
-use crate::args::arguments;
-use crate::context::Context;
-use crate::profiler::SYSTEM_PROFILE;
+use crate::frame::args::arguments;
+use crate::frame::context::Context;
+use crate::frame::profiler::SYSTEM_PROFILE;
 use quire_document::{Doc, DocWriter};
 use quire_error::{Error, ErrorCode, Result};
 

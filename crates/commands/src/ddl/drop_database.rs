@@ -1,7 +1,7 @@
 //! `dropDatabase`: removes all collections of a database.
 
-use crate::args::{Arg, arguments, missing, whole};
-use crate::context::Context;
+use crate::frame::args::{Arg, arguments, missing, whole};
+use crate::frame::context::Context;
 use quire_document::{Doc, DocWriter};
 use quire_error::{Error, ErrorCode, Result};
 

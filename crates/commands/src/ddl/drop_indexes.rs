@@ -1,7 +1,7 @@
 //! `dropIndexes`: by name, by key, several by name, or all but `_id`.
 
-use crate::args::{Arg, arguments, missing};
-use crate::context::Context;
+use crate::frame::args::{Arg, arguments, missing};
+use crate::frame::context::Context;
 use quire_collections::DropIndexes;
 use quire_document::{Doc, DocWriter, Value};
 use quire_error::Result;

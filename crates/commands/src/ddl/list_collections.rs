@@ -1,9 +1,9 @@
 //! `listCollections`: the collections of a database with their options.
 
-use crate::args::{arguments, fields};
-use crate::context::Context;
-use crate::find_request::owned;
-use crate::matching::filter_documents;
+use crate::frame::args::arguments;
+use crate::frame::context::Context;
+use crate::frame::matching::filter_documents;
+use crate::frame::query_args::{batch_size, owned};
 use quire_catalog::Collection;
 use quire_document::{Binary, Doc, DocBuf, DocWriter, Value};
 use quire_error::Result;
@@ -36,19 +36,6 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     let kept: Vec<DocBuf> = kept.into_iter().cloned().collect();
     let namespace = format!("{}.$cmd.listCollections", cx.db);
     cx.list_reply(reply, &namespace, kept, batch)
-}
-
-/// Reads `cursor: {batchSize}`.
-pub fn batch_size(owner: &'static str, cursor: Doc<'_>) -> Result<Option<u64>> {
-    let mut batch = None;
-    for arg in fields(owner, cursor) {
-        match arg.name() {
-            "batchSize" if !arg.is_null() => batch = Some(arg.integer_from(0)? as u64),
-            "batchSize" => {}
-            _ => return Err(arg.unknown()),
-        }
-    }
-    Ok(batch)
 }
 
 fn name_of(row: &DocBuf) -> &str {

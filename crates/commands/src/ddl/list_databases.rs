@@ -1,10 +1,10 @@
 //! `listDatabases`: the databases with their sizes.
 
-use crate::args::arguments;
-use crate::context::Context;
-use crate::find_request::owned;
-use crate::matching::filter_documents;
-use crate::service::{Service, Topology};
+use crate::frame::args::arguments;
+use crate::frame::context::Context;
+use crate::frame::matching::filter_documents;
+use crate::frame::query_args::owned;
+use crate::frame::service::{Service, Topology};
 use quire_collections::collection_sizes;
 use quire_document::{Doc, DocBuf, DocWriter};
 use quire_error::Result;
@@ -45,7 +45,8 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
         });
     }
     if !name_only {
-        let size = |row: &&DocBuf| row.get("sizeOnDisk").and_then(crate::args::whole).unwrap_or(0);
+        let size =
+            |row: &&DocBuf| row.get("sizeOnDisk").and_then(crate::frame::args::whole).unwrap_or(0);
         let total: i64 = kept.iter().map(size).sum();
         reply.append("totalSize", total).append("totalSizeMb", total / (1024 * 1024));
     }

@@ -1,8 +1,8 @@
 //! `listIndexes`: the specifications of a collection's indexes, also of those that are being built.
 
-use super::list_collections::batch_size;
-use crate::args::arguments;
-use crate::context::Context;
+use crate::frame::args::arguments;
+use crate::frame::context::Context;
+use crate::frame::query_args::batch_size;
 use quire_catalog::{Index, IndexState};
 use quire_collections::IndexBuild;
 use quire_document::{Binary, Doc, DocBuf, DocWriter, Value};

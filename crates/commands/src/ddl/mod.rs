@@ -10,3 +10,4 @@ pub mod list_collections;
 pub mod list_databases;
 pub mod list_indexes;
 pub mod rename_collection;
+pub mod search_indexes;

@@ -1,8 +1,9 @@
 //! `renameCollection`: another name, in the same database or (by copying) in another one.
 
-use crate::args::{Arg, arguments, missing};
-use crate::context::Context;
-use quire_catalog::{NAMESPACE_BYTES_MAX, Namespace, Uuid};
+use crate::frame::args::{Arg, arguments, missing};
+use crate::frame::context::Context;
+use crate::frame::query_args::uuid;
+use quire_catalog::{NAMESPACE_BYTES_MAX, Namespace};
 use quire_collections::Rename;
 use quire_document::{Doc, DocWriter, Value};
 use quire_error::{Error, ErrorCode, Result};
@@ -49,19 +50,5 @@ fn namespace(text: &str) -> Result<Namespace> {
             Error::new(ErrorCode::IllegalOperation, error.message())
         }
         _ => error,
-    })
-}
-
-/// A collection's UUID.
-pub fn uuid(arg: &Arg<'_>) -> Result<Uuid> {
-    let bytes = match arg.value() {
-        Value::Binary(binary) if binary.subtype == 4 => <[u8; 16]>::try_from(binary.bytes).ok(),
-        _ => None,
-    };
-    bytes.map(Uuid).ok_or_else(|| {
-        Error::new(
-            ErrorCode::InvalidUUID,
-            format!("'{}' must be a UUID (binary of subtype 4 with 16 bytes)", arg.name()),
-        )
     })
 }

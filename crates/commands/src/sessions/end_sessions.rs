@@ -2,7 +2,7 @@
 //! remembered until it expires.
 
 use super::named_sessions;
-use crate::context::Context;
+use crate::frame::context::Context;
 use quire_document::{Doc, DocWriter};
 use quire_error::Result;
 use quire_session::SessionId;

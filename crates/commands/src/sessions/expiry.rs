@@ -1,7 +1,7 @@
 //! Ending sessions that nobody uses: their cursors close, and what their writes did is forgotten,
 //! first in memory, then in the store.
 
-use crate::service::{Service, now_ms};
+use crate::frame::service::{Service, now_ms};
 use quire_error::Result;
 use quire_session::SessionId;
 use quire_storage::Interrupt;

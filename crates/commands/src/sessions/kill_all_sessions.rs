@@ -1,7 +1,7 @@
 //! `killAllSessions`: stops what all sessions of some users do; without users, of everybody.
 
 use super::{elements, user_name};
-use crate::context::Context;
+use crate::frame::context::Context;
 use quire_document::{Doc, DocWriter};
 use quire_error::Result;
 

@@ -2,9 +2,9 @@
 //! a user's digest); without patterns, what every session does.
 
 use super::{documents, elements, user_name};
-use crate::args::{fields, missing};
-use crate::context::Context;
-use crate::operation_session::{digest, session_id};
+use crate::frame::args::{fields, missing};
+use crate::frame::context::Context;
+use crate::frame::operation_session::{digest, session_id};
 use quire_document::{Doc, DocWriter};
 use quire_error::Result;
 use quire_session::SessionId;

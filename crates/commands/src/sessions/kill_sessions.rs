@@ -2,7 +2,7 @@
 //! the user who asks.
 
 use super::named_sessions;
-use crate::context::Context;
+use crate::frame::context::Context;
 use quire_document::{Doc, DocWriter};
 use quire_error::Result;
 use quire_session::{NOBODY, SessionId};

@@ -2,8 +2,8 @@
 //! alone has only its own, so that both show the same.
 
 use super::{UserName, documents, user_name};
-use crate::args::fields;
-use crate::context::Context;
+use crate::frame::args::fields;
+use crate::frame::context::Context;
 use quire_document::{DocBuf, Value};
 use quire_error::{Error, ErrorCode, Result};
 use quire_planner::AggregateRequest;

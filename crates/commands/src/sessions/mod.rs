@@ -9,9 +9,9 @@ pub mod list_sessions;
 pub mod refresh_sessions;
 pub mod start_session;
 
-use crate::args::{self, Arg};
-use crate::operation_session::session_id;
-use crate::service::Service;
+use crate::frame::args::{self, Arg};
+use crate::frame::operation_session::session_id;
+use crate::frame::service::Service;
 use quire_document::{Doc, Value};
 use quire_error::Result;
 use quire_session::SessionId;

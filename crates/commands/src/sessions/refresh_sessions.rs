@@ -1,8 +1,8 @@
 //! `refreshSessions`: idle sessions that their client still wants.
 
 use super::named_sessions;
-use crate::context::Context;
-use crate::service::now_ms;
+use crate::frame::context::Context;
+use crate::frame::service::now_ms;
 use quire_document::{Doc, DocWriter};
 use quire_error::Result;
 

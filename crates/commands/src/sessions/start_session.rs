@@ -1,7 +1,7 @@
 //! `startSession`: a session with a fresh id.
 
-use crate::context::Context;
-use crate::service::{now_ms, random_u64};
+use crate::frame::context::Context;
+use crate::frame::service::{now_ms, random_u64};
 use quire_document::{Binary, Doc, DocWriter, Value};
 use quire_error::Result;
 use quire_session::SessionId;

@@ -1,0 +1,133 @@
+//! Replies that carry a cursor: the first batch of any source, and what stays open behind it.
+
+use crate::frame::context::Context;
+use quire_document::{ArrayWriter, Doc, DocBuf, DocWriter, Timestamp};
+use quire_error::Result;
+use quire_executor::{BatchEnd, BatchLimits};
+use quire_session::{Cursor, Source};
+use quire_storage::{ClusterTime, Interrupt};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Documents in a first batch when the client says nothing.
+pub const FIRST_BATCH_DOCS: u64 = 101;
+
+/// Documents that are all known: a listing.
+pub struct Rows(pub VecDeque<DocBuf>);
+
+impl Source for Rows {
+    fn next_batch(
+        &mut self,
+        interrupt: &Arc<Interrupt>,
+        limits: BatchLimits,
+        out: &mut ArrayWriter<'_>,
+    ) -> Result<BatchEnd> {
+        interrupt.check().map_err(crate::frame::reply::from_interruption)?;
+        let mut end = BatchEnd { docs: 0, exhausted: false };
+        while end.docs < limits.docs_max {
+            let Some(row) = self.0.front() else { break };
+            if end.docs > 0 && out.len() + row.as_bytes().len() > limits.bytes_max {
+                break;
+            }
+            out.push(row);
+            end.docs += 1;
+            self.0.pop_front();
+        }
+        end.exhausted = self.0.is_empty();
+        Ok(end)
+    }
+}
+
+/// What becomes of a cursor after its first batch.
+pub struct Opening<'c> {
+    /// `database.collection` of the reply.
+    pub namespace: String,
+    /// Documents in the first batch.
+    pub batch_size: Option<u64>,
+    /// Close after the first batch.
+    pub single_batch: bool,
+    /// Never close for being idle.
+    pub no_timeout: bool,
+    /// Documents that the cursor gives in all; 0 for no limit.
+    pub limit: u64,
+    /// A first batch that is exactly full leaves the cursor open even if nothing follows, as a
+    /// find does.
+    pub full_batch_stays_open: bool,
+    /// The command, for `currentOp`.
+    pub command: Doc<'c>,
+}
+
+/// Tells the time of a snapshot read, which the client may ask for again.
+pub fn write_read_time(reply: &mut DocWriter<'_>, time: Option<ClusterTime>) {
+    if let Some(time) = time {
+        reply.append("atClusterTime", Timestamp::from_u64(time.0));
+    }
+}
+
+impl Context<'_> {
+    /// Writes `cursor: {firstBatch, id, ns}` and keeps the source open where more follows.
+    pub fn open_cursor(
+        &mut self,
+        reply: &mut DocWriter<'_>,
+        opening: Opening<'_>,
+        mut source: Box<dyn Source>,
+    ) -> Result<()> {
+        let docs = opening.batch_size.unwrap_or(FIRST_BATCH_DOCS);
+        let limits = BatchLimits::docs(usize::try_from(docs).unwrap_or(usize::MAX));
+        let mut cursor = reply.document("cursor");
+        let end = {
+            let mut batch = cursor.array("firstBatch");
+            source.next_batch(&self.interrupt, limits, &mut batch)?
+        };
+        self.service.metrics.documents_returned.add(end.docs as u64);
+        self.tally.returned = Some(end.docs as u64);
+        self.tally.examined = source.examined();
+        let time = source.read_time();
+        let full = end.docs as u64 == docs && opening.full_batch_stays_open;
+        let reached = opening.limit > 0 && end.docs as u64 >= opening.limit;
+        let done = opening.single_batch || reached || (end.exhausted && !full);
+        let id = match done {
+            true => 0,
+            false => self.service.cursors.open(Cursor {
+                namespace: opening.namespace.clone(),
+                session: self.generic.session,
+                api: self.generic.api.to_doc(),
+                command: opening.command.to_owned(),
+                durable_reads: self.command.takes_read_concern && self.read_level().is_durable(),
+                no_timeout: opening.no_timeout,
+                time_left: self
+                    .interrupt
+                    .deadline()
+                    .filter(|_| self.generic.max_time_ms > 0)
+                    .map(|deadline| deadline.saturating_duration_since(Instant::now())),
+                source,
+            }),
+        };
+        self.tally.cursor_exhausted = id == 0;
+        self.tally.cursor = (id != 0).then_some(id);
+        cursor.append("id", id).append("ns", opening.namespace.as_str());
+        write_read_time(&mut cursor, time);
+        Ok(())
+    }
+
+    /// The reply of a listing.
+    pub fn list_reply(
+        &mut self,
+        reply: &mut DocWriter<'_>,
+        namespace: &str,
+        rows: Vec<DocBuf>,
+        batch_size: Option<u64>,
+    ) -> Result<()> {
+        let opening = Opening {
+            namespace: namespace.to_owned(),
+            batch_size: batch_size.or(Some(u64::MAX)),
+            single_batch: false,
+            no_timeout: false,
+            limit: 0,
+            full_batch_stays_open: false,
+            command: Doc::empty(),
+        };
+        self.open_cursor(reply, opening, Box::new(Rows(rows.into())))
+    }
+}

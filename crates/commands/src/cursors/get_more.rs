@@ -1,0 +1,145 @@
+//! `getMore`: the next batch of a cursor.
+
+use crate::cursors::cursor_reply::write_read_time;
+use crate::frame::args::{Arg, arguments, missing};
+use crate::frame::concern::ReadLevel;
+use crate::frame::context::Context;
+use crate::frame::fail_points::FAIL_GET_MORE;
+use crate::frame::generic_fields::{ApiParameters, max_time};
+use quire_document::{Doc, DocWriter, Value};
+use quire_error::{Error, ErrorCode, Result};
+use quire_executor::BatchLimits;
+use std::time::Instant;
+
+/// What a `getMore` says.
+struct Request<'a> {
+    cursor: i64,
+    collection: &'a str,
+    /// Documents of the batch at most.
+    docs: usize,
+}
+
+pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
+    let Request { cursor: id, collection, docs } = parse(cx, body)?;
+    let namespace = format!("{}.{collection}", cx.db);
+    let session = cx.generic.session;
+    let mut checkout = cx.service.cursors.checkout(id, &namespace, session, &cx.interrupt)?;
+    let Some(cursor) = checkout.cursor() else {
+        return Err(Error::internal("a cursor that was checked out is gone"));
+    };
+    if let Err(error) = check_api(&cx.generic.api, cursor.api.as_doc()) {
+        checkout.keep();
+        return Err(error);
+    }
+    if let Some(fault) = cx.service.fail_points.strike(FAIL_GET_MORE, cx, body) {
+        fault.before(cx)?;
+    }
+    let started = Instant::now();
+    if let Some(left) = cursor.time_left.filter(|_| cx.generic.max_time_ms == 0) {
+        cx.interrupt.set_deadline(Some(started + left));
+        cx.meet_time_fault(body)?;
+    }
+    let before = cursor.source.examined().map(|examined| examined.counters).unwrap_or_default();
+    let mut shown = reply.document("cursor");
+    let end = {
+        let mut batch = shown.array("nextBatch");
+        cursor.source.next_batch(&cx.interrupt, BatchLimits::docs(docs), &mut batch)?
+    };
+    if cursor.durable_reads {
+        cx.await_durable_reads(ReadLevel::Majority)?;
+    }
+    cursor.time_left = cursor.time_left.map(|left| left.saturating_sub(started.elapsed()));
+    cx.tally.examined = cursor.source.examined().map(|mut examined| {
+        examined.counters = examined.counters.since(&before);
+        examined
+    });
+    cx.tally.originating = Some(cursor.command.clone());
+    (cx.tally.returned, cx.tally.cursor) = (Some(end.docs as u64), Some(id));
+    cx.tally.cursor_exhausted = end.exhausted;
+    cx.service.metrics.getmores.add(1);
+    cx.service.metrics.documents_returned.add(end.docs as u64);
+    let open = !end.exhausted;
+    shown.append("id", if open { id } else { 0 }).append("ns", namespace.as_str());
+    write_read_time(&mut shown, cursor.source.read_time());
+    if open {
+        checkout.keep();
+        if cx.exhaust_allowed {
+            cx.outcome.more_to_come = true;
+            cx.connection.exhaust = Some(body.to_owned());
+        }
+    }
+    Ok(())
+}
+
+fn parse<'a>(cx: &Context<'_>, body: Doc<'a>) -> Result<Request<'a>> {
+    let (mut collection, mut batch_size) = (None, None);
+    for arg in arguments(cx.command.name, body) {
+        match arg.name() {
+            "collection" if arg.is_null() => {}
+            "collection" => collection = Some(arg.string()?),
+            "batchSize" if !arg.is_null() => batch_size = Some(arg.integer_from(0)?),
+            "term" if !arg.is_null() => match arg.value() {
+                Value::Int64(_) => {}
+                _ => return Err(arg.wrong_type("long")),
+            },
+            "batchSize" | "term" | "lastKnownCommittedOpTime" => {}
+            "includeQueryStatsMetrics" => {
+                arg.bool()?;
+            }
+            _ => return Err(arg.unknown()),
+        }
+    }
+    check_max_time(body)?;
+    let cursor = cursor_id(body)?;
+    let collection = collection.ok_or_else(|| missing(cx.command.name, "collection"))?;
+    if collection.is_empty() {
+        let text = format!("Invalid namespace specified '{}.'", cx.db);
+        return Err(Error::new(ErrorCode::InvalidNamespace, text));
+    }
+    if collection.starts_with('.') {
+        let text = format!("Collection names cannot start with '.': {collection}");
+        return Err(Error::new(ErrorCode::InvalidNamespace, text));
+    }
+    let docs = match batch_size {
+        None | Some(0) => usize::MAX,
+        Some(docs) => usize::try_from(docs).unwrap_or(usize::MAX),
+    };
+    Ok(Request { cursor, collection, docs })
+}
+
+fn cursor_id(body: Doc<'_>) -> Result<i64> {
+    match body.first() {
+        Some(first) => match first.value() {
+            Value::Int64(id) => Ok(id),
+            Value::Null => Err(missing("getMore", "getMore")),
+            _ => Err(Arg::new("getMore", first).wrong_type("long")),
+        },
+        None => Err(missing("getMore", "getMore")),
+    }
+}
+
+/// Only a cursor that waits for data takes a time of its own.
+fn check_max_time(body: Doc<'_>) -> Result<()> {
+    let Some(element) = body.find("maxTimeMS") else { return Ok(()) };
+    let arg = Arg::new("getMore", element);
+    if arg.is_null() {
+        return Ok(());
+    }
+    max_time(&arg)?;
+    let text = "cannot set maxTimeMS on getMore command for a non-awaitData cursor";
+    Err(Error::bad_value(text))
+}
+
+/// A getMore must declare what the command that opened its cursor declared.
+fn check_api(api: &ApiParameters, opened: Doc<'_>) -> Result<()> {
+    let used = api.to_doc();
+    if used.as_bytes() == opened.as_bytes() {
+        return Ok(());
+    }
+    let text = format!(
+        "API parameter mismatch: getMore used params {}, the cursor-creating command used {}",
+        quire_catalog::debug_doc(used.as_doc()),
+        quire_catalog::debug_doc(opened)
+    );
+    Err(Error::new(ErrorCode::APIMismatchError, text))
+}

@@ -1,0 +1,248 @@
+//! What is done with an operation that has ended: it is counted, logged if it was slow, and
+//! recorded if its database is profiled.
+
+use crate::frame::command::{Command, Kind};
+use crate::frame::context::Context;
+use crate::frame::log::{LogLine, Severity};
+use crate::frame::reply::number;
+use crate::frame::service::{Connection, Service, now_ms};
+use crate::frame::tally::Tally;
+use crate::frame::usage::Class;
+use quire_catalog::Namespace;
+use quire_document::{Doc, DocBuf, DocWriter, Value};
+use quire_error::Error;
+use std::any::Any;
+use std::time::Instant;
+
+/// An operation that has ended: a command, or one statement of it.
+pub struct Ended<'e> {
+    /// What it did.
+    pub op: Class,
+    /// `db.collection`.
+    pub namespace: &'e str,
+    /// The command or the statement.
+    pub command: Doc<'e>,
+    /// A statement of a command: it is logged and recorded under its own name.
+    pub is_statement: bool,
+    /// What it has looked at and changed.
+    pub tally: &'e Tally,
+    /// What it failed with.
+    pub error: Option<&'e Error>,
+    /// Microseconds that it took.
+    pub micros: u64,
+    /// Bytes of the reply.
+    pub reply_bytes: usize,
+}
+
+impl Ended<'_> {
+    fn db(&self) -> &str {
+        self.namespace.split_once('.').map_or(self.namespace, |(db, _)| db)
+    }
+}
+
+impl Class {
+    /// What a command does.
+    pub fn of(command: &Command) -> Class {
+        match command.name {
+            "find" => Class::Query,
+            "getMore" => Class::GetMore,
+            "insert" => Class::Insert,
+            "update" => Class::Update,
+            "delete" => Class::Remove,
+            _ => Class::Command,
+        }
+    }
+}
+
+impl Context<'_> {
+    /// Tells of one statement of a write, as of an operation of its own.
+    pub fn end_statement(
+        &self,
+        op: Class,
+        namespace: &Namespace,
+        statement: Doc<'_>,
+        began: Instant,
+        ended: Result<Tally, &Error>,
+    ) {
+        let (tally, error) = match ended {
+            Ok(tally) => (tally, None),
+            Err(error) => (Tally::default(), Some(error)),
+        };
+        let ended = Ended {
+            op,
+            namespace: namespace.as_str(),
+            command: statement,
+            is_statement: true,
+            tally: &tally,
+            error,
+            micros: began.elapsed().as_micros() as u64,
+            reply_bytes: 0,
+        };
+        count_examined(self.service, &ended);
+        tell(self.service, self.connection, &ended, true);
+    }
+}
+
+/// Counts a command that has ended, and tells of it where it is worth it.
+pub fn end_command(
+    service: &Service,
+    connection: &Connection,
+    command: &'static Command,
+    ended: &Ended<'_>,
+) {
+    let metrics = &service.metrics;
+    metrics.by_command.note(command.name, ended.error.is_some());
+    metrics.commands.add(u64::from(ended.op == Class::Command));
+    match command.kind {
+        Kind::Read => metrics.reads_latency.note(ended.micros),
+        Kind::Write => metrics.writes_latency.note(ended.micros),
+        Kind::Other => metrics.commands_latency.note(ended.micros),
+    }
+    count_examined(service, ended);
+    service.usage.note(&service.store, ended.namespace, ended.op, command.kind, ended.micros);
+    // A handshake may wait for a change on purpose.
+    if matches!(command.name, "hello" | "isMaster") {
+        return;
+    }
+    // Each statement of these has an entry of its own.
+    let has_statements = matches!(command.name, "update" | "delete");
+    let recorded = command.kind != Kind::Other && !has_statements && !ended.tally.stillborn;
+    tell(service, connection, ended, recorded);
+}
+
+fn count_examined(service: &Service, ended: &Ended<'_>) {
+    let Some(examined) = &ended.tally.examined else { return };
+    let (metrics, counters) = (&service.metrics, &examined.counters);
+    metrics.keys_examined.add(counters.keys_examined);
+    metrics.docs_examined.add(counters.docs_examined);
+    metrics.sorts.add(u64::from(counters.sorted));
+    if examined.scans_collection() {
+        metrics.collection_scans.add(1);
+        service.usage.note_collection_scan(&service.store, ended.namespace);
+    }
+}
+
+/// Logs and records the operation where it is slow, sampled, picked by a filter or profiled.
+fn tell(service: &Service, connection: &Connection, ended: &Ended<'_>, recorded: bool) {
+    let slow = ended.micros as i64 > service.parameters.slow_ms().saturating_mul(1000);
+    let logged_anyway = service.parameters.logs_all(ended.is_statement);
+    if !slow && !logged_anyway && !service.profiler.is_engaged() {
+        return;
+    }
+    let entry = || profile_entry(connection, ended);
+    let verdict = service.profiler.judge(ended.db(), slow, entry);
+    if verdict.log || logged_anyway {
+        log(service, connection, ended);
+    }
+    if verdict.record && recorded {
+        service.record_profile(ended.db(), entry().as_doc());
+    }
+}
+
+fn log(service: &Service, connection: &Connection, ended: &Ended<'_>) {
+    let attributes = DocBuf::build(|writer| {
+        let kind = if ended.is_statement { ended.op.name() } else { "command" };
+        writer.append("type", kind).append("isFromUserConnection", true);
+        writer.append("ns", ended.namespace);
+        writer.append_some("appName", connection.app_name().map(Value::String));
+        writer.append("command", &shown_body(ended.command));
+        if let Some(summary) = ended.tally.plan_summary() {
+            writer.append("planSummary", summary.as_str());
+        }
+        write_origin(ended, writer);
+        ended.tally.write(writer);
+        write_error(ended.error, writer);
+        if !ended.is_statement {
+            number(writer, "reslen", ended.reply_bytes as i64);
+        }
+        writer.append_some("remote", connection.remote().as_deref().map(Value::String));
+        writer.append("protocol", "op_msg");
+        number(writer, "durationMillis", (ended.micros / 1000) as i64);
+    });
+    service.log().write(LogLine {
+        severity: Severity::Info,
+        component: if ended.is_statement { "WRITE" } else { "COMMAND" },
+        id: 51803,
+        context: connection.name(),
+        message: "Slow query",
+        attributes,
+    });
+}
+
+/// An entry of `system.profile`.
+fn profile_entry(connection: &Connection, ended: &Ended<'_>) -> DocBuf {
+    DocBuf::build(|writer| {
+        writer.append("op", ended.op.name()).append("ns", ended.namespace);
+        writer.append("command", &shown_body(ended.command));
+        write_origin(ended, writer);
+        ended.tally.write(writer);
+        write_error(ended.error, writer);
+        writer.document("locks").finish();
+        writer.document("flowControl").finish();
+        writer.document("storage").finish();
+        if !ended.is_statement {
+            writer.append("responseLength", ended.reply_bytes as i32);
+        }
+        writer.append("protocol", "op_msg");
+        writer.append("millis", (ended.micros / 1000) as i32);
+        if let Some(summary) = ended.tally.plan_summary() {
+            writer.append("planSummary", summary.as_str());
+        }
+        writer.append("ts", Value::Date(now_ms()));
+        writer.append_some("client", connection.remote_host().as_deref().map(Value::String));
+        writer.append_some("appName", connection.app_name().map(Value::String));
+        writer.array("allUsers").finish();
+        writer.append("user", "");
+    })
+}
+
+fn write_origin(ended: &Ended<'_>, writer: &mut DocWriter<'_>) {
+    if let Some(command) = &ended.tally.originating {
+        writer.append("originatingCommand", &shown_body(command.as_doc()));
+    }
+}
+
+fn write_error(error: Option<&Error>, writer: &mut DocWriter<'_>) {
+    let Some(error) = error else { return };
+    writer.append("ok", 0.0).append("errMsg", error.message());
+    writer.append("errName", &*error.code().name()).append("errCode", error.code().number());
+}
+
+/// The command document, without long arrays of documents.
+pub fn shown_body(body: Doc<'_>) -> DocBuf {
+    const BYTES_MAX: usize = 1024;
+    if body.len() <= BYTES_MAX {
+        return body.to_owned();
+    }
+    DocBuf::build(|writer| {
+        for element in body.iter() {
+            if element.value_bytes().len() <= BYTES_MAX {
+                writer.append_element(element);
+            } else {
+                writer.append(element.key(), "(too long to show)");
+            }
+        }
+    })
+}
+
+/// Logs a command that panicked.
+pub fn log_panic(
+    service: &Service,
+    connection: &Connection,
+    command: Doc<'_>,
+    panic: &(dyn Any + Send),
+) {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
+    let attributes = DocBuf::build(|writer| {
+        writer.append("panic", text.as_str()).append("command", &shown_body(command));
+    });
+    service.log().write(LogLine {
+        severity: Severity::Error,
+        component: "COMMAND",
+        id: 1,
+        context: connection.name(),
+        message: "A command panicked",
+        attributes,
+    });
+}

@@ -1,0 +1,214 @@
+//! Reading a command's arguments: one method a type, each with MongoDB's error for a wrong one.
+
+use quire_document::decimal::Rounding;
+use quire_document::{Array, Decimal128, Doc, Element, Type, Value};
+use quire_error::{Error, ErrorCode, Result};
+
+/// One argument of a command.
+#[derive(Clone, Copy)]
+pub struct Arg<'a> {
+    /// The command or nested structure the field belongs to: `find`, `update.updates`.
+    owner: &'static str,
+    element: Element<'a>,
+}
+
+/// Walks the arguments of a command that the command itself must know: without its first field,
+/// without the fields that every command takes.
+pub fn arguments<'a>(owner: &'static str, body: Doc<'a>) -> impl Iterator<Item = Arg<'a>> {
+    body.iter()
+        .skip(1)
+        .filter(|element| !is_generic(element.key_bytes()))
+        .map(move |element| Arg { owner, element })
+}
+
+/// Walks the fields of a structure inside a command.
+pub fn fields<'a>(owner: &'static str, doc: Doc<'a>) -> impl Iterator<Item = Arg<'a>> {
+    doc.iter().map(move |element| Arg { owner, element })
+}
+
+/// True for the fields that every command takes; `dispatch` reads them.
+pub fn is_generic(name: &[u8]) -> bool {
+    match name.first() {
+        Some(b'$') => GENERIC_DOLLAR.iter().any(|known| known.as_bytes() == name),
+        _ => GENERIC.iter().any(|known| known.as_bytes() == name),
+    }
+}
+
+/// Fields that every command takes.
+const GENERIC: &[&str] = &[
+    "lsid",
+    "txnNumber",
+    "autocommit",
+    "startTransaction",
+    "readConcern",
+    "writeConcern",
+    "maxTimeMS",
+    "maxTimeMSOpOnly",
+    "comment",
+    "apiVersion",
+    "apiStrict",
+    "apiDeprecationErrors",
+    "clientOperationKey",
+    "mayBypassWriteBlocking",
+    "allowImplicitCollectionCreation",
+    "shardVersion",
+    "databaseVersion",
+    "rawData",
+    "requestGossipRoutingCache",
+    "expectPrefix",
+];
+const GENERIC_DOLLAR: &[&str] = &[
+    "$db",
+    "$clusterTime",
+    "$readPreference",
+    "$audit",
+    "$client",
+    "$configTime",
+    "$topologyTime",
+    "$configServerState",
+    "$oplogQueryData",
+    "$queryOptions",
+    "$replData",
+    "$tenant",
+    "$traceCtx",
+    "$gleStats",
+];
+
+impl<'a> Arg<'a> {
+    /// An argument by hand.
+    pub fn new(owner: &'static str, element: Element<'a>) -> Self {
+        Arg { owner, element }
+    }
+
+    /// The field's name.
+    pub fn name(&self) -> &'a str {
+        self.element.key()
+    }
+
+    /// The value as it is.
+    pub fn value(&self) -> Value<'a> {
+        self.element.value()
+    }
+
+    /// True for null, which most optional arguments read as "not given".
+    pub fn is_null(&self) -> bool {
+        matches!(self.element.kind(), Type::Null | Type::Undefined)
+    }
+
+    /// The error for a field that the command does not know.
+    pub fn unknown(&self) -> Error {
+        let text = format!("BSON field '{}.{}' is an unknown field.", self.owner, self.name());
+        Error::new(ErrorCode::IDLUnknownField, text)
+    }
+
+    /// The error for a value of the wrong type.
+    pub fn wrong_type(&self, expected: &str) -> Error {
+        let (owner, name, found) = (self.owner, self.name(), self.value().type_name());
+        let several = expected.contains(',');
+        let expected = match several {
+            true => format!("types '[{expected}]'"),
+            false => format!("type '{expected}'"),
+        };
+        Error::type_mismatch(format!(
+            "BSON field '{owner}.{name}' is the wrong type '{found}', expected {expected}"
+        ))
+    }
+
+    /// The error for an array's element of the wrong type.
+    pub fn wrong_element(&self, at: usize, found: Value<'_>, expected: &str) -> Error {
+        let (owner, name, found) = (self.owner, self.name(), found.type_name());
+        Error::type_mismatch(format!(
+            "BSON field '{owner}.{name}.{at}' is the wrong type '{found}', expected type '{expected}'"
+        ))
+    }
+
+    /// A document.
+    pub fn document(&self) -> Result<Doc<'a>> {
+        self.value().as_document().ok_or_else(|| self.wrong_type("object"))
+    }
+
+    /// An array.
+    pub fn array(&self) -> Result<Array<'a>> {
+        self.value().as_array().ok_or_else(|| self.wrong_type("array"))
+    }
+
+    /// A string.
+    pub fn string(&self) -> Result<&'a str> {
+        self.value().as_str().ok_or_else(|| self.wrong_type("string"))
+    }
+
+    /// A boolean and nothing else.
+    pub fn bool(&self) -> Result<bool> {
+        self.value().as_bool().ok_or_else(|| self.wrong_type("bool"))
+    }
+
+    /// A boolean, or a number read as "not zero".
+    pub fn safe_bool(&self) -> Result<bool> {
+        match self.value() {
+            Value::Bool(flag) => Ok(flag),
+            Value::Int32(number) => Ok(number != 0),
+            Value::Int64(number) => Ok(number != 0),
+            Value::Double(number) => Ok(number != 0.0),
+            Value::Decimal(number) => Ok(!number.is_zero()),
+            _ => Err(self.wrong_type("bool, long, int, decimal, double")),
+        }
+    }
+
+    /// A whole number of any numeric type.
+    ///
+    /// Doubles are cut towards zero and clamped, as MongoDB's safe integers are.
+    pub fn integer(&self) -> Result<i64> {
+        whole(self.value()).ok_or_else(|| self.wrong_type("long, int, decimal, double"))
+    }
+
+    /// A whole number that is at least `least`.
+    pub fn integer_from(&self, least: i64) -> Result<i64> {
+        let number = self.integer()?;
+        if number < least {
+            return Err(self.too_small(least, number));
+        }
+        Ok(number)
+    }
+
+    /// The error for a number below its least value.
+    pub fn too_small(&self, least: i64, number: i64) -> Error {
+        let name = self.name();
+        let text = format!("BSON field '{name}' value must be >= {least}, actual value '{number}'");
+        Error::bad_value(text)
+    }
+}
+
+/// The error for a required field that is not there.
+pub fn missing(owner: &str, name: &str) -> Error {
+    let text = format!("BSON field '{owner}.{name}' is missing but a required field");
+    Error::new(ErrorCode::IDLFailedToParse, text)
+}
+
+/// A number cut to a whole one, `None` for what is no number.
+pub fn whole(value: Value<'_>) -> Option<i64> {
+    match value {
+        Value::Int32(number) => Some(number.into()),
+        Value::Int64(number) => Some(number),
+        Value::Double(number) if number.is_nan() => Some(0),
+        Value::Double(number) => Some(number as i64),
+        Value::Decimal(number) => Some(decimal_to_whole(number)),
+        _ => None,
+    }
+}
+
+/// A decimal as whole number: half goes to the even neighbour, what is too large is clamped.
+fn decimal_to_whole(decimal: Decimal128) -> i64 {
+    match decimal.to_i64_rounded(Rounding::HalfEven) {
+        Some(number) => number,
+        None => decimal.to_f64() as i64,
+    }
+}
+
+/// Everything but false, zero, null and undefined is true.
+pub fn truth(value: Value<'_>) -> bool {
+    match value {
+        Value::Bool(flag) => flag,
+        Value::Null | Value::Undefined => false,
+        other => whole(other) != Some(0),
+    }
+}

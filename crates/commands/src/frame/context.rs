@@ -1,0 +1,159 @@
+//! What a command sees besides its arguments, from the server down to its own fields.
+
+use crate::frame::command::Command;
+use crate::frame::concern::{ReadLevel, WriteConcern};
+use crate::frame::generic_fields::Generic;
+use crate::frame::reply;
+use crate::frame::service::{Connection, Outcome, Sequence, Service, Topology, now_ms, random_u64};
+use crate::frame::tally::Tally;
+use quire_catalog::Namespace;
+use quire_document::{Doc, Timestamp, Value};
+use quire_error::{Error, ErrorCode, Result};
+use quire_mql::context::Shared;
+use quire_session::Session;
+use quire_storage::{CommitOptions, Interrupt};
+use std::cell::{Cell, OnceCell};
+use std::sync::Arc;
+
+/// What a command sees besides its arguments.
+pub struct Context<'c> {
+    /// The server.
+    pub service: &'c Arc<Service>,
+    /// The client.
+    pub connection: &'c mut Connection,
+    /// The command's row.
+    pub command: &'static Command,
+    /// The name as the client spelt it.
+    pub spelling: &'c str,
+    /// The database of `$db`.
+    pub db: &'c str,
+    /// Document sequences.
+    pub sequences: &'c [Sequence<'c>],
+    /// Ends the operation early.
+    pub interrupt: Arc<Interrupt>,
+    /// The fields that every command takes.
+    pub generic: Generic<'c>,
+    /// The session that the command uses.
+    pub session: Option<Arc<Session>>,
+    /// The command has begun to write: its reply tells of its write concern, also if it fails.
+    pub writing: Cell<bool>,
+    /// The disk had not got the command's writes when its `wtimeout` was over.
+    pub timed_out: Cell<bool>,
+    /// What [`Context::clock`] read.
+    pub(crate) clock: OnceCell<(i64, Option<Timestamp>)>,
+    /// The operation's number.
+    pub operation_id: i64,
+    /// The client takes several replies.
+    pub exhaust_allowed: bool,
+    /// What the listener does afterwards.
+    pub outcome: Outcome,
+    /// A fault of a write closes the connection, whatever comes of the command.
+    pub write_hangs_up: Cell<bool>,
+    /// What the operation has looked at and changed.
+    pub tally: Tally,
+}
+
+impl Context<'_> {
+    /// The write concern of this command: its own, completed or replaced by the default.
+    pub fn write_concern(&self) -> WriteConcern {
+        let default =
+            || self.service.concern_defaults.write().unwrap_or_else(WriteConcern::majority);
+        match &self.generic.write_concern {
+            Some(own) if own.w.is_some() => own.clone(),
+            Some(own) => WriteConcern { w: default().w, ..own.clone() },
+            None => default(),
+        }
+    }
+
+    /// The error of a write concern that one member can't satisfy, of a command that has begun to
+    /// write.
+    pub(crate) fn unsatisfied(&self) -> Option<Error> {
+        if !self.writing.get() {
+            return None;
+        }
+        let provenance = match &self.generic.write_concern {
+            Some(_) => "clientSupplied",
+            None => "customDefault",
+        };
+        let concern = self.write_concern();
+        let timed_out = || self.timed_out.get().then(|| concern.timed_out(provenance));
+        concern.unsatisfied(provenance).or_else(timed_out)
+    }
+
+    /// The level at which this command reads.
+    pub fn read_level(&self) -> ReadLevel {
+        let own = self.generic.read_concern.level;
+        own.or_else(|| self.service.concern_defaults.read()).unwrap_or_default()
+    }
+
+    /// Waits until what was read is on disk, if the read concern asks for that.
+    pub fn await_durable_reads(&self, level: ReadLevel) -> Result<()> {
+        match level.is_durable() {
+            true => self
+                .service
+                .engine
+                .barrier(self.service.engine.version())
+                .map_err(reply::from_storage),
+            false => Ok(()),
+        }
+    }
+
+    /// Fails on a standalone.
+    pub fn check_member(&self) -> Result<()> {
+        match self.service.options.topology {
+            Topology::Standalone => {
+                let text = format!("'{}' is not supported on standalone nodes.", self.command.name);
+                Err(Error::location(51300, text))
+            }
+            Topology::ReplicaSet(_) => Ok(()),
+        }
+    }
+
+    /// How far a commit of this command must get before the reply.
+    pub fn commit_options(&self) -> CommitOptions {
+        self.writing.set(true);
+        let durability = self.write_concern().durability();
+        CommitOptions { durability, interrupt: Some(Arc::clone(&self.interrupt)) }
+    }
+
+    /// The namespace that the command's first field names.
+    pub fn target(&self, body: Doc<'_>) -> Result<Namespace> {
+        match body.first().map(|first| first.value()) {
+            Some(Value::String(collection)) => Namespace::new(self.db, collection),
+            other => {
+                let found = other.map_or("missing", |value| value.type_name());
+                let text = format!("collection name has invalid type {found}");
+                Err(Error::new(ErrorCode::InvalidNamespace, text))
+            }
+        }
+    }
+
+    /// `$$NOW` in milliseconds and `$$CLUSTER_TIME` (none on a standalone): one reading for the
+    /// whole command.
+    pub fn clock(&self) -> (i64, Option<Timestamp>) {
+        *self.clock.get_or_init(|| {
+            let replicates = self.service.options.topology != Topology::Standalone;
+            (now_ms(), replicates.then(|| self.service.cluster_time()))
+        })
+    }
+
+    /// What evaluating the command's expressions shares: clock, interrupts, randomness.
+    pub fn shared(&self) -> Shared {
+        let interrupt = Arc::clone(&self.interrupt);
+        let check = move || interrupt.check().map_err(reply::from_interruption);
+        let (now, cluster_time) = self.clock();
+        let mut shared = Shared::new(now).with_interrupt(Arc::new(check));
+        shared.cluster_time = cluster_time;
+        shared.with_random(Arc::new(random_u64))
+    }
+
+    /// Fails if the operation was killed, timed out, or lost its client.
+    pub fn check_interrupt(&self) -> Result<()> {
+        self.interrupt.check().map_err(reply::from_interruption)
+    }
+
+    /// The documents of an argument that may come as a sequence.
+    pub fn sequence(&self, name: &str) -> Option<&[Doc<'_>]> {
+        self.sequences.iter().find(|sequence| sequence.name == name).map(|found| &*found.documents)
+    }
+}

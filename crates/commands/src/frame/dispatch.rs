@@ -1,0 +1,256 @@
+//! What happens around every command, in one visible list: find its row, read the fields that
+//! all commands take, check API version and concerns, register the operation, run it under a
+//! panic guard, finish the reply, count and log.
+
+use crate::frame::account::{Ended, end_command, log_panic, shown_body};
+use crate::frame::command::{Command, Kind};
+use crate::frame::context::Context;
+use crate::frame::fail_points::FAIL_COMMAND;
+use crate::frame::generic_fields::{check_api, generic_fields};
+use crate::frame::gossip;
+use crate::frame::operation::Operation;
+use crate::frame::operation_session;
+use crate::frame::reply;
+use crate::frame::service::{Connection, Outcome, Request, Service, Topology};
+use crate::frame::tally::Tally;
+use crate::frame::usage::Class;
+use quire_document::{Doc, DocWriter, Value};
+use quire_error::{Error, ErrorClass, ErrorCode, Label, Result};
+use std::cell::{Cell, OnceCell};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// How far a request has come.
+#[derive(Default)]
+struct Attempt {
+    command: Option<&'static Command>,
+    operation: Option<Arc<Operation>>,
+    tally: Tally,
+    outcome: Outcome,
+}
+
+/// Runs one request and appends its reply document.
+pub fn handle(connection: &mut Connection, request: &Request<'_>, out: &mut Vec<u8>) -> Outcome {
+    let started = Instant::now();
+    let service = Arc::clone(&connection.service);
+    let start = out.len();
+    let mut attempt = Attempt::default();
+    let result =
+        catch_unwind(AssertUnwindSafe(|| run(&service, connection, request, out, &mut attempt)));
+    let result = result.unwrap_or_else(|panic| {
+        service.metrics.internal_errors.add(1);
+        log_panic(&service, connection, request.body, &*panic);
+        Err(Error::internal("the server failed on this command; see its log").into())
+    });
+    if let Err(Failed { error, unsatisfied }) = &result {
+        out.truncate(start);
+        let mut reply = DocWriter::new(out);
+        reply::write_error_reply(&mut reply, error);
+        if let Some(unsatisfied) = unsatisfied {
+            reply::write_write_concern_error(&mut reply, unsatisfied);
+        }
+        gossip::write_times(&service, &mut reply);
+        service.metrics.user_errors.add(1);
+    }
+    let Some(command) = attempt.command else {
+        service.metrics.by_command.unknown.add(1);
+        return attempt.outcome;
+    };
+    let ended = Ended {
+        op: Class::of(command),
+        namespace: attempt.operation.as_ref().map_or("", |operation| operation.namespace.as_str()),
+        command: request.body,
+        is_statement: false,
+        tally: &attempt.tally,
+        error: result.as_ref().err().map(|failed| &failed.error),
+        micros: started.elapsed().as_micros() as u64,
+        reply_bytes: out.len() - start,
+    };
+    end_command(&service, connection, command, &ended);
+    attempt.outcome
+}
+
+/// What a command failed with, and the write concern that failed beside it.
+struct Failed {
+    error: Error,
+    unsatisfied: Option<Error>,
+}
+
+impl From<Error> for Failed {
+    fn from(error: Error) -> Self {
+        Failed { error, unsatisfied: None }
+    }
+}
+
+/// From the request to a finished reply; the error is not written yet.
+fn run(
+    service: &Arc<Service>,
+    connection: &mut Connection,
+    request: &Request<'_>,
+    out: &mut Vec<u8>,
+    attempt: &mut Attempt,
+) -> Result<(), Failed> {
+    let name = request.body.first().map_or("", |first| first.key());
+    let tests = || service.parameters.flag("enableTestCommands");
+    let Some(command) = service.commands.find(name).filter(|row| !row.test_only || tests()) else {
+        return Err(no_such_command(name).into());
+    };
+    attempt.command = Some(command);
+    let mut cx = prepare(service, connection, request, command, name)?;
+    let running = service.operations.begin(describe(&cx, request.body));
+    attempt.operation = Some(Arc::clone(&running.operation));
+    let mut reply = DocWriter::new(out);
+    let fault = service.fail_points.strike(FAIL_COMMAND, &cx, request.body);
+    let result = fault.as_ref().map_or(Ok(()), |fault| fault.before(&mut cx));
+    let result = result.and_then(|()| execute(&mut cx, request.body, &mut reply));
+    drop(running);
+    (attempt.outcome, attempt.tally) = (cx.outcome, std::mem::take(&mut cx.tally));
+    attempt.outcome.hang_up |= cx.write_hangs_up.get();
+    let unsatisfied = cx.unsatisfied();
+    if let Err(error) = result {
+        return Err(Failed { error: labelled(&cx, error), unsatisfied });
+    }
+    let retryable = cx.generic.txn_number.is_some();
+    let told = fault.is_some_and(|fault| fault.after(retryable, &mut reply));
+    if let Some(error) = unsatisfied.filter(|_| !told) {
+        reply::write_write_concern_error(&mut reply, &error);
+    }
+    reply.append("ok", 1.0);
+    gossip::write_times(service, &mut reply);
+    Ok(())
+}
+
+/// The command itself. A write passes the gate that `fsync` closes; what a read shows is on disk
+/// where its concern asks for that.
+fn execute(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
+    let Some(run) = cx.command.run else {
+        return Err(Error::not_built(&format!("the command {}", cx.command.name)));
+    };
+    if cx.generic.max_time_ms > 0 {
+        cx.meet_time_fault(body)?;
+    }
+    let service = cx.service;
+    let _writing = match cx.command.kind {
+        Kind::Write => Some(service.write_gate.enter(&cx.interrupt)?),
+        Kind::Read | Kind::Other => None,
+    };
+    run(cx, body, reply)?;
+    match cx.command.takes_read_concern {
+        true => cx.await_durable_reads(cx.read_level()),
+        false => Ok(()),
+    }
+}
+
+/// The checks before a command runs.
+fn prepare<'c>(
+    service: &'c Arc<Service>,
+    connection: &'c mut Connection,
+    request: &'c Request<'_>,
+    command: &'static Command,
+    spelling: &'c str,
+) -> Result<Context<'c>> {
+    let handshake = matches!(command.name, "hello" | "isMaster");
+    if request.legacy_query && !handshake {
+        let text = format!(
+            "Unsupported OP_QUERY command: {spelling}. The client driver may require an upgrade."
+        );
+        return Err(Error::new(ErrorCode::UnsupportedOpQueryCommand, text));
+    }
+    let db = database(request)?;
+    let generic = generic_fields(request.body, command)?;
+    check_api(&generic.api, command, request.body, service)?;
+    operation_session::check(&generic, command, &service.options.topology)?;
+    gossip::receive(service, generic.cluster_time)?;
+    let member = service.options.topology != Topology::Standalone;
+    generic.read_concern.check_reached(member.then(|| service.cluster_time()))?;
+    if command.admin_only && db != "admin" {
+        let text = format!("{} may only be run against the admin database.", command.name);
+        return Err(Error::new(ErrorCode::Unauthorized, text));
+    }
+    if generic.max_time_ms > 0 {
+        request
+            .interrupt
+            .set_deadline(Some(Instant::now() + Duration::from_millis(generic.max_time_ms)));
+    }
+    let session = operation_session::attach(service, generic.session)?;
+    let operation_id = service.operations.next_id();
+    Ok(Context {
+        service,
+        connection,
+        command,
+        spelling,
+        db,
+        sequences: request.sequences,
+        interrupt: Arc::clone(&request.interrupt),
+        clock: OnceCell::new(),
+        generic,
+        session,
+        writing: Cell::new(false),
+        timed_out: Cell::new(false),
+        operation_id,
+        exhaust_allowed: request.exhaust_allowed,
+        outcome: Outcome::default(),
+        write_hangs_up: Cell::new(false),
+        tally: Tally::default(),
+    })
+}
+
+/// Tells a driver that it may repeat a retryable write that failed so.
+fn labelled(cx: &Context<'_>, error: Error) -> Error {
+    match cx.generic.txn_number.is_some() && error.code().is_a(ErrorClass::RetriableError) {
+        true => error.with_label(Label::RetryableWriteError),
+        false => error,
+    }
+}
+
+fn no_such_command(name: &str) -> Error {
+    Error::new(ErrorCode::CommandNotFound, format!("no such command: '{name}'"))
+}
+
+/// The database that the command runs against.
+fn database<'c>(request: &'c Request<'_>) -> Result<&'c str> {
+    let db = match request.body.get("$db") {
+        Some(Value::String(db)) => db,
+        Some(other) => {
+            let text = format!("wrong type for field ($db) {} != string", other.type_name());
+            return Err(Error::location(13111, text));
+        }
+        None if request.legacy_query => "admin",
+        None => {
+            let text = "OP_MSG requests require a $db argument";
+            return Err(Error::location(40571, text));
+        }
+    };
+    quire_catalog::validate_db_name(db)?;
+    Ok(db)
+}
+
+/// What `currentOp` shows of the operation.
+fn describe(cx: &Context<'_>, body: Doc<'_>) -> Operation {
+    let namespace = match body.first().map(|first| first.value()) {
+        Some(Value::String(collection))
+            if cx.command.kind != Kind::Other || cx.command.name == "validate" =>
+        {
+            [cx.db, ".", collection].concat()
+        }
+        Some(Value::String(namespace)) if cx.command.name == "dataSize" => namespace.to_owned(),
+        _ => match body.get("collection").and_then(|name| name.as_str()) {
+            Some(collection) if cx.command.name == "getMore" => [cx.db, ".", collection].concat(),
+            _ if cx.command.name == "aggregate" => [cx.db, ".$cmd.aggregate"].concat(),
+            _ => [cx.db, ".$cmd"].concat(),
+        },
+    };
+    Operation {
+        id: cx.operation_id,
+        started: Instant::now(),
+        command: cx.command,
+        namespace,
+        body: shown_body(body),
+        connection: (cx.connection.name.clone(), cx.connection.info.id),
+        peer: cx.connection.info.peer,
+        client: cx.connection.client.clone(),
+        session: cx.generic.session,
+        interrupt: Arc::clone(&cx.interrupt),
+    }
+}

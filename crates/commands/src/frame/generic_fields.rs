@@ -1,0 +1,212 @@
+//! The fields that every command takes: their shapes, and what MongoDB refuses about them.
+
+use crate::frame::args::{self, Arg};
+use crate::frame::command::{Command, Kind};
+use crate::frame::concern::{ReadConcern, ReadLevel, WriteConcern};
+use crate::frame::operation_session::{self, TransactionFields};
+use crate::frame::service::Service;
+use quire_document::{Doc, DocBuf, Value};
+use quire_error::{Error, ErrorCode, Result};
+use quire_session::SessionId;
+use std::collections::HashSet;
+
+/// The fields that every command takes, checked.
+#[derive(Default)]
+pub struct Generic<'c> {
+    /// `maxTimeMS`, 0 for none.
+    pub max_time_ms: u64,
+    /// `comment`.
+    pub comment: Option<Value<'c>>,
+    /// `lsid`.
+    pub session: Option<SessionId>,
+    /// `txnNumber`.
+    pub txn_number: Option<i64>,
+    /// `autocommit` and `startTransaction`.
+    pub transaction: TransactionFields,
+    /// `readConcern`.
+    pub read_concern: ReadConcern,
+    /// `writeConcern`; `None` means the default.
+    pub write_concern: Option<WriteConcern>,
+    /// `$clusterTime`.
+    pub cluster_time: Option<Value<'c>>,
+    /// `apiVersion`, `apiStrict`, `apiDeprecationErrors` as given.
+    pub api: ApiParameters,
+}
+
+/// The Stable API's parameters of one command.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ApiParameters {
+    /// `apiVersion`.
+    pub version: Option<String>,
+    /// `apiStrict`.
+    pub strict: Option<bool>,
+    /// `apiDeprecationErrors`.
+    pub deprecation_errors: Option<bool>,
+}
+
+impl ApiParameters {
+    /// The parameters as a cursor keeps them.
+    pub fn to_doc(&self) -> DocBuf {
+        DocBuf::build(|writer| {
+            if let Some(version) = &self.version {
+                writer.append("apiVersion", version.as_str());
+            }
+            if let Some(strict) = self.strict {
+                writer.append("apiStrict", strict);
+            }
+            if let Some(errors) = self.deprecation_errors {
+                writer.append("apiDeprecationErrors", errors);
+            }
+        })
+    }
+}
+
+/// Commands that read at level snapshot outside a transaction.
+const SNAPSHOT_READS: &[&str] = &["find", "aggregate", "distinct"];
+
+/// Reads the fields that every command takes, and refuses a field that comes twice.
+pub fn generic_fields<'c>(body: Doc<'c>, command: &'static Command) -> Result<Generic<'c>> {
+    let mut generic = Generic::default();
+    // A short body is compared name by name; a long one, which is hostile, must not cost its square.
+    const SHORT: usize = 32;
+    let mut names: [&[u8]; SHORT] = [&[]; SHORT];
+    let mut rest = HashSet::new();
+    for (at, element) in body.iter().enumerate() {
+        let name = element.key_bytes();
+        let earlier = &names[..at.min(SHORT)];
+        let twice = earlier.contains(&name) || at >= SHORT && !rest.insert(name);
+        if let Some(place) = names.get_mut(at) {
+            *place = name;
+        }
+        if at == 0 {
+            continue;
+        }
+        if twice {
+            let (command, name) = (command.name, element.key());
+            let text = format!("BSON field '{command}.{name}' is a duplicate field");
+            return Err(Error::new(ErrorCode::IDLDuplicateField, text));
+        }
+        if args::is_generic(name) {
+            generic_field(&mut generic, Arg::new(command.name, element), command)?;
+        }
+    }
+    Ok(generic)
+}
+
+fn generic_field<'c>(
+    generic: &mut Generic<'c>,
+    arg: Arg<'c>,
+    command: &'static Command,
+) -> Result<()> {
+    let name = arg.name();
+    if arg.is_null() {
+        return Ok(());
+    }
+    match name {
+        "maxTimeMS" if command.name == "getMore" => {}
+        "maxTimeMS" => generic.max_time_ms = max_time(&arg)?,
+        "maxTimeMSOpOnly" => {
+            let text = "Can not specify maxTimeMSOpOnly for non internal clients";
+            return Err(Error::new(ErrorCode::InvalidOptions, text));
+        }
+        "comment" => generic.comment = Some(arg.value()),
+        "lsid" => generic.session = Some(operation_session::lsid(arg.value())?),
+        "txnNumber" => {
+            generic.txn_number = Some(operation_session::transaction_number(arg.value())?);
+        }
+        "readConcern" => {
+            let concern = ReadConcern::parse(arg.document()?)?;
+            if command.name == "getMore" {
+                // The cursor has that of the command that opened it.
+                let refused = concern.after_cluster_time.is_some().then(|| {
+                    let text = "afterClusterTime is not allowed for this command";
+                    Error::new(ErrorCode::InvalidOptions, text)
+                });
+                return refused.map_or(Ok(()), Err);
+            }
+            let snapshot = concern.level == Some(ReadLevel::Snapshot);
+            if snapshot && !SNAPSHOT_READS.contains(&command.name)
+                || !concern.is_plain() && !command.takes_read_concern
+            {
+                let text = format!("Command {} does not support this readConcern", command.name);
+                return Err(Error::new(ErrorCode::InvalidOptions, text));
+            }
+            generic.read_concern = concern;
+        }
+        "writeConcern" => {
+            let concern = WriteConcern::parse(arg.document()?)?;
+            if command.kind != Kind::Write
+                && !matches!(command.name, "aggregate" | "setDefaultRWConcern")
+            {
+                let text = "Command does not support writeConcern";
+                return Err(Error::new(ErrorCode::InvalidOptions, text));
+            }
+            generic.write_concern =
+                Some(concern).filter(|_| !arg.document().is_ok_and(Doc::is_empty));
+        }
+        "apiVersion" => generic.api.version = Some(arg.string()?.to_owned()),
+        "apiStrict" => generic.api.strict = Some(arg.bool()?),
+        "apiDeprecationErrors" => generic.api.deprecation_errors = Some(arg.bool()?),
+        "$clusterTime" => generic.cluster_time = Some(arg.value()),
+        "autocommit" => generic.transaction.autocommit = Some(arg.bool()?),
+        "startTransaction" => generic.transaction.start = Some(arg.bool()?),
+        _ => {}
+    }
+    Ok(())
+}
+
+/// Reads `maxTimeMS`.
+pub fn max_time(arg: &Arg<'_>) -> Result<u64> {
+    let value = arg.value();
+    if !value.is_number() {
+        return Err(Error::type_mismatch("maxTimeMS must be a number"));
+    }
+    let Some(whole) = value.exact_i64() else {
+        return Err(Error::failed_to_parse("maxTimeMS has non-integral value"));
+    };
+    if !(0..=i64::from(i32::MAX)).contains(&whole) {
+        let text = format!("{whole} value for maxTimeMS is out of range");
+        return Err(Error::bad_value(text));
+    }
+    Ok(whole as u64)
+}
+
+/// Checks the Stable API's parameters against the command and its fields.
+pub fn check_api(
+    api: &ApiParameters,
+    command: &Command,
+    body: Doc<'_>,
+    service: &Service,
+) -> Result<()> {
+    let Some(version) = &api.version else {
+        if api.strict.is_some() || api.deprecation_errors.is_some() {
+            let text = "Provided apiStrict and/or apiDeprecationErrors without passing apiVersion";
+            return Err(Error::location(4886600, text));
+        }
+        if service.parameters.require_api_version() && command.name != "getMore" {
+            let text = "The apiVersion parameter is required, please configure your MongoClient's API version";
+            return Err(Error::location(498870, text));
+        }
+        return Ok(());
+    };
+    if version != "1" {
+        let text = format!("Cannot accept API version {version}");
+        return Err(Error::new(ErrorCode::APIVersionError, text));
+    }
+    if api.strict != Some(true) {
+        return Ok(());
+    }
+    if !command.in_api_v1 {
+        let text = format!(
+            "Provided apiStrict:true, but the command {} is not in API Version 1",
+            command.name
+        );
+        return Err(Error::new(ErrorCode::APIStrictError, text));
+    }
+    if let Some(field) = command.outside_api_v1.iter().find(|field| body.contains(field)) {
+        let owner = if command.name == "find" { "FindCommandRequest" } else { command.name };
+        let text = format!("BSON field '{owner}.{field}' is not allowed with apiStrict:true.");
+        return Err(Error::new(ErrorCode::APIStrictError, text));
+    }
+    Ok(())
+}

@@ -1,0 +1,115 @@
+//! Cluster time on the wire: `$clusterTime` in requests moves the clock on, every reply carries
+//! `$clusterTime` and `operationTime`. (Manual: "Causal Consistency".)
+
+use crate::frame::service::{Service, Topology, now_ms};
+use quire_document::{Binary, Doc, DocWriter, Timestamp, Value, doc};
+use quire_error::{Error, ErrorCode, Result};
+use std::sync::LazyLock;
+
+/// How far ahead of the wall clock a client may move the clock.
+/// MongoDB: `maxAcceptableLogicalClockDriftSecs`.
+const DRIFT_SECS_MAX: i64 = 365 * 24 * 60 * 60;
+
+/// Takes over the time that a request carries.
+///
+/// # Errors
+/// 10065, 4 NoSuchKey, 14 TypeMismatch for a malformed one; 205 ClusterTimeFailsRateLimiter for
+/// one that is too far ahead.
+pub fn receive(service: &Service, time: Option<Value<'_>>) -> Result<()> {
+    let Some(value) = time.filter(|value| !value.is_nullish()) else { return Ok(()) };
+    if service.options.topology == Topology::Standalone {
+        return Ok(());
+    }
+    let Value::Document(gossip) = value else {
+        let text = "invalid parameter: expected an object ($clusterTime)";
+        return Err(Error::location(10065, text));
+    };
+    let time = match gossip.get("clusterTime") {
+        Some(Value::Timestamp(time)) => time,
+        Some(other) => return Err(wrong_type("clusterTime", "timestamp", other)),
+        None => {
+            let text = "Missing expected field \"clusterTime\"";
+            return Err(Error::new(ErrorCode::NoSuchKey, text));
+        }
+    };
+    check_signature(gossip)?;
+    let wall_secs = now_ms() / 1000;
+    if i64::from(time.seconds) > wall_secs + DRIFT_SECS_MAX {
+        let text = format!(
+            "New cluster time, {}, is too far from this node's wall clock time, {wall_secs}.",
+            time.seconds
+        );
+        return Err(Error::new(ErrorCode::ClusterTimeFailsRateLimiter, text));
+    }
+    service.advance_clock(time);
+    Ok(())
+}
+
+/// Nobody signs here, so a signature need only look like one.
+fn check_signature(gossip: Doc<'_>) -> Result<()> {
+    let signature = match gossip.get("signature") {
+        None => return Ok(()),
+        Some(Value::Document(signature)) => signature,
+        Some(other) => return Err(wrong_type("signature", "object", other)),
+    };
+    match signature.get("hash") {
+        None | Some(Value::Binary(_)) => {}
+        Some(other) => return Err(wrong_type("hash", "binData", other)),
+    }
+    match signature.get("keyId") {
+        Some(value) if !value.is_number() => Err(wrong_type("keyId", "long", value)),
+        _ => Ok(()),
+    }
+}
+
+fn wrong_type(field: &str, expected: &str, found: Value<'_>) -> Error {
+    let found = found.type_name();
+    let text = format!("\"{field}\" had the wrong type. Expected {expected}, found {found}");
+    Error::type_mismatch(text)
+}
+
+/// Appends the times that a replica set puts on every reply, signed as by a server where nobody
+/// logs in.
+pub fn write_times(service: &Service, reply: &mut DocWriter<'_>) {
+    if service.options.topology == Topology::Standalone {
+        return;
+    }
+    let time = service.cluster_time();
+    reply.append("$clusterTime", Doc::from_valid_bytes(&dated(time)));
+    reply.append("operationTime", time);
+}
+
+/// `$clusterTime`. Every reply has one, so it is made once and only dated.
+fn dated(time: Timestamp) -> [u8; GOSSIP_BYTES] {
+    let mut gossip = *UNDATED;
+    gossip[TIME_AT..TIME_AT + 8].copy_from_slice(&time.to_u64().to_le_bytes());
+    gossip
+}
+
+const GOSSIP_BYTES: usize = 88;
+/// Where its time stands: behind its length and the type and name of its first field.
+const TIME_AT: usize = 4 + 1 + "clusterTime\0".len();
+
+static UNDATED: LazyLock<[u8; GOSSIP_BYTES]> = LazyLock::new(|| {
+    let hash = Binary { subtype: 0, bytes: &[0; 20] };
+    let signature = doc! { "hash": Value::Binary(hash), "keyId": 0i64 };
+    let none = Timestamp { seconds: 0, increment: 0 };
+    let undated = doc! { "clusterTime": none, "signature": &signature };
+    undated.as_doc().as_bytes().try_into().expect("it has always the same length")
+});
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_stands_where_it_is_written() {
+        let time = Timestamp { seconds: 7, increment: 9 };
+        let gossip = dated(time);
+        let gossip = Doc::from_valid_bytes(&gossip);
+        assert!(
+            matches!(gossip.get("clusterTime"), Some(Value::Timestamp(found)) if found == time)
+        );
+        assert!(check_signature(gossip).is_ok() && gossip.iter().count() == 2);
+    }
+}

@@ -1,0 +1,229 @@
+//! Counters that `serverStatus` shows: written by the server and by dispatch, read by anybody.
+
+use crate::frame::command::Command;
+use foldhash::fast::RandomState;
+use quire_document::DocWriter;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A number that many threads raise.
+#[derive(Default)]
+pub struct Counter(AtomicU64);
+
+impl Counter {
+    /// Adds `amount`.
+    pub fn add(&self, amount: u64) {
+        self.0.fetch_add(amount, Ordering::Relaxed);
+    }
+
+    /// Takes `amount` away.
+    pub fn sub(&self, amount: u64) {
+        self.0.fetch_sub(amount, Ordering::Relaxed);
+    }
+
+    /// The number now.
+    pub fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// What the listener counts.
+#[derive(Default)]
+pub struct NetworkMetrics {
+    /// Connections that are open.
+    pub connections_current: Counter,
+    /// Connections accepted since the start.
+    pub connections_total: Counter,
+    /// Connections refused because of the limit.
+    pub connections_rejected: Counter,
+    /// The limit on open connections.
+    pub connections_max: Counter,
+    /// Bytes read from sockets.
+    pub bytes_in: Counter,
+    /// Bytes written to sockets.
+    pub bytes_out: Counter,
+    /// Messages read.
+    pub requests: Counter,
+}
+
+/// How many operations of a kind there were, how long they took, and how that is spread.
+pub struct Latency {
+    /// How many.
+    pub operations: Counter,
+    /// Microseconds, added up.
+    pub micros: Counter,
+    spread: [Counter; BUCKETS.len()],
+}
+
+/// The least microseconds of each bucket of a histogram, as in MongoDB: powers of two, from
+/// 2048 to 2^21 with one more between each two.
+pub const BUCKETS: [u64; 51] = buckets();
+
+const fn buckets() -> [u64; 51] {
+    let mut bounds = [0; 51];
+    let (mut at, mut power) = (1, 2);
+    while at < bounds.len() {
+        bounds[at] = power;
+        at += 1;
+        if power >= 2048 && power < 1 << 21 && at < bounds.len() {
+            bounds[at] = power + power / 2;
+            at += 1;
+        }
+        power *= 2;
+    }
+    bounds
+}
+
+impl Default for Latency {
+    fn default() -> Self {
+        let spread = std::array::from_fn(|_| Counter::default());
+        Latency { operations: Counter::default(), micros: Counter::default(), spread }
+    }
+}
+
+impl Latency {
+    /// Notes one operation.
+    pub fn note(&self, micros: u64) {
+        self.operations.add(1);
+        self.micros.add(micros);
+        let at = BUCKETS.partition_point(|least| *least <= micros).saturating_sub(1);
+        if let Some(bucket) = self.spread.get(at) {
+            bucket.add(1);
+        }
+    }
+
+    /// Buckets that are not empty: least microseconds and operations.
+    pub fn histogram(&self) -> impl Iterator<Item = (u64, u64)> {
+        let buckets = BUCKETS.iter().zip(&self.spread);
+        buckets.map(|(least, count)| (*least, count.get())).filter(|(_, count)| *count > 0)
+    }
+
+    /// Appends the fields that `serverStatus` and `$collStats` show.
+    pub fn write(&self, histogram: bool, out: &mut DocWriter<'_>) {
+        if histogram {
+            let mut list = out.array("histogram");
+            for (least, count) in self.histogram() {
+                list.document().append("micros", least as i64).append("count", count as i64);
+            }
+        }
+        out.append("latency", self.micros.get() as i64);
+        out.append("ops", self.operations.get() as i64);
+    }
+}
+
+/// How often a command ran and failed.
+#[derive(Default)]
+pub struct CommandCount {
+    /// How often it ran.
+    pub total: Counter,
+    /// How often it answered an error.
+    pub failed: Counter,
+}
+
+/// How often each command ran and failed.
+#[derive(Default)]
+pub struct CommandCounts {
+    by_name: HashMap<&'static str, CommandCount, RandomState>,
+    /// Commands that do not exist.
+    pub unknown: Counter,
+}
+
+impl CommandCounts {
+    /// Returns zero counts for the commands of a table.
+    pub(crate) fn new(rows: &[Command]) -> Self {
+        CommandCounts {
+            by_name: rows.iter().map(|row| (row.name, CommandCount::default())).collect(),
+            unknown: Counter::default(),
+        }
+    }
+
+    /// Notes one run.
+    pub fn note(&self, name: &str, failed: bool) {
+        if let Some(count) = self.by_name.get(name) {
+            count.total.add(1);
+            count.failed.add(u64::from(failed));
+        }
+    }
+
+    /// Returns the names of all commands in alphabetical order, and their counts.
+    pub fn all(&self) -> impl Iterator<Item = (&'static str, &CommandCount)> {
+        let mut all: Vec<_> = self.by_name.iter().map(|(name, count)| (*name, count)).collect();
+        all.sort_unstable_by_key(|(name, _)| *name);
+        all.into_iter()
+    }
+}
+
+/// Everything that is counted.
+#[derive(Default)]
+pub struct Metrics {
+    /// The listener's part.
+    pub network: NetworkMetrics,
+    /// Documents inserted.
+    pub inserts: Counter,
+    /// Queries.
+    pub queries: Counter,
+    /// Update statements.
+    pub updates: Counter,
+    /// Delete statements.
+    pub deletes: Counter,
+    /// getMores.
+    pub getmores: Counter,
+    /// Other commands.
+    pub commands: Counter,
+    /// Latency of reading commands.
+    pub reads_latency: Latency,
+    /// Latency of writing commands.
+    pub writes_latency: Latency,
+    /// Latency of other commands.
+    pub commands_latency: Latency,
+    /// Documents that writes and reads returned, inserted, updated, deleted.
+    pub documents_returned: Counter,
+    /// Documents inserted.
+    pub documents_inserted: Counter,
+    /// Documents updated.
+    pub documents_updated: Counter,
+    /// Documents deleted.
+    pub documents_deleted: Counter,
+    /// Index keys looked at.
+    pub keys_examined: Counter,
+    /// Documents looked at.
+    pub docs_examined: Counter,
+    /// Operations that sorted in memory or on disk.
+    pub sorts: Counter,
+    /// Operations that read a whole collection.
+    pub collection_scans: Counter,
+    /// How often each command ran.
+    pub by_command: CommandCounts,
+    /// Documents that TTL indexes removed.
+    pub ttl_deleted: Counter,
+    /// Passes of the job that removes them.
+    pub ttl_passes: Counter,
+    /// Assertions: errors that users caused.
+    pub user_errors: Counter,
+    /// Commands that failed with an internal error or a panic.
+    pub internal_errors: Counter,
+}
+
+impl Metrics {
+    /// Returns zero counts; those of commands are for the commands of a table.
+    pub(crate) fn new(rows: &[Command]) -> Self {
+        Metrics { by_command: CommandCounts::new(rows), ..Metrics::default() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buckets_rise_and_take_what_lies_between_them() {
+        assert!(BUCKETS.is_sorted());
+        assert_eq!(BUCKETS[..4], [0, 2, 4, 8]);
+        assert_eq!(BUCKETS[11..15], [2048, 3072, 4096, 6144]);
+        assert_eq!(BUCKETS[50], 1 << 40);
+        let latency = Latency::default();
+        [0, 1, 2, 3071, 3072, u64::MAX].into_iter().for_each(|micros| latency.note(micros));
+        let shown: Vec<_> = latency.histogram().collect();
+        assert_eq!(shown, [(0, 2), (2, 1), (2048, 1), (3072, 1), (1 << 40, 1)]);
+    }
+}

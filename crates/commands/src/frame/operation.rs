@@ -1,0 +1,102 @@
+//! Running operations: what `currentOp` shows and `killOp` stops.
+
+use crate::frame::command::Command;
+use quire_document::DocBuf;
+use quire_session::SessionId;
+use quire_storage::{Interrupt, Interruption};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+/// One running operation.
+pub struct Operation {
+    /// The number that `killOp` takes.
+    pub id: i64,
+    /// When it began.
+    pub started: Instant,
+    /// The command.
+    pub command: &'static Command,
+    /// `db.collection`, or `db.$cmd`.
+    pub namespace: String,
+    /// The command document, cut where it is long.
+    pub body: DocBuf,
+    /// The connection's name and number.
+    pub connection: (String, u64),
+    /// The client's address.
+    pub peer: Option<std::net::SocketAddr>,
+    /// What the client told about itself.
+    pub client: Option<DocBuf>,
+    /// The session it runs in.
+    pub session: Option<SessionId>,
+    /// Stops it.
+    pub interrupt: Arc<Interrupt>,
+}
+
+/// All running operations of a server.
+#[derive(Default)]
+pub struct Operations {
+    next: AtomicI64,
+    running: Mutex<BTreeMap<i64, Arc<Operation>>>,
+}
+
+/// Takes the operation off the list when it ends.
+pub struct Running<'s> {
+    operations: &'s Operations,
+    /// The operation.
+    pub operation: Arc<Operation>,
+}
+
+impl Operations {
+    /// The number of the next operation.
+    pub fn next_id(&self) -> i64 {
+        self.next.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// Puts an operation on the list.
+    pub fn begin(&self, operation: Operation) -> Running<'_> {
+        let operation = Arc::new(operation);
+        self.lock().insert(operation.id, Arc::clone(&operation));
+        Running { operations: self, operation }
+    }
+
+    /// What runs now, oldest first.
+    pub fn list(&self) -> Vec<Arc<Operation>> {
+        self.lock().values().cloned().collect()
+    }
+
+    /// Stops one operation; false if there is none of that number.
+    pub fn kill(&self, id: i64) -> bool {
+        match self.lock().get(&id) {
+            Some(operation) => {
+                operation.interrupt.kill(Interruption::Killed);
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Stops the operations of the sessions that `which` picks, but for the one that asks.
+    pub fn kill_sessions(&self, which: &dyn Fn(&SessionId) -> bool, asking: i64) {
+        let running = self.lock();
+        let chosen = running.values().filter(|operation| {
+            operation.id != asking && operation.session.as_ref().is_some_and(which)
+        });
+        chosen.for_each(|operation| operation.interrupt.kill(Interruption::Killed));
+    }
+
+    /// Stops every operation.
+    pub fn interrupt_all(&self, reason: Interruption) {
+        self.lock().values().for_each(|operation| operation.interrupt.kill(reason));
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<i64, Arc<Operation>>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        self.operations.lock().remove(&self.operation.id);
+    }
+}

@@ -1,0 +1,149 @@
+//! The session fields of a command (`lsid`, `txnNumber`, `autocommit`, `startTransaction`): their
+//! shape, which commands take them, and the use of the session that they name.
+
+use crate::frame::args::{self, Arg};
+use crate::frame::command::Command;
+use crate::frame::generic_fields::Generic;
+use crate::frame::service::{Service, Topology, now_ms};
+use quire_document::{Doc, Value};
+use quire_error::{Error, ErrorCode, Result};
+use quire_session::{NOBODY, Session, SessionId};
+use std::sync::Arc;
+
+const OWNER: &str = "OperationSessionInfo";
+
+/// Commands whose statements a session remembers.
+const RETRYABLE: &[&str] = &["insert", "update", "delete", "findAndModify", "bulkWrite"];
+
+/// Commands that anybody may run before a login; they take no number at all.
+const WITHOUT_LOGIN: &[&str] =
+    &["hello", "isMaster", "ping", "buildInfo", "connectionStatus", "whatsmyuri", "listCommands"];
+
+/// `autocommit` and `startTransaction`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct TransactionFields {
+    /// `autocommit`, if given.
+    pub autocommit: Option<bool>,
+    /// `startTransaction`, if given.
+    pub start: Option<bool>,
+}
+
+/// Reads `lsid`.
+pub fn lsid(value: Value<'_>) -> Result<SessionId> {
+    match value {
+        Value::Document(doc) => session_id("OperationSessionInfo.lsid", doc),
+        other => Err(Error::type_mismatch(format!(
+            "BSON field '{OWNER}.lsid' is the wrong type '{}', expected type 'object'",
+            other.type_name()
+        ))),
+    }
+}
+
+/// Reads a session id: `id`, and `uid` if somebody else's is meant.
+pub fn session_id(owner: &'static str, doc: Doc<'_>) -> Result<SessionId> {
+    let (mut id, mut user) = (None, NOBODY);
+    for arg in args::fields(owner, doc) {
+        match (arg.name(), arg.value()) {
+            ("id" | "uid", value) if value.is_nullish() => {}
+            ("id", _) => id = Some(uuid(&arg, owner)?),
+            ("uid", _) => user = digest(&arg)?,
+            ("txnNumber" | "txnUUID", _) => return Err(Error::not_built("an internal session")),
+            _ => return Err(arg.unknown()),
+        }
+    }
+    let id = id.ok_or_else(|| args::missing(owner, "id"))?;
+    Ok(SessionId { id, user })
+}
+
+fn uuid(arg: &Arg<'_>, owner: &str) -> Result<[u8; 16]> {
+    let Value::Binary(binary) = arg.value() else { return Err(arg.wrong_type("binData")) };
+    if binary.subtype != 4 {
+        let found = match binary.subtype {
+            0 => "general",
+            3 => "UUID(deprecated)",
+            _ => "other",
+        };
+        return Err(Error::type_mismatch(format!(
+            "BSON field '{owner}.id' is the wrong bindData type '{found}', expected type 'UUID'"
+        )));
+    }
+    binary.bytes.try_into().map_err(|_| {
+        let text = "uuid must be a 16-byte binary field with UUID (4) subtype";
+        Error::new(ErrorCode::InvalidUUID, text)
+    })
+}
+
+/// Reads the digest of a user.
+pub fn digest(arg: &Arg<'_>) -> Result<[u8; 32]> {
+    let Value::Binary(binary) = arg.value() else { return Err(arg.wrong_type("binData")) };
+    binary.bytes.try_into().map_err(|_| {
+        let text = format!("Unsupported SHA256Block hash length: {}", binary.bytes.len());
+        Error::new(ErrorCode::UnsupportedFormat, text)
+    })
+}
+
+/// Reads `txnNumber`.
+pub fn transaction_number(value: Value<'_>) -> Result<i64> {
+    match value {
+        Value::Int64(number) if number >= 0 => Ok(number),
+        Value::Int64(_) => {
+            Err(Error::new(ErrorCode::InvalidOptions, "Transaction number cannot be negative"))
+        }
+        other => {
+            let found = other.type_name();
+            Err(Error::type_mismatch(format!(
+                "BSON field '{OWNER}.txnNumber' is the wrong type '{found}', expected type 'long'"
+            )))
+        }
+    }
+}
+
+/// Checks the fields against each other, the command and the topology.
+pub fn check(generic: &Generic<'_>, command: &Command, topology: &Topology) -> Result<()> {
+    let invalid = |text: &str| Err(Error::new(ErrorCode::InvalidOptions, text));
+    let TransactionFields { autocommit, start } = generic.transaction;
+    if start.is_some() && autocommit.is_none() {
+        return invalid(
+            "'startTransaction' field requires 'autocommit' field to also be specified",
+        );
+    }
+    if autocommit.is_some() && generic.txn_number.is_none() {
+        return invalid("'autocommit' field requires a transaction number to also be specified");
+    }
+    if generic.txn_number.is_none() {
+        return Ok(());
+    }
+    if generic.session.is_none() {
+        return invalid("Transaction number requires a session ID to also be specified");
+    }
+    if autocommit == Some(true) {
+        return invalid("Specifying autocommit=true is not allowed.");
+    }
+    if start == Some(false) {
+        return invalid("Specifying startTransaction=false is not allowed.");
+    }
+    if WITHOUT_LOGIN.contains(&command.name) && autocommit.is_none() {
+        let text = "It is illegal to provide a txnNumber for this command";
+        return Err(Error::location(50889, text));
+    }
+    if *topology == Topology::Standalone {
+        let text = "Transaction numbers are only allowed on a replica set member or mongos";
+        return Err(Error::new(ErrorCode::IllegalOperation, text));
+    }
+    if autocommit.is_some() {
+        return Err(Error::not_built("a transaction of several documents"));
+    }
+    if !RETRYABLE.contains(&command.name) {
+        let name = command.name;
+        let text = format!(
+            "txnNumber may only be provided for multi-document transactions and retryable write commands. autocommit:false was not provided, and {name} is not a retryable write command."
+        );
+        return Err(Error::location(50768, text));
+    }
+    Ok(())
+}
+
+/// The session that the command uses; it begins with its first use.
+pub fn attach(service: &Service, id: Option<SessionId>) -> Result<Option<Arc<Session>>> {
+    id.map(|id| service.sessions.touch(id, now_ms())).transpose()
+}

@@ -1,0 +1,186 @@
+//! The table of server parameters. A parameter stands here if something reads it, or if tools read
+//! it and its value tells the truth.
+
+use crate::frame::parameters::log_verbosity;
+
+/// The name of the parameter with a fast path.
+pub const SLOW_MS: &str = "slowMs";
+
+/// What `hello` shows of whoever manages the server, and its most bytes.
+pub const DESCRIPTOR: &str = "automationServiceDescriptor";
+pub const TEXT_BYTES_MAX: usize = 64;
+
+/// How long the past is kept.
+pub const HISTORY_SECS: &str = "minSnapshotHistoryWindowInSeconds";
+
+/// When a parameter may be set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Settable {
+    /// At the start and later.
+    Always,
+    /// At the start only.
+    Startup,
+    /// Never: it tells how this server is.
+    Never,
+}
+
+/// The type, default and range of a parameter.
+#[derive(Clone, Copy, Debug)]
+pub enum Kind {
+    /// A boolean.
+    Bool(bool),
+    /// A 32-bit number, with its least and greatest value.
+    Int(i32, i32, i32),
+    /// A 64-bit number, with its least and greatest value.
+    Long(i64, i64, i64),
+    /// A text.
+    Text(&'static str),
+    /// A list of texts.
+    Texts(&'static [&'static str]),
+    /// The levels of the log's components.
+    LogLevels,
+}
+
+/// One server parameter.
+pub struct Parameter {
+    /// MongoDB's name.
+    pub name: &'static str,
+    /// Type, default, range.
+    pub default: Kind,
+    /// When it may be set.
+    pub settable: Settable,
+    /// One sentence.
+    pub summary: &'static str,
+}
+
+const fn row(
+    name: &'static str,
+    default: Kind,
+    settable: Settable,
+    summary: &'static str,
+) -> Parameter {
+    Parameter { name, default, settable, summary }
+}
+
+use Kind::{Bool, Int, LogLevels, Long, Text, Texts};
+use Settable::{Always, Never, Startup};
+
+/// Every parameter, by name.
+pub static PARAMETERS: &[Parameter] = &[
+    row(
+        "allowDiskUseByDefault",
+        Bool(true),
+        Always,
+        "Whether blocking stages may go on on disk where a command does not say.",
+    ),
+    row(
+        "authenticationMechanisms",
+        Texts(&["SCRAM-SHA-1", "SCRAM-SHA-256", "MONGODB-X509"]),
+        Startup,
+        "Mechanisms that logins may use.",
+    ),
+    row(
+        DESCRIPTOR,
+        Text(""),
+        Always,
+        "A text of at most 64 bytes that hello shows, for who manages the server.",
+    ),
+    row(
+        "clientCursorMonitorFrequencySecs",
+        Int(4, i32::MIN, i32::MAX),
+        Always,
+        "Time between two looks for idle cursors.",
+    ),
+    row(
+        "cursorTimeoutMillis",
+        Long(600_000, i64::MIN, i64::MAX),
+        Always,
+        "Idle time after which a cursor is closed.",
+    ),
+    row("enableTestCommands", Bool(false), Startup, "Turns on commands for tests."),
+    row(
+        "featureCompatibilityVersion",
+        Text("8.2"),
+        Never,
+        "The version whose behaviour is followed.",
+    ),
+    row(
+        "internalQueryExecYieldIterations",
+        Int(1000, i32::MIN, i32::MAX),
+        Always,
+        "Documents between two checks for interruption.",
+    ),
+    row(
+        "internalQueryFacetBufferSizeBytes",
+        Int(104_857_600, 1, i32::MAX),
+        Always,
+        "Memory limit of $facet.",
+    ),
+    row(
+        "internalQueryMaxBlockingSortMemoryUsageBytes",
+        Int(104_857_600, 0, i32::MAX),
+        Always,
+        "Memory limit of a sort.",
+    ),
+    row(
+        "internalDocumentSourceGroupMaxMemoryBytes",
+        Long(104_857_600, 1, i64::MAX),
+        Always,
+        "Memory limit of $group.",
+    ),
+    row(
+        "localLogicalSessionTimeoutMinutes",
+        Int(30, 1, i32::MAX),
+        Startup,
+        "Idle time after which a session ends.",
+    ),
+    row(
+        log_verbosity::NAME,
+        LogLevels,
+        Always,
+        "The level of each component of the log; from 1 on, command and write log every operation.",
+    ),
+    row(
+        log_verbosity::DEFAULT_LEVEL,
+        Int(0, 0, 5),
+        Always,
+        "The level of the log's components that have none of their own.",
+    ),
+    row(
+        "maxIndexBuildMemoryUsageMegabytes",
+        Int(200, 50, i32::MAX),
+        Always,
+        "Memory limit of an index build.",
+    ),
+    row(
+        "maxTransactionLockRequestTimeoutMillis",
+        Int(5, i32::MIN, i32::MAX),
+        Always,
+        "How long a transaction waits for a lock.",
+    ),
+    row(
+        HISTORY_SECS,
+        Int(60, 0, i32::MAX),
+        Always,
+        "How long a snapshot read may ask for a time of the past, if not much is written.",
+    ),
+    row("notablescan", Bool(false), Always, "Refuses queries without an index."),
+    row("quiet", Bool(false), Always, "Logs less."),
+    row("requireApiVersion", Bool(false), Always, "Refuses commands without apiVersion."),
+    row("scramIterationCount", Int(10_000, 5000, i32::MAX), Always, "Iterations of SCRAM-SHA-1."),
+    row(
+        "scramSHA256IterationCount",
+        Int(15_000, 5000, i32::MAX),
+        Always,
+        "Iterations of SCRAM-SHA-256.",
+    ),
+    row(SLOW_MS, Long(100, -1, i64::MAX), Always, "Operations that take longer are logged."),
+    row(
+        "transactionLifetimeLimitSeconds",
+        Int(60, 1, i32::MAX),
+        Always,
+        "How long a transaction may be open.",
+    ),
+    row("ttlMonitorEnabled", Bool(true), Always, "Removes expired documents."),
+    row("ttlMonitorSleepSecs", Int(60, 1, i32::MAX), Always, "Time between two removals."),
+];

@@ -1,0 +1,292 @@
+//! The database profiler: which operations are worth telling of, and `system.profile`, which
+//! keeps the entries of a database.
+//!
+//! Level 1 records slow operations, or those that the filter picks; level 2 all. The same
+//! filter, where there is one, picks the operations that are logged as slow. Capped collections
+//! are not built yet, so `system.profile` is an ordinary collection that the profiler itself
+//! keeps below [`PROFILE_BYTES_MAX`]: past it the oldest entries go. (Manual: "Database
+//! Profiler".)
+
+use crate::frame::service::{Service, now_ms, random_u64};
+use quire_catalog::{Collection, Namespace};
+use quire_collections::{CollectionCursor, prepare_insert};
+use quire_document::{Doc, DocBuf};
+use quire_error::Result;
+use quire_mql::context::{EvalContext, ParseContext, Shared};
+use quire_mql::filter::Filter;
+use quire_storage::{CommitOptions, Direction, Interrupt};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+/// Bytes of entries that a database keeps: the size of MongoDB's `system.profile`.
+pub const PROFILE_BYTES_MAX: u64 = 1024 * 1024;
+/// Oldest entries that go at once when there are too many bytes.
+const TRIM_BYTES: usize = 128 * 1024;
+const TRIM_DOCS: usize = 1000;
+/// The collection that holds the entries.
+pub const SYSTEM_PROFILE: &str = "system.profile";
+
+/// The profiler's settings.
+pub struct Profiler {
+    /// Whether a database is profiled or has a filter: all that an operation looks at besides
+    /// its own time while nothing is.
+    engaged: AtomicBool,
+    /// The share of slow operations that count, as the bits of a double.
+    sample_rate: AtomicU64,
+    /// The level of databases that have none of their own: `--profile`.
+    default_level: AtomicI32,
+    databases: RwLock<HashMap<String, Setting>>,
+    trimming: AtomicBool,
+}
+
+/// The profiler's settings of one database.
+#[derive(Clone, Default)]
+pub struct Setting {
+    /// 0, 1 or 2.
+    pub level: i32,
+    /// Picks operations instead of their time.
+    pub filter: Option<Arc<ProfileFilter>>,
+}
+
+/// A filter over the profiler's entries.
+pub struct ProfileFilter {
+    /// As `profile` shows it.
+    pub shown: DocBuf,
+    filter: Filter,
+}
+
+/// What becomes of an operation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Verdict {
+    /// It is logged.
+    pub log: bool,
+    /// It gets an entry in `system.profile`.
+    pub record: bool,
+}
+
+impl Default for Profiler {
+    fn default() -> Self {
+        Profiler {
+            engaged: AtomicBool::new(false),
+            sample_rate: AtomicU64::new(1f64.to_bits()),
+            default_level: AtomicI32::new(0),
+            databases: RwLock::default(),
+            trimming: AtomicBool::new(false),
+        }
+    }
+}
+
+impl Profiler {
+    /// Whether operations that are not slow may be told of.
+    pub fn is_engaged(&self) -> bool {
+        self.engaged.load(Ordering::Relaxed)
+    }
+
+    /// The share of slow operations that count.
+    pub fn sample_rate(&self) -> f64 {
+        f64::from_bits(self.sample_rate.load(Ordering::Relaxed))
+    }
+
+    /// Sets that share, between 0 and 1.
+    pub fn set_sample_rate(&self, rate: f64) {
+        self.sample_rate.store(rate.to_bits(), Ordering::Relaxed);
+    }
+
+    /// The settings of a database.
+    pub fn setting(&self, db: &str) -> Setting {
+        self.read().get(db).cloned().unwrap_or_else(|| self.default_setting())
+    }
+
+    fn default_setting(&self) -> Setting {
+        Setting { level: self.default_level.load(Ordering::Relaxed), filter: None }
+    }
+
+    /// Sets the level of databases that have none of their own.
+    pub fn set_default_level(&self, level: i32) {
+        let databases = self.write();
+        self.default_level.store(level, Ordering::Relaxed);
+        self.engaged.store(level > 0 || !databases.is_empty(), Ordering::Relaxed);
+    }
+
+    /// Changes the settings of a database.
+    pub fn set(&self, db: &str, setting: Setting) {
+        let mut databases = self.write();
+        let default = self.default_level.load(Ordering::Relaxed);
+        match setting.level == default && setting.filter.is_none() {
+            true => drop(databases.remove(db)),
+            false => drop(databases.insert(db.to_owned(), setting)),
+        }
+        self.engaged.store(default > 0 || !databases.is_empty(), Ordering::Relaxed);
+    }
+
+    /// What becomes of an operation on `db` whose entry `entry` makes.
+    pub fn judge(&self, db: &str, slow: bool, entry: impl FnOnce() -> DocBuf) -> Verdict {
+        let setting = if self.is_engaged() { self.setting(db) } else { Setting::default() };
+        let picked = match &setting.filter {
+            Some(filter) => filter.picks(entry().as_doc()),
+            None => slow && self.is_sampled(),
+        };
+        let record = match setting.level {
+            0 => false,
+            1 => picked,
+            _ => true,
+        };
+        Verdict { log: picked, record }
+    }
+
+    fn is_sampled(&self) -> bool {
+        let rate = self.sample_rate();
+        rate >= 1.0 || (random_u64() as f64 / u64::MAX as f64) < rate
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, HashMap<String, Setting>> {
+        self.databases.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, HashMap<String, Setting>> {
+        self.databases.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl ProfileFilter {
+    /// Compiles a filter.
+    ///
+    /// # Errors
+    /// What `mql` says about it.
+    pub fn parse(filter: Doc<'_>) -> Result<ProfileFilter> {
+        let parsed = Filter::parse(filter, &ParseContext::default())?;
+        let shown = parsed.to_bson();
+        Ok(ProfileFilter { shown, filter: parsed })
+    }
+
+    /// An entry that the filter cannot be asked about is not picked.
+    fn picks(&self, entry: Doc<'_>) -> bool {
+        let arena = bumpalo::Bump::new();
+        let shared = Shared::new(now_ms());
+        self.filter.matches(entry, &EvalContext::new(&arena, entry, &shared)).unwrap_or(false)
+    }
+}
+
+impl Service {
+    /// What the profiler does in databases that say nothing: the level, and the share of slow
+    /// operations that count.
+    pub fn set_profile_defaults(&self, level: i32, sample_rate: f64) {
+        self.profiler.set_default_level(level);
+        self.profiler.set_sample_rate(sample_rate);
+    }
+
+    /// Makes `system.profile` of a database that is going to be profiled.
+    ///
+    /// # Errors
+    /// What the catalog says.
+    pub fn make_profile(&self, db: &str) -> Result<()> {
+        let namespace = Namespace::new(db, SYSTEM_PROFILE)?;
+        self.store.ensure_collection(&namespace).map(drop)
+    }
+
+    /// Writes an entry. One that cannot be written is lost: the operation that it tells of has
+    /// ended. While `fsync` holds writers back there are no entries.
+    pub fn record_profile(&self, db: &str, entry: Doc<'_>) {
+        let Some(_writing) = self.write_gate.try_enter() else { return };
+        if let Ok(namespace) = Namespace::new(db, SYSTEM_PROFILE) {
+            let _ = self.insert_profile(&namespace, entry);
+        }
+    }
+
+    fn insert_profile(&self, namespace: &Namespace, entry: Doc<'_>) -> Result<()> {
+        let interrupt = Interrupt::new();
+        self.store.ensure_collection(namespace)?;
+        self.store.write(&CommitOptions::buffered(), &interrupt, |writer| {
+            let Some(collection) = writer.catalog().lookup(namespace).cloned() else {
+                return Ok(());
+            };
+            let mut buffer = Vec::new();
+            let store = Arc::clone(writer.store());
+            let prepared = prepare_insert(&store, entry, &mut buffer)?;
+            writer.insert(&collection, prepared).map(drop)
+        })?;
+        let catalog = self.store.catalog();
+        match catalog.lookup(namespace) {
+            Some(collection) => self.trim_profile(collection, &interrupt),
+            None => Ok(()),
+        }
+    }
+
+    /// Deletes the oldest entries where there are too many bytes of them.
+    fn trim_profile(&self, collection: &Arc<Collection>, interrupt: &Arc<Interrupt>) -> Result<()> {
+        let too_large = self.store.counts(collection).bytes > PROFILE_BYTES_MAX;
+        if !too_large || self.profiler.trimming.swap(true, Ordering::AcqRel) {
+            return Ok(());
+        }
+        let trimmed = self.delete_oldest(collection, interrupt);
+        self.profiler.trimming.store(false, Ordering::Release);
+        trimmed
+    }
+
+    fn delete_oldest(&self, collection: &Collection, interrupt: &Arc<Interrupt>) -> Result<()> {
+        let mut oldest = Vec::new();
+        let view = self.store.read_view()?;
+        let mut cursor = CollectionCursor::new(collection, Direction::Forward);
+        cursor.next_page(&view.view(), collection, TRIM_DOCS, TRIM_BYTES, &mut oldest)?;
+        drop(view);
+        self.store.write(&CommitOptions::buffered(), interrupt, |writer| {
+            let now = writer.catalog().lookup(&collection.namespace).cloned();
+            let Some(now) = now.filter(|now| now.id == collection.id) else { return Ok(()) };
+            for record in &oldest {
+                if let Some(doc) = writer.view().get(&now, record.id)? {
+                    writer.delete(&now, record.id, doc.as_doc())?;
+                }
+            }
+            Ok(())
+        })?;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use quire_document::doc;
+
+    #[test]
+    fn levels_time_and_filters_decide() {
+        let profiler = Profiler::default();
+        let judge = |slow: bool| profiler.judge("db", slow, || doc! { "op": "query" });
+        let verdict = |log: bool, record: bool| Verdict { log, record };
+        assert_eq!((judge(false), judge(true)), (verdict(false, false), verdict(true, false)));
+        profiler.set("db", Setting { level: 1, filter: None });
+        assert_eq!((judge(false), judge(true)), (verdict(false, false), verdict(true, true)));
+        profiler.set_sample_rate(0.0);
+        assert_eq!(judge(true), verdict(false, false));
+        profiler.set("db", Setting { level: 2, filter: None });
+        assert_eq!(judge(false), verdict(false, true));
+        let filter =
+            |filter: DocBuf| Some(Arc::new(ProfileFilter::parse(filter.as_doc()).unwrap()));
+        profiler.set("db", Setting { level: 1, filter: filter(doc! { "op": "query" }) });
+        assert_eq!(judge(false), verdict(true, true));
+        profiler.set("db", Setting { level: 1, filter: filter(doc! { "op": "insert" }) });
+        assert_eq!(judge(true), verdict(false, false));
+        assert!(profiler.is_engaged());
+        profiler.set("db", Setting::default());
+        assert!(!profiler.is_engaged());
+        profiler.set_default_level(2);
+        assert_eq!(judge(false), verdict(false, true));
+        profiler.set("db", Setting::default());
+        assert_eq!(judge(false), verdict(false, false));
+    }
+
+    #[test]
+    fn filters_are_shown_in_full() {
+        let shown = |filter: DocBuf| {
+            let parsed = ProfileFilter::parse(filter.as_doc()).unwrap();
+            quire_catalog::debug_doc(parsed.shown.as_doc())
+        };
+        assert_eq!(shown(doc! { "op": "query" }), "{ op: { $eq: \"query\" } }");
+        let two = doc! { "op": "query", "nreturned": { "$gt": 1 } };
+        assert_eq!(
+            shown(two),
+            "{ $and: [ { op: { $eq: \"query\" } }, { nreturned: { $gt: 1 } } ] }"
+        );
+    }
+}

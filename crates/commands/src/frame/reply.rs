@@ -1,0 +1,66 @@
+//! The shapes that every reply shares: one function builds an error reply, one a write error,
+//! one a write-concern error. Nothing else in the project does.
+
+use quire_document::{Doc, DocWriter};
+use quire_error::{Error, Label};
+use quire_storage::StorageError;
+
+/// Appends `ok: 0` with code, message, details and labels.
+pub fn write_error_reply(reply: &mut DocWriter<'_>, error: &Error) {
+    reply.append("ok", 0.0);
+    write_error_fields(reply, error);
+    // Details that name labels name all of them.
+    let details = error.details().map(Doc::from_valid_bytes);
+    let labelled = details.is_some_and(|details| details.contains("errorLabels"));
+    if !error.labels().is_empty() && !labelled {
+        let mut labels = reply.array("errorLabels");
+        error.labels().iter().for_each(|label: &Label| {
+            labels.push(label.as_str());
+        });
+    }
+}
+
+fn write_error_fields(reply: &mut DocWriter<'_>, error: &Error) {
+    reply.append("errmsg", error.message());
+    reply.append("code", error.code().number());
+    reply.append("codeName", &*error.code().name());
+    if let Some(details) = error.details() {
+        reply.append_all(Doc::from_valid_bytes(details));
+    }
+}
+
+/// Appends one element of `writeErrors`.
+pub fn write_write_error(entry: &mut DocWriter<'_>, index: i32, error: &Error) {
+    entry.append("index", index);
+    entry.append("code", error.code().number());
+    if let Some(details) = error.details() {
+        entry.append_all(Doc::from_valid_bytes(details));
+    }
+    entry.append("errmsg", error.message());
+}
+
+/// Appends `writeConcernError`.
+pub fn write_write_concern_error(reply: &mut DocWriter<'_>, error: &Error) {
+    let mut entry = reply.document("writeConcernError");
+    entry.append("code", error.code().number());
+    entry.append("codeName", &*error.code().name());
+    entry.append("errmsg", error.message());
+    if let Some(details) = error.details() {
+        entry.append("errInfo", Doc::from_valid_bytes(details));
+    }
+}
+
+/// What a client sees of a storage error: never a backend's own text.
+pub fn from_storage(error: StorageError) -> Error {
+    quire_collections::from_storage(error)
+}
+
+/// An int where it fits, else a long.
+pub fn number(writer: &mut DocWriter<'_>, name: &str, number: i64) {
+    match i32::try_from(number) {
+        Ok(small) => writer.append(name, small),
+        Err(_) => writer.append(name, number),
+    };
+}
+
+pub use quire_collections::from_interruption;

@@ -1,0 +1,146 @@
+//! How much each collection is used: what `top` and `$collStats` with `latencyStats` show.
+
+use crate::frame::command::Kind;
+use crate::frame::metrics::{Counter, Latency};
+use foldhash::fast::RandomState;
+use quire_catalog::{Catalog, CollectionId};
+use quire_collections::Store;
+use std::collections::HashMap;
+use std::sync::{Arc, PoisonError, RwLock};
+
+/// Collections below which those that were dropped are not looked for.
+const FORGET_AT: usize = 256;
+
+/// What an operation does, as `top` and the profiler tell it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Class {
+    /// `find`.
+    Query,
+    /// `getMore`.
+    GetMore,
+    /// `insert`.
+    Insert,
+    /// `update`, or a statement of it.
+    Update,
+    /// `delete`, or a statement of it.
+    Remove,
+    /// Any other command.
+    Command,
+}
+
+impl Class {
+    /// The name that the profiler gives it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Class::Query => "query",
+            Class::GetMore => "getmore",
+            Class::Insert => "insert",
+            Class::Update => "update",
+            Class::Remove => "remove",
+            Class::Command => "command",
+        }
+    }
+}
+
+/// How often and how long.
+#[derive(Default)]
+pub struct Timed {
+    /// Operations.
+    pub count: Counter,
+    /// Microseconds, added up.
+    pub micros: Counter,
+}
+
+impl Timed {
+    fn note(&self, micros: u64) {
+        self.count.add(1);
+        self.micros.add(micros);
+    }
+}
+
+/// The use of one collection since the start, or since it was made.
+#[derive(Default)]
+pub struct CollectionUsage {
+    /// All operations.
+    pub total: Timed,
+    /// Those that read.
+    pub reading: Timed,
+    /// Those that write.
+    pub writing: Timed,
+    /// By class, in the order of [`Class`].
+    by_class: [Timed; 6],
+    /// Latencies of reading commands.
+    pub reads: Latency,
+    /// Latencies of writing commands.
+    pub writes: Latency,
+    /// Latencies of other commands.
+    pub commands: Latency,
+    /// Operations that read the whole collection.
+    pub collection_scans: Counter,
+}
+
+impl CollectionUsage {
+    /// The operations of one class.
+    pub fn class(&self, class: Class) -> &Timed {
+        &self.by_class[class as usize]
+    }
+}
+
+/// The use of all collections by their numbers, which a rename keeps. What was dropped is
+/// forgotten when there is more of it than of what is there.
+#[derive(Default)]
+pub struct Usage {
+    collections: RwLock<HashMap<CollectionId, Arc<CollectionUsage>, RandomState>>,
+}
+
+impl Usage {
+    /// Notes an operation on a namespace; nothing if there is no such collection.
+    pub fn note(&self, store: &Store, namespace: &str, class: Class, kind: Kind, micros: u64) {
+        let Some((db, collection)) = namespace.split_once('.') else { return };
+        if collection == "$cmd" {
+            return;
+        }
+        let catalog = store.catalog();
+        let Some(found) = catalog.collection(db, collection) else { return };
+        let usage = self.of(&catalog, found.id);
+        usage.total.note(micros);
+        usage.class(class).note(micros);
+        match kind {
+            Kind::Read => usage.reading.note(micros),
+            Kind::Write => usage.writing.note(micros),
+            Kind::Other => {}
+        }
+        match kind {
+            Kind::Read => usage.reads.note(micros),
+            Kind::Write => usage.writes.note(micros),
+            Kind::Other => usage.commands.note(micros),
+        }
+    }
+
+    /// The use of a collection, if it has been used.
+    pub fn get(&self, id: CollectionId) -> Option<Arc<CollectionUsage>> {
+        let known = self.collections.read().unwrap_or_else(PoisonError::into_inner);
+        known.get(&id).cloned()
+    }
+
+    /// Notes an operation that read the whole of a collection.
+    pub fn note_collection_scan(&self, store: &Store, namespace: &str) {
+        let Some((db, collection)) = namespace.split_once('.') else { return };
+        let catalog = store.catalog();
+        if let Some(found) = catalog.collection(db, collection) {
+            self.of(&catalog, found.id).collection_scans.add(1);
+        }
+    }
+
+    /// The use of a collection.
+    fn of(&self, catalog: &Catalog, id: CollectionId) -> Arc<CollectionUsage> {
+        if let Some(usage) = self.get(id) {
+            return usage;
+        }
+        let mut all = self.collections.write().unwrap_or_else(PoisonError::into_inner);
+        if all.len() >= FORGET_AT && all.len() > 2 * catalog.collections().count() {
+            all.retain(|id, _| catalog.by_id(*id).is_some());
+        }
+        Arc::clone(all.entry(id).or_default())
+    }
+}

@@ -1,0 +1,174 @@
+//! The gate that every writing command passes: `fsync` with `lock` closes it, `fsyncUnlock`
+//! opens it again. Readers do not pass it.
+
+use crate::frame::reply;
+use quire_error::{Error, ErrorCode, Result};
+use quire_storage::Interrupt;
+use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// Counts the writers inside, and holds back those that come while it is closed.
+#[derive(Default)]
+pub struct WriteGate {
+    /// Times that it was closed without being opened.
+    locks: AtomicI64,
+    /// Writers inside.
+    inside: AtomicUsize,
+    /// Those that wait: writers for the gate to open, closers for the last writer to leave.
+    waiting: Mutex<Vec<Arc<Interrupt>>>,
+}
+
+/// A writer inside; dropping it leaves.
+pub struct Writing<'g>(&'g WriteGate);
+
+impl WriteGate {
+    /// Goes in, once the gate is open.
+    ///
+    /// # Errors
+    /// What the interrupt says while waiting.
+    pub fn enter(&self, interrupt: &Arc<Interrupt>) -> Result<Writing<'_>> {
+        loop {
+            if let Some(writing) = self.try_enter() {
+                return Ok(writing);
+            }
+            self.wait(interrupt, None, || !self.is_closed())?;
+        }
+    }
+
+    /// Goes in if the gate is open.
+    pub fn try_enter(&self) -> Option<Writing<'_>> {
+        // Whoever closes counts the lock before it looks at the writers, so one of the two sees
+        // the other.
+        self.inside.fetch_add(1, Ordering::SeqCst);
+        let writing = Writing(self);
+        (!self.is_closed()).then_some(writing)
+    }
+
+    /// Whether this operation waits here.
+    pub fn holds_back(&self, interrupt: &Arc<Interrupt>) -> bool {
+        self.is_closed() && self.lock().iter().any(|other| Arc::ptr_eq(other, interrupt))
+    }
+
+    /// Closes the gate and returns when no writer is inside; answers how often it is closed now.
+    ///
+    /// # Errors
+    /// `LockTimeout` if writers are still inside after `patience`, and what the interrupt says;
+    /// the gate is then as it was.
+    pub fn close(&self, interrupt: &Arc<Interrupt>, patience: Duration) -> Result<i64> {
+        let locks = self.locks.fetch_add(1, Ordering::SeqCst) + 1;
+        let empty = || self.inside.load(Ordering::SeqCst) == 0;
+        let ended = self.wait(interrupt, Some(patience), empty).and_then(|emptied| match emptied {
+            true => Ok(locks),
+            false => {
+                let text = "Fsync lock timed out: a write is still running";
+                Err(Error::new(ErrorCode::LockTimeout, text))
+            }
+        });
+        if ended.is_err() {
+            self.locks.fetch_sub(1, Ordering::SeqCst);
+            self.wake();
+        }
+        ended
+    }
+
+    /// Takes one lock away; answers how many are left.
+    ///
+    /// # Errors
+    /// `IllegalOperation` if the gate is open.
+    pub fn open(&self) -> Result<i64> {
+        let less = |locks: i64| (locks > 0).then_some(locks - 1);
+        let before = self.locks.fetch_update(Ordering::SeqCst, Ordering::SeqCst, less);
+        let Ok(before) = before else {
+            let text = "fsyncUnlock called when not locked";
+            return Err(Error::new(ErrorCode::IllegalOperation, text));
+        };
+        self.wake();
+        Ok(before - 1)
+    }
+
+    /// Whether it is closed.
+    pub fn is_closed(&self) -> bool {
+        self.locks.load(Ordering::SeqCst) > 0
+    }
+
+    /// How often it is closed, and how many writers wait.
+    pub fn state(&self) -> (i64, usize) {
+        (self.locks.load(Ordering::SeqCst), self.lock().len())
+    }
+
+    /// Waits until `ready`; false if `timeout` came first.
+    fn wait(
+        &self,
+        interrupt: &Arc<Interrupt>,
+        timeout: Option<Duration>,
+        ready: impl FnMut() -> bool,
+    ) -> Result<bool> {
+        self.lock().push(Arc::clone(interrupt));
+        let waited = interrupt.wait(timeout, ready);
+        let mut waiting = self.lock();
+        if let Some(at) = waiting.iter().position(|other| Arc::ptr_eq(other, interrupt)) {
+            waiting.swap_remove(at);
+        }
+        waited.map_err(reply::from_interruption)
+    }
+
+    fn wake(&self) {
+        self.lock().iter().for_each(|interrupt| interrupt.notify());
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Arc<Interrupt>>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Writing<'_> {
+    fn drop(&mut self) {
+        let last = self.0.inside.fetch_sub(1, Ordering::SeqCst) == 1;
+        if last && self.0.is_closed() {
+            self.0.wake();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::thread;
+
+    const LONG: Duration = Duration::from_secs(20);
+
+    #[test]
+    fn writers_wait_while_it_is_closed_and_go_on_after_the_last_unlock() {
+        let gate = Arc::new(WriteGate::default());
+        let interrupt = Interrupt::new();
+        assert_eq!(gate.close(&interrupt, LONG).ok(), Some(1));
+        assert_eq!(gate.close(&interrupt, LONG).ok(), Some(2));
+        let other = Arc::clone(&gate);
+        let writer = thread::spawn(move || other.enter(&Interrupt::new()).is_ok());
+        while gate.state().1 == 0 {
+            thread::yield_now();
+        }
+        assert_eq!(gate.open().ok(), Some(1));
+        assert_eq!(gate.state().1, 1);
+        assert_eq!(gate.open().ok(), Some(0));
+        assert!(writer.join().expect("the writer ends"));
+        assert_eq!(gate.open().map_err(|e| e.code()), Err(ErrorCode::IllegalOperation));
+    }
+
+    #[test]
+    fn closing_waits_for_the_writers_inside_or_gives_up() {
+        let gate = Arc::new(WriteGate::default());
+        let inside = gate.enter(&Interrupt::new()).ok();
+        let impatient = gate.close(&Interrupt::new(), Duration::from_millis(5));
+        assert_eq!(impatient.map_err(|error| error.code()), Err(ErrorCode::LockTimeout));
+        assert!(!gate.is_closed());
+        let other = Arc::clone(&gate);
+        let closer = thread::spawn(move || other.close(&Interrupt::new(), LONG).is_ok());
+        while !gate.is_closed() {
+            thread::yield_now();
+        }
+        drop(inside);
+        assert!(closer.join().expect("the closer ends"));
+    }
+}

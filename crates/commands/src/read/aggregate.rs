@@ -1,0 +1,219 @@
+//! `aggregate`: a pipeline of stages over a collection, or over what the first stage makes.
+
+use crate::cursors::cursor_reply::Opening;
+use crate::cursors::execution_source::Running;
+use crate::frame::args::{Arg, arguments, missing};
+use crate::frame::concern::ReadLevel;
+use crate::frame::context::Context;
+use crate::frame::query_args::batch_size;
+use crate::frame::query_args::{collation, comment, hint, owned};
+use quire_catalog::Namespace;
+use quire_document::limits::SUB_PIPELINE_DEPTH_MAX;
+use quire_document::{Doc, DocBuf, DocWriter, Value};
+use quire_error::{Error, ErrorCode, Result};
+use quire_executor::{open_aggregate, open_pipeline_over};
+use quire_planner::AggregateRequest;
+
+/// Most stages of a pipeline.
+const STAGES_MAX: usize = 1000;
+
+/// An aggregate with what is not its plan's.
+pub struct Parsed {
+    /// The plan's part.
+    pub request: AggregateRequest,
+    /// Documents in the first batch.
+    pub batch_size: Option<u64>,
+    /// `explain: true`: the plan instead of the documents.
+    pub explain: bool,
+}
+
+pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
+    cx.tally.stillborn = true;
+    let parsed = parse(cx, body)?;
+    if parsed.explain {
+        return crate::read::explain::write_aggregate(cx, &parsed.request, body, reply);
+    }
+    let mut request = parsed.request;
+    let rows = crate::read::pipeline_sources::take(cx, &mut request)?;
+    let views = cx.views()?;
+    let execution = match rows {
+        Some(rows) => open_pipeline_over(rows, &request, cx.exec_params())?,
+        None => open_aggregate(&request, &views, cx.exec_params())?,
+    };
+    cx.tally.stillborn = false;
+    let opening = Opening {
+        namespace: request.namespace,
+        batch_size: parsed.batch_size,
+        single_batch: false,
+        no_timeout: false,
+        limit: 0,
+        full_batch_stays_open: true,
+        command: body,
+    };
+    cx.open_cursor(reply, opening, Box::new(Running::new(execution, &cx.service.store, views)))
+}
+
+/// Reads the arguments.
+pub fn parse(cx: &Context<'_>, body: Doc<'_>) -> Result<Parsed> {
+    let mut request =
+        AggregateRequest { namespace: namespace(cx, body)?, ..AggregateRequest::default() };
+    let (mut pipeline, mut cursor, mut explain) = (None, None, None);
+    for arg in arguments(cx.command.name, body) {
+        match arg.name() {
+            "pipeline" => pipeline = Some(stages(&arg)?),
+            "cursor" => {
+                let text = "cursor field must be missing or an object";
+                let doc = arg.value().as_document().ok_or_else(|| Error::type_mismatch(text))?;
+                cursor = Some(batch_size("cursor", doc)?);
+            }
+            "explain" => explain = Some(arg.bool()?),
+            "allowDiskUse" => request.allow_disk_use = Some(arg.bool()?),
+            "hint" => request.hint = hint(&arg)?,
+            "let" => request.let_vars = owned(&arg)?,
+            "collation" => collation(&arg)?,
+            "bypassDocumentValidation" if arg.is_null() => {}
+            "bypassDocumentValidation" => {
+                arg.safe_bool()?;
+            }
+            "exchange"
+            | "fromMongos"
+            | "fromRouter"
+            | "needsMerge"
+            | "isMapReduceCommand"
+            | "collectionUUID"
+            | "passthroughToShard"
+            | "encryptionInformation"
+            | "resumeAfter"
+            | "requestReshardingResumeToken"
+            | "$_requestReshardingResumeToken" => {
+                return Err(Error::not_built(&format!("aggregate.{}", arg.name())));
+            }
+            "includeQueryStatsMetrics" => {
+                arg.bool()?;
+            }
+            _ => return Err(arg.unknown()),
+        }
+    }
+    request.pipeline = pipeline.ok_or_else(|| missing(cx.command.name, "pipeline"))?;
+    if cursor.is_none() && explain.is_none() {
+        let text =
+            "The 'cursor' option is required, except for aggregate with the explain argument";
+        return Err(Error::failed_to_parse(text));
+    }
+    let explain = explain.unwrap_or(false);
+    if explain && cx.generic.write_concern.is_some() {
+        let text = "aggregate command cannot specify both 'explain' and 'writeConcern'";
+        return Err(Error::failed_to_parse(text));
+    }
+    check_pipeline(cx, &request)?;
+    request.comment = comment(cx.generic.comment);
+    Ok(Parsed { request, batch_size: cursor.flatten(), explain })
+}
+
+/// The collection, or the database's own namespace for `aggregate: 1`.
+fn namespace(cx: &Context<'_>, body: Doc<'_>) -> Result<String> {
+    let first = body.first().map(|first| first.value());
+    match first {
+        Some(Value::String(_)) => {
+            let namespace: Namespace = cx.target(body)?;
+            namespace.check_readable()?;
+            Ok(namespace.as_str().to_owned())
+        }
+        Some(Value::Int32(1) | Value::Int64(1) | Value::Double(1.0)) => {
+            Ok(format!("{}.$cmd.aggregate", cx.db))
+        }
+        Some(Value::Decimal(number)) if number.to_f64() == 1.0 => {
+            Ok(format!("{}.$cmd.aggregate", cx.db))
+        }
+        Some(number) if number.is_number() => {
+            let text =
+                "Invalid command format: the 'aggregate' field must specify a collection name or 1";
+            Err(Error::bad_value(text))
+        }
+        Some(other) => {
+            let text = format!(
+                "Invalid command format: the 'aggregate' field must specify a collection name or 1, not {}",
+                other.type_name()
+            );
+            Err(Error::new(ErrorCode::InvalidNamespace, text))
+        }
+        None => Err(missing("aggregate", "aggregate")),
+    }
+}
+
+/// What can be said about a pipeline without knowing its stages.
+fn check_pipeline(cx: &Context<'_>, request: &AggregateRequest) -> Result<()> {
+    check_length(request.pipeline.len())?;
+    for stage in &request.pipeline {
+        check_sub_pipelines(stage.as_doc(), 1)?;
+    }
+    let name = |stage: Option<&DocBuf>| match stage {
+        None => String::new(),
+        Some(stage) => stage.as_doc().first().map_or("{}", |first| first.key()).to_owned(),
+    };
+    let first = name(request.pipeline.first());
+    if request.namespace.ends_with(".$cmd.aggregate")
+        && crate::read::pipeline_sources::needs_collection(&first)
+    {
+        let text =
+            "{aggregate: 1} is not valid for a pipeline whose first stage needs a collection";
+        return Err(Error::new(ErrorCode::InvalidNamespace, text));
+    }
+    let concern = &cx.generic.read_concern;
+    let local_only = ["$currentOp", "$listLocalSessions", "$planCacheStats"];
+    if local_only.contains(&&*first) && !concern.is_plain() {
+        let text = format!("Aggregation stage {first} requires read concern local");
+        return Err(Error::new(ErrorCode::InvalidOptions, text));
+    }
+    let last = name(request.pipeline.last());
+    if ["$out", "$merge"].contains(&&*last) && concern.level == Some(ReadLevel::Linearizable) {
+        let text = format!("Aggregation stage {last} cannot run with read concern linearizable");
+        return Err(Error::new(ErrorCode::InvalidOptions, text));
+    }
+    let outside = ["$listLocalSessions", "$listSessions", "$planCacheStats", "$search"];
+    if cx.generic.api.strict == Some(true) && outside.contains(&&*first) {
+        let text = format!("stage {first} is not allowed with 'apiStrict: true' in API Version 1");
+        return Err(Error::new(ErrorCode::APIStrictError, text));
+    }
+    Ok(())
+}
+
+fn check_length(stages: usize) -> Result<()> {
+    if stages <= STAGES_MAX {
+        return Ok(());
+    }
+    let text = format!("Pipeline length must be no longer than {STAGES_MAX} stages");
+    Err(Error::location(7749501, text))
+}
+
+/// Length and nesting of the pipelines inside a stage.
+fn check_sub_pipelines(stage: Doc<'_>, depth: usize) -> Result<()> {
+    let Some(first) = stage.first() else { return Ok(()) };
+    let Value::Document(spec) = first.value() else { return Ok(()) };
+    let inner: Vec<Value<'_>> = match first.key() {
+        "$lookup" | "$unionWith" => spec.get("pipeline").into_iter().collect(),
+        "$facet" => spec.fields().map(|(_, pipeline)| pipeline).collect(),
+        _ => return Ok(()),
+    };
+    for stages in inner.iter().filter_map(|pipeline| pipeline.as_array()) {
+        if depth > SUB_PIPELINE_DEPTH_MAX {
+            let text = format!(
+                "Maximum number of nested sub-pipelines exceeded. Limit is {SUB_PIPELINE_DEPTH_MAX}"
+            );
+            return Err(Error::new(ErrorCode::MaxSubPipelineDepthExceeded, text));
+        }
+        check_length(stages.count())?;
+        for stage in stages.iter().filter_map(|stage| stage.as_document()) {
+            check_sub_pipelines(stage, depth + 1)?;
+        }
+    }
+    Ok(())
+}
+
+fn stages(arg: &Arg<'_>) -> Result<Vec<DocBuf>> {
+    let text = "'pipeline' option must be specified as an array";
+    let stages = arg.value().as_array().ok_or_else(|| Error::type_mismatch(text))?;
+    let text = "Each element of the 'pipeline' array must be an object";
+    let stage = |stage: Value<'_>| stage.as_document().map(Doc::to_owned);
+    stages.iter().map(|value| stage(value).ok_or_else(|| Error::type_mismatch(text))).collect()
+}

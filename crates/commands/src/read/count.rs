@@ -1,0 +1,43 @@
+//! `count`: how many documents match.
+
+use crate::frame::args::arguments;
+use crate::frame::context::Context;
+use crate::frame::query_args::{collation, comment, count_limit, hint, owned};
+use quire_document::{Doc, DocWriter};
+use quire_error::Result;
+use quire_executor::count;
+use quire_planner::CountRequest;
+
+pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
+    let request = parse(cx, body)?;
+    let params = cx.exec_params();
+    let (found, examined) = count(&request, &mut cx.views()?, params)?;
+    cx.tally.examined = Some(examined);
+    match i32::try_from(found) {
+        Ok(found) => reply.append("n", found),
+        Err(_) => reply.append("n", found as i64),
+    };
+    Ok(())
+}
+
+/// Reads the arguments.
+pub fn parse(cx: &Context<'_>, body: Doc<'_>) -> Result<CountRequest> {
+    let namespace = cx.target(body)?;
+    namespace.check_readable()?;
+    let namespace = namespace.as_str().to_owned();
+    let mut request = CountRequest { namespace, ..CountRequest::default() };
+    for arg in arguments(cx.command.name, body) {
+        match arg.name() {
+            "query" => request.filter = owned(&arg)?,
+            "limit" => request.limit = count_limit(&arg)?,
+            "skip" if !arg.is_null() => request.skip = arg.integer_from(0)? as u64,
+            "skip" => {}
+            "hint" => request.hint = hint(&arg)?,
+            "collation" => collation(&arg)?,
+            "fields" | "queryOptions" | "includeQueryStatsMetrics" => {}
+            _ => return Err(arg.unknown()),
+        }
+    }
+    request.comment = comment(cx.generic.comment);
+    Ok(request)
+}

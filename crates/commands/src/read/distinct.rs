@@ -1,0 +1,50 @@
+//! `distinct`: the different values at a path.
+
+use crate::cursors::cursor_reply::write_read_time;
+use crate::frame::args::{arguments, missing};
+use crate::frame::context::Context;
+use crate::frame::query_args::{collation, comment, hint, owned};
+use quire_document::{Doc, DocWriter};
+use quire_error::{Error, Result};
+use quire_executor::distinct;
+use quire_planner::DistinctRequest;
+
+pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
+    let request = parse(cx, body)?;
+    let params = cx.exec_params();
+    let mut views = cx.views()?;
+    let (values, examined) = distinct(&request, &mut views, params)?;
+    cx.tally.examined = Some(examined);
+    reply.append("values", &values);
+    write_read_time(reply, views.time());
+    Ok(())
+}
+
+/// Reads the arguments.
+pub fn parse(cx: &Context<'_>, body: Doc<'_>) -> Result<DistinctRequest> {
+    let namespace = cx.target(body)?;
+    namespace.check_readable()?;
+    let namespace = namespace.as_str().to_owned();
+    let mut request = DistinctRequest { namespace, ..DistinctRequest::default() };
+    let mut key = None;
+    for arg in arguments(cx.command.name, body) {
+        match arg.name() {
+            "key" if arg.is_null() => {}
+            "key" => key = Some(arg.string()?),
+            "query" => request.filter = owned(&arg)?,
+            "hint" => request.hint = hint(&arg)?,
+            "collation" => collation(&arg)?,
+            "includeQueryStatsMetrics" => {
+                arg.bool()?;
+            }
+            _ => return Err(arg.unknown()),
+        }
+    }
+    if key.is_some_and(|key| key.contains('\0')) {
+        let text = "Key field in distinct command must not contain a null byte";
+        return Err(Error::location(31032, text));
+    }
+    request.key = key.ok_or_else(|| missing(cx.command.name, "key"))?.to_owned();
+    request.comment = comment(cx.generic.comment);
+    Ok(request)
+}

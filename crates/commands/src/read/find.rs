@@ -1,0 +1,73 @@
+//! `find`: documents that match, in batches.
+
+use crate::cursors::cursor_reply::Opening;
+use crate::cursors::execution_source::Running;
+use crate::frame::context::Context;
+use crate::frame::query_args::comment;
+use crate::read::find_request::parse_find;
+use quire_document::{Doc, DocWriter};
+use quire_error::{Error, ErrorCode, Result};
+use quire_executor::open_find;
+
+pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
+    let namespace = cx.target(body)?;
+    namespace.check_readable()?;
+    let (mut request, batching) = parse_find(namespace.as_str().to_owned(), body)?;
+    if batching.tailable && cx.service.store.catalog().lookup(&namespace).is_some() {
+        let text = format!(
+            "error processing query: ns={namespace} tailable cursor requested on non capped collection"
+        );
+        return Err(Error::bad_value(text));
+    }
+    request.comment = comment(cx.generic.comment);
+    cx.refuse_table_scan(&namespace, request.filter.as_doc(), request.hint.as_ref())?;
+    cx.service.metrics.queries.add(1);
+    let views = cx.views()?;
+    let execution = open_find(&request, &views, cx.exec_params())?;
+    // A blocking sort has taken its limit in and does not tell that it is reached.
+    let limit = if execution.blocks() { 0 } else { request.limit };
+    let opening = Opening {
+        namespace: request.namespace,
+        batch_size: match (batching.batch_size, limit) {
+            (Some(batch), 0) => Some(batch),
+            (Some(batch), limit) => Some(batch.min(limit)),
+            (None, 0) => None,
+            (None, limit) => Some(limit.min(crate::cursors::cursor_reply::FIRST_BATCH_DOCS)),
+        },
+        single_batch: batching.single_batch,
+        no_timeout: batching.no_timeout,
+        limit,
+        full_batch_stays_open: true,
+        command: body,
+    };
+    let source = Running::new(execution, &cx.service.store, views);
+    cx.open_cursor(reply, opening, Box::new(source))
+}
+
+impl Context<'_> {
+    /// With `notablescan` on, refuses a read of a collection that no index serves.
+    pub fn refuse_table_scan(
+        &self,
+        namespace: &quire_catalog::Namespace,
+        filter: Doc<'_>,
+        hint: Option<&quire_planner::Hint>,
+    ) -> Result<()> {
+        if !self.service.parameters.flag("notablescan") || hint.is_some() || filter.is_empty() {
+            return Ok(());
+        }
+        let catalog = self.service.store.catalog();
+        let Some(collection) = catalog.lookup(namespace) else { return Ok(()) };
+        let served = collection.ready_indexes().any(|index| {
+            let key = index.spec.key.as_doc();
+            key.first().is_some_and(|first| filter.contains(first.key()))
+        });
+        if served {
+            return Ok(());
+        }
+        let text = format!(
+            "error processing query: ns={namespace} planner returned error :: caused by :: \
+             No indexed plans available, and running with 'notablescan'"
+        );
+        Err(Error::new(ErrorCode::NoQueryExecutionPlans, text))
+    }
+}

@@ -1,0 +1,74 @@
+//! The arguments of `find`, which `explain` reads too.
+
+use crate::frame::args::{arguments, whole};
+use crate::frame::query_args::{collation, flag, hint, owned};
+use quire_document::Doc;
+use quire_error::{Error, Result};
+use quire_planner::{FindRequest, Hint};
+
+/// What a find asks for besides its plan: how the result is cut into batches.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Batching {
+    /// Documents in the first batch; `None` for the default of 101.
+    pub batch_size: Option<u64>,
+    /// Close the cursor after the first batch.
+    pub single_batch: bool,
+    /// Never close the cursor for being idle.
+    pub no_timeout: bool,
+    /// Wait for what is inserted later; only capped collections have such cursors.
+    pub tailable: bool,
+}
+
+/// Reads the arguments of `find`.
+pub fn parse_find(namespace: String, body: Doc<'_>) -> Result<(FindRequest, Batching)> {
+    let mut request = FindRequest { namespace, ..FindRequest::default() };
+    let (mut batching, mut await_data) = (Batching::default(), false);
+    for arg in arguments("FindCommandRequest", body) {
+        match arg.name() {
+            "filter" => request.filter = arg.document()?.to_owned(),
+            "projection" => request.projection = arg.document()?.to_owned(),
+            "sort" => request.sort = arg.document()?.to_owned(),
+            "min" => request.min = arg.document()?.to_owned(),
+            "max" => request.max = arg.document()?.to_owned(),
+            "let" => request.let_vars = owned(&arg)?,
+            "hint" => request.hint = hint(&arg)?,
+            "collation" => collation(&arg)?,
+            "skip" if !arg.is_null() => request.skip = arg.integer_from(0)? as u64,
+            "limit" if !arg.is_null() => request.limit = arg.integer_from(0)? as u64,
+            "batchSize" if !arg.is_null() => {
+                batching.batch_size = Some(arg.integer_from(0)? as u64);
+            }
+            "singleBatch" => batching.single_batch = flag(&arg)?,
+            "returnKey" => request.return_key = flag(&arg)?,
+            "showRecordId" => request.show_record_id = flag(&arg)?,
+            "allowDiskUse" if !arg.is_null() => request.allow_disk_use = Some(flag(&arg)?),
+            "noCursorTimeout" => batching.no_timeout = flag(&arg)?,
+            "tailable" => batching.tailable = flag(&arg)?,
+            "awaitData" => await_data = flag(&arg)?,
+            "oplogReplay" | "allowPartialResults" | "allowSpeculativeMajorityRead" | "mirrored" => {
+                flag(&arg)?;
+            }
+            "skip" | "limit" | "batchSize" | "allowDiskUse" => {}
+            "term" | "readOnce" | "resumeAfter" | "startAt" | "requestResumeToken"
+            | "ntoreturn" => {
+                return Err(Error::not_built(&format!("find.{}", arg.name())));
+            }
+            "includeQueryStatsMetrics" => {
+                arg.bool()?;
+            }
+            _ => return Err(arg.unknown()),
+        }
+    }
+    if let (Some(Hint::Natural(forward)), Some(order)) =
+        (&request.hint, request.sort.get("$natural").and_then(whole))
+        && *forward != (order > 0)
+    {
+        let text = "$natural hint must be in the same direction as $natural sort order";
+        return Err(Error::bad_value(text));
+    }
+    if await_data && !batching.tailable {
+        let text = "Cannot set 'awaitData' without also setting 'tailable'";
+        return Err(Error::failed_to_parse(text));
+    }
+    Ok((request, batching))
+}

@@ -1,0 +1,9 @@
+//! Commands that read documents: one file a command, with what they share.
+
+pub mod aggregate;
+pub mod count;
+pub mod distinct;
+pub mod explain;
+pub mod find;
+pub mod find_request;
+pub mod pipeline_sources;

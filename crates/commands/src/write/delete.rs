@@ -1,0 +1,138 @@
+//! `delete`: removes documents, one statement after the other.
+
+use crate::frame::args::{Arg, arguments, fields, missing};
+use crate::frame::context::Context;
+use crate::frame::query_args::{collation, hint, owned};
+use crate::frame::tally::Tally;
+use crate::frame::usage::Class;
+use crate::write::write_reply::{WriteErrors, WriteOptions, statements, write_target};
+use crate::write::writes::{Writes, write_repeated};
+use quire_catalog::{Namespace, debug_value};
+use quire_document::{Doc, DocBuf, DocWriter};
+use quire_error::{Error, Result};
+use quire_executor::modify::{DeleteOutcome, DeleteRequest, delete};
+use quire_planner::Hint;
+use std::time::Instant;
+
+/// One element of `deletes`.
+#[derive(Default)]
+pub struct Statement<'a> {
+    /// `q`.
+    pub filter: Doc<'a>,
+    /// `limit: 1`.
+    pub one: bool,
+    /// `hint`.
+    pub hint: Option<Hint>,
+}
+
+pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
+    let (mut options, mut deletes, mut let_vars) = (WriteOptions::default(), None, DocBuf::new());
+    for arg in arguments(cx.command.name, body) {
+        match arg.name() {
+            "deletes" => deletes = Some(arg),
+            "let" => let_vars = owned(&arg)?,
+            _ if options.read(&arg)? => {}
+            _ => return Err(arg.unknown()),
+        }
+    }
+    let namespace = write_target(cx, body)?;
+    let deletes = statements(cx, "deletes", deletes)?;
+    let parsed: Vec<Statement<'_>> =
+        deletes.iter().map(|doc| parse(*doc)).collect::<Result<_>>()?;
+    let mut deleted = 0;
+    let mut errors = WriteErrors::default();
+    let mut writes = cx.writes(parsed.len(), &options.statements, parsed.len())?;
+    for (at, (statement, doc)) in parsed.iter().zip(&deletes).enumerate() {
+        cx.service.metrics.deletes.add(1);
+        let began = Instant::now();
+        let ended = run_one(cx, &namespace, statement, let_vars.as_doc(), (&mut writes, at));
+        cx.end_statement(Class::Remove, &namespace, *doc, began, ended.as_ref().map(tally));
+        match ended {
+            Ok(outcome) => deleted += outcome.deleted,
+            Err(error) => {
+                if errors.note(at, error, options.ordered)? {
+                    break;
+                }
+            }
+        }
+    }
+    let repeated = writes.finish(cx)?;
+    cx.service.metrics.documents_deleted.add(deleted);
+    reply.append("n", deleted as i32);
+    errors.write(reply);
+    write_repeated(&repeated, reply);
+    Ok(())
+}
+
+/// Runs the statement at this place of a command.
+pub fn run_one(
+    cx: &Context<'_>,
+    namespace: &Namespace,
+    statement: &Statement<'_>,
+    let_vars: Doc<'_>,
+    (writes, place): (&mut Writes, usize),
+) -> Result<DeleteOutcome> {
+    if writes.repeated(cx, place)?.is_some() {
+        return Ok(DeleteOutcome { deleted: 1, ..DeleteOutcome::default() });
+    }
+    writes.check_single(!statement.one, "limit=0")?;
+    let request = DeleteRequest {
+        namespace: namespace.clone(),
+        filter: statement.filter,
+        one: statement.one,
+        hint: statement.hint.clone(),
+        let_vars,
+    };
+    let mut target = writes.target(cx, place..place + 1)?;
+    let outcome = delete(&mut target, &request, &cx.exec_params())?;
+    writes.note(outcome.committed.as_ref());
+    Ok(outcome)
+}
+
+fn tally(outcome: &DeleteOutcome) -> Tally {
+    let examined = Some(outcome.examined.clone());
+    Tally { examined, deleted: Some(outcome.deleted), ..Tally::default() }
+}
+
+/// Reads one element of `deletes`.
+pub fn parse(doc: Doc<'_>) -> Result<Statement<'_>> {
+    const OWNER: &str = "delete.deletes";
+    let mut statement = Statement::default();
+    let (mut has_filter, mut has_limit) = (false, false);
+    for arg in fields(OWNER, doc) {
+        match arg.name() {
+            "q" => {
+                statement.filter = arg.document()?;
+                has_filter = true;
+            }
+            "limit" => {
+                statement.one = limit(&arg)?;
+                has_limit = true;
+            }
+            "hint" => statement.hint = hint(&arg)?,
+            "collation" => collation(&arg)?,
+            "sampleId" => return Err(Error::not_built("delete.deletes.sampleId")),
+            _ => return Err(arg.unknown()),
+        }
+    }
+    for (name, given) in [("q", has_filter), ("limit", has_limit)] {
+        if !given {
+            return Err(missing(OWNER, name));
+        }
+    }
+    Ok(statement)
+}
+
+/// 1 for one document, 0 for all. What is no number reads as 0, as in MongoDB; a fraction is an error.
+fn limit(arg: &Arg<'_>) -> Result<bool> {
+    let value = arg.value();
+    match (value.is_number(), value.exact_i64()) {
+        (false, _) | (true, Some(0)) => Ok(false),
+        (true, Some(1)) => Ok(true),
+        (true, _) => {
+            let shown = debug_value(value);
+            let text = format!("The limit field in delete objects must be 0 or 1. Got {shown}");
+            Err(Error::failed_to_parse(text))
+        }
+    }
+}

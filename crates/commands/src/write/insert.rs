@@ -1,0 +1,61 @@
+//! `insert`: puts documents into a collection.
+
+use crate::frame::args::arguments;
+use crate::frame::context::Context;
+use crate::write::write_reply::{WriteErrors, WriteOptions, statements, write_target};
+use crate::write::writes::write_repeated;
+use quire_document::{Doc, DocWriter};
+use quire_error::Result;
+use quire_executor::modify::insert_many;
+
+/// Up to so many documents go into one commit; more are several commits with one wait at the end.
+const COMMIT_DOCS: usize = 1000;
+
+pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
+    let (mut options, mut documents) = (WriteOptions::default(), None);
+    for arg in arguments(cx.command.name, body) {
+        match arg.name() {
+            "documents" => documents = Some(arg),
+            _ if options.read(&arg)? => {}
+            _ => return Err(arg.unknown()),
+        }
+    }
+    let namespace = write_target(cx, body)?;
+    let documents = statements(cx, "documents", documents)?;
+    let commits = documents.len().div_ceil(COMMIT_DOCS);
+    let mut writes = cx.writes(commits, &options.statements, documents.len())?;
+    let left = writes.skip_repeated();
+    let chosen: Vec<Doc<'_>>;
+    let pending: &[Doc<'_>] = match &left {
+        None => &documents,
+        Some(left) => {
+            chosen = left.iter().filter_map(|place| documents.get(*place).copied()).collect();
+            &chosen
+        }
+    };
+    let mut target = writes.target(cx, 0..pending.len())?;
+    let mut outcome =
+        insert_many(&mut target, &namespace, pending, options.ordered, &cx.interrupt)?;
+    match outcome.errors.is_empty() {
+        true => writes.note(outcome.committed.as_ref()),
+        false => writes.note_some(outcome.committed.as_ref()),
+    }
+    if let Some(left) = &left {
+        for (place, _) in &mut outcome.errors {
+            *place = left.get(*place).copied().unwrap_or(*place);
+        }
+        if let Some((place, _)) = outcome.errors.first().filter(|_| options.ordered) {
+            writes.forget_after(*place);
+        }
+    }
+    let repeated = writes.finish(cx)?;
+    cx.tally.inserted = Some(outcome.inserted);
+    cx.service.metrics.inserts.add(outcome.inserted);
+    cx.service.metrics.documents_inserted.add(outcome.inserted);
+    reply.append("n", outcome.inserted as i32 + repeated.len() as i32);
+    let mut errors = WriteErrors::default();
+    errors.extend(outcome.errors);
+    errors.write(reply);
+    write_repeated(&repeated, reply);
+    Ok(())
+}

@@ -1,0 +1,12 @@
+//! Commands that write documents: one file a command, with what they share.
+
+pub mod bulk_write;
+pub mod delete;
+pub mod find_and_modify;
+pub mod insert;
+pub mod projecting;
+pub mod repeated;
+pub mod statement_ids;
+pub mod update;
+pub mod write_reply;
+pub mod writes;

@@ -1,0 +1,64 @@
+//! `stmtId` and `stmtIds`: the numbers under which a session remembers a command's statements.
+
+use crate::frame::args::Arg;
+use quire_document::Value;
+use quire_error::{Error, ErrorCode, Result};
+
+/// The ids as given.
+#[derive(Clone, Debug, Default)]
+pub struct StatementIds {
+    /// `stmtId`: the first statement's; the others count on from it.
+    first: Option<i32>,
+    /// `stmtIds`: one for each statement.
+    each: Option<Vec<i32>>,
+}
+
+impl StatementIds {
+    /// Reads one of the two fields; false if it is none of them.
+    pub fn read(&mut self, arg: &Arg<'_>) -> Result<bool> {
+        match arg.name() {
+            "stmtId" | "stmtIds" if arg.is_null() => {}
+            "stmtId" => match arg.value() {
+                Value::Int32(id) => self.first = Some(id),
+                _ => return Err(arg.wrong_type("int")),
+            },
+            "stmtIds" => {
+                let ids = arg.array()?.iter().enumerate().map(|(at, value)| match value {
+                    Value::Int32(id) => Ok(id),
+                    other => Err(arg.wrong_element(at, other, "int")),
+                });
+                self.each = Some(ids.collect::<Result<_>>()?);
+            }
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    /// Checks the ids against each other and the number of statements.
+    pub fn check(&self, statements: usize) -> Result<()> {
+        let Some(each) = &self.each else { return Ok(()) };
+        if self.first.is_some() {
+            let text = "May not specify both stmtId and stmtIds in write command";
+            return Err(Error::new(ErrorCode::InvalidOptions, text));
+        }
+        if each.len() != statements {
+            let text = format!(
+                "Number of statement ids must match the number of batch entries. Got {} statement ids but {statements} operations",
+                each.len()
+            );
+            return Err(Error::new(ErrorCode::InvalidLength, text));
+        }
+        Ok(())
+    }
+
+    /// The ids of so many statements, in their order.
+    pub fn list(&self, statements: usize) -> Vec<i32> {
+        match &self.each {
+            Some(each) => each.clone(),
+            None => {
+                let first = self.first.unwrap_or(0);
+                (0..statements).map(|at| first.wrapping_add(at as i32)).collect()
+            }
+        }
+    }
+}

@@ -1,0 +1,245 @@
+//! `update`: changes documents, one statement after the other.
+
+use crate::frame::args::{Arg, arguments, fields, missing};
+use crate::frame::context::Context;
+use crate::frame::query_args::{collation, flag, hint};
+use crate::frame::tally::Tally;
+use crate::frame::usage::Class;
+use crate::write::repeated;
+use crate::write::write_reply::{WriteErrors, WriteOptions, statements, write_target};
+use crate::write::writes::{Writes, write_repeated};
+use quire_catalog::Namespace;
+use quire_document::{Doc, DocBuf, DocWriter, Value, ValueBuf};
+use quire_error::{Error, Result};
+use quire_executor::modify::{UpdateOutcome, UpdateRequest, update};
+use quire_mql::update::stage_of_update;
+use quire_planner::Hint;
+use std::time::Instant;
+
+/// One element of `updates`.
+#[derive(Default)]
+pub struct Statement<'a> {
+    /// `q`.
+    pub filter: Doc<'a>,
+    /// `u`.
+    pub update: Option<Value<'a>>,
+    /// `c`: constants of a pipeline.
+    pub constants: Option<Doc<'a>>,
+    /// `arrayFilters`.
+    pub array_filters: Vec<Doc<'a>>,
+    /// `multi`.
+    pub multi: bool,
+    /// `upsert`.
+    pub upsert: bool,
+    /// `sort`.
+    pub sort: Doc<'a>,
+    /// `hint`.
+    pub hint: Option<Hint>,
+}
+
+impl<'a> Statement<'a> {
+    /// Reads a field that every command with updates has under one name; false for another.
+    pub fn read(&mut self, arg: &Arg<'a>) -> Result<bool> {
+        match arg.name() {
+            "arrayFilters" | "sort" if arg.is_null() => {}
+            "arrayFilters" => self.array_filters = array_filters(arg)?,
+            "multi" => self.multi = flag(arg)?,
+            "upsert" => self.upsert = flag(arg)?,
+            "upsertSupplied" => {
+                flag(arg)?;
+            }
+            "sort" => self.sort = arg.document()?,
+            "hint" => self.hint = hint(arg)?,
+            "collation" => collation(arg)?,
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    /// Fails where an order is given for documents that all change.
+    pub fn check_sort(&self) -> Result<()> {
+        if self.multi && !self.sort.is_empty() {
+            return Err(Error::failed_to_parse("Cannot specify sort with multi=true"));
+        }
+        Ok(())
+    }
+
+    /// Fails where constants are given to what is no pipeline.
+    pub fn check_constants(&self) -> Result<()> {
+        if self.constants.is_some() && !matches!(self.update, Some(Value::Array(_))) {
+            let text = "Constant values may only be specified for pipeline updates";
+            return Err(Error::location(51198, text));
+        }
+        Ok(())
+    }
+}
+
+pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
+    let (mut options, mut updates, mut let_vars) = (WriteOptions::default(), None, DocBuf::new());
+    for arg in arguments(cx.command.name, body) {
+        match arg.name() {
+            "updates" => updates = Some(arg),
+            "let" => let_vars = crate::frame::query_args::owned(&arg)?,
+            _ if options.read(&arg)? => {}
+            _ => return Err(arg.unknown()),
+        }
+    }
+    let namespace = write_target(cx, body)?;
+    let updates = statements(cx, "updates", updates)?;
+    let parsed: Vec<Statement<'_>> =
+        updates.iter().map(|doc| parse(*doc)).collect::<Result<_>>()?;
+    let (mut matched, mut modified) = (0, 0);
+    let mut upserted: Vec<(usize, ValueBuf)> = Vec::new();
+    let mut errors = WriteErrors::default();
+    let mut writes = cx.writes(parsed.len(), &options.statements, parsed.len())?;
+    for (at, (statement, doc)) in parsed.iter().zip(&updates).enumerate() {
+        cx.service.metrics.updates.add(1);
+        let began = Instant::now();
+        let ended = match writes.repeated(cx, at)? {
+            Some(before) => Ok(repeated::update(&before)?),
+            None => run_one(cx, &namespace, statement, let_vars.as_doc(), (&mut writes, at)),
+        };
+        cx.end_statement(Class::Update, &namespace, *doc, began, ended.as_ref().map(tally));
+        match ended {
+            Ok(outcome) => {
+                matched += outcome.matched + u64::from(outcome.upserted.is_some());
+                modified += outcome.modified;
+                upserted.extend(outcome.upserted.map(|id| (at, id)));
+            }
+            Err(error) => {
+                if errors.note(at, error, options.ordered)? {
+                    break;
+                }
+            }
+        }
+    }
+    let repeated = writes.finish(cx)?;
+    cx.service.metrics.documents_updated.add(modified);
+    reply.append("n", matched as i32).append("nModified", modified as i32);
+    write_upserted(&upserted, reply);
+    errors.write(reply);
+    write_repeated(&repeated, reply);
+    Ok(())
+}
+
+fn tally(outcome: &UpdateOutcome) -> Tally {
+    Tally {
+        examined: Some(outcome.examined.clone()),
+        matched: Some(outcome.matched),
+        modified: Some(outcome.modified),
+        upserted: outcome.upserted.as_ref().map(|_| 1),
+        ..Tally::default()
+    }
+}
+
+/// Runs the statement at this place of a command.
+pub fn run_one(
+    cx: &Context<'_>,
+    namespace: &Namespace,
+    statement: &Statement<'_>,
+    let_vars: Doc<'_>,
+    (writes, place): (&mut Writes, usize),
+) -> Result<UpdateOutcome> {
+    writes.check_single(statement.multi, "multi=true")?;
+    let update_value = statement.update.ok_or_else(|| missing("update.updates", "u"))?;
+    let variables = variables(let_vars, statement.constants);
+    let request = UpdateRequest {
+        namespace: namespace.clone(),
+        filter: statement.filter,
+        update: update_value,
+        array_filters: &statement.array_filters,
+        multi: statement.multi,
+        upsert: statement.upsert,
+        sort: statement.sort,
+        hint: statement.hint.clone(),
+        let_vars: variables.as_doc(),
+    };
+    let mut target = writes.target(cx, place..place + 1)?;
+    let outcome = update(&mut target, &request, &cx.exec_params())?;
+    writes.note(outcome.committed.as_ref());
+    Ok(outcome)
+}
+
+/// The variables of the command with the constants of one statement: these win.
+fn variables(let_vars: Doc<'_>, constants: Option<Doc<'_>>) -> DocBuf {
+    let Some(constants) = constants else { return let_vars.to_owned() };
+    DocBuf::build(|writer| {
+        let kept = let_vars.iter().filter(|element| !constants.contains(element.key()));
+        kept.for_each(|element| {
+            writer.append_element(element);
+        });
+        // A constant is a value, not an expression.
+        constants.fields().for_each(|(name, value)| {
+            writer.document(name).append("$literal", value);
+        });
+    })
+}
+
+/// Reads one element of `updates`.
+pub fn parse(doc: Doc<'_>) -> Result<Statement<'_>> {
+    const OWNER: &str = "update.updates";
+    let mut statement = Statement::default();
+    let mut has_filter = false;
+    for arg in fields(OWNER, doc) {
+        match arg.name() {
+            "q" => {
+                statement.filter = arg.document()?;
+                has_filter = true;
+            }
+            "u" => statement.update = Some(checked_update(&arg)?),
+            "c" if !arg.is_null() => statement.constants = Some(arg.document()?),
+            "c" => {}
+            _ if statement.read(&arg)? => {}
+            "sampleId" | "allowShardKeyUpdatesWithoutFullShardKeyInQuery" => {
+                return Err(Error::not_built(&format!("{OWNER}.{}", arg.name())));
+            }
+            _ => return Err(arg.unknown()),
+        }
+    }
+    if !has_filter {
+        return Err(missing(OWNER, "q"));
+    }
+    if statement.update.is_none() {
+        return Err(missing(OWNER, "u"));
+    }
+    statement.check_constants()?;
+    statement.check_sort()?;
+    Ok(statement)
+}
+
+/// Operators, a replacement or a pipeline.
+pub fn checked_update<'a>(arg: &Arg<'a>) -> Result<Value<'a>> {
+    match arg.value() {
+        Value::Array(stages) => {
+            stages.iter().try_for_each(|stage| stage_of_update(stage).map(|_| ()))?;
+            Ok(arg.value())
+        }
+        value @ Value::Document(_) => Ok(value),
+        _ => Err(Error::failed_to_parse("Update argument must be either an object or an array")),
+    }
+}
+
+/// The documents of `arrayFilters`.
+pub fn array_filters<'a>(arg: &Arg<'a>) -> Result<Vec<Doc<'a>>> {
+    let mut filters = Vec::new();
+    for (at, value) in arg.array()?.iter().enumerate() {
+        let Value::Document(filter) = value else {
+            let found = value.type_name();
+            return Err(Error::type_mismatch(format!(
+                "BSON field 'update.updates.arrayFilters.{at}' is the wrong type '{found}', expected type 'object'"
+            )));
+        };
+        filters.push(filter);
+    }
+    Ok(filters)
+}
+
+fn write_upserted(upserted: &[(usize, ValueBuf)], reply: &mut DocWriter<'_>) {
+    if upserted.is_empty() {
+        return;
+    }
+    let mut list = reply.array("upserted");
+    for (at, id) in upserted {
+        list.document().append("index", *at as i32).append("_id", id);
+    }
+}

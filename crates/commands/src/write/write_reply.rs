@@ -1,0 +1,160 @@
+//! What write commands share: their statements, `ordered`, and the reply with its write errors.
+
+use crate::frame::args::{Arg, missing};
+use crate::frame::context::Context;
+use crate::frame::profiler::SYSTEM_PROFILE;
+use crate::frame::reply::write_write_error;
+use crate::write::statement_ids::StatementIds;
+use crate::write::writes::fails_command;
+use quire_catalog::Namespace;
+use quire_document::{Doc, DocWriter, Value};
+use quire_error::{Error, ErrorCode, Result};
+
+/// Most statements in one command. MongoDB: 100,000 (16 InvalidLength).
+pub const STATEMENTS_MAX: usize = 100_000;
+/// Errors whose texts are all told; after so many bytes of text only codes follow.
+const ERROR_TEXT_BYTES_MAX: usize = 1024 * 1024;
+
+/// What every write command takes besides its statements.
+#[derive(Clone, Debug)]
+pub struct WriteOptions {
+    /// Stop at the first error.
+    pub ordered: bool,
+    /// `stmtId` and `stmtIds`.
+    pub statements: StatementIds,
+}
+
+impl Default for WriteOptions {
+    fn default() -> Self {
+        WriteOptions { ordered: true, statements: StatementIds::default() }
+    }
+}
+
+impl WriteOptions {
+    /// Reads one of the shared fields; false if it is none of them.
+    pub fn read(&mut self, arg: &Arg<'_>) -> Result<bool> {
+        match arg.name() {
+            "ordered" if !arg.is_null() => self.ordered = arg.bool()?,
+            "bypassDocumentValidation" if !arg.is_null() => {
+                arg.safe_bool()?;
+            }
+            "ordered" | "bypassDocumentValidation" => {}
+            "isTimeseriesNamespace" | "bypassEmptyTsReplacement" if !arg.is_null() => {
+                arg.bool()?;
+            }
+            "isTimeseriesNamespace" | "bypassEmptyTsReplacement" => {}
+            "encryptionInformation" | "collectionUUID" => {
+                return Err(Error::not_built(arg.name()));
+            }
+            _ => return self.statements.read(arg),
+        }
+        Ok(true)
+    }
+}
+
+/// The statements of a write: an argument, or a document sequence of that name.
+pub fn statements<'c>(
+    cx: &'c Context<'_>,
+    name: &'static str,
+    arg: Option<Arg<'c>>,
+) -> Result<Vec<Doc<'c>>> {
+    let found = match (arg, cx.sequence(name)) {
+        (Some(arg), None) => {
+            let mut found = Vec::new();
+            for (at, value) in arg.array()?.iter().enumerate() {
+                let Value::Document(statement) = value else {
+                    return Err(arg.wrong_element(at, value, "object"));
+                };
+                found.push(statement);
+            }
+            found
+        }
+        (None, Some(sequence)) => sequence.to_vec(),
+        (Some(_), Some(_)) => {
+            let text = format!("BSON field '{}.{name}' is a duplicate field", cx.command.name);
+            return Err(Error::new(ErrorCode::IDLDuplicateField, text));
+        }
+        (None, None) => return Err(missing(cx.command.name, name)),
+    };
+    if found.is_empty() || found.len() > STATEMENTS_MAX {
+        let text = format!(
+            "Write batch sizes must be between 1 and {STATEMENTS_MAX}. Got {} operations.",
+            found.len()
+        );
+        return Err(Error::new(ErrorCode::InvalidLength, text));
+    }
+    Ok(found)
+}
+
+/// The namespace of a write, which must be one that may come into being.
+pub fn write_target(cx: &Context<'_>, body: Doc<'_>) -> Result<Namespace> {
+    let namespace = cx.target(body)?;
+    namespace.check_creatable()?;
+    if namespace.collection() == SYSTEM_PROFILE {
+        let text = format!("cannot write to {namespace}");
+        return Err(Error::new(ErrorCode::InvalidNamespace, text));
+    }
+    Ok(namespace)
+}
+
+/// The errors of a write's statements.
+#[derive(Default)]
+pub struct WriteErrors {
+    errors: Vec<(usize, Error)>,
+}
+
+impl WriteErrors {
+    /// Notes a statement's error. True if an ordered write must stop.
+    ///
+    /// # Errors
+    /// The error itself, if it fails the whole command.
+    pub fn note(&mut self, index: usize, error: Error, ordered: bool) -> Result<bool> {
+        if fails_command(&error) {
+            return Err(error);
+        }
+        self.errors.push((index, error));
+        Ok(ordered)
+    }
+
+    /// Adds the errors of a batch.
+    pub fn extend(&mut self, errors: impl IntoIterator<Item = (usize, Error)>) {
+        self.errors.extend(errors);
+    }
+
+    /// Appends `writeErrors`, if there are any.
+    pub fn write(&self, reply: &mut DocWriter<'_>) {
+        if self.errors.is_empty() {
+            return;
+        }
+        let mut list = reply.array("writeErrors");
+        let mut bytes = 0;
+        for (index, error) in &self.errors {
+            bytes += error.message().len();
+            let mut entry = list.document();
+            match bytes > ERROR_TEXT_BYTES_MAX {
+                false => write_write_error(&mut entry, *index as i32, error),
+                true => {
+                    entry.append("index", *index as i32);
+                    entry.append("code", error.code().number()).append("errmsg", "");
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use quire_error::ErrorCode;
+
+    #[test]
+    fn an_interruption_fails_the_whole_command() {
+        let mut errors = WriteErrors::default();
+        let duplicate = Error::new(ErrorCode::DuplicateKey, "twice");
+        assert_eq!(errors.note(0, duplicate, false).ok(), Some(false));
+        for code in [ErrorCode::MaxTimeMSExpired, ErrorCode::Interrupted] {
+            let refused = errors.note(1, Error::new(code, "stopped"), false);
+            assert_eq!(refused.err().map(|error| error.code()), Some(code));
+        }
+    }
+}
