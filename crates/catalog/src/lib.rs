@@ -28,7 +28,8 @@ pub use options::CollectionOptions;
 pub use partial::PartialFilter;
 pub use record::{
     CATALOG_FORMAT, FormatRecord, collection_key, decode_collection, encode_collection, format_key,
-    low_water_key, multikey_key, parse_collection_key, prefix_of_collections,
+    low_water_key, multikey_key, number_in_key, parse_collection_key, prefix_of_collections,
+    prefixes_of_numbers,
 };
 pub use text::{debug_doc, debug_value};
 

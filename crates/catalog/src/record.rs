@@ -42,6 +42,21 @@ pub fn prefix_of_collections() -> ([u8; 1], [u8; 1]) {
     ([COLLECTION], [COLLECTION + 1])
 }
 
+/// The number in a key of `Space::Meta` that belongs to a collection or an index, whatever it says of it.
+pub fn number_in_key(key: &[u8]) -> Option<u32> {
+    match key {
+        [COLLECTION | MULTIKEY | LOW_WATER, a, b, c, d] => {
+            Some(u32::from_be_bytes([*a, *b, *c, *d]))
+        }
+        _ => None,
+    }
+}
+
+/// Where the records of each kind that [`number_in_key`] reads begin and end.
+pub fn prefixes_of_numbers() -> [([u8; 1], [u8; 1]); 3] {
+    [COLLECTION, MULTIKEY, LOW_WATER].map(|tag| ([tag], [tag + 1]))
+}
+
 /// The key of what is known about an index's entries.
 pub fn multikey_key(id: IndexId) -> [u8; 5] {
     tagged(MULTIKEY, id.0)

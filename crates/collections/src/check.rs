@@ -2,6 +2,7 @@
 //! ways, and the counters.
 
 mod entries;
+mod strays;
 mod tally;
 mod walks;
 
@@ -11,10 +12,7 @@ use std::sync::Arc;
 use quire_catalog::{Collection, Index, IndexState, MultikeyPaths};
 use quire_document::{limits::Limits, validate};
 use quire_error::{Error, ErrorCode, Result};
-use quire_storage::{
-    CommitOptions, Counts, Engine, Interrupt, Mode, Page, ScanRequest, Snapshot, Space,
-    StorageError, begin,
-};
+use quire_storage::{CommitOptions, Counts, Interrupt, Mode, Snapshot, Space, begin};
 
 use crate::clashes::entry_range;
 use crate::entry::EntryKeys;
@@ -43,7 +41,7 @@ pub fn check(store: &Arc<Store>, repair: bool) -> Result<Report> {
         report.entries += found.entries.iter().map(|(_, entries)| entries).sum::<u64>();
         report.findings.extend(found.findings);
     }
-    check_strays(store.engine(), &collections, repair, &mut report)?;
+    strays::check(store, &collections, repair, &mut report)?;
     Ok(report)
 }
 
@@ -319,72 +317,12 @@ fn check_numbers(collections: &[Arc<Collection>], report: &mut Report) {
     }
 }
 
-/// No documents or entries outside what the catalog knows, but for what the engine is still
-/// dropping. A repair drops the others.
-fn check_strays(
-    engine: &Arc<dyn Engine>,
-    collections: &[Arc<Collection>],
-    repair: bool,
-    report: &mut Report,
-) -> Result<()> {
-    engine.maintenance(quire_storage::Maintenance::Reclaim).map_err(from_storage)?;
-    let leaving = engine.dropped_ranges();
-    let docs: HashSet<u32> = collections.iter().map(|collection| collection.id.0).collect();
-    let entries: HashSet<u32> =
-        collections.iter().flat_map(|c| c.indexes.iter().map(|index| index.id.0)).collect();
-    for (space, known) in [(Space::Doc, docs), (Space::Idx, entries)] {
-        let mut from = Vec::new();
-        let snapshot = engine.snapshot().map_err(from_storage)?;
-        let mut page = Page::default();
-        loop {
-            let request = ScanRequest::new(space, &from, &[]).keys_only().rows_max(1);
-            let number = match snapshot.scan(&request, &mut page) {
-                Ok(()) => page.rows.first().map(|(key, _)| number_of(key)).transpose()?,
-                // What cannot be read there has been told with what has the number.
-                Err(StorageError::Corruption { .. }) => known
-                    .iter()
-                    .copied()
-                    .filter(|number| number.to_be_bytes()[..] >= from[..])
-                    .min(),
-                Err(error) => return Err(from_storage(error)),
-            };
-            let Some(number) = number else { break };
-            let prefix = &number.to_be_bytes();
-            let end = quire_storage::prefix_end(prefix);
-            let is_leaving =
-                || leaving.iter().any(|range| range.space == space && range.start[..] == *prefix);
-            if !known.contains(&number) && !is_leaving() {
-                report.findings.push(Finding {
-                    place: space.name().to_owned(),
-                    problem: format!("keys under number {number}, which nothing has"),
-                    what: Problem::Other,
-                    mended: repair,
-                });
-                if repair {
-                    engine.drop_range(space, prefix, &end).map_err(from_storage)?;
-                }
-            }
-            if end.is_empty() {
-                break;
-            }
-            from = end;
-        }
-    }
-    Ok(())
-}
-
-fn number_of(key: &[u8]) -> Result<u32> {
-    let prefix = key.first_chunk::<4>();
-    let prefix = prefix.ok_or_else(|| Error::internal("a key shorter than a number"))?;
-    Ok(u32::from_be_bytes(*prefix))
-}
-
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;
     use quire_catalog::{IndexSpec, Namespace};
     use quire_document::{DocBuf, doc};
-    use quire_storage::{Txn, open_memory};
+    use quire_storage::{Page, ScanRequest, Txn, open_memory};
 
     use super::*;
     use crate::entry::index_range;

@@ -21,6 +21,7 @@ mod keygen;
 mod layout;
 mod low_water;
 mod multikey;
+mod numbers;
 mod past_catalogs;
 mod prepare;
 mod reap;

@@ -23,7 +23,7 @@ use crate::id_cache::IdCache;
 use crate::layout::{collection_end, damaged, record_id_of};
 use crate::low_water::RecordIds;
 use crate::past_catalogs::PastCatalogs;
-use crate::{CollectionCursor, ReadView};
+use crate::{CollectionCursor, ReadView, numbers};
 
 /// What a store needs from outside.
 #[derive(Clone)]
@@ -66,13 +66,18 @@ pub struct Store {
 }
 
 impl Store {
-    /// Opens what the engine holds: reads the catalog, drops indexes whose build a crash cut
+    /// Opens what the engine holds: reads the catalog, sees to it that no number is given out that
+    /// anything in the engine bears (a damaged log can lose what was given out), drops indexes whose build a crash cut
     /// short, and temporary collections. A newer format is refused (MustUpgrade).
     pub fn open(engine: Arc<dyn Engine>, options: StoreOptions) -> Result<Arc<Self>> {
         let mut random = options.random_seed ^ 0x9e37_79b9_7f4a_7c15;
         let seed = next_random(&mut random).to_be_bytes();
         let next_object = next_random(&mut random) as u32 & 0xff_ffff;
-        let (catalog, next_id) = load(&engine)?;
+        let (catalog, known_id) = load(&engine)?;
+        let next_id = numbers::next(&engine, &catalog)?.max(known_id);
+        if next_id > known_id {
+            numbers::store(&engine, next_id)?;
+        }
         let store = Arc::new(Store {
             engine,
             published: RwLock::new(Arc::new(catalog)),

@@ -16,7 +16,7 @@ use fjall::{
     Readable,
 };
 use parking_lot::RwLock;
-use quire_storage::backend::{Backend, RawSnapshot, Reclaimed};
+use quire_storage::backend::{Backend, RawSnapshot, Reclaimed, last_key};
 use quire_storage::{
     Caps, Direction, DropRange, EngineStats, Interrupt, Maintenance, Op, Page, Result, ScanRequest,
     Size, Space, StorageError,
@@ -427,6 +427,25 @@ impl Backend for FjallBackend {
     fn work(&self, stop: &dyn Fn() -> bool) -> Result<()> {
         let watermark = self.oldest.load(Ordering::Relaxed).saturating_sub(1);
         self.heads.tombstones.compact(&*self.parts()?, watermark, stop)
+    }
+
+    /// Where the last key cannot be read, the key ranges count that tables keep with their metadata.
+    fn upper_bound(&self, space: Space) -> Result<Option<Bytes>> {
+        match last_key(self, space) {
+            Err(StorageError::Corruption { .. }) => {}
+            read => return read,
+        }
+        let parts = self.parts()?;
+        let tree = &parts.space(space).tree;
+        // What waits for its flush is no table yet.
+        while tree.sealed_memtable_count() > 0 {
+            parts.flush_space(space)?;
+        }
+        let version = tree.current_version();
+        let tables = version.iter_tables().map(|table| table.metadata.key_range.max().clone());
+        let memtable = tree.active_memtable();
+        let last = memtable.iter().next_back().map(|item| item.key.user_key);
+        Ok(tables.chain(last).max().map(Bytes::from))
     }
 
     fn approximate_size(&self, space: Space, start: &[u8], end: &[u8]) -> Result<Size> {

@@ -84,6 +84,11 @@ pub trait Backend: Send + Sync + 'static {
         Ok(())
     }
 
+    /// Returns a key that no key of `space` exceeds, or `None` if the space is empty.
+    fn upper_bound(&self, space: Space) -> Result<Option<Bytes>> {
+        last_key(self, space)
+    }
+
     /// Estimates what a range holds.
     fn approximate_size(&self, space: Space, start: &[u8], end: &[u8]) -> Result<Size>;
 
@@ -113,6 +118,14 @@ pub trait Backend: Send + Sync + 'static {
     fn close(&self) -> Result<()> {
         Ok(())
     }
+}
+
+/// Returns the last key of a space.
+pub fn last_key<B: Backend + ?Sized>(backend: &B, space: Space) -> Result<Option<Bytes>> {
+    let mut page = Page::default();
+    let request = ScanRequest::new(space, &[], &[]).reverse().keys_only().rows_max(1);
+    backend.snapshot()?.scan(&request, &mut page)?;
+    Ok(page.rows.pop().map(|(key, _)| key))
 }
 
 /// Deletes every key of a range in batches of some hundred: right for small ranges and for

@@ -443,6 +443,16 @@ pub enum Maintenance {
     Tick,
 }
 
+/// What an engine holds that can outlive the collection or the index that it belonged to. The layer
+/// above gives out no number that occurs in it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Traces {
+    /// The collections that have counters, in rising order.
+    pub counted: Vec<u32>,
+    /// Every dropped range whose record still exists, also if its space has come back.
+    pub dropped: Vec<DropRange>,
+}
+
 /// Counters since the engine was opened, for `serverStatus` and for tests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct EngineStats {
@@ -538,6 +548,13 @@ pub trait Engine: Send + Sync {
 
     /// The dropped ranges whose space has not come back yet, which may still show keys.
     fn dropped_ranges(&self) -> Vec<DropRange>;
+
+    /// What the engine still holds under numbers that were given out once.
+    fn traces(&self) -> Traces;
+
+    /// Returns a key that no key of `space` exceeds, or `None` if the space is empty. Also
+    /// answers where the last keys are damaged.
+    fn upper_bound(&self, space: Space) -> Result<Option<Bytes>>;
 
     /// Estimates what a range holds.
     fn approximate_size(&self, space: Space, start: &[u8], end: &[u8]) -> Result<Size>;

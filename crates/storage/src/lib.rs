@@ -26,7 +26,7 @@ pub use clock::{Clock, ManualClock, SystemClock};
 pub use contract::{
     Caps, Check, ClusterTime, CommitBatch, Committed, CountDelta, Counts, Direction, DropRange,
     Durability, Engine, EngineStats, KeyHash, LockOwner, Maintenance, Op, Page, Place, ScanRequest,
-    Size, Snapshot, Space, Version, prefix_end,
+    Size, Snapshot, Space, Traces, Version, prefix_end,
 };
 pub use error::{Conflict, Result, StorageError};
 pub use interrupt::{Interrupt, Interruption};

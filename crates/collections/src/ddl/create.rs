@@ -9,6 +9,9 @@ use quire_storage::{CommitOptions, Txn};
 use super::{put_collection, take_id};
 use crate::Store;
 
+/// The database of the collections that a repair makes of documents without a catalog record.
+const RECOVERED: &str = "recovered";
+
 impl Store {
     /// Creates a collection. One that exists with the same options is left as it is; with other
     /// options: 48 NamespaceExists.
@@ -51,6 +54,28 @@ impl Store {
             let (next, created) = self.create_in(txn, catalog, next_id, namespace, options)?;
             Ok((Some(next), created))
         })
+    }
+
+    /// Makes a collection of documents whose catalog record is lost, under the number in their keys
+    /// and the name `recovered.collection_N`. It has an empty index on `_id` of its own.
+    pub(crate) fn recover_collection(&self, id: CollectionId) -> Result<Arc<Collection>> {
+        let recovered =
+            self.change_catalog(&CommitOptions::synced(), |txn, catalog, next_id| {
+                let mut name = format!("collection_{id}");
+                while catalog.collection(RECOVERED, &name).is_some() {
+                    name.push('_');
+                }
+                let namespace = Namespace::new(RECOVERED, &name)?;
+                let id_index = IndexId(take_id(next_id)?);
+                let options = CollectionOptions::default();
+                let collection =
+                    Arc::new(Collection::new(id, self.new_uuid(), namespace, options, id_index));
+                put_collection(txn, &collection)?;
+                Ok((Some(catalog.with(Arc::clone(&collection))), collection))
+            })?;
+        // What the process knew of the number was of nothing.
+        self.forget_record_ids(id);
+        Ok(recovered)
     }
 
     pub(super) fn create_in(

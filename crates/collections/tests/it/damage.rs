@@ -98,11 +98,49 @@ fn counters_and_strays() {
     mends(
         &damaged(|txn, _| {
             let key = Bytes::from_static(&[0, 0, 9, 9, 1, 2, 3]);
-            txn.put(Space::Doc, key.clone(), Bytes::from_static(b"x")).unwrap();
             txn.put(Space::Idx, key, Bytes::from_static(b"x")).unwrap();
+            txn.add_counts(777, 3, 30);
         }),
         2,
     );
+}
+
+/// A damaged log can lose the commit that created a collection, and with it the record of the next
+/// number. The repair dropped the documents, and the next collection got their number: its documents
+/// went with the drop at the next start.
+#[test]
+fn documents_without_a_catalog_record_become_a_collection_and_keep_their_number() {
+    let store = store();
+    index(&store, "d.t", &doc! { "key": { "a": 1 }, "name": "a" }).unwrap();
+    for id in 0..20 {
+        insert(&store, "d.t", &doc! { "_id": id, "a": id % 3 }).unwrap();
+    }
+    let lost = collection(&store, "d.t");
+    let mut txn = begin(store.engine(), Mode::Write).unwrap();
+    txn.delete(Space::Meta, Bytes::from_static(b"f")).unwrap();
+    txn.delete(Space::Meta, Bytes::copy_from_slice(&quire_catalog::collection_key(lost.id)))
+        .unwrap();
+    txn.add_counts(lost.id.0, 100, 1);
+    txn.commit(CommitOptions::synced()).unwrap();
+    // What a new process would see.
+    let reopened = open(Arc::clone(store.engine()));
+    assert!(reopened.catalog().lookup(&ns("d.t")).is_none());
+    let fresh = collection(&reopened, "d.fresh");
+    let used: Vec<u32> = lost.indexes.iter().map(|index| index.id.0).chain([lost.id.0]).collect();
+    assert!(fresh.id.0 > *used.iter().max().unwrap(), "{fresh:?}");
+    insert(&reopened, "d.fresh", &doc! { "_id": 1 }).unwrap();
+    assert_eq!(check(&reopened, false).unwrap().findings.len(), 3);
+    let report = check(&reopened, true).unwrap();
+    assert!(report.is_mended(), "{:#?}", report.findings);
+    assert_clean(&reopened);
+    let name = format!("recovered.collection_{}", lost.id.0);
+    assert_eq!(all(&reopened, &name).len(), 20);
+    let recovered = collection(&reopened, &name);
+    assert_eq!((recovered.id, reopened.counts(&recovered).documents), (lost.id, 20));
+    let again = open(Arc::clone(reopened.engine()));
+    assert_eq!((all(&again, &name).len(), all(&again, "d.fresh").len()), (20, 1));
+    insert(&again, &name, &doc! { "_id": "new" }).unwrap();
+    assert_clean(&again);
 }
 
 #[test]

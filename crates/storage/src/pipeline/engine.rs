@@ -10,7 +10,7 @@ use bytes::Bytes;
 use crate::backend::Backend;
 use crate::contract::{
     Caps, Check, ClusterTime, CommitBatch, Committed, Counts, DropRange, Durability, Engine,
-    EngineStats, KeyHash, LockOwner, Maintenance, Place, Size, Snapshot, Space, Version,
+    EngineStats, KeyHash, LockOwner, Maintenance, Place, Size, Snapshot, Space, Traces, Version,
 };
 use crate::error::Result;
 use crate::interrupt::Interrupt;
@@ -88,6 +88,18 @@ impl<B: Backend> Engine for Pipeline<B> {
 
     fn dropped_ranges(&self) -> Vec<DropRange> {
         self.inner.unfreed()
+    }
+
+    fn traces(&self) -> Traces {
+        let mut counted: Vec<u32> = self.inner.counts.lock().keys().copied().collect();
+        counted.sort_unstable();
+        let drops = self.inner.drops.lock();
+        Traces { counted, dropped: drops.iter().map(|drop| drop.range.clone()).collect() }
+    }
+
+    fn upper_bound(&self, space: Space) -> Result<Option<Bytes>> {
+        self.inner.check_open()?;
+        self.inner.backend.upper_bound(space)
     }
 
     fn approximate_size(&self, space: Space, start: &[u8], end: &[u8]) -> Result<Size> {
