@@ -1,43 +1,80 @@
-//! Regular expressions as MongoDB reads them: PCRE2 in UTF mode, MongoDB's options and error
-//! codes, and a bound on the work of one match, so that a hostile pattern ends.
+//! Regular expressions as MongoDB reads them: PCRE2 in UTF mode, MongoDB's options, limits and
+//! error codes. A match that passes its limits is an error, never "no match".
+//!
+//! Reading order: this file, `engine` (the C library), `prefix` (what indexes use).
 
+mod engine;
 mod prefix;
 
 pub use prefix::Prefix;
 
-use pcre2::bytes::{CaptureLocations, Regex as Pcre, RegexBuilder};
+use crate::context::Shared;
+use engine::{Code, Limits, Mode, Pairs};
+use pcre2_sys as sys;
 use prefix::prefix;
-use quire_error::{Error, ErrorCode, Result};
+use quire_error::{Error, Result};
 use std::borrow::Cow;
 use std::fmt;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 /// Longest pattern in bytes (MongoDB's limit, code 51091 beyond it).
 pub const PATTERN_BYTES_MAX: usize = 32764;
 
-/// Steps that one match may take before it gives up (PCRE2's own default, made explicit so
-/// that a pattern cannot raise it).
-const MATCH_STEPS_MAX: u32 = 10_000_000;
+/// Backtracking points of a match at one start (MongoDB builds PCRE2 with this limit).
+const STEPS_MAX: u32 = 200_000;
 
-/// A text with no more left is searched on with the code that checks it.
-const CHECKED_BYTES: usize = 1024;
+/// Nested backtracking points of an interpreted match (MongoDB builds PCRE2 with this limit).
+const DEPTH_MAX: u32 = 4_000;
 
-/// A compiled regular expression. Cheap to share between threads.
-pub struct Regex {
+/// Characters that one call of code without callouts may look at: it cannot be interrupted.
+/// About 50 ms.
+const UNWATCHED_CHARACTERS_MAX: usize = 1 << 26;
+
+/// Texts up to this length are searched by one call of the library.
+const SHORT_BYTES: usize = 256;
+
+/// Starts that one call tries in a longer text, where the pattern can backtrack.
+const STARTS: usize = 64;
+
+/// Characters that a watched match may look at between two looks at the interrupt.
+const WATCHED_CHARACTERS: usize = 1 << 22;
+
+/// A compiled regular expression. Cheap to clone and to share between threads.
+#[derive(Clone)]
+pub struct Regex(Arc<Compiled>);
+
+struct Compiled {
     pattern: Box<str>,
     options: Box<str>,
-    code: Pcre,
-    /// The same without the check of the text, where there is such a thing; made when needed.
-    unchecked: OnceLock<Option<Pcre>>,
+    /// The pattern and the option bits as PCRE2 reads them.
+    source: Box<str>,
+    bits: u32,
+    code: Code,
+    /// The same with callouts, which can be interrupted; made when a match needs it.
+    watched: OnceLock<Code>,
+    searching: Searching,
+}
+
+/// How the starts of a match are tried.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Searching {
+    /// A match starts where the search starts.
+    Anchored,
+    /// No item of the pattern repeats: a start costs no more than the pattern is long.
+    Straight,
+    /// The starts can be tried by several calls.
+    Windows,
+    /// What is found depends on where the search began (`\G`, verbs): one call only.
+    Whole,
 }
 
 /// Where a match and its groups lie, as byte offsets into the text.
-pub struct Captures(CaptureLocations);
+pub struct Captures(Vec<Option<(usize, usize)>>);
 
 impl Captures {
     /// Start and end of group `index` (0 is the whole match), `None` if it took no part.
     pub fn get(&self, index: usize) -> Option<(usize, usize)> {
-        self.0.get(index)
+        self.0.get(index).copied().flatten()
     }
 
     /// How many groups there are, the whole match included.
@@ -46,11 +83,28 @@ impl Captures {
     }
 }
 
-/// What a match came to when it did not end by itself.
+/// Why a match did not end by itself.
 #[derive(Debug)]
-pub struct MatchError {
-    /// PCRE2's result code, such as -47 for the limit on steps.
-    pub code: i32,
+pub enum MatchError {
+    /// PCRE2's result code, such as -47 for the limit of steps.
+    Engine(i32),
+    /// The operation was killed or its deadline passed.
+    Interrupted(Error),
+}
+
+impl MatchError {
+    /// The error of a command: 51156 names the operator and the result code.
+    pub fn in_operator(self, operator: &str) -> Error {
+        match self {
+            MatchError::Interrupted(error) => error,
+            MatchError::Engine(code) => Error::location(
+                51156,
+                format!(
+                    "Error occurred while executing the regular expression in {operator}. Result code: {code}"
+                ),
+            ),
+        }
+    }
 }
 
 impl Regex {
@@ -65,123 +119,215 @@ impl Regex {
         if pattern.len() > PATTERN_BYTES_MAX {
             return Err(Error::location(51091, "Regular expression is too long"));
         }
-        let bounded = bounded(&with_literal_braces(pattern));
-        let builder = builder(options)?;
-        let code = builder.build(&bounded).map_err(|error| {
-            let text = error.to_string();
-            let reason = text.split_once(": ").map_or(text.as_str(), |(_, rest)| rest);
-            let reason = reason.split_once(": ").map_or(reason, |(_, rest)| rest);
-            Error::location(51091, format!("Regular expression is invalid: {reason}"))
+        let (source, bits) = (with_literal_braces(pattern), option_bits(options)?);
+        let code = Code::compile(&source, bits).map_err(|error| {
+            Error::location(51091, format!("Regular expression is invalid: {}", error.0))
         })?;
-        let unchecked = OnceLock::new();
-        Ok(Regex { pattern: pattern.into(), options: options.into(), code, unchecked })
+        let searching = searching(&source, &code);
+        Ok(Regex(Arc::new(Compiled {
+            pattern: pattern.into(),
+            options: options.into(),
+            source: source.into(),
+            bits,
+            code,
+            watched: OnceLock::new(),
+            searching,
+        })))
     }
 
     /// The pattern as the user wrote it.
     pub fn pattern(&self) -> &str {
-        &self.pattern
+        &self.0.pattern
     }
 
     /// The option letters as the user wrote them.
     pub fn options(&self) -> &str {
-        &self.options
+        &self.0.options
     }
 
-    /// True if the text holds a match. A match that runs into its bound counts as none.
+    /// True if the text holds a match.
     #[inline]
-    pub fn is_match(&self, text: &str) -> bool {
-        self.code.is_match(text.as_bytes()).unwrap_or(false)
+    pub fn is_match(&self, text: &str, shared: &Shared) -> Result<bool, MatchError> {
+        Ok(self.search(text, 0, 1, shared, &|_| ())?.is_some())
     }
 
     /// The first match at or after byte `start`.
-    pub fn captures_at(&self, text: &str, start: usize) -> Result<Option<Captures>, MatchError> {
+    pub fn captures_at(
+        &self,
+        text: &str,
+        start: usize,
+        shared: &Shared,
+    ) -> Result<Option<Captures>, MatchError> {
+        let pairs = self.group_count() + 1;
+        self.search(text, start, pairs, shared, &|found| {
+            Captures((0..pairs).map(|group| found.get(group)).collect())
+        })
+    }
+
+    /// Tries the starts from `start` on, some at a time, so that no call of the library takes
+    /// long. What passes the limits of such a call is done again by `search_watched`.
+    fn search<T>(
+        &self,
+        text: &str,
+        start: usize,
+        pairs: usize,
+        shared: &Shared,
+        see: &dyn Fn(&Pairs<'_>) -> T,
+    ) -> Result<Option<T>, MatchError> {
         let rest = text.len().saturating_sub(start);
-        let unchecked = if start > 0 && rest > CHECKED_BYTES { self.unchecked() } else { None };
-        let code = unchecked.unwrap_or(&self.code);
-        let mut locations = code.capture_locations();
-        match code.captures_read_at(&mut locations, text.as_bytes(), start) {
-            Ok(found) => Ok(found.map(|_| Captures(locations))),
-            Err(error) => Err(MatchError { code: error.code() }),
+        let (starts, steps_max) = self.0.window(rest);
+        let mut at = start;
+        loop {
+            let last_start = starts.map(|starts| at.saturating_add(starts - 1));
+            let last_start = last_start.filter(|last| *last < text.len());
+            let mode = Mode::Fast;
+            let limits = Limits { steps_max, depth_max: DEPTH_MAX, last_start, mode, watch: None };
+            match self.0.code.search(text, at, pairs, limits, see) {
+                Ok(Some(found)) => return Ok(Some(found)),
+                Ok(None) => {}
+                Err(sys::PCRE2_ERROR_MATCHLIMIT | sys::PCRE2_ERROR_JIT_STACKLIMIT) => {
+                    return self.search_watched(text, at, pairs, shared, see);
+                }
+                Err(code) => return Err(MatchError::Engine(code)),
+            }
+            let Some(last) = last_start else { return Ok(None) };
+            at = next_character(text, last);
+            shared.check_interrupt().map_err(MatchError::Interrupted)?;
         }
     }
 
-    /// Code for searching on in a text: PCRE2 checks that all of the rest is UTF-8 each time, and
-    /// many matches in one text would take the square of its length. It does not check where text
-    /// that is none is allowed, which this binding only offers together with Unicode's classes
-    /// of characters; `(?a)` gives those of ASCII back (since PCRE2 10.43).
-    fn unchecked(&self) -> Option<&Pcre> {
-        let make = || {
-            if self.pattern.starts_with("(*") || unsets_flags(&self.pattern) {
-                return None;
+    /// Searches with callouts that look at the interrupt and with MongoDB's limits: on a large
+    /// stack, and where that is too small by the interpreter.
+    fn search_watched<T>(
+        &self,
+        text: &str,
+        start: usize,
+        pairs: usize,
+        shared: &Shared,
+        see: &dyn Fn(&Pairs<'_>) -> T,
+    ) -> Result<Option<T>, MatchError> {
+        let code = self.0.watched().map_err(MatchError::Engine)?;
+        let every = (WATCHED_CHARACTERS / (text.len() + 1)).clamp(1, 1000);
+        let (mut calls, mut stopped) = (0, None);
+        for mode in [Mode::LargeStack, Mode::Interpreter] {
+            let mut watch = || {
+                calls += 1;
+                if calls % every == 0 {
+                    stopped = shared.check_interrupt().err();
+                }
+                stopped.is_some()
+            };
+            let limits = Limits {
+                steps_max: STEPS_MAX,
+                depth_max: DEPTH_MAX,
+                last_start: None,
+                mode,
+                watch: Some(&mut watch),
+            };
+            match code.search(text, start, pairs, limits, see) {
+                Err(sys::PCRE2_ERROR_JIT_STACKLIMIT) => {}
+                Err(code) => {
+                    return Err(stopped.map_or(MatchError::Engine(code), MatchError::Interrupted));
+                }
+                Ok(found) => return Ok(found),
             }
-            let pattern = bounded(&format!("(?a){}", with_literal_braces(&self.pattern)));
-            builder(&self.options).ok()?.ucp(true).build(&pattern).ok()
-        };
-        self.unchecked.get_or_init(make).as_ref()
+        }
+        Err(MatchError::Engine(sys::PCRE2_ERROR_JIT_STACKLIMIT))
     }
 
     /// How many groups the pattern has, the whole match not counted.
     pub fn group_count(&self) -> usize {
-        self.code.captures_len().saturating_sub(1)
+        self.0.code.group_count()
     }
 
     /// What every matching string starts with, for index bounds.
     pub fn prefix(&self) -> Prefix {
-        prefix(&self.pattern, &self.options)
+        prefix(&self.0.pattern, &self.0.options)
+    }
+}
+
+impl Compiled {
+    /// How many starts one call of the code without callouts tries (`None`: all of them) in a text
+    /// of `rest` bytes, and how many steps it may take at each: together no more than
+    /// `UNWATCHED_CHARACTERS_MAX`, if each step looked at all of the text.
+    fn window(&self, rest: usize) -> (Option<usize>, u32) {
+        let length = rest.max(SHORT_BYTES);
+        let steps = |starts: usize| {
+            let steps = UNWATCHED_CHARACTERS_MAX / length.saturating_mul(starts);
+            u32::try_from(steps).unwrap_or(STEPS_MAX).clamp(1, STEPS_MAX)
+        };
+        match self.searching {
+            Searching::Anchored => (None, steps(1)),
+            Searching::Straight => {
+                (Some(UNWATCHED_CHARACTERS_MAX / (self.source.len() + 1)), STEPS_MAX)
+            }
+            _ if rest <= SHORT_BYTES => (None, steps(SHORT_BYTES)),
+            Searching::Windows => (Some(STARTS), steps(STARTS)),
+            Searching::Whole => (None, steps(length)),
+        }
+    }
+
+    /// The code with callouts. `Err` is PCRE2's result code: there was no memory for it.
+    fn watched(&self) -> Result<&Code, i32> {
+        if let Some(code) = self.watched.get() {
+            return Ok(code);
+        }
+        let code = Code::watched(&self.source, self.bits).map_err(|_| sys::PCRE2_ERROR_NOMEMORY)?;
+        Ok(self.watched.get_or_init(|| code))
     }
 }
 
 impl fmt::Debug for Regex {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "/{}/{}", self.pattern, self.options)
-    }
-}
-
-impl Clone for Regex {
-    fn clone(&self) -> Self {
-        Regex {
-            pattern: self.pattern.clone(),
-            options: self.options.clone(),
-            code: self.code.clone(),
-            unchecked: self.unchecked.clone(),
-        }
+        write!(f, "/{}/{}", self.0.pattern, self.0.options)
     }
 }
 
 impl PartialEq for Regex {
     fn eq(&self, other: &Self) -> bool {
-        self.pattern == other.pattern && self.options == other.options
+        self.pattern() == other.pattern() && self.options() == other.options()
     }
 }
 
-/// What MongoDB's option letters ask for.
-fn builder(options: &str) -> Result<RegexBuilder> {
-    let mut builder = RegexBuilder::new();
-    builder.utf(true).ucp(false).jit_if_available(true);
-    for letter in options.chars() {
-        match letter {
-            'i' => builder.caseless(true),
-            'm' => builder.multi_line(true),
-            's' => builder.dotall(true),
-            'x' => builder.extended(true),
-            'u' => &mut builder,
-            other => {
-                let text = format!("invalid flag in regex options: {other}");
-                return Err(Error::location(51108, text));
-            }
-        };
+/// PCRE2's option bits for MongoDB's option letters.
+fn option_bits(options: &str) -> Result<u32> {
+    options.chars().try_fold(0, |bits, letter| {
+        Ok(bits
+            | match letter {
+                'i' => sys::PCRE2_CASELESS,
+                'm' => sys::PCRE2_MULTILINE,
+                's' => sys::PCRE2_DOTALL,
+                'x' => sys::PCRE2_EXTENDED,
+                'u' => 0,
+                other => {
+                    let text = format!("invalid flag in regex options: {other}");
+                    return Err(Error::location(51108, text));
+                }
+            })
+    })
+}
+
+/// How the starts of this pattern are tried.
+fn searching(pattern: &str, code: &Code) -> Searching {
+    if pattern.contains("\\G") || pattern.contains("(*") {
+        return Searching::Whole;
     }
-    Ok(builder)
+    if code.is_anchored() {
+        return Searching::Anchored;
+    }
+    match pattern.contains(['*', '+', '?', '{', '(', '|', '\\']) {
+        true => Searching::Windows,
+        false => Searching::Straight,
+    }
 }
 
-fn bounded(pattern: &str) -> String {
-    format!("(*LIMIT_MATCH={MATCH_STEPS_MAX}){pattern}")
-}
-
-/// True if the pattern has something like `(?i-a)`.
-fn unsets_flags(pattern: &str) -> bool {
-    let mut groups = pattern.split("(?").skip(1);
-    groups.any(|group| group.trim_start_matches(char::is_alphabetic).starts_with('-'))
+/// The beginning of the character behind the one that byte `at` belongs to.
+fn next_character(text: &str, at: usize) -> usize {
+    let mut next = at + 1;
+    while !text.is_char_boundary(next) {
+        next += 1;
+    }
+    next
 }
 
 /// `{,2}` is literal text in the PCRE2 that MongoDB bundles (10.40) and a quantifier since 10.43.
@@ -207,132 +353,5 @@ fn with_literal_braces(pattern: &str) -> Cow<'_, str> {
     Cow::Owned(text)
 }
 
-/// The error of a match that hit its bound, for operators that report it.
-pub fn match_error(operator: &str, error: &MatchError) -> Error {
-    Error::new(
-        ErrorCode::location(51156),
-        format!(
-            "Error occurred while executing the regular expression in {operator}. Result code: {}",
-            error.code
-        ),
-    )
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn number(error: Error) -> i32 {
-        error.code().number()
-    }
-
-    #[test]
-    fn options_and_errors() {
-        assert!(Regex::new("ÉTÉ", "i").unwrap().is_match("un été"));
-        assert!(Regex::new("a.b", "s").unwrap().is_match("a\nb"));
-        assert!(Regex::new("^b", "m").unwrap().is_match("a\nb"));
-        assert!(Regex::new("a b # c", "x").unwrap().is_match("ab"));
-        assert_eq!(number(Regex::new("[a", "").unwrap_err()), 51091);
-        assert_eq!(number(Regex::new("a", "g").unwrap_err()), 51108);
-        assert_eq!(number(Regex::new("a\0", "").unwrap_err()), 2);
-        assert_eq!(number(Regex::new(&"a".repeat(40_000), "").unwrap_err()), 51091);
-        let error = Regex::new("[invalid", "").unwrap_err();
-        assert_eq!(
-            error.message(),
-            "Regular expression is invalid: missing terminating ] for character class"
-        );
-    }
-
-    #[test]
-    fn an_open_brace_with_a_comma_is_text() {
-        assert!(Regex::new("^a{,2}$", "").unwrap().is_match("a{,2}"));
-        assert!(!Regex::new("^a{,2}$", "").unwrap().is_match("aa"));
-        assert!(Regex::new("^\\Q{,\\E$", "").unwrap().is_match("{,"));
-        assert!(Regex::new("^a{1,2}$", "").unwrap().is_match("aa"));
-    }
-
-    #[test]
-    fn hostile_patterns_end() {
-        let regex = Regex::new("(a+)+$", "").unwrap();
-        assert!(!regex.is_match(&format!("{}b", "a".repeat(64))));
-    }
-
-    /// All matches in long texts, with and without the check of the text.
-    #[test]
-    fn searching_on_finds_the_same_without_the_check() {
-        let patterns = [
-            "\\w+",
-            "\\W",
-            "\\b.",
-            "\\B\\d",
-            "\\s",
-            "\\S+?\\b",
-            "[[:alpha:]]+",
-            "[^[:punct:]]",
-            "[[:digit:]]",
-            "[\\w-]+é",
-            "(?<=é)x",
-            "(?<!\\w)a(?!\\d)",
-            "(é|e)(x)?",
-            "^.",
-            ".$",
-            "(?i)ÉX",
-            "(?i)k",
-            "(?^)\\d",
-            "(?i-s).",
-            "(?-a)\\w",
-            "(*UCP)\\w+",
-            "\\p{Lu}",
-            "\\X",
-            "\\R",
-            "",
-            "x*",
-            "((a)|(é))+",
-            "\\x{212a}",
-            "(?<n>.)\\k<n>",
-            "[à-ÿ]{2,}",
-            "\\D\\d",
-            "\\h",
-            "[[:^space:]]",
-            "\\Qé\\E",
-            "(?:)|z",
-            "\\C",
-            "(?s).{3}\\C",
-        ];
-        let mut random = quire_document::testing::Generator::new(3);
-        let letters: Vec<char> = "aAeExXkKéÉßſK ٣7_-\n\r\u{a0}\u{2003}😀zZ".chars().collect();
-        let mut without = 0;
-        for pattern in patterns {
-            for options in ["", "i", "m", "s", "x", "im"] {
-                let regex = Regex::new(pattern, options).unwrap();
-                let checked = Regex { unchecked: OnceLock::from(None), ..regex.clone() };
-                let text: String = (0..1500)
-                    .map(|_| letters[random.below(letters.len() as u64) as usize])
-                    .collect();
-                let starts = text.char_indices().map(|(at, _)| at).filter(|_| random.below(9) == 0);
-                for start in starts {
-                    let found = [&regex, &checked].map(|regex| {
-                        let found = regex.captures_at(&text, start).unwrap();
-                        found.map(|found| {
-                            (0..found.count()).map(|at| found.get(at)).collect::<Vec<_>>()
-                        })
-                    });
-                    assert_eq!(found[0], found[1], "/{pattern}/{options} from {start} of {text:?}");
-                }
-                without += usize::from(regex.unchecked().is_some());
-            }
-        }
-        // Only what unsets flags or begins with a verb is searched with the check.
-        if Regex::new("(?a)", "").is_ok() {
-            assert_eq!(without, (patterns.len() - 3) * 6);
-        }
-    }
-
-    #[test]
-    fn captures_from_an_offset() {
-        let regex = Regex::new("(a)(x)?", "").unwrap();
-        let found = regex.captures_at("ba ba", 2).unwrap().unwrap();
-        assert_eq!((found.get(0), found.get(1), found.get(2)), (Some((4, 5)), Some((4, 5)), None));
-        assert_eq!((found.count(), regex.group_count()), (3, 2));
-    }
-}
+mod tests;

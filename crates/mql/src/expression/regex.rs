@@ -3,11 +3,10 @@
 use super::operator::{Arity, Call, Field, Fields, Operator};
 use super::tree::Expression;
 use crate::context::EvalContext;
-use crate::regex::{Captures, Regex, match_error};
+use crate::regex::{Captures, Regex};
 use quire_document::Value;
 use quire_error::{Error, Result};
 use std::cell::RefCell;
-use std::rc::Rc;
 
 const FIELDS: Fields = Fields {
     fields: &[
@@ -41,8 +40,12 @@ const PATTERN_BYTES_MAX: usize = 16 * 1024;
 /// Compiled patterns that a thread keeps: an expression over many documents compiles once.
 const KEPT_MAX: usize = 16;
 
+/// Bytes of patterns that a thread keeps compiled, if it keeps more than one. Machine code is up
+/// to a hundred times as long as its pattern.
+const KEPT_BYTES_MAX: usize = 4096;
+
 thread_local! {
-    static KEPT: RefCell<Vec<(String, String, Rc<Regex>)>> = const { RefCell::new(Vec::new()) };
+    static KEPT: RefCell<Vec<(String, String, Regex)>> = const { RefCell::new(Vec::new()) };
 }
 
 /// A constant pattern is compiled before any document is read; the call is not folded, for a
@@ -56,7 +59,7 @@ fn check_pattern(call: &Call) -> Result<()> {
 }
 
 /// The arguments, checked; `None` if input or regex is null.
-fn arguments<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<(&'a str, Rc<Regex>)>> {
+fn arguments<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<(&'a str, Regex)>> {
     let name = call.name();
     let input = call.eval(0, cx)?;
     let compiled = pattern(name, call.eval(1, cx)?, call.eval(2, cx)?)?;
@@ -78,7 +81,7 @@ fn pattern(
     name: &str,
     regex: Option<Value<'_>>,
     options: Option<Value<'_>>,
-) -> Result<Option<Rc<Regex>>> {
+) -> Result<Option<Regex>> {
     let options = match options {
         None | Some(Value::Null | Value::Undefined) => None,
         Some(Value::String(options)) => Some(options),
@@ -109,7 +112,7 @@ fn pattern(
     pattern.map(|(pattern, options)| compile(name, pattern, options)).transpose()
 }
 
-fn compile(name: &str, pattern: &str, options: &str) -> Result<Rc<Regex>> {
+fn compile(name: &str, pattern: &str, options: &str) -> Result<Regex> {
     if pattern.len() > PATTERN_BYTES_MAX {
         let text = format!("Invalid Regex in {name}: pattern string is longer than the limit");
         return Err(Error::location(51111, text));
@@ -125,32 +128,36 @@ fn compile(name: &str, pattern: &str, options: &str) -> Result<Rc<Regex>> {
     }
     KEPT.with_borrow_mut(|kept| {
         if let Some(at) = kept.iter().position(|(p, o, _)| p == pattern && o == options) {
-            return Ok(Rc::clone(&kept[at].2));
+            return Ok(kept[at].2.clone());
         }
-        let regex =
-            Rc::new(Regex::new(pattern, options).map_err(|error| match error.code().number() {
-                51108 => error,
-                _ => {
-                    Error::location(51111, format!("Invalid Regex in {name}: {}", error.message()))
-                }
-            })?);
-        if kept.len() == KEPT_MAX {
+        let regex = Regex::new(pattern, options).map_err(|error| match error.code().number() {
+            51108 => error,
+            _ => Error::location(51111, format!("Invalid Regex in {name}: {}", error.message())),
+        })?;
+        // The newest is kept whatever its length is: an expression over many documents needs it.
+        let bytes = |kept: &[(String, String, Regex)]| -> usize {
+            kept.iter().map(|(pattern, ..)| pattern.len()).sum()
+        };
+        while kept.len() == KEPT_MAX
+            || (!kept.is_empty() && bytes(kept) + pattern.len() > KEPT_BYTES_MAX)
+        {
             kept.remove(0);
         }
-        kept.push((pattern.to_owned(), options.to_owned(), Rc::clone(&regex)));
+        kept.push((pattern.to_owned(), options.to_owned(), regex.clone()));
         Ok(regex)
     })
 }
 
 fn is_match<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
     let Some((input, regex)) = arguments(call, cx)? else { return Ok(Some(Value::Bool(false))) };
-    let found = regex.captures_at(input, 0).map_err(|error| match_error(call.name(), &error))?;
-    Ok(Some(Value::Bool(found.is_some())))
+    let found = regex.is_match(input, cx.shared);
+    Ok(Some(Value::Bool(found.map_err(|error| error.in_operator(call.name()))?)))
 }
 
 fn find_first<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
     let Some((input, regex)) = arguments(call, cx)? else { return Ok(Some(Value::Null)) };
-    let found = regex.captures_at(input, 0).map_err(|error| match_error(call.name(), &error))?;
+    let found = regex.captures_at(input, 0, cx.shared);
+    let found = found.map_err(|error| error.in_operator(call.name()))?;
     found.map_or(Ok(Some(Value::Null)), |captures| {
         let place = code_points(input, 0, captures.get(0).map_or(0, |whole| whole.0));
         describe(cx, input, &captures, place).map(Some)
@@ -163,8 +170,8 @@ fn find_all<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>
     let (mut start, mut place, mut counted, mut bytes) = (0, 0, 0, 0);
     // An empty match at the very end counts only in an empty text.
     while start < input.len() || (start == 0 && input.is_empty()) {
-        let found =
-            regex.captures_at(input, start).map_err(|error| match_error(call.name(), &error))?;
+        let found = regex.captures_at(input, start, cx.shared);
+        let found = found.map_err(|error| error.in_operator(call.name()))?;
         let Some(captures) = found else { break };
         let (from, to) = captures.get(0).unwrap_or((start, start));
         place += code_points(input, counted, from);

@@ -212,7 +212,7 @@ impl Leaf {
         match self.filter.root() {
             Node::JsonSchema(schema) => {
                 match because {
-                    Because::Failed => schema.write_failure(doc, writer),
+                    Because::Failed => schema.write_failure(doc, cx.shared, writer)?,
                     Because::Passed => {
                         writer.append("operatorName", "$jsonSchema");
                         writer.append("reason", "schema matched");

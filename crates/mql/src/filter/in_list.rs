@@ -1,7 +1,7 @@
 //! `$in`: a sorted list of values, and the regular expressions apart.
 
 use super::parse::Parser;
-use crate::context::Collator;
+use crate::context::{Collator, Shared};
 use crate::regex::Regex;
 use quire_document::{Array, Value, ValueBuf};
 use quire_error::{Error, Result};
@@ -85,8 +85,9 @@ impl InList {
     }
 
     /// True if `value` (`None` = missing) is in the list or matches one of its expressions.
-    pub fn test(&self, value: Option<Value<'_>>) -> bool {
-        let Some(value) = value else { return self.has_null };
+    /// Fails with 51156 if a match passes its limits.
+    pub fn test(&self, value: Option<Value<'_>>, shared: &Shared) -> Result<bool> {
+        let Some(value) = value else { return Ok(self.has_null) };
         let collator = self.collator.as_deref();
         let found = self
             .values
@@ -94,7 +95,15 @@ impl InList {
                 quire_document::compare(candidate.as_value(), value, collator)
             })
             .is_ok();
-        found || self.regexes.iter().any(|regex| super::regex::test(regex, value))
+        if found {
+            return Ok(true);
+        }
+        for regex in &self.regexes {
+            if super::regex::test(regex, value, shared)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 }
 

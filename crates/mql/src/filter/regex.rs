@@ -3,6 +3,7 @@
 use super::node::{Node, Test};
 use super::parse::{Argument, Parser};
 use super::registry::{Operator, Parse};
+use crate::context::Shared;
 use crate::regex::Regex;
 use quire_document::{Doc, Value};
 use quire_error::{Error, Result};
@@ -24,14 +25,17 @@ pub(super) const OPERATORS: &[Operator] = &[
 ];
 
 /// True if the value is a string (or symbol) that matches, or is the same expression itself.
-pub(super) fn test(regex: &Regex, value: Value<'_>) -> bool {
-    match value {
-        Value::String(text) | Value::Symbol(text) => regex.is_match(text),
+/// Fails with 51156 if the match passes its limits.
+pub(super) fn test(regex: &Regex, value: Value<'_>, shared: &Shared) -> Result<bool> {
+    Ok(match value {
+        Value::String(text) | Value::Symbol(text) => {
+            regex.is_match(text, shared).map_err(|error| error.in_operator("$regex"))?
+        }
         Value::Regex(stored) => {
             stored.pattern == regex.pattern() && stored.options == regex.options()
         }
         _ => false,
-    }
+    })
 }
 
 /// Checks `$options` where it stands without `$regex`.

@@ -70,7 +70,7 @@ fn eval(
         Node::Nor(children) => !any(children, fields, cx)?,
         Node::Not(child) => !eval(child, fields, cx, &mut unnoted)?,
         Node::Expr(test) => test.test(fields.doc, cx)?,
-        Node::JsonSchema(schema) => schema.matches(fields.doc),
+        Node::JsonSchema(schema) => schema.matches(fields.doc, cx.shared)?,
         Node::SampleRate(rate) => unit_interval(cx.shared.random()?) < *rate,
         Node::Always(answer) => *answer,
     })
@@ -128,8 +128,8 @@ impl Test {
         let Some(present) = value else { return self.matches_missing(cx) };
         Ok(match self {
             Test::Compare(comparison, operand) => operand.test(*comparison, value),
-            Test::In(list) => list.test(value),
-            Test::Regex(pattern) => regex::test(pattern, present),
+            Test::In(list) => list.test(value, cx.shared)?,
+            Test::Regex(pattern) => regex::test(pattern, present, cx.shared)?,
             Test::Exists => true,
             Test::Type(set) => set.contains(present.kind()),
             Test::Mod(modulo) => modulo.test(present),

@@ -261,3 +261,24 @@ fn keys_stand_in_for_documents() {
     assert!(!key(4, 3));
     assert!(!key(3, 2));
 }
+
+/// A match that passed its limits counted as "no", so that `$not` and a delete took too much.
+#[test]
+fn a_regular_expression_past_its_limits_fails_the_filter() {
+    let doc = doc! { "a": format!("{}b", "a".repeat(64)).as_str(), "b": ["x"] };
+    let pattern = "(a+)+$";
+    for query in [
+        doc! { "a": { "$regex": pattern } },
+        doc! { "a": { "$not": { "$regex": pattern } } },
+        doc! { "a": { "$in": [Value::Regex(quire_document::Regex { pattern, options: "" })] } },
+        doc! { "$nor": [{ "a": { "$regex": pattern } }] },
+        doc! { "$expr": { "$regexMatch": { "input": "$a", "regex": pattern } } },
+        doc! { "$jsonSchema": { "properties": { "a": { "pattern": pattern } } } },
+        doc! { "$jsonSchema": { "not": { "patternProperties": { "b": { "items": { "not": {} } } }, "properties": { "a": { "pattern": pattern } } } } },
+    ] {
+        let (arena, shared) = (Bump::new(), Shared::default());
+        let cx = EvalContext::new(&arena, doc.as_doc(), &shared);
+        let error = filter(query.clone()).matches(doc.as_doc(), &cx).unwrap_err();
+        assert_eq!(error.code().number(), 51156, "{query:?}");
+    }
+}

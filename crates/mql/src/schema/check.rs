@@ -2,25 +2,62 @@
 
 use super::compare::{first_duplicate, same};
 use super::rules::{Additional, Bound, Dependency, Items, Rules};
+use crate::context::Shared;
+use crate::regex::Regex;
 use quire_document::decimal::Parts;
 use quire_document::number::Number;
 use quire_document::{Array, Decimal128, Doc, Value, compare};
+use quire_error::{Error, Result};
+use std::cell::Cell;
 use std::cmp::Ordering;
+
+/// One check of a document: what its regular expressions need, and the first error of one.
+pub(super) struct Check<'s> {
+    shared: &'s Shared,
+    failure: Cell<Option<Error>>,
+}
+
+impl<'s> Check<'s> {
+    pub(super) fn new(shared: &'s Shared) -> Self {
+        Check { shared, failure: Cell::new(None) }
+    }
+
+    /// True if the expression matches. An error of the match ends all later ones and is what the
+    /// whole check answers.
+    pub(super) fn finds(&self, regex: &Regex, text: &str) -> bool {
+        let failed = self.failure.take();
+        let found = match failed {
+            Some(error) => Err(error),
+            None => {
+                regex.is_match(text, self.shared).map_err(|error| error.in_operator("$jsonSchema"))
+            }
+        };
+        found.unwrap_or_else(|error| {
+            self.failure.set(Some(error));
+            false
+        })
+    }
+
+    /// `result`, or the error of a match.
+    pub(super) fn finish<T>(self, result: T) -> Result<T> {
+        self.failure.into_inner().map_or(Ok(result), Err)
+    }
+}
 
 impl Rules {
     /// True if the value complies with all keywords that apply to its type.
-    pub(super) fn accept(&self, value: Value<'_>) -> bool {
+    pub(super) fn accept(&self, value: Value<'_>, check: &Check<'_>) -> bool {
         self.types.as_ref().is_none_or(|types| types.contains(value.kind()))
             && self.encrypted.as_ref().is_none_or(|encrypted| encrypted.accepts(value))
-            && self.accept_by_type(value)
-            && self.accept_logic(value)
+            && self.accept_by_type(value, check)
+            && self.accept_logic(value, check)
     }
 
-    fn accept_by_type(&self, value: Value<'_>) -> bool {
+    fn accept_by_type(&self, value: Value<'_>, check: &Check<'_>) -> bool {
         match value {
-            Value::Document(doc) => self.accept_object(doc),
-            Value::Array(array) => self.accept_array(array),
-            Value::String(text) => self.accept_text(text),
+            Value::Document(doc) => self.accept_object(doc, check),
+            Value::Array(array) => self.accept_array(array, check),
+            Value::String(text) => self.accept_text(text, check),
             value if value.is_number() => self.accept_number(value),
             _ => true,
         }
@@ -32,29 +69,34 @@ impl Rules {
             && self.minimum.as_ref().is_none_or(|bound| bound.holds(value, Ordering::Greater))
     }
 
-    fn accept_text(&self, text: &str) -> bool {
+    fn accept_text(&self, text: &str, check: &Check<'_>) -> bool {
         let length = || text.chars().count() as i64;
         self.max_length.is_none_or(|max| length() <= max)
             && self.min_length.is_none_or(|min| length() >= min)
-            && self.pattern.as_ref().is_none_or(|pattern| pattern.is_match(text))
+            && self.pattern.as_ref().is_none_or(|pattern| check.finds(pattern, text))
     }
 
-    fn accept_array(&self, array: Array<'_>) -> bool {
+    fn accept_array(&self, array: Array<'_>, check: &Check<'_>) -> bool {
         let length = || array.count() as i64;
         self.min_items.is_none_or(|min| length() >= min)
             && self.max_items.is_none_or(|max| length() <= max)
             && !(self.unique_items && first_duplicate(&array.to_vec()).is_some())
-            && self.first_bad_item(array).is_none()
-            && self.first_bad_additional_item(array).is_none()
+            && self.first_bad_item(array, check).is_none()
+            && self.first_bad_additional_item(array, check).is_none()
     }
 
     /// The first element that does not comply with `items`.
-    pub(super) fn first_bad_item<'a>(&self, array: Array<'a>) -> Option<(usize, Value<'a>)> {
+    pub(super) fn first_bad_item<'a>(
+        &self,
+        array: Array<'a>,
+        check: &Check<'_>,
+    ) -> Option<(usize, Value<'a>)> {
         let mut numbered = array.iter().enumerate();
         match self.items.as_ref()? {
-            Items::All(rules) => numbered.find(|(_, value)| !rules.accept(*value)),
-            Items::Each(list) => numbered
-                .find(|(at, value)| list.get(*at).is_some_and(|rules| !rules.accept(*value))),
+            Items::All(rules) => numbered.find(|(_, value)| !rules.accept(*value, check)),
+            Items::Each(list) => numbered.find(|(at, value)| {
+                list.get(*at).is_some_and(|rules| !rules.accept(*value, check))
+            }),
         }
     }
 
@@ -62,48 +104,59 @@ impl Rules {
     pub(super) fn first_bad_additional_item<'a>(
         &self,
         array: Array<'a>,
+        check: &Check<'_>,
     ) -> Option<(usize, Value<'a>)> {
         let Some(Items::Each(list)) = &self.items else { return None };
         let additional = self.additional_items.as_ref()?;
-        array.iter().enumerate().skip(list.len()).find(|(_, value)| !additional.accepts(*value))
+        array
+            .iter()
+            .enumerate()
+            .skip(list.len())
+            .find(|(_, value)| !additional.accepts(*value, check))
     }
 
-    fn accept_object(&self, doc: Doc<'_>) -> bool {
+    fn accept_object(&self, doc: Doc<'_>, check: &Check<'_>) -> bool {
         let count = || doc.count() as i64;
         self.required.iter().all(|name| find(doc, name).is_some())
-            && self.properties.iter().all(|(name, rules)| property_complies(doc, name, rules))
+            && self
+                .properties
+                .iter()
+                .all(|(name, rules)| property_complies(doc, name, rules, check))
             && (self.pattern_properties.is_empty()
-                || doc.fields().all(|(name, value)| self.patterns_accept(name, value)))
+                || doc.fields().all(|(name, value)| self.patterns_accept(name, value, check)))
             && self.additional_properties.as_ref().is_none_or(|additional| {
                 doc.fields()
-                    .filter(|(name, _)| self.is_additional(name))
-                    .all(|(_, value)| additional.accepts(value))
+                    .filter(|(name, _)| self.is_additional(name, check))
+                    .all(|(_, value)| additional.accepts(value, check))
             })
             && self.min_properties.is_none_or(|min| count() >= min)
             && self.max_properties.is_none_or(|max| count() <= max)
             && self
                 .dependencies
                 .iter()
-                .all(|(name, dependency)| find(doc, name).is_none() || dependency.holds(doc))
+                .all(|(name, dependency)| find(doc, name).is_none() || dependency.holds(doc, check))
     }
 
-    fn patterns_accept(&self, name: &str, value: Value<'_>) -> bool {
-        let mut applying = self.pattern_properties.iter().filter(|(regex, _)| regex.is_match(name));
-        applying.all(|(_, rules)| rules.accept(value))
+    fn patterns_accept(&self, name: &str, value: Value<'_>, check: &Check<'_>) -> bool {
+        let mut applying =
+            self.pattern_properties.iter().filter(|(regex, _)| check.finds(regex, name));
+        applying.all(|(_, rules)| rules.accept(value, check))
     }
 
     /// True if neither `properties` nor `patternProperties` speaks of the property.
-    pub(super) fn is_additional(&self, name: &str) -> bool {
+    pub(super) fn is_additional(&self, name: &str, check: &Check<'_>) -> bool {
         !self.properties.iter().any(|(known, _)| known == name)
-            && !self.pattern_properties.iter().any(|(regex, _)| regex.is_match(name))
+            && !self.pattern_properties.iter().any(|(regex, _)| check.finds(regex, name))
     }
 
-    fn accept_logic(&self, value: Value<'_>) -> bool {
-        self.all_of.iter().all(|rules| rules.accept(value))
-            && (self.any_of.is_empty() || self.any_of.iter().any(|rules| rules.accept(value)))
+    fn accept_logic(&self, value: Value<'_>, check: &Check<'_>) -> bool {
+        self.all_of.iter().all(|rules| rules.accept(value, check))
+            && (self.any_of.is_empty()
+                || self.any_of.iter().any(|rules| rules.accept(value, check)))
             && (self.one_of.is_empty()
-                || self.one_of.iter().filter(|rules| rules.accept(value)).take(2).count() == 1)
-            && self.not.as_ref().is_none_or(|rules| !rules.accept(value))
+                || self.one_of.iter().filter(|rules| rules.accept(value, check)).take(2).count()
+                    == 1)
+            && self.not.as_ref().is_none_or(|rules| !rules.accept(value, check))
             && self.value_is_listed(value)
     }
 
@@ -130,26 +183,31 @@ impl Bound {
 }
 
 impl Additional {
-    pub(super) fn accepts(&self, value: Value<'_>) -> bool {
+    pub(super) fn accepts(&self, value: Value<'_>, check: &Check<'_>) -> bool {
         match self {
             Additional::Allowed(allowed) => *allowed,
-            Additional::Rules(rules) => rules.accept(value),
+            Additional::Rules(rules) => rules.accept(value, check),
         }
     }
 }
 
 impl Dependency {
-    pub(super) fn holds(&self, doc: Doc<'_>) -> bool {
+    pub(super) fn holds(&self, doc: Doc<'_>, check: &Check<'_>) -> bool {
         match self {
             Dependency::Properties(names) => names.iter().all(|name| find(doc, name).is_some()),
-            Dependency::Rules(rules) => rules.accept(Value::Document(doc)),
+            Dependency::Rules(rules) => rules.accept(Value::Document(doc), check),
         }
     }
 }
 
 /// True if the property is missing or complies.
-pub(super) fn property_complies(doc: Doc<'_>, name: &str, rules: &Rules) -> bool {
-    find(doc, name).is_none_or(|value| rules.accept(value))
+pub(super) fn property_complies(
+    doc: Doc<'_>,
+    name: &str,
+    rules: &Rules,
+    check: &Check<'_>,
+) -> bool {
+    find(doc, name).is_none_or(|value| rules.accept(value, check))
 }
 
 /// The property of that name. As in mongod a dot in the name leads into nested objects, though

@@ -1,16 +1,21 @@
 //! What a value fails in, rule by rule, in the order in which mongod reports them.
 
-use super::check::{find, is_multiple, property_complies};
+use super::check::{Check, find, is_multiple, property_complies};
 use super::compare::first_duplicate;
 use super::rules::{Additional, Dependency, Items, Rules};
 use quire_document::{Array, ArrayWriter, Doc, DocWriter, Value};
 use std::cmp::Ordering;
 
 /// Writes the fields of the report on a whole document.
-pub(super) fn write_root(rules: &Rules, doc: Doc<'_>, writer: &mut DocWriter<'_>) {
+pub(super) fn write_root(
+    rules: &Rules,
+    doc: Doc<'_>,
+    check: &Check<'_>,
+    writer: &mut DocWriter<'_>,
+) {
     writer.append("operatorName", "$jsonSchema");
     describe(rules, writer);
-    write(rules, Value::Document(doc), &mut writer.array("schemaRulesNotSatisfied"));
+    write(rules, Value::Document(doc), check, &mut writer.array("schemaRulesNotSatisfied"));
 }
 
 /// A schema's `title` and `description` explain what is reported under it.
@@ -21,24 +26,24 @@ fn describe(rules: &Rules, writer: &mut DocWriter<'_>) {
 }
 
 /// Appends a report for each rule that the value breaks.
-fn write(rules: &Rules, value: Value<'_>, out: &mut ArrayWriter<'_>) {
+fn write(rules: &Rules, value: Value<'_>, check: &Check<'_>, out: &mut ArrayWriter<'_>) {
     match value {
         Value::Document(_) | Value::Array(_) => {}
-        Value::String(text) => write_text(rules, text, out),
+        Value::String(text) => write_text(rules, text, check, out),
         value if value.is_number() => write_number(rules, value, out),
         _ => {}
     }
     if let Value::Array(array) = value {
-        write_array(rules, array, out);
+        write_array(rules, array, check, out);
     }
     if rules.encrypted.as_ref().is_some_and(|encrypted| !encrypted.accepts(value)) {
         let mut report = out.document();
         report.append("operatorName", "encrypt").append("reason", "value was not encrypted");
     }
     if let Value::Document(doc) = value {
-        write_object(rules, doc, out);
+        write_object(rules, doc, check, out);
     }
-    write_logic(rules, value, out);
+    write_logic(rules, value, check, out);
     if rules.types.as_ref().is_some_and(|types| !types.contains(value.kind())) {
         let keyword = if rules.source.as_doc().contains("type") { "type" } else { "bsonType" };
         let mut report = specified(rules, keyword, out);
@@ -82,7 +87,7 @@ fn write_number(rules: &Rules, value: Value<'_>, out: &mut ArrayWriter<'_>) {
     }
 }
 
-fn write_text(rules: &Rules, text: &str, out: &mut ArrayWriter<'_>) {
+fn write_text(rules: &Rules, text: &str, check: &Check<'_>, out: &mut ArrayWriter<'_>) {
     let length = text.chars().count() as i64;
     let (value, reason) = (Value::String(text), "specified string length was not satisfied");
     if rules.max_length.is_some_and(|max| length > max) {
@@ -91,12 +96,12 @@ fn write_text(rules: &Rules, text: &str, out: &mut ArrayWriter<'_>) {
     if rules.min_length.is_some_and(|min| length < min) {
         considered(rules, "minLength", reason, value, out);
     }
-    if rules.pattern.as_ref().is_some_and(|pattern| !pattern.is_match(text)) {
+    if rules.pattern.as_ref().is_some_and(|pattern| !check.finds(pattern, text)) {
         considered(rules, "pattern", "regular expression did not match", value, out);
     }
 }
 
-fn write_array(rules: &Rules, array: Array<'_>, out: &mut ArrayWriter<'_>) {
+fn write_array(rules: &Rules, array: Array<'_>, check: &Check<'_>, out: &mut ArrayWriter<'_>) {
     let length = array.count() as i64;
     let (value, reason) = (Value::Array(array), "array did not match specified length");
     if rules.min_items.is_some_and(|min| length < min) {
@@ -114,11 +119,11 @@ fn write_array(rules: &Rules, array: Array<'_>, out: &mut ArrayWriter<'_>) {
             .append("consideredValue", value)
             .append("duplicatedValue", twice);
     }
-    write_items(rules, array, out);
+    write_items(rules, array, check, out);
 }
 
-fn write_items(rules: &Rules, array: Array<'_>, out: &mut ArrayWriter<'_>) {
-    if let Some((at, value)) = rules.first_bad_item(array) {
+fn write_items(rules: &Rules, array: Array<'_>, check: &Check<'_>, out: &mut ArrayWriter<'_>) {
+    if let Some((at, value)) = rules.first_bad_item(array, check) {
         let broken = match &rules.items {
             Some(Items::All(rules)) => Some(&**rules),
             Some(Items::Each(list)) => list.get(at),
@@ -130,10 +135,10 @@ fn write_items(rules: &Rules, array: Array<'_>, out: &mut ArrayWriter<'_>) {
             .append("reason", "At least one item did not match the sub-schema")
             .append("itemIndex", at as i32);
         if let Some(broken) = broken {
-            write(broken, value, &mut report.array("details"));
+            write(broken, value, check, &mut report.array("details"));
         }
     }
-    let Some((at, value)) = rules.first_bad_additional_item(array) else { return };
+    let Some((at, value)) = rules.first_bad_additional_item(array, check) else { return };
     match &rules.additional_items {
         Some(Additional::Rules(broken)) => {
             let mut report = out.document();
@@ -141,7 +146,7 @@ fn write_items(rules: &Rules, array: Array<'_>, out: &mut ArrayWriter<'_>) {
                 .append("operatorName", "additionalItems")
                 .append("reason", "At least one additional item did not match the sub-schema")
                 .append("itemIndex", at as i32);
-            write(broken, value, &mut report.array("details"));
+            write(broken, value, check, &mut report.array("details"));
         }
         _ => {
             let mut report = specified(rules, "additionalItems", out);
@@ -154,8 +159,8 @@ fn write_items(rules: &Rules, array: Array<'_>, out: &mut ArrayWriter<'_>) {
     }
 }
 
-fn write_object(rules: &Rules, doc: Doc<'_>, out: &mut ArrayWriter<'_>) {
-    let broken = |(name, rules): &&(String, Rules)| !property_complies(doc, name, rules);
+fn write_object(rules: &Rules, doc: Doc<'_>, check: &Check<'_>, out: &mut ArrayWriter<'_>) {
+    let broken = |(name, rules): &&(String, Rules)| !property_complies(doc, name, rules, check);
     if rules.properties.iter().any(|property| broken(&property)) {
         let mut report = out.document();
         report.append("operatorName", "properties");
@@ -165,11 +170,11 @@ fn write_object(rules: &Rules, doc: Doc<'_>, out: &mut ArrayWriter<'_>) {
             let mut property = list.document();
             property.append("propertyName", name.as_str());
             describe(rules, &mut property);
-            write(rules, value, &mut property.array("details"));
+            write(rules, value, check, &mut property.array("details"));
         }
     }
-    write_additional_properties(rules, doc, out);
-    write_pattern_properties(rules, doc, out);
+    write_additional_properties(rules, doc, check, out);
+    write_pattern_properties(rules, doc, check, out);
     let missing: Vec<&String> =
         rules.required.iter().filter(|name| find(doc, name).is_none()).collect();
     if !missing.is_empty() {
@@ -187,7 +192,7 @@ fn write_object(rules: &Rules, doc: Doc<'_>, out: &mut ArrayWriter<'_>) {
             .append("reason", "specified number of properties was not satisfied")
             .append("numberOfProperties", count as i32);
     }
-    write_dependencies(rules, doc, out);
+    write_dependencies(rules, doc, check, out);
 }
 
 fn write_names(names: &[&String], out: &mut ArrayWriter<'_>) {
@@ -196,11 +201,18 @@ fn write_names(names: &[&String], out: &mut ArrayWriter<'_>) {
     });
 }
 
-fn write_additional_properties(rules: &Rules, doc: Doc<'_>, out: &mut ArrayWriter<'_>) {
+fn write_additional_properties(
+    rules: &Rules,
+    doc: Doc<'_>,
+    check: &Check<'_>,
+    out: &mut ArrayWriter<'_>,
+) {
     let Some(additional) = &rules.additional_properties else { return };
     let bad: Vec<(&str, Value<'_>)> = doc
         .fields()
-        .filter(|(name, value)| rules.is_additional(name) && !additional.accepts(*value))
+        .filter(|(name, value)| {
+            rules.is_additional(name, check) && !additional.accepts(*value, check)
+        })
         .collect();
     let Some((name, value)) = bad.first() else { return };
     match additional {
@@ -210,7 +222,7 @@ fn write_additional_properties(rules: &Rules, doc: Doc<'_>, out: &mut ArrayWrite
                 .append("operatorName", "additionalProperties")
                 .append("reason", "at least one additional property did not match the subschema")
                 .append("failingProperty", *name);
-            write(broken, *value, &mut report.array("details"));
+            write(broken, *value, check, &mut report.array("details"));
         }
         Additional::Allowed(_) => {
             let mut report = specified(rules, "additionalProperties", out);
@@ -222,11 +234,16 @@ fn write_additional_properties(rules: &Rules, doc: Doc<'_>, out: &mut ArrayWrite
     }
 }
 
-fn write_pattern_properties(rules: &Rules, doc: Doc<'_>, out: &mut ArrayWriter<'_>) {
+fn write_pattern_properties(
+    rules: &Rules,
+    doc: Doc<'_>,
+    check: &Check<'_>,
+    out: &mut ArrayWriter<'_>,
+) {
     let mut broken = Vec::new();
     for (regex, rules) in &rules.pattern_properties {
         for (name, value) in doc.fields() {
-            if regex.is_match(name) && !rules.accept(value) {
+            if check.finds(regex, name) && !rules.accept(value, check) {
                 broken.push((regex, rules, name, value));
             }
         }
@@ -240,13 +257,13 @@ fn write_pattern_properties(rules: &Rules, doc: Doc<'_>, out: &mut ArrayWriter<'
     for (regex, rules, name, value) in broken {
         let mut property = list.document();
         property.append("propertyName", name).append("regexMatched", regex.pattern());
-        write(rules, value, &mut property.array("details"));
+        write(rules, value, check, &mut property.array("details"));
     }
 }
 
-fn write_dependencies(rules: &Rules, doc: Doc<'_>, out: &mut ArrayWriter<'_>) {
+fn write_dependencies(rules: &Rules, doc: Doc<'_>, check: &Check<'_>, out: &mut ArrayWriter<'_>) {
     let failing = |(name, dependency): &&(String, Dependency)| {
-        find(doc, name).is_some() && !dependency.holds(doc)
+        find(doc, name).is_some() && !dependency.holds(doc, check)
     };
     if !rules.dependencies.iter().any(|dependency| failing(&dependency)) {
         return;
@@ -264,23 +281,23 @@ fn write_dependencies(rules: &Rules, doc: Doc<'_>, out: &mut ArrayWriter<'_>) {
                 write_names(&missing, &mut entry.array("missingProperties"));
             }
             Dependency::Rules(rules) => {
-                write(rules, Value::Document(doc), &mut entry.array("details"));
+                write(rules, Value::Document(doc), check, &mut entry.array("details"));
             }
         }
     }
 }
 
-fn write_logic(rules: &Rules, value: Value<'_>, out: &mut ArrayWriter<'_>) {
-    if rules.all_of.iter().any(|rules| !rules.accept(value)) {
-        write_alternatives("allOf", &rules.all_of, value, out);
+fn write_logic(rules: &Rules, value: Value<'_>, check: &Check<'_>, out: &mut ArrayWriter<'_>) {
+    if rules.all_of.iter().any(|rules| !rules.accept(value, check)) {
+        write_alternatives("allOf", &rules.all_of, value, check, out);
     }
-    if !rules.any_of.is_empty() && !rules.any_of.iter().any(|rules| rules.accept(value)) {
-        write_alternatives("anyOf", &rules.any_of, value, out);
+    if !rules.any_of.is_empty() && !rules.any_of.iter().any(|rules| rules.accept(value, check)) {
+        write_alternatives("anyOf", &rules.any_of, value, check, out);
     }
     if !rules.one_of.is_empty() {
-        write_one_of(rules, value, out);
+        write_one_of(rules, value, check, out);
     }
-    if rules.not.as_ref().is_some_and(|rules| rules.accept(value)) {
+    if rules.not.as_ref().is_some_and(|rules| rules.accept(value, check)) {
         let mut report = out.document();
         report.append("operatorName", "not").append("reason", "child expression matched");
     }
@@ -289,13 +306,13 @@ fn write_logic(rules: &Rules, value: Value<'_>, out: &mut ArrayWriter<'_>) {
     }
 }
 
-fn write_one_of(rules: &Rules, value: Value<'_>, out: &mut ArrayWriter<'_>) {
+fn write_one_of(rules: &Rules, value: Value<'_>, check: &Check<'_>, out: &mut ArrayWriter<'_>) {
     let matching: Vec<usize> = (rules.one_of.iter().enumerate())
-        .filter(|(_, rules)| rules.accept(value))
+        .filter(|(_, rules)| rules.accept(value, check))
         .map(|(index, _)| index)
         .collect();
     match matching.len() {
-        0 => write_alternatives("oneOf", &rules.one_of, value, out),
+        0 => write_alternatives("oneOf", &rules.one_of, value, check, out),
         1 => {}
         _ => {
             let mut report = out.document();
@@ -310,14 +327,20 @@ fn write_one_of(rules: &Rules, value: Value<'_>, out: &mut ArrayWriter<'_>) {
     }
 }
 
-fn write_alternatives(keyword: &str, list: &[Rules], value: Value<'_>, out: &mut ArrayWriter<'_>) {
+fn write_alternatives(
+    keyword: &str,
+    list: &[Rules],
+    value: Value<'_>,
+    check: &Check<'_>,
+    out: &mut ArrayWriter<'_>,
+) {
     let mut report = out.document();
     report.append("operatorName", keyword);
     let mut failed = report.array("schemasNotSatisfied");
-    for (index, rules) in list.iter().enumerate().filter(|(_, rules)| !rules.accept(value)) {
+    for (index, rules) in list.iter().enumerate().filter(|(_, rules)| !rules.accept(value, check)) {
         let mut entry = failed.document();
         entry.append("index", index as i32);
         describe(rules, &mut entry);
-        write(rules, value, &mut entry.array("details"));
+        write(rules, value, check, &mut entry.array("details"));
     }
 }

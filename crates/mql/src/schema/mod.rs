@@ -10,7 +10,8 @@ mod encrypt;
 mod parse;
 mod rules;
 
-use crate::context::ParseContext;
+use crate::context::{ParseContext, Shared};
+use check::Check;
 use quire_document::{Doc, DocBuf, DocWriter, Value};
 use quire_error::Result;
 use rules::Rules;
@@ -34,15 +35,25 @@ impl Schema {
         self.source.as_doc()
     }
 
-    /// True if the document complies.
-    pub fn matches(&self, doc: Doc<'_>) -> bool {
-        self.rules.accept(Value::Document(doc))
+    /// True if the document complies. Fails with 51156 if a pattern passes its limits.
+    pub fn matches(&self, doc: Doc<'_>, shared: &Shared) -> Result<bool> {
+        let check = Check::new(shared);
+        let complies = self.rules.accept(Value::Document(doc), &check);
+        check.finish(complies)
     }
 
     /// Writes what a document that does not comply fails in: `operatorName` and
     /// `schemaRulesNotSatisfied`, as a validator's `errInfo.details` shows it.
-    pub fn write_failure(&self, doc: Doc<'_>, writer: &mut DocWriter<'_>) {
-        details::write_root(&self.rules, doc, writer);
+    /// Fails with 51156 if a pattern passes its limits.
+    pub fn write_failure(
+        &self,
+        doc: Doc<'_>,
+        shared: &Shared,
+        writer: &mut DocWriter<'_>,
+    ) -> Result<()> {
+        let check = Check::new(shared);
+        details::write_root(&self.rules, doc, &check, writer);
+        check.finish(())
     }
 }
 

@@ -4,7 +4,10 @@ use super::*;
 use quire_document::{DocBuf, doc};
 
 fn accepts(schema: DocBuf, doc: DocBuf) -> bool {
-    Schema::parse(schema.as_doc(), &ParseContext::default()).unwrap().matches(doc.as_doc())
+    Schema::parse(schema.as_doc(), &ParseContext::default())
+        .unwrap()
+        .matches(doc.as_doc(), &crate::context::Shared::default())
+        .unwrap()
 }
 
 fn error(schema: DocBuf) -> i32 {
