@@ -1,0 +1,181 @@
+//! Privileges: actions on resources, and lists of them in which each resource stands once.
+
+use quire_document::{Array, ArrayWriter, Doc, Value};
+use quire_error::{Error, Result};
+
+use crate::action::{Action, ActionSet};
+use crate::resource::{Resource, Target};
+
+/// Actions that are allowed on a resource.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Privilege {
+    /// What it applies to.
+    pub resource: Resource,
+    /// What it allows.
+    pub actions: ActionSet,
+}
+
+/// Privileges in the order in which they were granted; each resource once.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Privileges(Vec<Privilege>);
+
+impl Privileges {
+    /// Returns a list without privileges.
+    pub const fn new() -> Self {
+        Privileges(Vec::new())
+    }
+
+    /// Reads an array of privilege documents, `{resource, actions}`.
+    ///
+    /// # Errors
+    /// 9 FailedToParse for a malformed document, 14 TypeMismatch for a value of a wrong type.
+    pub fn parse(array: Array<'_>) -> Result<Self> {
+        let mut privileges = Privileges::new();
+        for element in array.iter() {
+            let doc = element.as_document().ok_or_else(|| {
+                Error::type_mismatch(format!(
+                    "a privilege is an object, found {}",
+                    element.type_name()
+                ))
+            })?;
+            privileges.grant(parse_privilege(doc)?);
+        }
+        Ok(privileges)
+    }
+
+    /// Adds the actions to those of the same resource.
+    pub fn grant(&mut self, privilege: Privilege) {
+        match self.0.iter_mut().find(|own| own.resource == privilege.resource) {
+            Some(own) => own.actions = own.actions.union(privilege.actions),
+            None => self.0.push(privilege),
+        }
+    }
+
+    /// Adds all privileges of another list.
+    pub fn grant_all(&mut self, other: &Privileges) {
+        other.0.iter().for_each(|privilege| self.grant(privilege.clone()));
+    }
+
+    /// Takes the actions from those of the same resource; a privilege without actions goes.
+    pub fn revoke(&mut self, privilege: &Privilege) {
+        for own in &mut self.0 {
+            if own.resource == privilege.resource {
+                own.actions = own.actions.without(privilege.actions);
+            }
+        }
+        self.0.retain(|own| !own.actions.is_empty());
+    }
+
+    /// Returns true if the action is allowed on the target.
+    pub fn allow(&self, target: Target<'_>, action: Action) -> bool {
+        self.0.iter().any(|own| own.actions.allows(action) && own.resource.covers(target))
+    }
+
+    /// Returns true if one privilege's resource lies in the database and allows the action: what
+    /// makes a database visible to its holder.
+    pub fn allow_somewhere_in(&self, db: &str, action: Action) -> bool {
+        self.0.iter().any(|own| {
+            own.actions.allows(action)
+                && match &own.resource {
+                    Resource::Any => true,
+                    Resource::Collection { db: own, .. } => own.is_empty() || own == db,
+                    Resource::Cluster | Resource::Buckets { .. } => false,
+                }
+        })
+    }
+
+    /// Returns the privileges in order.
+    pub fn iter(&self) -> impl Iterator<Item = &Privilege> {
+        self.0.iter()
+    }
+
+    /// Writes an array of privilege documents, their actions ordered by name.
+    pub fn write(&self, mut out: ArrayWriter<'_>) {
+        for privilege in &self.0 {
+            let mut doc = out.document();
+            privilege.resource.write(&mut doc.document("resource"));
+            let mut actions = doc.array("actions");
+            privilege.actions.iter().for_each(|action| {
+                actions.push(action.name());
+            });
+        }
+    }
+}
+
+impl FromIterator<Privilege> for Privileges {
+    fn from_iter<I: IntoIterator<Item = Privilege>>(privileges: I) -> Self {
+        let mut list = Privileges::new();
+        privileges.into_iter().for_each(|privilege| list.grant(privilege));
+        list
+    }
+}
+
+fn parse_privilege(doc: Doc<'_>) -> Result<Privilege> {
+    let (mut resource, mut actions) = (None, None);
+    for (name, value) in doc.fields() {
+        match (name, value) {
+            ("resource", Value::Document(doc)) => resource = Some(Resource::parse(doc)?),
+            ("actions", Value::Array(names)) => actions = Some(parse_actions(names)?),
+            ("resource" | "actions", other) => {
+                let text = format!("privilege.{name} has the wrong type {}", other.type_name());
+                return Err(Error::type_mismatch(text));
+            }
+            _ => {
+                let text = format!("BSON field 'privilege.{name}' is an unknown field.");
+                return Err(Error::new(quire_error::ErrorCode::IDLUnknownField, text));
+            }
+        }
+    }
+    match (resource, actions) {
+        (Some(resource), Some(actions)) => Ok(Privilege { resource, actions }),
+        (None, _) => Err(Error::failed_to_parse("a privilege needs a 'resource'")),
+        (_, None) => Err(Error::failed_to_parse("a privilege needs 'actions'")),
+    }
+}
+
+fn parse_actions(names: Array<'_>) -> Result<ActionSet> {
+    let (mut set, mut unknown) = (ActionSet::EMPTY, Vec::new());
+    for value in names.iter() {
+        let Value::String(name) = value else {
+            let text = format!("an action is a string, found {}", value.type_name());
+            return Err(Error::type_mismatch(text));
+        };
+        match Action::parse(name) {
+            Some(action) => set = set.union(ActionSet::of(&[action])),
+            None => unknown.push(name),
+        }
+    }
+    match unknown.is_empty() {
+        true => Ok(set),
+        false => Err(Error::failed_to_parse(format!(
+            "Unrecognized action privilege strings: {}",
+            unknown.join(",")
+        ))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Privilege, Privileges};
+    use crate::action::{Action, ActionSet};
+    use crate::resource::{Resource, Target};
+
+    fn on(collection: &str, actions: &[Action]) -> Privilege {
+        let resource = Resource::collection("shop", collection);
+        Privilege { resource, actions: ActionSet::of(actions) }
+    }
+
+    #[test]
+    fn what_is_granted_is_allowed_until_it_is_revoked() {
+        let mut list: Privileges =
+            [on("a", &[Action::Find]), on("a", &[Action::Insert])].into_iter().collect();
+        assert_eq!(list.iter().count(), 1);
+        let target = Target::Collection("shop", "a");
+        assert!(list.allow(target, Action::Find) && list.allow(target, Action::Insert));
+        assert!(!list.allow(Target::Collection("shop", "b"), Action::Find));
+        list.revoke(&on("a", &[Action::Find, Action::Remove]));
+        assert!(!list.allow(target, Action::Find) && list.allow(target, Action::Insert));
+        list.revoke(&on("a", &[Action::Insert]));
+        assert_eq!(list, Privileges::new());
+    }
+}

@@ -1,0 +1,217 @@
+//! User-defined roles, and what a set of roles adds up to through inheritance.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+
+use quire_document::{ArrayBuf, Doc, Value};
+use quire_error::{Error, ErrorCode, Result};
+
+use crate::builtin;
+use crate::name::RoleName;
+use crate::privilege::Privileges;
+use crate::restriction::Restrictions;
+
+/// A role as `admin.system.roles` stores it.
+#[derive(Clone, Debug)]
+pub struct Role {
+    /// Its name.
+    pub name: RoleName,
+    /// Its own privileges.
+    pub privileges: Privileges,
+    /// The roles that it inherits from.
+    pub roles: Vec<RoleName>,
+    /// Its restrictions as written, `None` if it has none.
+    pub restrictions: Option<ArrayBuf>,
+}
+
+/// Every user-defined role.
+#[derive(Clone, Debug, Default)]
+pub struct Roles(HashMap<RoleName, Role>);
+
+/// What roles add up to.
+#[derive(Clone, Debug, Default)]
+pub struct Inherited {
+    /// Each role once: the given ones first, then those that they inherit from.
+    pub roles: Vec<RoleName>,
+    /// The privileges of all of them.
+    pub privileges: Privileges,
+    /// The restrictions of each role that has some, as written.
+    pub restrictions: Vec<ArrayBuf>,
+}
+
+impl Role {
+    /// Reads a role's document.
+    ///
+    /// # Errors
+    /// 80 RoleDataInconsistent for a document that is no role.
+    pub fn parse(doc: Doc<'_>) -> Result<Self> {
+        let text = |name: &str| doc.get(name).and_then(|value| value.as_str());
+        let (Some(role), Some(db)) = (text("role"), text("db")) else {
+            return Err(inconsistent("a role's document needs 'role' and 'db'"));
+        };
+        let list = |name: &str| doc.get(name).and_then(|value| value.as_array());
+        let read = || -> Result<Role> {
+            Ok(Role {
+                name: RoleName::new(role, db),
+                privileges: list("privileges")
+                    .map(Privileges::parse)
+                    .transpose()?
+                    .unwrap_or_default(),
+                roles: list("roles")
+                    .map(|roles| RoleName::parse_list(roles, db))
+                    .transpose()?
+                    .unwrap_or_default(),
+                restrictions: list("authenticationRestrictions")
+                    .map(|restrictions| {
+                        Restrictions::parse(restrictions, "role")
+                            .map(|_| restrictions.iter().collect())
+                    })
+                    .transpose()?,
+            })
+        };
+        read().map_err(|error| inconsistent(&format!("{role}@{db}: {}", error.message())))
+    }
+}
+
+impl Roles {
+    /// Takes a role in, in place of an older one of its name.
+    pub fn insert(&mut self, role: Role) {
+        self.0.insert(role.name.clone(), role);
+    }
+
+    /// Returns the user-defined role of this name.
+    pub fn get(&self, name: &RoleName) -> Option<&Role> {
+        self.0.get(name)
+    }
+
+    /// Returns the user-defined roles of a database, ordered by name.
+    pub fn of_database(&self, db: &str) -> Vec<&Role> {
+        let mut found: Vec<&Role> = self.0.values().filter(|role| role.name.db == db).collect();
+        found.sort_by(|a, b| a.name.cmp(&b.name));
+        found
+    }
+
+    /// Returns every user-defined role, ordered by name.
+    pub fn all(&self) -> Vec<&Role> {
+        let mut found: Vec<&Role> = self.0.values().collect();
+        found.sort_by(|a, b| a.name.cmp(&b.name));
+        found
+    }
+
+    /// Fails for the first role that is neither built in nor defined.
+    ///
+    /// # Errors
+    /// 31 RoleNotFound.
+    pub fn check_exist(&self, names: &[RoleName]) -> Result<()> {
+        match names.iter().find(|name| !self.exists(name)) {
+            None => Ok(()),
+            Some(name) => {
+                let text = format!("Could not find role: {name}");
+                Err(Error::new(ErrorCode::RoleNotFound, text))
+            }
+        }
+    }
+
+    /// Returns true for a built-in role and for a role that is defined.
+    pub fn exists(&self, name: &RoleName) -> bool {
+        self.0.contains_key(name) || builtin::privileges(name).is_some()
+    }
+
+    /// Fails if a role would inherit from itself.
+    ///
+    /// # Errors
+    /// 49 InvalidRoleModification.
+    pub fn check_acyclic(&self, role: &RoleName, inherits: &[RoleName]) -> Result<()> {
+        if self.inherited(inherits).roles.contains(role) {
+            let text =
+                format!("Granting roles to {role} would introduce a cycle in the role graph");
+            return Err(Error::new(ErrorCode::InvalidRoleModification, text));
+        }
+        Ok(())
+    }
+
+    /// Returns what the roles add up to. Roles that do not exist any more add nothing.
+    pub fn inherited(&self, roles: &[RoleName]) -> Inherited {
+        let mut sum = Inherited::default();
+        let mut waiting: VecDeque<&RoleName> = roles.iter().collect();
+        let mut seen: HashSet<&RoleName> = HashSet::new();
+        while let Some(name) = waiting.pop_front() {
+            if !seen.insert(name) {
+                continue;
+            }
+            if let Some(role) = self.0.get(name) {
+                sum.roles.push(name.clone());
+                sum.privileges.grant_all(&role.privileges);
+                sum.restrictions.extend(role.restrictions.clone());
+                waiting.extend(&role.roles);
+            } else if let Some(privileges) = builtin::privileges(name) {
+                sum.roles.push(name.clone());
+                sum.privileges.grant_all(&privileges);
+            }
+        }
+        sum
+    }
+}
+
+impl FromIterator<Role> for Roles {
+    fn from_iter<I: IntoIterator<Item = Role>>(roles: I) -> Self {
+        Roles(roles.into_iter().map(|role| (role.name.clone(), role)).collect())
+    }
+}
+
+impl Inherited {
+    /// Returns the restrictions, each list as one condition of its own.
+    ///
+    /// # Errors
+    /// 80 RoleDataInconsistent for stored restrictions that cannot be read.
+    pub fn conditions(&self) -> Result<Vec<Restrictions>> {
+        let lists = self.restrictions.iter();
+        lists
+            .map(|list| Restrictions::parse(list.as_array(), "role"))
+            .collect::<Result<_>>()
+            .map_err(|error| inconsistent(error.message()))
+    }
+}
+
+fn inconsistent(text: &str) -> Error {
+    Error::new(ErrorCode::RoleDataInconsistent, text)
+}
+
+/// Returns the roles that an array of role documents names, leaving out what is malformed.
+pub(crate) fn stored_roles(value: Option<Value<'_>>) -> Vec<RoleName> {
+    let roles = value.and_then(|value| value.as_array()).into_iter();
+    roles.flat_map(|roles| roles.iter()).filter_map(|role| RoleName::parse(role, "").ok()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Role, Roles};
+    use crate::action::Action;
+    use crate::name::RoleName;
+    use crate::privilege::Privileges;
+    use crate::resource::Target;
+
+    fn role(name: &str, inherits: &[&str]) -> Role {
+        Role {
+            name: RoleName::new(name, "shop"),
+            privileges: Privileges::new(),
+            roles: inherits.iter().map(|name| RoleName::new(name, "shop")).collect(),
+            restrictions: None,
+        }
+    }
+
+    #[test]
+    fn roles_inherit_through_several_steps_and_end_at_circles() {
+        let roles: Roles =
+            [role("a", &["b"]), role("b", &["a", "read", "gone"])].into_iter().collect();
+        let sum = roles.inherited(&[RoleName::new("a", "shop")]);
+        let names: Vec<&str> = sum.roles.iter().map(|role| role.role.as_str()).collect();
+        assert_eq!(names, ["a", "b", "read"]);
+        assert!(sum.privileges.allow(Target::Collection("shop", "x"), Action::Find));
+        assert!(
+            roles
+                .check_acyclic(&RoleName::new("b", "shop"), &[RoleName::new("a", "shop")])
+                .is_err()
+        );
+        assert!(roles.check_exist(&[RoleName::new("gone", "shop")]).is_err());
+    }
+}

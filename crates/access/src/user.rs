@@ -1,0 +1,67 @@
+//! A user as `admin.system.users` stores it.
+
+use quire_document::Doc;
+use quire_error::{Error, ErrorCode, Result};
+
+use crate::name::{RoleName, UserName};
+use crate::restriction::Restrictions;
+use crate::role::stored_roles;
+use crate::scram::{Credential, Mechanism};
+
+/// A stored user.
+#[derive(Clone)]
+pub struct User {
+    /// The name.
+    pub name: UserName,
+    /// The roles that were granted.
+    pub roles: Vec<RoleName>,
+    /// What can be verified, by mechanism. Empty for users of `$external`, whom a certificate
+    /// names.
+    pub credentials: Vec<(Mechanism, Credential)>,
+    /// Where the user may log in.
+    pub restrictions: Restrictions,
+}
+
+impl User {
+    /// Reads a user's document.
+    ///
+    /// # Errors
+    /// 45 UserDataInconsistent for a document that is no user.
+    pub fn parse(doc: Doc<'_>) -> Result<Self> {
+        let text = |name: &str| doc.get(name).and_then(|value| value.as_str());
+        let (Some(user), Some(db)) = (text("user"), text("db")) else {
+            return Err(inconsistent("a user's document needs 'user' and 'db'"));
+        };
+        let stored = doc.get("credentials").and_then(|value| value.as_document());
+        let mut credentials = Vec::new();
+        for mechanism in Mechanism::ALL.iter().copied() {
+            let own = stored.and_then(|stored| stored.get(mechanism.name()));
+            if let Some(own) = own.and_then(|own| own.as_document()) {
+                credentials.push((mechanism, Credential::parse(mechanism, own)?));
+            }
+        }
+        let restrictions = match doc.get("authenticationRestrictions") {
+            None => Restrictions::default(),
+            Some(value) => {
+                let list = value.as_array();
+                let list = list.ok_or_else(|| inconsistent("the restrictions are no array"))?;
+                Restrictions::parse(list, "user").map_err(|error| inconsistent(error.message()))?
+            }
+        };
+        Ok(User {
+            name: UserName::new(user, db),
+            roles: stored_roles(doc.get("roles")),
+            credentials,
+            restrictions,
+        })
+    }
+
+    /// Returns the credential of a mechanism.
+    pub fn credential(&self, mechanism: Mechanism) -> Option<&Credential> {
+        self.credentials.iter().find(|(own, _)| *own == mechanism).map(|(_, credential)| credential)
+    }
+}
+
+fn inconsistent(text: &str) -> Error {
+    Error::new(ErrorCode::UserDataInconsistent, text)
+}
