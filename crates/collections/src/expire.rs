@@ -2,24 +2,50 @@
 
 use std::sync::Arc;
 
-use quire_catalog::{Collection, Index, IndexState};
+use quire_catalog::{Collection, Index, IndexState, Namespace};
 use quire_document::{Doc, Value};
-use quire_error::Result;
+use quire_error::{Error, Result};
 use quire_storage::{CommitOptions, Direction, Interrupt};
 
-use crate::{IndexCursor, IndexEntry, IndexRange, KeyGenerator, Store, from_interruption};
+use crate::{
+    ChunkSize, IndexCursor, IndexEntry, IndexRange, KeyGenerator, Store, from_interruption,
+};
 
 /// Documents in one commit.
 const CHUNK: usize = 500;
 
-/// Deletes every document that a TTL index says has expired by `now_ms`; answers how many. One
-/// pass of the background job: a document goes between one and two passes after its time.
+/// What one pass over all TTL indexes did.
+#[derive(Debug, Default)]
+pub struct Expired {
+    /// Documents that were deleted.
+    pub deleted: u64,
+    /// The indexes whose pass ended with an error; what they deleted before it stays deleted.
+    pub failures: Vec<ExpireFailure>,
+}
+
+/// A TTL index whose documents could not all be deleted.
+#[derive(Debug)]
+pub struct ExpireFailure {
+    /// The collection.
+    pub namespace: Namespace,
+    /// The name of the index.
+    pub index: String,
+    /// What ended its pass.
+    pub error: Error,
+}
+
+/// Deletes every document that a TTL index says has expired by `now_ms`. One pass of the
+/// background job: a document is deleted between one and two passes after its time. An error ends
+/// the pass of its own index only.
+///
+/// # Errors
+/// Why `interrupt` ended the pass.
 pub fn expire_documents(
     store: &Arc<Store>,
     now_ms: i64,
     interrupt: &Arc<Interrupt>,
-) -> Result<u64> {
-    let mut deleted = 0;
+) -> Result<Expired> {
+    let mut expired = Expired::default();
     let catalog = store.catalog();
     for collection in catalog.collections() {
         for index in &collection.indexes {
@@ -27,11 +53,17 @@ pub fn expire_documents(
                 && index.state == IndexState::Ready
             {
                 let cutoff = now_ms.saturating_sub(seconds.saturating_mul(1000));
-                deleted += expire_by(store, collection, index, cutoff, interrupt)?;
+                let deleted = &mut expired.deleted;
+                let ended = expire_by(store, collection, index, cutoff, deleted, interrupt);
+                interrupt.check().map_err(from_interruption)?;
+                if let Err(error) = ended {
+                    let (namespace, index) = (collection.namespace.clone(), index.name.clone());
+                    expired.failures.push(ExpireFailure { namespace, index, error });
+                }
             }
         }
     }
-    Ok(deleted)
+    Ok(expired)
 }
 
 fn expire_by(
@@ -39,8 +71,9 @@ fn expire_by(
     collection: &Collection,
     index: &Index,
     cutoff_ms: i64,
+    deleted: &mut u64,
     interrupt: &Arc<Interrupt>,
-) -> Result<u64> {
+) -> Result<()> {
     let (oldest, cutoff) = ([Value::Date(i64::MIN)], [Value::Date(cutoff_ms)]);
     let descending = index.fields.first().is_some_and(|field| field.descending);
     let range = if descending {
@@ -49,7 +82,7 @@ fn expire_by(
         IndexRange::new(index, &oldest, true, &cutoff, true)
     };
     let mut cursor = IndexCursor::new(index, range, Direction::Forward);
-    let (mut deleted, mut more) = (0, true);
+    let (mut size, mut more) = (ChunkSize::new(CHUNK), true);
     let mut entries: Vec<IndexEntry> = Vec::new();
     while more {
         interrupt.check().map_err(from_interruption)?;
@@ -61,35 +94,50 @@ fn expire_by(
         }
         more = cursor.next_page(&view.view(), CHUNK, &mut entries)?;
         drop(view);
-        if !entries.is_empty() {
-            deleted += delete_expired(store, collection, index, cutoff_ms, &entries, interrupt)?;
+        let mut rest = entries.as_slice();
+        while !rest.is_empty() {
+            let (done, count) =
+                delete_expired(store, collection, index, cutoff_ms, rest, &mut size, interrupt)?;
+            *deleted += count;
+            rest = rest.get(done..).unwrap_or(&[]);
         }
     }
-    Ok(deleted)
+    Ok(())
 }
 
+/// Deletes the documents of the first entries, as many as `size` says. Returns how many entries
+/// are dealt with and how many documents were deleted.
 fn delete_expired(
     store: &Arc<Store>,
     collection: &Collection,
     index: &Index,
     cutoff_ms: i64,
     entries: &[IndexEntry],
+    size: &mut ChunkSize,
     interrupt: &Arc<Interrupt>,
-) -> Result<u64> {
-    let (deleted, _) = store.write(&CommitOptions::buffered(), interrupt, |writer| {
+) -> Result<(usize, u64)> {
+    let mut is_again = false;
+    let (done, _) = store.write(&CommitOptions::buffered(), interrupt, |writer| {
+        if std::mem::replace(&mut is_again, true) {
+            size.lost();
+        }
         let now = writer.catalog().lookup(&collection.namespace).cloned();
-        let Some(now) = now.filter(|now| now.id == collection.id) else { return Ok(0) };
+        let Some(now) = now.filter(|now| now.id == collection.id) else {
+            return Ok((entries.len(), 0));
+        };
         let mut deleted = 0;
-        for entry in entries {
+        let chunk = entries.get(..size.rows()).unwrap_or(entries);
+        for entry in chunk {
             let Some(doc) = writer.view().get(&now, entry.record)? else { continue };
             if has_expired(index, doc.as_doc(), cutoff_ms)? {
                 writer.delete(&now, entry.record, doc.as_doc())?;
                 deleted += 1;
             }
         }
-        Ok(deleted)
+        Ok((chunk.len(), deleted))
     })?;
-    Ok(deleted)
+    size.won();
+    Ok(done)
 }
 
 /// Whether the earliest date in the field lies at or before the cutoff, in a document that is

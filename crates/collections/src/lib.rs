@@ -7,6 +7,7 @@
 //! shows an index whose entries its snapshot lacks.
 
 mod check;
+mod chunk_size;
 mod clashes;
 mod ddl;
 mod duplicate;
@@ -33,6 +34,7 @@ mod view;
 mod write;
 
 pub use check::{check, check_collection};
+pub use chunk_size::ChunkSize;
 pub use ddl::{
     BuiltIndexes, CreateIndexes, DropIndexes, DroppedIndexes, IndexBefore, IndexChoice,
     ModifyIndex, Rename, collection_sizes,
@@ -41,7 +43,7 @@ pub use ddl::{CollectionSizes, IndexSize};
 pub use ddl::{IndexBuild, IndexBuildCounts};
 pub use duplicate::duplicate_key_error;
 pub use entry::{DecodedKey, EntryKeys, KeyOfEntry, decode_entry};
-pub use expire::expire_documents;
+pub use expire::{ExpireFailure, Expired, expire_documents};
 pub use failure::{Attempt, Failure, from_interruption, from_storage, is_in_doubt};
 pub use findings::{CollectionCheck, Finding, Problem, Repair, Report};
 pub use index_scan::{IndexCursor, IndexEntry, IndexRange};

@@ -1,8 +1,11 @@
 //! What runs beside the commands: removing expired documents, closing idle cursors, ending idle
 //! sessions. The server and the embedded library start the same jobs.
 
+use crate::frame::log::{LogLine, Severity};
 use crate::frame::service::{Service, now_ms};
 use crate::sessions::expiry::Expiry;
+use quire_collections::ExpireFailure;
+use quire_document::DocBuf;
 use quire_storage::{Interrupt, Interruption};
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -65,9 +68,30 @@ fn keep_up(service: &Arc<Service>, stop: &Arc<Interrupt>) {
         last = Instant::now();
         // While `fsync` holds writers back nothing is removed.
         let Some(_writing) = service.write_gate.try_enter() else { continue };
-        // What fails now is tried again at the next pass; a poisoned engine shows elsewhere.
-        let expired = quire_collections::expire_documents(&service.store, now_ms(), stop);
-        service.metrics.ttl_deleted.add(expired.unwrap_or(0));
+        // An error says that the jobs stop.
+        let Ok(expired) = quire_collections::expire_documents(&service.store, now_ms(), stop)
+        else {
+            continue;
+        };
+        service.metrics.ttl_deleted.add(expired.deleted);
         service.metrics.ttl_passes.add(1);
+        expired.failures.iter().for_each(|failure| log_failure(service, failure));
     }
+}
+
+/// Logs why documents of a TTL index stay; the next pass tries again.
+fn log_failure(service: &Service, failure: &ExpireFailure) {
+    let attributes = DocBuf::build(|writer| {
+        writer.append("error", failure.error.to_string().as_str());
+        writer.append("namespace", failure.namespace.as_str());
+        writer.append("index", failure.index.as_str());
+    });
+    service.log().write(LogLine {
+        severity: Severity::Error,
+        component: "INDEX",
+        id: 5400703,
+        context: "TTLMonitor",
+        message: "Error running TTL job on collection",
+        attributes,
+    });
 }

@@ -14,7 +14,7 @@ use crate::clashes;
 use crate::entry::EntryKeys;
 use crate::layout::doc_key;
 use crate::{
-    Attempt, CollectionCursor, Failure, Record, RecordId, Store, Writer, WriterMode,
+    Attempt, ChunkSize, CollectionCursor, Failure, Record, RecordId, Store, Writer, WriterMode,
     from_interruption,
 };
 
@@ -53,19 +53,18 @@ impl Store {
         interrupt: &Arc<Interrupt>,
         mut step: impl FnMut(usize, Option<&KeyTurn>) -> Attempt<bool>,
     ) -> Result<()> {
-        let (mut rows, mut turn, mut more) = (CHUNK_ROWS, None, true);
+        let (mut size, mut turn, mut more) = (ChunkSize::new(CHUNK_ROWS), None, true);
         while more {
             interrupt.check().map_err(from_interruption)?;
-            match step(rows, turn.as_ref()) {
+            match step(size.rows(), turn.as_ref()) {
                 Ok(left) => {
                     (more, turn) = (left, None);
-                    rows = (rows * 2).min(CHUNK_ROWS);
+                    size.won();
                 }
-                // Somebody changed a record of the chunk, or noted a clash as it did: try fewer,
-                // down to one, which stands in line for what it lost.
+                // Another writer changed a record of the chunk, or noted a clash as it did.
                 Err(failure @ Failure::Conflict(_)) => {
                     turn = self.before_retry(failure, turn, interrupt)?;
-                    rows = (rows / 4).max(1);
+                    size.lost();
                 }
                 Err(Failure::Error(error)) => return Err(error),
             }

@@ -316,3 +316,24 @@ fn a_check_goes_on_behind_damaged_blocks() {
     assert_eq!(found.len(), 1, "{found:#?}");
     assert_eq!(found[0].problem, "a cannot be read");
 }
+
+/// One TTL index with a document that cannot be read ended the pass over all the others.
+#[test]
+fn a_ttl_index_that_fails_does_not_end_the_pass_for_the_others() {
+    let store = store();
+    for name in ["d.a", "d.b", "d.c"] {
+        let keys = doc! { "key": { "at": 1 }, "name": "at", "expireAfterSeconds": 60 };
+        index(&store, name, &keys).unwrap();
+        insert(&store, name, &doc! { "_id": 1, "at": quire_document::Value::Date(5) }).unwrap();
+    }
+    let damaged = collection(&store, "d.b");
+    let mut txn = begin(store.engine(), Mode::Write).unwrap();
+    let key = keys(&txn, Space::Doc, damaged.id.0)[0].clone();
+    txn.put(Space::Doc, key, Bytes::from_static(b"x")).unwrap();
+    txn.commit(CommitOptions::buffered()).unwrap();
+    let expired = quire_collections::expire_documents(&store, 100_000, &Interrupt::new()).unwrap();
+    assert_eq!(expired.deleted, 2);
+    let failed: Vec<_> =
+        expired.failures.iter().map(|failure| failure.namespace.as_str()).collect();
+    assert_eq!(failed, ["d.b"]);
+}

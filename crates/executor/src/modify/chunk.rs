@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use quire_catalog::{Collection, Namespace};
-use quire_collections::{Attempt, Failure, RecordId, StoredDoc, Writer};
+use quire_collections::{Attempt, ChunkSize, Failure, RecordId, StoredDoc, Writer};
 use quire_error::{Error, Result};
 use quire_storage::Committed;
 
@@ -39,6 +39,7 @@ pub(crate) fn for_all<T>(
     let mut written = RecordSet::default();
     let remember = candidates.meets_again();
     let mut last = None;
+    let mut size = ChunkSize::new(CHUNK_DOCS);
     let mut ids: Vec<RecordId> = Vec::new();
     loop {
         ids.clear();
@@ -50,13 +51,19 @@ pub(crate) fn for_all<T>(
         let mut rest = ids.as_slice();
         while !rest.is_empty() {
             let interrupt = Arc::clone(&statement.env.params.interrupt);
+            let mut is_again = false;
             let (chunk, committed) = target.write(&interrupt, |writer| {
+                if std::mem::replace(&mut is_again, true) {
+                    size.lost();
+                }
                 let found = writer.catalog().lookup(namespace).cloned();
                 let Some(collection) = found.filter(|found| found.id == collection_id) else {
                     return Ok(Chunk { done: rest.len(), ..Chunk::new() });
                 };
-                write_chunk(writer, &collection, rest, statement, write_one)
+                let part = rest.get(..size.rows()).unwrap_or(rest);
+                write_chunk(writer, &collection, part, statement, write_one)
             })?;
+            size.won();
             on_commit(chunk.answers);
             if remember {
                 for id in chunk.written {
@@ -126,4 +133,71 @@ fn write_chunk<T>(
         }
     }
     Ok(chunk)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::modify::insert_many;
+    use crate::modify::statement::Query;
+    use crate::params::ExecParams;
+    use quire_collections::{Store, StoreOptions};
+    use quire_document::{Doc, DocBuf, doc};
+    use quire_storage::{CommitOptions, Interrupt};
+    use std::cell::Cell;
+
+    const DOCS: usize = 2000;
+    /// A chunk of more documents than this meets a conflict.
+    const UNDISTURBED: usize = 9;
+
+    /// Updates and deletes of many documents did a whole chunk again after each conflict: beside
+    /// writers that touch one document of every large chunk they never ended.
+    #[test]
+    fn a_statement_ends_beside_writers_that_touch_every_large_chunk() {
+        let store =
+            Store::open(quire_storage::open_memory().unwrap(), StoreOptions::default()).unwrap();
+        let namespace = Namespace::parse("db.c").unwrap();
+        let interrupt = Interrupt::new();
+        let docs: Vec<DocBuf> = (0..DOCS).map(|id| doc! { "_id": (id as i32), "n": 0 }).collect();
+        let docs: Vec<Doc<'_>> = docs.iter().map(DocBuf::as_doc).collect();
+        let commit = CommitOptions::buffered();
+        let mut target = WriteTarget::Store { store: &store, commit, retry: None };
+        insert_many(&mut target, &namespace, &docs, true, &interrupt).unwrap();
+
+        let query = Query::new("db.c", Doc::empty(), Doc::empty(), None, false);
+        let params = ExecParams::new(Interrupt::new(), 0);
+        let mut statement = Statement::new(query, None, Doc::empty(), &params).unwrap();
+        let (mut calls, mut in_chunk, mut attempts, mut conflicts, mut written) = (0, 0, 0, 0, 0);
+        let last = Cell::new(None);
+        let ended = for_all(
+            &mut target,
+            &namespace,
+            &mut statement,
+            &mut |writer, collection, id, doc, _| {
+                calls += 1;
+                assert!(calls < 4 * DOCS, "the statement does its work again and again");
+                let next = last.replace(Some(id.0)).map(|last: u64| last + 1);
+                in_chunk = if next == Some(id.0) { in_chunk + 1 } else { 1 };
+                attempts += usize::from(in_chunk == 1);
+                // Another document each time, since a key that was lost twice is reserved.
+                if in_chunk == UNDISTURBED + attempts {
+                    conflicts += 1;
+                    let other = doc! { "_id": (id.0 as i32 - 1), "n": conflicts };
+                    store.write(&CommitOptions::buffered(), &interrupt, |writer| {
+                        writer.update(collection, id, doc.as_doc(), other.as_doc())
+                    })?;
+                }
+                let new = doc! { "_id": (id.0 as i32 - 1), "n": -1 };
+                writer.update(collection, id, doc.as_doc(), new.as_doc())?;
+                Ok(Some(()))
+            },
+            &mut |answers: Vec<()>| {
+                written += answers.len();
+                last.set(None);
+            },
+        );
+        assert!(ended.unwrap().is_some());
+        assert_eq!(written, DOCS);
+        assert!(conflicts > 3);
+    }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use quire_catalog::{Collection, Namespace};
-use quire_collections::{Attempt, Effect, Failure, Keep, Writer, prepare_insert};
+use quire_collections::{Attempt, ChunkSize, Effect, Failure, Keep, Writer, prepare_insert};
 use quire_document::Doc;
 use quire_error::{Error, Result};
 use quire_storage::{Committed, Interrupt};
@@ -35,6 +35,7 @@ pub fn insert_many(
     let statements = target.statements();
     let mut outcome = InsertOutcome::default();
     let mut at = 0;
+    let mut size = ChunkSize::new(CHUNK_DOCS);
     while at < docs.len() {
         let rest = docs.get(at..).unwrap_or(&[]);
         if let Err(error) = ensure_collection(target, namespace) {
@@ -45,8 +46,15 @@ pub fn insert_many(
             break;
         }
         let ids = statements.get(at..).unwrap_or(&[]);
-        let (chunk, committed) = target
-            .write(interrupt, |writer| insert_chunk(writer, namespace, rest, ids, ordered))?;
+        let mut is_again = false;
+        let (chunk, committed) = target.write(interrupt, |writer| {
+            if std::mem::replace(&mut is_again, true) {
+                size.lost();
+            }
+            let part = rest.get(..size.rows()).unwrap_or(rest);
+            insert_chunk(writer, namespace, part, ids, ordered)
+        })?;
+        size.won();
         let Some(chunk) = chunk else { continue };
         outcome.inserted += chunk.inserted;
         outcome.committed = committed.or(outcome.committed);
@@ -102,7 +110,7 @@ fn insert_chunk(
     let mut chunk = Chunk { inserted: 0, errors: Vec::new(), done: 0 };
     let mut buffer = Vec::new();
     let bytes_before = writer.buffered_bytes();
-    for (at, doc) in docs.iter().enumerate().take(CHUNK_DOCS) {
+    for (at, doc) in docs.iter().enumerate() {
         chunk.done = at + 1;
         let ended =
             prepare_insert(&store, *doc, &mut buffer).map_err(Failure::from).and_then(|doc| {
