@@ -1,6 +1,7 @@
 //! MongoDB's language as pure functions: filters, expressions, projections, updates, accumulators.
 
 pub mod accumulator;
+pub mod collation;
 pub mod context;
 pub mod expression;
 pub mod filter;
@@ -13,6 +14,7 @@ pub mod sort;
 pub mod stage;
 pub mod update;
 
+pub use collation::Collation;
 pub use context::{Collator, EvalContext, Known, ParseContext, Shared, UserVariable};
 pub use expression::Expression;
 pub use filter::Filter;

@@ -1,0 +1,123 @@
+//! Collations: what a `collation` document says, and the order of strings that it asks for.
+//!
+//! MongoDB's manual, "Collation". The simple collation, which compares bytes, is no [`Collation`]:
+//! it is `None` wherever one may stand.
+
+mod locales;
+mod order;
+mod parse;
+mod spec;
+
+pub use spec::{Alternate, CaseFirst, CollationSpec, MaxVariable, VERSION};
+
+use crate::context::Collator;
+use order::Order;
+use parse::Given;
+use quire_document::{Doc, DocBuf};
+use quire_error::Result;
+use std::cmp::Ordering;
+use std::fmt;
+use std::sync::Arc;
+
+/// A collation other than the simple one. Two are equal if they order strings alike.
+pub struct Collation {
+    spec: CollationSpec,
+    order: Order,
+}
+
+impl Collation {
+    /// Parses the collation of an operation or an index. `None` is the simple collation.
+    ///
+    /// # Errors
+    /// 40414, 40415, `TypeMismatch` and `BadValue` for a document that is none,
+    /// `IncompatibleCollationVersion` for another version than [`VERSION`], `CommandNotSupported`
+    /// for a variant without data.
+    pub fn parse(doc: Doc<'_>) -> Result<Option<Arc<Self>>> {
+        let spec = Given::read(doc, "collation")?.complete(doc)?;
+        spec.map(Self::new).transpose()
+    }
+
+    /// Parses the collation of `create`, which takes the general defaults for the locale's own, but
+    /// for `backwards`. Errors as [`Collation::parse`].
+    pub fn parse_default(doc: Doc<'_>) -> Result<Option<Arc<Self>>> {
+        let given = Given::read(doc, "create.collation")?.with_general_defaults();
+        let spec = given.complete(given.to_document().as_doc())?;
+        spec.map(Self::new).transpose()
+    }
+
+    fn new(spec: CollationSpec) -> Result<Arc<Self>> {
+        let order = Order::new(&spec)?;
+        Ok(Arc::new(Collation { spec, order }))
+    }
+
+    /// The options.
+    pub fn spec(&self) -> &CollationSpec {
+        &self.spec
+    }
+
+    /// Returns the complete document, as listings and explain show it.
+    pub fn to_document(&self) -> DocBuf {
+        self.spec.to_document()
+    }
+}
+
+impl Collator for Collation {
+    fn compare(&self, a: &str, b: &str) -> Ordering {
+        self.order.compare(a, b)
+    }
+
+    fn sort_key(&self, text: &str, key: &mut Vec<u8>) {
+        self.order.sort_key(text, key);
+    }
+}
+
+impl PartialEq for Collation {
+    fn eq(&self, other: &Self) -> bool {
+        self.spec == other.spec
+    }
+}
+
+impl Eq for Collation {}
+
+impl fmt::Debug for Collation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.spec.fmt(f)
+    }
+}
+
+/// The collation that an operation or an index asks for.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum AskedCollation {
+    /// None is named: the collection's default holds.
+    #[default]
+    Default,
+    /// This one, `None` for the simple collation.
+    Own(Option<Arc<Collation>>),
+}
+
+impl AskedCollation {
+    /// Parses the collation of an operation; an empty document names none.
+    /// Errors as [`Collation::parse`].
+    pub fn parse(doc: Doc<'_>) -> Result<Self> {
+        match doc.is_empty() {
+            true => Ok(AskedCollation::Default),
+            false => Collation::parse(doc).map(AskedCollation::Own),
+        }
+    }
+
+    /// Returns the collation that holds where `default` is the collection's.
+    pub fn or<'c>(&'c self, default: Option<&'c Arc<Collation>>) -> Option<&'c Arc<Collation>> {
+        match self {
+            AskedCollation::Default => default,
+            AskedCollation::Own(own) => own.as_ref(),
+        }
+    }
+}
+
+/// The collation as comparisons take it.
+pub fn as_collator(collation: Option<&Arc<Collation>>) -> Option<Arc<dyn Collator>> {
+    collation.map(|collation| Arc::clone(collation) as Arc<dyn Collator>)
+}
+
+#[cfg(test)]
+mod tests;

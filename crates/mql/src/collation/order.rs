@@ -1,0 +1,145 @@
+//! The order of strings under a specification, through ICU4X.
+
+use super::spec::{Alternate, CaseFirst, CollationSpec, MaxVariable};
+use icu_collator::options::{AlternateHandling, CaseLevel, CollatorOptions, Strength};
+use icu_collator::preferences::{CollationCaseFirst, CollationNumericOrdering};
+use icu_collator::provider::{
+    Baked, CollationDiacriticsV1, CollationJamoV1, CollationMetadata, CollationMetadataV1,
+    CollationReorderingV1, CollationRootV1, CollationSpecialPrimariesV1, CollationTailoringV1,
+};
+use icu_collator::{Collator, CollatorBorrowed, CollatorPreferences};
+use icu_locale_core::Locale;
+use icu_normalizer::provider::{Baked as Normalizer, NormalizerNfdDataV1, NormalizerNfdTablesV1};
+use icu_provider::{DataError, DataPayload, DataProvider, DataRequest, DataResponse};
+use quire_error::{Error, Result};
+use std::cmp::Ordering;
+use std::convert::Infallible;
+
+/// Compares strings and makes sort keys.
+pub(super) enum Order {
+    /// With the library's own data.
+    Compiled(CollatorBorrowed<'static>),
+    /// With accents compared from the end, where the locale's data does not say so.
+    Backwards(Box<Collator>),
+}
+
+impl Order {
+    /// Builds the order of a checked specification.
+    pub fn new(spec: &CollationSpec) -> Result<Self> {
+        let (preferences, options) = (preferences(spec)?, options(spec));
+        if spec.backwards && &*spec.locale != "fr_CA" {
+            let collator = Collator::try_new_unstable(&BackwardsData, preferences, options);
+            return collator.map(|made| Order::Backwards(Box::new(made))).map_err(no_data);
+        }
+        Collator::try_new(preferences, options).map(Order::Compiled).map_err(no_data)
+    }
+
+    #[inline]
+    pub fn compare(&self, a: &str, b: &str) -> Ordering {
+        match self {
+            Order::Compiled(collator) => collator.compare(a, b),
+            Order::Backwards(collator) => collator.as_borrowed().compare(a, b),
+        }
+    }
+
+    pub fn sort_key(&self, text: &str, key: &mut Vec<u8>) {
+        let written: Result<(), Infallible> = match self {
+            Order::Compiled(collator) => collator.write_sort_key_to(text, key),
+            Order::Backwards(collator) => collator.as_borrowed().write_sort_key_to(text, key),
+        };
+        match written {
+            Ok(()) => {}
+        }
+    }
+}
+
+fn no_data(error: DataError) -> Error {
+    Error::internal(format!("no collation data: {error}"))
+}
+
+/// The locale in the spelling of BCP 47, with case and digits as the specification wants them.
+fn preferences(spec: &CollationSpec) -> Result<CollatorPreferences> {
+    let (name, variant) = match spec.locale.split_once("@collation=") {
+        Some((name, variant)) => (name, Some(variant)),
+        None => (&*spec.locale, None),
+    };
+    // The data of fr_CA is that of fr but for `backwards`.
+    let name = match name {
+        "en_US_POSIX" => "en-US-posix".to_owned(),
+        "fr_CA" if !spec.backwards => "fr".to_owned(),
+        name => name.replace('_', "-"),
+    };
+    let tag = match variant {
+        None => name,
+        Some("traditional") => format!("{name}-u-co-trad"),
+        Some("phonebook") => format!("{name}-u-co-phonebk"),
+        Some("dictionary") => format!("{name}-u-co-dict"),
+        Some(variant) => format!("{name}-u-co-{variant}"),
+    };
+    let locale: Locale =
+        tag.parse().map_err(|_| Error::internal(format!("no locale has the tag {tag}")))?;
+    let mut preferences = CollatorPreferences::from(&locale);
+    preferences.case_first = Some(match spec.case_first {
+        CaseFirst::Upper => CollationCaseFirst::Upper,
+        CaseFirst::Lower => CollationCaseFirst::Lower,
+        CaseFirst::Off => CollationCaseFirst::False,
+    });
+    preferences.numeric_ordering = Some(match spec.numeric_ordering {
+        true => CollationNumericOrdering::True,
+        false => CollationNumericOrdering::False,
+    });
+    Ok(preferences)
+}
+
+fn options(spec: &CollationSpec) -> CollatorOptions {
+    let mut options = CollatorOptions::default();
+    options.strength = Some(match spec.strength {
+        1 => Strength::Primary,
+        2 => Strength::Secondary,
+        3 => Strength::Tertiary,
+        4 => Strength::Quaternary,
+        _ => Strength::Identical,
+    });
+    options.alternate_handling = Some(match spec.alternate {
+        Alternate::NonIgnorable => AlternateHandling::NonIgnorable,
+        Alternate::Shifted => AlternateHandling::Shifted,
+    });
+    options.max_variable = Some(match spec.max_variable {
+        MaxVariable::Punct => icu_collator::options::MaxVariable::Punctuation,
+        MaxVariable::Space => icu_collator::options::MaxVariable::Space,
+    });
+    options.case_level = Some(if spec.case_level { CaseLevel::On } else { CaseLevel::Off });
+    options
+}
+
+/// The library's data with one bit more: it has no option for the direction of accents, which its
+/// data say for Canadian French only.
+struct BackwardsData;
+
+/// The bit of a backward secondary level in the library's `CollationMetadata`.
+const BACKWARD_SECONDARY: u32 = 1 << 7;
+
+impl DataProvider<CollationMetadataV1> for BackwardsData {
+    fn load(
+        &self,
+        request: DataRequest<'_>,
+    ) -> Result<DataResponse<CollationMetadataV1>, DataError> {
+        let response = DataProvider::<CollationMetadataV1>::load(&Baked, request)?;
+        let bits = response.payload.get().bits | BACKWARD_SECONDARY;
+        let payload = DataPayload::from_owned(CollationMetadata { bits });
+        Ok(DataResponse { metadata: response.metadata, payload })
+    }
+}
+
+macro_rules! unchanged {
+    ($data:ident: $($marker:ty),*) => {
+        $(impl DataProvider<$marker> for BackwardsData {
+            fn load(&self, request: DataRequest<'_>) -> Result<DataResponse<$marker>, DataError> {
+                DataProvider::<$marker>::load(&$data, request)
+            }
+        })*
+    };
+}
+unchanged!(Baked: CollationSpecialPrimariesV1, CollationRootV1, CollationTailoringV1);
+unchanged!(Baked: CollationDiacriticsV1, CollationJamoV1, CollationReorderingV1);
+unchanged!(Normalizer: NormalizerNfdDataV1, NormalizerNfdTablesV1);
