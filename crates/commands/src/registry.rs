@@ -3,11 +3,14 @@
 use crate::cursors::{get_more, kill_cursors};
 use crate::ddl::search_indexes;
 use crate::frame::command::Command;
-use crate::frame::command::Commands;
+use crate::frame::command::InTransaction::{AfterFirst, Anywhere};
 use crate::frame::command::Kind::{Other, Read, Write};
+use crate::frame::command::ReadConcerns::{All, ExceptSnapshot, OfCursor};
+use crate::frame::command::{Commands, Target};
 use crate::frame::service::{Service, ServiceOptions};
+use crate::frame::usage::Class;
 use crate::read::{aggregate, count, distinct, explain, find};
-use crate::write::{bulk_write, delete, find_and_modify, insert, update};
+use crate::write::{self, bulk_write, delete, find_and_modify, insert, update};
 use crate::{admin, ddl, sessions};
 use quire_error::Result;
 use quire_storage::Engine;
@@ -16,14 +19,23 @@ use std::sync::{Arc, LazyLock};
 /// Every command, in the order of the manual's chapters.
 pub static COMMANDS: &[Command] = &[
     // Handshake and diagnostics.
-    Command::new("hello", Other, admin::hello::hello, "Tells a driver what it talks to.").v1(),
+    Command::new("hello", Other, admin::hello::hello, "Tells a driver what it talks to.")
+        .v1()
+        .before_login()
+        .handshake()
+        .in_transaction(AfterFirst),
     Command::new("isMaster", Other, admin::hello::is_master, "The older spelling of hello.")
-        .aliases(&["ismaster"]),
-    Command::new("ping", Other, admin::ping::run, "Answers ok.").v1(),
+        .aliases(&["ismaster"])
+        .before_login()
+        .handshake(),
+    Command::new("ping", Other, admin::ping::run, "Answers ok.").v1().before_login(),
     Command::new("buildInfo", Other, admin::build_info::run, "Version and build of the server.")
-        .aliases(&["buildinfo"]),
+        .aliases(&["buildinfo"])
+        .before_login()
+        .in_transaction(AfterFirst),
     Command::new("hostInfo", Other, admin::host_info::run, "The machine the server runs on."),
-    Command::new("whatsmyuri", Other, admin::whatsmyuri::run, "The client's own address."),
+    Command::new("whatsmyuri", Other, admin::whatsmyuri::run, "The client's own address.")
+        .before_login(),
     Command::new("logRotate", Other, admin::log_rotate::run, "Opens a new log file.").admin(),
     Command::new("shutdown", Other, admin::shutdown::run, "Stops the server.").admin(),
     Command::new("getParameter", Other, admin::parameters::get, "Reads server parameters.").admin(),
@@ -43,8 +55,10 @@ pub static COMMANDS: &[Command] = &[
         Other,
         admin::connection_status::run,
         "Who this connection is authenticated as.",
-    ),
-    Command::new("listCommands", Other, admin::list_commands::run, "Every command."),
+    )
+    .before_login()
+    .in_transaction(AfterFirst),
+    Command::new("listCommands", Other, admin::list_commands::run, "Every command.").before_login(),
     Command::new("currentOp", Other, admin::current_op::run, "What runs now.").admin(),
     Command::new("killOp", Other, admin::kill_op::run, "Stops a running operation.").admin(),
     Command::new(
@@ -54,7 +68,8 @@ pub static COMMANDS: &[Command] = &[
         "Makes commands fail, for tests.",
     )
     .admin()
-    .for_tests(),
+    .for_tests()
+    .outside_fail_points(),
     Command::new("testVersion2", Other, admin::test_version2::run, "Does nothing, for tests.")
         .for_tests(),
     Command::new("features", Other, admin::features::run, "The part of object ids that is ours."),
@@ -91,10 +106,13 @@ pub static COMMANDS: &[Command] = &[
     )
     .admin(),
     // Reading and writing.
-    Command::new("insert", Write, insert::run, "Puts documents into a collection.").v1(),
+    Command::new("insert", Write, insert::run, "Puts documents into a collection.")
+        .v1()
+        .class(Class::Insert)
+        .retryable()
+        .in_transaction(Anywhere),
     Command::new("find", Read, find::run, "Documents that match.")
         .v1()
-        .read_concern()
         .strict_refuses(&[
             "tailable",
             "awaitData",
@@ -104,9 +122,26 @@ pub static COMMANDS: &[Command] = &[
             "showRecordId",
             "min",
             "max",
-        ]),
-    Command::new("update", Write, update::run, "Changes documents.").v1(),
-    Command::new("delete", Write, delete::run, "Removes documents.").v1(),
+        ])
+        .class(Class::Query)
+        .read_concerns(All)
+        .in_transaction(Anywhere)
+        .request_name("FindCommandRequest")
+        .explain(find::explain),
+    Command::new("update", Write, update::run, "Changes documents.")
+        .v1()
+        .class(Class::Update)
+        .retryable()
+        .in_transaction(Anywhere)
+        .statements()
+        .explain(write::explain::update),
+    Command::new("delete", Write, delete::run, "Removes documents.")
+        .v1()
+        .class(Class::Remove)
+        .retryable()
+        .in_transaction(Anywhere)
+        .statements()
+        .explain(write::explain::delete),
     Command::new(
         "findAndModify",
         Write,
@@ -114,7 +149,10 @@ pub static COMMANDS: &[Command] = &[
         "Changes or removes one document and answers it.",
     )
     .aliases(&["findandmodify"])
-    .v1(),
+    .v1()
+    .retryable()
+    .in_transaction(Anywhere)
+    .explain(write::explain::find_and_modify),
     Command::new(
         "bulkWrite",
         Write,
@@ -122,24 +160,41 @@ pub static COMMANDS: &[Command] = &[
         "Writes of several kinds on several collections.",
     )
     .admin()
-    .v1(),
-    Command::new("count", Read, count::run, "How many documents match.").v1().read_concern(),
-    Command::new("distinct", Read, distinct::run, "The different values at a path.").read_concern(),
+    .v1()
+    .retryable()
+    .in_transaction(Anywhere),
+    Command::new("count", Read, count::run, "How many documents match.")
+        .v1()
+        .read_concerns(ExceptSnapshot)
+        .explain(count::explain),
+    Command::new("distinct", Read, distinct::run, "The different values at a path.")
+        .read_concerns(All)
+        .in_transaction(Anywhere)
+        .explain(distinct::explain),
     Command::new("aggregate", Read, aggregate::run, "A pipeline of stages.")
         .v1()
-        .read_concern()
-        .strict_refuses(&["explain"]),
+        .strict_refuses(&["explain"])
+        .target(Target::CollectionOrAggregate)
+        .read_concerns(All)
+        .write_concern()
+        .in_transaction(Anywhere)
+        .explain(aggregate::explain),
     Command::new("explain", Other, explain::run, "The plan of a command.").v1(),
-    Command::new("getMore", Read, get_more::run, "The next batch of a cursor.").v1(),
-    Command::new("killCursors", Read, kill_cursors::run, "Closes cursors.").v1(),
+    Command::new("getMore", Read, get_more::run, "The next batch of a cursor.")
+        .v1()
+        .class(Class::GetMore)
+        .target(Target::OfCursor)
+        .read_concerns(OfCursor)
+        .continues_cursor()
+        .in_transaction(AfterFirst),
+    Command::new("killCursors", Read, kill_cursors::run, "Closes cursors.")
+        .v1()
+        .in_transaction(AfterFirst),
     // Databases, collections, indexes.
-    Command::new("create", Write, ddl::create::run, "Makes a collection.").v1().strict_refuses(&[
-        "capped",
-        "size",
-        "max",
-        "storageEngine",
-        "indexOptionDefaults",
-    ]),
+    Command::new("create", Write, ddl::create::run, "Makes a collection.")
+        .v1()
+        .strict_refuses(&["capped", "size", "max", "storageEngine", "indexOptionDefaults"])
+        .in_transaction(Anywhere),
     Command::new("drop", Write, ddl::drop::run, "Removes a collection.").v1(),
     Command::new("dropDatabase", Write, ddl::drop_database::run, "Removes a database.").v1(),
     Command::new("renameCollection", Write, ddl::rename_collection::run, "Renames a collection.")
@@ -159,7 +214,9 @@ pub static COMMANDS: &[Command] = &[
     )
     .admin()
     .v1(),
-    Command::new("createIndexes", Write, ddl::create_indexes::run, "Makes indexes.").v1(),
+    Command::new("createIndexes", Write, ddl::create_indexes::run, "Makes indexes.")
+        .v1()
+        .in_transaction(Anywhere),
     Command::new("listIndexes", Read, ddl::list_indexes::run, "The indexes of a collection.").v1(),
     Command::new("dropIndexes", Write, ddl::drop_indexes::run, "Removes indexes.")
         .aliases(&["deleteIndexes"])
@@ -172,7 +229,8 @@ pub static COMMANDS: &[Command] = &[
         admin::set_default_rw_concern::run,
         "Sets the concerns of commands that bring none.",
     )
-    .admin(),
+    .admin()
+    .write_concern(),
     Command::new(
         "getDefaultRWConcern",
         Other,
@@ -188,10 +246,12 @@ pub static COMMANDS: &[Command] = &[
         admin::data_size::run,
         "Documents and bytes of a collection, or of a range of it.",
     )
-    .aliases(&["datasize"]),
+    .aliases(&["datasize"])
+    .target(Target::Namespace),
     Command::new("dbHash", Other, admin::db_hash::run, "A hash of each collection.")
         .aliases(&["dbhash"]),
-    Command::new("validate", Other, admin::validate::run, "Checks a collection and its indexes."),
+    Command::new("validate", Other, admin::validate::run, "Checks a collection and its indexes.")
+        .target(Target::Collection),
     Command::new(
         "validateDBMetadata",
         Other,
@@ -263,9 +323,11 @@ pub static COMMANDS: &[Command] = &[
         "Refused: there is no search service.",
     ),
     // Commands of MongoDB that are known and not built yet.
-    Command::missing("abortTransaction", "Ends a transaction without its writes."),
+    Command::missing("abortTransaction", "Ends a transaction without its writes.")
+        .in_transaction(AfterFirst),
     Command::missing("cloneCollectionAsCapped", "A capped copy of a collection."),
-    Command::missing("commitTransaction", "Ends a transaction with its writes."),
+    Command::missing("commitTransaction", "Ends a transaction with its writes.")
+        .in_transaction(AfterFirst),
     Command::missing("compact", "Gives space back."),
     Command::missing("convertToCapped", "Makes a collection capped."),
     Command::missing("createRole", "Makes a role."),
@@ -281,20 +343,20 @@ pub static COMMANDS: &[Command] = &[
     Command::missing("grantPrivilegesToRole", "Gives a role privileges."),
     Command::missing("grantRolesToRole", "Gives a role roles."),
     Command::missing("invalidateUserCache", "Forgets cached users."),
-    Command::missing("logout", "Ends a login."),
+    Command::missing("logout", "Ends a login.").before_login(),
     Command::missing("planCacheClearFilters", "Removes index filters."),
     Command::missing("planCacheListFilters", "The index filters."),
     Command::missing("planCacheSetFilter", "Sets an index filter."),
     Command::missing("revokePrivilegesFromRole", "Takes privileges from a role."),
     Command::missing("revokeRolesFromRole", "Takes roles from a role."),
     Command::missing("revokeRolesFromUser", "Takes roles from a user."),
-    Command::missing("saslContinue", "Goes on with a login."),
+    Command::missing("saslContinue", "Goes on with a login.").before_login(),
     Command::missing("setClusterParameter", "Sets cluster parameters."),
     Command::missing("updateRole", "Changes a role."),
     Command::missing("planCacheClear", "Forgets cached plans."),
     Command::missing("reIndex", "Builds indexes again."),
     Command::missing("rolesInfo", "Roles."),
-    Command::missing("saslStart", "Begins a login."),
+    Command::missing("saslStart", "Begins a login.").before_login(),
     Command::missing("setFeatureCompatibilityVersion", "Changes what is compatible."),
     Command::missing("updateUser", "Changes a user."),
     Command::missing("usersInfo", "Users."),

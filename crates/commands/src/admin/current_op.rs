@@ -5,7 +5,6 @@ use crate::frame::context::Context;
 use crate::frame::operation::Operation;
 use crate::frame::reply::number;
 use crate::frame::service::{Service, application_name, now_ms};
-use crate::frame::usage::Class;
 use quire_document::{Doc, DocBuf, DocWriter, Value};
 use quire_error::{Error, Result};
 use std::sync::Arc;
@@ -81,7 +80,7 @@ fn row(
         }
         row.append("secs_running", elapsed.as_secs() as i64);
         row.append("microsecs_running", elapsed.as_micros() as i64);
-        let op = Class::of(operation.command).name();
+        let op = operation.command.class.name();
         row.append("op", op).append("ns", operation.namespace.as_str());
         row.append("redacted", false);
         row.append("command", &operation.body);

@@ -15,10 +15,7 @@ pub fn run(cx: &mut Context<'_>, _body: Doc<'_>, reply: &mut DocWriter<'_>) -> R
     for row in rows {
         let mut entry = commands.document(row.name);
         entry.append("help", row.summary);
-        entry.append(
-            "requiresAuth",
-            !matches!(row.name, "hello" | "isMaster" | "ping" | "buildInfo"),
-        );
+        entry.append("requiresAuth", !row.before_login);
         entry.append("secondaryOk", true);
         entry.append("adminOnly", row.admin_only);
         entry.append("secondaryOverrideOk", true);

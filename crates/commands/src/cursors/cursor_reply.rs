@@ -94,7 +94,7 @@ impl Context<'_> {
                 session: self.generic.session,
                 api: self.generic.api.to_doc(),
                 command: opening.command.to_owned(),
-                durable_reads: self.command.takes_read_concern && self.read_level().is_durable(),
+                durable_reads: self.command.takes_read_concern() && self.read_level().is_durable(),
                 no_timeout: opening.no_timeout,
                 time_left: self
                     .interrupt

@@ -40,20 +40,6 @@ impl Ended<'_> {
     }
 }
 
-impl Class {
-    /// What a command does.
-    pub fn of(command: &Command) -> Class {
-        match command.name {
-            "find" => Class::Query,
-            "getMore" => Class::GetMore,
-            "insert" => Class::Insert,
-            "update" => Class::Update,
-            "delete" => Class::Remove,
-            _ => Class::Command,
-        }
-    }
-}
-
 impl Context<'_> {
     /// Tells of one statement of a write, as of an operation of its own.
     pub fn end_statement(
@@ -100,13 +86,10 @@ pub fn end_command(
     }
     count_examined(service, ended);
     service.usage.note(&service.store, ended.namespace, ended.op, command.kind, ended.micros);
-    // A handshake may wait for a change on purpose.
-    if matches!(command.name, "hello" | "isMaster") {
+    if command.handshake {
         return;
     }
-    // Each statement of these has an entry of its own.
-    let has_statements = matches!(command.name, "update" | "delete");
-    let recorded = command.kind != Kind::Other && !has_statements && !ended.tally.stillborn;
+    let recorded = command.kind != Kind::Other && !command.has_statements && !ended.tally.stillborn;
     tell(service, connection, ended, recorded);
 }
 

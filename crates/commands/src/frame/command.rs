@@ -1,9 +1,12 @@
-//! What a command is to the server: its row in the registry.
+//! What a command is to the server: its row in the registry. Whatever dispatch decides by the
+//! command stands in the row as a typed field, so that adding a command changes one place.
 
 use crate::frame::context::Context;
+use crate::frame::usage::Class;
 use foldhash::fast::RandomState;
-use quire_document::{Doc, DocWriter};
+use quire_document::{Doc, DocBuf, DocWriter};
 use quire_error::Result;
+use quire_executor::Explained;
 use std::collections::HashMap;
 
 /// Runs a command: reads the body, appends the reply's fields (without `ok`).
@@ -20,6 +23,52 @@ pub enum Kind {
     Other,
 }
 
+/// Prints the plan of one request, which `explain` passes to a command's [`Explain`].
+pub type Show<'s> = dyn FnMut(Explained<'_>) -> Result<DocBuf> + 's;
+
+/// Parses the command's body and passes the request to `show`; returns what `show` printed.
+pub type Explain = fn(&Context<'_>, Doc<'_>, &mut Show<'_>) -> Result<DocBuf>;
+
+/// The read concerns that a command accepts from a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReadConcerns {
+    /// An empty one and `local` only.
+    Plain,
+    /// Every level but `snapshot`.
+    ExceptSnapshot,
+    /// Every level.
+    All,
+    /// Any level, which has no effect: the cursor keeps the concern of the command that opened it.
+    OfCursor,
+}
+
+/// The place of a command in a transaction of several statements (manual: "Transactions and
+/// Operations").
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InTransaction {
+    /// It is refused.
+    Refused,
+    /// It runs, but it cannot be the first statement.
+    AfterFirst,
+    /// It runs as any statement.
+    Anywhere,
+}
+
+/// The namespace that a command's log lines and `currentOp` show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// `db.$cmd`.
+    Database,
+    /// The collection that the first field names.
+    Collection,
+    /// The collection that the first field names, or `db.$cmd.aggregate` without one.
+    CollectionOrAggregate,
+    /// The whole namespace that the first field names.
+    Namespace,
+    /// The collection that the field `collection` names.
+    OfCursor,
+}
+
 /// One command.
 pub struct Command {
     /// The name in MongoDB's spelling.
@@ -28,18 +77,44 @@ pub struct Command {
     pub aliases: &'static [&'static str],
     /// One sentence.
     pub summary: &'static str,
-    /// What it does.
+    /// Whether it reads or writes documents.
     pub kind: Kind,
+    /// The class under which `top` and the profiler count it.
+    pub class: Class,
+    /// The namespace that it is logged with.
+    pub target: Target,
     /// Runs against `admin` only.
     pub admin_only: bool,
+    /// Runs before the client has authenticated. Such a command takes no `txnNumber`.
+    pub before_login: bool,
+    /// Is a handshake: it also comes as OP_QUERY, and it is never logged as slow, because it may
+    /// wait for a change of the topology on purpose.
+    pub handshake: bool,
     /// Is part of Stable API version 1.
     pub in_api_v1: bool,
     /// Fields that `apiStrict` refuses.
     pub outside_api_v1: &'static [&'static str],
-    /// Takes `readConcern`.
-    pub takes_read_concern: bool,
+    /// The name of the request that errors about `apiStrict` show.
+    pub request_name: &'static str,
+    /// The read concerns that it takes.
+    pub read_concerns: ReadConcerns,
+    /// Takes `writeConcern`.
+    pub takes_write_concern: bool,
+    /// Takes a `txnNumber` outside a transaction: a session remembers what its statements did.
+    pub retryable: bool,
+    /// Whether it runs in a transaction.
+    pub in_transaction: InTransaction,
+    /// Each of its statements is logged and profiled as an operation of its own.
+    pub has_statements: bool,
+    /// Goes on with what another command began: `maxTimeMS` limits its wait for data and not its
+    /// time, and it needs no API version.
+    pub continues_cursor: bool,
     /// Exists only where `enableTestCommands` is on.
     pub test_only: bool,
+    /// Never fails by a fail point, because it turns them off.
+    pub outside_fail_points: bool,
+    /// Shows its plan to `explain`; `None` for a command that cannot be explained.
+    pub explain: Option<Explain>,
     /// Runs it; `None` for a command of MongoDB that is not built here yet.
     pub run: Option<Run>,
 }
@@ -51,18 +126,14 @@ impl Command {
         run: Run,
         summary: &'static str,
     ) -> Self {
-        Command {
-            name,
-            aliases: &[],
-            summary,
-            kind,
-            admin_only: false,
-            in_api_v1: false,
-            outside_api_v1: &[],
-            takes_read_concern: false,
-            test_only: false,
-            run: Some(run),
+        let mut row = Command::missing(name, summary);
+        row.kind = kind;
+        row.run = Some(run);
+        row.takes_write_concern = matches!(kind, Kind::Write);
+        if !matches!(kind, Kind::Other) {
+            row.target = Target::Collection;
         }
+        row
     }
 
     pub(crate) const fn missing(name: &'static str, summary: &'static str) -> Self {
@@ -71,13 +142,40 @@ impl Command {
             aliases: &[],
             summary,
             kind: Kind::Other,
+            class: Class::Command,
+            target: Target::Database,
             admin_only: false,
+            before_login: false,
+            handshake: false,
             in_api_v1: false,
             outside_api_v1: &[],
-            takes_read_concern: false,
+            request_name: name,
+            read_concerns: ReadConcerns::Plain,
+            takes_write_concern: false,
+            retryable: false,
+            in_transaction: InTransaction::Refused,
+            has_statements: false,
+            continues_cursor: false,
             test_only: false,
+            outside_fail_points: false,
+            explain: None,
             run: None,
         }
+    }
+
+    pub(crate) const fn aliases(mut self, aliases: &'static [&'static str]) -> Self {
+        self.aliases = aliases;
+        self
+    }
+
+    pub(crate) const fn class(mut self, class: Class) -> Self {
+        self.class = class;
+        self
+    }
+
+    pub(crate) const fn target(mut self, target: Target) -> Self {
+        self.target = target;
+        self
     }
 
     pub(crate) const fn admin(mut self) -> Self {
@@ -85,8 +183,13 @@ impl Command {
         self
     }
 
-    pub(crate) const fn for_tests(mut self) -> Self {
-        self.test_only = true;
+    pub(crate) const fn before_login(mut self) -> Self {
+        self.before_login = true;
+        self
+    }
+
+    pub(crate) const fn handshake(mut self) -> Self {
+        self.handshake = true;
         self
     }
 
@@ -95,19 +198,64 @@ impl Command {
         self
     }
 
-    pub(crate) const fn aliases(mut self, aliases: &'static [&'static str]) -> Self {
-        self.aliases = aliases;
+    pub(crate) const fn strict_refuses(mut self, outside_api_v1: &'static [&'static str]) -> Self {
+        self.outside_api_v1 = outside_api_v1;
         self
     }
 
-    pub(crate) const fn strict_refuses(mut self, fields: &'static [&'static str]) -> Self {
-        self.outside_api_v1 = fields;
+    pub(crate) const fn request_name(mut self, request_name: &'static str) -> Self {
+        self.request_name = request_name;
         self
     }
 
-    pub(crate) const fn read_concern(mut self) -> Self {
-        self.takes_read_concern = true;
+    pub(crate) const fn read_concerns(mut self, read_concerns: ReadConcerns) -> Self {
+        self.read_concerns = read_concerns;
         self
+    }
+
+    pub(crate) const fn write_concern(mut self) -> Self {
+        self.takes_write_concern = true;
+        self
+    }
+
+    pub(crate) const fn retryable(mut self) -> Self {
+        self.retryable = true;
+        self
+    }
+
+    pub(crate) const fn in_transaction(mut self, in_transaction: InTransaction) -> Self {
+        self.in_transaction = in_transaction;
+        self
+    }
+
+    pub(crate) const fn statements(mut self) -> Self {
+        self.has_statements = true;
+        self
+    }
+
+    pub(crate) const fn continues_cursor(mut self) -> Self {
+        self.continues_cursor = true;
+        self
+    }
+
+    pub(crate) const fn for_tests(mut self) -> Self {
+        self.test_only = true;
+        self
+    }
+
+    pub(crate) const fn outside_fail_points(mut self) -> Self {
+        self.outside_fail_points = true;
+        self
+    }
+
+    pub(crate) const fn explain(mut self, explain: Explain) -> Self {
+        self.explain = Some(explain);
+        self
+    }
+
+    /// Whether a read concern other than `local` has an effect.
+    pub(crate) fn takes_read_concern(&self) -> bool {
+        matches!(self.read_concerns, ReadConcerns::ExceptSnapshot | ReadConcerns::All)
     }
 }
 

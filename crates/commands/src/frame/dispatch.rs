@@ -3,7 +3,7 @@
 //! panic guard, finish the reply, count and log.
 
 use crate::frame::account::{Ended, end_command, log_panic, shown_body};
-use crate::frame::command::{Command, Kind};
+use crate::frame::command::{Command, Kind, Target};
 use crate::frame::context::Context;
 use crate::frame::fail_points::FAIL_COMMAND;
 use crate::frame::generic_fields::{check_api, generic_fields};
@@ -13,7 +13,6 @@ use crate::frame::operation_session;
 use crate::frame::reply;
 use crate::frame::service::{Connection, Outcome, Request, Service, Topology};
 use crate::frame::tally::Tally;
-use crate::frame::usage::Class;
 use quire_document::{Doc, DocWriter, Value};
 use quire_error::{Error, ErrorClass, ErrorCode, Label, Result};
 use std::cell::{Cell, OnceCell};
@@ -58,7 +57,7 @@ pub fn handle(connection: &mut Connection, request: &Request<'_>, out: &mut Vec<
         return attempt.outcome;
     };
     let ended = Ended {
-        op: Class::of(command),
+        op: command.class,
         namespace: attempt.operation.as_ref().map_or("", |operation| operation.namespace.as_str()),
         command: request.body,
         is_statement: false,
@@ -136,7 +135,7 @@ fn execute(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
         Kind::Read | Kind::Other => None,
     };
     run(cx, body, reply)?;
-    match cx.command.takes_read_concern {
+    match cx.command.takes_read_concern() {
         true => cx.await_durable_reads(cx.read_level()),
         false => Ok(()),
     }
@@ -150,8 +149,7 @@ fn prepare<'c>(
     command: &'static Command,
     spelling: &'c str,
 ) -> Result<Context<'c>> {
-    let handshake = matches!(command.name, "hello" | "isMaster");
-    if request.legacy_query && !handshake {
+    if request.legacy_query && !command.handshake {
         let text = format!(
             "Unsupported OP_QUERY command: {spelling}. The client driver may require an upgrade."
         );
@@ -228,18 +226,16 @@ fn database<'c>(request: &'c Request<'_>) -> Result<&'c str> {
 
 /// What `currentOp` shows of the operation.
 fn describe(cx: &Context<'_>, body: Doc<'_>) -> Operation {
-    let namespace = match body.first().map(|first| first.value()) {
-        Some(Value::String(collection))
-            if cx.command.kind != Kind::Other || cx.command.name == "validate" =>
-        {
-            [cx.db, ".", collection].concat()
-        }
-        Some(Value::String(namespace)) if cx.command.name == "dataSize" => namespace.to_owned(),
-        _ => match body.get("collection").and_then(|name| name.as_str()) {
-            Some(collection) if cx.command.name == "getMore" => [cx.db, ".", collection].concat(),
-            _ if cx.command.name == "aggregate" => [cx.db, ".$cmd.aggregate"].concat(),
-            _ => [cx.db, ".$cmd"].concat(),
-        },
+    let named = match cx.command.target {
+        Target::OfCursor => body.get("collection"),
+        _ => body.first().map(|first| first.value()),
+    };
+    let namespace = match (cx.command.target, named) {
+        (Target::Namespace, Some(Value::String(namespace))) => namespace.to_owned(),
+        (Target::Database, _) | (Target::Namespace, _) => [cx.db, ".$cmd"].concat(),
+        (_, Some(Value::String(collection))) => [cx.db, ".", collection].concat(),
+        (Target::CollectionOrAggregate, _) => [cx.db, ".$cmd.aggregate"].concat(),
+        (Target::Collection | Target::OfCursor, _) => [cx.db, ".$cmd"].concat(),
     };
     Operation {
         id: cx.operation_id,

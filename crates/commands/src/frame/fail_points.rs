@@ -236,8 +236,7 @@ impl Fault {
         let named = |name: &String| {
             name == command.name || command.aliases.iter().any(|alias| name == alias)
         };
-        command.name != "configureFailPoint"
-            && (self.all_commands || self.commands.iter().any(named))
+        !command.outside_fail_points && (self.all_commands || self.commands.iter().any(named))
     }
 
     /// Whether it is this client on this namespace that must fail.

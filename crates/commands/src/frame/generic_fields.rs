@@ -1,7 +1,7 @@
 //! The fields that every command takes: their shapes, and what MongoDB refuses about them.
 
 use crate::frame::args::{self, Arg};
-use crate::frame::command::{Command, Kind};
+use crate::frame::command::{Command, ReadConcerns};
 use crate::frame::concern::{ReadConcern, ReadLevel, WriteConcern};
 use crate::frame::operation_session::{self, TransactionFields};
 use crate::frame::service::Service;
@@ -61,9 +61,6 @@ impl ApiParameters {
     }
 }
 
-/// Commands that read at level snapshot outside a transaction.
-const SNAPSHOT_READS: &[&str] = &["find", "aggregate", "distinct"];
-
 /// Reads the fields that every command takes, and refuses a field that comes twice.
 pub fn generic_fields<'c>(body: Doc<'c>, command: &'static Command) -> Result<Generic<'c>> {
     let mut generic = Generic::default();
@@ -103,7 +100,7 @@ fn generic_field<'c>(
         return Ok(());
     }
     match name {
-        "maxTimeMS" if command.name == "getMore" => {}
+        "maxTimeMS" if command.continues_cursor => {}
         "maxTimeMS" => generic.max_time_ms = max_time(&arg)?,
         "maxTimeMSOpOnly" => {
             let text = "Can not specify maxTimeMSOpOnly for non internal clients";
@@ -116,8 +113,7 @@ fn generic_field<'c>(
         }
         "readConcern" => {
             let concern = ReadConcern::parse(arg.document()?)?;
-            if command.name == "getMore" {
-                // The cursor has that of the command that opened it.
+            if command.read_concerns == ReadConcerns::OfCursor {
                 let refused = concern.after_cluster_time.is_some().then(|| {
                     let text = "afterClusterTime is not allowed for this command";
                     Error::new(ErrorCode::InvalidOptions, text)
@@ -125,8 +121,8 @@ fn generic_field<'c>(
                 return refused.map_or(Ok(()), Err);
             }
             let snapshot = concern.level == Some(ReadLevel::Snapshot);
-            if snapshot && !SNAPSHOT_READS.contains(&command.name)
-                || !concern.is_plain() && !command.takes_read_concern
+            if snapshot && command.read_concerns != ReadConcerns::All
+                || !concern.is_plain() && !command.takes_read_concern()
             {
                 let text = format!("Command {} does not support this readConcern", command.name);
                 return Err(Error::new(ErrorCode::InvalidOptions, text));
@@ -135,9 +131,7 @@ fn generic_field<'c>(
         }
         "writeConcern" => {
             let concern = WriteConcern::parse(arg.document()?)?;
-            if command.kind != Kind::Write
-                && !matches!(command.name, "aggregate" | "setDefaultRWConcern")
-            {
+            if !command.takes_write_concern {
                 let text = "Command does not support writeConcern";
                 return Err(Error::new(ErrorCode::InvalidOptions, text));
             }
@@ -183,7 +177,7 @@ pub fn check_api(
             let text = "Provided apiStrict and/or apiDeprecationErrors without passing apiVersion";
             return Err(Error::location(4886600, text));
         }
-        if service.parameters.require_api_version() && command.name != "getMore" {
+        if service.parameters.require_api_version() && !command.continues_cursor {
             let text = "The apiVersion parameter is required, please configure your MongoClient's API version";
             return Err(Error::location(498870, text));
         }
@@ -204,7 +198,7 @@ pub fn check_api(
         return Err(Error::new(ErrorCode::APIStrictError, text));
     }
     if let Some(field) = command.outside_api_v1.iter().find(|field| body.contains(field)) {
-        let owner = if command.name == "find" { "FindCommandRequest" } else { command.name };
+        let owner = command.request_name;
         let text = format!("BSON field '{owner}.{field}' is not allowed with apiStrict:true.");
         return Err(Error::new(ErrorCode::APIStrictError, text));
     }

@@ -2,7 +2,7 @@
 //! shape, which commands take them, and the use of the session that they name.
 
 use crate::frame::args::{self, Arg};
-use crate::frame::command::Command;
+use crate::frame::command::{Command, InTransaction};
 use crate::frame::generic_fields::Generic;
 use crate::frame::service::{Service, Topology, now_ms};
 use quire_document::{Doc, Value};
@@ -11,13 +11,6 @@ use quire_session::{NOBODY, Session, SessionId};
 use std::sync::Arc;
 
 const OWNER: &str = "OperationSessionInfo";
-
-/// Commands whose statements a session remembers.
-const RETRYABLE: &[&str] = &["insert", "update", "delete", "findAndModify", "bulkWrite"];
-
-/// Commands that anybody may run before a login; they take no number at all.
-const WITHOUT_LOGIN: &[&str] =
-    &["hello", "isMaster", "ping", "buildInfo", "connectionStatus", "whatsmyuri", "listCommands"];
 
 /// `autocommit` and `startTransaction`.
 #[derive(Clone, Copy, Debug, Default)]
@@ -122,7 +115,7 @@ pub fn check(generic: &Generic<'_>, command: &Command, topology: &Topology) -> R
     if start == Some(false) {
         return invalid("Specifying startTransaction=false is not allowed.");
     }
-    if WITHOUT_LOGIN.contains(&command.name) && autocommit.is_none() {
+    if command.before_login && autocommit.is_none() {
         let text = "It is illegal to provide a txnNumber for this command";
         return Err(Error::location(50889, text));
     }
@@ -131,9 +124,10 @@ pub fn check(generic: &Generic<'_>, command: &Command, topology: &Topology) -> R
         return Err(Error::new(ErrorCode::IllegalOperation, text));
     }
     if autocommit.is_some() {
+        check_in_transaction(command, start == Some(true))?;
         return Err(Error::not_built("a transaction of several documents"));
     }
-    if !RETRYABLE.contains(&command.name) {
+    if !command.retryable {
         let name = command.name;
         let text = format!(
             "txnNumber may only be provided for multi-document transactions and retryable write commands. autocommit:false was not provided, and {name} is not a retryable write command."
@@ -141,6 +135,24 @@ pub fn check(generic: &Generic<'_>, command: &Command, topology: &Topology) -> R
         return Err(Error::location(50768, text));
     }
     Ok(())
+}
+
+/// Refuses a command that has no place in a transaction of several statements.
+///
+/// # Errors
+/// 263 OperationNotSupportedInTransaction.
+fn check_in_transaction(command: &Command, first: bool) -> Result<()> {
+    let text = match command.in_transaction {
+        InTransaction::Anywhere => return Ok(()),
+        InTransaction::AfterFirst if !first => return Ok(()),
+        InTransaction::AfterFirst => {
+            format!("Cannot run '{}' as the first operation of a transaction.", command.name)
+        }
+        InTransaction::Refused => {
+            format!("Cannot run '{}' in a multi-document transaction.", command.name)
+        }
+    };
+    Err(Error::new(ErrorCode::OperationNotSupportedInTransaction, text))
 }
 
 /// The session that the command uses; it begins with its first use.

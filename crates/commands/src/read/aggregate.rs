@@ -3,6 +3,7 @@
 use crate::cursors::cursor_reply::Opening;
 use crate::cursors::execution_source::Running;
 use crate::frame::args::{Arg, arguments, missing};
+use crate::frame::command::Show;
 use crate::frame::concern::ReadLevel;
 use crate::frame::context::Context;
 use crate::frame::query_args::batch_size;
@@ -11,7 +12,7 @@ use quire_catalog::Namespace;
 use quire_document::limits::SUB_PIPELINE_DEPTH_MAX;
 use quire_document::{Doc, DocBuf, DocWriter, Value};
 use quire_error::{Error, ErrorCode, Result};
-use quire_executor::{open_aggregate, open_pipeline_over};
+use quire_executor::{Explained, open_aggregate, open_pipeline_over};
 use quire_planner::AggregateRequest;
 
 /// Most stages of a pipeline.
@@ -51,6 +52,20 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
         command: body,
     };
     cx.open_cursor(reply, opening, Box::new(Running::new(execution, &cx.service.store, views)))
+}
+
+/// Shows the plan. In an `explain` an aggregate needs no `cursor` and must not have `explain: true`.
+pub fn explain(cx: &Context<'_>, body: Doc<'_>, show: &mut Show<'_>) -> Result<DocBuf> {
+    let mut with_cursor = body.to_owned();
+    if !body.contains("cursor") {
+        with_cursor.append("cursor", Doc::empty());
+    }
+    let Parsed { request, explain, .. } = parse(cx, with_cursor.as_doc())?;
+    if explain {
+        let text = "The 'explain' option is illegal when a explain verbosity is also provided";
+        return Err(Error::failed_to_parse(text));
+    }
+    show(Explained::Aggregate(&request))
 }
 
 /// Reads the arguments.

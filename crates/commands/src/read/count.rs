@@ -1,11 +1,12 @@
 //! `count`: how many documents match.
 
 use crate::frame::args::arguments;
+use crate::frame::command::Show;
 use crate::frame::context::Context;
 use crate::frame::query_args::{collation, comment, count_limit, hint, owned};
-use quire_document::{Doc, DocWriter};
+use quire_document::{Doc, DocBuf, DocWriter};
 use quire_error::Result;
-use quire_executor::count;
+use quire_executor::{Explained, count};
 use quire_planner::CountRequest;
 
 pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
@@ -18,6 +19,11 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
         Err(_) => reply.append("n", found as i64),
     };
     Ok(())
+}
+
+/// Shows the plan.
+pub fn explain(cx: &Context<'_>, body: Doc<'_>, show: &mut Show<'_>) -> Result<DocBuf> {
+    show(Explained::Count(&parse(cx, body)?))
 }
 
 /// Reads the arguments.

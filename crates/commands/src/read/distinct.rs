@@ -2,11 +2,12 @@
 
 use crate::cursors::cursor_reply::write_read_time;
 use crate::frame::args::{arguments, missing};
+use crate::frame::command::Show;
 use crate::frame::context::Context;
 use crate::frame::query_args::{collation, comment, hint, owned};
-use quire_document::{Doc, DocWriter};
+use quire_document::{Doc, DocBuf, DocWriter};
 use quire_error::{Error, Result};
-use quire_executor::distinct;
+use quire_executor::{Explained, distinct};
 use quire_planner::DistinctRequest;
 
 pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
@@ -18,6 +19,11 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     reply.append("values", &values);
     write_read_time(reply, views.time());
     Ok(())
+}
+
+/// Shows the plan.
+pub fn explain(cx: &Context<'_>, body: Doc<'_>, show: &mut Show<'_>) -> Result<DocBuf> {
+    show(Explained::Distinct(&parse(cx, body)?))
 }
 
 /// Reads the arguments.

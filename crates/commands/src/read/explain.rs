@@ -3,13 +3,10 @@
 use crate::frame::args::{Arg, arguments, missing};
 use crate::frame::command::Command;
 use crate::frame::context::Context;
-use crate::read::find_request::parse_find;
-use crate::read::{aggregate, count, distinct};
-use crate::write::{delete, find_and_modify, update};
 use quire_document::{Doc, DocBuf, DocWriter, Value};
 use quire_error::{Error, ErrorCode, Result};
 use quire_executor::{Explained, explain};
-use quire_planner::{AggregateRequest, FindRequest, Verbosity, WriteKind};
+use quire_planner::{AggregateRequest, Verbosity};
 
 pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
     let mut verbosity = Verbosity::AllPlansExecution;
@@ -75,91 +72,12 @@ fn explain_inner(
     inner: Doc<'_>,
     verbosity: Verbosity,
 ) -> Result<DocBuf> {
-    let mut views = cx.views()?;
-    let mut show = |what: Explained<'_>| explain(what, verbosity, &mut views, cx.exec_params());
-    match command.name {
-        "find" => {
-            let namespace = cx.target(inner)?;
-            let (request, _) = parse_find(namespace.as_str().to_owned(), inner)?;
-            show(Explained::Find(&request))
-        }
-        "count" => show(Explained::Count(&count::parse(cx, inner)?)),
-        "distinct" => show(Explained::Distinct(&distinct::parse(cx, inner)?)),
-        "aggregate" => show(Explained::Aggregate(&inner_aggregate(cx, inner)?)),
-        "update" => {
-            let statements = inner_statements(inner, "update", "updates")?;
-            let statement = update::parse(statements)?;
-            let request = FindRequest {
-                namespace: cx.target(inner)?.as_str().to_owned(),
-                filter: statement.filter.to_owned(),
-                sort: statement.sort.to_owned(),
-                hint: statement.hint.clone(),
-                ..FindRequest::default()
-            };
-            let kind = WriteKind::Update { multi: statement.multi, upsert: statement.upsert };
-            show(Explained::Write(&request, kind))
-        }
-        "delete" => {
-            let statement = delete::parse(inner_statements(inner, "delete", "deletes")?)?;
-            let request = FindRequest {
-                namespace: cx.target(inner)?.as_str().to_owned(),
-                filter: statement.filter.to_owned(),
-                hint: statement.hint.clone(),
-                ..FindRequest::default()
-            };
-            show(Explained::Write(&request, WriteKind::Delete { multi: !statement.one }))
-        }
-        "findAndModify" => {
-            let found = find_and_modify::parse(cx, inner)?;
-            let request = FindRequest {
-                namespace: cx.target(inner)?.as_str().to_owned(),
-                filter: found.filter,
-                sort: found.sort,
-                projection: found.projection,
-                hint: found.hint,
-                limit: 1,
-                ..FindRequest::default()
-            };
-            let kind = match found.remove {
-                true => WriteKind::Delete { multi: false },
-                false => WriteKind::Update { multi: false, upsert: found.upsert },
-            };
-            show(Explained::Write(&request, kind))
-        }
-        other => {
-            let text = format!("Cannot explain cmd: {other}");
-            Err(Error::new(ErrorCode::IllegalOperation, text))
-        }
-    }
-}
-
-/// An aggregate to explain; here it needs no `cursor`, and must not ask for itself.
-fn inner_aggregate(cx: &Context<'_>, inner: Doc<'_>) -> Result<AggregateRequest> {
-    let mut with_cursor = inner.to_owned();
-    if !inner.contains("cursor") {
-        with_cursor.append("cursor", Doc::empty());
-    }
-    let aggregate::Parsed { request, explain, .. } = aggregate::parse(cx, with_cursor.as_doc())?;
-    if explain {
-        let text = "The 'explain' option is illegal when a explain verbosity is also provided";
-        return Err(Error::failed_to_parse(text));
-    }
-    Ok(request)
-}
-
-/// The one statement of a write: explain takes no more.
-fn inner_statements<'a>(inner: Doc<'a>, command: &'static str, name: &str) -> Result<Doc<'a>> {
-    let Some(list) = inner.get(name).and_then(|list| list.as_array()) else {
-        return Err(missing(command, name));
+    let Some(own) = command.explain else {
+        let text = format!("Cannot explain cmd: {}", command.name);
+        return Err(Error::new(ErrorCode::IllegalOperation, text));
     };
-    match (list.count(), list.get(0)) {
-        (1, Some(Value::Document(statement))) => Ok(statement),
-        (1, _) => Err(Error::type_mismatch(format!("{name} must hold documents"))),
-        (count, _) => {
-            let text = format!("explained write batches must be of size 1, got {count}");
-            Err(Error::new(ErrorCode::InvalidLength, text))
-        }
-    }
+    let mut views = cx.views()?;
+    own(cx, inner, &mut |what| explain(what, verbosity, &mut views, cx.exec_params()))
 }
 
 fn parse_verbosity(arg: &Arg<'_>) -> Result<Verbosity> {

@@ -2,12 +2,13 @@
 
 use crate::cursors::cursor_reply::Opening;
 use crate::cursors::execution_source::Running;
+use crate::frame::command::Show;
 use crate::frame::context::Context;
 use crate::frame::query_args::comment;
 use crate::read::find_request::parse_find;
-use quire_document::{Doc, DocWriter};
+use quire_document::{Doc, DocBuf, DocWriter};
 use quire_error::{Error, ErrorCode, Result};
-use quire_executor::open_find;
+use quire_executor::{Explained, open_find};
 
 pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
     let namespace = cx.target(body)?;
@@ -42,6 +43,12 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     };
     let source = Running::new(execution, &cx.service.store, views);
     cx.open_cursor(reply, opening, Box::new(source))
+}
+
+/// Shows the plan.
+pub fn explain(cx: &Context<'_>, body: Doc<'_>, show: &mut Show<'_>) -> Result<DocBuf> {
+    let (request, _) = parse_find(cx.target(body)?.as_str().to_owned(), body)?;
+    show(Explained::Find(&request))
 }
 
 impl Context<'_> {

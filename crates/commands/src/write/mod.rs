@@ -2,6 +2,7 @@
 
 pub mod bulk_write;
 pub mod delete;
+pub mod explain;
 pub mod find_and_modify;
 pub mod insert;
 pub mod projecting;

@@ -170,6 +170,9 @@ fn what_takes_no_number_says_so() {
     let mut transaction = numbered(insert(&[2]), 6);
     transaction.append("startTransaction", true).append("autocommit", false);
     assert_eq!(code(&client.run(transaction)), 115);
+    let mut count = numbered(doc! { "count": "t", "$db": "test" }, 7);
+    count.append("startTransaction", true).append("autocommit", false);
+    assert_eq!(code(&client.run(count)), 263);
     let find = numbered(doc! { "find": "t", "$db": "test" }, 6);
     assert_eq!(code(&client.run(find)), 50768);
     let alone = Server::of(Topology::Standalone);

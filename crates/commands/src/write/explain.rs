@@ -1,0 +1,74 @@
+//! The plans that `explain` shows of update, delete and findAndModify: each finds its documents by
+//! a query of its own.
+
+use crate::frame::args::missing;
+use crate::frame::command::Show;
+use crate::frame::context::Context;
+use crate::write::{delete, find_and_modify, update};
+use quire_document::{Doc, DocBuf, Value};
+use quire_error::{Error, ErrorCode, Result};
+use quire_executor::Explained;
+use quire_planner::{FindRequest, WriteKind};
+
+/// Shows the plan of an update with one statement.
+pub fn update(cx: &Context<'_>, body: Doc<'_>, show: &mut Show<'_>) -> Result<DocBuf> {
+    let statement = update::parse(only_statement(body, "update", "updates")?)?;
+    let request = FindRequest {
+        namespace: cx.target(body)?.as_str().to_owned(),
+        filter: statement.filter.to_owned(),
+        sort: statement.sort.to_owned(),
+        hint: statement.hint.clone(),
+        ..FindRequest::default()
+    };
+    let kind = WriteKind::Update { multi: statement.multi, upsert: statement.upsert };
+    show(Explained::Write(&request, kind))
+}
+
+/// Shows the plan of a delete with one statement.
+pub fn delete(cx: &Context<'_>, body: Doc<'_>, show: &mut Show<'_>) -> Result<DocBuf> {
+    let statement = delete::parse(only_statement(body, "delete", "deletes")?)?;
+    let request = FindRequest {
+        namespace: cx.target(body)?.as_str().to_owned(),
+        filter: statement.filter.to_owned(),
+        hint: statement.hint.clone(),
+        ..FindRequest::default()
+    };
+    show(Explained::Write(&request, WriteKind::Delete { multi: !statement.one }))
+}
+
+/// Shows the plan of a findAndModify.
+pub fn find_and_modify(cx: &Context<'_>, body: Doc<'_>, show: &mut Show<'_>) -> Result<DocBuf> {
+    let found = find_and_modify::parse(cx, body)?;
+    let request = FindRequest {
+        namespace: cx.target(body)?.as_str().to_owned(),
+        filter: found.filter,
+        sort: found.sort,
+        projection: found.projection,
+        hint: found.hint,
+        limit: 1,
+        ..FindRequest::default()
+    };
+    let kind = match found.remove {
+        true => WriteKind::Delete { multi: false },
+        false => WriteKind::Update { multi: false, upsert: found.upsert },
+    };
+    show(Explained::Write(&request, kind))
+}
+
+/// Returns the one statement of a write.
+///
+/// # Errors
+/// `InvalidLength` for any other number of statements.
+fn only_statement<'a>(body: Doc<'a>, command: &'static str, name: &str) -> Result<Doc<'a>> {
+    let Some(list) = body.get(name).and_then(|list| list.as_array()) else {
+        return Err(missing(command, name));
+    };
+    match (list.count(), list.get(0)) {
+        (1, Some(Value::Document(statement))) => Ok(statement),
+        (1, _) => Err(Error::type_mismatch(format!("{name} must hold documents"))),
+        (count, _) => {
+            let text = format!("explained write batches must be of size 1, got {count}");
+            Err(Error::new(ErrorCode::InvalidLength, text))
+        }
+    }
+}
