@@ -51,7 +51,7 @@ pub use keygen::{GeneratedKeys, KeyGenerator};
 pub use layout::{RecordId, StoredDoc};
 pub use prepare::prepare_insert;
 pub use reap::IsAlive;
-pub use retry::{Effect, Image, Keep, Remembered, Retry, RetryLog, SessionKey, load_retry_log};
+pub use retry::{Effect, Image, Keep, Remembered, RetryLog, SessionKey, load_retry_log};
 pub use scan::{CollectionCursor, Record};
 pub use store::{Store, StoreOptions};
 pub use view::{ReadView, View};

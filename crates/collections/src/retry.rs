@@ -356,14 +356,6 @@ fn for_each_statement(
     Ok(())
 }
 
-/// Where the statements of a write are remembered.
-pub struct Retry<'t> {
-    /// The session's log.
-    pub log: &'t mut RetryLog,
-    /// The ids of the statements that are written now, in their order.
-    pub statements: &'t [i32],
-}
-
 /// A log on the newest snapshot of a store.
 pub fn load_retry_log(store: &Arc<crate::Store>, key: SessionKey) -> Result<RetryLog> {
     let snapshot = store.engine().snapshot().map_err(from_storage)?;

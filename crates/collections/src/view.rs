@@ -6,11 +6,12 @@ use std::sync::Arc;
 use quire_catalog::{Catalog, Collection, Namespace};
 use quire_document::Value;
 use quire_error::Result;
-use quire_storage::{ClusterTime, Snapshot, Space, Version};
+use quire_storage::{ClusterTime, Counts, Snapshot, Space, Version};
 
 use crate::entry::EntryKeys;
 use crate::failure::from_storage;
 use crate::layout::{doc_key, record_id_of};
+use crate::write::Delta;
 use crate::{Record, RecordId, Store, StoredDoc};
 
 /// A snapshot with the catalog that fits it. Cheap to open; holding it while others write keeps
@@ -27,6 +28,8 @@ pub struct View<'v> {
     store: &'v Store,
     catalog: &'v Arc<Catalog>,
     snapshot: &'v dyn Snapshot,
+    /// What a writer's own writes add to the counters; empty in a [`ReadView`].
+    pending: &'v [Delta],
 }
 
 impl ReadView {
@@ -40,7 +43,8 @@ impl ReadView {
 
     /// What readers take.
     pub fn view(&self) -> View<'_> {
-        View { store: &self.store, catalog: &self.catalog, snapshot: &*self.snapshot }
+        let snapshot = &*self.snapshot;
+        View { store: &self.store, catalog: &self.catalog, snapshot, pending: &[] }
     }
 
     /// The catalog at this view.
@@ -59,8 +63,9 @@ impl<'v> View<'v> {
         store: &'v Store,
         catalog: &'v Arc<Catalog>,
         snapshot: &'v dyn Snapshot,
+        pending: &'v [Delta],
     ) -> Self {
-        View { store, catalog, snapshot }
+        View { store, catalog, snapshot, pending }
     }
 
     /// The catalog at this view.
@@ -91,6 +96,17 @@ impl<'v> View<'v> {
     /// The collection, if it exists.
     pub fn collection(&self, namespace: &Namespace) -> Option<&'v Arc<Collection>> {
         self.catalog.lookup(namespace)
+    }
+
+    /// The size of a collection: the counters of the last commit and what the view's own
+    /// uncommitted writes add to them. Exact for the newest view, an estimate for an older one.
+    pub fn counts(&self, collection: &Collection) -> Counts {
+        let mut counts = self.store.counts(collection);
+        for delta in self.pending.iter().filter(|delta| delta.collection == collection.id.0) {
+            counts.documents = counts.documents.saturating_add_signed(delta.documents);
+            counts.bytes = counts.bytes.saturating_add_signed(delta.bytes);
+        }
+        counts
     }
 
     /// A document by record id.

@@ -1,5 +1,7 @@
-//! The one place that writes documents and, through `entries`, index entries.
+//! The one place that writes documents and, through `entries`, index entries. `attempts` runs a
+//! write again after a conflict.
 
+mod attempts;
 mod entries;
 
 use std::sync::Arc;
@@ -8,9 +10,7 @@ use bytes::Bytes;
 use quire_catalog::{Catalog, Collection, CollectionId, collection_key, low_water_key};
 use quire_document::Doc;
 use quire_error::{Error, ErrorCode, Result};
-use quire_storage::{
-    CommitOptions, Committed, Interrupt, KeyTurn, Mode, Savepoint, Space, StorageError, Txn,
-};
+use quire_storage::{CommitOptions, Committed, KeyTurn, Mode, Savepoint, Space, StorageError, Txn};
 use smallvec::SmallVec;
 
 use crate::failure::{Attempt, Failure};
@@ -56,11 +56,12 @@ pub struct WriterSavepoint {
     grown: usize,
 }
 
+/// How uncommitted writes change the counters of a collection.
 #[derive(Debug, Clone, Copy)]
-struct Delta {
-    collection: u32,
-    documents: i64,
-    bytes: i64,
+pub(crate) struct Delta {
+    pub collection: u32,
+    pub documents: i64,
+    pub bytes: i64,
 }
 
 /// Record ids that this writer has taken from a collection.
@@ -92,61 +93,12 @@ impl Store {
             retry: None,
         })
     }
-
-    /// Runs `attempt` and commits, again and again while somebody else is faster; waits in line
-    /// for a key that others write, holding nothing itself.
-    pub fn write<T>(
-        self: &Arc<Self>,
-        options: &CommitOptions,
-        interrupt: &Arc<Interrupt>,
-        mut attempt: impl FnMut(&mut Writer) -> Attempt<T>,
-    ) -> Result<(T, CommitOutcome)> {
-        let mut turn = None;
-        loop {
-            let mut writer = self.writer(WriterMode::Statement)?;
-            writer.set_turn(turn.as_ref());
-            let ended = match attempt(&mut writer) {
-                Ok(answer) => writer.commit(options.clone()).map(|committed| (answer, committed)),
-                Err(failure) => {
-                    drop(writer);
-                    Err(failure)
-                }
-            };
-            match ended {
-                Ok(done) => return Ok(done),
-                Err(failure) => turn = self.before_retry(failure, turn, interrupt)?,
-            }
-        }
-    }
-
-    /// After a conflict: returns once it makes sense to try again, with the turn to do it in.
-    /// `turn` is the one that the failed attempt had. Any other failure is the answer.
-    pub fn before_retry(
-        &self,
-        failure: Failure,
-        turn: Option<KeyTurn>,
-        interrupt: &Arc<Interrupt>,
-    ) -> Result<Option<KeyTurn>> {
-        let conflict = match failure {
-            // The engine took the snapshot back under memory pressure: a statement takes another.
-            Failure::Error(error) if error.code() == ErrorCode::SnapshotTooOld => None,
-            Failure::Error(error) => return Err(error),
-            // The catalog has changed, which nobody who sees the change clashes with again.
-            Failure::Conflict(conflict) => {
-                Some(conflict).filter(|conflict| conflict.space != Space::Meta || conflict.held)
-            }
-        };
-        interrupt.check().map_err(crate::from_interruption)?;
-        let Some(conflict) = conflict else { return Ok(turn) };
-        let turn = KeyTurn::wait(self.engine(), &conflict, turn, interrupt);
-        turn.map(Some).map_err(crate::from_storage)
-    }
 }
 
 impl Writer {
     /// Reads on the writer's snapshot with its own writes.
     pub fn view(&self) -> View<'_> {
-        View::new(&self.store, &self.catalog, &self.txn)
+        View::new(&self.store, &self.catalog, &self.txn, &self.counts)
     }
 
     /// The catalog that fits the writer's snapshot.

@@ -1,8 +1,9 @@
 //! A plan on a read view to batches of documents.
 //!
-//! Read in this order: `views.rs` (where it reads), `params.rs` (what it is given), `opening` (how a
-//! request becomes operators), `execution.rs` (how they are pulled), `operators` and `scans` (the
-//! operators), `grouping` (`$group`), `modify` (writes of many documents).
+//! Read in this order: `views.rs` (where it reads), `unit.rs` (the unit of work that it belongs to),
+//! `params.rs` (what it is given), `opening` (how a request becomes operators), `execution.rs` (how
+//! they are pulled), `operators` and `scans` (the operators), `grouping` (`$group`), `modify` (writes
+//! of many documents).
 
 mod env;
 mod examined;
@@ -16,6 +17,7 @@ mod record_set;
 mod row;
 mod scans;
 mod spill;
+mod unit;
 mod views;
 
 pub use examined::{Counters, Examined};
@@ -26,4 +28,5 @@ pub use opening::distinct::distinct;
 pub use opening::explain::{Explained, explain};
 pub use opening::find::open_find;
 pub use params::{BatchEnd, BatchLimits, ExecParams, STAGE_BYTES_MAX};
-pub use views::{FreshViews, PinnedView, Views};
+pub use unit::UnitOfWork;
+pub use views::{FreshViews, OpenViews, Views};

@@ -75,19 +75,43 @@ impl Views for FreshViews {
     }
 }
 
-/// One view for the whole execution: a transaction's.
-pub struct PinnedView<'v>(pub View<'v>);
+/// The views of one call of a statement, as its unit of work gives them.
+pub enum OpenViews<'u> {
+    /// Outside a transaction.
+    Fresh(FreshViews),
+    /// A transaction's one view, with its own writes.
+    Pinned(View<'u>),
+}
 
-impl Views for PinnedView<'_> {
+impl OpenViews<'_> {
+    /// The time that the views stay at, if a snapshot read chose one outside a transaction.
+    pub fn time(&self) -> Option<ClusterTime> {
+        match self {
+            OpenViews::Fresh(views) => views.time(),
+            OpenViews::Pinned(_) => None,
+        }
+    }
+}
+
+impl Views for OpenViews<'_> {
     fn view(&self) -> View<'_> {
-        self.0
+        match self {
+            OpenViews::Fresh(views) => views.view(),
+            OpenViews::Pinned(view) => *view,
+        }
     }
 
     fn renew(&mut self) -> Result<()> {
-        Ok(())
+        match self {
+            OpenViews::Fresh(views) => views.renew(),
+            OpenViews::Pinned(_) => Ok(()),
+        }
     }
 
     fn is_pinned(&self) -> bool {
-        true
+        match self {
+            OpenViews::Fresh(views) => views.is_pinned(),
+            OpenViews::Pinned(_) => true,
+        }
     }
 }

@@ -4,7 +4,7 @@
 use crate::SessionId;
 use quire_document::{ArrayWriter, DocBuf};
 use quire_error::{Error, ErrorCode, Result};
-use quire_executor::{BatchEnd, BatchLimits, Examined};
+use quire_executor::{BatchEnd, BatchLimits, Examined, Views};
 use quire_storage::{ClusterTime, Interrupt, Interruption};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,12 +12,13 @@ use std::time::{Duration, Instant};
 
 /// Gives a cursor's batches.
 pub trait Source: Send {
-    /// Appends the next documents.
+    /// Appends the next documents, read on `views` where the source reads at all.
     ///
     /// # Errors
     /// What the plan meets; the cursor is closed afterwards.
     fn next_batch(
         &mut self,
+        views: &mut dyn Views,
         interrupt: &Arc<Interrupt>,
         limits: BatchLimits,
         out: &mut ArrayWriter<'_>,

@@ -1,10 +1,19 @@
 //! What a client keeps between two commands: its cursors, and its logical sessions with their
-//! retryable writes.
+//! retryable writes. `unit.rs` is what every command reads and writes through, with its two kinds in
+//! `autocommit.rs` and `transaction.rs`.
 
+mod autocommit;
 mod cursors;
+mod plan_source;
 mod session_id;
 mod sessions;
+mod transaction;
+mod unit;
 
+pub use autocommit::{Autocommit, Finished, WriteSettings};
 pub use cursors::{Checkout, Cursor, CursorCounts, Cursors, Source};
+pub use plan_source::PlanSource;
 pub use session_id::{NOBODY, SessionId};
 pub use sessions::{Session, Sessions, Turn};
+pub use transaction::Transaction;
+pub use unit::Unit;

@@ -3,7 +3,7 @@
 use crate::frame::context::Context;
 use quire_document::{ArrayWriter, Doc, DocBuf, DocWriter, Timestamp};
 use quire_error::Result;
-use quire_executor::{BatchEnd, BatchLimits};
+use quire_executor::{BatchEnd, BatchLimits, UnitOfWork, Views};
 use quire_session::{Cursor, Source};
 use quire_storage::{ClusterTime, Interrupt};
 use std::collections::VecDeque;
@@ -19,6 +19,7 @@ pub struct Rows(pub VecDeque<DocBuf>);
 impl Source for Rows {
     fn next_batch(
         &mut self,
+        _: &mut dyn Views,
         interrupt: &Arc<Interrupt>,
         limits: BatchLimits,
         out: &mut ArrayWriter<'_>,
@@ -66,19 +67,21 @@ pub fn write_read_time(reply: &mut DocWriter<'_>, time: Option<ClusterTime>) {
 }
 
 impl Context<'_> {
-    /// Writes `cursor: {firstBatch, id, ns}` and keeps the source open where more follows.
+    /// Writes `cursor: {firstBatch, id, ns}`, read on `views`, and keeps the source open where more
+    /// follows.
     pub fn open_cursor(
         &mut self,
         reply: &mut DocWriter<'_>,
         opening: Opening<'_>,
         mut source: Box<dyn Source>,
+        views: &mut dyn Views,
     ) -> Result<()> {
         let docs = opening.batch_size.unwrap_or(FIRST_BATCH_DOCS);
         let limits = BatchLimits::docs(usize::try_from(docs).unwrap_or(usize::MAX));
         let mut cursor = reply.document("cursor");
         let end = {
             let mut batch = cursor.array("firstBatch");
-            source.next_batch(&self.interrupt, limits, &mut batch)?
+            source.next_batch(views, &self.interrupt, limits, &mut batch)?
         };
         self.service.metrics.documents_returned.add(end.docs as u64);
         self.tally.returned = Some(end.docs as u64);
@@ -128,6 +131,7 @@ impl Context<'_> {
             full_batch_stays_open: false,
             command: Doc::empty(),
         };
-        self.open_cursor(reply, opening, Box::new(Rows(rows.into())))
+        let unit = self.unit_at(None);
+        self.open_cursor(reply, opening, Box::new(Rows(rows.into())), &mut unit.views()?)
     }
 }

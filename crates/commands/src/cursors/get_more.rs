@@ -8,7 +8,7 @@ use crate::frame::fail_points::FAIL_GET_MORE;
 use crate::frame::generic_fields::{ApiParameters, max_time};
 use quire_document::{Doc, DocWriter, Value};
 use quire_error::{Error, ErrorCode, Result};
-use quire_executor::BatchLimits;
+use quire_executor::{BatchLimits, UnitOfWork};
 use std::time::Instant;
 
 /// What a `getMore` says.
@@ -40,11 +40,15 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
         cx.meet_time_fault(body)?;
     }
     let before = cursor.source.examined().map(|examined| examined.counters).unwrap_or_default();
+    let unit = cx.unit_at(cursor.source.read_time());
+    let mut views = unit.views()?;
     let mut shown = reply.document("cursor");
     let end = {
         let mut batch = shown.array("nextBatch");
-        cursor.source.next_batch(&cx.interrupt, BatchLimits::docs(docs), &mut batch)?
+        let limits = BatchLimits::docs(docs);
+        cursor.source.next_batch(&mut views, &cx.interrupt, limits, &mut batch)?
     };
+    drop(views);
     if cursor.durable_reads {
         cx.await_durable_reads(ReadLevel::Majority)?;
     }

@@ -1,7 +1,6 @@
 //! `aggregate`: a pipeline of stages over a collection, or over what the first stage makes.
 
 use crate::cursors::cursor_reply::Opening;
-use crate::cursors::execution_source::Running;
 use crate::frame::args::{Arg, arguments, missing};
 use crate::frame::command::Show;
 use crate::frame::concern::ReadLevel;
@@ -12,8 +11,9 @@ use quire_catalog::Namespace;
 use quire_document::limits::SUB_PIPELINE_DEPTH_MAX;
 use quire_document::{Doc, DocBuf, DocWriter, Value};
 use quire_error::{Error, ErrorCode, Result};
-use quire_executor::{Explained, open_aggregate, open_pipeline_over};
+use quire_executor::{Explained, UnitOfWork, open_aggregate, open_pipeline_over};
 use quire_planner::AggregateRequest;
+use quire_session::PlanSource;
 
 /// Most stages of a pipeline.
 const STAGES_MAX: usize = 1000;
@@ -36,7 +36,8 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     }
     let mut request = parsed.request;
     let rows = crate::read::pipeline_sources::take(cx, &mut request)?;
-    let views = cx.views()?;
+    let unit = cx.unit();
+    let mut views = unit.views()?;
     let execution = match rows {
         Some(rows) => open_pipeline_over(rows, &request, cx.exec_params())?,
         None => open_aggregate(&request, &views, cx.exec_params())?,
@@ -51,7 +52,8 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
         full_batch_stays_open: true,
         command: body,
     };
-    cx.open_cursor(reply, opening, Box::new(Running::new(execution, &cx.service.store, views)))
+    let source = PlanSource::new(execution, views.time());
+    cx.open_cursor(reply, opening, Box::new(source), &mut views)
 }
 
 /// Shows the plan. In an `explain` an aggregate needs no `cursor` and must not have `explain: true`.

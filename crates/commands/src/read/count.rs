@@ -6,13 +6,14 @@ use crate::frame::context::Context;
 use crate::frame::query_args::{collation, comment, count_limit, hint, owned};
 use quire_document::{Doc, DocBuf, DocWriter};
 use quire_error::Result;
-use quire_executor::{Explained, count};
+use quire_executor::{Explained, UnitOfWork, count};
 use quire_planner::CountRequest;
 
 pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
     let request = parse(cx, body)?;
     let params = cx.exec_params();
-    let (found, examined) = count(&request, &mut cx.views()?, params)?;
+    let unit = cx.unit();
+    let (found, examined) = count(&request, &mut unit.views()?, params)?;
     cx.tally.examined = Some(examined);
     match i32::try_from(found) {
         Ok(found) => reply.append("n", found),

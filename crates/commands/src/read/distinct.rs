@@ -7,13 +7,14 @@ use crate::frame::context::Context;
 use crate::frame::query_args::{collation, comment, hint, owned};
 use quire_document::{Doc, DocBuf, DocWriter};
 use quire_error::{Error, Result};
-use quire_executor::{Explained, distinct};
+use quire_executor::{Explained, UnitOfWork, distinct};
 use quire_planner::DistinctRequest;
 
 pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
     let request = parse(cx, body)?;
     let params = cx.exec_params();
-    let mut views = cx.views()?;
+    let unit = cx.unit();
+    let mut views = unit.views()?;
     let (values, examined) = distinct(&request, &mut views, params)?;
     cx.tally.examined = Some(examined);
     reply.append("values", &values);

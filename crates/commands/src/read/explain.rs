@@ -5,7 +5,7 @@ use crate::frame::command::Command;
 use crate::frame::context::Context;
 use quire_document::{Doc, DocBuf, DocWriter, Value};
 use quire_error::{Error, ErrorCode, Result};
-use quire_executor::{Explained, explain};
+use quire_executor::{Explained, UnitOfWork, explain};
 use quire_planner::{AggregateRequest, Verbosity};
 
 pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
@@ -54,7 +54,8 @@ pub fn write_aggregate(
     reply: &mut DocWriter<'_>,
 ) -> Result<()> {
     let what = Explained::Aggregate(request);
-    let shown = explain(what, Verbosity::QueryPlanner, &mut cx.views()?, cx.exec_params())?;
+    let unit = cx.unit();
+    let shown = explain(what, Verbosity::QueryPlanner, &mut unit.views()?, cx.exec_params())?;
     let command = DocBuf::build(|writer| {
         let own =
             body.iter().filter(|element| !crate::frame::args::is_generic(element.key_bytes()));
@@ -76,7 +77,8 @@ fn explain_inner(
         let text = format!("Cannot explain cmd: {}", command.name);
         return Err(Error::new(ErrorCode::IllegalOperation, text));
     };
-    let mut views = cx.views()?;
+    let unit = cx.unit();
+    let mut views = unit.views()?;
     own(cx, inner, &mut |what| explain(what, verbosity, &mut views, cx.exec_params()))
 }
 

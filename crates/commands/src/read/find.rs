@@ -1,14 +1,14 @@
 //! `find`: documents that match, in batches.
 
 use crate::cursors::cursor_reply::Opening;
-use crate::cursors::execution_source::Running;
 use crate::frame::command::Show;
 use crate::frame::context::Context;
 use crate::frame::query_args::comment;
 use crate::read::find_request::parse_find;
 use quire_document::{Doc, DocBuf, DocWriter};
 use quire_error::{Error, ErrorCode, Result};
-use quire_executor::{Explained, open_find};
+use quire_executor::{Explained, UnitOfWork, open_find};
+use quire_session::PlanSource;
 
 pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
     let namespace = cx.target(body)?;
@@ -23,7 +23,8 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     request.comment = comment(cx.generic.comment);
     cx.refuse_table_scan(&namespace, request.filter.as_doc(), request.hint.as_ref())?;
     cx.service.metrics.queries.add(1);
-    let views = cx.views()?;
+    let unit = cx.unit();
+    let mut views = unit.views()?;
     let execution = open_find(&request, &views, cx.exec_params())?;
     // A blocking sort has taken its limit in and does not tell that it is reached.
     let limit = if execution.blocks() { 0 } else { request.limit };
@@ -41,8 +42,8 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
         full_batch_stays_open: true,
         command: body,
     };
-    let source = Running::new(execution, &cx.service.store, views);
-    cx.open_cursor(reply, opening, Box::new(source))
+    let source = PlanSource::new(execution, views.time());
+    cx.open_cursor(reply, opening, Box::new(source), &mut views)
 }
 
 /// Shows the plan.

@@ -8,13 +8,14 @@ use crate::write::delete;
 use crate::write::statement_ids::StatementIds;
 use crate::write::update::{Statement, checked_update, run_one};
 use crate::write::write_reply::STATEMENTS_MAX;
-use crate::write::writes::{Writes, write_repeated};
+use crate::write::writes::write_repeated;
 use quire_catalog::{Namespace, Uuid};
 use quire_collections::is_in_doubt;
 use quire_document::{Doc, DocBuf, DocWriter, Value};
 use quire_error::{Error, ErrorClass, ErrorCode, Result};
+use quire_executor::UnitOfWork;
 use quire_executor::modify::insert_many;
-use quire_session::Source;
+use quire_session::{Source, Unit};
 
 /// One element of `nsInfo`.
 struct Target {
@@ -93,11 +94,11 @@ fn perform(
     options: &Options,
 ) -> Result<(Vec<DocBuf>, Totals, Vec<i32>)> {
     let (mut rows, mut totals) = (Vec::new(), Totals::default());
-    let mut writes = cx.writes(ops.len(), &options.statements, ops.len())?;
+    let mut unit = cx.write_unit(ops.len(), &options.statements, ops.len())?;
     for (at, op) in ops.iter().enumerate() {
         let Some(target) = namespaces.get(op.place) else { continue };
-        let writes = (&mut writes, at);
-        let ended = one(cx, target, op, options.let_vars.as_doc(), writes, &mut totals);
+        let place = (&mut unit, at);
+        let ended = one(cx, target, op, options.let_vars.as_doc(), place, &mut totals);
         match ended {
             Ok(_) if options.errors_only => {}
             Ok(row) => rows.push(DocBuf::build(|writer| {
@@ -114,7 +115,7 @@ fn perform(
             }
         }
     }
-    let repeated = writes.finish(cx)?;
+    let repeated = cx.finish_writes(unit)?;
     Ok((rows, totals, repeated))
 }
 
@@ -137,7 +138,7 @@ fn one(
     target: &Target,
     op: &Op<'_>,
     let_vars: Doc<'_>,
-    (writes, place): (&mut Writes, usize),
+    (unit, place): (&mut Unit, usize),
     totals: &mut Totals,
 ) -> Result<DocBuf> {
     let namespace = &target.namespace;
@@ -146,23 +147,22 @@ fn one(
     }
     match &op.action {
         Action::Insert(doc) => {
-            if writes.repeated(cx, place)?.is_none() {
-                let mut target = writes.target(cx, place..place + 1)?;
-                let mut outcome =
-                    insert_many(&mut target, namespace, &[*doc], true, &cx.interrupt)?;
+            if unit.repeated(place)?.is_none() {
+                cx.begin_statements(unit, place..place + 1)?;
+                let mut outcome = insert_many(unit, namespace, &[*doc], true, &cx.interrupt)?;
                 if let Some((_, error)) = outcome.errors.pop() {
                     return Err(error);
                 }
-                writes.note(outcome.committed.as_ref());
+                unit.note(outcome.committed.as_ref());
             }
             totals.inserted += 1;
             Ok(quire_document::doc! { "n": 1 })
         }
         Action::Update(statement) => {
             statement.check_constants()?;
-            let outcome = match writes.repeated(cx, place)? {
+            let outcome = match unit.repeated(place)? {
                 Some(before) => crate::write::repeated::update(&before)?,
-                None => run_one(cx, namespace, statement, let_vars, (writes, place))?,
+                None => run_one(cx, namespace, statement, let_vars, (unit, place))?,
             };
             let upserted = outcome.upserted.is_some();
             totals.matched += outcome.matched as i64;
@@ -177,7 +177,7 @@ fn one(
             }))
         }
         Action::Delete(statement) => {
-            let ended = delete::run_one(cx, namespace, statement, let_vars, (writes, place))?;
+            let ended = delete::run_one(cx, namespace, statement, let_vars, (unit, place))?;
             totals.deleted += ended.deleted as i64;
             Ok(quire_document::doc! { "n": ended.deleted as i32 })
         }
@@ -202,7 +202,8 @@ fn write_reply(
         command: body,
     };
     let source: Box<dyn Source> = Box::new(Rows(rows.into()));
-    cx.open_cursor(reply, opening, source)?;
+    let unit = cx.unit_at(None);
+    cx.open_cursor(reply, opening, source, &mut unit.views()?)?;
     reply.append("nErrors", totals.errors);
     reply.append("nInserted", totals.inserted as i32).append("nMatched", totals.matched as i32);
     reply.append("nModified", totals.modified as i32).append("nUpserted", totals.upserted as i32);

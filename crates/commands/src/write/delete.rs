@@ -6,12 +6,13 @@ use crate::frame::query_args::{collation, hint, owned};
 use crate::frame::tally::Tally;
 use crate::frame::usage::Class;
 use crate::write::write_reply::{WriteErrors, WriteOptions, statements, write_target};
-use crate::write::writes::{Writes, write_repeated};
+use crate::write::writes::{check_single, write_repeated};
 use quire_catalog::{Namespace, debug_value};
 use quire_document::{Doc, DocBuf, DocWriter};
 use quire_error::{Error, Result};
 use quire_executor::modify::{DeleteOutcome, DeleteRequest, delete};
 use quire_planner::Hint;
+use quire_session::Unit;
 use std::time::Instant;
 
 /// One element of `deletes`.
@@ -41,11 +42,11 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
         deletes.iter().map(|doc| parse(*doc)).collect::<Result<_>>()?;
     let mut deleted = 0;
     let mut errors = WriteErrors::default();
-    let mut writes = cx.writes(parsed.len(), &options.statements, parsed.len())?;
+    let mut unit = cx.write_unit(parsed.len(), &options.statements, parsed.len())?;
     for (at, (statement, doc)) in parsed.iter().zip(&deletes).enumerate() {
         cx.service.metrics.deletes.add(1);
         let began = Instant::now();
-        let ended = run_one(cx, &namespace, statement, let_vars.as_doc(), (&mut writes, at));
+        let ended = run_one(cx, &namespace, statement, let_vars.as_doc(), (&mut unit, at));
         cx.end_statement(Class::Remove, &namespace, *doc, began, ended.as_ref().map(tally));
         match ended {
             Ok(outcome) => deleted += outcome.deleted,
@@ -56,7 +57,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
             }
         }
     }
-    let repeated = writes.finish(cx)?;
+    let repeated = cx.finish_writes(unit)?;
     cx.service.metrics.documents_deleted.add(deleted);
     reply.append("n", deleted as i32);
     errors.write(reply);
@@ -70,12 +71,12 @@ pub fn run_one(
     namespace: &Namespace,
     statement: &Statement<'_>,
     let_vars: Doc<'_>,
-    (writes, place): (&mut Writes, usize),
+    (unit, place): (&mut Unit, usize),
 ) -> Result<DeleteOutcome> {
-    if writes.repeated(cx, place)?.is_some() {
+    if unit.repeated(place)?.is_some() {
         return Ok(DeleteOutcome { deleted: 1, ..DeleteOutcome::default() });
     }
-    writes.check_single(!statement.one, "limit=0")?;
+    check_single(unit, !statement.one, "limit=0")?;
     let request = DeleteRequest {
         namespace: namespace.clone(),
         filter: statement.filter,
@@ -83,9 +84,9 @@ pub fn run_one(
         hint: statement.hint.clone(),
         let_vars,
     };
-    let mut target = writes.target(cx, place..place + 1)?;
-    let outcome = delete(&mut target, &request, &cx.exec_params())?;
-    writes.note(outcome.committed.as_ref());
+    cx.begin_statements(unit, place..place + 1)?;
+    let outcome = delete(unit, &request, &cx.exec_params())?;
+    unit.note(outcome.committed.as_ref());
     Ok(outcome)
 }
 

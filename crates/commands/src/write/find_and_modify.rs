@@ -62,10 +62,10 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
         answers_after: arguments.new,
     };
     let projection = crate::write::projecting::Projecting::new(cx, &arguments)?;
-    let mut writes = cx.writes(1, &arguments.statement, 1)?;
-    if let Some(before) = writes.repeated(cx, 0)? {
+    let mut unit = cx.write_unit(1, &arguments.statement, 1)?;
+    if let Some(before) = unit.repeated(0)? {
         let again = repeated::find_and_modify(&before, &arguments)?;
-        let ids = writes.finish(cx)?;
+        let ids = cx.finish_writes(unit)?;
         reply.append("lastErrorObject", &again.last_error);
         match &again.value {
             Some(doc) => reply.append("value", doc),
@@ -74,16 +74,17 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
         reply.append_some("retriedStmtId", ids.first().map(|id| Value::Int32(*id)));
         return Ok(());
     }
-    let ended = find_and_modify(&mut writes.target(cx, 0..1)?, &request, &cx.exec_params());
+    cx.begin_statements(&mut unit, 0..1)?;
+    let ended = find_and_modify(&mut unit, &request, &cx.exec_params());
     let outcome = match ended {
         Ok(outcome) => outcome,
         Err(error) => {
             let error = error.context("Plan executor error during findAndModify");
-            return Err(writes.failed(cx, error));
+            return Err(cx.failed_write(&unit, error));
         }
     };
-    writes.note(outcome.committed.as_ref());
-    writes.finish(cx)?;
+    unit.note(outcome.committed.as_ref());
+    cx.finish_writes(unit)?;
     note(cx, &outcome, arguments.remove);
     write_last_error(&outcome, arguments.remove, reply);
     let shown = if arguments.new { &outcome.after } else { &outcome.before };

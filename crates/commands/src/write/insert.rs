@@ -23,8 +23,8 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     let namespace = write_target(cx, body)?;
     let documents = statements(cx, "documents", documents)?;
     let commits = documents.len().div_ceil(COMMIT_DOCS);
-    let mut writes = cx.writes(commits, &options.statements, documents.len())?;
-    let left = writes.skip_repeated();
+    let mut unit = cx.write_unit(commits, &options.statements, documents.len())?;
+    let left = unit.skip_repeated();
     let chosen: Vec<Doc<'_>>;
     let pending: &[Doc<'_>] = match &left {
         None => &documents,
@@ -33,22 +33,21 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
             &chosen
         }
     };
-    let mut target = writes.target(cx, 0..pending.len())?;
-    let mut outcome =
-        insert_many(&mut target, &namespace, pending, options.ordered, &cx.interrupt)?;
+    cx.begin_statements(&mut unit, 0..pending.len())?;
+    let mut outcome = insert_many(&mut unit, &namespace, pending, options.ordered, &cx.interrupt)?;
     match outcome.errors.is_empty() {
-        true => writes.note(outcome.committed.as_ref()),
-        false => writes.note_some(outcome.committed.as_ref()),
+        true => unit.note(outcome.committed.as_ref()),
+        false => unit.note_some(outcome.committed.as_ref()),
     }
     if let Some(left) = &left {
         for (place, _) in &mut outcome.errors {
             *place = left.get(*place).copied().unwrap_or(*place);
         }
         if let Some((place, _)) = outcome.errors.first().filter(|_| options.ordered) {
-            writes.forget_after(*place);
+            unit.forget_after(*place);
         }
     }
-    let repeated = writes.finish(cx)?;
+    let repeated = cx.finish_writes(unit)?;
     cx.tally.inserted = Some(outcome.inserted);
     cx.service.metrics.inserts.add(outcome.inserted);
     cx.service.metrics.documents_inserted.add(outcome.inserted);

@@ -7,13 +7,14 @@ use crate::frame::tally::Tally;
 use crate::frame::usage::Class;
 use crate::write::repeated;
 use crate::write::write_reply::{WriteErrors, WriteOptions, statements, write_target};
-use crate::write::writes::{Writes, write_repeated};
+use crate::write::writes::{check_single, write_repeated};
 use quire_catalog::Namespace;
 use quire_document::{Doc, DocBuf, DocWriter, Value, ValueBuf};
 use quire_error::{Error, Result};
 use quire_executor::modify::{UpdateOutcome, UpdateRequest, update};
 use quire_mql::update::stage_of_update;
 use quire_planner::Hint;
+use quire_session::Unit;
 use std::time::Instant;
 
 /// One element of `updates`.
@@ -91,13 +92,13 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     let (mut matched, mut modified) = (0, 0);
     let mut upserted: Vec<(usize, ValueBuf)> = Vec::new();
     let mut errors = WriteErrors::default();
-    let mut writes = cx.writes(parsed.len(), &options.statements, parsed.len())?;
+    let mut unit = cx.write_unit(parsed.len(), &options.statements, parsed.len())?;
     for (at, (statement, doc)) in parsed.iter().zip(&updates).enumerate() {
         cx.service.metrics.updates.add(1);
         let began = Instant::now();
-        let ended = match writes.repeated(cx, at)? {
+        let ended = match unit.repeated(at)? {
             Some(before) => Ok(repeated::update(&before)?),
-            None => run_one(cx, &namespace, statement, let_vars.as_doc(), (&mut writes, at)),
+            None => run_one(cx, &namespace, statement, let_vars.as_doc(), (&mut unit, at)),
         };
         cx.end_statement(Class::Update, &namespace, *doc, began, ended.as_ref().map(tally));
         match ended {
@@ -113,7 +114,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
             }
         }
     }
-    let repeated = writes.finish(cx)?;
+    let repeated = cx.finish_writes(unit)?;
     cx.service.metrics.documents_updated.add(modified);
     reply.append("n", matched as i32).append("nModified", modified as i32);
     write_upserted(&upserted, reply);
@@ -138,9 +139,9 @@ pub fn run_one(
     namespace: &Namespace,
     statement: &Statement<'_>,
     let_vars: Doc<'_>,
-    (writes, place): (&mut Writes, usize),
+    (unit, place): (&mut Unit, usize),
 ) -> Result<UpdateOutcome> {
-    writes.check_single(statement.multi, "multi=true")?;
+    check_single(unit, statement.multi, "multi=true")?;
     let update_value = statement.update.ok_or_else(|| missing("update.updates", "u"))?;
     let variables = variables(let_vars, statement.constants);
     let request = UpdateRequest {
@@ -154,9 +155,9 @@ pub fn run_one(
         hint: statement.hint.clone(),
         let_vars: variables.as_doc(),
     };
-    let mut target = writes.target(cx, place..place + 1)?;
-    let outcome = update(&mut target, &request, &cx.exec_params())?;
-    writes.note(outcome.committed.as_ref());
+    cx.begin_statements(unit, place..place + 1)?;
+    let outcome = update(unit, &request, &cx.exec_params())?;
+    unit.note(outcome.committed.as_ref());
     Ok(outcome)
 }
 

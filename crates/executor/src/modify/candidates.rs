@@ -4,19 +4,19 @@
 use std::sync::Arc;
 
 use quire_catalog::{Collection, Namespace};
-use quire_collections::{ReadView, RecordId, View};
+use quire_collections::{RecordId, View};
 use quire_error::Result;
 use quire_planner::{Plan, plan_find};
 
+use crate::UnitOfWork;
 use crate::env::{Env, Run};
 use crate::examined::{Counters, Examined};
-use crate::modify::WriteTarget;
 use crate::modify::statement::Statement;
 use crate::opening::build::{Needs, build};
 use crate::opening::statistics::ViewStatistics;
 use crate::operators::BoxedOperator;
 use crate::row::Row;
-use crate::views::{FreshViews, PinnedView, Views};
+use crate::views::Views;
 
 /// A running plan.
 pub(crate) struct Candidates {
@@ -39,14 +39,8 @@ const STEP_MAX: usize = 256;
 
 impl Candidates {
     /// Plans the statement's query; `None` if the collection does not exist.
-    pub fn open(target: &WriteTarget<'_>, statement: &Statement) -> Result<Option<Self>> {
-        match target {
-            WriteTarget::Store { store, .. } => {
-                let view = store.read_view()?;
-                Self::on(&view.view(), statement)
-            }
-            WriteTarget::Transaction(writer) => Self::on(&writer.view(), statement),
-        }
+    pub fn open(unit: &dyn UnitOfWork, statement: &Statement) -> Result<Option<Self>> {
+        Self::on(&unit.views()?.view(), statement)
     }
 
     fn on(view: &View<'_>, statement: &Statement) -> Result<Option<Self>> {
@@ -93,18 +87,8 @@ impl Candidates {
 
     /// The next records, at most `max`, on a fresh view (a transaction's own if there is one).
     /// Empty only at the end.
-    pub fn next(&mut self, target: &WriteTarget<'_>, env: &Env, max: usize) -> Result<&[RecordId]> {
-        match target {
-            WriteTarget::Store { store, .. } => {
-                let view: ReadView = store.read_view()?;
-                let mut views = FreshViews::from_view(store, view);
-                self.pull(&mut views, env, max)?;
-            }
-            WriteTarget::Transaction(writer) => {
-                let mut views = PinnedView(writer.view());
-                self.pull(&mut views, env, max)?;
-            }
-        }
+    pub fn next(&mut self, unit: &dyn UnitOfWork, env: &Env, max: usize) -> Result<&[RecordId]> {
+        self.pull(&mut unit.views()?, env, max)?;
         Ok(&self.found)
     }
 

@@ -8,7 +8,7 @@ use quire_collections::{Attempt, ChunkSize, Failure, RecordId, StoredDoc, Writer
 use quire_error::{Error, Result};
 use quire_storage::Committed;
 
-use crate::modify::WriteTarget;
+use crate::UnitOfWork;
 use crate::modify::candidates::Candidates;
 use crate::modify::statement::Statement;
 use crate::record_set::RecordSet;
@@ -28,13 +28,13 @@ pub(crate) type WriteOne<'f, T> = dyn FnMut(&mut Writer, &Collection, RecordId, 
 /// stands in the transaction that writes it. `on_commit` gets what a chunk's calls answered,
 /// once the chunk is committed.
 pub(crate) fn for_all<T>(
-    target: &mut WriteTarget<'_>,
+    unit: &mut dyn UnitOfWork,
     namespace: &Namespace,
     statement: &mut Statement,
     write_one: &mut WriteOne<'_, T>,
     on_commit: &mut dyn FnMut(Vec<T>),
 ) -> Result<Option<Committed>> {
-    let Some(mut candidates) = Candidates::open(target, statement)? else { return Ok(None) };
+    let Some(mut candidates) = Candidates::open(unit, statement)? else { return Ok(None) };
     let collection_id = candidates.collection_id();
     let mut written = RecordSet::default();
     let remember = candidates.meets_again();
@@ -43,7 +43,7 @@ pub(crate) fn for_all<T>(
     let mut ids: Vec<RecordId> = Vec::new();
     loop {
         ids.clear();
-        for id in candidates.next(target, &statement.env, CHUNK_DOCS)? {
+        for id in candidates.next(unit, &statement.env, CHUNK_DOCS)? {
             if !remember || !written.contains(*id, &statement.env)? {
                 ids.push(*id);
             }
@@ -52,7 +52,7 @@ pub(crate) fn for_all<T>(
         while !rest.is_empty() {
             let interrupt = Arc::clone(&statement.env.params.interrupt);
             let mut is_again = false;
-            let (chunk, committed) = target.write(&interrupt, |writer| {
+            let (chunk, committed) = unit.write_with(&interrupt, |writer| {
                 if std::mem::replace(&mut is_again, true) {
                     size.lost();
                 }

@@ -7,8 +7,8 @@ use quire_error::Result;
 use quire_planner::Hint;
 use quire_storage::Committed;
 
+use crate::UnitOfWork;
 use crate::examined::Examined;
-use crate::modify::WriteTarget;
 use crate::modify::chunk::for_all;
 use crate::modify::statement::{Query, Statement};
 use crate::modify::update::change_one;
@@ -42,7 +42,7 @@ pub struct DeleteOutcome {
 
 /// Runs a delete.
 pub fn delete(
-    target: &mut WriteTarget<'_>,
+    unit: &mut dyn UnitOfWork,
     request: &DeleteRequest<'_>,
     params: &ExecParams,
 ) -> Result<DeleteOutcome> {
@@ -50,9 +50,9 @@ pub fn delete(
     let hint = request.hint.clone();
     let query = Query::new(namespace.as_str(), request.filter, Doc::empty(), hint, request.one);
     let mut statement = Statement::new(query, None, request.let_vars, params)?;
-    statement.id = target.statements().first().copied().filter(|_| request.one);
+    statement.id = unit.statements().first().copied().filter(|_| request.one);
     if request.one {
-        let change = change_one(target, namespace, &mut statement, &mut delete_one)?;
+        let change = change_one(unit, namespace, &mut statement, &mut delete_one)?;
         let examined = statement.examined;
         return Ok(match change {
             None => DeleteOutcome { examined, ..DeleteOutcome::default() },
@@ -61,7 +61,7 @@ pub fn delete(
     }
     let mut deleted = 0;
     let committed = for_all(
-        target,
+        unit,
         namespace,
         &mut statement,
         &mut |writer, collection, id, doc, statement| {

@@ -8,8 +8,8 @@ use quire_mql::update::UpdateSpec;
 use quire_planner::Hint;
 use quire_storage::Committed;
 
+use crate::UnitOfWork;
 use crate::examined::Examined;
-use crate::modify::WriteTarget;
 use crate::modify::delete::delete_one;
 use crate::modify::statement::{Applied, Query, Statement};
 use crate::modify::update::change_one;
@@ -69,7 +69,7 @@ pub struct FindAndModifyOutcome {
 
 /// Runs a findAndModify.
 pub fn find_and_modify(
-    target: &mut WriteTarget<'_>,
+    unit: &mut dyn UnitOfWork,
     request: &FindAndModifyRequest<'_>,
     params: &ExecParams,
 ) -> Result<FindAndModifyOutcome> {
@@ -84,14 +84,14 @@ pub fn find_and_modify(
     };
     let removes = spec.is_none();
     let mut statement = Statement::new(query, spec, request.let_vars, params)?;
-    statement.id = target.statements().first().copied();
+    statement.id = unit.statements().first().copied();
     statement.image = Some(if request.answers_after { Image::After } else { Image::Before });
     loop {
         let change = if removes {
-            change_one(target, namespace, &mut statement, &mut delete_one)?
+            change_one(unit, namespace, &mut statement, &mut delete_one)?
         } else {
             change_one(
-                target,
+                unit,
                 namespace,
                 &mut statement,
                 &mut |writer, collection, id, doc, statement| match statement.apply(doc)? {
@@ -119,7 +119,7 @@ pub fn find_and_modify(
             let examined = statement.examined;
             return Ok(FindAndModifyOutcome { examined, ..FindAndModifyOutcome::default() });
         }
-        if let Some(inserted) = upsert(target, namespace, &mut statement)? {
+        if let Some(inserted) = upsert(unit, namespace, &mut statement)? {
             return Ok(FindAndModifyOutcome {
                 before: None,
                 after: Some(inserted.doc),

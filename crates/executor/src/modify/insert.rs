@@ -7,9 +7,11 @@ use quire_collections::{Attempt, ChunkSize, Effect, Failure, Keep, Writer, prepa
 use quire_document::Doc;
 use quire_error::{Error, Result};
 use quire_storage::{Committed, Interrupt};
+use smallvec::SmallVec;
 
+use crate::UnitOfWork;
 use crate::modify::chunk::{CHUNK_BYTES, CHUNK_DOCS};
-use crate::modify::{WriteTarget, is_conflict};
+use crate::modify::is_conflict;
 
 /// What an insert came to.
 #[derive(Debug, Default)]
@@ -26,19 +28,19 @@ pub struct InsertOutcome {
 /// document is told in the outcome; an error of the statement (interrupted, out of space) is
 /// the answer, and what was committed before stays.
 pub fn insert_many(
-    target: &mut WriteTarget<'_>,
+    unit: &mut dyn UnitOfWork,
     namespace: &Namespace,
     docs: &[Doc<'_>],
     ordered: bool,
     interrupt: &Arc<Interrupt>,
 ) -> Result<InsertOutcome> {
-    let statements = target.statements();
+    let statements: SmallVec<[i32; 8]> = unit.statements().into();
     let mut outcome = InsertOutcome::default();
     let mut at = 0;
     let mut size = ChunkSize::new(CHUNK_DOCS);
     while at < docs.len() {
         let rest = docs.get(at..).unwrap_or(&[]);
-        if let Err(error) = ensure_collection(target, namespace) {
+        if let Err(error) = unit.ensure_collection(namespace) {
             // As mongod tells it: of the document that needed the collection, of each if the
             // others are tried too.
             let failed = if ordered { at..at + 1 } else { at..docs.len() };
@@ -47,7 +49,7 @@ pub fn insert_many(
         }
         let ids = statements.get(at..).unwrap_or(&[]);
         let mut is_again = false;
-        let (chunk, committed) = target.write(interrupt, |writer| {
+        let (chunk, committed) = unit.write_with(interrupt, |writer| {
             if std::mem::replace(&mut is_again, true) {
                 size.lost();
             }
@@ -79,17 +81,6 @@ fn copy_of(error: &Error) -> Error {
 /// The collection as the writer sees it; `None` if it was dropped since it was made.
 pub(super) fn target_collection(writer: &Writer, namespace: &Namespace) -> Option<Arc<Collection>> {
     writer.catalog().lookup(namespace).cloned()
-}
-
-/// Makes the collection of a write that implies it.
-pub(super) fn ensure_collection(target: &WriteTarget<'_>, namespace: &Namespace) -> Result<()> {
-    match target {
-        WriteTarget::Store { store, .. } => store.ensure_collection(namespace).map(|_| ()),
-        WriteTarget::Transaction(writer) if writer.catalog().lookup(namespace).is_some() => Ok(()),
-        WriteTarget::Transaction(_) => {
-            Err(Error::not_built("creating a collection within a transaction"))
-        }
-    }
 }
 
 struct Chunk {

@@ -10,8 +10,8 @@ use quire_mql::update::UpdateSpec;
 use quire_planner::Hint;
 use quire_storage::Committed;
 
+use crate::UnitOfWork;
 use crate::examined::Examined;
-use crate::modify::WriteTarget;
 use crate::modify::candidates::Candidates;
 use crate::modify::chunk::for_all;
 use crate::modify::statement::{Applied, Query, Statement};
@@ -58,7 +58,7 @@ pub struct UpdateOutcome {
 
 /// Runs an update.
 pub fn update(
-    target: &mut WriteTarget<'_>,
+    unit: &mut dyn UnitOfWork,
     request: &UpdateRequest<'_>,
     params: &ExecParams,
 ) -> Result<UpdateOutcome> {
@@ -71,18 +71,18 @@ pub fn update(
         multi: request.multi,
     };
     let mut statement = Statement::new(query, Some(spec), request.let_vars, params)?;
-    statement.id = target.statements().first().copied().filter(|_| !request.multi);
+    statement.id = unit.statements().first().copied().filter(|_| !request.multi);
     loop {
         let mut outcome = if request.multi {
-            update_all(target, &request.namespace, &mut statement)?
+            update_all(unit, &request.namespace, &mut statement)?
         } else {
-            update_one(target, &request.namespace, &mut statement)?
+            update_one(unit, &request.namespace, &mut statement)?
         };
         outcome.examined = statement.examined.clone();
         if outcome.matched > 0 || !request.upsert {
             return Ok(outcome);
         }
-        if let Some(inserted) = upsert(target, &request.namespace, &mut statement)? {
+        if let Some(inserted) = upsert(unit, &request.namespace, &mut statement)? {
             return Ok(UpdateOutcome {
                 upserted: Some(inserted.id),
                 committed: inserted.committed,
@@ -93,13 +93,13 @@ pub fn update(
 }
 
 fn update_all(
-    target: &mut WriteTarget<'_>,
+    unit: &mut dyn UnitOfWork,
     namespace: &Namespace,
     statement: &mut Statement,
 ) -> Result<UpdateOutcome> {
     let (mut matched, mut modified) = (0, 0);
     let committed = for_all(
-        target,
+        unit,
         namespace,
         statement,
         &mut |writer, collection, id, doc, statement| match statement.apply(doc.as_doc())? {
@@ -119,12 +119,12 @@ fn update_all(
 }
 
 fn update_one(
-    target: &mut WriteTarget<'_>,
+    unit: &mut dyn UnitOfWork,
     namespace: &Namespace,
     statement: &mut Statement,
 ) -> Result<UpdateOutcome> {
     let change =
-        change_one(target, namespace, statement, &mut |writer, collection, id, doc, statement| {
+        change_one(unit, namespace, statement, &mut |writer, collection, id, doc, statement| {
             match statement.apply(doc)? {
                 Applied::NoMatch => Ok(None),
                 Applied::Same => Ok(Some((false, doc.to_owned(), None))),
@@ -153,7 +153,7 @@ pub(super) type ChangeOne<'f> = dyn FnMut(&mut Writer, &Collection, RecordId, Do
 
 /// Finds the first document of the statement's query and writes it; `None` if there is none.
 pub(super) fn change_one(
-    target: &mut WriteTarget<'_>,
+    unit: &mut dyn UnitOfWork,
     namespace: &Namespace,
     statement: &mut Statement,
     change: &mut ChangeOne<'_>,
@@ -161,7 +161,7 @@ pub(super) fn change_one(
     let interrupt = Arc::clone(&statement.env.params.interrupt);
     if let Some(id) = statement.id_point() {
         let id = ValueBuf::new(id);
-        let (answer, committed) = target.write(&interrupt, |writer| {
+        let (answer, committed) = unit.write_with(&interrupt, |writer| {
             let Some(collection) = writer.catalog().lookup(namespace).cloned() else {
                 return Ok(None);
             };
@@ -173,12 +173,12 @@ pub(super) fn change_one(
         return Ok(answer.map(|answer| (answer, committed)));
     }
     loop {
-        let Some(mut candidates) = Candidates::open(target, statement)? else { return Ok(None) };
+        let Some(mut candidates) = Candidates::open(unit, statement)? else { return Ok(None) };
         let collection_id = candidates.collection_id();
-        let found = candidates.next(target, &statement.env, 1)?.first().copied();
+        let found = candidates.next(unit, &statement.env, 1)?.first().copied();
         candidates.note_examined(&mut statement.examined);
         let Some(record) = found else { return Ok(None) };
-        let (answer, committed) = target.write(&interrupt, |writer| {
+        let (answer, committed) = unit.write_with(&interrupt, |writer| {
             let collection = writer.catalog().lookup(namespace).cloned();
             let Some(collection) = collection.filter(|found| found.id == collection_id) else {
                 return Ok(None);

@@ -6,8 +6,8 @@ use quire_document::{Doc, DocBuf, Value, ValueBuf, equal};
 use quire_error::{Error, ErrorCode, Result};
 use quire_storage::Committed;
 
-use crate::modify::WriteTarget;
-use crate::modify::insert::{ensure_collection, target_collection};
+use crate::UnitOfWork;
+use crate::modify::insert::target_collection;
 use crate::modify::statement::Statement;
 
 /// What an upsert inserted.
@@ -20,15 +20,15 @@ pub(crate) struct Upserted {
 /// Inserts what the statement makes of nothing. `None`: somebody inserted it meanwhile, the
 /// statement should look again.
 pub(crate) fn upsert(
-    target: &mut WriteTarget<'_>,
+    unit: &mut dyn UnitOfWork,
     namespace: &Namespace,
     statement: &mut Statement,
 ) -> Result<Option<Upserted>> {
-    let doc = statement.upsert_document(target.store().new_object_id())?;
+    let doc = statement.upsert_document(unit.store().new_object_id())?;
     let interrupt = statement.env.params.interrupt.clone();
     loop {
-        ensure_collection(target, namespace)?;
-        let ended = target.write(&interrupt, |writer| {
+        unit.ensure_collection(namespace)?;
+        let ended = unit.write_with(&interrupt, |writer| {
             let Some(collection) = target_collection(writer, namespace) else { return Ok(None) };
             let mut buffer = Vec::new();
             let store = writer.store().clone();

@@ -37,7 +37,7 @@ pub fn count(
     };
     let root = match (&plan.root, &collection) {
         (Node::RecordStoreFastCount, Some(collection)) if !views.is_pinned() => {
-            let all = views.view().store().counts(collection).documents;
+            let all = views.view().counts(collection).documents;
             let examined = Examined { plan: Some(Arc::new(plan)), ..Examined::default() };
             return Ok((limited(all, request), examined));
         }

@@ -182,7 +182,7 @@ fn run_plan(
         other => (other, false),
     };
     if matches!(node, Node::RecordStoreFastCount) {
-        let all = collection.map_or(0, |found| views.view().store().counts(&found).documents);
+        let all = collection.map_or(0, |found| views.view().counts(&found).documents);
         let rest = all.saturating_sub(counts.0);
         let counted = if counts.1 > 0 { rest.min(counts.1) } else { rest };
         let skipped = all.min(counts.0);

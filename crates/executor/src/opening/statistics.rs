@@ -73,7 +73,7 @@ impl<'v> ViewStatistics<'v> {
 
 impl Statistics for ViewStatistics<'_> {
     fn documents(&self) -> u64 {
-        self.collection.map_or(0, |collection| self.view.store().counts(collection).documents)
+        self.collection.map_or(0, |collection| self.view.counts(collection).documents)
     }
 
     fn keys(&self, scan: &IndexScan, limit: u64) -> u64 {

@@ -48,7 +48,7 @@ pub(crate) fn draws(view: &View<'_>, collection: &Collection, size: u64) -> bool
 }
 
 fn expected(view: &View<'_>, collection: &Collection, ids: &Range<u64>, size: u64) -> Option<u64> {
-    expected_draws(view.store().counts(collection).documents, ids, size)
+    expected_draws(view.counts(collection).documents, ids, size)
 }
 
 /// The stage.

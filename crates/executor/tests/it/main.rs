@@ -15,11 +15,84 @@ mod threads;
 use std::sync::Arc;
 
 use quire_catalog::{IndexSpec, Namespace};
-use quire_collections::{CreateIndexes, Store, StoreOptions, prepare_insert};
+use quire_collections::{
+    Attempt, CreateIndexes, RetryLog, Store, StoreOptions, Writer, prepare_insert,
+};
 use quire_document::{Array, ArrayBuf, ArrayWriter, Doc, DocBuf};
 use quire_error::Result;
-use quire_executor::{BatchLimits, ExecParams, Execution, FreshViews};
-use quire_storage::{CommitOptions, Interrupt};
+use quire_executor::{BatchLimits, ExecParams, Execution, FreshViews, OpenViews, UnitOfWork};
+use quire_storage::{CommitOptions, Committed, Interrupt};
+
+/// Statements whose writes are commits of their own, as outside a transaction.
+struct Own<'t> {
+    store: &'t Arc<Store>,
+    commit: CommitOptions,
+    /// The session that remembers the statements, and their ids.
+    retry: Option<(&'t mut RetryLog, &'t [i32])>,
+}
+
+impl<'t> Own<'t> {
+    fn new(store: &'t Arc<Store>) -> Self {
+        Own { store, commit: CommitOptions::buffered(), retry: None }
+    }
+}
+
+impl UnitOfWork for Own<'_> {
+    fn store(&self) -> &Arc<Store> {
+        self.store
+    }
+
+    fn views(&self) -> Result<OpenViews<'_>> {
+        FreshViews::new(self.store).map(OpenViews::Fresh)
+    }
+
+    fn statements(&self) -> &[i32] {
+        self.retry.as_ref().map_or(&[], |(_, statements)| *statements)
+    }
+
+    fn write(
+        &mut self,
+        interrupt: &Arc<Interrupt>,
+        attempt: &mut dyn FnMut(&mut Writer) -> Attempt<()>,
+    ) -> Result<Option<Committed>> {
+        let log = self.retry.as_mut().map(|(log, _)| &mut **log);
+        let written = self.store.write_statement(&self.commit, log, interrupt, attempt);
+        written.map(|((), committed)| committed)
+    }
+
+    fn ensure_collection(&mut self, namespace: &Namespace) -> Result<()> {
+        self.store.ensure_collection(namespace).map(|_| ())
+    }
+}
+
+/// Statements of one transaction.
+struct InTransaction<'t>(&'t mut Writer);
+
+impl UnitOfWork for InTransaction<'_> {
+    fn store(&self) -> &Arc<Store> {
+        self.0.store()
+    }
+
+    fn views(&self) -> Result<OpenViews<'_>> {
+        Ok(OpenViews::Pinned(self.0.view()))
+    }
+
+    fn statements(&self) -> &[i32] {
+        &[]
+    }
+
+    fn write(
+        &mut self,
+        _: &Arc<Interrupt>,
+        attempt: &mut dyn FnMut(&mut Writer) -> Attempt<()>,
+    ) -> Result<Option<Committed>> {
+        self.0.statement(attempt).map(|()| None)
+    }
+
+    fn ensure_collection(&mut self, _: &Namespace) -> Result<()> {
+        Ok(())
+    }
+}
 
 fn store() -> Arc<Store> {
     let options = StoreOptions { random_seed: 7, ..StoreOptions::default() };

@@ -9,9 +9,7 @@ use quire_collections::check;
 use quire_document::literal::print;
 use quire_document::testing::Generator;
 use quire_document::{Value, ValueBuf, doc};
-use quire_executor::modify::{
-    DeleteRequest, UpdateRequest, WriteTarget, delete, insert_many, update,
-};
+use quire_executor::modify::{DeleteRequest, UpdateRequest, delete, insert_many, update};
 use quire_executor::open_find;
 use quire_mql::update::UpdateSpec;
 use quire_mql::{EvalContext, Filter, ParseContext, Shared, Update};
@@ -161,8 +159,8 @@ struct Run {
 }
 
 impl Run {
-    fn target(&self) -> WriteTarget<'_> {
-        WriteTarget::Store { store: &self.store, commit: CommitOptions::buffered(), retry: None }
+    fn target(&self) -> Own<'_> {
+        Own::new(&self.store)
     }
 
     fn insert(&mut self) {

@@ -11,7 +11,7 @@ use quire_error::Result;
 use quire_executor::ExecParams;
 use quire_executor::modify::{
     DeleteRequest, FindAndModifyRequest, FoundChange, InsertOutcome, UpdateOutcome, UpdateRequest,
-    WriteTarget, delete, find_and_modify, insert_many, update,
+    delete, find_and_modify, insert_many, update,
 };
 use quire_storage::{CommitOptions, Direction, Interrupt};
 
@@ -31,8 +31,8 @@ impl World {
         World { store, ns: Namespace::parse("d.t").unwrap() }
     }
 
-    fn target(&self) -> WriteTarget<'_> {
-        WriteTarget::Store { store: &self.store, commit: CommitOptions::buffered(), retry: None }
+    fn target(&self) -> Own<'_> {
+        Own::new(&self.store)
     }
 
     fn insert(&self, docs: &[DocBuf], ordered: bool) -> InsertOutcome {
@@ -58,7 +58,7 @@ impl World {
 
     fn update_in(
         &self,
-        target: &mut WriteTarget<'_>,
+        unit: &mut dyn UnitOfWork,
         filter: &DocBuf,
         change: &DocBuf,
         multi: bool,
@@ -75,7 +75,7 @@ impl World {
             hint: None,
             let_vars: Doc::empty(),
         };
-        update(target, &request, &params())
+        update(unit, &request, &params())
     }
 
     fn delete(&self, filter: &DocBuf, one: bool) -> u64 {
@@ -250,7 +250,7 @@ fn a_transaction_sees_its_writes_and_others_do_not() {
     world.insert(&numbers(0..5), true);
     let mut writer: Writer = world.store.writer(WriterMode::Transaction).unwrap();
     let change = doc! { "$inc": { "a": 100 } };
-    let mut target = WriteTarget::Transaction(&mut writer);
+    let mut target = InTransaction(&mut writer);
     let outcome = world.update_in(&mut target, &doc! {}, &change, true, false).unwrap();
     assert_eq!(outcome.modified, 5);
     let over = doc! { "a": { "$gte": 100 } };
@@ -258,7 +258,7 @@ fn a_transaction_sees_its_writes_and_others_do_not() {
     assert_eq!(outcome.modified, 5);
     assert!(world.all().iter().all(|doc| matches!(doc.get("a"), Some(Value::Int32(0..5)))));
     let mut other = world.store.writer(WriterMode::Transaction).unwrap();
-    let mut rival = WriteTarget::Transaction(&mut other);
+    let mut rival = InTransaction(&mut other);
     let clash = world.update_in(&mut rival, &doc! { "_id": 1 }, &change, false, false);
     assert_eq!(clash.unwrap_err().code().number(), 112);
     let waiting = std::thread::scope(|scope| {

@@ -2,11 +2,10 @@
 //! done twice and none that was not done is taken for done.
 
 use super::*;
-use quire_collections::{Effect, Image, Retry, RetryLog, SessionKey, load_retry_log};
+use quire_collections::{Effect, Image, RetryLog, SessionKey, load_retry_log};
 use quire_document::{Value, doc};
 use quire_executor::modify::{
-    FindAndModifyRequest, FoundChange, UpdateRequest, WriteTarget, find_and_modify, insert_many,
-    update,
+    FindAndModifyRequest, FoundChange, UpdateRequest, find_and_modify, insert_many, update,
 };
 use quire_storage::simulated::{Crash, Faults, SimulatedDisk};
 
@@ -21,9 +20,8 @@ fn target<'t>(
     log: &'t mut RetryLog,
     statements: &'t [i32],
     commit: &CommitOptions,
-) -> WriteTarget<'t> {
-    let retry = Some(Retry { log, statements });
-    WriteTarget::Store { store, commit: commit.clone(), retry }
+) -> Own<'t> {
+    Own { store, commit: commit.clone(), retry: Some((log, statements)) }
 }
 
 /// Adds 1 to the only document's `n`.

@@ -4,7 +4,7 @@
 use super::*;
 use quire_document::doc;
 use quire_document::literal::parse_doc;
-use quire_executor::modify::{DeleteRequest, WriteTarget, delete};
+use quire_executor::modify::{DeleteRequest, delete};
 use quire_executor::{Counters, open_aggregate, open_find};
 use quire_planner::{AggregateRequest, FindRequest};
 
@@ -31,9 +31,7 @@ fn filled() -> Arc<Store> {
         hint: None,
         let_vars: Doc::empty(),
     };
-    let commit = CommitOptions::buffered();
-    let mut target = WriteTarget::Store { store: &store, commit, retry: None };
-    delete(&mut target, &request, &params()).unwrap();
+    delete(&mut Own::new(&store), &request, &params()).unwrap();
     store
 }
 

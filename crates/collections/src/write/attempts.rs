@@ -1,0 +1,126 @@
+//! How a write is run: again after a conflict where it commits by itself, at once refused where it
+//! belongs to a client's transaction. This is the one loop that retries documents' writes.
+
+use std::sync::Arc;
+
+use quire_error::{ErrorCode, Result};
+use quire_storage::{CommitOptions, Committed, Interrupt, KeyTurn, Space};
+
+use super::{CommitOutcome, Writer, WriterMode};
+use crate::failure::{Attempt, Failure};
+use crate::retry::RetryLog;
+use crate::{Store, from_interruption, from_storage};
+
+impl Store {
+    /// Runs `attempt` and commits what it wrote, again after each conflict. Between two attempts
+    /// it waits in line for the key that it lost, and holds nothing while it waits.
+    ///
+    /// # Errors
+    /// What `attempt` and the commit answer, but for conflicts; what the interrupt says.
+    pub fn write<T>(
+        self: &Arc<Self>,
+        options: &CommitOptions,
+        interrupt: &Arc<Interrupt>,
+        mut attempt: impl FnMut(&mut Writer) -> Attempt<T>,
+    ) -> Result<(T, CommitOutcome)> {
+        self.attempts(interrupt, |mut writer| {
+            let answer = attempt(&mut writer)?;
+            let committed = writer.commit(options.clone())?;
+            Ok((answer, committed))
+        })
+    }
+
+    /// Runs one statement's write as [`write`](Self::write) does. The commit also stores what the
+    /// session of `log` remembers of the statement. Answers no commit if `attempt` wrote nothing.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write).
+    pub fn write_statement<T>(
+        self: &Arc<Self>,
+        options: &CommitOptions,
+        mut log: Option<&mut RetryLog>,
+        interrupt: &Arc<Interrupt>,
+        mut attempt: impl FnMut(&mut Writer) -> Attempt<T>,
+    ) -> Result<(T, Option<Committed>)> {
+        self.attempts(interrupt, |mut writer| {
+            if let Some(log) = &log {
+                writer.set_retry_log(log);
+            }
+            let answer = attempt(&mut writer)?;
+            if writer.is_empty() {
+                return Ok((answer, None));
+            }
+            let mut options = options.clone();
+            options.interrupt.get_or_insert_with(|| Arc::clone(interrupt));
+            let statements = writer.seal_retry()?;
+            let committed = writer.commit(options)?;
+            if let Some(log) = &mut log {
+                log.committed(&statements);
+            }
+            Ok((answer, Some(committed)))
+        })
+    }
+
+    /// Calls `attempt` with a new writer until it ends in anything but a conflict.
+    fn attempts<T>(
+        self: &Arc<Self>,
+        interrupt: &Arc<Interrupt>,
+        mut attempt: impl FnMut(Writer) -> Attempt<T>,
+    ) -> Result<T> {
+        let mut turn = None;
+        loop {
+            interrupt.check().map_err(from_interruption)?;
+            let mut writer = self.writer(WriterMode::Statement)?;
+            writer.set_turn(turn.as_ref());
+            match attempt(writer) {
+                Ok(answer) => return Ok(answer),
+                Err(failure) => turn = self.before_retry(failure, turn, interrupt)?,
+            }
+        }
+    }
+
+    /// After a failed attempt: returns once another attempt can succeed, with the place in line
+    /// that the attempt makes use of. `turn` is the place that the failed attempt had.
+    ///
+    /// # Errors
+    /// The failure itself, if it is no conflict; what the interrupt says.
+    pub(crate) fn before_retry(
+        &self,
+        failure: Failure,
+        turn: Option<KeyTurn>,
+        interrupt: &Arc<Interrupt>,
+    ) -> Result<Option<KeyTurn>> {
+        let conflict = match failure {
+            // The engine took the snapshot back under memory pressure: a statement takes another.
+            Failure::Error(error) if error.code() == ErrorCode::SnapshotTooOld => None,
+            Failure::Error(error) => return Err(error),
+            // The catalog has changed. A writer that sees the change does not clash with it again.
+            Failure::Conflict(conflict) => {
+                Some(conflict).filter(|conflict| conflict.space != Space::Meta || conflict.held)
+            }
+        };
+        interrupt.check().map_err(from_interruption)?;
+        let Some(conflict) = conflict else { return Ok(turn) };
+        let turn = KeyTurn::wait(self.engine(), &conflict, turn, interrupt);
+        turn.map(Some).map_err(from_storage)
+    }
+}
+
+impl Writer {
+    /// Runs one statement's write in a client's transaction: takes the locks of what it wrote, and
+    /// undoes it if it fails. The first updater of a key wins, so a conflict is the answer at once.
+    ///
+    /// # Errors
+    /// What `attempt` answers; a conflict is 112 WriteConflict.
+    pub fn statement<T>(
+        &mut self,
+        mut attempt: impl FnMut(&mut Writer) -> Attempt<T>,
+    ) -> Result<T> {
+        let before = self.savepoint();
+        let ended = attempt(self).and_then(|answer| self.push().map(|()| answer));
+        ended.map_err(|failure| {
+            self.rollback_to(before);
+            failure.into()
+        })
+    }
+}

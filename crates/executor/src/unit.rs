@@ -1,0 +1,63 @@
+//! What a statement needs of the unit of work that it belongs to: views to read on, a writer, and
+//! the ids under which a session remembers it. Crate `session` implements it twice, for statements
+//! that commit by themselves and for statements of a client's transaction.
+
+use std::sync::Arc;
+
+use quire_catalog::Namespace;
+use quire_collections::{Attempt, Store, Writer};
+use quire_error::Result;
+use quire_storage::{Committed, Interrupt};
+
+use crate::views::OpenViews;
+
+/// One statement or one transaction, as the statements that run in it see it.
+pub trait UnitOfWork {
+    /// The store that is read and written.
+    fn store(&self) -> &Arc<Store>;
+
+    /// Views for a call that reads: outside a transaction a fresh one, inside it the transaction's
+    /// own with its writes. Drop them before waiting for anything.
+    ///
+    /// # Errors
+    /// What the engine answers; 239 SnapshotTooOld for a read time that is not kept any more.
+    fn views(&self) -> Result<OpenViews<'_>>;
+
+    /// The ids of the statements that run now, if a session remembers what they do; else empty.
+    fn statements(&self) -> &[i32];
+
+    /// Runs `attempt` with a writer. Outside a transaction its writes are committed, and the
+    /// attempt runs again after a conflict. Inside a transaction the writes stay uncommitted and no
+    /// commit is answered; a conflict is 112 WriteConflict at once.
+    ///
+    /// # Errors
+    /// What `attempt` and the commit answer; what the interrupt says. Nothing is written then.
+    fn write(
+        &mut self,
+        interrupt: &Arc<Interrupt>,
+        attempt: &mut dyn FnMut(&mut Writer) -> Attempt<()>,
+    ) -> Result<Option<Committed>>;
+
+    /// Makes the collection of a write that implies it, if it does not exist.
+    ///
+    /// # Errors
+    /// What creating a collection answers.
+    fn ensure_collection(&mut self, namespace: &Namespace) -> Result<()>;
+}
+
+impl dyn UnitOfWork + '_ {
+    /// [`write`](UnitOfWork::write) with an answer of the last attempt.
+    pub(crate) fn write_with<T>(
+        &mut self,
+        interrupt: &Arc<Interrupt>,
+        mut attempt: impl FnMut(&mut Writer) -> Attempt<T>,
+    ) -> Result<(T, Option<Committed>)> {
+        let mut answer = None;
+        let committed = self.write(interrupt, &mut |writer| {
+            answer = Some(attempt(writer)?);
+            Ok(())
+        })?;
+        let answer = answer.ok_or_else(|| quire_error::Error::internal("a write did not run"))?;
+        Ok((answer, committed))
+    }
+}

@@ -1,0 +1,251 @@
+//! A unit of work outside a transaction: the statements of one command. Each write is a commit of
+//! its own. The command waits once, at its end, until the last commit is as durable as its write
+//! concern asks. With a transaction number the session remembers in the same commit what each
+//! statement did, and a repeated statement is answered from that.
+
+use std::collections::HashSet;
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Duration;
+
+use quire_catalog::Namespace;
+use quire_collections::{Attempt, Remembered, Store, Writer, from_storage};
+use quire_error::Result;
+use quire_executor::{FreshViews, OpenViews, UnitOfWork};
+use quire_storage::{
+    ClusterTime, CommitOptions, Committed, Durability, Interrupt, StorageError, Version,
+};
+
+use crate::Turn;
+
+/// The statements of one command outside a transaction.
+pub struct Autocommit {
+    store: Arc<Store>,
+    /// The time that a snapshot read stays at; `None` reads what is committed.
+    read_time: Option<ClusterTime>,
+    /// The durability of each commit.
+    each: Durability,
+    /// The durability that the command's reply promises.
+    wanted: Durability,
+    /// How long the end of the command waits for the disk; `None` for as long as it takes.
+    limit: Option<Duration>,
+    last: Option<Version>,
+    /// Statements that have begun and not told what they committed. They found nothing to do, or
+    /// failed: their answers rest on commits of others, which may be visible before they are
+    /// durable.
+    open: usize,
+    retryable: Option<Retryable>,
+}
+
+/// How the writes of a command commit.
+#[derive(Debug, Clone, Copy)]
+pub struct WriteSettings {
+    /// The durability that the command's reply promises.
+    pub durability: Durability,
+    /// How long the end of the command waits for the disk; `None` for as long as it takes.
+    pub limit: Option<Duration>,
+    /// The number of commits that the command expects.
+    pub commits: usize,
+}
+
+/// The session's part in a command with a transaction number.
+struct Retryable {
+    turn: Turn,
+    /// The ids of the statements that are left, in their order.
+    ids: Vec<i32>,
+    /// The places in `ids` of the statements that run now.
+    running: Range<usize>,
+    /// The statements that were executed before, with their places in the command.
+    repeated: Vec<(usize, i32)>,
+}
+
+/// The end of a command's writes.
+#[derive(Debug, Default)]
+pub struct Finished {
+    /// The ids of the statements that were executed before.
+    pub repeated: Vec<i32>,
+    /// The disk did not have the writes when the limit was over.
+    pub timed_out: bool,
+}
+
+impl Autocommit {
+    /// A unit that reads: what is committed, or the state at `read_time`.
+    pub fn reading(store: &Arc<Store>, read_time: Option<ClusterTime>) -> Self {
+        Autocommit {
+            store: Arc::clone(store),
+            read_time,
+            each: Durability::Buffered,
+            wanted: Durability::Buffered,
+            limit: None,
+            last: None,
+            open: 0,
+            retryable: None,
+        }
+    }
+
+    /// A unit that writes. `retry` holds the session's numbered writes and the ids of all
+    /// statements of the command, if the command has a transaction number.
+    pub fn writing(
+        store: &Arc<Store>,
+        settings: WriteSettings,
+        retry: Option<(Turn, Vec<i32>)>,
+    ) -> Self {
+        let WriteSettings { durability: wanted, limit, commits } = settings;
+        let at_once = commits == 1 && limit.is_none();
+        let each = if at_once { wanted } else { Durability::Buffered };
+        let retryable =
+            retry.map(|(turn, ids)| Retryable { turn, ids, running: 0..0, repeated: Vec::new() });
+        Autocommit { each, wanted, limit, retryable, ..Autocommit::reading(store, None) }
+    }
+
+    /// Whether a session remembers the statements.
+    pub fn is_retryable(&self) -> bool {
+        self.retryable.is_some()
+    }
+
+    /// The statements at these places of the command run next.
+    pub fn begin(&mut self, places: Range<usize>) {
+        self.open += usize::from(!places.is_empty());
+        if let Some(retryable) = &mut self.retryable {
+            retryable.running = places;
+        }
+    }
+
+    /// What the statement at this place did when it came before.
+    ///
+    /// # Errors
+    /// What reading the session's records answers.
+    pub fn repeated(&mut self, place: usize) -> Result<Option<Remembered>> {
+        let Some(Retryable { turn, ids, repeated, .. }) = &mut self.retryable else {
+            return Ok(None);
+        };
+        let Some(id) = ids.get(place).copied() else { return Ok(None) };
+        if !turn.log().is_executed(id) {
+            return Ok(None);
+        }
+        repeated.push((place, id));
+        let snapshot = self.store.engine().snapshot().map_err(from_storage)?;
+        turn.log().find(&*snapshot, id)
+    }
+
+    /// Takes the statements out that were executed before. Returns the places of the others, or
+    /// `None` if nothing was taken out.
+    pub fn skip_repeated(&mut self) -> Option<Vec<usize>> {
+        let Retryable { turn, ids, repeated, .. } = self.retryable.as_mut()?;
+        let mut seen = HashSet::with_capacity(ids.len());
+        let log = turn.log();
+        let left: Vec<usize> = (0..ids.len())
+            .filter(|place| {
+                let is_new = ids.get(*place).is_some_and(|id| !log.is_executed(*id));
+                let first = ids.get(*place).is_some_and(|id| seen.insert(*id));
+                is_new && first
+            })
+            .collect();
+        if left.len() == ids.len() {
+            return None;
+        }
+        let mut rest = left.iter().copied().peekable();
+        for (place, id) in ids.iter().enumerate() {
+            if rest.next_if_eq(&place).is_none() {
+                repeated.push((place, *id));
+            }
+        }
+        *ids = left.iter().filter_map(|place| ids.get(*place).copied()).collect();
+        Some(left)
+    }
+
+    /// Drops the repeated statements from `place` on: an ordered write ended there.
+    pub fn forget_after(&mut self, place: usize) {
+        if let Some(retryable) = &mut self.retryable {
+            retryable.repeated.retain(|(repeated, _)| *repeated < place);
+        }
+    }
+
+    /// Notes the last commit of the statements that began last, of which none failed.
+    pub fn note(&mut self, committed: Option<&Committed>) {
+        self.note_some(committed);
+        self.open -= usize::from(committed.is_some()).min(self.open);
+    }
+
+    /// Notes the last commit of the statements that began last, of which some may have failed.
+    pub fn note_some(&mut self, committed: Option<&Committed>) {
+        self.last = committed.map(|committed| committed.version).or(self.last);
+    }
+
+    /// Waits until everything that the command wrote or found is as durable as it asked.
+    ///
+    /// # Errors
+    /// What the engine answers; in doubt if the command has committed something.
+    pub fn finish(self) -> Result<Finished> {
+        let timed_out = !self.wait()?;
+        let repeated = match self.retryable {
+            None => Vec::new(),
+            Some(Retryable { turn, repeated, .. }) => {
+                turn.keep();
+                repeated.into_iter().map(|(_, id)| id).collect()
+            }
+        };
+        Ok(Finished { repeated, timed_out })
+    }
+
+    /// [`finish`](Self::finish) of a command that failed: the session's records are read again
+    /// before they are trusted. Returns false if the limit was over first.
+    ///
+    /// # Errors
+    /// As [`finish`](Self::finish).
+    pub fn wait(&self) -> Result<bool> {
+        let engine = self.store.engine();
+        let version = match self.last {
+            Some(version) if self.open == 0 => Some(version).filter(|_| self.each != self.wanted),
+            _ => Some(engine.version()).filter(|_| self.wanted == Durability::Synced),
+        };
+        let Some(version) = version else { return Ok(true) };
+        let waited = match self.limit {
+            None => engine.barrier(version).map(|()| true),
+            Some(limit) => engine.barrier_within(version, limit),
+        };
+        let in_doubt = |error: StorageError| match self.last {
+            Some(_) => error.after_commit(),
+            None => error,
+        };
+        waited.map_err(|error| from_storage(in_doubt(error)))
+    }
+}
+
+impl UnitOfWork for Autocommit {
+    fn store(&self) -> &Arc<Store> {
+        &self.store
+    }
+
+    fn views(&self) -> Result<OpenViews<'_>> {
+        let views = match self.read_time {
+            None => FreshViews::new(&self.store)?,
+            Some(time) => FreshViews::at(&self.store, time)?,
+        };
+        Ok(OpenViews::Fresh(views))
+    }
+
+    fn statements(&self) -> &[i32] {
+        let ids = |retryable: &'_ Retryable| retryable.running.clone();
+        self.retryable
+            .as_ref()
+            .and_then(|retryable| retryable.ids.get(ids(retryable)))
+            .unwrap_or(&[])
+    }
+
+    fn write(
+        &mut self,
+        interrupt: &Arc<Interrupt>,
+        attempt: &mut dyn FnMut(&mut Writer) -> Attempt<()>,
+    ) -> Result<Option<Committed>> {
+        let commit =
+            CommitOptions { durability: self.each, interrupt: Some(Arc::clone(interrupt)) };
+        let log = self.retryable.as_mut().map(|retryable| retryable.turn.log());
+        let written = self.store.write_statement(&commit, log, interrupt, attempt);
+        written.map(|((), committed)| committed)
+    }
+
+    fn ensure_collection(&mut self, namespace: &Namespace) -> Result<()> {
+        self.store.ensure_collection(namespace).map(|_| ())
+    }
+}

@@ -1,0 +1,43 @@
+//! A plan that runs, as the source of a cursor's batches.
+
+use std::sync::Arc;
+
+use quire_document::ArrayWriter;
+use quire_error::Result;
+use quire_executor::{BatchEnd, BatchLimits, Examined, Execution, Views};
+use quire_storage::{ClusterTime, Interrupt};
+
+use crate::Source;
+
+/// A plan that runs. It holds no view between two batches.
+pub struct PlanSource {
+    execution: Execution,
+    time: Option<ClusterTime>,
+}
+
+impl PlanSource {
+    /// The batches of an execution whose reads stay at `time`, if they stay at one.
+    pub fn new(execution: Execution, time: Option<ClusterTime>) -> Self {
+        PlanSource { execution, time }
+    }
+}
+
+impl Source for PlanSource {
+    fn next_batch(
+        &mut self,
+        views: &mut dyn Views,
+        interrupt: &Arc<Interrupt>,
+        limits: BatchLimits,
+        out: &mut ArrayWriter<'_>,
+    ) -> Result<BatchEnd> {
+        self.execution.next_batch(views, interrupt, limits, out)
+    }
+
+    fn examined(&self) -> Option<Examined> {
+        Some(self.execution.examined())
+    }
+
+    fn read_time(&self) -> Option<ClusterTime> {
+        self.time
+    }
+}

@@ -1,0 +1,142 @@
+//! The unit of work of a command: views, writer, durability, retry record, read time and statement
+//! ids of one statement or of one transaction in one value. Commands read and write through it, and
+//! their cursors take their views from it.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use quire_catalog::Namespace;
+use quire_collections::{Attempt, Remembered, Store, Writer};
+use quire_error::Result;
+use quire_executor::{OpenViews, UnitOfWork};
+use quire_storage::{Committed, Interrupt};
+
+use crate::autocommit::{Autocommit, Finished};
+use crate::transaction::Transaction;
+
+/// The unit of work of a command.
+pub enum Unit {
+    /// Outside a transaction.
+    Autocommit(Autocommit),
+    /// Inside a client's transaction.
+    Transaction(Transaction),
+}
+
+impl Unit {
+    /// Whether a session remembers the statements, so that they may be repeated.
+    pub fn is_retryable(&self) -> bool {
+        match self {
+            Unit::Autocommit(unit) => unit.is_retryable(),
+            Unit::Transaction(_) => false,
+        }
+    }
+
+    /// The statements at these places of the command run next.
+    pub fn begin(&mut self, places: Range<usize>) {
+        if let Unit::Autocommit(unit) = self {
+            unit.begin(places);
+        }
+    }
+
+    /// What the statement at this place did when it came before; see [`Autocommit::repeated`].
+    ///
+    /// # Errors
+    /// What reading the session's records answers.
+    pub fn repeated(&mut self, place: usize) -> Result<Option<Remembered>> {
+        match self {
+            Unit::Autocommit(unit) => unit.repeated(place),
+            Unit::Transaction(_) => Ok(None),
+        }
+    }
+
+    /// Takes the statements out that were executed before; see [`Autocommit::skip_repeated`].
+    pub fn skip_repeated(&mut self) -> Option<Vec<usize>> {
+        match self {
+            Unit::Autocommit(unit) => unit.skip_repeated(),
+            Unit::Transaction(_) => None,
+        }
+    }
+
+    /// Drops the repeated statements from `place` on: an ordered write ended there.
+    pub fn forget_after(&mut self, place: usize) {
+        if let Unit::Autocommit(unit) = self {
+            unit.forget_after(place);
+        }
+    }
+
+    /// Notes the last commit of the statements that began last, of which none failed.
+    pub fn note(&mut self, committed: Option<&Committed>) {
+        if let Unit::Autocommit(unit) = self {
+            unit.note(committed);
+        }
+    }
+
+    /// Notes the last commit of the statements that began last, of which some may have failed.
+    pub fn note_some(&mut self, committed: Option<&Committed>) {
+        if let Unit::Autocommit(unit) = self {
+            unit.note_some(committed);
+        }
+    }
+
+    /// Ends a command that wrote: outside a transaction waits as [`Autocommit::finish`] does.
+    ///
+    /// # Errors
+    /// As [`Autocommit::finish`].
+    pub fn finish(self) -> Result<Finished> {
+        match self {
+            Unit::Autocommit(unit) => unit.finish(),
+            Unit::Transaction(_) => Ok(Finished::default()),
+        }
+    }
+
+    /// Ends a command whose only statement failed; see [`Autocommit::wait`].
+    ///
+    /// # Errors
+    /// As [`Autocommit::wait`].
+    pub fn wait(&self) -> Result<bool> {
+        match self {
+            Unit::Autocommit(unit) => unit.wait(),
+            Unit::Transaction(_) => Ok(true),
+        }
+    }
+
+    fn of_work(&self) -> &dyn UnitOfWork {
+        match self {
+            Unit::Autocommit(unit) => unit,
+            Unit::Transaction(unit) => unit,
+        }
+    }
+
+    fn of_work_mut(&mut self) -> &mut dyn UnitOfWork {
+        match self {
+            Unit::Autocommit(unit) => unit,
+            Unit::Transaction(unit) => unit,
+        }
+    }
+}
+
+impl UnitOfWork for Unit {
+    fn store(&self) -> &Arc<Store> {
+        self.of_work().store()
+    }
+
+    fn views(&self) -> Result<OpenViews<'_>> {
+        self.of_work().views()
+    }
+
+    fn statements(&self) -> &[i32] {
+        self.of_work().statements()
+    }
+
+    fn write(
+        &mut self,
+        interrupt: &Arc<Interrupt>,
+        attempt: &mut dyn FnMut(&mut Writer) -> Attempt<()>,
+    ) -> Result<Option<Committed>> {
+        self.of_work_mut().write(interrupt, attempt)
+    }
+
+    fn ensure_collection(&mut self, namespace: &Namespace) -> Result<()> {
+        self.of_work_mut().ensure_collection(namespace)
+    }
+}
