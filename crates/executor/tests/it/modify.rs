@@ -8,12 +8,14 @@ use quire_collections::{
 };
 use quire_document::{Doc, DocBuf, Value, doc};
 use quire_error::Result;
-use quire_executor::ExecParams;
 use quire_executor::modify::{
     DeleteRequest, FindAndModifyRequest, FoundChange, InsertOutcome, UpdateOutcome, UpdateRequest,
     delete, find_and_modify, insert_many, update,
 };
+use quire_executor::{ExecParams, UnitOfWork};
 use quire_storage::{CommitOptions, Direction, Interrupt};
+
+use super::{InTransaction, Own};
 
 struct World {
     store: Arc<Store>,
