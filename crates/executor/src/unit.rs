@@ -61,3 +61,43 @@ impl dyn UnitOfWork + '_ {
         Ok((answer, committed))
     }
 }
+
+#[cfg(test)]
+pub(crate) mod testing {
+    //! A unit of work for the unit tests of this crate.
+
+    use super::*;
+    use crate::views::FreshViews;
+    use quire_storage::CommitOptions;
+
+    /// Statements whose writes are buffered commits of their own.
+    pub(crate) struct Committing<'t>(pub &'t Arc<Store>);
+
+    impl UnitOfWork for Committing<'_> {
+        fn store(&self) -> &Arc<Store> {
+            self.0
+        }
+
+        fn views(&self) -> Result<OpenViews<'_>> {
+            FreshViews::new(self.0).map(OpenViews::Fresh)
+        }
+
+        fn statements(&self) -> &[i32] {
+            &[]
+        }
+
+        fn write(
+            &mut self,
+            interrupt: &Arc<Interrupt>,
+            attempt: &mut dyn FnMut(&mut Writer) -> Attempt<()>,
+        ) -> Result<Option<Committed>> {
+            let commit = CommitOptions::buffered();
+            let written = self.0.write_statement(&commit, None, interrupt, attempt);
+            written.map(|((), committed)| committed)
+        }
+
+        fn ensure_collection(&mut self, namespace: &Namespace) -> Result<()> {
+            self.0.ensure_collection(namespace).map(|_| ())
+        }
+    }
+}

@@ -141,6 +141,7 @@ mod tests {
     use crate::modify::insert_many;
     use crate::modify::statement::Query;
     use crate::params::ExecParams;
+    use crate::unit::testing::Committing;
     use quire_collections::{Store, StoreOptions};
     use quire_document::{Doc, DocBuf, doc};
     use quire_storage::{CommitOptions, Interrupt};
@@ -160,9 +161,8 @@ mod tests {
         let interrupt = Interrupt::new();
         let docs: Vec<DocBuf> = (0..DOCS).map(|id| doc! { "_id": (id as i32), "n": 0 }).collect();
         let docs: Vec<Doc<'_>> = docs.iter().map(DocBuf::as_doc).collect();
-        let commit = CommitOptions::buffered();
-        let mut target = WriteTarget::Store { store: &store, commit, retry: None };
-        insert_many(&mut target, &namespace, &docs, true, &interrupt).unwrap();
+        let mut unit = Committing(&store);
+        insert_many(&mut unit, &namespace, &docs, true, &interrupt).unwrap();
 
         let query = Query::new("db.c", Doc::empty(), Doc::empty(), None, false);
         let params = ExecParams::new(Interrupt::new(), 0);
@@ -170,7 +170,7 @@ mod tests {
         let (mut calls, mut in_chunk, mut attempts, mut conflicts, mut written) = (0, 0, 0, 0, 0);
         let last = Cell::new(None);
         let ended = for_all(
-            &mut target,
+            &mut unit,
             &namespace,
             &mut statement,
             &mut |writer, collection, id, doc, _| {
