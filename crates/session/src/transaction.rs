@@ -11,7 +11,7 @@ use quire_storage::{CommitOptions, Committed, Interrupt};
 
 /// A client's transaction. Dropping it undoes its writes.
 pub struct Transaction {
-    writer: Writer,
+    writer: Box<Writer>,
 }
 
 impl Transaction {
@@ -20,7 +20,7 @@ impl Transaction {
     /// # Errors
     /// What the engine answers.
     pub fn begin(store: &Arc<Store>) -> Result<Self> {
-        Ok(Transaction { writer: store.writer(WriterMode::Transaction)? })
+        Ok(Transaction { writer: Box::new(store.writer(WriterMode::Transaction)?) })
     }
 
     /// Commits all writes together.
