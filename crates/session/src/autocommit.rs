@@ -34,7 +34,7 @@ pub struct Autocommit {
     /// failed: their answers rest on commits of others, which may be visible before they are
     /// durable.
     open: usize,
-    retryable: Option<Retryable>,
+    retryable: Option<Box<Retryable>>,
 }
 
 /// How the writes of a command commit.
@@ -95,6 +95,7 @@ impl Autocommit {
         let each = if at_once { wanted } else { Durability::Buffered };
         let retryable =
             retry.map(|(turn, ids)| Retryable { turn, ids, running: 0..0, repeated: Vec::new() });
+        let retryable = retryable.map(Box::new);
         Autocommit { each, wanted, limit, retryable, ..Autocommit::reading(store, None) }
     }
 
@@ -116,9 +117,8 @@ impl Autocommit {
     /// # Errors
     /// What reading the session's records answers.
     pub fn repeated(&mut self, place: usize) -> Result<Option<Remembered>> {
-        let Some(Retryable { turn, ids, repeated, .. }) = &mut self.retryable else {
-            return Ok(None);
-        };
+        let Some(retryable) = self.retryable.as_deref_mut() else { return Ok(None) };
+        let Retryable { turn, ids, repeated, .. } = retryable;
         let Some(id) = ids.get(place).copied() else { return Ok(None) };
         if !turn.log().is_executed(id) {
             return Ok(None);
@@ -131,7 +131,7 @@ impl Autocommit {
     /// Takes the statements out that were executed before. Returns the places of the others, or
     /// `None` if nothing was taken out.
     pub fn skip_repeated(&mut self) -> Option<Vec<usize>> {
-        let Retryable { turn, ids, repeated, .. } = self.retryable.as_mut()?;
+        let Retryable { turn, ids, repeated, .. } = self.retryable.as_deref_mut()?;
         let mut seen = HashSet::with_capacity(ids.len());
         let log = turn.log();
         let left: Vec<usize> = (0..ids.len())
@@ -180,7 +180,8 @@ impl Autocommit {
         let timed_out = !self.wait()?;
         let repeated = match self.retryable {
             None => Vec::new(),
-            Some(Retryable { turn, repeated, .. }) => {
+            Some(retryable) => {
+                let Retryable { turn, repeated, .. } = *retryable;
                 turn.keep();
                 repeated.into_iter().map(|(_, id)| id).collect()
             }
