@@ -4,10 +4,10 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use quire_document::path::Path;
-use quire_document::{Doc, DocBuf, Value};
+use quire_document::{Doc, DocBuf};
 
-use crate::{IndexId, IndexSpec, PartialFilter};
+use crate::key::KeySpec;
+use crate::{IndexId, IndexSpec};
 
 /// Whether readers may use an index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,15 +18,6 @@ pub enum IndexState {
     Ready,
 }
 
-/// One field of a compound key.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct IndexField {
-    /// The dotted path.
-    pub path: String,
-    /// True if the values of this field stand in falling order.
-    pub descending: bool,
-}
-
 /// An index: its number, what it was asked to be, and how far it has got.
 #[derive(Debug, Clone)]
 pub struct Index {
@@ -34,14 +25,10 @@ pub struct Index {
     pub id: IndexId,
     /// The name.
     pub name: String,
-    /// The fields in order.
-    pub fields: Vec<IndexField>,
-    /// Their paths, as keys are made along them.
-    pub paths: Vec<Path>,
+    /// Which keys documents have in it.
+    pub keys: Arc<KeySpec>,
     /// Two documents may not have the same key.
     pub unique: bool,
-    /// Documents that have none of the fields are left out.
-    pub sparse: bool,
     /// Maintained, and invisible to the planner.
     pub hidden: bool,
     /// Documents expire so many seconds after the date in the field (TTL).
@@ -54,8 +41,6 @@ pub struct Index {
     pub spec: IndexSpec,
     /// What the entries have turned out to be.
     pub multikey: Arc<Multikey>,
-    /// Which documents are in a partial index, compiled.
-    pub partial: Option<Arc<PartialFilter>>,
     /// Operations that have used it since the start; not stored.
     pub uses: Arc<AtomicU64>,
 }
@@ -81,30 +66,16 @@ pub struct MultikeyPaths(pub Vec<u64>);
 impl Index {
     /// An index with this specification.
     pub fn new(id: IndexId, spec: IndexSpec, state: IndexState) -> Self {
-        let fields: Vec<IndexField> = spec
-            .key
-            .as_doc()
-            .fields()
-            .map(|(path, direction)| IndexField {
-                path: path.to_owned(),
-                descending: is_negative(direction),
-            })
-            .collect();
-        let multikey = Arc::new(Multikey::new(fields.len()));
-        let partial = spec.partial_filter.as_ref().map(|doc| {
-            Arc::new(PartialFilter::parse(doc.as_doc()).unwrap_or_else(|_| PartialFilter::none()))
-        });
+        let keys = Arc::new(KeySpec::new(&spec));
+        let multikey = Arc::new(Multikey::new(keys.fields().len()));
         Index {
-            partial,
-            paths: fields.iter().map(|field| Path::new(&field.path)).collect(),
+            keys,
             id,
             name: spec.name.clone(),
             unique: spec.unique || spec.is_id(),
-            sparse: spec.sparse.unwrap_or(false),
             hidden: spec.hidden,
             expire_after_seconds: spec.expire_after_seconds,
             version: spec.version,
-            fields,
             state,
             spec,
             multikey,
@@ -271,16 +242,6 @@ impl MultikeyPaths {
 impl fmt::Display for Index {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.name)
-    }
-}
-
-fn is_negative(direction: Value<'_>) -> bool {
-    match direction {
-        Value::Int32(number) => number < 0,
-        Value::Int64(number) => number < 0,
-        Value::Double(number) => number < 0.0,
-        Value::Decimal(number) => number.bits() >> 127 == 1,
-        _ => false,
     }
 }
 

@@ -153,6 +153,22 @@ fn check_path(path: &str) -> Result<()> {
     Ok(())
 }
 
+/// Returns true if a direction asks for descending order.
+pub(crate) fn is_negative(direction: Value<'_>) -> bool {
+    match direction {
+        Value::Int32(number) => number < 0,
+        Value::Int64(number) => number < 0,
+        Value::Double(number) => number < 0.0,
+        Value::Decimal(number) => number.is_negative(),
+        _ => false,
+    }
+}
+
+/// Returns true if all directions of a pattern are numbers and no path is a wildcard.
+pub(crate) fn is_ordinary(key: Doc<'_>) -> bool {
+    plugin_of(key).is_none()
+}
+
 fn is_wildcard_path(path: &str) -> bool {
     path == "$**" || path.ends_with(".$**")
 }

@@ -1,13 +1,17 @@
 //! What `createIndexes` asks for: parsed, checked as mongod checks it, and compared with what
 //! exists.
 
+use std::sync::Arc;
+
 use quire_document::{Doc, DocBuf, Type, Value};
 use quire_error::{Error, ErrorCode, Result};
+use quire_mql::collation::Collation;
 
 use crate::index_pattern::{
     cannot, check_pattern, decimal_is_zero, decimal_to_i64, has_plugin, has_wildcard,
     is_id_pattern, is_reversed_id, not_id_pattern, number, plugin_of, same_pattern,
 };
+use crate::key::Kind;
 use crate::{Index, Namespace, PartialFilter, debug_doc, debug_value};
 
 /// The specification of one index, normalised.
@@ -31,6 +35,8 @@ pub struct IndexSpec {
     pub expire_changed: bool,
     /// Only documents that match are in the index.
     pub partial_filter: Option<DocBuf>,
+    /// How the index compares strings; `None` for byte order.
+    pub collation: Option<Arc<Collation>>,
     /// The index version.
     pub version: i32,
     /// Options of other index kinds that mongod keeps on any index, as they are shown back.
@@ -158,7 +164,7 @@ impl IndexSpec {
             "expireAfterSeconds" => {}
             "partialFilterExpression" => match value {
                 Value::Document(filter) => {
-                    PartialFilter::parse(filter)?;
+                    PartialFilter::parse(filter, None)?;
                     self.partial_filter = Some(filter.to_owned());
                 }
                 other => return Err(must_be(name, "an object", other)),
@@ -170,7 +176,7 @@ impl IndexSpec {
                         debug_doc(spec)
                     )));
                 }
-                Value::Document(collation) => check_collation(collation)?,
+                Value::Document(collation) => self.collation = parse_collation(collation)?,
                 other => return Err(must_be(name, "an object", other)),
             },
             "storageEngine" => self.keep_storage_engine(value)?,
@@ -316,15 +322,17 @@ impl IndexSpec {
                 debug_doc(key)
             )));
         }
-        match plugin_of(self.key.as_doc()) {
-            Some(plugin) => Err(Error::not_built(&format!("a {plugin} index"))),
-            None => Ok(self),
-        }
+        let Some(kind) = Kind::of(self.key.as_doc()) else {
+            let plugin = plugin_of(self.key.as_doc()).unwrap_or_default();
+            return Err(Error::not_built(&format!("a {plugin} index")));
+        };
+        (kind.check)(&self)?;
+        Ok(self)
     }
 
     /// Compares with the indexes of a collection: already there, new, or one of mongod's
     /// conflicts (85, 86, 68).
-    pub fn compare(&self, existing: &[std::sync::Arc<Index>]) -> Result<SpecMatch> {
+    pub fn compare(&self, existing: &[Arc<Index>]) -> Result<SpecMatch> {
         if let Some(index) = existing.iter().find(|index| index.name == self.name) {
             if !self.same_signature(&index.spec) {
                 return Err(Error::new(
@@ -381,12 +389,13 @@ impl IndexSpec {
         same_pattern(self.key.as_doc(), other.key.as_doc())
             && self.unique == other.unique
             && self.sparse.unwrap_or(false) == other.sparse.unwrap_or(false)
+            && self.collation == other.collation
             && self.partial_signature() == other.partial_signature()
     }
 
     fn partial_signature(&self) -> Option<Vec<u8>> {
         let filter = self.partial_filter.as_ref()?;
-        Some(match PartialFilter::parse(filter.as_doc()) {
+        Some(match PartialFilter::parse(filter.as_doc(), None) {
             Ok(parsed) => parsed.signature(),
             Err(_) => filter.as_bytes().to_vec(),
         })
@@ -424,6 +433,9 @@ impl IndexSpec {
                 Err(_) => doc.append("expireAfterSeconds", seconds),
             };
         }
+        if let Some(collation) = &self.collation {
+            doc.append("collation", &collation.to_document());
+        }
         doc.extend(|writer| {
             writer.append_all(self.extra.as_doc());
         });
@@ -452,6 +464,12 @@ impl IndexSpec {
                 ("expireAfterSeconds", Value::Int64(seconds)) => {
                     spec.expire_after_seconds = Some(seconds);
                 }
+                ("collation", Value::Document(collation)) => match Collation::parse(collation) {
+                    Ok(collation) => spec.collation = collation,
+                    Err(_) => {
+                        spec.extra.append(name, value);
+                    }
+                },
                 _ => {
                     spec.extra.append(name, value);
                 }
@@ -528,9 +546,10 @@ fn expiry(spec: Doc<'_>, value: Value<'_>) -> Result<i64> {
     Ok(seconds)
 }
 
-fn check_collation(collation: Doc<'_>) -> Result<()> {
+/// Returns the collation that a document describes; `None` for byte order.
+fn parse_collation(collation: Doc<'_>) -> Result<Option<Arc<Collation>>> {
     match collation.get("locale") {
-        Some(Value::String("simple")) => Ok(()),
+        Some(Value::String("simple")) => Ok(None),
         Some(Value::String(_)) => Err(Error::not_built("a collation (createIndexes.collation)")),
         _ => Err(Error::bad_value("collation: the field 'locale' must be a string")),
     }

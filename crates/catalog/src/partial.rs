@@ -1,7 +1,10 @@
 //! The filter of a partial index: which documents are in it.
 
+use std::sync::Arc;
+
 use quire_document::{Doc, DocBuf, Value};
 use quire_error::{Error, ErrorCode, Result};
+use quire_mql::collation::{Collation, as_collator};
 use quire_mql::filter::{Features, Filter, Node, Test};
 use quire_mql::{EvalContext, ParseContext};
 
@@ -19,8 +22,11 @@ impl PartialFilter {
     /// Compiles the filter, or answers 67 CannotCreateIndex for what a partial index cannot have
     /// (negations, regular expressions, tests of arrays), 224 and 2 for what does not belong
     /// into it at all.
-    pub fn parse(doc: Doc<'_>) -> Result<Self> {
+    ///
+    /// `collation` is how the filter compares strings.
+    pub fn parse(doc: Doc<'_>, collation: Option<&Arc<Collation>>) -> Result<Self> {
         let mut context = ParseContext::default();
+        context.collator = as_collator(collation);
         context.no_clock = true;
         refuse_whole_document(doc)?;
         check(Filter::parse_exact(doc, &context, Features::PARTS)?.root())?;
@@ -121,7 +127,7 @@ mod tests {
     #[test]
     fn accepts_and_refuses_what_mongod_does() {
         let code = |doc: DocBuf| {
-            PartialFilter::parse(doc.as_doc()).map_or_else(|e| e.code().number(), |_| 0)
+            PartialFilter::parse(doc.as_doc(), None).map_or_else(|e| e.code().number(), |_| 0)
         };
         assert_eq!(code(doc! { "x": { "$gt": 1, "$lte": 10 } }), 0);
         assert_eq!(code(doc! { "x": { "$exists": true }, "y": { "$type": [1, "string"] } }), 0);

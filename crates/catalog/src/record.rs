@@ -141,7 +141,7 @@ pub fn decode_collection(
         let state = if ready { IndexState::Ready } else { IndexState::WriteOnly };
         let mut index = Index::new(index_id, IndexSpec::from_document(spec), state);
         if let Some(facts) = multikey(index_id)? {
-            index.multikey = Arc::new(Multikey::decode(index.fields.len(), facts.as_doc())?);
+            index.multikey = Arc::new(Multikey::decode(index.keys.fields().len(), facts.as_doc())?);
         }
         indexes.push(Arc::new(index));
     }
@@ -221,7 +221,7 @@ mod tests {
         .unwrap();
         assert_eq!(encode_collection(&back).as_bytes(), record.as_bytes());
         let index = &back.indexes[1];
-        assert!(index.unique && !index.sparse && index.fields[1].descending);
+        assert!(index.unique && !index.keys.is_sparse() && index.keys.is_descending(1));
         assert_eq!(index.multikey_paths().0, [0, 1 << 63]);
         assert!(index.has_long_keys() && back.id_index().is_some());
         let format = FormatRecord { format: 1, next_id: u32::MAX };

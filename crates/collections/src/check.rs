@@ -9,6 +9,7 @@ mod walks;
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use quire_catalog::key::Arena;
 use quire_catalog::{Collection, Index, IndexState, MultikeyPaths};
 use quire_document::{limits::Limits, validate};
 use quire_error::{Error, ErrorCode, Result};
@@ -18,7 +19,7 @@ use crate::clashes::entry_range;
 use crate::entry::EntryKeys;
 use crate::failure::from_storage;
 use crate::findings::{CollectionCheck, Finding, Problem, Repair, Report};
-use crate::{KeyGenerator, RecordId, Store, StoredDoc};
+use crate::{RecordId, Store, StoredDoc};
 use entries::Doubt;
 use tally::Tally;
 use walks::{Unreadable, walk, walk_documents};
@@ -129,7 +130,7 @@ impl Checker<'_> {
 
     fn read_documents(&mut self, snapshot: &dyn Snapshot) -> Result<Documents> {
         let demand = |index: &Arc<Index>| Demand {
-            multikey: vec![0; index.fields.len()],
+            multikey: vec![0; index.keys.fields().len()],
             long: false,
             entries: Tally::default(),
         };
@@ -178,7 +179,8 @@ impl Checker<'_> {
             if index.state == IndexState::WriteOnly {
                 continue;
             }
-            match KeyGenerator::generate(index, doc.as_doc()) {
+            let arena = Arena::new();
+            match index.keys.generate(doc.as_doc(), &arena) {
                 Ok(generated) => {
                     keys.encode(index, &generated)?;
                     let bits = demand.multikey.iter_mut().zip(&generated.multikey);

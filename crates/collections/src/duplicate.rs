@@ -11,7 +11,7 @@ pub fn duplicate_key_error(
     values: &[Option<Value<'_>>],
 ) -> Error {
     let key_value = DocBuf::build(|writer: &mut DocWriter<'_>| {
-        for (field, value) in index.fields.iter().zip(values) {
+        for (field, value) in index.keys.fields().iter().zip(values) {
             writer.append(&field.path, value.unwrap_or(Value::Null));
         }
     });

@@ -8,13 +8,14 @@
 use std::cmp::Ordering;
 
 use bytes::Bytes;
+use quire_catalog::key::{GeneratedKeys, KeySpec};
 use quire_catalog::{Index, IndexId};
 use quire_document::key::TypeBits;
 use quire_document::{Value, ValueBuf};
 use quire_error::{Error, Result};
 
+use crate::RecordId;
 use crate::layout::damaged;
-use crate::{GeneratedKeys, RecordId, keycode};
 
 /// Encoded values up to this length are stored whole.
 pub(crate) const LONG_KEY_BYTES: usize = 1024;
@@ -91,7 +92,7 @@ impl EntryKeys {
         let (key_start, bits_start) = (self.keys.len(), self.bits.len());
         self.keys.extend_from_slice(&index.id.to_bytes());
         self.collected.clear();
-        keycode::append(index, values, &mut self.keys, &mut self.collected);
+        index.keys.append(values, &mut self.keys, &mut self.collected);
         self.bits.extend_from_slice(self.collected.as_bytes());
         self.long |= shorten(&mut self.keys, key_start + ID_BYTES);
         let too_many = |_| Error::internal("more than 4 GiB of index keys for one document");
@@ -251,11 +252,12 @@ pub(crate) fn is_shortened(values: &[u8]) -> bool {
 
 /// The values of an entry as they were in the document; `None` if the key was too long to be
 /// stored whole.
-pub fn decode_entry(index: &Index, values: &[u8], type_bits: &[u8]) -> Result<Option<DecodedKey>> {
+pub fn decode_entry(keys: &KeySpec, values: &[u8], type_bits: &[u8]) -> Result<Option<DecodedKey>> {
     if is_shortened(values) {
         return Ok(None);
     }
-    Ok(Some(DecodedKey { values: keycode::decode(index, values, type_bits)? }))
+    let values = keys.decode(values, type_bits).map_err(|_| damaged("an index key"))?;
+    Ok(Some(DecodedKey { values }))
 }
 
 /// Where the entries of an index begin and end.

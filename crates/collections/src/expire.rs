@@ -2,14 +2,13 @@
 
 use std::sync::Arc;
 
+use quire_catalog::key::Arena;
 use quire_catalog::{Collection, Index, IndexState, Namespace};
 use quire_document::{Doc, Value};
 use quire_error::{Error, Result};
 use quire_storage::{CommitOptions, Direction, Interrupt};
 
-use crate::{
-    ChunkSize, IndexCursor, IndexEntry, IndexRange, KeyGenerator, Store, from_interruption,
-};
+use crate::{ChunkSize, IndexCursor, IndexEntry, IndexRange, Store, from_interruption};
 
 /// Documents in one commit.
 const CHUNK: usize = 500;
@@ -75,7 +74,7 @@ fn expire_by(
     interrupt: &Arc<Interrupt>,
 ) -> Result<()> {
     let (oldest, cutoff) = ([Value::Date(i64::MIN)], [Value::Date(cutoff_ms)]);
-    let descending = index.fields.first().is_some_and(|field| field.descending);
+    let descending = index.keys.is_descending(0);
     let range = if descending {
         IndexRange::new(index, &cutoff, true, &oldest, true)
     } else {
@@ -143,7 +142,8 @@ fn delete_expired(
 /// Whether the earliest date in the field lies at or before the cutoff, in a document that is
 /// in the index.
 fn has_expired(index: &Index, doc: Doc<'_>, cutoff_ms: i64) -> Result<bool> {
-    let generated = KeyGenerator::generate(index, doc)?;
+    let arena = Arena::new();
+    let generated = index.keys.generate(doc, &arena)?;
     let expired =
         |value: &Option<Value<'_>>| matches!(value, Some(Value::Date(at)) if *at <= cutoff_ms);
     Ok(generated.keys().any(|key| key.first().is_some_and(expired)))

@@ -3,13 +3,14 @@
 
 use bytes::Bytes;
 use quire_catalog::Index;
+use quire_catalog::key::KeySpec;
 use quire_document::Value;
 use quire_error::Result;
 use quire_storage::{Direction, Page, ScanRequest, Space, prefix_end};
 
 use crate::entry::{LONG_KEY_BYTES, index_range, is_shortened, split_entry};
 use crate::failure::from_storage;
-use crate::{DecodedKey, RecordId, View, decode_entry, keycode};
+use crate::{DecodedKey, RecordId, View, decode_entry};
 
 /// Keys `[start, end)` of one index, in the order of the index whichever way it is walked.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,7 +47,7 @@ impl IndexRange {
         IndexRange { start, end }
     }
 
-    /// Keys between two bounds, each the values of the first fields in the order of the index
+    /// Keys between two bounds, each the key values of the first fields in the order of the index
     /// (so under a descending field the greater value comes first). An inclusive bound takes in
     /// all keys that begin with its values, an exclusive one leaves them all out; no values
     /// leave the side open. Where a bound is longer than a stored key the range is wider than
@@ -147,7 +148,9 @@ impl IndexRange {
 fn encode_bound(index: &Index, values: &[Value<'_>]) -> (Vec<u8>, bool) {
     let mut key = index.id.to_bytes().to_vec();
     let start = key.len();
-    keycode::append_bound(index, values, &mut key);
+    for (field, value) in values.iter().enumerate() {
+        index.keys.append_bound(field, *value, &mut key);
+    }
     let cut = key.len() - start > LONG_KEY_BYTES;
     key.truncate(start + LONG_KEY_BYTES);
     (key, cut)
@@ -214,8 +217,8 @@ impl IndexCursor {
 impl IndexEntry {
     /// The values as they stand in the document; `None` if the key was too long to be stored
     /// whole.
-    pub fn decode(&self, index: &Index) -> Result<Option<DecodedKey>> {
-        decode_entry(index, &self.values, &self.type_bits)
+    pub fn decode(&self, keys: &KeySpec) -> Result<Option<DecodedKey>> {
+        decode_entry(keys, &self.values, &self.type_bits)
     }
 
     /// True if the entry holds only the beginning of its key.

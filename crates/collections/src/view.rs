@@ -142,7 +142,9 @@ impl<'v> View<'v> {
         let key = keys.unique_key(index, 0);
         if let Some(hint) = self.store.id_cache().get(collection.id, key)
             && let Some(doc) = self.get(collection, hint)?
-            && doc.get("_id").is_some_and(|found| quire_document::equal(found, id, None))
+            && doc
+                .get("_id")
+                .is_some_and(|found| quire_document::equal(found, id, index.keys.collator()))
         {
             return Ok(Some(Record { id: hint, doc }));
         }

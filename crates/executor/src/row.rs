@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use quire_catalog::Index;
+use quire_catalog::key::{KeySpec, Part};
 use quire_collections::{IndexEntry, RecordId};
 use quire_document::{Doc, DocBuf, DocWriter, ValueBuf};
 use quire_error::Result;
 
-/// An index and the values of one of its keys.
-pub(crate) type KeyValues<'r> = (&'r Arc<Index>, Vec<Option<ValueBuf>>);
+/// What an index key holds, and its values.
+pub(crate) type KeyValues<'r> = (&'r Arc<KeySpec>, Vec<Option<ValueBuf>>);
 
 /// One row.
 #[derive(Debug, Clone)]
@@ -26,7 +26,7 @@ pub(crate) struct Row {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Extra {
     /// The index entry that led here.
-    pub key: Option<(Arc<Index>, IndexEntry)>,
+    pub key: Option<(Arc<KeySpec>, IndexEntry)>,
     /// The values sorted by, for `$meta: "sortKey"`.
     pub sort_key: Option<ValueBuf>,
 }
@@ -43,9 +43,9 @@ impl Row {
     }
 
     /// A row with an index entry only.
-    pub fn of_entry(index: &Arc<Index>, entry: IndexEntry) -> Self {
+    pub fn of_entry(keys: &Arc<KeySpec>, entry: IndexEntry) -> Self {
         let record = entry.record;
-        let key = Some((Arc::clone(index), entry));
+        let key = Some((Arc::clone(keys), entry));
         Row { record, doc: None, extra: Some(Box::new(Extra { key, sort_key: None })) }
     }
 
@@ -72,10 +72,10 @@ impl Row {
 
     /// The values of its index key, missing ones as such.
     pub fn key_values(&self) -> Result<Option<KeyValues<'_>>> {
-        let Some((index, entry)) = self.extra.as_ref().and_then(|extra| extra.key.as_ref()) else {
+        let Some((keys, entry)) = self.extra.as_ref().and_then(|extra| extra.key.as_ref()) else {
             return Ok(None);
         };
-        Ok(entry.decode(index)?.map(|key| (index, key.values)))
+        Ok(entry.decode(keys)?.map(|key| (keys, key.values)))
     }
 
     /// The document, or as much of it as the index key knows: `{"a.b": 1}` is `{a: {b: 1}}`.
@@ -97,11 +97,12 @@ impl Row {
 
     fn key_as_doc(&self) -> Result<Bytes> {
         Ok(match self.key_values()? {
-            Some((index, values)) => {
-                let fields: Vec<(&str, &ValueBuf)> = index
-                    .fields
+            Some((keys, values)) => {
+                let fields: Vec<(&str, &ValueBuf)> = keys
+                    .fields()
                     .iter()
                     .zip(&values)
+                    .filter(|(field, _)| field.part == Part::Value)
                     .filter_map(|(field, value)| Some((field.path.as_str(), value.as_ref()?)))
                     .collect();
                 Bytes::from(nested(&fields).into_bytes())

@@ -1,29 +1,35 @@
 //! Which indexes can serve a filter, and how: one candidate for each way.
 
-use crate::bounds::{Field, Tightness, bounds, wants_null};
 use crate::choose::{Statistics, cheapest};
-use crate::interval::Intervals;
 use crate::plan::{IndexScan, Node};
+use quire_catalog::key::{Intervals, KeySpec, Predicate, Tightness};
 use quire_catalog::{Index, MultikeyPaths};
-use quire_mql::filter::{Comparison, Node as Condition, PathNode, Test};
+use quire_mql::collation::Collation;
+use quire_mql::filter::{Node as Condition, PathNode, Test};
 use std::sync::Arc;
 
 /// An index that may be used, with the array paths it is known to have.
 #[derive(Debug, Clone)]
 pub(crate) struct Candidate {
     pub index: Arc<Index>,
+    /// What its keys hold.
+    pub keys: Arc<KeySpec>,
     pub multikey: MultikeyPaths,
 }
 
 impl Candidate {
     pub fn new(index: &Arc<Index>) -> Self {
-        Candidate { index: Arc::clone(index), multikey: index.multikey_paths() }
+        let keys = Arc::clone(&index.keys);
+        Candidate { index: Arc::clone(index), keys, multikey: index.multikey_paths() }
     }
 
-    /// True if the index holds every document that the filter matches.
-    pub fn holds_all(&self, filter: &Condition) -> bool {
-        let partial = self.index.partial.as_ref();
-        partial.is_none_or(|partial| crate::partial::implies(filter, partial.condition()))
+    /// Returns true if the index holds every document that the filter matches. `collation` is how
+    /// the filter compares strings; the condition of a partial index has the index's collation.
+    pub fn holds_all(&self, filter: &Condition, collation: Option<&Collation>) -> bool {
+        self.keys.partial().is_none_or(|partial| {
+            self.keys.collation() == collation
+                && crate::partial::implies(filter, partial.condition())
+        })
     }
 }
 
@@ -31,6 +37,8 @@ impl Candidate {
 pub(crate) struct Access<'a> {
     pub indexes: Vec<Candidate>,
     pub stats: &'a dyn Statistics,
+    /// How the request compares strings.
+    pub collation: Option<&'a Collation>,
 }
 
 /// A predicate on one path that an index field can serve.
@@ -84,7 +92,7 @@ impl Access<'_> {
         let usable = collect_usable(&all);
         let mut ways = Vec::new();
         for (rank, candidate) in self.indexes.iter().enumerate() {
-            for assigned in assignments(candidate, &usable) {
+            for assigned in self.assignments(candidate, &usable) {
                 let own =
                     assigned.iter().flatten().any(|at| usable[*at].conjunct < conjuncts.len());
                 if own {
@@ -122,7 +130,8 @@ impl Access<'_> {
         for (field, members) in assigned.iter().enumerate() {
             for at in members {
                 let usable = &usable[*at];
-                let Some((intervals, tightness)) = usable_bounds(usable, candidate, field) else {
+                let Some((intervals, tightness)) = self.usable_bounds(usable, candidate, field)
+                else {
                     continue;
                 };
                 scan.bounds[field] = scan.bounds[field].intersect(&intervals);
@@ -176,6 +185,64 @@ impl Access<'_> {
             _ => Node::Or { inputs },
         };
         Some(Way { node, exact, rank })
+    }
+
+    /// The bounds of a test on a field of an index; `None` if the index cannot serve it.
+    fn usable_bounds(
+        &self,
+        usable: &Usable<'_>,
+        candidate: &Candidate,
+        field: usize,
+    ) -> Option<(Intervals, Tightness)> {
+        let multikey = candidate.multikey.field(field);
+        let predicate = Predicate {
+            test: usable.test,
+            negated: usable.negated,
+            path: &usable.path,
+            multikey,
+            collation: self.collation,
+        };
+        let (intervals, tightness) = candidate.keys.bounds(field, &predicate)?;
+        let by_document = !usable.around.is_empty()
+            || candidate.index.has_long_keys()
+            || (multikey && usable.negated);
+        Some((intervals, if by_document { Tightness::InexactFetch } else { tightness }))
+    }
+
+    /// Which predicates bound which field: one answer, or one for each predicate that may lead
+    /// where two of them may not be intersected.
+    fn assignments(&self, candidate: &Candidate, usable: &[Usable<'_>]) -> Vec<Vec<Vec<usize>>> {
+        let fields = candidate.keys.fields();
+        let on_field = |field: usize| -> Vec<usize> {
+            (0..usable.len())
+                .filter(|at| usable[*at].path == fields[field].path)
+                .filter(|at| self.usable_bounds(&usable[*at], candidate, field).is_some())
+                .collect()
+        };
+        let leading = on_field(0);
+        let mut out: Vec<Vec<Vec<usize>>> = Vec::new();
+        for lead in &leading {
+            let mut chosen = vec![*lead];
+            let mut assigned = vec![vec![*lead]];
+            let others: Vec<Vec<usize>> = (0..fields.len()).map(on_field).collect();
+            assigned.resize(fields.len(), Vec::new());
+            for (field, members) in others.iter().enumerate() {
+                for at in members {
+                    let fits = chosen
+                        .iter()
+                        .all(|other| together(&usable[*other], &usable[*at], candidate));
+                    if !chosen.contains(at) && fits {
+                        chosen.push(*at);
+                        assigned[field].push(*at);
+                    }
+                }
+            }
+            assigned.iter_mut().for_each(|members| members.sort_unstable());
+            if !out.contains(&assigned) {
+                out.push(assigned);
+            }
+        }
+        out
     }
 }
 
@@ -341,93 +408,12 @@ fn collect_from<'p>(
     out.push(Usable { conjunct, path, test: &node.test, negated, around: around.to_vec() });
 }
 
-/// The bounds of a test on a field of an index; `None` if the index cannot serve it.
-fn usable_bounds(
-    usable: &Usable<'_>,
-    candidate: &Candidate,
-    field: usize,
-) -> Option<(Intervals, Tightness)> {
-    let index = &candidate.index;
-    let multikey = candidate.multikey.field(field);
-    if index.sparse && !sparse_serves(usable.test, usable.negated) {
-        return None;
-    }
-    if multikey && !multikey_serves(usable.test, usable.negated) {
-        return None;
-    }
-    let sparse_single = index.sparse && index.fields.len() == 1;
-    let last = usable.path.rsplit('.').next().unwrap_or_default();
-    let whole_arrays = last.bytes().all(|byte| byte.is_ascii_digit());
-    let facts = Field { sparse_single, whole_arrays };
-    let (intervals, mut tightness) = bounds(usable.test, usable.negated, facts)?;
-    if !usable.around.is_empty() || index.has_long_keys() || (multikey && usable.negated) {
-        tightness = Tightness::InexactFetch;
-    }
-    Some((intervals, tightness))
-}
-
-/// A sparse index does not know the documents without its fields.
-fn sparse_serves(test: &Test, negated: bool) -> bool {
-    match test {
-        Test::Not(inner) => sparse_serves(inner, true),
-        Test::Compare(Comparison::Eq, _) if negated => wants_null(test),
-        _ if negated => false,
-        Test::ElemMatchValue(tests) => tests.iter().all(|test| sparse_serves(test, false)),
-        other => !wants_null(other),
-    }
-}
-
-/// The entries of an array do not say that none of its elements is null, nor what the array as
-/// a whole is to an expression.
-fn multikey_serves(test: &Test, negated: bool) -> bool {
-    match test {
-        Test::ElemMatchValue(_) => !negated,
-        test if negated => !wants_null(test),
-        other => !matches!(other, Test::Implied(..)),
-    }
-}
-
-/// Which predicates bound which field: one answer, or one for each predicate that may lead where
-/// two of them may not be intersected.
-fn assignments(candidate: &Candidate, usable: &[Usable<'_>]) -> Vec<Vec<Vec<usize>>> {
-    let fields = &candidate.index.fields;
-    let on_field = |field: usize| -> Vec<usize> {
-        (0..usable.len())
-            .filter(|at| usable[*at].path == fields[field].path)
-            .filter(|at| usable_bounds(&usable[*at], candidate, field).is_some())
-            .collect()
-    };
-    let leading = on_field(0);
-    let mut out: Vec<Vec<Vec<usize>>> = Vec::new();
-    for lead in &leading {
-        let mut chosen = vec![*lead];
-        let mut assigned = vec![vec![*lead]];
-        let others: Vec<Vec<usize>> = (0..fields.len()).map(on_field).collect();
-        assigned.resize(fields.len(), Vec::new());
-        for (field, members) in others.iter().enumerate() {
-            for at in members {
-                let fits =
-                    chosen.iter().all(|other| together(&usable[*other], &usable[*at], candidate));
-                if !chosen.contains(at) && fits {
-                    chosen.push(*at);
-                    assigned[field].push(*at);
-                }
-            }
-        }
-        assigned.iter_mut().for_each(|members| members.sort_unstable());
-        if !out.contains(&assigned) {
-            out.push(assigned);
-        }
-    }
-    out
-}
-
 /// Whether the bounds of both may be used in one scan: they must speak of the same element of
 /// every array that their paths share.
 fn together(a: &Usable<'_>, b: &Usable<'_>, candidate: &Candidate) -> bool {
     let shared = a.path.split('.').zip(b.path.split('.')).take_while(|(x, y)| x == y).count();
     let arrays = |path: &str| {
-        let field = candidate.index.fields.iter().position(|field| field.path == path);
+        let field = candidate.keys.field(path);
         field.and_then(|field| candidate.multikey.0.get(field)).copied().unwrap_or(0)
     };
     let bits = arrays(&a.path) | arrays(&b.path);

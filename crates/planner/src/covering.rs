@@ -72,10 +72,7 @@ impl ProjectionFacts {
     /// True if the keys of the scan have everything that the projection keeps.
     pub fn covered_by(&self, scan: &IndexScan) -> bool {
         let Some(required) = &self.required else { return false };
-        !scan.index.has_long_keys()
-            && required
-                .iter()
-                .all(|path| scan.field(path).is_some_and(|field| !scan.multikey.field(field)))
+        required.iter().all(|path| scan.field(path).is_some_and(|field| scan.gives_value(field)))
     }
 
     /// True if the projection does not touch the field that a sort path begins with.

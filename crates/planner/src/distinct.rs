@@ -26,7 +26,8 @@ pub fn plan_distinct(
     let mut plan = plan_find(&find, Some(filter), collection, stats)?;
     let Some(collection) = collection else { return Ok(plan) };
     if filter.is_always_true() {
-        if let Choice::Any(indexes) = choice(collection, request.hint.as_ref(), filter.root())?
+        if let Choice::Any(indexes) =
+            choice(collection, request.hint.as_ref(), filter.root(), find.collation.as_deref())?
             && let Some(scan) = whole_index(&indexes, &request.key)
         {
             plan.root = distinct_scan(scan, 0, &request.key);
@@ -48,7 +49,9 @@ pub fn plan_distinct(
 fn whole_index(indexes: &[Candidate], key: &str) -> Option<IndexScan> {
     indexes
         .iter()
-        .filter(|candidate| candidate.index.fields.first().is_some_and(|field| field.path == key))
+        .filter(|candidate| {
+            candidate.index.keys.fields().first().is_some_and(|field| field.path == key)
+        })
         .map(|candidate| IndexScan::whole(&candidate.index, candidate.multikey.clone()))
         .filter(|scan| usable(scan, 0))
         .min_by_key(|scan| scan.bounds.len())
@@ -56,7 +59,7 @@ fn whole_index(indexes: &[Candidate], key: &str) -> Option<IndexScan> {
 
 /// Keys of arrays are elements, not values, and long keys are not whole.
 fn usable(scan: &IndexScan, field: usize) -> bool {
-    !scan.multikey.field(field) && !scan.index.has_long_keys()
+    scan.gives_value(field)
 }
 
 fn distinct_scan(scan: IndexScan, field: usize, key: &str) -> Node {

@@ -333,7 +333,7 @@ fn index_facts(scan: &IndexScan, out: &mut DocWriter<'_>) {
     out.append("isMultiKey", scan.multikey.any());
     {
         let mut paths = out.document("multiKeyPaths");
-        for (at, field) in index.fields.iter().enumerate() {
+        for (at, field) in scan.keys.fields().iter().enumerate() {
             let bits = scan.multikey.0.get(at).copied().unwrap_or(0);
             let mut list = paths.array(&field.path);
             for prefix in array_prefixes(&field.path, bits) {
@@ -342,7 +342,7 @@ fn index_facts(scan: &IndexScan, out: &mut DocWriter<'_>) {
         }
     }
     out.append("isUnique", index.unique);
-    out.append("isSparse", index.sparse);
+    out.append("isSparse", index.keys.is_sparse());
     out.append("isPartial", index.partial_filter().is_some());
     out.append("indexVersion", index.version);
 }
@@ -359,7 +359,7 @@ fn index_bounds(scan: &IndexScan) -> DocBuf {
         if scan.range.is_some() {
             return;
         }
-        for (at, (field, intervals)) in scan.index.fields.iter().zip(&scan.bounds).enumerate() {
+        for (at, (field, intervals)) in scan.keys.fields().iter().zip(&scan.bounds).enumerate() {
             out.append(&field.path, &intervals.print(scan.is_reversed(at)));
         }
     })
@@ -370,7 +370,8 @@ fn count_bounds(scan: &IndexScan) -> DocBuf {
     let (mut start_inclusive, mut end_inclusive) = (true, true);
     let end = |first: bool, inclusive: &mut bool| {
         DocBuf::build(|out| {
-            for (at, (field, intervals)) in scan.index.fields.iter().zip(&scan.bounds).enumerate() {
+            for (at, (field, intervals)) in scan.keys.fields().iter().zip(&scan.bounds).enumerate()
+            {
                 let Some(interval) = intervals.0.first() else { continue };
                 // Behind an exclusive value come all keys that begin with it, or none of them.
                 let low = (first == *inclusive) != scan.is_reversed(at);

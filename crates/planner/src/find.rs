@@ -11,6 +11,7 @@ use quire_catalog::Collection;
 use quire_document::{Doc, DocBuf, Value, ValueBuf};
 use quire_error::{Error, Result};
 use quire_mql::Filter;
+use quire_mql::collation::Collation;
 use quire_mql::filter::{Comparison, Node as Condition, Test, is_operator_document};
 use quire_mql::sort::{Direction, natural};
 
@@ -89,6 +90,7 @@ fn candidates(
         let node = with_filter(Node::IndexScan(Box::new(scan)), filter);
         return Ok(vec![finish.finish(node)]);
     }
+    let collation = request.collation.as_deref();
     let collection_scan = |backward| Node::CollScan {
         filter: (!filter.is_always_true()).then(|| filter.clone()),
         backward,
@@ -103,14 +105,14 @@ fn candidates(
     if let Some(backward) = finish.natural {
         return Ok(vec![finish.finish(collection_scan(backward))]);
     }
-    let (indexes, hinted) = match choice(collection, request.hint.as_ref(), filter)? {
+    let (indexes, hinted) = match choice(collection, request.hint.as_ref(), filter, collation)? {
         Choice::Natural { backward } => return Ok(vec![finish.finish(collection_scan(backward))]),
         Choice::Any(indexes) => (indexes, false),
         Choice::Only(index) => (vec![index], true),
     };
-    let access = Access { indexes, stats };
+    let access = Access { indexes, stats, collation };
     let mut nodes = match access.indexes.first() {
-        Some(only) if hinted && !only.holds_all(filter) => Vec::new(),
+        Some(only) if hinted && !only.holds_all(filter, collation) => Vec::new(),
         _ => access.nodes(filter),
     };
     let rooted_or = matches!(filter, Condition::Or(_)) && !hinted;
@@ -144,11 +146,13 @@ fn whole_scans(
     let Some(parts) = &finish.sort else { return Vec::new() };
     let mut out = Vec::new();
     for candidate in indexes {
-        if candidate.index.sparse && !hinted {
+        if candidate.index.keys.is_sparse() && !hinted {
             continue;
         }
         let scan = IndexScan::whole(&candidate.index, candidate.multikey.clone());
-        if !candidate.index.has_long_keys() && sort_order::direction(&scan, parts).is_some() {
+        if !candidate.index.has_long_keys()
+            && sort_order::direction(&scan, parts, finish.collation()).is_some()
+        {
             let node = with_filter(Node::IndexScan(Box::new(scan)), filter);
             out.push(finish.finish(node));
         }
@@ -170,6 +174,7 @@ fn wants_plain_documents(request: &FindRequest) -> bool {
         && request.min.as_doc().is_empty()
         && request.max.as_doc().is_empty()
         && !request.show_record_id
+        && request.collation.is_none()
         && !request.sort.as_doc().contains("$natural")
 }
 
@@ -245,6 +250,11 @@ impl<'r> Finish<'r> {
         Finish { request, sort: parts.flatten(), natural, projection }
     }
 
+    /// How the request compares strings.
+    fn collation(&self) -> Option<&Collation> {
+        self.request.collation.as_deref()
+    }
+
     fn sorts(&self) -> bool {
         !self.request.sort.as_doc().is_empty() && self.natural.is_none()
     }
@@ -275,7 +285,9 @@ impl<'r> Finish<'r> {
         if self.sorts() {
             let long_keys = has_long_keys(&node);
             let ordered = match &self.sort {
-                Some(parts) if !long_keys => sort_order::ordered(&node, parts, &self.request.sort),
+                Some(parts) if !long_keys => {
+                    sort_order::ordered(&node, parts, &self.request.sort, self.collation())
+                }
                 _ => None,
             };
             node = match ordered {
@@ -302,12 +314,9 @@ impl<'r> Finish<'r> {
 
     fn sorted(&self, node: Node) -> Node {
         let by_key = match (&self.sort, node.only_index()) {
-            (Some(parts), Some(scan)) => {
-                !scan.index.has_long_keys()
-                    && parts.iter().all(|part| {
-                        scan.field(&part.path).is_some_and(|field| !scan.multikey.field(field))
-                    })
-            }
+            (Some(parts), Some(scan)) => parts
+                .iter()
+                .all(|part| scan.field(&part.path).is_some_and(|field| scan.gives_value(field))),
             _ => false,
         };
         let input = if by_key { node } else { node.fetched() };

@@ -4,6 +4,7 @@ use crate::access::Candidate;
 use crate::request::Hint;
 use quire_catalog::{Collection, Index};
 use quire_error::{Error, ErrorCode, Result};
+use quire_mql::collation::Collation;
 use quire_mql::filter::Node as Condition;
 use std::sync::Arc;
 
@@ -22,11 +23,12 @@ pub(crate) fn choice(
     collection: &Collection,
     hint: Option<&Hint>,
     filter: &Condition,
+    collation: Option<&Collation>,
 ) -> Result<Choice> {
     match hint {
         Some(Hint::Natural(forward)) => Ok(Choice::Natural { backward: !forward }),
         Some(Hint::Pattern(pattern)) if pattern.as_doc().is_empty() => {
-            choice(collection, None, filter)
+            choice(collection, None, filter, collation)
         }
         Some(hint) => hinted(collection, hint).map(|index| Choice::Only(Candidate::new(index))),
         None => Ok(Choice::Any(
@@ -34,7 +36,7 @@ pub(crate) fn choice(
                 .ready_indexes()
                 .filter(|index| !index.hidden)
                 .map(Candidate::new)
-                .filter(|candidate| candidate.holds_all(filter))
+                .filter(|candidate| candidate.holds_all(filter, collation))
                 .collect(),
         )),
     }

@@ -1,8 +1,8 @@
 //! The intersection of two indexes: MongoDB considers it and all but never chooses it, so here it
 //! is only shown among the rejected plans.
 
-use crate::interval::Intervals;
 use crate::plan::{IndexScan, Node, Plan};
+use quire_catalog::key::Intervals;
 use quire_mql::filter::Node as Condition;
 
 /// Adds the intersection of the first two scans of single keys to the rejected plans.

@@ -1,12 +1,11 @@
 //! From a request and metadata to a plan. Does no I/O: what it must know of the data comes in
 //! through [`Statistics`].
 //!
-//! Read in this order: `request.rs` (what is asked), `bounds.rs` (the index intervals that a
-//! filter gives), [`plan`] (the stages), `find.rs` (how they are put together),
+//! Read in this order: `request.rs` (what is asked), `access.rs` (which indexes can
+//! serve a filter; the intervals of a predicate are `quire_catalog::key`'s), [`plan`] (the stages), `find.rs` (how they are put together),
 //! [`explain`] (how they are printed).
 
 mod access;
-mod bounds;
 mod choose;
 mod count;
 mod covering;
@@ -15,7 +14,6 @@ pub mod explain;
 mod find;
 mod hint;
 mod intersection;
-mod interval;
 mod min_max;
 mod partial;
 mod pipeline;
@@ -30,10 +28,10 @@ pub use count::plan_count;
 pub use distinct::plan_distinct;
 pub use find::{is_id_lookup, plan_find};
 pub use intersection::add_intersection;
-pub use interval::{Interval, Intervals};
 pub use pipeline::{PipelineParts, split_pipeline};
 pub use plan::{IndexScan, KeyRange, Node, Plan, ProjectionKind};
 pub use projection_text::print_projection;
+pub use quire_catalog::key::{Interval, Intervals};
 pub use request::{
     AggregateRequest, CountRequest, DistinctRequest, FindRequest, Hint, Verbosity, WriteKind,
 };

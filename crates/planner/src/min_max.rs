@@ -4,6 +4,7 @@ use crate::find::planner_error;
 use crate::hint::hinted;
 use crate::plan::{IndexScan, KeyRange};
 use crate::request::{FindRequest, Hint};
+use quire_catalog::key::Intervals;
 use quire_catalog::{Collection, Index};
 use quire_document::{Doc, DocBuf, compare};
 use quire_error::{Error, ErrorCode, Result};
@@ -34,9 +35,11 @@ pub(crate) fn scan(request: &FindRequest, collection: &Collection) -> Result<Ind
     let index = hinted(collection, hint)?;
     let fits = |bound: Doc<'_>| {
         bound.is_empty()
-            || bound.iter().map(|e| e.key()).eq(index.fields.iter().map(|f| f.path.as_str()))
+            || bound.iter().map(|e| e.key()).eq(index.keys.fields().iter().map(|f| f.path.as_str()))
     };
-    if !fits(min) || !fits(max) {
+    let collated = index.keys.collation() == request.collation.as_deref()
+        || !(has_strings(min) || has_strings(max));
+    if !fits(min) || !fits(max) || !collated {
         return fail(51174, "The index chosen is not compatible with min/max");
     }
     if !min.is_empty() && !max.is_empty() && key_order(index, min, max).is_ge() {
@@ -51,13 +54,20 @@ pub(crate) fn scan(request: &FindRequest, collection: &Collection) -> Result<Ind
     Ok(scan)
 }
 
+/// Returns true if a collation can change where a key stands.
+fn has_strings(key: Doc<'_>) -> bool {
+    key.fields().any(|(_, value)| Intervals::point(value).hold_strings())
+}
+
 fn same_names(a: Doc<'_>, b: Doc<'_>) -> bool {
     a.iter().map(|element| element.key()).eq(b.iter().map(|element| element.key()))
 }
 
 fn key_order(index: &Index, a: Doc<'_>, b: Doc<'_>) -> Ordering {
-    for ((field, (_, left)), (_, right)) in index.fields.iter().zip(a.fields()).zip(b.fields()) {
-        let order = compare(left, right, None);
+    for ((field, (_, left)), (_, right)) in
+        index.keys.fields().iter().zip(a.fields()).zip(b.fields())
+    {
+        let order = compare(left, right, index.keys.collator());
         if order.is_ne() {
             return if field.descending { order.reverse() } else { order };
         }

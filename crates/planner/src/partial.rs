@@ -1,6 +1,6 @@
 //! Whether a filter only matches documents that a partial index holds.
 
-use crate::bounds::{Field, Tightness, bounds, wants_null};
+use quire_catalog::key::{Field, Tightness, bounds, wants_null};
 use quire_mql::filter::{Comparison, Node, PathNode, Test};
 
 /// True if everything that `filter` matches is matched by `partial`. May say no too often.

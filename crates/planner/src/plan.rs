@@ -1,6 +1,6 @@
 //! The plan: a tree of stages under MongoDB's names, and what is known about the request.
 
-use crate::interval::Intervals;
+use quire_catalog::key::{Intervals, KeySpec};
 use quire_catalog::{Index, MultikeyPaths};
 use quire_document::{DocBuf, ValueBuf};
 use quire_mql::filter::Node as Condition;
@@ -33,6 +33,8 @@ pub struct Plan {
 pub struct IndexScan {
     /// The index.
     pub index: Arc<Index>,
+    /// What the scanned keys hold.
+    pub keys: Arc<KeySpec>,
     /// The array paths that the plan relies on.
     pub multikey: MultikeyPaths,
     /// What to visit, for each field of the index.
@@ -327,8 +329,9 @@ impl IndexScan {
     pub fn whole(index: &Arc<Index>, multikey: MultikeyPaths) -> Self {
         IndexScan {
             index: Arc::clone(index),
+            keys: Arc::clone(&index.keys),
             multikey,
-            bounds: vec![Intervals::all(); index.fields.len()],
+            bounds: vec![Intervals::all(); index.keys.fields().len()],
             range: None,
             backward: false,
             filter: None,
@@ -337,12 +340,24 @@ impl IndexScan {
 
     /// True if a field of its key is walked from larger to smaller values.
     pub fn is_reversed(&self, field: usize) -> bool {
-        self.index.fields.get(field).is_some_and(|field| field.descending) != self.backward
+        self.keys.is_descending(field) != self.backward
     }
 
     /// The field of the key with this path.
     pub fn field(&self, path: &str) -> Option<usize> {
-        self.index.fields.iter().position(|field| field.path == path)
+        self.keys.field(path)
+    }
+
+    /// Returns true if the scanned keys give back the value of `field` as it is in the document.
+    pub fn gives_value(&self, field: usize) -> bool {
+        let all = Intervals::all();
+        let intervals = match &self.range {
+            None => self.bounds.get(field).unwrap_or(&all),
+            Some(_) => &all,
+        };
+        !self.multikey.field(field)
+            && !self.index.has_long_keys()
+            && self.keys.gives_value(field, intervals)
     }
 
     /// True if one range of keys is all that it visits: points, then one interval, then

@@ -2,7 +2,10 @@
 //! executor read these. Filters, projections and the like stay BSON; they are compiled once, by
 //! whoever runs them.
 
+use std::sync::Arc;
+
 use quire_document::{DocBuf, ValueBuf};
+use quire_mql::collation::Collation;
 
 /// Which index, or which direction of the collection, a request insists on.
 #[derive(Debug, Clone, PartialEq)]
@@ -50,6 +53,8 @@ pub struct FindRequest {
     pub of_pipeline: bool,
     /// Only so many of the documents are wanted, at random.
     pub sample: Option<u64>,
+    /// How filter, sort, `min` and `max` compare strings; `None` for byte order.
+    pub collation: Option<Arc<Collation>>,
 }
 
 impl FindRequest {

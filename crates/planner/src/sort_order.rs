@@ -1,8 +1,9 @@
 //! Which orders an index scan gives by itself, and how scans of points are split so that they do.
 
-use crate::interval::Intervals;
 use crate::plan::{IndexScan, Node};
+use quire_catalog::key::Intervals;
 use quire_document::{Doc, DocBuf, Value};
+use quire_mql::collation::Collation;
 
 /// Most scans that one scan is split into.
 const SCANS_MAX: usize = 200;
@@ -31,18 +32,30 @@ pub(crate) fn parts(sort: Doc<'_>) -> Option<Vec<SortPart>> {
 }
 
 /// Whether the scan gives the order, walked backwards (`Some(true)`) or forwards.
-pub(crate) fn direction(scan: &IndexScan, sort: &[SortPart]) -> Option<bool> {
+pub(crate) fn direction(
+    scan: &IndexScan,
+    sort: &[SortPart],
+    collation: Option<&Collation>,
+) -> Option<bool> {
+    let everything = Intervals::all();
+    let gives_order = |field: usize| {
+        let bounds = if scan.range.is_some() { &everything } else { &scan.bounds[field] };
+        scan.keys.gives_order(field, bounds, collation)
+    };
     let constant = |path: &str| {
         scan.field(path).is_some_and(|field| {
-            scan.range.is_none() && scan.bounds[field].is_point() && !scan.multikey.field(field)
+            scan.range.is_none()
+                && scan.bounds[field].is_point()
+                && !scan.multikey.field(field)
+                && gives_order(field)
         })
     };
     let mut wanted = sort.iter().filter(|part| !constant(&part.path)).peekable();
     let mut backward: Option<bool> = None;
-    for (at, field) in scan.index.fields.iter().enumerate() {
+    for (at, field) in scan.keys.fields().iter().enumerate() {
         let Some(part) = wanted.peek() else { break };
         if field.path == part.path {
-            if scan.multikey.field(at) && !scan.bounds[at].is_all() {
+            if (scan.multikey.field(at) && !scan.bounds[at].is_all()) || !gives_order(at) {
                 return None;
             }
             if *backward.get_or_insert(field.descending != part.descending)
@@ -59,26 +72,31 @@ pub(crate) fn direction(scan: &IndexScan, sort: &[SortPart]) -> Option<bool> {
 }
 
 /// The node in that order without a blocking sort, if it can be had.
-pub(crate) fn ordered(node: &Node, sort: &[SortPart], pattern: &DocBuf) -> Option<Node> {
+pub(crate) fn ordered(
+    node: &Node,
+    sort: &[SortPart],
+    pattern: &DocBuf,
+    collation: Option<&Collation>,
+) -> Option<Node> {
     match node {
         Node::IndexScan(scan) => {
-            if let Some(backward) = direction(scan, sort) {
+            if let Some(backward) = direction(scan, sort, collation) {
                 let mut scan = scan.clone();
                 scan.backward = backward;
                 return Some(Node::IndexScan(scan));
             }
-            let scans = explode(scan, sort)?;
+            let scans = explode(scan, sort, collation)?;
             let inputs = scans.into_iter().map(|scan| Node::IndexScan(Box::new(scan))).collect();
             Some(Node::SortMerge { pattern: pattern.clone(), inputs })
         }
         Node::Fetch { filter, input } => {
-            let input = Box::new(ordered(input, sort, pattern)?);
+            let input = Box::new(ordered(input, sort, pattern, collation)?);
             Some(Node::Fetch { filter: filter.clone(), input })
         }
         Node::Or { inputs } => {
             let mut merged = Vec::new();
             for input in inputs {
-                match ordered(input, sort, pattern)? {
+                match ordered(input, sort, pattern, collation)? {
                     Node::SortMerge { inputs, .. } => merged.extend(inputs),
                     other => merged.push(other),
                 }
@@ -87,7 +105,7 @@ pub(crate) fn ordered(node: &Node, sort: &[SortPart], pattern: &DocBuf) -> Optio
                 .then(|| Node::SortMerge { pattern: pattern.clone(), inputs: merged })
         }
         Node::Subplan { input } => {
-            Some(Node::Subplan { input: Box::new(ordered(input, sort, pattern)?) })
+            Some(Node::Subplan { input: Box::new(ordered(input, sort, pattern, collation)?) })
         }
         _ => None,
     }
@@ -95,13 +113,17 @@ pub(crate) fn ordered(node: &Node, sort: &[SortPart], pattern: &DocBuf) -> Optio
 
 /// Splits a scan whose leading fields are points into one scan for each combination of them, so
 /// that each gives the order of the fields that follow.
-fn explode(scan: &IndexScan, sort: &[SortPart]) -> Option<Vec<IndexScan>> {
+fn explode(
+    scan: &IndexScan,
+    sort: &[SortPart],
+    collation: Option<&Collation>,
+) -> Option<Vec<IndexScan>> {
     if scan.range.is_some() {
         return None;
     }
     let start = scan.bounds.iter().take_while(|intervals| intervals.is_points()).count();
     let prefix = scan.bounds.get(..start)?;
-    let following = scan.index.fields.get(start..)?;
+    let following = scan.keys.fields().get(start..)?;
     let gives =
         sort.len() <= following.len()
             && sort.iter().zip(following).enumerate().all(|(at, (part, field))| {
@@ -123,7 +145,7 @@ fn explode(scan: &IndexScan, sort: &[SortPart]) -> Option<Vec<IndexScan>> {
             rest /= list.0.len();
             one.bounds[field] = Intervals(vec![point.clone()]);
         }
-        one.backward = direction(&one, sort)?;
+        one.backward = direction(&one, sort, collation)?;
         scans.push(one);
     }
     if scans.first().is_some_and(|scan| scan.is_reversed(0)) {

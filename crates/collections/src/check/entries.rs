@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use quire_catalog::key::Arena;
 use quire_catalog::{Index, IndexState};
 use quire_error::Result;
 use quire_storage::{CommitOptions, Mode, Snapshot, Space, begin};
@@ -15,7 +16,7 @@ use crate::entry::{EntryKeys, split_entry};
 use crate::failure::from_storage;
 use crate::findings::{Problem, Repair};
 use crate::layout::doc_key;
-use crate::{KeyGenerator, RecordId, StoredDoc};
+use crate::{RecordId, StoredDoc};
 
 /// Writes of a repair in one commit.
 const REPAIR_CHUNK: usize = 1000;
@@ -83,7 +84,8 @@ impl Checker<'_> {
             return Ok(());
         }
         // That there are no keys has been told before.
-        let Ok(generated) = KeyGenerator::generate(index, doc.as_doc()) else { return Ok(()) };
+        let arena = Arena::new();
+        let Ok(generated) = index.keys.generate(doc.as_doc(), &arena) else { return Ok(()) };
         let mut keys = EntryKeys::default();
         keys.encode(index, &generated)?;
         for at in 0..keys.len() {
@@ -154,7 +156,8 @@ impl Checker<'_> {
         let Some(doc) = doc.map(StoredDoc::decode).transpose()? else {
             return Ok(Some(format!("{} points to record {id}, which is gone", index.name)));
         };
-        let has = match KeyGenerator::generate(index, doc.as_doc()) {
+        let arena = Arena::new();
+        let has = match index.keys.generate(doc.as_doc(), &arena) {
             Ok(generated) => {
                 keys.encode(index, &generated)?;
                 (0..keys.len()).any(|at| keys.stored(index, at, id).0 == *key)

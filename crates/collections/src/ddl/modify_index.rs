@@ -110,7 +110,7 @@ fn check(index: &Index, change: &ModifyIndex) -> Result<()> {
     if index.is_id() && change.hidden.is_some() {
         return Err(Error::bad_value("can't hide _id index"));
     }
-    if change.expire_after_seconds.is_some() && (index.is_id() || index.fields.len() > 1) {
+    if change.expire_after_seconds.is_some() && (index.is_id() || index.keys.fields().len() > 1) {
         let text = "no expireAfterSeconds field to update";
         return Err(Error::new(ErrorCode::InvalidOptions, text));
     }

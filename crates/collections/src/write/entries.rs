@@ -2,18 +2,18 @@
 
 use std::sync::Arc;
 
+use quire_catalog::key::{Arena, GeneratedKeys};
 use quire_catalog::{Collection, Index, IndexState};
 use quire_document::Doc;
-use quire_error::Result;
 use quire_storage::{Snapshot, Space, StorageError};
 
 use super::Writer;
+use crate::RecordId;
 use crate::clashes;
 use crate::duplicate::duplicate_key_error;
 use crate::entry::{EntryKeys, record_id_of_unique};
 use crate::failure::Attempt;
 use crate::multikey::grow;
-use crate::{GeneratedKeys, KeyGenerator, RecordId};
 
 /// Buffers that a writer uses again for each document.
 #[derive(Default)]
@@ -50,7 +50,8 @@ impl Writer {
         doc: Doc<'_>,
         keys: &mut EntryKeys,
     ) -> Attempt<()> {
-        let generated = generate(index, doc)?;
+        let arena = Arena::new();
+        let generated = index.keys.generate(doc, &arena)?;
         keys.encode(index, &generated)?;
         self.grow_facts(index, &generated, keys)?;
         if index.is_id() {
@@ -85,7 +86,8 @@ impl Writer {
     ) -> Attempt<()> {
         let mut keys = std::mem::take(&mut self.scratch.old);
         let ended = collection.indexes.iter().try_for_each(|index| {
-            let generated = generate(index, old)?;
+            let arena = Arena::new();
+            let generated = index.keys.generate(old, &arena)?;
             keys.encode(index, &generated)?;
             (0..keys.len()).try_for_each(|at| self.delete_entry(index, &keys, at, id))
         });
@@ -102,10 +104,12 @@ impl Writer {
         new: Doc<'_>,
         scratch: &mut Scratch,
     ) -> Attempt<()> {
-        if !touches(index, old, new) {
+        if !index.keys.is_touched(old, new) {
             return Ok(());
         }
-        let (was, becomes) = (generate(index, old)?, generate(index, new)?);
+        let arena = Arena::new();
+        let was = index.keys.generate(old, &arena)?;
+        let becomes = index.keys.generate(new, &arena)?;
         scratch.old.encode(index, &was)?;
         scratch.new.encode(index, &becomes)?;
         self.grow_facts(index, &becomes, &scratch.new)?;
@@ -187,26 +191,4 @@ impl Writer {
         }
         Ok(self.txn.delete(Space::Idx, key)?)
     }
-}
-
-fn generate<'a>(index: &Index, doc: Doc<'a>) -> Result<GeneratedKeys<'a>> {
-    KeyGenerator::generate(index, doc)
-}
-
-/// Whether a change from `old` to `new` can change the document's keys in the index: false only
-/// if the fields at the head of every path are the same bytes.
-fn touches(index: &Index, old: Doc<'_>, new: Doc<'_>) -> bool {
-    let differs = |head: &str| match (old.find(head), new.find(head)) {
-        (None, None) => false,
-        (Some(a), Some(b)) => a.kind() != b.kind() || a.value_bytes() != b.value_bytes(),
-        _ => true,
-    };
-    let in_key = index.fields.iter().any(|field| {
-        differs(field.path.split_once('.').map_or(field.path.as_str(), |(head, _)| head))
-    });
-    in_key
-        || index.partial.as_ref().is_some_and(|partial| match partial.heads() {
-            Some(heads) => heads.iter().any(|head| differs(head)),
-            None => true,
-        })
 }

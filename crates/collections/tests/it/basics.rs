@@ -88,7 +88,7 @@ fn an_index_is_walked_in_its_order_and_gives_its_values_back() {
         while cursor.next_page(&view.view(), 1, &mut out).unwrap() {}
         out.iter()
             .map(|entry| {
-                let key = entry.decode(index).unwrap().unwrap();
+                let key = entry.decode(&index.keys).unwrap().unwrap();
                 let text = |value: &Option<quire_document::ValueBuf>| {
                     value.as_ref().map_or("-".into(), |v| quire_catalog::debug_value(v.as_value()))
                 };
@@ -138,7 +138,7 @@ fn long_keys_are_shortened_and_still_unique() {
     let mut out = Vec::new();
     cursor.next_page(&view.view(), 10, &mut out).unwrap();
     assert_eq!(out.len(), 2, "the range is wider than asked");
-    assert!(out[0].is_shortened() && out[0].decode(index).unwrap().is_none());
+    assert!(out[0].is_shortened() && out[0].decode(&index.keys).unwrap().is_none());
     assert_clean(&store);
 }
 

@@ -95,7 +95,7 @@ fn look(store: &Arc<Store>, name: &str) {
     let Some(collection) = view.catalog().lookup(&ns(name)) else { return };
     let (mut records, mut cursor) = (Vec::new(), store.scan(collection));
     while cursor.next_page(&view.view(), collection, 7, 1 << 20, &mut records).unwrap() {}
-    for index in collection.ready_indexes().filter(|index| !index.sparse) {
+    for index in collection.ready_indexes().filter(|index| !index.keys.is_sparse()) {
         let mut entries = Vec::new();
         let mut cursor = IndexCursor::new(index, IndexRange::whole(index), Direction::Forward);
         while cursor.next_page(&view.view(), 7, &mut entries).unwrap() {}

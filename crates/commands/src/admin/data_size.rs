@@ -87,7 +87,10 @@ fn index<'c>(collection: &'c Collection, key: Doc<'_>) -> Result<&'c Arc<Index>>
             })
     };
     let whole = |index: &&Arc<Index>| {
-        !index.sparse && index.partial.is_none() && !index.is_multikey() && begins(index)
+        !index.keys.is_sparse()
+            && index.keys.partial().is_none()
+            && !index.is_multikey()
+            && begins(index)
     };
     collection.ready_indexes().find(whole).ok_or_else(|| {
         let shown = quire_catalog::debug_doc(key);

@@ -81,7 +81,7 @@ fn checks_anything(parameters: Doc<'_>) -> Result<bool> {
 }
 
 fn in_version_1(index: &Index) -> bool {
-    !index.sparse && !index.key().fields().any(|(_, kind)| kind.as_str() == Some("text"))
+    !index.keys.is_sparse() && !index.key().fields().any(|(_, kind)| kind.as_str() == Some("text"))
 }
 
 fn db_name(name: &str) -> Result<&str> {

@@ -11,6 +11,8 @@ use crate::{Binary, DbPointer, ObjectId, Regex, Timestamp, Type, Value, ValueBuf
 pub struct KeyReader<'a> {
     bytes: Bytes<'a>,
     bits: BitReader<'a>,
+    /// Strings are sort keys.
+    sort_keys: bool,
 }
 
 /// The bytes of a key, seen inverted where a field descends or a number is negative.
@@ -23,7 +25,16 @@ pub(super) struct Bytes<'a> {
 impl<'a> KeyReader<'a> {
     /// A reader of a key and of the type bits that were stored with it.
     pub const fn new(key: &'a [u8], type_bits: &'a [u8]) -> Self {
-        KeyReader { bytes: Bytes::new(key, false), bits: BitReader::new(type_bits) }
+        let (bytes, bits) = (Bytes::new(key, false), BitReader::new(type_bits));
+        KeyReader { bytes, bits, sort_keys: false }
+    }
+
+    /// Reads a key that was written under a collation. A string comes back as its sort key: each
+    /// byte as the character with that number.
+    #[must_use]
+    pub const fn with_sort_keys(mut self) -> Self {
+        self.sort_keys = true;
+        self
     }
 
     /// The next value, exactly as it was; `None` where the field was missing.
@@ -59,7 +70,8 @@ impl<'a> KeyReader<'a> {
                 return number::read(class, &mut self.bytes, &mut self.bits, out);
             }
             class::STRING => {
-                let text = self.bytes.text()?;
+                let text =
+                    if self.sort_keys { self.bytes.sort_key()? } else { self.bytes.text()? };
                 let symbol = self.bits.take(1) == 1;
                 let value = if symbol { Value::Symbol(&text) } else { Value::String(&text) };
                 write_value(out, value);
@@ -248,5 +260,12 @@ impl<'a> Bytes<'a> {
         let mut text = Vec::new();
         self.unescape(&mut text)?;
         utf8(text)
+    }
+
+    /// A sort key as text: each byte as the character with that number.
+    fn sort_key(&mut self) -> Result<String, KeyError> {
+        let mut bytes = Vec::new();
+        self.unescape(&mut bytes)?;
+        Ok(bytes.into_iter().map(char::from).collect())
     }
 }

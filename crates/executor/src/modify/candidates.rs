@@ -125,7 +125,7 @@ fn may_meet_again(plan: &Plan, statement: &Statement) -> bool {
     let Some(update) = &statement.update else { return false };
     let mut again = false;
     plan.root.for_each_scan(&mut |scan| {
-        again |= scan.index.fields.iter().any(|field| update.may_change(&field.path));
+        again |= scan.keys.fields().iter().any(|field| update.may_change(&field.path));
     });
     again
 }

@@ -64,9 +64,9 @@ pub(crate) fn metadata_of(row: &Row) -> Result<DocBuf> {
             writer.append("recordId", i64::try_from(row.record.0).unwrap_or(i64::MAX));
         }
         writer.append_some("sortKey", sort_key.map(ValueBuf::as_value));
-        if let Some((index, values)) = key {
+        if let Some((keys, values)) = key {
             let mut inner = writer.document("indexKey");
-            for (field, value) in index.fields.iter().zip(&values) {
+            for (field, value) in keys.fields().iter().zip(&values) {
                 inner.append_some(&field.path, value.as_ref().map(ValueBuf::as_value));
             }
         }

@@ -148,7 +148,7 @@ impl Operator for ReturnKey {
             let key = row.key_values()?;
             let doc = DocBuf::build(|writer| {
                 for (field, value) in
-                    key.iter().flat_map(|(index, key)| index.fields.iter().zip(key))
+                    key.iter().flat_map(|(keys, key)| keys.fields().iter().zip(key))
                 {
                     let value = value.as_ref().map_or(Value::Null, ValueBuf::as_value);
                     writer.append(&field.path, value);

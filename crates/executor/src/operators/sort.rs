@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use bumpalo::Bump;
 use bytes::Bytes;
-use quire_catalog::Index;
+use quire_catalog::key::KeySpec;
 use quire_collections::{IndexEntry, RecordId};
 use quire_error::{Error, Result};
 use quire_mql::sort::SortPattern;
@@ -57,8 +57,8 @@ pub(crate) struct Sorter {
     bytes: usize,
     next_order: u64,
     runs: Vec<SpillReader>,
-    /// The index that rows with keys come from.
-    index: Option<Arc<Index>>,
+    /// What the keys of rows hold.
+    keys: Option<Arc<KeySpec>>,
     arena: Bump,
     /// Bytes that went through.
     pub bytes_sorted: u64,
@@ -78,8 +78,8 @@ pub(crate) enum Sorted {
         heads: BinaryHeap<Reverse<(Keyed2, usize)>>,
         /// Rows still to give.
         left: u64,
-        /// The index that rows with keys came from.
-        index: Option<Arc<Index>>,
+        /// What the keys of rows held.
+        keys: Option<Arc<KeySpec>>,
     },
 }
 
@@ -114,7 +114,7 @@ impl Sorter {
             bytes: 0,
             next_order: 0,
             runs: Vec::new(),
-            index: None,
+            keys: None,
             arena: Bump::new(),
             bytes_sorted: 0,
             spills: 0,
@@ -125,10 +125,10 @@ impl Sorter {
     pub fn push(&mut self, row: Row, run: &Run<'_>) -> Result<()> {
         let key = sort_bytes(&self.pattern, &row, run, &mut self.arena)?;
         let size = row.size() + key.capacity() + 32;
-        if self.index.is_none()
-            && let Some((index, _)) = row.extra.as_ref().and_then(|extra| extra.key.as_ref())
+        if self.keys.is_none()
+            && let Some((keys, _)) = row.extra.as_ref().and_then(|extra| extra.key.as_ref())
         {
-            self.index = Some(Arc::clone(index));
+            self.keys = Some(Arc::clone(keys));
         }
         self.bytes_sorted += row.doc.as_ref().map_or(0, |doc| doc.len()) as u64;
         let mut keyed = Keyed { key, order: self.next_order, row };
@@ -187,9 +187,9 @@ impl Sorter {
         if !self.rows.is_empty() || !self.best.is_empty() {
             self.spill(env)?;
         }
-        let index = self.index.take();
+        let keys = self.keys.take();
         let left = if self.limit > 0 { self.limit as u64 } else { u64::MAX };
-        let mut sorted = Sorted::Runs { runs: self.runs, heads: BinaryHeap::new(), left, index };
+        let mut sorted = Sorted::Runs { runs: self.runs, heads: BinaryHeap::new(), left, keys };
         sorted.open()?;
         Ok(sorted)
     }
@@ -197,9 +197,9 @@ impl Sorter {
 
 impl Sorted {
     fn open(&mut self) -> Result<()> {
-        if let Sorted::Runs { runs, heads, index, .. } = self {
+        if let Sorted::Runs { runs, heads, keys, .. } = self {
             for (at, run) in runs.iter_mut().enumerate() {
-                if let Some(keyed) = read_keyed(run, index.as_ref())? {
+                if let Some(keyed) = read_keyed(run, keys.as_ref())? {
                     heads.push(Reverse((Keyed2(keyed), at)));
                 }
             }
@@ -219,14 +219,14 @@ impl Sorted {
     pub fn next(&mut self) -> Result<Option<Row>> {
         match self {
             Sorted::Memory(rows) => Ok(rows.next().map(|keyed| keyed.0.row)),
-            Sorted::Runs { runs, heads, left, index } => {
+            Sorted::Runs { runs, heads, left, keys } => {
                 if *left == 0 {
                     return Ok(None);
                 }
                 let Some(Reverse((Keyed2(keyed), at))) = heads.pop() else { return Ok(None) };
                 *left -= 1;
                 if let Some(run) = runs.get_mut(at)
-                    && let Some(next) = read_keyed(run, index.as_ref())?
+                    && let Some(next) = read_keyed(run, keys.as_ref())?
                 {
                     heads.push(Reverse((Keyed2(next), at)));
                 }
@@ -249,15 +249,15 @@ fn write_keyed(writer: &mut SpillWriter, keyed: &Keyed) -> Result<()> {
     ])
 }
 
-fn read_keyed(run: &mut SpillReader, index: Option<&Arc<Index>>) -> Result<Option<Keyed>> {
+fn read_keyed(run: &mut SpillReader, keys: Option<&Arc<KeySpec>>) -> Result<Option<Keyed>> {
     let Some(key) = run.read()? else { return Ok(None) };
     let mut part = || run.read()?.ok_or_else(|| Error::internal("a spilled run ended early"));
     let number = |bytes: Vec<u8>| bytes.try_into().map_or(0, u64::from_le_bytes);
     let (order, record) = (number(part()?), RecordId(number(part()?)));
     let (doc, values, type_bits) = (part()?, part()?, part()?);
-    let extra = index.filter(|_| !values.is_empty()).map(|index| {
+    let extra = keys.filter(|_| !values.is_empty()).map(|keys| {
         let (values, type_bits) = (Bytes::from(values), Bytes::from(type_bits));
-        let key = Some((Arc::clone(index), IndexEntry { record, values, type_bits }));
+        let key = Some((Arc::clone(keys), IndexEntry { record, values, type_bits }));
         Box::new(Extra { key, sort_key: None })
     });
     let doc = (!doc.is_empty()).then(|| Bytes::from(doc));

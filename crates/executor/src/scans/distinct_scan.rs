@@ -18,15 +18,15 @@ pub(crate) struct DistinctScan {
 
 impl Operator for DistinctScan {
     fn next(&mut self, run: &mut Run<'_>, max: usize, out: &mut Vec<Row>) -> Result<bool> {
-        let index = std::sync::Arc::clone(&self.scan.scan().index);
+        let keys = std::sync::Arc::clone(&self.scan.scan().keys);
         let start = out.len();
         while out.len() < start + max {
             let may_pause = out.is_empty();
             let Some(entry) = self.scan.next_match(run, may_pause)? else { return Ok(false) };
-            let key = decode_entry(&index, &entry.values, &entry.type_bits)?;
+            let key = decode_entry(&keys, &entry.values, &entry.type_bits)?;
             let missing = key.is_some_and(|key| matches!(key.values.get(self.field), Some(None)));
             if !missing {
-                out.push(Row::of_entry(&index, entry));
+                out.push(Row::of_entry(&keys, entry));
                 self.scan.skip_group(self.field + 1)?;
             }
         }

@@ -2,6 +2,7 @@
 //! (The rules are those of the MongoDB manual's "index bounds" in explain: a scan skips from
 //! interval to interval, and counts each key it lands on.)
 
+use quire_catalog::key::KeySpec;
 use quire_document::key::{self, KeyError};
 use quire_planner::{IndexScan, Intervals};
 
@@ -58,11 +59,10 @@ enum Place {
 impl ByteBounds {
     pub fn new(scan: &IndexScan) -> Self {
         let fields = scan
-            .index
-            .fields
+            .bounds
             .iter()
-            .zip(&scan.bounds)
-            .map(|(field, intervals)| FieldBounds::new(field.descending, intervals))
+            .enumerate()
+            .map(|(field, intervals)| FieldBounds::new(&scan.keys, field, intervals))
             .collect();
         ByteBounds { fields, backward: scan.backward }
     }
@@ -130,10 +130,11 @@ impl ByteBounds {
 }
 
 impl FieldBounds {
-    fn new(descending: bool, intervals: &Intervals) -> Self {
+    fn new(keys: &KeySpec, field: usize, intervals: &Intervals) -> Self {
+        let descending = keys.is_descending(field);
         let encode = |value: quire_document::Value<'_>| {
             let mut bytes = Vec::with_capacity(16);
-            key::append(value, descending, &mut bytes);
+            keys.append_bound(field, value, &mut bytes);
             bytes
         };
         let mut intervals: Vec<ByteInterval> = intervals

@@ -201,7 +201,7 @@ impl IndexScanOp {
 
     fn key_passes(&mut self, entry: &IndexEntry, run: &Run<'_>) -> Result<bool> {
         let Some(filter) = &mut self.filter else { return Ok(true) };
-        let doc: Bytes = Row::of_entry(&self.scan.index, entry.clone()).doc_or_key()?;
+        let doc: Bytes = Row::of_entry(&self.scan.keys, entry.clone()).doc_or_key()?;
         filter.matches(Doc::from_valid_bytes(&doc), run.env)
     }
 
@@ -213,7 +213,7 @@ impl IndexScanOp {
             return Ok(());
         };
         let mut rest = last.values.as_ref();
-        for field in self.scan.index.fields.iter().take(fields) {
+        for field in self.scan.keys.fields().iter().take(fields) {
             rest = key::skip(rest, field.descending).map_err(damaged)?;
         }
         let end = last.values.len() - rest.len();
@@ -240,7 +240,7 @@ impl Operator for IndexScanOp {
             let may_pause = out.len() == start;
             let Some(entry) = self.next_match(run, may_pause)? else { return Ok(false) };
             if self.keep_keys {
-                out.push(Row::of_entry(&self.scan.index, entry));
+                out.push(Row::of_entry(&self.scan.keys, entry));
             } else {
                 out.push(Row { record: entry.record, doc: None, extra: None });
             }
@@ -295,10 +295,7 @@ pub(crate) fn whole_range(scan: &IndexScan) -> IndexRange {
     if let Some(range) = &scan.range {
         let values = |doc: &Option<quire_document::DocBuf>| -> Vec<quire_document::ValueBuf> {
             doc.as_ref().map_or(Vec::new(), |doc| {
-                doc.as_doc()
-                    .fields()
-                    .map(|(_, value)| quire_document::ValueBuf::new(value))
-                    .collect()
+                doc.as_doc().fields().map(|(_, value)| scan.keys.key_value(value)).collect()
             })
         };
         let (start, end) = (values(&range.start), values(&range.end));
@@ -308,7 +305,7 @@ pub(crate) fn whole_range(scan: &IndexScan) -> IndexRange {
     }
     let (mut start, mut end) = (Vec::new(), Vec::new());
     let (mut start_in, mut end_in) = (true, true);
-    for (field, intervals) in scan.index.fields.iter().zip(&scan.bounds) {
+    for (field, intervals) in scan.keys.fields().iter().zip(&scan.bounds) {
         let Some(interval) = intervals.0.first() else { break };
         let (first, first_in, last, last_in) = ends(interval, field.descending);
         let outermost = |value: Value<'_>, low: bool| match value {

@@ -1,8 +1,10 @@
 //! From a test of one path to the intervals of index keys that can hold its matches.
 
-use crate::interval::{Interval, Intervals};
+use super::collated;
+use super::interval::{Interval, Intervals};
 use quire_document::{
-    Array, Binary, CodeWithScope, DbPointer, Doc, ObjectId, Timestamp, Type, Value, compare,
+    Array, Binary, CodeWithScope, Collator, DbPointer, Doc, ObjectId, Timestamp, Type, Value,
+    compare,
 };
 use quire_mql::filter::{Comparison, Test, TypeSet};
 use quire_mql::regex::Regex;
@@ -22,32 +24,53 @@ pub enum Tightness {
 pub type Bounds = (Intervals, Tightness);
 
 /// Facts about the index that change bounds.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Field {
+#[derive(Clone, Copy, Default)]
+pub struct Field<'c> {
     /// The index has only this field and leaves out documents without it.
     pub sparse_single: bool,
     /// The path ends in a number: an array found there is one key, not a key for each element.
     pub whole_arrays: bool,
+    /// The collation of the index: strings in the intervals are sort keys.
+    pub collator: Option<&'c dyn Collator>,
+}
+
+impl<'c> Field<'c> {
+    /// Facts that hold for any index with this collation.
+    fn collated(collator: Option<&'c dyn Collator>) -> Self {
+        Field { collator, ..Field::default() }
+    }
+
+    /// Calls `make` with the key value of a value.
+    fn keyed(&self, value: Value<'_>, make: impl FnOnce(Value<'_>) -> Bounds) -> Bounds {
+        match self.collator {
+            None => make(value),
+            Some(collator) => make(collated::key_value(value, collator).as_value()),
+        }
+    }
 }
 
 /// The bounds of a test, or of its negation. `None` if no index can serve it.
-pub fn bounds(test: &Test, negated: bool, field: Field) -> Option<Bounds> {
+pub fn bounds(test: &Test, negated: bool, field: Field<'_>) -> Option<Bounds> {
     if negated {
-        return not_bounds(test);
+        return not_bounds(test, field.collator);
     }
     Some(match test {
-        Test::Compare(Comparison::Eq, operand) => equality(operand.value()),
-        Test::Compare(comparison, operand) => comparison_bounds(*comparison, operand.value()),
-        Test::In(list) => {
-            let regexes = list.regexes().iter().map(regex_bounds);
-            join(list.values().map(equality).chain(regexes))
+        Test::Compare(Comparison::Eq, operand) => field.keyed(operand.value(), equality),
+        Test::Compare(comparison, operand) => {
+            field.keyed(operand.value(), |value| comparison_bounds(*comparison, value))
         }
-        Test::Regex(regex) => regex_bounds(regex),
+        Test::In(list) => {
+            let regexes = list.regexes().iter().map(|regex| regex_bounds(regex, field.collator));
+            join(list.values().map(|value| field.keyed(value, equality)).chain(regexes))
+        }
+        Test::Regex(regex) => regex_bounds(regex, field.collator),
         Test::Mod(_) => (numbers(), Tightness::InexactCovered),
         Test::Exists if field.sparse_single => (Intervals::all(), Tightness::Exact),
         Test::Exists => (Intervals::all(), Tightness::InexactFetch),
-        Test::Type(set) => types(set),
-        Test::Implied(comparison, operand) => implied_bounds(*comparison, operand.value()),
+        Test::Type(set) => types(set, field.collator),
+        Test::Implied(comparison, operand) => {
+            field.keyed(operand.value(), |value| implied_bounds(*comparison, value))
+        }
         Test::ElemMatchValue(_) if field.whole_arrays => return None,
         Test::ElemMatchValue(tests) => {
             // What an inner $elemMatch looks at are elements of an array that stands in its key whole.
@@ -55,11 +78,11 @@ pub fn bounds(test: &Test, negated: bool, field: Field) -> Option<Bounds> {
                 !matches!(test, Test::ElemMatchValue(_) | Test::ElemMatchObject(_) | Test::All(_))
             };
             let each = tests.iter().filter(of_elements);
-            let each = each.filter_map(|test| bounds(test, false, Field::default()));
+            let each = each.filter_map(|test| bounds(test, false, Field::collated(field.collator)));
             let all = each.map(|(intervals, _)| intervals).reduce(|a, b| a.intersect(&b));
             (all?, Tightness::InexactFetch)
         }
-        Test::Not(inner) => return not_bounds(inner),
+        Test::Not(inner) => return not_bounds(inner, field.collator),
         Test::Size(_)
         | Test::Bits(_)
         | Test::ElemMatchObject(_)
@@ -69,7 +92,7 @@ pub fn bounds(test: &Test, negated: bool, field: Field) -> Option<Bounds> {
 }
 
 /// True if a document without the field may pass.
-pub(crate) fn wants_null(test: &Test) -> bool {
+pub fn wants_null(test: &Test) -> bool {
     match test {
         Test::Compare(Comparison::Eq, operand) => operand.value().is_nullish(),
         Test::Compare(_, operand) => {
@@ -85,6 +108,28 @@ pub(crate) fn wants_null(test: &Test) -> bool {
     }
 }
 
+/// Returns true if a collation can change what the test matches: it compares with a string, or
+/// with a document or an array, which may hold strings.
+pub(super) fn compares_strings(test: &Test) -> bool {
+    let collates = |value: Value<'_>| {
+        matches!(value, Value::String(_) | Value::Symbol(_) | Value::Document(_) | Value::Array(_))
+    };
+    match test {
+        Test::Compare(_, operand) | Test::Implied(_, operand) => collates(operand.value()),
+        Test::In(list) => list.values().any(collates),
+        Test::Not(inner) => compares_strings(inner),
+        Test::ElemMatchValue(tests) | Test::All(tests) => tests.iter().any(compares_strings),
+        Test::ElemMatchObject(_) => true,
+        Test::Regex(_)
+        | Test::Exists
+        | Test::Type(_)
+        | Test::Mod(_)
+        | Test::Size(_)
+        | Test::Bits(_)
+        | Test::Always(_) => false,
+    }
+}
+
 /// What passes any of several tests.
 fn join(all: impl IntoIterator<Item = Bounds>) -> Bounds {
     let mut worst = Tightness::Exact;
@@ -96,7 +141,7 @@ fn join(all: impl IntoIterator<Item = Bounds>) -> Bounds {
 }
 
 /// What a negation leaves over. Negated regular expressions, types and arrays have no bounds.
-fn not_bounds(test: &Test) -> Option<Bounds> {
+fn not_bounds(test: &Test, collator: Option<&dyn Collator>) -> Option<Bounds> {
     match test {
         Test::Exists => return Some((Intervals::point(Value::Null), Tightness::InexactFetch)),
         Test::Compare(_, operand)
@@ -106,7 +151,7 @@ fn not_bounds(test: &Test) -> Option<Bounds> {
                 && !list.values().any(|value| matches!(value, Value::Array(_))) => {}
         _ => return None,
     }
-    let (intervals, _) = bounds(test, false, Field::default())?;
+    let (intervals, _) = bounds(test, false, Field::collated(collator))?;
     Some((intervals.complement(), Tightness::Exact))
 }
 
@@ -198,12 +243,16 @@ fn implied_bounds(comparison: Comparison, value: Value<'_>) -> Bounds {
     (any_type_range(comparison, value), Tightness::Exact)
 }
 
-fn regex_bounds(regex: &Regex) -> Bounds {
+/// A regular expression sees the letters of a string, which a sort key does not have.
+fn regex_bounds(regex: &Regex, collator: Option<&dyn Collator>) -> Bounds {
     let found = regex.prefix();
     let itself = Intervals::point(Value::Regex(quire_document::Regex {
         pattern: regex.pattern(),
         options: regex.options(),
     }));
+    if collator.is_some() {
+        return (bracket_of(Type::String).union(itself), Tightness::InexactFetch);
+    }
     let strings = match after(&found.text) {
         Some(end) if !found.text.is_empty() => {
             Intervals::of(Interval::new(found.text.as_str(), true, end.as_str(), false))
@@ -234,13 +283,14 @@ fn numbers() -> Intervals {
     Intervals::of(Interval::new(f64::NAN, true, f64::INFINITY, true))
 }
 
-fn types(set: &TypeSet) -> Bounds {
+fn types(set: &TypeSet, collator: Option<&dyn Collator>) -> Bounds {
     if set.contains(Type::Array) {
         return (Intervals::all(), Tightness::InexactFetch);
     }
     let kinds = set.types().iter().map(|kind| {
         let tightness = match kind {
             Type::Null | Type::Undefined => Tightness::InexactFetch,
+            Type::String | Type::Symbol if collator.is_some() => Tightness::InexactFetch,
             Type::String | Type::Symbol => Tightness::InexactCovered,
             kind if kind.is_number() => Tightness::InexactCovered,
             _ => Tightness::Exact,

@@ -1,6 +1,6 @@
-//! Intervals of values and ordered lists of them: what an index scan visits in one field.
+//! Intervals of key values and ordered lists of them: what an index scan visits in one field.
 
-use quire_document::{ArrayBuf, Value, ValueBuf, compare};
+use quire_document::{ArrayBuf, Binary, Value, ValueBuf, compare};
 use std::cmp::Ordering;
 
 /// A range of values between two ends, each of which belongs to it or not.
@@ -94,8 +94,8 @@ impl Interval {
 
     /// As explain prints it; `reversed` for a scan that walks the field downwards.
     pub fn text(&self, reversed: bool) -> String {
-        let low = quire_catalog::debug_value(self.low.as_value());
-        let high = quire_catalog::debug_value(self.high.as_value());
+        let low = crate::debug_value(self.low.as_value());
+        let high = crate::debug_value(self.high.as_value());
         let (first, first_in, last, last_in) = if reversed {
             (high, self.high_inclusive, low, self.low_inclusive)
         } else {
@@ -141,6 +141,14 @@ impl Intervals {
     /// True if it is a union of single values (and at least one).
     pub fn is_points(&self) -> bool {
         !self.0.is_empty() && self.0.iter().all(Interval::is_point)
+    }
+
+    /// Returns true if it can hold strings, or documents and arrays, in which strings may stand.
+    /// These types follow each other in MongoDB's order.
+    pub fn hold_strings(&self) -> bool {
+        let behind = Value::Binary(Binary { subtype: 0, bytes: &[] });
+        let strings = Interval::new(Value::String(""), true, behind, false);
+        self.0.iter().any(|interval| !interval.intersect(&strings).is_empty())
     }
 
     /// The union of both.

@@ -1,0 +1,32 @@
+//! The keys of one document in one index, not yet encoded.
+
+use quire_document::Value;
+use quire_document::path::KeyArrays;
+use smallvec::smallvec;
+
+/// Memory for what keys hold and no document does.
+pub type Arena = bumpalo::Bump;
+
+/// The keys of one document in one index: `fields` values each, in document order. A key may
+/// occur more than once.
+#[derive(Debug, Default)]
+pub struct GeneratedKeys<'a> {
+    /// The values of all keys, one key after the other; a missing value (`None`) sorts as null.
+    pub values: Vec<Option<Value<'a>>>,
+    /// The number of values in each key.
+    pub fields: usize,
+    /// For each field the path components that were arrays.
+    pub multikey: KeyArrays,
+}
+
+impl<'a> GeneratedKeys<'a> {
+    /// No keys of `fields` values.
+    pub(super) fn new(fields: usize) -> Self {
+        GeneratedKeys { values: Vec::new(), fields, multikey: smallvec![0; fields] }
+    }
+
+    /// Returns the keys.
+    pub fn keys(&self) -> impl Iterator<Item = &[Option<Value<'a>>]> {
+        self.values.chunks_exact(self.fields.max(1))
+    }
+}

@@ -1,0 +1,39 @@
+//! The registry of index kinds. A kind is one file in this folder and one row of [`KINDS`].
+
+use quire_document::Doc;
+use quire_error::Result;
+
+use super::{Arena, Bounds, GeneratedKeys, KeyField, KeySpec, Predicate, ordinary};
+use crate::IndexSpec;
+
+/// Every kind of index that is built, in the order in which a key pattern is compared with them.
+pub const KINDS: &[&Kind] = &[&ordinary::KIND];
+
+/// What one kind of index decides.
+#[derive(Debug)]
+pub struct Kind {
+    /// The name that MongoDB's messages give the kind; empty for the ordinary one.
+    pub name: &'static str,
+    /// One sentence on what the kind is for.
+    pub doc: &'static str,
+    /// Returns true if a key pattern asks for this kind.
+    pub fits: fn(Doc<'_>) -> bool,
+    /// Checks a specification whose key pattern `fits`: the pattern, then the options with it.
+    pub check: fn(&IndexSpec) -> Result<()>,
+    /// Returns the fields of each key.
+    pub fields: fn(&IndexSpec) -> Vec<KeyField>,
+    /// Adds the keys of a document; the partial filter accepts it.
+    pub generate: for<'a> fn(&KeySpec, Doc<'a>, &'a Arena, &mut GeneratedKeys<'a>) -> Result<()>,
+    /// Returns true if keys can change when top-level fields do; the closure says which do.
+    pub is_touched: fn(&KeySpec, &dyn Fn(&str) -> bool) -> bool,
+    /// Returns the intervals of values of a field that can hold matches of a predicate, strings
+    /// as they are in documents; `None` if the index cannot find all matches.
+    pub bounds: fn(&KeySpec, usize, &Predicate<'_>) -> Option<Bounds>,
+}
+
+impl Kind {
+    /// Returns the kind that a key pattern asks for; `None` if it is not built.
+    pub fn of(pattern: Doc<'_>) -> Option<&'static Kind> {
+        KINDS.iter().copied().find(|kind| (kind.fits)(pattern))
+    }
+}

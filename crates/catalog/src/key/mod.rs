@@ -1,0 +1,252 @@
+//! The key specification of an index: its kind, fields, directions and collation in one value. It
+//! decides which keys a document has, how keys are encoded, which keys a predicate can match, what
+//! a key can give back, and which changes of a document touch its keys.
+//!
+//! Read in this order: this file, [`Kind`] (what one kind of index decides), `ordinary.rs` (the
+//! kind without a name), [`Intervals`] and [`bounds`] (from predicates to ranges of key values).
+//!
+//! A *key value* is what a key holds for one field. Bounds are intervals of key values. For most
+//! fields it is the value in the document; under a collation the key value of a string is its sort
+//! key (`collated.rs`).
+
+mod bounds;
+mod collated;
+mod generated;
+mod interval;
+mod kind;
+mod ordinary;
+
+use std::fmt;
+use std::sync::Arc;
+
+use quire_document::key::{self, KeyError, KeyReader, TypeBits};
+use quire_document::path::Path;
+use quire_document::{Collator, Doc, Value, ValueBuf};
+use quire_error::Result;
+use quire_mql::collation::{Collation, as_collator};
+use quire_mql::filter::Test;
+use quire_mql::{EvalContext, Shared};
+
+use crate::{IndexSpec, PartialFilter};
+pub use bounds::{Bounds, Field, Tightness, bounds, wants_null};
+pub use generated::{Arena, GeneratedKeys};
+pub use interval::{Interval, Intervals};
+pub use kind::{KINDS, Kind};
+
+/// What an index holds of a document.
+#[derive(Clone)]
+pub struct KeySpec {
+    kind: &'static Kind,
+    fields: Vec<KeyField>,
+    /// The paths of `fields`, split.
+    paths: Vec<Path>,
+    sparse: bool,
+    partial: Option<Arc<PartialFilter>>,
+    collation: Option<Arc<Collation>>,
+}
+
+/// One value of each key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeyField {
+    /// The dotted path that the value comes from.
+    pub path: String,
+    /// True if the index holds the values of this field in descending order.
+    pub descending: bool,
+    /// What of the value the key holds.
+    pub part: Part,
+}
+
+/// What a key holds for a field.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// The value itself.
+    Value,
+}
+
+/// A test of one path whose matches an index may find.
+#[derive(Debug, Clone, Copy)]
+pub struct Predicate<'p> {
+    /// The test.
+    pub test: &'p Test,
+    /// The test must fail.
+    pub negated: bool,
+    /// The path whose values the test sees.
+    pub path: &'p str,
+    /// Some component of the path is an array in some document.
+    pub multikey: bool,
+    /// How the test compares strings; `None` for byte order.
+    pub collation: Option<&'p Collation>,
+}
+
+impl KeySpec {
+    /// Returns the key specification that an index specification describes.
+    pub fn new(spec: &IndexSpec) -> Self {
+        let kind = Kind::of(spec.key.as_doc()).unwrap_or(&ordinary::KIND);
+        let fields = (kind.fields)(spec);
+        let partial = spec.partial_filter.as_ref().map(|doc| {
+            let filter = PartialFilter::parse(doc.as_doc(), spec.collation.as_ref());
+            Arc::new(filter.unwrap_or_else(|_| PartialFilter::none()))
+        });
+        KeySpec {
+            kind,
+            paths: fields.iter().map(|field| Path::new(&field.path)).collect(),
+            fields,
+            sparse: spec.sparse.unwrap_or(false),
+            partial,
+            collation: spec.collation.clone(),
+        }
+    }
+
+    /// Returns the kind.
+    pub fn kind(&self) -> &'static Kind {
+        self.kind
+    }
+
+    /// Returns the fields of each key, in key order.
+    pub fn fields(&self) -> &[KeyField] {
+        &self.fields
+    }
+
+    /// Returns true if documents without any of the fields have no key.
+    pub fn is_sparse(&self) -> bool {
+        self.sparse
+    }
+
+    /// Returns the condition that documents of a partial index meet.
+    pub fn partial(&self) -> Option<&Arc<PartialFilter>> {
+        self.partial.as_ref()
+    }
+
+    /// Returns how the index compares strings; `None` for byte order.
+    pub fn collation(&self) -> Option<&Collation> {
+        self.collation.as_deref()
+    }
+
+    /// Returns the collation as comparisons take it.
+    pub fn collator(&self) -> Option<&dyn Collator> {
+        self.collation.as_deref().map(|collation| collation as &dyn Collator)
+    }
+
+    /// Returns the place of the field with this path.
+    pub fn field(&self, path: &str) -> Option<usize> {
+        self.fields.iter().position(|field| field.path == path)
+    }
+
+    /// Returns true if the values of a field are in descending order.
+    pub fn is_descending(&self, field: usize) -> bool {
+        self.fields.get(field).is_some_and(|field| field.descending)
+    }
+
+    /// Returns the keys of a document. A sparse index has none for a document without any of the
+    /// fields, a partial index none for a document that its filter rejects. `arena` holds what the
+    /// keys do not borrow from the document.
+    ///
+    /// # Errors
+    /// 171 CannotIndexParallelArrays, and what the kind cannot index.
+    pub fn generate<'a>(&self, doc: Doc<'a>, arena: &'a Arena) -> Result<GeneratedKeys<'a>> {
+        let mut keys = GeneratedKeys::new(self.fields.len());
+        if let Some(partial) = &self.partial {
+            let shared = Shared::default().with_collator(as_collator(self.collation.as_ref()));
+            if !partial.matches(doc, &EvalContext::new(arena, doc, &shared))? {
+                return Ok(keys);
+            }
+        }
+        (self.kind.generate)(self, doc, arena, &mut keys)?;
+        Ok(keys)
+    }
+
+    /// Returns false only if a change from `old` to `new` leaves the keys as they are: the
+    /// top-level fields that the keys and the partial filter read have the same bytes.
+    pub fn is_touched(&self, old: Doc<'_>, new: Doc<'_>) -> bool {
+        let differs = |head: &str| match (old.find(head), new.find(head)) {
+            (None, None) => false,
+            (Some(a), Some(b)) => a.kind() != b.kind() || a.value_bytes() != b.value_bytes(),
+            _ => true,
+        };
+        (self.kind.is_touched)(self, &differs)
+            || self.partial.as_ref().is_some_and(|partial| match partial.heads() {
+                Some(heads) => heads.iter().any(|head| differs(head)),
+                None => true,
+            })
+    }
+
+    /// Appends the values of one key and their type bits. `values` are those of the first fields;
+    /// `None` is a missing value.
+    pub fn append(&self, values: &[Option<Value<'_>>], key: &mut Vec<u8>, bits: &mut TypeBits) {
+        let collator = self.collator();
+        for (field, value) in self.fields.iter().zip(values) {
+            match value {
+                Some(value) => key::append_full(*value, field.descending, collator, key, bits),
+                None => key::append_missing(field.descending, key, bits),
+            }
+        }
+    }
+
+    /// Appends a key value of a field, for a bound.
+    pub fn append_bound(&self, field: usize, value: Value<'_>, key: &mut Vec<u8>) {
+        let descending = self.is_descending(field);
+        match &self.collation {
+            None => key::append(value, descending, key),
+            Some(_) => collated::append(value, descending, key),
+        }
+    }
+
+    /// Returns the key value of a value of the document.
+    pub fn key_value(&self, value: Value<'_>) -> ValueBuf {
+        match self.collator() {
+            None => ValueBuf::new(value),
+            Some(collator) => collated::key_value(value, collator),
+        }
+    }
+
+    /// Returns the key values of an encoded key; `None` where the document has no such field.
+    ///
+    /// # Errors
+    /// The bytes are not a key of this specification.
+    pub fn decode(&self, key: &[u8], bits: &[u8]) -> Result<Vec<Option<ValueBuf>>, KeyError> {
+        let mut reader = KeyReader::new(key, bits);
+        if self.collation.is_some() {
+            reader = reader.with_sort_keys();
+        }
+        self.fields.iter().map(|field| reader.next(field.descending)).collect()
+    }
+
+    /// Returns the intervals of key values of `field` that can hold matches of the predicate;
+    /// `None` if the index cannot find them all.
+    pub fn bounds(&self, field: usize, predicate: &Predicate<'_>) -> Option<Bounds> {
+        if self.collation() != predicate.collation && bounds::compares_strings(predicate.test) {
+            return None;
+        }
+        (self.kind.bounds)(self, field, predicate)
+    }
+
+    /// Returns true if a key gives back the value of `field` as it is in the document, for keys
+    /// within `intervals`.
+    pub fn gives_value(&self, field: usize, intervals: &Intervals) -> bool {
+        let whole = self.fields.get(field).is_some_and(|field| field.part == Part::Value);
+        whole && (self.collation.is_none() || !intervals.hold_strings())
+    }
+
+    /// Returns true if keys within `intervals` are in the order that a sort under `collation`
+    /// gives the values of `field`.
+    pub fn gives_order(
+        &self,
+        field: usize,
+        intervals: &Intervals,
+        collation: Option<&Collation>,
+    ) -> bool {
+        let whole = self.fields.get(field).is_some_and(|field| field.part == Part::Value);
+        whole && (self.collation() == collation || !intervals.hold_strings())
+    }
+}
+
+impl fmt::Debug for KeySpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KeySpec")
+            .field("kind", &self.kind.name)
+            .field("fields", &self.fields)
+            .field("sparse", &self.sparse)
+            .field("partial", &self.partial)
+            .finish_non_exhaustive()
+    }
+}
