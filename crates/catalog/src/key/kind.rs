@@ -9,6 +9,12 @@ use crate::IndexSpec;
 /// Every kind of index that is built, in the order in which a key pattern is compared with them.
 pub const KINDS: &[&Kind] = &[&ordinary::KIND];
 
+/// Returns true if a change of a document changes the top-level field of this name.
+pub type Differs<'d> = dyn Fn(&str) -> bool + 'd;
+
+/// Adds the keys of a document to the last argument.
+pub type Generate = for<'a> fn(&KeySpec, Doc<'a>, &'a Arena, &mut GeneratedKeys<'a>) -> Result<()>;
+
 /// What one kind of index decides.
 #[derive(Debug)]
 pub struct Kind {
@@ -23,9 +29,9 @@ pub struct Kind {
     /// Returns the fields of each key.
     pub fields: fn(&IndexSpec) -> Vec<KeyField>,
     /// Adds the keys of a document; the partial filter accepts it.
-    pub generate: for<'a> fn(&KeySpec, Doc<'a>, &'a Arena, &mut GeneratedKeys<'a>) -> Result<()>,
+    pub generate: Generate,
     /// Returns true if keys can change when top-level fields do; the closure says which do.
-    pub is_touched: fn(&KeySpec, &dyn Fn(&str) -> bool) -> bool,
+    pub is_touched: fn(&KeySpec, &Differs<'_>) -> bool,
     /// Returns the intervals of values of a field that can hold matches of a predicate, strings
     /// as they are in documents; `None` if the index cannot find all matches.
     pub bounds: fn(&KeySpec, usize, &Predicate<'_>) -> Option<Bounds>,

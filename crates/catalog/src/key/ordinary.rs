@@ -6,6 +6,7 @@ use quire_error::Result;
 use quire_mql::filter::{Comparison, Test};
 
 use super::bounds::{bounds, wants_null};
+use super::kind::Differs;
 use super::{Arena, Bounds, Field, GeneratedKeys, KeyField, KeySpec, Kind, Part, Predicate};
 use crate::index_pattern::{is_negative, is_ordinary};
 use crate::{IndexSpec, MultikeyPaths};
@@ -72,7 +73,7 @@ fn single<'a>(keys: &mut GeneratedKeys<'a>, sparse: bool, value: Option<Value<'a
 }
 
 /// Returns true if the field at the head of a path differs.
-pub(super) fn is_touched(spec: &KeySpec, differs: &dyn Fn(&str) -> bool) -> bool {
+pub(super) fn is_touched(spec: &KeySpec, differs: &Differs<'_>) -> bool {
     spec.paths.iter().any(|path| differs(path.first()))
 }
 
