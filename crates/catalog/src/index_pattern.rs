@@ -103,10 +103,10 @@ fn check_direction(path: &str, direction: Value<'_>) -> Result<()> {
         }
         Value::String("hashed" | "text" | "2d" | "2dsphere") => Ok(()),
         Value::String(other) => Err(cannot(format!("Unknown index plugin '{other}'"))),
-        Value::Decimal(number) if decimal_is_nan(number) => {
+        Value::Decimal(number) if number.is_nan() => {
             Err(cannot("Values in the index key pattern cannot be NaN."))
         }
-        Value::Decimal(number) if decimal_is_zero(number) => {
+        Value::Decimal(number) if number.is_zero() => {
             Err(cannot("Values in the index key pattern cannot be 0."))
         }
         Value::Decimal(_) => Ok(()),
@@ -190,37 +190,15 @@ pub(crate) fn has_wildcard(spec: Doc<'_>) -> bool {
     matches!(spec.get("key"), Some(Value::Document(key)) if key.fields().any(|(path, _)| is_wildcard_path(path)))
 }
 
-/// Decimal128 encodings with the combination field at 11111 are NaN.
-fn decimal_is_nan(number: Decimal128) -> bool {
-    (number.bits() >> 122) & 0b11111 == 0b11111
-}
-
 pub(crate) fn decimal_is_zero(number: Decimal128) -> bool {
-    let (exponent_form, significand) = decimal_parts(number);
-    exponent_form && significand == 0
+    number.is_zero()
 }
 
-/// Whether the significand is stored in the small form, and the significand.
-fn decimal_parts(number: Decimal128) -> (bool, u128) {
-    let bits = number.bits();
-    ((bits >> 125) & 0b11 != 0b11, bits & ((1 << 113) - 1))
-}
-
-/// The whole part, saturating.
+/// Returns the whole part of a decimal. What does not fit becomes the nearest long; NaN becomes
+/// the largest.
 pub(crate) fn decimal_to_i64(number: Decimal128) -> i64 {
-    let (small, significand) = decimal_parts(number);
-    let bits = number.bits();
-    let negative = bits >> 127 == 1;
-    if !small {
-        return if negative && !decimal_is_nan(number) { i64::MIN } else { i64::MAX };
-    }
-    let exponent = ((bits >> 113) & 0x3fff) as i32 - 6176;
-    let mut whole = significand;
-    for _ in 0..exponent.unsigned_abs().min(40) {
-        whole = if exponent < 0 { whole / 10 } else { whole.saturating_mul(10) };
-    }
-    let whole = i64::try_from(whole).unwrap_or(i64::MAX);
-    if negative { -whole } else { whole }
+    let negative = number.is_negative() && !number.is_nan();
+    number.to_i64_truncated().unwrap_or(if negative { i64::MIN } else { i64::MAX })
 }
 
 /// 67 CannotCreateIndex.

@@ -12,6 +12,7 @@ use quire_catalog::{
 };
 use quire_document::{Doc, DocBuf, ObjectId, Timestamp};
 use quire_error::{Error, ErrorCode, Result};
+use quire_storage::rng::Rng;
 use quire_storage::{
     Clock, ClusterTime, CommitOptions, Counts, Durability, Engine, Interrupt, Mode, Page,
     ScanRequest, Snapshot, Space, StorageError, SystemClock, Txn, Version, begin,
@@ -62,7 +63,7 @@ pub struct Store {
     next_object: AtomicU32,
     /// The last time put into a document for an empty timestamp.
     last_stamp: AtomicU64,
-    random: Mutex<u64>,
+    random: Mutex<Rng>,
 }
 
 impl Store {
@@ -70,9 +71,9 @@ impl Store {
     /// anything in the engine bears (a damaged log can lose what was given out), drops indexes whose build a crash cut
     /// short, and temporary collections. A newer format is refused (MustUpgrade).
     pub fn open(engine: Arc<dyn Engine>, options: StoreOptions) -> Result<Arc<Self>> {
-        let mut random = options.random_seed ^ 0x9e37_79b9_7f4a_7c15;
-        let seed = next_random(&mut random).to_be_bytes();
-        let next_object = next_random(&mut random) as u32 & 0xff_ffff;
+        let mut random = Rng::new(options.random_seed);
+        let seed = random.next_u64().to_be_bytes();
+        let next_object = random.next_u64() as u32 & 0xff_ffff;
         let (catalog, known_id) = load(&engine)?;
         let next_id = numbers::next(&engine, &catalog)?.max(known_id);
         if next_id > known_id {
@@ -162,8 +163,8 @@ impl Store {
     pub(crate) fn new_uuid(&self) -> Uuid {
         let mut random = self.random.lock();
         let mut bytes = [0; 16];
-        bytes[..8].copy_from_slice(&next_random(&mut random).to_be_bytes());
-        bytes[8..].copy_from_slice(&next_random(&mut random).to_be_bytes());
+        bytes[..8].copy_from_slice(&random.next_u64().to_be_bytes());
+        bytes[8..].copy_from_slice(&random.next_u64().to_be_bytes());
         bytes[6] = bytes[6] & 0x0f | 0x40;
         bytes[8] = bytes[8] & 0x3f | 0x80;
         Uuid(bytes)
@@ -347,13 +348,4 @@ fn load(engine: &Arc<dyn Engine>) -> Result<(Catalog, u32)> {
             None => return Ok((Catalog::new(collections), next_id)),
         }
     }
-}
-
-/// SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", 2014).
-fn next_random(state: &mut u64) -> u64 {
-    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let mut z = *state;
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
 }

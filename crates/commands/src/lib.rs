@@ -17,6 +17,7 @@ mod jobs;
 mod registry;
 
 pub use frame::command::Command;
+pub use frame::in_process::Call;
 pub use frame::parameters::table::{PARAMETERS, Parameter};
 pub use frame::service::{
     Connection, ConnectionInfo, Outcome, Request, Sequence, Service, ServiceOptions, Topology,

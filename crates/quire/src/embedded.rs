@@ -6,11 +6,8 @@ use crate::open::OpenOptions;
 use bson::RawDocumentBuf;
 use parking_lot::{Mutex, RwLock};
 use quire_commands::log::{LogSink, NoLog};
-use quire_commands::{
-    Connection, ConnectionInfo, Jobs, Outcome, Request, Sequence, Service, ServiceOptions, Topology,
-};
-use quire_document::limits::Limits;
-use quire_document::{Doc, DocBuf, Value, validate};
+use quire_commands::{Call, Connection, ConnectionInfo, Jobs, Service, ServiceOptions};
+use quire_document::{Doc, Value};
 use quire_storage::{Engine, Interrupt};
 use quire_storage_fjall::FjallOptions;
 use std::path::Path;
@@ -72,21 +69,12 @@ impl Embedded {
         let shutdown_asked = Arc::new(AtomicBool::new(false));
         let asked = Arc::clone(&shutdown_asked);
         let log: Arc<dyn LogSink> = options.log.unwrap_or_else(|| Arc::new(NoLog));
-        let service = Service::open(
-            engine,
-            ServiceOptions {
-                topology: Topology::ReplicaSet("rs0".into()),
-                advertise: None,
-                argv: std::env::args().collect(),
-                parsed_options: DocBuf::new(),
-                storage_engine: name,
-                parameters: options.parameters,
-                log,
-                on_shutdown: Arc::new(move || asked.store(true, Ordering::Release)),
-                data_directory: path.map(Path::to_owned),
-            },
-        )
-        .map_err(|error| Error::open(error.to_string()))?;
+        let mut settings = ServiceOptions::in_process(name, path);
+        settings.parameters = options.parameters;
+        settings.log = log;
+        settings.on_shutdown = Arc::new(move || asked.store(true, Ordering::Release));
+        let service =
+            Service::open(engine, settings).map_err(|error| Error::open(error.to_string()))?;
         let jobs = service.start_jobs().map_err(|error| Error::open(error.to_string()))?;
         Ok(Arc::new(Embedded {
             service,
@@ -104,30 +92,21 @@ impl Embedded {
 
     /// Runs one command and gives its reply, which may tell of an error.
     pub(crate) fn call(&self, body: &[u8], documents: Option<Documents<'_>>) -> Result<Vec<u8>> {
-        let body = valid(body)?;
-        let sequences = match &documents {
-            None => Vec::new(),
+        let call = Call::new(body).and_then(|call| match &documents {
+            None => Ok(call),
             Some(Documents { name, documents }) => {
-                let documents: Result<Vec<_>> =
-                    documents.iter().map(|document| valid(document.as_bytes())).collect();
-                vec![Sequence { name, documents: documents? }]
+                call.with_documents(name, documents.iter().map(|document| document.as_bytes()))
             }
-        };
+        });
+        let call = call.map_err(|error| Error::from_server(&error))?;
         let open = self.jobs.read();
         if open.is_none() {
             return Err(Error::shutdown());
         }
         let mut connection = self.connection();
-        let request = Request {
-            body,
-            sequences: &sequences,
-            legacy_query: false,
-            exhaust_allowed: false,
-            interrupt: Interrupt::new(),
-        };
-        let mut reply = Vec::new();
-        let mut run = || connection.handle(&request, &mut reply);
-        let outcome = if is_deep(body, SHALLOW_LEVELS) { on_a_large_stack(run)? } else { run() };
+        let mut run = || connection.call(&call, Interrupt::new());
+        let deep = is_deep(call.body(), SHALLOW_LEVELS);
+        let (reply, outcome) = if deep { on_a_large_stack(run)? } else { run() };
         if !outcome.close && !outcome.hang_up {
             self.idle.lock().push(connection);
         }
@@ -138,7 +117,7 @@ impl Embedded {
         if outcome.hang_up {
             return Err(Error::shutdown());
         }
-        Ok(reply)
+        Ok(reply.into_bytes())
     }
 
     fn connection(&self) -> Connection {
@@ -190,16 +169,10 @@ fn is_deep_value(value: Value<'_>, levels: usize) -> bool {
 
 /// Runs a command as a connection of the server does: with a stack that its nesting fits into.
 /// The stack of the calling thread is whatever the program gave it.
-fn on_a_large_stack(run: impl FnOnce() -> Outcome + Send) -> Result<Outcome> {
+fn on_a_large_stack<T: Send>(run: impl FnOnce() -> T + Send) -> Result<T> {
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().name("deep".into()).stack_size(STACK_BYTES);
         let thread = thread.spawn_scoped(scope, run).map_err(|error| Error::thread(&error))?;
         Ok(thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
     })
-}
-
-/// A command's bytes come from a serializer or from a caller's raw document.
-fn valid(bytes: &[u8]) -> Result<Doc<'_>> {
-    validate(bytes, &Limits::WIRE)
-        .map_err(|fault| Error::from_server(&quire_error::Error::from(fault)))
 }

@@ -1,8 +1,7 @@
 //! Two ways to send a command: over a socket, and into a service of this process.
 
-use quire_commands::{Connection, ConnectionInfo, Request, Service};
-use quire_document::limits::Limits;
-use quire_document::{Doc, DocBuf, validate};
+use quire_commands::{Call, Connection, ConnectionInfo, Service};
+use quire_document::{Doc, DocBuf};
 use quire_storage::Interrupt;
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -42,26 +41,18 @@ impl Connect for InProcess {
 
 impl Client for Embedded {
     fn call(&mut self, command: Doc<'_>) -> Result<DocBuf, String> {
-        let mut reply = Vec::new();
-        let command = match validate(command.as_bytes(), &Limits::WIRE) {
-            Ok(command) => command,
-            Err(fault) => {
-                let error = quire_error::Error::from(fault);
+        let call = match Call::new(command.as_bytes()) {
+            Ok(call) => call,
+            Err(error) => {
+                let mut reply = Vec::new();
                 self.service.error_reply(&error, &mut reply);
                 return Ok(DocBuf::from_valid_bytes(reply));
             }
         };
-        let request = Request {
-            body: command,
-            sequences: &[],
-            legacy_query: false,
-            exhaust_allowed: false,
-            interrupt: Interrupt::with_deadline(Duration::from_secs(20)),
-        };
-        let outcome = self.connection.handle(&request, &mut reply);
-        match outcome.hang_up {
-            true => Err("connection closed by server".into()),
-            false => Ok(DocBuf::from_valid_bytes(reply)),
+        let interrupt = Interrupt::with_deadline(Duration::from_secs(20));
+        match self.connection.call(&call, interrupt) {
+            (_, outcome) if outcome.hang_up => Err("connection closed by server".into()),
+            (reply, _) => Ok(reply),
         }
     }
 }

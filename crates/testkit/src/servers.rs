@@ -1,9 +1,7 @@
 //! Services and servers of this process, on the memory engine and on disk.
 
 use crate::client::{AtAddress, Connect, InProcess};
-use quire_commands::log::NoLog;
-use quire_commands::{Service, ServiceOptions, Topology};
-use quire_document::DocBuf;
+use quire_commands::{Service, ServiceOptions};
 use quire_server::{Endpoint, Listeners, Server, ServerOptions};
 use quire_storage::Engine;
 use std::path::Path;
@@ -12,15 +10,9 @@ use std::sync::Arc;
 /// A service over an engine, as `quire serve` opens it, with commands for tests turned on.
 pub fn service(engine: Arc<dyn Engine>, name: &'static str) -> Arc<Service> {
     let options = ServiceOptions {
-        topology: Topology::ReplicaSet("rs0".into()),
-        advertise: None,
         argv: vec!["quire".into(), "serve".into()],
-        parsed_options: DocBuf::new(),
-        storage_engine: name,
         parameters: vec![("enableTestCommands".into(), "1".into())],
-        log: Arc::new(NoLog),
-        on_shutdown: Arc::new(|| {}),
-        data_directory: None,
+        ..ServiceOptions::in_process(name, None)
     };
     Service::open(engine, options).expect("a new engine opens")
 }

@@ -2,13 +2,8 @@
 
 use super::Documents;
 use crate::exit::{FAILED, Failure};
-use quire_commands::log::NoLog;
-use quire_commands::{
-    Connection, ConnectionInfo, Request, Sequence, Service, ServiceOptions, Topology,
-};
-use quire_document::limits::Limits;
-use quire_document::{DocBuf, validate};
-use quire_error::Error;
+use quire_commands::{Call, Connection, ConnectionInfo, Service, ServiceOptions};
+use quire_document::DocBuf;
 use quire_storage::Interrupt;
 use quire_storage_fjall::FjallOptions;
 use std::path::Path;
@@ -24,17 +19,7 @@ impl Directory {
     pub(crate) fn open(path: &Path) -> Result<Directory, Failure> {
         let opened = crate::engine::open(path, FjallOptions::default())?;
         opened.warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
-        let options = ServiceOptions {
-            topology: Topology::ReplicaSet("rs0".into()),
-            advertise: None,
-            argv: std::env::args().collect(),
-            parsed_options: DocBuf::new(),
-            storage_engine: "fjall",
-            parameters: Vec::new(),
-            log: Arc::new(NoLog),
-            on_shutdown: Arc::new(|| {}),
-            data_directory: Some(path.to_owned()),
-        };
+        let options = ServiceOptions::in_process("fjall", Some(path));
         let service = Service::open(opened.engine, options).map_err(|error| {
             Failure::new(FAILED, format!("cannot open the data in {}: {error}", path.display()))
         })?;
@@ -64,26 +49,15 @@ impl InProcess {
         body: &DocBuf,
         documents: Option<Documents>,
     ) -> Result<DocBuf, String> {
-        let valid = |doc| {
-            validate(DocBuf::as_bytes(doc), &Limits::WIRE)
-                .map_err(|fault| Error::from(fault).to_string())
-        };
         let (name, documents) = documents.unwrap_or_default();
-        let sequence =
-            Sequence { name, documents: documents.iter().map(valid).collect::<Result<_, _>>()? };
-        let sequences = if name.is_empty() { Vec::new() } else { vec![sequence] };
-        let request = Request {
-            body: valid(body)?,
-            sequences: &sequences,
-            legacy_query: false,
-            exhaust_allowed: false,
-            interrupt: Interrupt::new(),
-        };
-        let mut reply = Vec::new();
-        let outcome = self.connection.handle(&request, &mut reply);
-        match outcome.hang_up {
-            true => Err("the server closed the connection".to_owned()),
-            false => Ok(DocBuf::from_valid_bytes(reply)),
+        let call = Call::new(body.as_bytes()).and_then(|call| match name {
+            "" => Ok(call),
+            name => call.with_documents(name, documents.iter().map(DocBuf::as_bytes)),
+        });
+        let call = call.map_err(|error| error.to_string())?;
+        match self.connection.call(&call, Interrupt::new()) {
+            (_, outcome) if outcome.hang_up => Err("the server closed the connection".to_owned()),
+            (reply, _) => Ok(reply),
         }
     }
 }

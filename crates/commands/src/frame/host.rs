@@ -2,12 +2,7 @@
 
 /// The machine's name.
 pub fn host_name() -> String {
-    let name = read("/proc/sys/kernel/hostname").trim().to_owned();
-    if name.is_empty() {
-        std::env::var("HOSTNAME").unwrap_or_else(|_| "localhost".into())
-    } else {
-        name
-    }
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
 /// The number (in kB for sizes) behind `label` in a file of `/proc`, 0 where there is none.

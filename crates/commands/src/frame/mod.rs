@@ -16,6 +16,7 @@ pub mod fail_points;
 pub mod generic_fields;
 pub mod gossip;
 pub mod host;
+pub mod in_process;
 pub mod log;
 pub mod matching;
 pub mod metrics;

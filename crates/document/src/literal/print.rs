@@ -3,6 +3,8 @@
 use crate::calendar::{ISO_RANGE, iso_text};
 use crate::number::shortest_double;
 use crate::{Binary, Doc, Regex, Value};
+use base64::display::Base64Display;
+use base64::engine::general_purpose::STANDARD;
 use std::fmt::{self, Write};
 
 /// The literal of a value, on one line.
@@ -175,16 +177,7 @@ fn write_binary(binary: Binary<'_>, out: &mut dyn Write) -> fmt::Result {
     out.write_str("\")")
 }
 
-/// Appends standard base64 with padding.
+/// Appends the bytes in base 64 with padding (RFC 4648, section 4).
 pub(crate) fn write_base64(bytes: &[u8], out: &mut dyn Write) -> fmt::Result {
-    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    for chunk in bytes.chunks(3) {
-        let at = |i: usize| chunk.get(i).copied().unwrap_or(0) as u32;
-        let bits = at(0) << 16 | at(1) << 8 | at(2);
-        for i in 0..4 {
-            let letter = LETTERS[(bits >> (18 - 6 * i) & 63) as usize];
-            out.write_char(if i <= chunk.len() { letter as char } else { '=' })?;
-        }
-    }
-    Ok(())
+    write!(out, "{}", Base64Display::new(bytes, &STANDARD))
 }

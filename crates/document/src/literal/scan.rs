@@ -2,6 +2,9 @@
 
 use crate::builder::write_value;
 use crate::{Type, Value};
+use base64::Engine;
+use base64::alphabet::STANDARD;
+use base64::engine::{GeneralPurpose, GeneralPurposeConfig};
 use std::fmt;
 
 /// How deep documents and arrays may nest in a text.
@@ -212,28 +215,10 @@ pub fn decode_hex(digits: &str) -> Option<Vec<u8>> {
     pairs.collect()
 }
 
-/// Standard base64 with padding; `None` if it is something else.
+/// Decodes base 64 with padding; `None` for any other text. Bits behind the last byte are ignored.
 pub fn decode_base64(text: &str) -> Option<Vec<u8>> {
-    let letters = text.trim_end_matches('=').as_bytes();
-    if !text.len().is_multiple_of(4) || text.len() - letters.len() > 2 {
-        return None;
-    }
-    let (mut out, mut bits, mut count) = (Vec::with_capacity(text.len() / 4 * 3), 0u32, 0);
-    for &letter in letters {
-        let six = match letter {
-            b'A'..=b'Z' => letter - b'A',
-            b'a'..=b'z' => letter - b'a' + 26,
-            b'0'..=b'9' => letter - b'0' + 52,
-            b'+' => 62,
-            b'/' => 63,
-            _ => return None,
-        };
-        bits = bits << 6 | six as u32;
-        count += 6;
-        if count >= 8 {
-            count -= 8;
-            out.push((bits >> count) as u8);
-        }
-    }
-    Some(out)
+    const CONFIG: GeneralPurposeConfig =
+        GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true);
+    const ENGINE: GeneralPurpose = GeneralPurpose::new(&STANDARD, CONFIG);
+    ENGINE.decode(text).ok()
 }

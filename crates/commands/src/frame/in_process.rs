@@ -1,0 +1,83 @@
+//! A client without a socket: bytes of BSON in, bytes of BSON out. The embedded library, the tools
+//! on a stopped server's directory and the case runner send their commands through it.
+
+use crate::frame::log::NoLog;
+use crate::frame::service::{Connection, Outcome, Request, Sequence, ServiceOptions, Topology};
+use quire_document::limits::Limits;
+use quire_document::{Doc, DocBuf, validate};
+use quire_error::Result;
+use quire_storage::Interrupt;
+use std::path::Path;
+use std::sync::Arc;
+
+/// A command whose bytes have been validated as those of a message.
+pub struct Call<'a> {
+    body: Doc<'a>,
+    sequences: Vec<Sequence<'a>>,
+}
+
+impl<'a> Call<'a> {
+    /// Validates the document of a command.
+    ///
+    /// # Errors
+    /// 22 InvalidBSON for bytes that are no document, or that nest too deep.
+    pub fn new(body: &'a [u8]) -> Result<Self> {
+        Ok(Call { body: validate(body, &Limits::WIRE)?, sequences: Vec::new() })
+    }
+
+    /// Adds the documents of the argument `name`, as a section of kind 1 of OP_MSG does.
+    ///
+    /// # Errors
+    /// As [`Call::new`], for the first document that is not valid.
+    pub fn with_documents(
+        mut self,
+        name: &'a str,
+        documents: impl Iterator<Item = &'a [u8]>,
+    ) -> Result<Self> {
+        let valid = |bytes| validate(bytes, &Limits::WIRE);
+        let documents = documents.map(valid).collect::<Result<_, _>>()?;
+        self.sequences.push(Sequence { name, documents });
+        Ok(self)
+    }
+
+    /// Returns the document of the command.
+    pub fn body(&self) -> Doc<'a> {
+        self.body
+    }
+}
+
+impl Connection {
+    /// Runs one command and returns its reply, which may report an error. The connection must not
+    /// be used again if the outcome says `close` or `hang_up`.
+    pub fn call(&mut self, call: &Call<'_>, interrupt: Arc<Interrupt>) -> (DocBuf, Outcome) {
+        let request = Request {
+            body: call.body,
+            sequences: &call.sequences,
+            legacy_query: false,
+            exhaust_allowed: false,
+            interrupt,
+        };
+        let mut reply = Vec::new();
+        let outcome = self.handle(&request, &mut reply);
+        (DocBuf::from_valid_bytes(reply), outcome)
+    }
+}
+
+impl ServiceOptions {
+    /// Returns the options of a service that no socket leads to: a replica set of one member that
+    /// writes no log. `storage_engine` is the engine's name for `serverStatus`; blocking stages
+    /// spill below `data_directory`, or to the system's place for temporary files without one.
+    pub fn in_process(storage_engine: &'static str, data_directory: Option<&Path>) -> Self {
+        ServiceOptions {
+            topology: Topology::ReplicaSet("rs0".into()),
+            advertise: None,
+            argv: std::env::args().collect(),
+            parsed_options: DocBuf::new(),
+            storage_engine,
+            parameters: Vec::new(),
+            log: Arc::new(NoLog),
+            on_shutdown: Arc::new(|| {}),
+            data_directory: data_directory.map(Path::to_owned),
+        }
+    }
+}
