@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use quire_storage::rng::Rng;
 use quire_storage::{
-    Bytes, CommitOptions, Engine, Mode, Page, PipelineOptions, ScanRequest, Space, begin,
+    Bytes, CommitOptions, CommitterOptions, Engine, Mode, Page, ScanRequest, Space, begin,
 };
 use quire_storage_fjall::{FjallOptions, open};
 
@@ -83,13 +83,13 @@ fn scan_speed(engine: &Arc<dyn Engine>, rows_max: usize, from: u64) -> f64 {
 }
 
 fn options(caps: bool) -> FjallOptions {
-    let mut pipeline = PipelineOptions::default();
+    let mut committer = CommitterOptions::default();
     if !caps {
-        pipeline.snapshot_retained_bytes_max = u64::MAX;
-        pipeline.snapshot_age_max = Duration::from_secs(1 << 30);
-        pipeline.conflict_keys_max = usize::MAX;
+        committer.snapshot_retained_bytes_max = u64::MAX;
+        committer.snapshot_age_max = Duration::from_secs(1 << 30);
+        committer.conflict_keys_max = usize::MAX;
     }
-    FjallOptions { pipeline, ..FjallOptions::default() }
+    FjallOptions { committer, ..FjallOptions::default() }
 }
 
 fn snapshot_test(path: &Path, caps: bool, hold: bool) {

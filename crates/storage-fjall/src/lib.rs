@@ -1,4 +1,4 @@
-//! The default engine on disk: fjall below the storage pipeline, used only through its plain
+//! The default engine on disk: fjall below the committer, used only through its plain
 //! database, batch and snapshot, in four shared keyspaces, with our own group commit, journal
 //! guard, bounds on memory and reclaiming of dropped ranges.
 //!
@@ -25,7 +25,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use quire_storage::{Engine, Pipeline, PipelineOptions, Result};
+use quire_storage::{Committer, CommitterOptions, Engine, Result};
 
 pub use backend::FjallBackend;
 pub use directory::{FORMAT_VERSION, is_database};
@@ -34,7 +34,7 @@ pub use directory::{FORMAT_VERSION, is_database};
 #[derive(Clone)]
 pub struct FjallOptions {
     /// Snapshots, conflict table, ticker, clock.
-    pub pipeline: PipelineOptions,
+    pub committer: CommitterOptions,
     /// Upper bound of the block cache; used as far as data is read.
     pub cache_bytes: u64,
     /// Mend a damaged log: keep every intact batch, put the damaged file aside, say what is
@@ -49,7 +49,7 @@ pub struct FjallOptions {
 impl Default for FjallOptions {
     fn default() -> Self {
         Self {
-            pipeline: PipelineOptions::default(),
+            committer: CommitterOptions::default(),
             cache_bytes: 256 << 20,
             repair: false,
             slow_head: Duration::from_micros(200),
@@ -72,6 +72,6 @@ pub struct Opened {
 /// damage (nothing is changed then; `repair` mends it).
 pub fn open(directory: &Path, options: FjallOptions) -> Result<Opened> {
     let (backend, warnings) = FjallBackend::open(directory, &options)?;
-    let engine = Arc::new(Pipeline::open(backend, options.pipeline)?);
+    let engine = Arc::new(Committer::open(backend, options.committer)?);
     Ok(Opened { engine, warnings })
 }

@@ -1,4 +1,4 @@
-//! What lies below the pipeline: raw ordered bytes. A backend knows nothing of conflicts,
+//! What lies below the committer: raw ordered bytes. A backend knows nothing of conflicts,
 //! versions, counters or groups; it applies batches that never overlap in time.
 
 use std::path::Path;
@@ -39,7 +39,7 @@ pub enum Reclaimed {
     Gone,
 }
 
-/// Ordered bytes that a [`Pipeline`](crate::pipeline::Pipeline) turns into an engine.
+/// Ordered bytes that a [`Committer`](crate::committer::Committer) turns into an engine.
 pub trait Backend: Send + Sync + 'static {
     /// A view of everything applied.
     type Snap: RawSnapshot;
@@ -92,7 +92,7 @@ pub trait Backend: Send + Sync + 'static {
     /// Estimates what a range holds.
     fn approximate_size(&self, space: Space, start: &[u8], end: &[u8]) -> Result<Size>;
 
-    /// Flushes or compacts; `Reclaim` and `Tick` are the pipeline's.
+    /// Flushes or compacts; `Reclaim` and `Tick` are the committer's.
     fn maintenance(&self, _task: Maintenance) -> Result<()> {
         Ok(())
     }

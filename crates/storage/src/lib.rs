@@ -1,20 +1,20 @@
-//! The storage pipeline: a key-value contract, the write buffer over it, group commit, and the
+//! Storage: a key-value contract, the write buffer over it, group commit, and the
 //! engines that need no disk (in memory, simulated). It knows neither BSON nor MongoDB.
 //!
 //! Read in this order: [`contract`] (what an engine promises), [`txn`] (how a caller uses it),
-//! [`backend`] and [`pipeline`] (how one pipeline makes an engine out of raw ordered bytes),
+//! [`backend`] and [`committer`] (how one committer makes an engine out of raw ordered bytes),
 //! [`memory`] and [`simulated`] (two such engines), [`conformance`] (the suite that every
 //! engine passes).
 
 pub mod backend;
 pub mod clock;
+pub mod committer;
 pub mod conformance;
 pub mod contract;
 pub mod error;
 pub mod interrupt;
 pub mod memory;
 mod overlay;
-pub mod pipeline;
 pub mod rng;
 pub mod simulated;
 pub mod turn;
@@ -23,6 +23,7 @@ pub mod txn;
 pub use bytes::Bytes;
 
 pub use clock::{Clock, ManualClock, SystemClock};
+pub use committer::{Committer, CommitterOptions};
 pub use contract::{
     Caps, Check, ClusterTime, CommitBatch, Committed, CountDelta, Counts, Direction, DropRange,
     Durability, Engine, EngineStats, KeyHash, LockOwner, Maintenance, Op, Page, Place, ScanRequest,
@@ -31,7 +32,6 @@ pub use contract::{
 pub use error::{Conflict, Result, StorageError};
 pub use interrupt::{Interrupt, Interruption};
 pub use memory::{open_memory, open_memory_with};
-pub use pipeline::{Pipeline, PipelineOptions};
 pub use simulated::{Crash, Faults, SimulatedDisk};
 pub use turn::KeyTurn;
 pub use txn::{CommitOptions, Mode, Savepoint, Txn, begin};

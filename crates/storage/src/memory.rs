@@ -11,9 +11,9 @@ use bytes::Bytes;
 use parking_lot::{Mutex, RwLock};
 
 use crate::backend::{Backend, RawSnapshot};
+use crate::committer::{Committer, CommitterOptions};
 use crate::contract::{Caps, Direction, Engine, EngineStats, Op, Page, ScanRequest, Size, Space};
 use crate::error::Result;
-use crate::pipeline::{Pipeline, PipelineOptions};
 
 /// The limits of memory.
 pub(crate) const CAPS: Caps = Caps {
@@ -28,13 +28,13 @@ pub(crate) const CAPS: Caps = Caps {
 /// Opens an empty engine in memory.
 pub fn open_memory() -> Result<Arc<dyn Engine>> {
     let options =
-        PipelineOptions { snapshot_retained_bytes_max: 256 << 20, ..PipelineOptions::default() };
+        CommitterOptions { snapshot_retained_bytes_max: 256 << 20, ..CommitterOptions::default() };
     open_memory_with(options)
 }
 
 /// Opens an empty engine in memory with other options.
-pub fn open_memory_with(options: PipelineOptions) -> Result<Arc<dyn Engine>> {
-    Ok(Arc::new(Pipeline::open(MemoryBackend::default(), options)?))
+pub fn open_memory_with(options: CommitterOptions) -> Result<Arc<dyn Engine>> {
+    Ok(Arc::new(Committer::open(MemoryBackend::default(), options)?))
 }
 
 /// The versions of a key, newest last; almost always one.

@@ -1,6 +1,6 @@
 //! Memory that behaves like a disk: what is not synced is lost at a crash, the last batch may be
 //! torn, and faults come from a seed. For simulations and for the crash tests of the layers
-//! above; the pipeline over it is the real one.
+//! above; the committer over it is the real one.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -12,10 +12,10 @@ use parking_lot::{Mutex, RwLock};
 
 use crate::backend::{Backend, RawSnapshot};
 use crate::clock::{Clock, ManualClock};
+use crate::committer::{Committer, CommitterOptions};
 use crate::contract::{Caps, CommitBatch, Direction, Engine, Op, Page, ScanRequest, Size, Space};
 use crate::error::{Result, StorageError};
 use crate::memory::CAPS;
-use crate::pipeline::{Pipeline, PipelineOptions};
 use crate::rng::Rng;
 
 type Maps = [BTreeMap<Bytes, Bytes>; 4];
@@ -92,8 +92,8 @@ impl SimulatedDisk {
         // Each view that is kept keeps a whole copy of the maps.
         let history_window = Duration::ZERO;
         let options =
-            PipelineOptions { clock, tick: None, history_window, ..PipelineOptions::default() };
-        Ok(Arc::new(Pipeline::open(backend, options)?))
+            CommitterOptions { clock, tick: None, history_window, ..CommitterOptions::default() };
+        Ok(Arc::new(Committer::open(backend, options)?))
     }
 
     /// Everything stops here; engines opened before have lost the disk. How many batches were lost.

@@ -6,7 +6,7 @@ use super::*;
 use quire_storage::backend::{Backend, RawSnapshot};
 use quire_storage::memory::{MemoryBackend, MemorySnapshot};
 use quire_storage::{
-    Bytes, Caps, Mode, Op, Page, Pipeline, PipelineOptions, ScanRequest, Size, Snapshot, Space,
+    Bytes, Caps, Committer, CommitterOptions, Mode, Op, Page, ScanRequest, Size, Snapshot, Space,
     StorageError, begin,
 };
 
@@ -272,7 +272,7 @@ impl Backend for Damaged {
 fn a_check_goes_on_behind_damaged_blocks() {
     let blocks = Blocks::default();
     let backend = Damaged(MemoryBackend::default(), Arc::clone(&blocks));
-    let engine = Pipeline::open(backend, PipelineOptions::default()).unwrap();
+    let engine = Committer::open(backend, CommitterOptions::default()).unwrap();
     let store = open(Arc::new(engine));
     index(&store, "d.t", &doc! { "key": { "a": 1 }, "name": "a" }).unwrap();
     index(&store, "d.t", &doc! { "key": { "u": 1 }, "name": "u", "unique": true }).unwrap();

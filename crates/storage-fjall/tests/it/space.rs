@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use quire_storage::{CommitOptions, Engine, Maintenance, PipelineOptions, Space, StorageError};
+use quire_storage::{CommitOptions, CommitterOptions, Engine, Maintenance, Space, StorageError};
 use quire_storage_fjall::{FjallOptions, open};
 use tempfile::TempDir;
 
@@ -74,8 +74,8 @@ fn a_drop_is_finished_after_a_restart() {
 #[test]
 fn a_killed_process_leaves_nothing_of_a_dropped_range() {
     let directory = TempDir::new().unwrap();
-    let pipeline = PipelineOptions { tick: None, ..PipelineOptions::default() };
-    let options = FjallOptions { pipeline, ..FjallOptions::default() };
+    let committer = CommitterOptions { tick: None, ..CommitterOptions::default() };
+    let options = FjallOptions { committer, ..FjallOptions::default() };
     let engine = open(directory.path(), options).unwrap().engine;
     fill(&engine, 1, DOCUMENTS, 700);
     fill(&engine, 2, DOCUMENTS, 700);
@@ -105,8 +105,8 @@ fn a_killed_process_leaves_nothing_of_a_dropped_range() {
 fn a_dropped_range_does_not_come_back_with_the_next_drop() {
     let directory = TempDir::new().unwrap();
     let options = || {
-        let pipeline = PipelineOptions { tick: None, ..PipelineOptions::default() };
-        FjallOptions { pipeline, ..FjallOptions::default() }
+        let committer = CommitterOptions { tick: None, ..CommitterOptions::default() };
+        FjallOptions { committer, ..FjallOptions::default() }
     };
     let mut place = directory.path().to_owned();
     let mut killed = Vec::new();
@@ -197,13 +197,13 @@ fn creating_and_dropping_many_collections_leaves_nothing() {
 #[test]
 fn a_snapshot_cannot_keep_more_than_its_cap() {
     let directory = TempDir::new().unwrap();
-    let pipeline = PipelineOptions {
+    let committer = CommitterOptions {
         snapshot_retained_bytes_max: 4 << 20,
         snapshot_grace: Duration::ZERO,
         history_window: Duration::ZERO,
-        ..PipelineOptions::default()
+        ..CommitterOptions::default()
     };
-    let options = FjallOptions { pipeline, ..FjallOptions::default() };
+    let options = FjallOptions { committer, ..FjallOptions::default() };
     let engine = open(directory.path(), options).unwrap().engine;
     fill(&engine, 1, 1000, 1000);
     let held = engine.snapshot().unwrap();

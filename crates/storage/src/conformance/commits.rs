@@ -6,11 +6,11 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use super::{Harness, commit, get, key, keys, put, rows, write};
+use crate::committer::split_log_key;
 use crate::contract::{
     ClusterTime, Counts, Engine, Maintenance, Page, ScanRequest, Space, prefix_end,
 };
 use crate::error::StorageError;
-use crate::pipeline::split_log_key;
 use crate::txn::{CommitOptions, Mode, begin};
 
 pub(super) fn duplicates(harness: &dyn Harness) {

@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quire_storage::{
-    Bytes, CommitOptions, Engine, Maintenance, Mode, PipelineOptions, Snapshot, Space,
+    Bytes, CommitOptions, CommitterOptions, Engine, Maintenance, Mode, Snapshot, Space,
     StorageError, begin, open_memory_with,
 };
 
-fn engine(options: PipelineOptions) -> Arc<dyn Engine> {
-    open_memory_with(PipelineOptions { tick: None, ..options }).unwrap()
+fn engine(options: CommitterOptions) -> Arc<dyn Engine> {
+    open_memory_with(CommitterOptions { tick: None, ..options }).unwrap()
 }
 
 fn put(engine: &Arc<dyn Engine>, key: &'static str, bytes: usize) {
@@ -20,7 +20,7 @@ fn put(engine: &Arc<dyn Engine>, key: &'static str, bytes: usize) {
 
 #[test]
 fn a_snapshot_that_retains_too_much_is_taken() {
-    let engine = engine(PipelineOptions {
+    let engine = engine(CommitterOptions {
         snapshot_retained_bytes_max: 100_000,
         snapshot_grace: Duration::ZERO,
         ..Default::default()
@@ -41,7 +41,8 @@ fn a_snapshot_that_retains_too_much_is_taken() {
 
 #[test]
 fn age_counts_from_the_first_newer_commit() {
-    let engine = engine(PipelineOptions { snapshot_age_max: Duration::ZERO, ..Default::default() });
+    let engine =
+        engine(CommitterOptions { snapshot_age_max: Duration::ZERO, ..Default::default() });
     put(&engine, "a", 10);
     let old = engine.snapshot().unwrap();
     engine.maintenance(Maintenance::Tick).unwrap();
@@ -54,7 +55,7 @@ fn age_counts_from_the_first_newer_commit() {
 
 #[test]
 fn over_the_cap_of_the_conflict_table_old_snapshots_read_but_do_not_commit() {
-    let engine = engine(PipelineOptions { conflict_keys_max: 2, ..Default::default() });
+    let engine = engine(CommitterOptions { conflict_keys_max: 2, ..Default::default() });
     put(&engine, "a", 10);
     let mut old = begin(&engine, Mode::Transaction).unwrap();
     for key in ["b", "c", "d", "e", "f"] {
@@ -69,7 +70,7 @@ fn over_the_cap_of_the_conflict_table_old_snapshots_read_but_do_not_commit() {
 #[test]
 fn a_single_statement_gets_through_however_much_is_written_meanwhile() {
     let engine =
-        engine(PipelineOptions { snapshot_retained_bytes_max: 1000, ..Default::default() });
+        engine(CommitterOptions { snapshot_retained_bytes_max: 1000, ..Default::default() });
     put(&engine, "a", 10);
     let mut txn = begin(&engine, Mode::Write).unwrap();
     txn.put(Space::Doc, Bytes::from_static(b"b"), Bytes::new()).unwrap();

@@ -5,9 +5,9 @@ use std::collections::HashMap;
 use bytes::{BufMut, Bytes, BytesMut};
 
 use crate::backend::RawSnapshot;
+use crate::committer::PendingDrop;
 use crate::contract::{ClusterTime, Counts, DropRange, Page, ScanRequest, Space};
 use crate::error::{Result, StorageError};
-use crate::pipeline::PendingDrop;
 
 const STATE: [u8; 2] = [0, 1];
 const COUNTS: u8 = 2;

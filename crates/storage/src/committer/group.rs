@@ -11,13 +11,13 @@ use std::time::{Duration, Instant};
 use parking_lot::{Condvar, Mutex};
 
 use crate::backend::Backend;
+use crate::committer::views::View;
+use crate::committer::{Inner, Numbers, PendingDrop, records};
 use crate::contract::{
     ClusterTime, CommitBatch, Committed, Counts, Durability, LockOwner, Op, Place, Space, Version,
 };
 use crate::error::{Conflict, Result, StorageError};
 use crate::interrupt::Interrupt;
-use crate::pipeline::views::View;
-use crate::pipeline::{Inner, Numbers, PendingDrop, records};
 
 /// Most commits in a group.
 const GROUP_COMMITS_MAX: usize = 1000;
@@ -107,9 +107,9 @@ struct Leadership<'a, B: Backend> {
 impl<B: Backend> Drop for Leadership<'_, B> {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            self.inner.poison("a panic inside the commit pipeline");
+            self.inner.poison("a panic inside the committer");
         }
-        let lost = || Err(StorageError::OutcomeUnknown("a panic in the commit pipeline".into()));
+        let lost = || Err(StorageError::OutcomeUnknown("a panic in the committer".into()));
         {
             let mut queue = self.inner.queue.lock();
             match queue.waiting.front() {

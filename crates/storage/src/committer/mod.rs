@@ -1,6 +1,6 @@
-//! The one pipeline that makes an engine out of a backend: group commit, conflict detection,
+//! The one committer that makes an engine out of a backend: group commit, conflict detection,
 //! locks, versions and cluster time, exact counters, dropped ranges, snapshots with caps, the
-//! 100 ms flush of buffered commits, and poisoning. Every local engine is a `Pipeline`.
+//! 100 ms flush of buffered commits, and poisoning. Every local engine is a `Committer`.
 
 mod engine;
 mod group;
@@ -30,9 +30,9 @@ use views::{Active, View};
 
 pub use records::{log_key, split_log_key};
 
-/// What a pipeline is opened with.
+/// The options of a committer.
 #[derive(Clone)]
-pub struct PipelineOptions {
+pub struct CommitterOptions {
     /// Where cluster times come from.
     pub clock: Arc<dyn Clock>,
     /// How long a snapshot may live once a newer commit exists.
@@ -51,7 +51,7 @@ pub struct PipelineOptions {
     pub tick: Option<Duration>,
 }
 
-impl Default for PipelineOptions {
+impl Default for CommitterOptions {
     fn default() -> Self {
         Self {
             clock: Arc::new(SystemClock),
@@ -66,7 +66,7 @@ impl Default for PipelineOptions {
 }
 
 /// An engine over a backend.
-pub struct Pipeline<B: Backend> {
+pub struct Committer<B: Backend> {
     inner: Arc<Inner<B>>,
     ticker: Mutex<Option<std::thread::JoinHandle<()>>>,
 }
@@ -74,7 +74,7 @@ pub struct Pipeline<B: Backend> {
 /// What the engine and its threads share.
 pub(crate) struct Inner<B: Backend> {
     backend: B,
-    options: PipelineOptions,
+    options: CommitterOptions,
     /// Commits that wait for a leader.
     queue: Mutex<Queue>,
     /// Held by the leader from admission to publication, and by whoever must know that no group
@@ -146,9 +146,9 @@ impl Drop for Syncing<'_> {
     }
 }
 
-impl<B: Backend> Pipeline<B> {
+impl<B: Backend> Committer<B> {
     /// Reads what the backend remembers and starts the ticker.
-    pub fn open(backend: B, options: PipelineOptions) -> Result<Self> {
+    pub fn open(backend: B, options: CommitterOptions) -> Result<Self> {
         let Recovered { version, cluster_time, counts, drops } =
             records::recover(&backend.snapshot()?)?;
         let begins = match version {
@@ -292,7 +292,7 @@ impl<B: Backend> Inner<B> {
     }
 }
 
-impl<B: Backend> Drop for Pipeline<B> {
+impl<B: Backend> Drop for Committer<B> {
     fn drop(&mut self) {
         let _ = crate::Engine::close(self);
     }

@@ -6,10 +6,10 @@ use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 
+use crate::committer::lines::Lines;
 use crate::contract::{Check, CommitBatch, KeyHash, LockOwner, Place};
 use crate::error::{Conflict, Result, StorageError};
 use crate::interrupt::Interrupt;
-use crate::pipeline::lines::Lines;
 
 /// Key hashes are hashes already.
 #[derive(Default)]

@@ -6,9 +6,9 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use crate::committer::keys::HashMapOfHashes;
 use crate::contract::{KeyHash, Place};
 use crate::interrupt::Interrupt;
-use crate::pipeline::keys::HashMapOfHashes;
 
 /// The lines of all keys that somebody waits for.
 #[derive(Default)]

@@ -9,10 +9,10 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use crate::backend::Backend;
+use crate::committer::Inner;
+use crate::committer::views::View;
 use crate::contract::{ClusterTime, Version};
 use crate::error::{Result, StorageError};
-use crate::pipeline::Inner;
-use crate::pipeline::views::View;
 
 /// Bytes committed since the oldest view that is kept.
 const BYTES_MAX: u64 = 8 << 20;

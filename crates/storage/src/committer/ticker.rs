@@ -11,9 +11,9 @@ use bytes::Bytes;
 use parking_lot::{Condvar, Mutex};
 
 use crate::backend::{Backend, Reclaimed};
+use crate::committer::{Inner, PendingDrop};
 use crate::contract::{CommitBatch, DropRange, Durability, Op, Space};
 use crate::error::Result;
-use crate::pipeline::{Inner, PendingDrop};
 
 /// Ends the ticker's sleep when the engine closes, or when somebody waits for its next round.
 #[derive(Default)]

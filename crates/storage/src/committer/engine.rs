@@ -1,4 +1,4 @@
-//! The contract, answered by a pipeline.
+//! The contract, answered by the committer.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -8,16 +8,16 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use crate::backend::Backend;
+use crate::committer::Committer;
+use crate::committer::views::Handle;
 use crate::contract::{
     Caps, Check, ClusterTime, CommitBatch, Committed, Counts, DropRange, Durability, Engine,
     EngineStats, KeyHash, LockOwner, Maintenance, Place, Size, Snapshot, Space, Traces, Version,
 };
 use crate::error::Result;
 use crate::interrupt::Interrupt;
-use crate::pipeline::Pipeline;
-use crate::pipeline::views::Handle;
 
-impl<B: Backend> Engine for Pipeline<B> {
+impl<B: Backend> Engine for Committer<B> {
     fn caps(&self) -> &Caps {
         self.inner.backend.caps()
     }

@@ -10,9 +10,9 @@ use bytes::Bytes;
 use parking_lot::{Mutex, RwLock};
 
 use crate::backend::RawSnapshot;
+use crate::committer::history::Past;
 use crate::contract::{ClusterTime, Page, ScanRequest, Snapshot, Space, Version};
 use crate::error::{Result, StorageError};
-use crate::pipeline::history::Past;
 
 /// The views that somebody still holds, by version.
 pub(crate) struct Active<S>(Mutex<BTreeMap<u64, Weak<View<S>>>>);
