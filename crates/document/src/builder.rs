@@ -1,6 +1,19 @@
 //! Appending elements to a buffer.
+//!
+//! Where `memory::limited` does not let the buffer grow, an element is left out or, behind its
+//! name, replaced by the shortest value of its type: the buffer holds valid BSON at any time.
 
+use crate::memory::room;
 use crate::{Doc, Element, Type, Value};
+
+/// Bytes of the longest value of fixed length.
+const SCALAR_BYTES_MAX: usize = 16;
+
+/// Digits of the largest array index.
+const INDEX_BYTES_MAX: usize = 10;
+
+/// Bytes of an element around its name and value: the type and the name's terminator.
+const HEADER_BYTES: usize = 2;
 
 /// Writes one document at the end of a byte buffer. Nested documents are written in place.
 /// The length and the terminator are set by `finish`, also when the writer is dropped.
@@ -27,8 +40,10 @@ impl<'b> DocWriter<'b> {
     #[inline]
     pub fn append<'v>(&mut self, key: &str, value: impl Into<Value<'v>>) -> &mut Self {
         let value = value.into();
-        self.header(value.kind(), key.as_bytes());
-        write_value(self.buf, value);
+        if self.has_room(key.len() + SCALAR_BYTES_MAX) {
+            self.header(value.kind(), key.as_bytes());
+            write_value(self.buf, value);
+        }
         self
     }
 
@@ -43,15 +58,19 @@ impl<'b> DocWriter<'b> {
     /// Appends a copy of an element, its name included.
     #[inline]
     pub fn append_element(&mut self, element: Element<'_>) -> &mut Self {
-        self.header(element.kind(), element.key_bytes());
-        self.buf.extend_from_slice(element.value_bytes());
+        if self.has_room(element.key_bytes().len() + element.value_bytes().len()) {
+            self.header(element.kind(), element.key_bytes());
+            self.buf.extend_from_slice(element.value_bytes());
+        }
         self
     }
 
     /// Appends the element's value under another name.
     pub fn append_renamed(&mut self, key: &str, element: Element<'_>) -> &mut Self {
-        self.header(element.kind(), key.as_bytes());
-        self.buf.extend_from_slice(element.value_bytes());
+        if self.has_room(key.len() + element.value_bytes().len()) {
+            self.header(element.kind(), key.as_bytes());
+            self.buf.extend_from_slice(element.value_bytes());
+        }
         self
     }
 
@@ -62,7 +81,9 @@ impl<'b> DocWriter<'b> {
 
     /// Appends copies of several fields, given as the bytes of their elements.
     pub fn append_elements(&mut self, elements: &[u8]) -> &mut Self {
-        self.buf.extend_from_slice(elements);
+        if self.has_room(elements.len()) {
+            self.buf.extend_from_slice(elements);
+        }
         self
     }
 
@@ -91,6 +112,13 @@ impl<'b> DocWriter<'b> {
     /// Ends the document. Dropping does the same.
     pub fn finish(self) {}
 
+    /// Makes room for an element whose name and value have `bytes` bytes; false if the buffer may
+    /// not grow.
+    #[inline]
+    fn has_room(&mut self, bytes: usize) -> bool {
+        room(self.buf, HEADER_BYTES + bytes)
+    }
+
     fn header(&mut self, kind: Type, key: &[u8]) {
         self.buf.push(kind.byte());
         self.buf.extend_from_slice(key);
@@ -116,8 +144,10 @@ impl<'b> ArrayWriter<'b> {
     #[inline]
     pub fn push<'v>(&mut self, value: impl Into<Value<'v>>) -> &mut Self {
         let value = value.into();
-        self.header(value.kind());
-        write_value(self.doc.buf, value);
+        if self.doc.has_room(INDEX_BYTES_MAX + SCALAR_BYTES_MAX) {
+            self.header(value.kind());
+            write_value(self.doc.buf, value);
+        }
         self
     }
 
@@ -167,10 +197,12 @@ impl<'b> ArrayWriter<'b> {
 /// Appends one element (type, name, value) to a buffer that holds a document under construction.
 #[inline]
 pub fn write_element(buf: &mut Vec<u8>, key: &[u8], value: Value<'_>) {
-    buf.push(value.kind().byte());
-    buf.extend_from_slice(key);
-    buf.push(0);
-    write_value(buf, value);
+    if room(buf, HEADER_BYTES + key.len() + SCALAR_BYTES_MAX) {
+        buf.push(value.kind().byte());
+        buf.extend_from_slice(key);
+        buf.push(0);
+        write_value(buf, value);
+    }
 }
 
 /// Appends the decimal digits of an array index.
@@ -194,21 +226,27 @@ pub(crate) fn write_value(buf: &mut Vec<u8>, value: Value<'_>) {
     match value {
         Value::Double(number) => buf.extend_from_slice(&number.to_bits().to_le_bytes()),
         Value::String(text) | Value::Code(text) | Value::Symbol(text) => write_text(buf, text),
-        Value::Document(doc) => buf.extend_from_slice(doc.as_bytes()),
-        Value::Array(array) => buf.extend_from_slice(array.as_bytes()),
+        Value::Document(doc) => write_document(buf, doc),
+        Value::Array(array) => write_document(buf, array.as_doc()),
         Value::Binary(binary) => {
-            buf.extend_from_slice(&(binary.bytes.len() as u32).to_le_bytes());
+            let bytes = if room(buf, 5 + binary.bytes.len()) { binary.bytes } else { &[] };
+            buf.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
             buf.push(binary.subtype);
-            buf.extend_from_slice(binary.bytes);
+            buf.extend_from_slice(bytes);
         }
         Value::Undefined | Value::Null | Value::MinKey | Value::MaxKey => {}
         Value::ObjectId(id) => buf.extend_from_slice(&id.0),
         Value::Bool(flag) => buf.push(flag as u8),
         Value::Date(number) | Value::Int64(number) => buf.extend_from_slice(&number.to_le_bytes()),
         Value::Regex(regex) => {
-            buf.extend_from_slice(regex.pattern.as_bytes());
+            let (pattern, options) = match room(buf, regex.pattern.len() + regex.options.len() + 2)
+            {
+                true => (regex.pattern, regex.options),
+                false => ("", ""),
+            };
+            buf.extend_from_slice(pattern.as_bytes());
             buf.push(0);
-            buf.extend_from_slice(regex.options.as_bytes());
+            buf.extend_from_slice(options.as_bytes());
             buf.push(0);
         }
         Value::DbPointer(pointer) => {
@@ -219,7 +257,7 @@ pub(crate) fn write_value(buf: &mut Vec<u8>, value: Value<'_>) {
             let start = buf.len();
             buf.extend_from_slice(&[0; 4]);
             write_text(buf, code.code);
-            buf.extend_from_slice(code.scope.as_bytes());
+            write_document(buf, code.scope);
             let len = (buf.len() - start) as u32;
             buf[start..start + 4].copy_from_slice(&len.to_le_bytes());
         }
@@ -229,7 +267,15 @@ pub(crate) fn write_value(buf: &mut Vec<u8>, value: Value<'_>) {
     }
 }
 
+#[inline]
+fn write_document(buf: &mut Vec<u8>, doc: Doc<'_>) {
+    let doc = if room(buf, doc.as_bytes().len()) { doc } else { Doc::empty() };
+    buf.extend_from_slice(doc.as_bytes());
+}
+
+#[inline]
 fn write_text(buf: &mut Vec<u8>, text: &str) {
+    let text = if room(buf, text.len() + 5) { text } else { "" };
     buf.extend_from_slice(&(text.len() as u32 + 1).to_le_bytes());
     buf.extend_from_slice(text.as_bytes());
     buf.push(0);

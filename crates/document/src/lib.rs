@@ -15,6 +15,7 @@ pub mod key;
 pub mod limits;
 pub mod literal;
 mod macros;
+pub mod memory;
 pub mod number;
 mod owned;
 pub mod path;

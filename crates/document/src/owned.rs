@@ -2,6 +2,7 @@
 
 use crate::builder::write_value;
 use crate::doc::{EMPTY, decode};
+use crate::memory::unlimited;
 use crate::{Array, ArrayWriter, Doc, DocWriter, Type, Value};
 use smallvec::SmallVec;
 use std::fmt;
@@ -45,7 +46,7 @@ impl DocBuf {
     /// Builds a document with a writer.
     pub fn build(fill: impl FnOnce(&mut DocWriter<'_>)) -> Self {
         let mut bytes = Vec::with_capacity(128);
-        fill(&mut DocWriter::new(&mut bytes));
+        unlimited(|| fill(&mut DocWriter::new(&mut bytes)));
         DocBuf(bytes)
     }
 
@@ -79,10 +80,11 @@ impl DocBuf {
     /// Appends fields at the end with a writer.
     pub fn extend(&mut self, fill: impl FnOnce(&mut DocWriter<'_>)) -> &mut Self {
         let mut bytes = Vec::with_capacity(self.0.len() + 64);
-        let mut writer = DocWriter::new(&mut bytes);
-        writer.append_all(self.as_doc());
-        fill(&mut writer);
-        writer.finish();
+        unlimited(|| {
+            let mut writer = DocWriter::new(&mut bytes);
+            writer.append_all(self.as_doc());
+            fill(&mut writer);
+        });
         self.0 = bytes;
         self
     }
@@ -122,7 +124,7 @@ impl ArrayBuf {
     /// Builds an array with a writer.
     pub fn build(fill: impl FnOnce(&mut ArrayWriter<'_>)) -> Self {
         let mut bytes = Vec::with_capacity(64);
-        fill(&mut ArrayWriter::new(&mut bytes));
+        unlimited(|| fill(&mut ArrayWriter::new(&mut bytes)));
         ArrayBuf(bytes)
     }
 
@@ -166,7 +168,7 @@ impl ValueBuf {
             Value::ObjectId(id) => SmallVec::from_slice(&id.0),
             other => {
                 let mut bytes = Vec::new();
-                write_value(&mut bytes, other);
+                unlimited(|| write_value(&mut bytes, other));
                 if bytes.len() <= 16 {
                     SmallVec::from_slice(&bytes)
                 } else {
@@ -202,7 +204,7 @@ impl ValuesBuf {
     /// Appends a copy of a value.
     pub fn push(&mut self, value: Option<Value<'_>>) {
         if let Some(value) = value {
-            write_value(&mut self.bytes, value);
+            unlimited(|| write_value(&mut self.bytes, value));
         }
         self.ends.push((value.map(|value| value.kind()), self.bytes.len()));
     }

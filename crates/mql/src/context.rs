@@ -2,9 +2,10 @@
 //!
 //! `mql` asks no clock, no random source and no thread; whoever runs it passes them in here.
 
-use crate::expression::Column;
+use crate::expression::{Column, Folding};
 use crate::rounds::Landmarks;
 use bumpalo::Bump;
+use quire_document::memory::{self, Refused};
 use quire_document::{
     Array, ArrayWriter, Doc, DocBuf, DocWriter, Timestamp, Value, ValueBuf, limits,
 };
@@ -21,6 +22,10 @@ pub const EXPRESSION_DEPTH_MAX: u32 = 200;
 
 /// Bytes one evaluation may hold before it answers `ExceededMemoryLimit` (146).
 pub const MEMORY_BYTES_MAX: usize = 100 * 1024 * 1024;
+
+/// Copies up to this length go into an arena without a look at the limit: so many of them as
+/// matter take long, and loops look at it.
+const UNCHARGED_BYTES: usize = 1024;
 
 /// What parsing an expression needs to know. Cheap to clone; a nested scope is a clone.
 #[derive(Clone, Default)]
@@ -41,6 +46,8 @@ pub struct ParseContext {
     pub api_strict: bool,
     /// Constants are not folded (tests compare with and without).
     pub no_folding: bool,
+    /// What folding the request's constants has taken.
+    pub(crate) folding: Folding,
     /// Variables bound by enclosing expressions.
     scope: Arc<HashMap<Box<str>, Slot>>,
     next_slot: u32,
@@ -283,6 +290,8 @@ struct Frame<'a> {
 pub struct EvalContext<'a> {
     /// Where results that stand nowhere else are built.
     pub arena: &'a Bump,
+    /// Bytes that the arenas around this one hold: those of the loops that this evaluation is in.
+    outer_bytes: usize,
     /// `$$ROOT`.
     pub root: Doc<'a>,
     /// Values of the user variables, in the order of `ParseContext::variables`.
@@ -312,6 +321,7 @@ impl<'a> EvalContext<'a> {
     pub fn new(arena: &'a Bump, root: Doc<'a>, shared: &'a Shared) -> Self {
         EvalContext {
             arena,
+            outer_bytes: 0,
             root,
             variables: &[],
             metadata: None,
@@ -363,7 +373,12 @@ impl<'a> EvalContext<'a> {
     where
         'a: 's,
     {
-        EvalContext { arena, ..self }
+        EvalContext { arena, outer_bytes: self.held(), ..self }
+    }
+
+    /// The same where the evaluation around it holds `bytes` more outside of its arenas.
+    pub(crate) fn holding(self, bytes: usize) -> Self {
+        EvalContext { outer_bytes: self.outer_bytes.saturating_add(bytes), ..self }
     }
 
     /// The same within a loop that remembers.
@@ -424,17 +439,25 @@ impl<'a> EvalContext<'a> {
         self.shared.collator.as_deref().map(|collator| collator as &dyn Collator)
     }
 
-    /// Fails if the operation was killed, or if the arena holds more than it may.
+    /// Bytes that this evaluation's arenas hold.
+    fn held(&self) -> usize {
+        self.outer_bytes + self.arena.allocated_bytes()
+    }
+
+    /// Fails if the operation was killed, or if the arenas hold more than they may.
     /// For loops: every few thousand rounds, or after building something big.
     pub fn check_limits(&self) -> Result<()> {
-        if self.arena.allocated_bytes() > self.shared.memory_bytes_max {
-            let text = format!(
-                "Expression used too much memory and the limit is {} bytes",
-                self.shared.memory_bytes_max
-            );
-            return Err(Error::new(ErrorCode::ExceededMemoryLimit, text));
-        }
+        self.charge(0)?;
         self.shared.check_interrupt()
+    }
+
+    /// Fails with 146 if this evaluation may not hold `bytes` more. Called before they are
+    /// allocated, for allocations that grow with the input. The bytes count as long as they are in
+    /// the arena; those of a temporary vector count in this call only.
+    pub fn charge(&self, bytes: usize) -> Result<()> {
+        let wanted = self.held().saturating_add(bytes);
+        self.check_size(wanted)?;
+        memory::reserve(wanted).map_err(|refused| self.refused(refused))
     }
 
     /// Fails if a result under construction has grown past the memory limit.
@@ -442,11 +465,19 @@ impl<'a> EvalContext<'a> {
         if bytes <= self.shared.memory_bytes_max {
             return Ok(());
         }
-        let text = format!(
-            "Expression used too much memory: {bytes} bytes. Memory limit: {} bytes",
-            self.shared.memory_bytes_max
-        );
-        Err(Error::new(ErrorCode::ExceededMemoryLimit, text))
+        Err(self.refused(Refused::Evaluation))
+    }
+
+    #[cold]
+    fn refused(&self, refused: Refused) -> Error {
+        let text = match refused {
+            Refused::Evaluation => format!(
+                "Expression used too much memory. Memory limit: {} bytes",
+                self.shared.memory_bytes_max
+            ),
+            Refused::Process => process_memory(),
+        };
+        Error::new(ErrorCode::ExceededMemoryLimit, text)
     }
 
     /// Fails with 15 Overflow if a result nests deeper than a reply may: expressions and stages
@@ -474,43 +505,67 @@ impl<'a> EvalContext<'a> {
         Err(Error::new(ErrorCode::Overflow, text))
     }
 
-    /// Copies a string into the arena.
-    pub fn string(&self, text: &str) -> Value<'a> {
-        Value::String(self.arena.alloc_str(text))
+    /// Copies a string into the arena. Fails with 146 past the memory limit, as all that follow.
+    pub fn string(&self, text: &str) -> Result<Value<'a>> {
+        self.text(text).map(Value::String)
+    }
+
+    fn text(&self, text: &str) -> Result<&'a str> {
+        if text.len() > UNCHARGED_BYTES {
+            self.charge(text.len())?;
+        }
+        Ok(self.arena.alloc_str(text))
     }
 
     /// Copies bytes into the arena.
-    pub fn bytes(&self, bytes: &[u8]) -> &'a [u8] {
-        self.arena.alloc_slice_copy(bytes)
+    pub fn bytes(&self, bytes: &[u8]) -> Result<&'a [u8]> {
+        if bytes.len() > UNCHARGED_BYTES {
+            self.charge(bytes.len())?;
+        }
+        Ok(self.arena.alloc_slice_copy(bytes))
+    }
+
+    /// The elements of an array in a vector, charged before it is made.
+    pub fn elements(&self, array: Array<'a>) -> Result<Vec<Value<'a>>> {
+        if array.as_bytes().len() > UNCHARGED_BYTES {
+            self.charge_values(array.count())?;
+        }
+        Ok(array.to_vec())
+    }
+
+    /// Charges a vector of `count` values.
+    pub fn charge_values(&self, count: usize) -> Result<()> {
+        self.charge(count.saturating_mul(size_of::<Value<'_>>()))
     }
 
     /// Copies a value (all that it refers to) into this context's arena.
-    pub fn copy(&self, value: Value<'_>) -> Value<'a> {
+    pub fn copy(&self, value: Value<'_>) -> Result<Value<'a>> {
         use quire_document::{Binary, CodeWithScope, DbPointer, Regex};
-        let text = |text: &str| -> &'a str { self.arena.alloc_str(text) };
-        match value {
-            Value::String(s) => Value::String(text(s)),
-            Value::Code(s) => Value::Code(text(s)),
-            Value::Symbol(s) => Value::Symbol(text(s)),
+        Ok(match value {
+            Value::String(s) => Value::String(self.text(s)?),
+            Value::Code(s) => Value::Code(self.text(s)?),
+            Value::Symbol(s) => Value::Symbol(self.text(s)?),
             Value::Document(doc) => {
-                Value::Document(Doc::from_valid_bytes(self.bytes(doc.as_bytes())))
+                Value::Document(Doc::from_valid_bytes(self.bytes(doc.as_bytes())?))
             }
             Value::Array(array) => {
-                Value::Array(Array::from_valid_bytes(self.bytes(array.as_bytes())))
+                Value::Array(Array::from_valid_bytes(self.bytes(array.as_bytes())?))
             }
             Value::Binary(binary) => {
-                let bytes = self.bytes(binary.bytes);
+                let bytes = self.bytes(binary.bytes)?;
                 Value::Binary(Binary { subtype: binary.subtype, bytes })
             }
-            Value::Regex(regex) => {
-                Value::Regex(Regex { pattern: text(regex.pattern), options: text(regex.options) })
-            }
-            Value::DbPointer(pointer) => {
-                Value::DbPointer(DbPointer { namespace: text(pointer.namespace), id: pointer.id })
-            }
+            Value::Regex(regex) => Value::Regex(Regex {
+                pattern: self.text(regex.pattern)?,
+                options: self.text(regex.options)?,
+            }),
+            Value::DbPointer(pointer) => Value::DbPointer(DbPointer {
+                namespace: self.text(pointer.namespace)?,
+                id: pointer.id,
+            }),
             Value::CodeWithScope(code) => {
-                let scope = Doc::from_valid_bytes(self.bytes(code.scope.as_bytes()));
-                Value::CodeWithScope(CodeWithScope { code: text(code.code), scope })
+                let scope = Doc::from_valid_bytes(self.bytes(code.scope.as_bytes())?);
+                Value::CodeWithScope(CodeWithScope { code: self.text(code.code)?, scope })
             }
             Value::Double(number) => Value::Double(number),
             Value::Undefined => Value::Undefined,
@@ -524,47 +579,57 @@ impl<'a> EvalContext<'a> {
             Value::Decimal(decimal) => Value::Decimal(decimal),
             Value::MinKey => Value::MinKey,
             Value::MaxKey => Value::MaxKey,
-        }
-    }
-
-    /// Builds a document in the arena.
-    pub fn document(&self, fill: impl FnOnce(&mut DocWriter<'_>) -> Result<()>) -> Result<Doc<'a>> {
-        with_buffer(|buffer| {
-            let mut writer = DocWriter::new(buffer);
-            fill(&mut writer)?;
-            writer.finish();
-            Ok(Doc::from_valid_bytes(self.bytes(buffer)))
         })
     }
 
-    /// Builds an array in the arena.
+    /// Builds a document in the arena. `fill` may write as much as the evaluation may still hold.
+    pub fn document(&self, fill: impl FnOnce(&mut DocWriter<'_>) -> Result<()>) -> Result<Doc<'a>> {
+        self.build(|buffer| fill(&mut DocWriter::new(buffer))).map(Doc::from_valid_bytes)
+    }
+
+    /// Builds an array in the arena, within the same limit.
     pub fn array(
         &self,
         fill: impl FnOnce(&mut ArrayWriter<'_>) -> Result<()>,
     ) -> Result<Array<'a>> {
-        with_buffer(|buffer| {
-            let mut writer = ArrayWriter::new(buffer);
-            fill(&mut writer)?;
-            writer.finish();
-            Ok(Array::from_valid_bytes(self.bytes(buffer)))
-        })
+        self.build(|buffer| fill(&mut ArrayWriter::new(buffer))).map(Array::from_valid_bytes)
     }
 
-    /// Builds an array of values in the arena; missing becomes null.
-    pub fn array_of(&self, values: impl IntoIterator<Item = Value<'a>>) -> Value<'a> {
+    /// Builds an array of values in the arena.
+    pub fn array_of(&self, values: impl IntoIterator<Item = Value<'a>>) -> Result<Value<'a>> {
         let array = self.array(|writer| {
             for value in values {
                 writer.push(value);
             }
             Ok(())
         });
-        Value::Array(array.unwrap_or(Array::empty()))
+        array.map(Value::Array)
+    }
+
+    fn build(&self, fill: impl FnOnce(&mut Vec<u8>) -> Result<()>) -> Result<&'a [u8]> {
+        with_buffer(|buffer| {
+            let left = self.shared.memory_bytes_max.saturating_sub(self.held());
+            // What the limit refused is the error, whatever came of it.
+            match memory::limited(left, || fill(buffer)) {
+                Ok(filled) => filled?,
+                Err(refused) => return Err(self.refused(refused)),
+            }
+            self.bytes(buffer)
+        })
     }
 
     /// Takes a document that owns its bytes into the arena.
-    pub fn adopt(&self, doc: &DocBuf) -> Doc<'a> {
-        Doc::from_valid_bytes(self.bytes(doc.as_bytes()))
+    pub fn adopt(&self, doc: &DocBuf) -> Result<Doc<'a>> {
+        self.bytes(doc.as_bytes()).map(Doc::from_valid_bytes)
     }
+}
+
+/// The text of the error where the process has no memory left for a request.
+pub fn process_memory() -> String {
+    format!(
+        "The requests of this server together use too much memory. Memory limit: {} bytes",
+        memory::pool_bytes_max()
+    )
 }
 
 thread_local! {

@@ -3,6 +3,7 @@
 mod given;
 mod memory;
 pub mod options;
+mod request_memory;
 mod settings;
 mod start;
 

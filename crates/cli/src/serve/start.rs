@@ -70,6 +70,7 @@ fn serve_until_stopped(
     let jobs = service
         .start_jobs()
         .map_err(|error| Failure::new(FAILED, format!("cannot start a thread: {error}")))?;
+    quire_document::memory::set_pool_bytes(super::request_memory::budget_bytes());
     let server_options = ServerOptions {
         connections_max: connections_max(settings.connections_max),
         quiet: settings.log.quiet,

@@ -13,6 +13,7 @@ use crate::frame::operation_session;
 use crate::frame::reply;
 use crate::frame::service::{Connection, Outcome, Request, Service, Topology};
 use crate::frame::tally::Tally;
+use quire_document::memory;
 use quire_document::{Doc, DocWriter, Value};
 use quire_error::{Error, ErrorClass, ErrorCode, Label, Result};
 use std::cell::{Cell, OnceCell};
@@ -37,6 +38,7 @@ pub fn handle(connection: &mut Connection, request: &Request<'_>, out: &mut Vec<
     let mut attempt = Attempt::default();
     let result =
         catch_unwind(AssertUnwindSafe(|| run(&service, connection, request, out, &mut attempt)));
+    memory::release();
     let result = result.unwrap_or_else(|panic| {
         service.metrics.internal_errors.add(1);
         log_panic(&service, connection, request.body, &*panic);

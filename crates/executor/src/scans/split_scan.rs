@@ -116,7 +116,12 @@ impl Splitter {
         thread::scope(|scope| {
             for _ in 0..helpers.count() {
                 let name = thread::Builder::new().name("scan".to_owned());
-                if name.spawn_scoped(scope, || pieces.work(|| Ok(()))).is_err() {
+                let help = || {
+                    let done = pieces.work(|| Ok(()));
+                    quire_document::memory::release();
+                    done
+                };
+                if name.spawn_scoped(scope, help).is_err() {
                     break;
                 }
             }

@@ -35,8 +35,8 @@ fn or_null(value: Option<Value<'_>>) -> ValueBuf {
     ValueBuf::new(value.unwrap_or(Value::Null))
 }
 
-fn result<'a>(value: &Option<ValueBuf>, cx: &EvalContext<'a>) -> Value<'a> {
-    value.as_ref().map_or(Value::Null, |value| cx.copy(value.as_value()))
+fn result<'a>(value: &Option<ValueBuf>, cx: &EvalContext<'a>) -> Result<Value<'a>> {
+    value.as_ref().map_or(Ok(Value::Null), |value| cx.copy(value.as_value()))
 }
 
 /// An array with the value, or an empty one.
@@ -56,7 +56,7 @@ impl State for First {
     }
 
     fn result<'a>(&self, cx: &EvalContext<'a>) -> Result<Value<'a>> {
-        Ok(result(&self.value, cx))
+        result(&self.value, cx)
     }
 
     fn size(&self) -> usize {
@@ -83,7 +83,7 @@ impl State for Last {
     }
 
     fn result<'a>(&self, cx: &EvalContext<'a>) -> Result<Value<'a>> {
-        Ok(result(&self.value, cx))
+        result(&self.value, cx)
     }
 
     fn size(&self) -> usize {

@@ -62,7 +62,7 @@ impl State for Extreme {
     }
 
     fn result<'a>(&self, cx: &EvalContext<'a>) -> Result<Value<'a>> {
-        Ok(self.best.as_ref().map_or(Value::Null, |best| cx.copy(best.as_value())))
+        self.best.as_ref().map_or(Ok(Value::Null), |best| cx.copy(best.as_value()))
     }
 
     fn size(&self) -> usize {

@@ -50,7 +50,7 @@ impl State for Merged {
     }
 
     fn result<'a>(&self, cx: &EvalContext<'a>) -> Result<Value<'a>> {
-        Ok(Value::Document(cx.adopt(&self.document)))
+        cx.adopt(&self.document).map(Value::Document)
     }
 
     fn size(&self) -> usize {

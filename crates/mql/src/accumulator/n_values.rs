@@ -90,7 +90,7 @@ pub(super) fn evaluate_n(n: &Expression, cx: &EvalContext<'_>) -> Result<usize> 
 
 fn eval<'a>(n: &Expression, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
     let result = n.eval(&cx.with_arena(cx.arena))?;
-    Ok(result.map(|value| cx.copy(value)))
+    result.map(|value| cx.copy(value)).transpose()
 }
 
 #[derive(Debug)]

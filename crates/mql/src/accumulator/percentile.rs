@@ -89,13 +89,13 @@ impl Quantiles {
     }
 
     /// The result for numbers, which it sorts.
-    pub fn result<'a>(&self, numbers: &mut [f64], cx: &EvalContext<'a>) -> Value<'a> {
+    pub fn result<'a>(&self, numbers: &mut [f64], cx: &EvalContext<'a>) -> Result<Value<'a>> {
         numbers.sort_by(f64::total_cmp);
         self.each(cx, |share| quantile(numbers, share, self.continuous))
     }
 
     /// The result for the numbers of a digest.
-    fn of_digest<'a>(&self, digest: &mut Digest, cx: &EvalContext<'a>) -> Value<'a> {
+    fn of_digest<'a>(&self, digest: &mut Digest, cx: &EvalContext<'a>) -> Result<Value<'a>> {
         self.each(cx, |share| digest.quantile(share))
     }
 
@@ -103,10 +103,10 @@ impl Quantiles {
         &self,
         cx: &EvalContext<'a>,
         mut quantile: impl FnMut(f64) -> Option<f64>,
-    ) -> Value<'a> {
+    ) -> Result<Value<'a>> {
         let mut value = |share: &f64| quantile(*share).map_or(Value::Null, Value::Double);
         match (self.single, self.shares.first()) {
-            (true, Some(share)) => value(share),
+            (true, Some(share)) => Ok(value(share)),
             _ => cx.array_of(self.shares.iter().map(value)),
         }
     }
@@ -278,10 +278,10 @@ impl State for Numbers {
     }
 
     fn result<'a>(&self, cx: &EvalContext<'a>) -> Result<Value<'a>> {
-        Ok(match &self.kept {
+        match &self.kept {
             Kept::All(numbers) => self.quantiles.result(&mut numbers.clone(), cx),
             Kept::Digest(digest) => self.quantiles.of_digest(&mut digest.clone(), cx),
-        })
+        }
     }
 
     fn size(&self) -> usize {

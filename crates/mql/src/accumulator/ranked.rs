@@ -197,7 +197,7 @@ impl State for Ranked {
 
     fn result<'a>(&self, cx: &EvalContext<'a>) -> Result<Value<'a>> {
         if self.single {
-            return Ok(self.in_order().next().map_or(Value::Null, |row| cx.copy(output(row))));
+            return self.in_order().next().map_or(Ok(Value::Null), |row| cx.copy(output(row)));
         }
         super::array_result(self.in_order().map(output), cx)
     }

@@ -91,7 +91,7 @@ impl AccumulatorSpec {
     pub fn n(&self, key: Value<'_>, cx: &EvalContext<'_>) -> Result<usize> {
         let Some(n) = &self.n else { return Ok(0) };
         let cx = narrowed(cx);
-        let root = cx.copy(key).as_document().unwrap_or(Doc::empty());
+        let root = cx.copy(key)?.as_document().unwrap_or(Doc::empty());
         super::n_values::evaluate_n(n, &cx.with_root(root))
     }
 

@@ -124,10 +124,13 @@ impl Form for QuantilesOf {
     fn eval<'a>(&'a self, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
         let number = |value| crate::accumulator::to_f64(value).filter(|number| !number.is_nan());
         let mut numbers: Vec<f64> = match self.input.eval(cx)? {
-            Some(Value::Array(array)) => array.iter().filter_map(number).collect(),
+            Some(Value::Array(array)) => {
+                cx.charge_values(cx.count(array))?;
+                array.iter().filter_map(number).collect()
+            }
             value => value.and_then(number).into_iter().collect(),
         };
-        Ok(Some(self.quantiles.result(&mut numbers, cx)))
+        self.quantiles.result(&mut numbers, cx).map(Some)
     }
 
     fn children<'e>(&'e self, visit: &mut dyn FnMut(&'e Expression)) {

@@ -234,10 +234,10 @@ fn slice<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> 
     if start == 0 && count >= length {
         return Ok(Some(Value::Array(array)));
     }
-    Ok(Some(cx.array_of(cx.elements_from(array, start as usize).take(count as usize))))
+    cx.array_of(cx.elements_from(array, start as usize).take(count as usize)).map(Some)
 }
 
 fn reverse<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
     let Some(array) = array_or_null(call, 0, cx, 34435)? else { return Ok(Some(Value::Null)) };
-    Ok(Some(cx.array_of(array.to_vec().into_iter().rev())))
+    cx.array_of(cx.elements(array)?.into_iter().rev()).map(Some)
 }

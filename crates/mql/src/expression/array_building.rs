@@ -54,7 +54,7 @@ fn concat<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>>
             }
         }
     }
-    Ok(Some(cx.array_of(arrays.into_iter().flat_map(Array::iter))))
+    cx.array_of(arrays.into_iter().flat_map(Array::iter)).map(Some)
 }
 
 fn range_bound(value: Option<Value<'_>>, name: &str, codes: (i32, i32)) -> Result<i32> {
@@ -137,7 +137,7 @@ fn zip<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
     for input in list_items(call, 0, cx)? {
         match input {
             None | Some(Value::Null | Value::Undefined) => return Ok(Some(Value::Null)),
-            Some(Value::Array(array)) => inputs.push(array.to_vec()),
+            Some(Value::Array(array)) => inputs.push(array),
             Some(other) => {
                 let text =
                     format!("$zip found a non-array expression in input: {}", message(other));
@@ -146,15 +146,16 @@ fn zip<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
         }
     }
     let longest = is_true(call.eval(1, cx)?);
-    let lengths = inputs.iter().map(Vec::len);
+    let lengths = inputs.iter().map(|input| cx.count(*input));
     let rows = if longest { lengths.max() } else { lengths.min() }.unwrap_or(0);
     let defaults = if call.has(2) { list_items(call, 2, cx)? } else { Vec::new() };
+    let mut inputs: Vec<_> = inputs.into_iter().map(Array::iter).collect();
     let zipped = cx.array(|writer| {
-        for row in 0..rows {
+        for _ in 0..rows {
             let mut list = writer.array();
-            for (column, input) in inputs.iter().enumerate() {
+            for (column, input) in inputs.iter_mut().enumerate() {
                 let default = || defaults.get(column).copied().flatten();
-                list.push(input.get(row).copied().or_else(default).unwrap_or(Value::Null));
+                list.push(input.next().or_else(default).unwrap_or(Value::Null));
             }
             list.finish();
             cx.check_size(writer.len())?;
@@ -173,7 +174,10 @@ fn list_items<'a>(
     match call.arg(index).map(Expression::node) {
         Some(Node::Array(items)) => items.iter().map(|item| item.eval(cx)).collect(),
         _ => match call.eval(index, cx)? {
-            Some(Value::Array(array)) => Ok(array.iter().map(Some).collect()),
+            Some(Value::Array(array)) => {
+                cx.charge_values(cx.count(array))?;
+                Ok(array.iter().map(Some).collect())
+            }
             _ => Ok(Vec::new()),
         },
     }
@@ -195,6 +199,7 @@ fn array_to_object<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Va
         let text = format!("$arrayToObject requires an array input, found: {}", type_name(input));
         return Err(Error::location(40386, text));
     };
+    charge_entries(array.as_doc(), cx)?;
     let (mut entries, mut form): (Vec<(&str, Value<'_>)>, _) = (Vec::new(), None);
     for item in array.iter() {
         let (kind, key, value) = match (item, form) {
@@ -206,6 +211,16 @@ fn array_to_object<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Va
         entries.push((key, value));
     }
     Ok(Some(Value::Document(last_of_each(&entries, cx)?)))
+}
+
+/// Charges what a list of a document's fields and a table of their names take.
+pub(super) fn charge_entries(doc: Doc<'_>, cx: &EvalContext<'_>) -> Result<()> {
+    const ENTRY_BYTES: usize = 4 * size_of::<(&str, Value<'_>)>();
+    const UNCHARGED_BYTES: usize = 1024;
+    match doc.len() > UNCHARGED_BYTES {
+        true => cx.charge(doc.count() * ENTRY_BYTES),
+        false => Ok(()),
+    }
 }
 
 /// Writes the entries; a name that comes twice keeps its first place and its last value.

@@ -271,6 +271,7 @@ impl Form for Reduce {
         for (item, round) in input.iter().zip(1_u32..) {
             let inner = rounds.next()?;
             let so_far = value.as_ref().map(ValueBuf::as_value);
+            let inner = inner.holding(value.as_ref().map_or(0, ValueBuf::size));
             let bound = inner.bind(self.this, Some(item)).bind(self.value, so_far);
             let next = self.body.eval(&bound)?.map(ValueBuf::new);
             cx.check_size(next.as_ref().map_or(0, ValueBuf::size))?;
@@ -279,7 +280,7 @@ impl Form for Reduce {
             }
             value = next;
         }
-        let result = value.map(|value| cx.copy(value.as_value()));
+        let result = value.map(|value| cx.copy(value.as_value())).transpose()?;
         result.iter().try_for_each(|result| cx.check_depth(*result))?;
         Ok(result)
     }

@@ -10,14 +10,14 @@ use quire_error::{Error, Result};
 pub(super) const OPERATORS: &[Operator] = &[
     Operator::function("$firstN", Arity::Named(&FIELDS), |call, cx| {
         let (input, n) = arguments(call, cx)?;
-        Ok(Some(cx.array_of(input.iter().take(n))))
+        cx.array_of(input.iter().take(n)).map(Some)
     })
     .doc("The first n elements.")
     .since("5.2"),
     Operator::function("$lastN", Arity::Named(&FIELDS), |call, cx| {
         let (input, n) = arguments(call, cx)?;
         let skipped = cx.count(input).saturating_sub(n);
-        Ok(Some(cx.array_of(cx.elements_from(input, skipped))))
+        cx.array_of(cx.elements_from(input, skipped)).map(Some)
     })
     .doc("The last n elements.")
     .since("5.2"),
@@ -56,6 +56,7 @@ fn arguments<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<(Array<'a>, usi
 
 fn extremes<'a>(call: &'a Call, cx: &EvalContext<'a>, largest: bool) -> Result<Option<Value<'a>>> {
     let (input, n) = arguments(call, cx)?;
+    cx.charge_values(cx.count(input))?;
     let mut items: Vec<_> = input.iter().filter(|item| !item.is_nullish()).collect();
     let collator = cx.collator();
     items.sort_by(|a, b| {
@@ -63,5 +64,5 @@ fn extremes<'a>(call: &'a Call, cx: &EvalContext<'a>, largest: bool) -> Result<O
         if largest { order.reverse() } else { order }
     });
     items.truncate(n);
-    Ok(Some(cx.array_of(items)))
+    cx.array_of(items).map(Some)
 }

@@ -1,7 +1,7 @@
 //! `$mergeObjects`, `$getField`, `$setField`, `$unsetField`.
 
 use super::array_access::{is_nullish, type_name};
-use super::array_building::last_of_each;
+use super::array_building::{charge_entries, last_of_each};
 use super::operator::{Arity, Call, Operator};
 use super::tree::{Expression, Form, Node};
 use crate::context::{EvalContext, ParseContext};
@@ -40,7 +40,12 @@ fn merge<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> 
     if let [only] = docs[..] {
         return Ok(Some(Value::Document(only)));
     }
-    let entries: Vec<_> = docs.iter().flat_map(|doc| doc.fields()).collect();
+    let mut entries = Vec::new();
+    for doc in &docs {
+        charge_entries(*doc, cx)?;
+        entries.extend(doc.fields());
+    }
+    cx.charge(size_of_val(&*entries))?;
     Ok(Some(Value::Document(last_of_each(&entries, cx)?)))
 }
 

@@ -166,7 +166,7 @@ fn find_first<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'
 
 fn find_all<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
     let mut matches = Vec::new();
-    let Some((input, regex)) = arguments(call, cx)? else { return Ok(Some(cx.array_of(matches))) };
+    let Some((input, regex)) = arguments(call, cx)? else { return cx.array_of(matches).map(Some) };
     let (mut start, mut place, mut counted, mut bytes) = (0, 0, 0, 0);
     // An empty match at the very end counts only in an empty text.
     while start < input.len() || (start == 0 && input.is_empty()) {
@@ -184,7 +184,7 @@ fn find_all<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>
         let step = input.get(to..).and_then(|rest| rest.chars().next()).map_or(1, char::len_utf8);
         start = if to > from { to } else { to + step };
     }
-    Ok(Some(cx.array_of(matches)))
+    cx.array_of(matches).map(Some)
 }
 
 /// How many code points stand between two byte offsets.

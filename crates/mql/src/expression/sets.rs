@@ -33,12 +33,15 @@ struct Sorted<'a> {
 }
 
 impl<'a> Sorted<'a> {
-    fn new(items: impl IntoIterator<Item = Value<'a>>, cx: &EvalContext<'a>) -> Self {
+    fn new(array: Array<'a>, cx: &EvalContext<'a>) -> Result<Self> {
+        Sorted::of(cx.elements(array)?, cx)
+    }
+
+    fn of(mut items: Vec<Value<'a>>, cx: &EvalContext<'a>) -> Result<Self> {
         let collator = cx.collator();
-        let mut items: Vec<_> = items.into_iter().collect();
         items.sort_by(|a, b| compare(*a, *b, collator));
         items.dedup_by(|a, b| compare(*a, *b, collator).is_eq());
-        Sorted { items, collator }
+        Ok(Sorted { items, collator })
     }
 
     fn contains(&self, value: Value<'_>) -> bool {
@@ -71,20 +74,21 @@ fn arrays<'a>(call: &'a Call, cx: &EvalContext<'a>, code: i32) -> Result<Option<
 
 fn union<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
     let Some(arrays) = arrays(call, cx, 17043)? else { return Ok(Some(Value::Null)) };
-    let union = Sorted::new(arrays.into_iter().flat_map(Array::iter), cx);
-    Ok(Some(cx.array_of(union.items)))
+    cx.charge_values(arrays.iter().map(|array| cx.count(*array)).sum())?;
+    let union = Sorted::of(arrays.into_iter().flat_map(Array::iter).collect(), cx)?;
+    cx.array_of(union.items).map(Some)
 }
 
 fn intersection<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
     let Some(arrays) = arrays(call, cx, 17047)? else { return Ok(Some(Value::Null)) };
     let mut arrays = arrays.into_iter();
     let Some(first) = arrays.next() else { return Ok(Some(Value::Array(Array::empty()))) };
-    let mut common = Sorted::new(first.iter(), cx);
+    let mut common = Sorted::new(first, cx)?;
     for other in arrays {
-        let other = Sorted::new(other.iter(), cx);
+        let other = Sorted::new(other, cx)?;
         common.items.retain(|item| other.contains(*item));
     }
-    Ok(Some(cx.array_of(common.items)))
+    cx.array_of(common.items).map(Some)
 }
 
 fn difference<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
@@ -106,13 +110,14 @@ fn difference<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'
         );
         return Err(Error::location(17049, text));
     };
-    let (right, collator) = (Sorted::new(right.iter(), cx), cx.collator());
+    let (right, collator) = (Sorted::new(right, cx)?, cx.collator());
     let kept = left.iter().enumerate().filter(|(_, item)| !right.contains(*item));
+    cx.charge_values(2 * cx.count(left))?;
     let mut kept: Vec<_> = kept.collect();
     kept.sort_by(|a, b| compare(a.1, b.1, collator));
     kept.dedup_by(|a, b| compare(a.1, b.1, collator).is_eq());
     kept.sort_by_key(|(place, _)| *place);
-    Ok(Some(cx.array_of(kept.into_iter().map(|(_, item)| item))))
+    cx.array_of(kept.into_iter().map(|(_, item)| item)).map(Some)
 }
 
 /// A constant argument that is no array is refused while parsing.
@@ -144,7 +149,7 @@ fn equals<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>>
         let Some(Value::Array(array)) = value else {
             return Err(not_an_array("$setEquals", 17044, value));
         };
-        let next = Sorted::new(array.iter(), cx);
+        let next = Sorted::new(array, cx)?;
         let Some(first) = &first else {
             first = Some(next);
             continue;
@@ -170,7 +175,7 @@ fn is_subset<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a
     };
     let Some(Value::Array(left)) = left else { return Err(wrong("First", left, 17046)) };
     let Some(Value::Array(right)) = right else { return Err(wrong("Second", right, 17042)) };
-    let right = Sorted::new(right.iter(), cx);
+    let right = Sorted::new(right, cx)?;
     Ok(Some(Value::Bool(left.iter().all(|item| right.contains(item)))))
 }
 

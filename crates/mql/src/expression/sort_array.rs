@@ -121,8 +121,8 @@ fn directed(order: Ordering, descending: bool) -> Ordering {
 }
 
 impl Order {
-    fn sort<'a>(&self, array: Array<'a>, collator: Option<&dyn Collator>) -> Vec<Value<'a>> {
-        let mut items = array.to_vec();
+    fn sort<'a>(&self, array: Array<'a>, cx: &EvalContext<'a>) -> Result<Vec<Value<'a>>> {
+        let (mut items, collator) = (cx.elements(array)?, cx.collator());
         match self {
             Order::Whole { descending } => {
                 items.sort_by(|a, b| directed(compare(*a, *b, collator), *descending));
@@ -131,7 +131,7 @@ impl Order {
                 items.sort_by(|a, b| compare_by(fields, *a, *b, collator));
             }
         }
-        items
+        Ok(items)
     }
 }
 
@@ -154,9 +154,7 @@ impl Form for SortArray {
     fn eval<'a>(&'a self, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
         match self.input.eval(cx)? {
             None | Some(Value::Null | Value::Undefined) => Ok(Some(Value::Null)),
-            Some(Value::Array(array)) => {
-                Ok(Some(cx.array_of(self.order.sort(array, cx.collator()))))
-            }
+            Some(Value::Array(array)) => cx.array_of(self.order.sort(array, cx)?).map(Some),
             Some(other) => {
                 let text = format!(
                     "The input argument to $sortArray must be an array, but was of type: {}",

@@ -118,7 +118,7 @@ fn concat<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>>
             }
         }
     }
-    Ok(Some(cx.string(&whole)))
+    cx.string(&whole).map(Some)
 }
 
 fn length_in_bytes<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
@@ -148,5 +148,5 @@ fn change_case<'a>(
     let mut text = coerced_text(call.eval(0, cx)?)?.into_owned();
     check_length(text.len())?;
     change(&mut text);
-    Ok(Some(cx.string(&text)))
+    cx.string(&text).map(Some)
 }

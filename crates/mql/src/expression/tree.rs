@@ -4,6 +4,7 @@ use super::batch::Batch;
 use super::boolean::is_true;
 use super::column::Column;
 use super::field_path::FieldPath;
+use super::folding::Folding;
 use super::operator::Call;
 use crate::context::{Binding, EvalContext, ParseContext, Shared};
 use bumpalo::Bump;
@@ -250,11 +251,21 @@ impl Expression {
         Ok(())
     }
 
+    /// Puts the result in the place of the operation, unless that takes more than parsing may.
     fn fold(&mut self, context: &ParseContext) -> Result<()> {
-        let (arena, shared) =
-            (Bump::new(), Shared::default().with_collator(context.collator.clone()));
-        let value = self.eval(&EvalContext::new(&arena, Doc::empty(), &shared))?.map(ValueBuf::new);
-        self.node = value.map_or(Node::Missing, Node::Constant);
+        let mut shared = Shared::default().with_collator(context.collator.clone());
+        shared.memory_bytes_max = context.folding.bytes_left();
+        let shared = shared.with_interrupt(context.folding.interrupt());
+        let arena = Bump::new();
+        let value = match self.eval(&EvalContext::new(&arena, Doc::empty(), &shared)) {
+            Ok(value) => value.map(ValueBuf::new),
+            Err(error) if Folding::is_exhausted(&error) => return Ok(()),
+            Err(error) => return Err(error),
+        };
+        let bytes = value.as_ref().map_or(0, ValueBuf::size);
+        if context.folding.keep(bytes) {
+            self.node = value.map_or(Node::Missing, Node::Constant);
+        }
         Ok(())
     }
 

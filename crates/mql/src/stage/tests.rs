@@ -29,7 +29,7 @@ fn run(pipeline: &str, docs: &[&str]) -> Result<Vec<String>> {
                     let mut start = Some(Position::default());
                     while let Some(from) = start {
                         start = stage.for_each(&cx, from, 1, &mut |inner| {
-                            next.push(Doc::from_valid_bytes(cx.bytes(inner.root.as_bytes())));
+                            next.push(Doc::from_valid_bytes(cx.bytes(inner.root.as_bytes())?));
                             Ok(())
                         })?;
                     }

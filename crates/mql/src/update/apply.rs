@@ -31,6 +31,8 @@ pub(super) struct Run<'r> {
     pub(super) renames: SmallVec<[Source<'r>; 2]>,
     /// Something changed.
     pub(super) changed: bool,
+    /// The length of the output past which the document is too large.
+    length_max: usize,
     path: SmallVec<[Part<'r>; 8]>,
 }
 
@@ -62,13 +64,24 @@ impl<'r> Run<'r> {
         filters: &'r ArrayFilters,
     ) -> Self {
         let (renames, path) = (SmallVec::new(), SmallVec::new());
-        Run { root, position, insert, cx, filters, renames, changed: false, path }
+        let (changed, length_max) = (false, usize::MAX);
+        Run { root, position, insert, cx, filters, renames, changed, length_max, path }
     }
 
     /// Writes the updated document to `out`.
     pub(super) fn document(&mut self, tree: &'r Fields, out: &mut Vec<u8>) -> Result<()> {
+        self.length_max = out.len() + limits::DOCUMENT_BYTES_MAX;
         let children = self.children_of(tree)?;
         self.fields(children, self.root, out)
+    }
+
+    /// Fails with 17419 as soon as the output is too large, so that an operand that is written many
+    /// times takes no more memory than the largest document.
+    fn check_length(&self, out: &[u8]) -> Result<()> {
+        if out.len() > self.length_max {
+            return limits::check_size(usize::MAX);
+        }
+        Ok(())
     }
 
     /// The path that is being worked on, as messages print it.
@@ -167,6 +180,7 @@ impl<'r> Run<'r> {
         match nodes {
             [Node::Leaf(modifier)] => {
                 let effect = modifier.update(self, in_array, element, out)?;
+                self.check_length(out)?;
                 if effect != Effect::Kept {
                     self.changed = true;
                     self.check_changed(modifier.depth())?;
@@ -352,6 +366,7 @@ impl<'r> Run<'r> {
                 }
                 let mark = out.len();
                 modifier.create(self, name, out)?;
+                self.check_length(out)?;
                 self.changed = true;
                 self.check_created(modifier.depth(), out.get(mark..).unwrap_or_default())?;
                 return Ok(true);

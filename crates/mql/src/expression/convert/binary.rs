@@ -61,7 +61,7 @@ pub(super) fn to_string<'a>(
     if text.len() >= STRING_BYTES_MAX {
         return Err(failure("Resulting string exceeds maximum size"));
     }
-    Ok(cx.string(&text))
+    cx.string(&text)
 }
 
 fn uuid_text(bytes: &[u8]) -> String {
@@ -100,7 +100,7 @@ pub(super) fn from_value<'a>(
         Value::Double(number) => number.to_be_bytes().to_vec(),
         other => return Err(unsupported(other, "binData")),
     };
-    Ok(Value::Binary(Binary { subtype, bytes: cx.bytes(&bytes) }))
+    Ok(Value::Binary(Binary { subtype, bytes: cx.bytes(&bytes)? }))
 }
 
 fn decode(text: &str, subtype: u8, format: Format) -> Result<Vec<u8>> {

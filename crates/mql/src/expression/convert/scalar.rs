@@ -25,7 +25,7 @@ pub(super) fn to_string<'a>(value: Value<'a>, cx: &EvalContext<'a>) -> Result<Va
         Value::Date(millis) => date_text(millis)?,
         other => return Err(unsupported(other, "string")),
     };
-    Ok(cx.string(&text))
+    cx.string(&text)
 }
 
 /// ISO 8601, for the years 0 to 9999.

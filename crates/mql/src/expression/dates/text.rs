@@ -39,7 +39,7 @@ fn run<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
         (false, _) => "%Y-%m-%dT%H:%M:%S.%L",
     };
     let moment = Moment::new(date(value)?, &zone);
-    Ok(Some(cx.string(&write(&moment, format)?)))
+    cx.string(&write(&moment, format)?).map(Some)
 }
 
 /// The text of a moment by a format that has been checked.

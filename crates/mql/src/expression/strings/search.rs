@@ -120,7 +120,7 @@ pub(super) fn split<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<V
         return Err(Error::location(40087, "$split requires a non-empty separator"));
     }
     check_length(text.len())?;
-    Ok(Some(cx.array_of(text.split(delimiter).map(Value::String))))
+    cx.array_of(text.split(delimiter).map(Value::String)).map(Some)
 }
 
 pub(super) fn replace<'a>(
@@ -150,5 +150,5 @@ pub(super) fn replace<'a>(
     let occurrences = input.matches(find).take(times).count();
     let size = input.len() + occurrences * replacement.len();
     check_length(size.saturating_sub(occurrences * find.len()))?;
-    Ok(Some(cx.string(&input.replacen(find, replacement, times))))
+    cx.string(&input.replacen(find, replacement, times)).map(Some)
 }

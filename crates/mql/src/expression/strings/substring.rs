@@ -20,7 +20,7 @@ pub(super) fn by_bytes<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Optio
     }
     let start = usize::try_from(start).unwrap_or(usize::MAX);
     if start >= text.len() {
-        return Ok(Some(cx.string("")));
+        return cx.string("").map(Some);
     }
     if !text.is_char_boundary(start) {
         let text = format!("{name}:  Invalid range, starting index is a UTF-8 continuation byte.");
@@ -31,7 +31,7 @@ pub(super) fn by_bytes<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Optio
         Err(_) => text.len(),
     };
     match text.get(start..end) {
-        Some(part) => Ok(Some(cx.string(part))),
+        Some(part) => cx.string(part).map(Some),
         None => {
             let text = format!(
                 "{name}:  Invalid range, ending index is in the middle of a UTF-8 character."
@@ -76,7 +76,7 @@ pub(super) fn by_code_points<'a>(
     let count = not_negative(count, "length", 34454)?;
     let start = not_negative(start, "starting index", 34455)?;
     let part: String = text.chars().skip(start).take(count).collect();
-    Ok(Some(cx.string(&part)))
+    cx.string(&part).map(Some)
 }
 
 /// A whole number that fits 32 bits; codes for no number and not whole.

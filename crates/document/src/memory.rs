@@ -1,0 +1,265 @@
+//! Memory of one evaluation and of the whole process, charged before it is allocated.
+//!
+//! Documents under construction grow in buffers. [`limited`] bounds what the buffers of a thread
+//! may grow by: writers ask before they let a buffer grow, which costs nothing while it has room.
+//! What a request takes beyond `FREE_BYTES`, and what lives longer than a request ([`Charge`]), is
+//! taken from one pool, so that the request that asks for more than the pool has left fails and
+//! the others go on.
+
+use std::cell::Cell;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Bytes that a thread's evaluations use without asking the pool.
+const FREE_BYTES: usize = 1 << 20;
+
+/// A thread takes memory from the pool in steps of this many bytes.
+const STEP_BYTES: usize = 1 << 20;
+
+/// Bytes that may be in use, and those that are.
+#[derive(Debug)]
+struct Pool {
+    max: AtomicUsize,
+    used: AtomicUsize,
+}
+
+/// The pool of this process. Memory belongs to the process and not to one of its servers.
+static POOL: Pool = Pool { max: AtomicUsize::new(usize::MAX), used: AtomicUsize::new(0) };
+
+impl Pool {
+    fn take(&self, bytes: usize) -> Result<(), Refused> {
+        let max = self.max.load(Ordering::Relaxed);
+        let taken = self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| {
+            used.checked_add(bytes).filter(|sum| *sum <= max)
+        });
+        taken.map(|_| ()).map_err(|_| Refused::Process)
+    }
+
+    fn give(&self, bytes: usize) {
+        self.used.fetch_sub(bytes, Ordering::Relaxed);
+    }
+}
+
+/// Sets how many bytes all requests of the process may hold together. No limit is set at first.
+pub fn set_pool_bytes(max: usize) {
+    POOL.max.store(max, Ordering::Relaxed);
+}
+
+/// The limit of `set_pool_bytes`.
+pub fn pool_bytes_max() -> usize {
+    POOL.max.load(Ordering::Relaxed)
+}
+
+/// Bytes that requests, cursors and messages of the process hold now.
+pub fn pool_bytes_used() -> usize {
+    POOL.used.load(Ordering::Relaxed)
+}
+
+/// Why memory was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// The evaluation has used up what it was given.
+    Evaluation,
+    /// The process has none left for it.
+    Process,
+}
+
+/// Bytes taken from the pool for as long as this lives.
+#[derive(Debug, Default)]
+pub struct Charge {
+    bytes: usize,
+}
+
+impl Charge {
+    /// Takes `bytes`, or fails with `Refused::Process`.
+    pub fn take(bytes: usize) -> Result<Charge, Refused> {
+        POOL.take(bytes)?;
+        Ok(Charge { bytes })
+    }
+
+    /// Makes it `bytes` large. On an error it keeps its size.
+    pub fn resize(&mut self, bytes: usize) -> Result<(), Refused> {
+        match bytes.checked_sub(self.bytes) {
+            Some(more) => POOL.take(more)?,
+            None => POOL.give(self.bytes - bytes),
+        }
+        self.bytes = bytes;
+        Ok(())
+    }
+
+    /// The bytes that it holds.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+}
+
+impl Drop for Charge {
+    fn drop(&mut self) {
+        POOL.give(self.bytes);
+    }
+}
+
+thread_local! {
+    /// Bytes that buffers may still grow by inside `limited`; outside of it `usize::MAX`.
+    static LEFT: Cell<usize> = const { Cell::new(usize::MAX) };
+    /// Why a buffer was not allowed to grow since the innermost `limited` began.
+    static REFUSED: Cell<Option<Refused>> = const { Cell::new(None) };
+    /// Bytes by which buffers have grown inside the `limited` calls that run.
+    static GROWN: Cell<usize> = const { Cell::new(0) };
+    /// Bytes that this thread has taken from the pool since `release`.
+    static TAKEN: Cell<Charge> = const { Cell::new(Charge { bytes: 0 }) };
+}
+
+/// Sees to it that this thread may hold `bytes`, buffers not counted. What it takes from the pool
+/// stays taken until `release`.
+pub fn reserve(bytes: usize) -> Result<(), Refused> {
+    hold(bytes.saturating_add(GROWN.get()))
+}
+
+fn hold(bytes: usize) -> Result<(), Refused> {
+    if bytes <= FREE_BYTES {
+        return Ok(());
+    }
+    let mut taken = TAKEN.take();
+    let steps = bytes.div_ceil(STEP_BYTES).saturating_mul(STEP_BYTES);
+    let result = if steps > taken.bytes() { taken.resize(steps) } else { Ok(()) };
+    TAKEN.set(taken);
+    result
+}
+
+/// Gives back to the pool what this thread has taken. Called at the end of each request.
+pub fn release() {
+    drop(TAKEN.take());
+}
+
+/// Restores the thread's state at the end of a `limited`, also when it panics.
+struct Scope {
+    left: usize,
+    refused: Option<Refused>,
+    grown: usize,
+}
+
+impl Drop for Scope {
+    fn drop(&mut self) {
+        LEFT.set(self.left);
+        REFUSED.set(self.refused);
+        GROWN.set(self.grown);
+    }
+}
+
+/// Runs `work`, in which the buffers of this thread may grow by `bytes` together, or by what an
+/// outer call has left if that is less. A writer whose buffer may not grow leaves out what it was
+/// to write, so that the buffer holds valid BSON, and the result is the reason.
+#[inline]
+pub fn limited<T>(bytes: usize, work: impl FnOnce() -> T) -> Result<T, Refused> {
+    let scope = Scope {
+        left: LEFT.replace(bytes.min(LEFT.get())),
+        refused: REFUSED.take(),
+        grown: GROWN.get(),
+    };
+    let result = work();
+    let refused = REFUSED.get();
+    drop(scope);
+    refused.map_or(Ok(result), Err)
+}
+
+/// Runs `work` as if no `limited` were around it: for buffers of another owner.
+pub fn unlimited<T>(work: impl FnOnce() -> T) -> T {
+    let scope =
+        Scope { left: LEFT.replace(usize::MAX), refused: REFUSED.get(), grown: GROWN.get() };
+    let result = work();
+    drop(scope);
+    result
+}
+
+/// Makes room for `more` bytes in a buffer; false if it may not grow.
+#[inline]
+pub(crate) fn room(buffer: &mut Vec<u8>, more: usize) -> bool {
+    buffer.capacity() - buffer.len() >= more || grow(buffer, more)
+}
+
+#[cold]
+#[inline(never)]
+fn grow(buffer: &mut Vec<u8>, more: usize) -> bool {
+    let left = LEFT.get();
+    if left == usize::MAX {
+        buffer.reserve(more);
+        return true;
+    }
+    let (length, capacity) = (buffer.len(), buffer.capacity());
+    let needed = length + more;
+    let wanted = needed.max(capacity.saturating_mul(2)).max(64).min(capacity.saturating_add(left));
+    if wanted < needed {
+        REFUSED.set(Some(Refused::Evaluation));
+        return false;
+    }
+    let by = wanted - capacity;
+    if let Err(refused) = hold(GROWN.get().saturating_add(by)) {
+        REFUSED.set(Some(refused));
+        return false;
+    }
+    LEFT.set(left - by);
+    GROWN.set(GROWN.get() + by);
+    buffer.reserve_exact(wanted - length);
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{ArrayWriter, Doc, DocWriter};
+
+    #[test]
+    fn a_pool_refuses_what_it_does_not_have() {
+        let pool = Pool { max: AtomicUsize::new(100), used: AtomicUsize::new(0) };
+        assert_eq!(pool.take(60), Ok(()));
+        assert_eq!(pool.take(41), Err(Refused::Process));
+        assert_eq!(pool.take(40), Ok(()));
+        pool.give(60);
+        assert_eq!(pool.take(usize::MAX), Err(Refused::Process));
+        assert_eq!(pool.take(60), Ok(()));
+    }
+
+    #[test]
+    fn a_charge_gives_back_what_it_took() {
+        let mut charge = Charge::take(5000).unwrap();
+        charge.resize(8000).unwrap();
+        charge.resize(100).unwrap();
+        assert_eq!(charge.bytes(), 100);
+    }
+
+    #[test]
+    fn a_buffer_grows_no_further_than_it_may_and_stays_valid() {
+        let mut buffer = Vec::new();
+        let big = "x".repeat(10_000);
+        let refused = limited(64 * 1024, || {
+            let mut writer = DocWriter::new(&mut buffer);
+            for _ in 0..1000 {
+                writer.append("text", big.as_str());
+                let mut inner = writer.array("list");
+                inner.push(big.as_str()).push(1);
+            }
+        });
+        assert_eq!(refused, Err(Refused::Evaluation));
+        assert!(buffer.capacity() < 160 * 1024, "{}", buffer.capacity());
+        assert!(crate::validate(&buffer, &crate::limits::Limits::WIRE).is_ok());
+        assert!(Doc::from_valid_bytes(&buffer).iter().count() > 6);
+    }
+
+    #[test]
+    fn an_inner_limit_takes_from_the_outer_one() {
+        let (mut first, mut second) = (Vec::new(), Vec::new());
+        let outer = limited(8192, || {
+            let mut writer = ArrayWriter::new(&mut first);
+            writer.push("x".repeat(5000).as_str());
+            let inner = limited(1 << 20, || {
+                ArrayWriter::new(&mut second).push("x".repeat(5000).as_str());
+            });
+            assert_eq!(inner, Err(Refused::Evaluation));
+            unlimited(|| {
+                ArrayWriter::new(&mut second).push("x".repeat(50_000).as_str());
+            });
+        });
+        assert_eq!(outer, Ok(()));
+        assert!(second.len() > 50_000);
+    }
+}
