@@ -331,7 +331,7 @@ fn index_facts(scan: &IndexScan, out: &mut DocWriter<'_>) {
     out.append("keyPattern", index.key());
     out.append("indexName", index.name.as_str());
     out.append("isMultiKey", scan.multikey.any());
-    {
+    if scan.keys.kind().tracks_arrays {
         let mut paths = out.document("multiKeyPaths");
         for (at, field) in scan.keys.fields().iter().enumerate() {
             let bits = scan.multikey.0.get(at).copied().unwrap_or(0);

@@ -3,11 +3,11 @@
 use quire_document::Doc;
 use quire_error::Result;
 
-use super::{Arena, Bounds, GeneratedKeys, KeyField, KeySpec, Predicate, ordinary};
+use super::{Arena, Bounds, GeneratedKeys, KeyField, KeySpec, Predicate, hashed, ordinary};
 use crate::IndexSpec;
 
 /// Every kind of index that is built, in the order in which a key pattern is compared with them.
-pub const KINDS: &[&Kind] = &[&ordinary::KIND];
+pub const KINDS: &[&Kind] = &[&ordinary::KIND, &hashed::KIND];
 
 /// Returns true if a change of a document changes the top-level field of this name.
 pub type Differs<'d> = dyn Fn(&str) -> bool + 'd;
@@ -35,6 +35,8 @@ pub struct Kind {
     /// Returns the intervals of values of a field that can hold matches of a predicate, strings
     /// as they are in documents; `None` if the index cannot find all matches.
     pub bounds: fn(&KeySpec, usize, &Predicate<'_>) -> Option<Bounds>,
+    /// The index knows which components of its paths are arrays, and explain prints them.
+    pub tracks_arrays: bool,
 }
 
 impl Kind {

@@ -12,6 +12,7 @@
 mod bounds;
 mod collated;
 mod generated;
+mod hashed;
 mod interval;
 mod kind;
 mod ordinary;
@@ -61,6 +62,8 @@ pub struct KeyField {
 pub enum Part {
     /// The value itself.
     Value,
+    /// The hash of the value, a long.
+    Hash,
 }
 
 /// A test of one path whose matches an index may find.

@@ -21,10 +21,11 @@ pub(super) const KIND: Kind = Kind {
     generate,
     is_touched,
     bounds: field_bounds,
+    tracks_arrays: true,
 };
 
 /// Returns one field for each field of the key pattern.
-fn fields(spec: &IndexSpec) -> Vec<KeyField> {
+pub(super) fn fields(spec: &IndexSpec) -> Vec<KeyField> {
     let field = |(path, direction): (&str, Value<'_>)| KeyField {
         path: path.to_owned(),
         descending: is_negative(direction),
@@ -95,7 +96,7 @@ pub(super) fn field_bounds(spec: &KeySpec, _: usize, predicate: &Predicate<'_>) 
 }
 
 /// A sparse index does not know the documents without its fields.
-fn sparse_serves(test: &Test, negated: bool) -> bool {
+pub(super) fn sparse_serves(test: &Test, negated: bool) -> bool {
     match test {
         Test::Not(inner) => sparse_serves(inner, true),
         Test::Compare(Comparison::Eq, _) if negated => wants_null(test),
