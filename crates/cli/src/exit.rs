@@ -6,6 +6,8 @@ pub(crate) const BAD_OPTIONS: u8 = 2;
 pub(crate) const NETWORK: u8 = 48;
 /// A check found something that is not mended.
 pub(crate) const FOUND: u8 = 1;
+/// The storage engine failed while the server ran.
+pub(crate) const ABRUPT: u8 = 14;
 /// The start or the work failed.
 pub(crate) const FAILED: u8 = 100;
 

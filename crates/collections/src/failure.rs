@@ -81,11 +81,16 @@ pub fn from_storage(error: StorageError) -> Error {
             ErrorCode::DataCorruptionDetected,
             format!("stored data is damaged: {place}"),
         ),
-        StorageError::Full => Error::new(ErrorCode::OutOfDiskSpace, "the disk is full"),
+        StorageError::Full => Error::new(
+            ErrorCode::OutOfDiskSpace,
+            "the disk is nearly full: writes of new data are refused until space is freed",
+        ),
         StorageError::Io(text) => Error::internal(format!("I/O error: {text}")),
-        StorageError::Unavailable(why) => {
-            Error::internal(format!("the storage engine does not serve: {why}"))
-        }
+        // The server has stepped down: a driver asks who is primary now.
+        StorageError::Unavailable(why) => Error::new(
+            ErrorCode::NotWritablePrimary,
+            format!("not primary: the storage engine does not serve: {why}"),
+        ),
         StorageError::OutcomeUnknown(why) => {
             let text = format!("the outcome of the commit is unknown: {why}");
             Error::new(ErrorCode::UnknownError, text)

@@ -41,7 +41,7 @@ impl Store {
             txn.scan(&ScanRequest::new(Space::Meta, &from, &[SESSION + 1]), &mut page)
                 .map_err(from_storage)?;
             deleted += delete_doomed(&mut txn, &page, &mut current, before_ms, is_alive)?;
-            match txn.commit(CommitOptions::buffered()) {
+            match txn.commit(CommitOptions::buffered().ended_by(interrupt)) {
                 // Somebody uses one of them after all: all of the page waits for the next pass.
                 Ok(_) | Err(StorageError::Conflict(_)) => {}
                 Err(error) => return Err(from_storage(error)),

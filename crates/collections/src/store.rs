@@ -14,8 +14,8 @@ use quire_document::{Doc, DocBuf, ObjectId, Timestamp};
 use quire_error::{Error, ErrorCode, Result};
 use quire_storage::rng::Rng;
 use quire_storage::{
-    Clock, ClusterTime, CommitOptions, Counts, Durability, Engine, Interrupt, Mode, Page,
-    ScanRequest, Snapshot, Space, StorageError, SystemClock, Txn, Version, begin,
+    Clock, ClusterTime, CommitOptions, Counts, Durability, Engine, Interrupt, Mode, OnPublish,
+    Page, ScanRequest, Snapshot, Space, StorageError, SystemClock, Txn, Version, begin,
 };
 
 use crate::ddl::IndexBuilds;
@@ -45,14 +45,19 @@ impl Default for StoreOptions {
     }
 }
 
+/// The published catalog and those before it.
+struct Catalogs {
+    /// Written at the moment when the commit of the next catalog becomes visible: a snapshot that
+    /// is taken under the read lock fits the catalog.
+    published: RwLock<Arc<Catalog>>,
+    /// The earlier catalogs, for views of the past; written under the lock of `published`.
+    past: Mutex<PastCatalogs>,
+}
+
 /// Databases on an engine.
 pub struct Store {
     engine: Arc<dyn Engine>,
-    /// Written together with the commit that makes the next catalog true: whoever takes a
-    /// snapshot under the read lock gets the catalog that fits it.
-    published: RwLock<Arc<Catalog>>,
-    /// The catalogs before it, for views of the past; written with it.
-    past: Mutex<PastCatalogs>,
+    catalogs: Arc<Catalogs>,
     /// One DDL statement at a time; holds the next number to give out.
     ddl: Mutex<u32>,
     record_ids: RwLock<HashMap<CollectionId, Arc<RecordIds>>>,
@@ -81,8 +86,10 @@ impl Store {
         }
         let store = Arc::new(Store {
             engine,
-            published: RwLock::new(Arc::new(catalog)),
-            past: Mutex::default(),
+            catalogs: Arc::new(Catalogs {
+                published: RwLock::new(Arc::new(catalog)),
+                past: Mutex::default(),
+            }),
             ddl: Mutex::new(next_id),
             record_ids: RwLock::new(HashMap::new()),
             id_cache: IdCache::new(),
@@ -109,12 +116,12 @@ impl Store {
 
     /// The published catalog, without a snapshot: for names and options only.
     pub fn catalog(&self) -> Arc<Catalog> {
-        Arc::clone(&self.published.read())
+        Arc::clone(&self.catalogs.published.read())
     }
 
     /// A snapshot with the catalog that fits it.
     pub fn read_view(self: &Arc<Self>) -> Result<ReadView> {
-        let published = self.published.read();
+        let published = self.catalogs.published.read();
         let snapshot = self.engine.snapshot().map_err(from_storage)?;
         Ok(ReadView::new(Arc::clone(self), Arc::clone(&published), snapshot))
     }
@@ -126,15 +133,15 @@ impl Store {
     /// 239 SnapshotTooOld if the state at that time is not kept any more.
     pub fn read_view_at(self: &Arc<Self>, time: ClusterTime) -> Result<ReadView> {
         let snapshot = self.engine.snapshot_at(time).map_err(from_storage)?;
-        let published = self.published.read();
-        let catalog = self.past.lock().at(snapshot.version(), &published);
+        let published = self.catalogs.published.read();
+        let catalog = self.catalogs.past.lock().at(snapshot.version(), &published);
         let catalog = catalog.ok_or_else(|| from_storage(StorageError::SnapshotTooOld))?;
         Ok(ReadView::new(Arc::clone(self), catalog, snapshot))
     }
 
     /// A transaction with the catalog that fits it.
     pub(crate) fn begin(&self, mode: Mode) -> Result<(Txn, Arc<Catalog>)> {
-        let published = self.published.read();
+        let published = self.catalogs.published.read();
         let txn = begin(&self.engine, mode).map_err(from_storage)?;
         Ok((txn, Arc::clone(&published)))
     }
@@ -222,6 +229,7 @@ impl Store {
     ) -> Result<T> {
         let mut turn = None;
         loop {
+            self.engine.admit(options.interrupt.as_deref()).map_err(from_storage)?;
             let mut next_id = self.ddl.lock();
             let (mut txn, catalog) = self.begin(Mode::Write)?;
             if let Some(turn) = &turn {
@@ -241,16 +249,9 @@ impl Store {
                 let record = FormatRecord { format: CATALOG_FORMAT, next_id: next };
                 put_meta(&mut txn, &format_key(), record.encode())?;
             }
-            let ended = {
-                let mut published = self.published.write();
-                let ended = txn.commit(CommitOptions::buffered());
-                if let Ok(committed) = &ended {
-                    let before = std::mem::replace(&mut *published, Arc::new(changed));
-                    self.past.lock().keep(before, committed.version);
-                }
-                ended
-            };
-            let version = match ended {
+            txn.on_publish(self.publication(changed));
+            let buffered = CommitOptions { admitted: true, ..CommitOptions::buffered() };
+            let version = match txn.commit(buffered) {
                 Ok(committed) => committed.version,
                 Err(StorageError::Conflict(conflict)) => {
                     // Other statements, that of the holder too, go on meanwhile.
@@ -266,6 +267,19 @@ impl Store {
             let durable = self.make_durable(version, options).map_err(StorageError::after_commit);
             return durable.map_err(from_storage).map(|()| answer);
         }
+    }
+
+    /// What publishes a catalog at the moment when its commit becomes visible. The lock of the
+    /// published catalog, which every statement takes to begin, is not held while the commit waits
+    /// for its group and for an fsync.
+    fn publication(&self, next: Catalog) -> OnPublish {
+        let catalogs = Arc::clone(&self.catalogs);
+        OnPublish(Box::new(move |committed, make_visible| {
+            let mut published = catalogs.published.write();
+            make_visible();
+            let before = std::mem::replace(&mut *published, Arc::new(next));
+            catalogs.past.lock().keep(before, committed.version);
+        }))
     }
 
     fn make_durable(&self, version: Version, options: &CommitOptions) -> Result<(), StorageError> {

@@ -38,11 +38,16 @@ pub trait UnitOfWork {
         attempt: &mut dyn FnMut(&mut Writer) -> Attempt<()>,
     ) -> Result<Option<Committed>>;
 
-    /// Makes the collection of a write that implies it, if it does not exist.
+    /// Makes the collection of a write that implies it, if it does not exist. `interrupt` ends
+    /// its waits.
     ///
     /// # Errors
     /// What creating a collection answers.
-    fn ensure_collection(&mut self, namespace: &Namespace) -> Result<()>;
+    fn ensure_collection(
+        &mut self,
+        namespace: &Namespace,
+        interrupt: &Arc<Interrupt>,
+    ) -> Result<()>;
 }
 
 impl dyn UnitOfWork + '_ {
@@ -96,8 +101,12 @@ pub(crate) mod testing {
             written.map(|((), committed)| committed)
         }
 
-        fn ensure_collection(&mut self, namespace: &Namespace) -> Result<()> {
-            self.0.ensure_collection(namespace).map(|_| ())
+        fn ensure_collection(
+            &mut self,
+            namespace: &Namespace,
+            interrupt: &Arc<Interrupt>,
+        ) -> Result<()> {
+            self.0.ensure_collection_for(namespace, Some(interrupt)).map(|_| ())
         }
     }
 }

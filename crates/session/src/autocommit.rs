@@ -240,13 +240,17 @@ impl UnitOfWork for Autocommit {
         attempt: &mut dyn FnMut(&mut Writer) -> Attempt<()>,
     ) -> Result<Option<Committed>> {
         let commit =
-            CommitOptions { durability: self.each, interrupt: Some(Arc::clone(interrupt)) };
+            CommitOptions { durability: self.each, ..CommitOptions::default() }.ended_by(interrupt);
         let log = self.retryable.as_mut().map(|retryable| retryable.turn.log());
         let written = self.store.write_statement(&commit, log, interrupt, attempt);
         written.map(|((), committed)| committed)
     }
 
-    fn ensure_collection(&mut self, namespace: &Namespace) -> Result<()> {
-        self.store.ensure_collection(namespace).map(|_| ())
+    fn ensure_collection(
+        &mut self,
+        namespace: &Namespace,
+        interrupt: &Arc<Interrupt>,
+    ) -> Result<()> {
+        self.store.ensure_collection_for(namespace, Some(interrupt)).map(|_| ())
     }
 }

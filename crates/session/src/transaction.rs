@@ -53,7 +53,7 @@ impl UnitOfWork for Transaction {
         self.writer.statement(attempt).map(|()| None)
     }
 
-    fn ensure_collection(&mut self, namespace: &Namespace) -> Result<()> {
+    fn ensure_collection(&mut self, namespace: &Namespace, _: &Arc<Interrupt>) -> Result<()> {
         match self.writer.catalog().lookup(namespace) {
             Some(_) => Ok(()),
             None => Err(Error::not_built("creating a collection within a transaction")),

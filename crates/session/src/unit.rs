@@ -136,7 +136,11 @@ impl UnitOfWork for Unit {
         self.of_work_mut().write(interrupt, attempt)
     }
 
-    fn ensure_collection(&mut self, namespace: &Namespace) -> Result<()> {
-        self.of_work_mut().ensure_collection(namespace)
+    fn ensure_collection(
+        &mut self,
+        namespace: &Namespace,
+        interrupt: &Arc<Interrupt>,
+    ) -> Result<()> {
+        self.of_work_mut().ensure_collection(namespace, interrupt)
     }
 }

@@ -24,6 +24,7 @@ use quire_storage::{
 
 use crate::FjallOptions;
 use crate::directory::Directory;
+use crate::disk_space::SpaceGauge;
 use crate::error::storage;
 use crate::gaps::{Gaps, Skip};
 use crate::journal;
@@ -192,6 +193,7 @@ impl Heads {
 pub struct FjallBackend {
     creation: Creation,
     log_sync: LogSync,
+    space: SpaceGauge,
     parts: RwLock<Option<Arc<Parts>>>,
     directory: RwLock<Option<Directory>>,
     pub(crate) dropped: Arc<DroppedRanges>,
@@ -245,6 +247,11 @@ impl FjallBackend {
         };
         let backend = Self {
             creation,
+            space: SpaceGauge::new(
+                data.clone(),
+                options.space_probe.clone(),
+                options.reserve_bytes,
+            ),
             log_sync: LogSync::new(data),
             parts: RwLock::new(Some(Arc::new(parts))),
             directory: RwLock::new(Some(directory)),
@@ -388,8 +395,21 @@ impl Backend for FjallBackend {
         let written = self.written.fetch_add(bytes, Ordering::Relaxed);
         if written / LOOK_EVERY_BYTES != (written + bytes) / LOOK_EVERY_BYTES {
             self.behind.store(parts.is_behind(), Ordering::Relaxed);
+            self.space.look(parts.db.write_buffer_size());
         }
         Ok(())
+    }
+
+    /// fjall does not tell that a background thread of its own has failed until something is
+    /// written.
+    fn look(&self) -> Result<()> {
+        let Ok(parts) = self.parts() else { return Ok(()) };
+        self.space.look(parts.db.write_buffer_size());
+        parts.db.persist(PersistMode::Buffer).map_err(|error| storage(error, "background work"))
+    }
+
+    fn is_short_of_space(&self) -> bool {
+        self.space.is_short()
     }
 
     fn sync(&self) -> Result<()> {

@@ -11,6 +11,7 @@
 mod backend;
 mod backup;
 mod directory;
+mod disk_space;
 mod error;
 mod gaps;
 pub mod journal;
@@ -29,6 +30,7 @@ use quire_storage::{Committer, CommitterOptions, Engine, Result};
 
 pub use backend::FjallBackend;
 pub use directory::{FORMAT_VERSION, is_database};
+pub use disk_space::{DISK_RESERVE_BYTES, DiskSpace, SpaceProbe};
 
 /// How to open a database directory.
 #[derive(Clone)]
@@ -44,6 +46,11 @@ pub struct FjallOptions {
     /// A scan that waits this long for its first row remembers what it found empty. Zero makes
     /// every scan do so, for tests.
     pub slow_head: Duration,
+    /// Bytes of the file system that stay free, but at most a quarter of it: while less is left,
+    /// commits that add data answer `Full`.
+    pub reserve_bytes: u64,
+    /// Measures the file system of the data.
+    pub space_probe: SpaceProbe,
 }
 
 impl Default for FjallOptions {
@@ -53,6 +60,8 @@ impl Default for FjallOptions {
             cache_bytes: 256 << 20,
             repair: false,
             slow_head: Duration::from_micros(200),
+            reserve_bytes: DISK_RESERVE_BYTES,
+            space_probe: disk_space::system_probe(),
         }
     }
 }

@@ -57,6 +57,17 @@ pub trait Backend: Send + Sync + 'static {
     /// Forces everything applied to stable storage. An error poisons the engine.
     fn sync(&self) -> Result<()>;
 
+    /// Called about every 100 ms: measures what [`is_short_of_space`](Self::is_short_of_space)
+    /// tells. An error says that background work has failed for good, and poisons the engine.
+    fn look(&self) -> Result<()> {
+        Ok(())
+    }
+
+    /// Whether less than a reserve is left of the disk, so that new data must be refused.
+    fn is_short_of_space(&self) -> bool {
+        false
+    }
+
     /// Whether a new commit should wait because flushing or compaction is behind.
     fn under_pressure(&self) -> bool {
         false

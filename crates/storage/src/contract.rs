@@ -391,9 +391,35 @@ pub struct CommitBatch {
     pub turn: Option<Place>,
     /// Ends the wait for backpressure. Once queued, a commit is waited for.
     pub interrupt: Option<Arc<Interrupt>>,
+    /// The caller has waited for backpressure ([`Engine::admit`]) before it took a lock.
+    pub admitted: bool,
+    /// Runs when the commit becomes visible.
+    pub on_publish: Option<OnPublish>,
+}
+
+/// What a commit does at the moment when it becomes visible. The function gets the commit and a
+/// function that makes it visible, which it must call once. So the caller can change a value of
+/// its own at the same moment, under a lock that is not held while the commit waits. It must
+/// neither wait nor use the engine.
+pub struct OnPublish(pub Box<PublishFn>);
+
+/// See [`OnPublish`].
+pub type PublishFn = dyn FnOnce(Committed, &mut dyn FnMut()) + Send + Sync;
+
+impl std::fmt::Debug for OnPublish {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("OnPublish")
+    }
 }
 
 impl CommitBatch {
+    /// Whether it adds data: more than it deletes, drops and changes in `Meta`.
+    pub fn adds_data(&self) -> bool {
+        self.drops.is_empty()
+            && (!self.log.is_empty()
+                || self.ops.iter().any(|op| op.value.is_some() && op.space != Space::Meta))
+    }
+
     /// Bytes of keys and values.
     pub fn byte_len(&self) -> usize {
         let ops: usize =
@@ -491,6 +517,8 @@ pub struct EngineStats {
     pub disk_bytes: u64,
     /// Bytes on disk that are log.
     pub journal_bytes: u64,
+    /// True while commits with new data are refused because the disk is nearly full.
+    pub is_short_of_space: bool,
 }
 
 /// A storage engine. Everything uses it as `Arc<dyn Engine>`.
@@ -510,8 +538,14 @@ pub trait Engine: Send + Sync {
     /// that is written shortens it, and so does the maintenance that gives space back.
     fn keep_history(&self, window: Duration);
 
-    /// Commits a batch: atomic, and durable as asked when it returns.
+    /// Commits a batch: atomic, and durable as asked when it returns. `Full` while less than the
+    /// reserve of the disk is left, unless the batch only deletes, drops or changes `Meta`.
     fn commit(&self, batch: CommitBatch) -> Result<Committed>;
+
+    /// Waits until flushing and compaction have caught up, as [`commit`](Self::commit) does before
+    /// it queues a batch. A caller that commits under a lock of its own calls this first, and says
+    /// so in [`CommitBatch::admitted`].
+    fn admit(&self, interrupt: Option<&Interrupt>) -> Result<()>;
 
     /// Takes locks on keys now, first updater wins: `Conflict` if another transaction holds one
     /// of them or a commit after `base` changed one. Locks taken before the failure stay.

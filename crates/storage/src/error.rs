@@ -42,7 +42,7 @@ pub enum StorageError {
         /// File, space or key: for the log.
         place: String,
     },
-    /// The disk is full.
+    /// The disk is full, or so nearly that new data is refused. Nothing was written.
     Full,
     /// The operating system refused. After a failed write or fsync the engine serves no more
     /// writes; an fsync is never retried. A commit of which that leaves a doubt has
@@ -69,7 +69,7 @@ impl fmt::Display for StorageError {
             Self::SnapshotTooOld => f.write_str("snapshot too old"),
             Self::TooLarge => f.write_str("key, value or transaction too large"),
             Self::Corruption { place } => write!(f, "corruption: {place}"),
-            Self::Full => f.write_str("disk full"),
+            Self::Full => f.write_str("the disk is full, or less than the reserve is left of it"),
             Self::Io(text) => write!(f, "I/O error: {text}"),
             Self::Unavailable(why) => write!(f, "storage engine unavailable: {why}"),
             Self::OutcomeUnknown(why) => write!(f, "outcome of the commit unknown: {why}"),

@@ -26,8 +26,8 @@ pub use clock::{Clock, ManualClock, SystemClock};
 pub use committer::{Committer, CommitterOptions};
 pub use contract::{
     Caps, Check, ClusterTime, CommitBatch, Committed, CountDelta, Counts, Direction, DropRange,
-    Durability, Engine, EngineStats, KeyHash, LockOwner, Maintenance, Op, Page, Place, ScanRequest,
-    Size, Snapshot, Space, Traces, Version, prefix_end,
+    Durability, Engine, EngineStats, KeyHash, LockOwner, Maintenance, OnPublish, Op, Page, Place,
+    ScanRequest, Size, Snapshot, Space, Traces, Version, prefix_end,
 };
 pub use error::{Conflict, Result, StorageError};
 pub use interrupt::{Interrupt, Interruption};

@@ -8,7 +8,7 @@ use bytes::Bytes;
 
 use crate::contract::{
     Check, ClusterTime, CommitBatch, Committed, CountDelta, DropRange, Durability, Engine,
-    LockOwner, Page, Place, ScanRequest, Snapshot, Space, Version, key_hash,
+    LockOwner, OnPublish, Page, Place, ScanRequest, Snapshot, Space, Version, key_hash,
 };
 use crate::error::{Result, StorageError};
 use crate::interrupt::Interrupt;
@@ -36,6 +36,8 @@ pub struct CommitOptions {
     pub durability: Durability,
     /// Ends the wait for backpressure, before the commit is queued.
     pub interrupt: Option<Arc<Interrupt>>,
+    /// The caller has waited for backpressure already, before it took a lock.
+    pub admitted: bool,
 }
 
 impl CommitOptions {
@@ -46,7 +48,14 @@ impl CommitOptions {
 
     /// Survives the process at once, a power cut after 100 ms.
     pub fn buffered() -> Self {
-        Self { durability: Durability::Buffered, interrupt: None }
+        Self { durability: Durability::Buffered, ..Self::default() }
+    }
+
+    /// The same, with waits that `interrupt` ends unless another interrupt does already.
+    #[must_use]
+    pub fn ended_by(mut self, interrupt: &Arc<Interrupt>) -> Self {
+        self.interrupt.get_or_insert_with(|| Arc::clone(interrupt));
+        self
     }
 }
 
@@ -76,6 +85,7 @@ pub fn begin(engine: &Arc<dyn Engine>, mode: Mode) -> Result<Txn> {
         log_bytes: 0,
         owner: None,
         turn: None,
+        on_publish: None,
         pushed: 0,
     })
 }
@@ -93,6 +103,7 @@ pub struct Txn {
     log_bytes: usize,
     owner: Option<LockOwner>,
     turn: Option<Place>,
+    on_publish: Option<OnPublish>,
     /// How much of the overlay's history has been pushed.
     pushed: usize,
 }
@@ -221,6 +232,12 @@ impl Txn {
         self.turn = Some(turn.place());
     }
 
+    /// Runs `hook` when the commit becomes visible; see [`OnPublish`]. It does not run for a
+    /// transaction that wrote nothing.
+    pub fn on_publish(&mut self, hook: OnPublish) {
+        self.on_publish = Some(hook);
+    }
+
     /// A place to roll back to.
     pub fn savepoint(&self) -> Savepoint {
         Savepoint {
@@ -275,6 +292,8 @@ impl Txn {
             owner: self.owner,
             turn: self.turn,
             interrupt: options.interrupt,
+            admitted: options.admitted,
+            on_publish: self.on_publish.take(),
         })
     }
 

@@ -3,11 +3,7 @@
 //! freed by its own threads, leave holes of several times their size (docs/benchmarks.md). So there
 //! is one arena a core, and holes go back to the system after every [`TRIM_AFTER_BYTES`] of writes.
 
-use quire_storage::Engine;
-use std::time::Duration;
-
-/// How often the server looks whether to give memory back.
-pub(crate) const LOOK_EVERY: Duration = Duration::from_secs(2);
+use quire_storage::EngineStats;
 
 /// Bytes written after which it does.
 const TRIM_AFTER_BYTES: u64 = 64 << 20;
@@ -21,8 +17,8 @@ pub(crate) struct Trimmer {
 
 impl Trimmer {
     /// Gives holes back to the system if enough was written since the last time.
-    pub fn look(&mut self, engine: &dyn Engine) {
-        let written = engine.stats().written_bytes;
+    pub fn look(&mut self, stats: &EngineStats) {
+        let written = stats.written_bytes;
         if written.saturating_sub(self.written) >= TRIM_AFTER_BYTES {
             self.written = written;
             allocator::trim();

@@ -6,6 +6,7 @@ pub mod options;
 mod request_memory;
 mod settings;
 mod start;
+mod watch;
 
 use crate::exit::Failure;
 use crate::{Call, version};

@@ -1,8 +1,8 @@
 //! The order of the start and of the end.
 
-use super::memory::{LOOK_EVERY, Trimmer};
 use super::settings::{LogSettings, Settings};
-use crate::exit::{FAILED, Failure, NETWORK};
+use super::watch::{LOOK_EVERY, Watch};
+use crate::exit::{ABRUPT, FAILED, Failure, NETWORK};
 use crate::{Call, version};
 use quire_commands::log::{LogLine, LogSink, Severity};
 use quire_commands::{Service, ServiceOptions, Topology};
@@ -37,7 +37,7 @@ pub(crate) fn serve(settings: Settings, call: &Call) -> Result<(), Failure> {
     if let Err(failure) = &result {
         let attributes =
             doc! { "error": failure.message.as_str(), "exitCode": i32::from(failure.code) };
-        log.control(Severity::Error, 20557, "The start failed, terminating", attributes);
+        log.control(Severity::Error, 20557, "Terminating", attributes);
     }
     result
 }
@@ -80,11 +80,18 @@ fn serve_until_stopped(
         .map_err(|error| cannot_listen(&error))?;
     let _pidfile = settings.pidfile.as_deref().map(Pidfile::write).transpose()?;
     announce(&server, &settings, call, log);
-    let mut trimmer = Trimmer::default();
+    let engine = Arc::clone(service.store().engine());
+    let mut watch = Watch::default();
     let reason = loop {
-        match stop.wait(LOOK_EVERY) {
-            Some(reason) => break reason,
-            None => trimmer.look(&**service.store().engine()),
+        if let Some(reason) = stop.wait(LOOK_EVERY) {
+            break reason;
+        }
+        if let Err(error) = watch.look(&*engine, log) {
+            server.stop();
+            drop(jobs);
+            // Closing cannot save what the failed engine has not: the next start recovers it.
+            let _ = service.close();
+            return Err(Failure::new(ABRUPT, format!("the storage engine has failed: {error}")));
         }
     };
     log.control(Severity::Info, 23138, "Shutting down", doc! { "reason": reason.as_str() });

@@ -184,3 +184,22 @@ fn the_shutdown_command_ends_the_process() {
     assert!(reply.is_empty(), "the connection closes without a reply");
     assert_eq!(serving.child.wait().unwrap().code(), Some(0));
 }
+
+/// A server whose engine had failed went on, and its log said nothing.
+#[test]
+fn a_server_whose_engine_fails_says_so_and_ends() {
+    let directory = Directory::new();
+    let log = directory.join("log");
+    let (path, data) = (log.to_str().unwrap().to_owned(), directory.join("db"));
+    let mut serving = Serving::start(&["--dbpath", data.to_str().unwrap(), "--logpath", &path]);
+    let insert = doc! { "insert": "c", "documents": [{ "_id": 1 }], "$db": "test" };
+    serving.run(insert);
+    for keyspace in std::fs::read_dir(data.join("data/keyspaces")).unwrap() {
+        let _ = std::fs::remove_dir_all(keyspace.unwrap().path().join("tables"));
+    }
+    serving.run(doc! { "fsync": 1, "$db": "admin" });
+    assert_eq!(serving.child.wait().unwrap().code(), Some(14));
+    let written = std::fs::read_to_string(&log).unwrap();
+    let fatal = |line: &&str| line.contains("\"s\":\"F\"") && line.contains("storage engine");
+    assert!(written.lines().any(|line| fatal(&line)), "{written}");
+}

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use quire_catalog::{Catalog, Collection, CollectionId, CollectionOptions, IndexId, Namespace};
 use quire_error::{Error, ErrorCode, Result};
-use quire_storage::{CommitOptions, Txn};
+use quire_storage::{CommitOptions, Interrupt, Txn};
 
 use super::{put_collection, take_id};
 use crate::Store;
@@ -40,13 +40,23 @@ impl Store {
 
     /// The collection, made without options if it does not exist: what a write to it implies.
     pub fn ensure_collection(&self, namespace: &Namespace) -> Result<Arc<Collection>> {
+        self.ensure_collection_for(namespace, None)
+    }
+
+    /// As [`ensure_collection`](Self::ensure_collection), with waits that `interrupt` ends.
+    pub fn ensure_collection_for(
+        &self,
+        namespace: &Namespace,
+        interrupt: Option<&Arc<Interrupt>>,
+    ) -> Result<Arc<Collection>> {
         if let Some(existing) = self.catalog().lookup(namespace) {
             return Ok(Arc::clone(existing));
         }
         namespace.check_creatable()?;
         // The write that follows carries the durability that its client wants, and comes later
         // in the log than this.
-        self.change_catalog(&CommitOptions::buffered(), |txn, catalog, next_id| {
+        let options = CommitOptions { interrupt: interrupt.cloned(), ..CommitOptions::buffered() };
+        self.change_catalog(&options, |txn, catalog, next_id| {
             if let Some(existing) = catalog.lookup(namespace) {
                 return Ok((None, Arc::clone(existing)));
             }

@@ -40,7 +40,9 @@ impl Store {
         })?;
         self.builds.note_scanned();
         loop {
-            self.in_chunks(interrupt, |rows, turn| self.settle_chunk(collection, ids, rows, turn))?;
+            self.in_chunks(interrupt, |rows, turn| {
+                self.settle_chunk(collection, build, rows, turn)
+            })?;
             if self.publish_indexes(&collection.namespace, ids, options)? {
                 return Ok(());
             }
@@ -100,7 +102,7 @@ impl Store {
             }
         }
         let done = cursor.is_done() || last == RecordId::MAX;
-        writer.commit(CommitOptions::buffered())?;
+        writer.commit(CommitOptions::buffered().ended_by(&build.interrupt))?;
         build.advance(records.len());
         Ok((!done).then_some(RecordId(last.0.saturating_add(1))))
     }
@@ -110,10 +112,11 @@ impl Store {
     fn settle_chunk(
         self: &Arc<Self>,
         collection: &Collection,
-        ids: &[IndexId],
+        build: &IndexBuild,
         rows: usize,
         turn: Option<&KeyTurn>,
     ) -> Attempt<bool> {
+        let IndexBuild { ids, interrupt, .. } = build;
         let mut writer = self.writer(WriterMode::Statement)?;
         writer.set_turn(turn);
         let current = current(&writer, collection, ids)?;
@@ -135,7 +138,7 @@ impl Store {
             }
         }
         let any = !writer.is_empty();
-        writer.commit(CommitOptions::buffered())?;
+        writer.commit(CommitOptions::buffered().ended_by(interrupt))?;
         Ok(any)
     }
 

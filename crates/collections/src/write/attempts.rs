@@ -25,7 +25,7 @@ impl Store {
     ) -> Result<(T, CommitOutcome)> {
         self.attempts(interrupt, |mut writer| {
             let answer = attempt(&mut writer)?;
-            let committed = writer.commit(options.clone())?;
+            let committed = writer.commit(options.clone().ended_by(interrupt))?;
             Ok((answer, committed))
         })
     }

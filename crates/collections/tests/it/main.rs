@@ -6,6 +6,7 @@ mod crash;
 mod damage;
 mod ddl;
 mod model;
+mod pressure;
 mod threads;
 
 use std::sync::Arc;

@@ -181,18 +181,19 @@ fn part<'a>(value: Value<'a>, name: &str, place: &str) -> Result<Doc<'a>> {
     value.as_document().ok_or_else(|| Error::type_mismatch(text()))
 }
 
-/// An awaitable hello: the topology of one member changes only when the process stops, so the
-/// wait ends by its time or by the shutdown.
+/// An awaitable hello: the topology of one member changes only when the process stops or is
+/// about to, so the wait ends by its time or by the shutdown.
 fn wait_for_change(cx: &Context<'_>, arguments: &Arguments<'_>) -> Result<()> {
     let (Some((process, counter)), Some(wait_ms)) =
         (arguments.topology_version, arguments.max_await_ms)
     else {
         return Ok(());
     };
-    if process != cx.service.process_id || counter < COUNTER {
+    let now = topology_counter(cx.service.engine.health().is_ok());
+    if process != cx.service.process_id || counter < now {
         return Ok(());
     }
-    if counter > COUNTER {
+    if counter > now {
         let text = "Received a topology version with counter greater than the server's";
         return Err(Error::location(31382, text));
     }
@@ -203,8 +204,11 @@ fn wait_for_change(cx: &Context<'_>, arguments: &Arguments<'_>) -> Result<()> {
     }
 }
 
-/// How often the topology has changed since the start.
-const COUNTER: i64 = 6;
+/// How often the topology has changed: six times until the start is done, as a member that becomes
+/// primary counts it, and once more when the engine fails.
+const fn topology_counter(is_writable: bool) -> i64 {
+    if is_writable { 6 } else { 7 }
+}
 
 fn write_reply(
     cx: &Context<'_>,
@@ -213,20 +217,25 @@ fn write_reply(
     modern: bool,
 ) {
     let service = cx.service;
+    // An engine that has failed takes no more writes: nobody is primary any more.
+    let writable = service.engine.health().is_ok();
     if arguments.hello_ok {
         reply.append("helloOk", true);
     }
     {
         let mut version = reply.document("topologyVersion");
-        version.append("processId", service.process_id).append("counter", COUNTER);
+        version
+            .append("processId", service.process_id)
+            .append("counter", topology_counter(writable));
     }
     let primary = if modern { "isWritablePrimary" } else { "ismaster" };
     if let Topology::ReplicaSet(set) = &service.options.topology {
         let me = address(service, &cx.connection.info);
         reply.array("hosts").push(me.as_str());
         reply.append("setName", set.as_str()).append("setVersion", 1);
-        reply.append(primary, true).append("secondary", false);
-        reply.append("primary", me.as_str()).append("me", me.as_str());
+        reply.append(primary, writable).append("secondary", false);
+        reply.append_some("primary", writable.then_some(Value::String(&me)));
+        reply.append("me", me.as_str());
         reply.append("electionId", ObjectId([0x7f, 0xff, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0, 1]));
         let time = service.cluster_time();
         let mut write = reply.document("lastWrite");
@@ -237,7 +246,7 @@ fn write_reply(
         write.append("lastWriteDate", Value::Date(i64::from(time.seconds) * 1000));
         write.append("majorityWriteDate", Value::Date(i64::from(time.seconds) * 1000));
     } else {
-        reply.append(primary, true);
+        reply.append(primary, writable);
     }
     reply.append("maxBsonObjectSize", 16 * 1024 * 1024);
     reply.append("maxMessageSizeBytes", 48_000_000);

@@ -113,7 +113,8 @@ impl Context<'_> {
     pub fn commit_options(&self) -> CommitOptions {
         self.writing.set(true);
         let durability = self.write_concern().durability();
-        CommitOptions { durability, interrupt: Some(Arc::clone(&self.interrupt)) }
+        let interrupt = Some(Arc::clone(&self.interrupt));
+        CommitOptions { durability, interrupt, ..CommitOptions::default() }
     }
 
     /// The namespace that the command's first field names.

@@ -114,7 +114,27 @@ fn a_write_whose_fsync_fails_is_in_doubt_and_not_to_be_repeated() {
         let insert = doc! { "insert": "t", "documents": [{ "_id": 7 }], "$db": "test" };
         let refused = client.run(insert);
         let error = refused.get("writeErrors").and_then(|list| list.as_array());
-        assert!(error.is_some() || code(&refused) == 1, "{refused:?}");
+        assert!(error.is_some() || code(&refused) == 10107, "{refused:?}");
         place.into_iter().for_each(|place| engine.leave_line(place));
     }
+}
+
+/// A server whose engine had failed still said that it was primary, and its writes answered code 1.
+#[test]
+fn a_server_whose_engine_has_failed_steps_down() {
+    let (disk, server) = disk();
+    let mut client = server.client(1);
+    client.works(doc! { "insert": "t", "documents": [{ "_id": 1 }], "$db": "test" });
+    let hello = doc! { "hello": 1, "$db": "admin" };
+    let before = client.works(hello.clone());
+    assert!(matches!(at(&before, "isWritablePrimary"), Some(Value::Bool(true))));
+    disk.set_faults(Faults { io_error_after: Some(0), ..Faults::none(1) });
+    let insert = doc! { "insert": "t", "documents": [{ "_id": 2 }], "$db": "test" };
+    client.run(insert.clone());
+    assert_eq!(code(&client.run(insert)), 10107);
+    let after = client.works(hello);
+    assert!(matches!(at(&after, "isWritablePrimary"), Some(Value::Bool(false))));
+    assert!(at(&after, "primary").is_none());
+    let counter = |reply| number(reply, "topologyVersion.counter");
+    assert!(counter(&after) > counter(&before));
 }

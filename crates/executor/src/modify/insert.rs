@@ -40,7 +40,7 @@ pub fn insert_many(
     let mut size = ChunkSize::new(CHUNK_DOCS);
     while at < docs.len() {
         let rest = docs.get(at..).unwrap_or(&[]);
-        if let Err(error) = unit.ensure_collection(namespace) {
+        if let Err(error) = unit.ensure_collection(namespace, interrupt) {
             // As mongod tells it: of the document that needed the collection, of each if the
             // others are tried too.
             let failed = if ordered { at..at + 1 } else { at..docs.len() };

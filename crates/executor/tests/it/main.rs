@@ -60,7 +60,7 @@ impl UnitOfWork for Own<'_> {
         written.map(|((), committed)| committed)
     }
 
-    fn ensure_collection(&mut self, namespace: &Namespace) -> Result<()> {
+    fn ensure_collection(&mut self, namespace: &Namespace, _: &Arc<Interrupt>) -> Result<()> {
         self.store.ensure_collection(namespace).map(|_| ())
     }
 }
@@ -89,7 +89,7 @@ impl UnitOfWork for InTransaction<'_> {
         self.0.statement(attempt).map(|()| None)
     }
 
-    fn ensure_collection(&mut self, _: &Namespace) -> Result<()> {
+    fn ensure_collection(&mut self, _: &Namespace, _: &Arc<Interrupt>) -> Result<()> {
         Ok(())
     }
 }

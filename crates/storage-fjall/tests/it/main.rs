@@ -6,5 +6,6 @@ mod conformance;
 mod crash;
 mod damage;
 mod directory;
+mod overload;
 mod space;
 mod support;

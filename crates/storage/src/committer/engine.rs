@@ -40,6 +40,10 @@ impl<B: Backend> Engine for Committer<B> {
         self.inner.commit(batch)
     }
 
+    fn admit(&self, interrupt: Option<&Interrupt>) -> Result<()> {
+        self.inner.wait_for_pressure(interrupt)
+    }
+
     fn lock(&self, owner: LockOwner, base: Version, keys: &[Check]) -> Result<()> {
         self.inner.keys.lock().lock(owner, base.as_u64(), keys)
     }
@@ -173,6 +177,7 @@ impl<B: Backend> Engine for Committer<B> {
             locks,
             ranges_dropped,
             ranges_freed: freed,
+            is_short_of_space: inner.backend.is_short_of_space(),
             ..EngineStats::default()
         };
         inner.backend.stats(&mut stats);

@@ -14,7 +14,8 @@ use crate::backend::Backend;
 use crate::committer::views::View;
 use crate::committer::{Inner, Numbers, PendingDrop, records};
 use crate::contract::{
-    ClusterTime, CommitBatch, Committed, Counts, Durability, LockOwner, Op, Place, Space, Version,
+    ClusterTime, CommitBatch, Committed, Counts, Durability, LockOwner, OnPublish, Op, Place,
+    Space, Version,
 };
 use crate::error::{Conflict, Result, StorageError};
 use crate::interrupt::Interrupt;
@@ -77,6 +78,8 @@ struct Merged {
     commits: u64,
     /// The time of the first commit.
     first_time: Option<ClusterTime>,
+    /// What runs when the group becomes visible.
+    hooks: Vec<(Committed, OnPublish)>,
 }
 
 /// A commit's base in the set of those under way.
@@ -141,8 +144,13 @@ impl<B: Backend> Inner<B> {
     fn commit_visibly(&self, batch: CommitBatch) -> Result<Committed> {
         self.check_writable()?;
         self.check_early(&batch)?;
+        if self.backend.is_short_of_space() && batch.adds_data() {
+            return Err(StorageError::Full);
+        }
         let _base = self.pin_base(batch.base.as_u64());
-        self.wait_for_pressure(batch.interrupt.as_deref())?;
+        if !batch.admitted {
+            self.wait_for_pressure(batch.interrupt.as_deref())?;
+        }
         let ticket = Arc::new(Ticket {
             batch: Mutex::new(batch),
             state: Mutex::new(State::Waiting),
@@ -242,7 +250,7 @@ impl<B: Backend> Inner<B> {
         keys.prune(oldest.min(oldest_base).min(numbers.version));
         let mut results = Vec::with_capacity(group.len());
         for ticket in group {
-            let batch = std::mem::take(&mut *ticket.batch.lock());
+            let mut batch = std::mem::take(&mut *ticket.batch.lock());
             let admitted = match keys.admit(&batch) {
                 Ok(()) if self.backend.inject_conflict(&batch) => Err(injected(&batch)),
                 other => other,
@@ -255,10 +263,12 @@ impl<B: Backend> Inner<B> {
             numbers.version += 1;
             numbers.cluster_time = numbers.cluster_time.max(floor).next(now_ms);
             keys.record(numbers.version, &batch.checks);
-            results.push(Ok(Committed {
-                version: Version::from_u64(numbers.version),
-                cluster_time: numbers.cluster_time,
-            }));
+            let version = Version::from_u64(numbers.version);
+            let committed = Committed { version, cluster_time: numbers.cluster_time };
+            results.push(Ok(committed));
+            if let Some(hook) = batch.on_publish.take() {
+                merged.hooks.push((committed, hook));
+            }
             self.merge(batch, numbers, merged);
         }
         // Whoever waits for a key waits until this group is visible, not until it is on disk.
@@ -356,7 +366,9 @@ impl<B: Backend> Inner<B> {
         let until = merged.first_time.unwrap_or(cluster_time);
         // Before it is replaced: whoever asks for its time finds it at one of the two places.
         self.history.lock().keep(&self.current.read(), until, written);
-        let previous = std::mem::replace(&mut *self.current.write(), view);
+        let mut previous = view;
+        let mut swap = || std::mem::swap(&mut *self.current.write(), &mut previous);
+        run_hooks(&mut merged.hooks.into_iter(), &mut swap);
         previous.supersede();
         drop(previous);
         for (owner, turn) in merged.released {
@@ -381,7 +393,7 @@ impl<B: Backend> Inner<B> {
     }
 
     /// Waits before a commit is queued, so that no leader ever sleeps in the backend.
-    fn wait_for_pressure(&self, interrupt: Option<&Interrupt>) -> Result<()> {
+    pub(crate) fn wait_for_pressure(&self, interrupt: Option<&Interrupt>) -> Result<()> {
         if !self.backend.under_pressure() {
             return Ok(());
         }
@@ -408,6 +420,14 @@ impl<B: Backend> Inner<B> {
     pub(crate) fn latest(&self) -> (Version, ClusterTime) {
         let current = self.current.read();
         (current.version, current.cluster_time)
+    }
+}
+
+/// Makes a group visible within each of its hooks.
+fn run_hooks(hooks: &mut dyn Iterator<Item = (Committed, OnPublish)>, swap: &mut dyn FnMut()) {
+    match hooks.next() {
+        Some((committed, OnPublish(hook))) => hook(committed, &mut || run_hooks(hooks, swap)),
+        None => swap(),
     }
 }
 

@@ -106,6 +106,9 @@ impl<B: Backend> Inner<B> {
     pub(crate) fn tick(&self, patient: bool) -> Result<()> {
         let latest = self.latest().0.as_u64();
         let synced = self.sync_up_to(latest);
+        if let Err(error) = self.backend.look() {
+            self.poison(&error.to_string());
+        }
         self.enforce_caps();
         self.history.lock().expire(self.meters.written_bytes.load(Ordering::Relaxed));
         self.refresh(patient);

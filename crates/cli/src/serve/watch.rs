@@ -1,0 +1,52 @@
+//! What the main thread looks at while the server runs: whether the engine has failed, whether the
+//! disk is nearly full, and whether memory should go back to the system.
+
+use super::memory::Trimmer;
+use quire_commands::log::{LogLine, LogSink, Severity};
+use quire_document::{DocBuf, doc};
+use quire_server::log::JsonLog;
+use quire_storage::{Engine, StorageError};
+use std::time::Duration;
+
+/// How often it looks.
+pub(crate) const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// What it has seen at the last look.
+#[derive(Default)]
+pub(crate) struct Watch {
+    trimmer: Trimmer,
+    was_short_of_space: bool,
+}
+
+impl Watch {
+    /// Looks once, and logs what has changed.
+    ///
+    /// # Errors
+    /// Why the engine has failed: it serves no more writes, and the process should end.
+    pub fn look(&mut self, engine: &dyn Engine, log: &JsonLog) -> Result<(), StorageError> {
+        if let Err(error) = engine.health() {
+            let attributes = doc! { "error": error.to_string().as_str() };
+            let text = "The storage engine has failed and takes no more writes";
+            log.write(line(Severity::Fatal, 23089, text, attributes));
+            return Err(error);
+        }
+        let stats = engine.stats();
+        if stats.is_short_of_space != self.was_short_of_space {
+            self.was_short_of_space = stats.is_short_of_space;
+            let (severity, text) = match stats.is_short_of_space {
+                true => {
+                    (Severity::Warning, "The disk is nearly full, writes of new data are refused")
+                }
+                false => (Severity::Info, "There is space on the disk again, writes are accepted"),
+            };
+            let attributes = doc! { "usedBytes": (stats.disk_bytes as i64) };
+            log.write(line(severity, 3, text, attributes));
+        }
+        self.trimmer.look(&stats);
+        Ok(())
+    }
+}
+
+fn line(severity: Severity, id: u32, message: &str, attributes: DocBuf) -> LogLine<'_> {
+    LogLine { severity, component: "STORAGE", id, context: "watch", message, attributes }
+}

@@ -1,0 +1,150 @@
+//! Statements that change the catalog while the engine is behind: they wait, and nobody waits for
+//! them.
+
+use std::sync::{Condvar, Mutex};
+use std::time::Duration;
+
+use super::*;
+use quire_catalog::CollectionOptions;
+use quire_storage::backend::Backend;
+use quire_storage::memory::{MemoryBackend, MemorySnapshot};
+use quire_storage::{Caps, Committer, CommitterOptions, Interruption, Op, Size, Space, Version};
+
+/// What a [`Behind`] does.
+#[derive(Default)]
+struct Gate {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    /// New commits have to wait.
+    pressure: bool,
+    /// Batches wait inside the backend, as for a slow fsync.
+    blocked: bool,
+    /// Batches that wait there.
+    waiting: usize,
+}
+
+impl Gate {
+    fn set(&self, change: impl FnOnce(&mut State)) {
+        change(&mut self.state.lock().unwrap());
+        self.changed.notify_all();
+    }
+
+    fn wait(&self, until: impl Fn(&State) -> bool) {
+        let state = self.state.lock().unwrap();
+        let limit = Duration::from_secs(20);
+        let waited = self.changed.wait_timeout_while(state, limit, |state| !until(state)).unwrap();
+        assert!(!waited.1.timed_out());
+    }
+}
+
+/// Memory that is behind with its work when the gate says so.
+struct Behind {
+    memory: MemoryBackend,
+    gate: Arc<Gate>,
+}
+
+impl Backend for Behind {
+    type Snap = MemorySnapshot;
+
+    fn caps(&self) -> &Caps {
+        self.memory.caps()
+    }
+
+    fn snapshot(&self) -> quire_storage::Result<MemorySnapshot> {
+        self.memory.snapshot()
+    }
+
+    fn apply(&self, ops: Vec<Op>, sync: bool) -> quire_storage::Result<()> {
+        self.gate.set(|state| state.waiting += 1);
+        self.gate.wait(|state| !state.blocked);
+        self.gate.set(|state| state.waiting -= 1);
+        self.memory.apply(ops, sync)
+    }
+
+    fn sync(&self) -> quire_storage::Result<()> {
+        self.memory.sync()
+    }
+
+    fn under_pressure(&self) -> bool {
+        self.gate.state.lock().unwrap().pressure
+    }
+
+    fn approximate_size(&self, space: Space, a: &[u8], b: &[u8]) -> quire_storage::Result<Size> {
+        self.memory.approximate_size(space, a, b)
+    }
+}
+
+fn behind() -> (Arc<Store>, Arc<Gate>) {
+    let gate = Arc::new(Gate::default());
+    let backend = Behind { memory: MemoryBackend::default(), gate: Arc::clone(&gate) };
+    let engine = Arc::new(Committer::open(backend, CommitterOptions::default()).unwrap());
+    (Store::open(engine, StoreOptions::default()).unwrap(), gate)
+}
+
+fn create(store: &Store, name: &str, interrupt: &Arc<Interrupt>) -> Result<()> {
+    let options = CommitOptions::buffered().ended_by(interrupt);
+    store.create_collection(&ns(name), CollectionOptions::default(), &options).map(drop)
+}
+
+/// Returns the version that a new reader sees, from a thread of its own.
+fn read(store: &Arc<Store>) -> Option<Version> {
+    let store = Arc::clone(store);
+    let (done, answer) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let view = store.read_view().unwrap();
+        let _ = done.send(quire_storage::Snapshot::version(view.view().snapshot()));
+    });
+    answer.recv_timeout(Duration::from_secs(2)).ok()
+}
+
+/// A statement that changed the catalog waited for pressure, for its group and for the group's
+/// fsync with the lock of the published catalog in its hand, which every reader takes.
+#[test]
+fn nobody_waits_for_a_catalog_change_that_waits() {
+    let (store, gate) = behind();
+    let interrupt = Interrupt::new();
+    for block in
+        [|state: &mut State| state.pressure = true, |state: &mut State| state.blocked = true]
+    {
+        gate.set(block);
+        let name = format!("d.c{}", store.catalog().collections().count());
+        std::thread::scope(|scope| {
+            let creating = scope.spawn(|| create(&store, &name, &interrupt));
+            if gate.state.lock().unwrap().blocked {
+                gate.wait(|state| state.waiting > 0);
+            } else {
+                std::thread::sleep(Duration::from_millis(50));
+            }
+            let seen = read(&store);
+            assert!(store.catalog().lookup(&ns(&name)).is_none());
+            gate.set(|state| *state = State { waiting: state.waiting, ..State::default() });
+            creating.join().unwrap().unwrap();
+            assert!(seen.is_some(), "a reader waited");
+        });
+        assert!(store.catalog().lookup(&ns(&name)).is_some());
+    }
+}
+
+/// The wait under pressure could not be interrupted.
+#[test]
+fn a_catalog_change_that_waits_can_be_interrupted() {
+    let (store, gate) = behind();
+    gate.set(|state| state.pressure = true);
+    let interrupt = Interrupt::new();
+    std::thread::scope(|scope| {
+        let creating = scope.spawn(|| create(&store, "d.c", &interrupt));
+        let implied =
+            scope.spawn(|| store.ensure_collection_for(&ns("d.e"), Some(&interrupt)).map(drop));
+        std::thread::sleep(Duration::from_millis(50));
+        interrupt.kill(Interruption::Killed);
+        for ended in [creating.join().unwrap(), implied.join().unwrap()] {
+            assert_eq!(ended.unwrap_err().code().number(), 11601);
+        }
+    });
+    gate.set(|state| state.pressure = false);
+    assert_eq!(store.catalog().collections().count(), 0);
+}

@@ -1,0 +1,94 @@
+//! The space that is left on the file system of the data. Writes are refused while it is less than
+//! a reserve, because a flush, a compaction or a journal write that meets a full disk poisons the
+//! engine for good.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// The size of a file system and what is left of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DiskSpace {
+    /// Bytes that this process may still use.
+    pub available_bytes: u64,
+    /// Bytes in all.
+    pub total_bytes: u64,
+}
+
+/// Returns the space of the file system that holds a path, or `None` if the system does not tell.
+pub type SpaceProbe = Arc<dyn Fn(&Path) -> Option<DiskSpace> + Send + Sync>;
+
+/// The bytes that are kept free by default: what compactions under way need for their new tables
+/// before they remove the old ones.
+pub const DISK_RESERVE_BYTES: u64 = 500 << 20;
+
+/// The reserve is never more than this share of the file system, so that a small one can be used.
+const RESERVE_SHARE_MAX: u64 = 4;
+
+/// Asks the operating system.
+pub(crate) fn system_probe() -> SpaceProbe {
+    Arc::new(|path| {
+        let found = rustix::fs::statvfs(path).ok()?;
+        Some(DiskSpace {
+            available_bytes: found.f_bavail.saturating_mul(found.f_frsize),
+            total_bytes: found.f_blocks.saturating_mul(found.f_frsize),
+        })
+    })
+}
+
+/// Compares the space that is left with the reserve.
+pub(crate) struct SpaceGauge {
+    data: PathBuf,
+    probe: SpaceProbe,
+    reserve_bytes: u64,
+    is_short: AtomicBool,
+}
+
+impl SpaceGauge {
+    /// Measures the file system of `data` with `probe`; `reserve_bytes` of it stay free.
+    pub fn new(data: PathBuf, probe: SpaceProbe, reserve_bytes: u64) -> Self {
+        Self { data, probe, reserve_bytes, is_short: AtomicBool::new(false) }
+    }
+
+    /// Measures. `unflushed_bytes` in memory will need space for their tables while the journal
+    /// still holds them.
+    pub fn look(&self, unflushed_bytes: u64) {
+        let is_short = (self.probe)(&self.data).is_some_and(|space| {
+            let reserve = self.reserve_bytes.min(space.total_bytes / RESERVE_SHARE_MAX);
+            space.available_bytes < reserve.saturating_add(unflushed_bytes)
+        });
+        self.is_short.store(is_short, Ordering::Relaxed);
+    }
+
+    /// Whether less than the reserve was left at the last look.
+    pub fn is_short(&self) -> bool {
+        self.is_short.load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_reserve_is_a_share_of_a_small_disk_and_grows_with_what_is_in_memory() {
+        let gauge = |total_bytes, available_bytes| {
+            let probe = move |_: &Path| Some(DiskSpace { available_bytes, total_bytes });
+            SpaceGauge::new(PathBuf::new(), Arc::new(probe), 100)
+        };
+        for (total, available, unflushed, short) in [
+            (1000, 100, 0, false),
+            (1000, 99, 0, true),
+            (1000, 109, 10, true),
+            (200, 50, 0, false),
+            (200, 49, 0, true),
+        ] {
+            let gauge = gauge(total, available);
+            gauge.look(unflushed);
+            assert_eq!(gauge.is_short(), short, "{total} {available} {unflushed}");
+        }
+        assert!(system_probe()(Path::new("/")).unwrap().total_bytes > 0);
+        assert_eq!(system_probe()(Path::new("/no such file")), None);
+    }
+}
