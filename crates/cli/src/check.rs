@@ -6,12 +6,13 @@ use crate::{Call, print};
 use lexopt::{Arg, Parser};
 use quire_collections::{Report, Store, StoreOptions};
 use quire_error::ErrorCode;
-use quire_storage_fjall::{FjallOptions, is_database};
-use std::path::PathBuf;
+use quire_storage_fjall::{FjallOptions, Opened, is_database};
+use std::path::{Path, PathBuf};
 
 const HELP: &str = "Usage: quire check [--repair] DIR
 
 Compares every document of a stopped directory with its index entries, and the counters.
+Without --repair nothing in the directory is changed.
 
 Options:
   --repair   Mends what can be mended and says what could not.
@@ -35,7 +36,10 @@ pub(crate) fn run(call: &Call) -> Result<(), Failure> {
         return Err(Failure::new(FAILED, format!("{shown} is no database directory of Quire")));
     }
     let options = FjallOptions { repair: request.repair, ..FjallOptions::default() };
-    let opened = crate::engine::open(&request.directory, options)?;
+    let opened = match request.repair {
+        true => crate::engine::open(&request.directory, options)?,
+        false => examine(&request.directory, options)?,
+    };
     opened.warnings.iter().for_each(|warning| print(&format!("warning: {warning}")));
     let failed = |error: quire_error::Error| {
         let advice = match error.code() {
@@ -52,6 +56,25 @@ pub(crate) fn run(call: &Call) -> Result<(), Failure> {
     drop(store);
     opened.engine.close().map_err(|error| Failure::new(FAILED, format!("{shown}: {error}")))?;
     show(&report, request.repair)
+}
+
+/// Opens an image of the directory, if its files are sound; a check changes nothing.
+fn examine(directory: &Path, options: FjallOptions) -> Result<Opened, Failure> {
+    let shown = directory.display();
+    let examined = quire_storage_fjall::examine(directory, options)
+        .map_err(|error| Failure::new(FAILED, format!("cannot open {shown}: {error}")))?;
+    examined.damages.iter().for_each(|damage| print(damage));
+    match examined.opened {
+        Some(opened) if examined.damages.is_empty() => Ok(opened),
+        _ => {
+            let found = examined.damages.len();
+            let text = format!(
+                "{shown}: {found} files are missing or damaged, so the documents were not read; \
+                 --repair mends what can be mended"
+            );
+            Err(Failure::new(FOUND, text))
+        }
+    }
 }
 
 fn parse(call: &Call) -> Result<Option<Request>, Failure> {

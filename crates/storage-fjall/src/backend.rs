@@ -2,7 +2,6 @@
 //! operating system, and backpressure that is felt before a commit is queued.
 
 use std::ops::Bound;
-use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -23,16 +22,16 @@ use quire_storage::{
 };
 
 use crate::FjallOptions;
+use crate::damage::Damage;
 use crate::directory::Directory;
 use crate::disk_space::SpaceGauge;
 use crate::error::storage;
 use crate::gaps::{Gaps, Skip};
-use crate::journal;
 use crate::log_sync::LogSync;
 use crate::reclaim::{DroppedRanges, Factory};
-use crate::skeleton::{self, Creation};
+use crate::skeleton::Creation;
 use crate::tombstones::Tombstones;
-use crate::{salvage, scratch};
+use crate::{inventory, journal, log_guard};
 
 const CAPS: Caps = Caps {
     key_bytes_max: 8 << 10,
@@ -115,7 +114,10 @@ impl Parts {
         }
     }
 
+    /// Opens the database in `data`, or makes one where there is none. In one that exists nothing is
+    /// made that is missing.
     pub fn open(data: &Path, cache_bytes: u64, dropped: &Arc<DroppedRanges>) -> Result<Self> {
+        let exists = data.join("version").try_exists()?;
         let dropped = Arc::clone(dropped);
         let factories = Arc::new(move |name: &str| {
             let space = Space::ALL.into_iter().find(|space| space.name() == name)?;
@@ -128,6 +130,10 @@ impl Parts {
             .open()
             .map_err(|error| storage(error, "opening"))?;
         let open = |space: Space| {
+            if exists && !db.keyspace_exists(space.name()) {
+                let path = inventory::keyspace_path(data, inventory::number_of(space));
+                return Err(Damage::new(&path, "is not known to the database").into());
+            }
             db.keyspace(space.name(), || keyspace_options(space))
                 .map_err(|error| storage(error, space.name()))
         };
@@ -213,46 +219,22 @@ pub struct FjallSnapshot {
 }
 
 impl FjallBackend {
-    /// Locks and checks the directory, guards the log, opens fjall. The texts are warnings for
-    /// an operator.
-    pub fn open(path: &Path, options: &FjallOptions) -> Result<(Self, Vec<String>)> {
-        scratch::sweep();
-        let directory = Directory::lock(path, options.repair)?;
-        let data = directory.data();
-        let mut warnings = Vec::from_iter(directory.warning());
-        let mut made = Vec::new();
-        if data.try_exists()? {
-            warnings.extend(journal::guard(&data, options.repair)?);
-        } else {
-            directory.begin_creation()?;
-            made = skeleton::prepare(&data)?;
-        }
-        let dropped = Arc::new(DroppedRanges::default());
-        let open = || {
-            // fjall asserts some of what it reads back.
-            let opened = std::panic::catch_unwind(AssertUnwindSafe(|| {
-                Parts::open(&data, options.cache_bytes, &dropped)
-            }));
-            opened.unwrap_or_else(|_| {
-                Err(StorageError::Corruption { place: format!("opening {}", data.display()) })
-            })
-        };
-        let parts = match options.repair {
-            true => salvage::open(&data, open, &mut warnings)?,
-            false => open()?,
-        };
-        let creation = match directory.is_complete() {
-            true => Creation::done(),
-            false => Creation::start(made, directory.completion())?,
-        };
-        let backend = Self {
+    /// An open directory. `data` is where its log lies.
+    pub(crate) fn new(
+        parts: Parts,
+        directory: Directory,
+        creation: Creation,
+        dropped: Arc<DroppedRanges>,
+        options: &FjallOptions,
+    ) -> Self {
+        Self {
             creation,
             space: SpaceGauge::new(
-                data.clone(),
+                directory.data(),
                 options.space_probe.clone(),
                 options.reserve_bytes,
             ),
-            log_sync: LogSync::new(data),
+            log_sync: LogSync::new(directory.data()),
             parts: RwLock::new(Some(Arc::new(parts))),
             directory: RwLock::new(Some(directory)),
             dropped,
@@ -260,8 +242,7 @@ impl FjallBackend {
             behind: AtomicBool::new(false),
             written: AtomicU64::new(0),
             oldest: AtomicU64::new(0),
-        };
-        Ok((backend, warnings))
+        }
     }
 
     pub(crate) fn parts(&self) -> Result<Arc<Parts>> {
@@ -527,14 +508,21 @@ impl Backend for FjallBackend {
     fn close(&self) -> Result<()> {
         let Some(parts) = self.parts.write().take() else { return Ok(()) };
         let created = self.creation.wait();
+        let mut directory = self.directory.write();
+        if directory.as_ref().is_some_and(Directory::is_image) {
+            // Nobody reads it again.
+            wait_until_sole(parts);
+            *directory = None;
+            return Ok(());
+        }
         let flushed = parts.flush();
         let whole = flushed.is_ok() && parts.all_flushed();
         let sole = wait_until_sole(parts);
-        if let Some(directory) = self.directory.write().take()
+        if let Some(directory) = directory.take()
             && whole
             && sole
         {
-            journal::clear(&directory.data())?;
+            log_guard::clear(&directory.data())?;
         }
         created.and(flushed)
     }

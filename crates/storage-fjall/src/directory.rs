@@ -12,6 +12,8 @@ use std::path::{Path, PathBuf};
 
 use quire_storage::{Result, StorageError};
 
+use crate::scratch::Scratch;
+
 /// The version of everything in the directory; see docs/format.md.
 pub const FORMAT_VERSION: u32 = 1;
 
@@ -20,7 +22,7 @@ const FORMAT: &str = "FORMAT";
 const FORMAT_UNFINISHED: &str = "FORMAT.new";
 const DATA: &str = "data";
 /// fjall's own mark, which it writes first.
-const DATA_VERSION: &str = "data/version";
+pub(crate) const DATA_VERSION: &str = "data/version";
 /// The mark of a copy that is not whole.
 const COPYING: &str = "COPYING";
 const FORMAT_WORD: &str = "quire-storage";
@@ -43,7 +45,10 @@ pub(crate) struct Directory {
     /// The directories that got a new entry when this one was made.
     parents: Vec<PathBuf>,
     state: State,
-    _lock: File,
+    /// What is opened instead of the directory by a check.
+    image: Option<Scratch>,
+    /// None where a directory that is only looked at has no lock file.
+    _lock: Option<File>,
 }
 
 /// How a directory was found.
@@ -71,15 +76,53 @@ impl Directory {
         let parents = create(path)?;
         check_foreign(path)?;
         let lock = lock_file(path)?;
-        let mut directory = Self { path: path.to_owned(), parents, state: State::New, _lock: lock };
+        let path = path.to_owned();
+        let mut directory =
+            Self { path, parents, state: State::New, image: None, _lock: Some(lock) };
         directory.check_whole()?;
         directory.state = directory.find_state(repair)?;
+        if directory.state == State::New && directory.data().try_exists()? {
+            std::fs::remove_dir_all(directory.data())?;
+        }
         Ok(directory)
+    }
+
+    /// Locks a directory that has been finished, and changes nothing in it: not even the process id
+    /// in its lock file.
+    pub fn lock_unchanged(path: &Path) -> Result<Self> {
+        check_foreign(path)?;
+        let lock = match File::open(path.join(LOCK)) {
+            Ok(mut lock) => {
+                take_lock(path, &mut lock)?;
+                Some(lock)
+            }
+            Err(error) if error.kind() == ErrorKind::NotFound => None,
+            Err(error) => return Err(error.into()),
+        };
+        let (path, parents) = (path.to_owned(), Vec::new());
+        let mut directory = Self { path, parents, state: State::New, image: None, _lock: lock };
+        directory.check_whole()?;
+        directory.state = directory.find_state(false)?;
+        if directory.state == State::New {
+            let why = format!("{} was never finished and holds nothing", directory.path.display());
+            return Err(StorageError::Unavailable(why));
+        }
+        Ok(directory)
+    }
+
+    /// The same directory, still locked, with an image of its data to be opened.
+    pub fn with_image(self, image: Scratch) -> Self {
+        Self { image: Some(image), ..self }
+    }
+
+    /// Whether its data are an image.
+    pub fn is_image(&self) -> bool {
+        self.image.is_some()
     }
 
     /// Where fjall lives.
     pub fn data(&self) -> PathBuf {
-        self.path.join(DATA)
+        self.image.as_ref().map_or(&*self.path, Scratch::path).join(DATA)
     }
 
     /// Whether the directory has its format file.
@@ -126,8 +169,8 @@ impl Directory {
         }
     }
 
-    /// Looks at `FORMAT` and `data`. What a creation left that never ended is removed: nothing was
-    /// ever acknowledged in it. Data that only miss their `FORMAT` are never touched.
+    /// Looks at `FORMAT` and `data`. What a creation left that never ended is worth nothing: nothing
+    /// was ever acknowledged in it. Data that only miss their `FORMAT` are never touched.
     fn find_state(&self, repair: bool) -> Result<State> {
         let corrupt = |what: &str| {
             Err(StorageError::Corruption { place: self.path.join(what).display().to_string() })
@@ -138,10 +181,7 @@ impl Directory {
             Format::Current if is_data => Ok(State::Complete),
             Format::Current => corrupt(DATA_VERSION),
             Format::Missing if !is_there => Ok(State::New),
-            Format::Missing if self.path.join(FORMAT_UNFINISHED).try_exists()? => {
-                std::fs::remove_dir_all(self.data())?;
-                Ok(State::New)
-            }
+            Format::Missing if self.path.join(FORMAT_UNFINISHED).try_exists()? => Ok(State::New),
             Format::Missing | Format::Damaged if repair && is_data => Ok(State::LostFormat),
             Format::Missing | Format::Damaged => corrupt(FORMAT),
         }
@@ -243,23 +283,28 @@ fn lock_file(path: &Path) -> Result<File> {
         .create(true)
         .truncate(false)
         .open(path.join(LOCK))?;
-    match file.try_lock() {
-        Ok(()) => {}
-        Err(TryLockError::WouldBlock) => {
-            let mut owner = String::new();
-            let _ = file.read_to_string(&mut owner);
-            return Err(StorageError::Unavailable(format!(
-                "{} is in use by process {}",
-                path.display(),
-                owner.trim()
-            )));
-        }
-        Err(TryLockError::Error(error)) => return Err(error.into()),
-    }
+    take_lock(path, &mut file)?;
     file.set_len(0)?;
     file.seek(SeekFrom::Start(0))?;
     writeln!(file, "{}", std::process::id())?;
     Ok(file)
+}
+
+/// `Unavailable` if another process has the lock.
+fn take_lock(path: &Path, file: &mut File) -> Result<()> {
+    match file.try_lock() {
+        Ok(()) => Ok(()),
+        Err(TryLockError::WouldBlock) => {
+            let mut owner = String::new();
+            let _ = file.read_to_string(&mut owner);
+            Err(StorageError::Unavailable(format!(
+                "{} is in use by process {}",
+                path.display(),
+                owner.trim()
+            )))
+        }
+        Err(TryLockError::Error(error)) => Err(error.into()),
+    }
 }
 
 /// Makes the entries of a directory durable.

@@ -1,24 +1,18 @@
-//! The guard before every open: what fjall's log is worth after a crash.
-//!
-//! fjall 3.1 refuses to open when a checksum in its log is wrong, which a torn last record can
-//! cause, and silently drops intact records after a hole. So before it opens, every log file is
-//! read here: a torn tail (nothing intact after it) is cut off with a warning; damage with intact
-//! records after it is refused and left as it is, until an operator asks for a repair.
+//! fjall's log: its files, and the whole batches in them. What a log is worth after a crash is
+//! judged by `log_guard`.
 //!
 //! The format (fjall 3, little endian): a batch is `01 count:u32 seqno:u64`, then `count` times an
 //! item `02 type:u8 compression:u8 keyspace:u64 key_len:u16 value_len:u32 stored_len:u32 key value`
 //! or a clear `04 keyspace:u64`, then `03 xxh3:u64 "FJL\x03"`; the checksum covers the items. Files
 //! are allocated ahead, so zeros may follow the last batch.
 
-use std::fs::{File, OpenOptions};
-use std::io::Write;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use quire_storage::{Result, StorageError};
+use quire_storage::Result;
 use xxhash_rust::xxh3::Xxh3;
 
-use crate::directory::sync_directory;
+use crate::bytes_at::Reader;
 
 const TRAILER: &[u8; 4] = b"FJL\x03";
 /// A later batch's sequence number is greater, but not by more than this.
@@ -45,33 +39,15 @@ impl Inspection {
     }
 
     /// The end of the last batch before any damage.
-    fn good_end(&self) -> usize {
+    pub(crate) fn good_end(&self) -> usize {
         let before = |batch: &&Range<usize>| self.damaged_from.is_none_or(|from| batch.end <= from);
         self.intact.iter().filter(before).map(|batch| batch.end).max().unwrap_or(0)
     }
 }
 
-/// Reads a position in the log without ever passing its end.
-struct Reader<'a> {
-    bytes: &'a [u8],
-    at: usize,
-}
-
-impl<'a> Reader<'a> {
-    fn take(&mut self, length: usize) -> Option<&'a [u8]> {
-        let taken = self.bytes.get(self.at..self.at.checked_add(length)?)?;
-        self.at += length;
-        Some(taken)
-    }
-
-    fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
-        self.take(N)?.try_into().ok()
-    }
-}
-
 /// The sequence number and the end of a whole batch at `at`.
 fn parse_batch(bytes: &[u8], at: usize) -> Option<(u64, usize)> {
-    let mut reader = Reader { bytes, at };
+    let mut reader = Reader::starting_at(bytes, at);
     if reader.array::<1>()? != [1] {
         return None;
     }
@@ -79,7 +55,7 @@ fn parse_batch(bytes: &[u8], at: usize) -> Option<(u64, usize)> {
     let seqno = u64::from_le_bytes(reader.array()?);
     let mut hash = Xxh3::new();
     for _ in 0..count {
-        let start = reader.at;
+        let start = reader.position();
         match reader.array::<1>()? {
             [2] => {
                 let [kind, compression] = reader.array()?;
@@ -98,12 +74,12 @@ fn parse_batch(bytes: &[u8], at: usize) -> Option<(u64, usize)> {
             }
             _ => return None,
         }
-        hash.update(bytes.get(start..reader.at)?);
+        hash.update(bytes.get(start..reader.position())?);
     }
     let end = reader.array::<1>()? == [3];
     let checksum = u64::from_le_bytes(reader.array()?);
     let trailer = reader.array::<4>()? == *TRAILER;
-    (end && trailer && checksum == hash.digest()).then_some((seqno, reader.at))
+    (end && trailer && checksum == hash.digest()).then_some((seqno, reader.position()))
 }
 
 /// The length without the zeros of whole pages that were only allocated ahead.
@@ -159,6 +135,11 @@ pub(crate) fn numbers(data: &Path) -> Result<Vec<u64>> {
     Ok(numbered(data)?.into_iter().map(|(number, _)| number).collect())
 }
 
+/// The log file with this number.
+pub(crate) fn path(data: &Path, number: u64) -> PathBuf {
+    data.join(format!("{number}.jnl"))
+}
+
 fn numbered(data: &Path) -> Result<Vec<(u64, PathBuf)>> {
     let mut files = Vec::new();
     for entry in std::fs::read_dir(data)? {
@@ -174,86 +155,4 @@ fn numbered(data: &Path) -> Result<Vec<(u64, PathBuf)>> {
     }
     files.sort();
     Ok(files)
-}
-
-/// Makes the log safe to open, or says why it is not. Returns what an operator should know.
-pub fn guard(data: &Path, repair: bool) -> Result<Vec<String>> {
-    let mut warnings = Vec::new();
-    let files = files(data)?;
-    let newest = files.last().cloned();
-    for path in files {
-        if path.metadata()?.len() == 0 {
-            continue;
-        }
-        let found = inspect(&path)?;
-        let Some(from) = found.damaged_from else { continue };
-        let after = found.intact_after_damage();
-        let name = path.display();
-        if after == 0 && Some(&path) == newest.as_ref() {
-            cut(&path, found.good_end())?;
-            warnings.push(format!(
-                "{name}: the last record, at byte {from}, was not written completely before the \
-                 crash and was removed; it had not been acknowledged as durable"
-            ));
-        } else if repair {
-            let kept = rewrite(&found)?;
-            warnings.push(format!(
-                "{name}: damaged at byte {from}; {kept} intact records kept, {after} of them after \
-                 the damage; what the damaged bytes said is lost; the damaged file was kept beside it"
-            ));
-        } else {
-            return Err(StorageError::Corruption {
-                place: format!(
-                    "{name}: damaged at byte {from}, with {after} intact records after the damage; \
-                     nothing was changed; restore a backup, or run `quire check --repair`, which \
-                     keeps every intact record"
-                ),
-            });
-        }
-    }
-    Ok(warnings)
-}
-
-fn cut(path: &Path, length: usize) -> Result<()> {
-    let file = OpenOptions::new().write(true).open(path)?;
-    file.set_len(u64::try_from(length).unwrap_or(u64::MAX))?;
-    file.sync_all()?;
-    Ok(())
-}
-
-/// Writes the intact batches anew and keeps the damaged file under another name.
-fn rewrite(found: &Inspection) -> Result<usize> {
-    let bytes = std::fs::read(&found.path)?;
-    let mended = found.path.with_extension("mended");
-    let mut file = File::create(&mended)?;
-    for batch in &found.intact {
-        file.write_all(bytes.get(batch.clone()).unwrap_or_default())?;
-    }
-    file.sync_all()?;
-    let mut aside = found.path.with_extension("damaged");
-    let mut number = 1;
-    while aside.try_exists()? {
-        number += 1;
-        aside = found.path.with_extension(format!("damaged{number}"));
-    }
-    std::fs::rename(&found.path, &aside)?;
-    std::fs::rename(&mended, &found.path)?;
-    if let Some(parent) = found.path.parent() {
-        sync_directory(parent)?;
-    }
-    Ok(found.intact.len())
-}
-
-/// Empties the log after everything it says has reached the tables, so that the next open has
-/// nothing to replay.
-pub(crate) fn clear(data: &Path) -> Result<()> {
-    let mut files = files(data)?;
-    if let Some(newest) = files.pop() {
-        for path in files {
-            std::fs::remove_file(path)?;
-        }
-        cut(&newest, 0)?;
-        sync_directory(data)?;
-    }
-    Ok(())
 }

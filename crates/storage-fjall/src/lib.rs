@@ -3,19 +3,28 @@
 //! guard, bounds on memory and reclaiming of dropped ranges.
 //!
 //! Read in this order: `directory` (what lies in a database directory, its lock and format),
-//! `skeleton` and `scratch` (how a new one is made), [`journal`] (what a torn or damaged log is worth), `salvage`
-//! (what a repair does about damaged tables), `backend`
+//! `opening` (the steps of an open), `inventory` and `manifest` (what must be there before fjall
+//! opens it), `skeleton` and `scratch` (how a new one is made), [`journal`] and `log_guard` (what a
+//! torn or damaged log is worth), `image` (what a check opens), `salvage` (what a repair does about
+//! damaged tables), `backend`
 //! (reads, batches, pressure), `reclaim` (dropped ranges), `gaps` and `tombstones` (heads of
 //! queues), `backup`.
 
 mod backend;
 mod backup;
+mod bytes_at;
+mod damage;
 mod directory;
 mod disk_space;
 mod error;
 mod gaps;
+mod image;
+mod inventory;
 pub mod journal;
+mod log_guard;
 mod log_sync;
+mod manifest;
+mod opening;
 mod reclaim;
 mod salvage;
 mod scratch;
@@ -74,11 +83,42 @@ pub struct Opened {
     pub warnings: Vec<String>,
 }
 
+/// What a check of a directory found.
+pub struct Examined {
+    /// An engine on an image of the directory, unless it is too damaged for that. What is written to
+    /// it is lost.
+    pub opened: Option<Opened>,
+    /// What is wrong with the files, each with its path.
+    pub damages: Vec<String>,
+}
+
+/// Looks at a database directory without changing anything in it, not even what a start would cut
+/// off or tidy away. The image that is opened lies in the system's directory for temporary files,
+/// and has a copy of the log.
+///
+/// Errors: `Unavailable` if another process has the directory open, if its format is newer or if it
+/// is no finished database.
+pub fn examine(directory: &Path, options: FjallOptions) -> Result<Examined> {
+    let opening::Examined { backend, warnings, damages } =
+        FjallBackend::examine(directory, &options)?;
+    let mut damages: Vec<String> = damages.iter().map(ToString::to_string).collect();
+    let Some(backend) = backend else { return Ok(Examined { opened: None, damages }) };
+    let opened = match Committer::open(backend, options.committer) {
+        Ok(engine) => Some(Opened { engine: Arc::new(engine), warnings }),
+        Err(quire_storage::StorageError::Corruption { place }) => {
+            damages.push(place);
+            None
+        }
+        Err(error) => return Err(error),
+    };
+    Ok(Examined { opened, damages })
+}
+
 /// Opens a database directory, creating it if it is missing or empty.
 ///
 /// Errors: `Unavailable` if another process has it open, if its format is newer or if it holds
-/// another program's files; `Corruption` if the log is damaged with intact records after the
-/// damage (nothing is changed then; `repair` mends it).
+/// another program's files; `Corruption` if a file is missing or damaged, or if the log is damaged
+/// with intact records after the damage (nothing is changed then; `repair` mends it).
 pub fn open(directory: &Path, options: FjallOptions) -> Result<Opened> {
     let (backend, warnings) = FjallBackend::open(directory, &options)?;
     let engine = Arc::new(Committer::open(backend, options.committer)?);

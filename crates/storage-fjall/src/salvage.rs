@@ -9,6 +9,7 @@ use fjall::Readable;
 use quire_storage::{Result, Space, StorageError};
 
 use crate::backend::Parts;
+use crate::inventory::{keyspace_path, number_of};
 use crate::skeleton;
 
 /// What can be begun anew, in the order in which it is tried.
@@ -70,10 +71,10 @@ impl Renewed {
         remove(&empty)?;
         skeleton::make(&empty)?;
         for space in spaces {
-            let place = keyspace(data, *space);
+            let place = keyspace_path(data, number_of(*space));
             let aside = free_name(data, *space)?;
             std::fs::rename(&place, &aside)?;
-            std::fs::rename(keyspace(&empty, *space), &place)?;
+            std::fs::rename(keyspace_path(&empty, number_of(*space)), &place)?;
             moved.push((*space, place, aside));
         }
         remove(&empty)?;
@@ -102,13 +103,6 @@ impl Renewed {
             )
         }));
     }
-}
-
-/// The directory of a keyspace. fjall numbers keyspaces from 1 as they are created, and the four
-/// are created in their order.
-fn keyspace(data: &Path, space: Space) -> PathBuf {
-    let number = Space::ALL.iter().position(|other| *other == space).unwrap_or_default() + 1;
-    data.join("keyspaces").join(number.to_string())
 }
 
 /// A name beside `data` that nothing has: `data.damaged-idx-0`.

@@ -1,4 +1,4 @@
-//! Directories in a memory file system for what a process makes and copies away. A process that is
+//! Directories for what a process makes and copies away, and for what a check opens. A process that is
 //! killed leaves its own behind; the next one that opens any database removes it.
 //!
 //! Whoever uses one holds a lock on it (`flock`), so a lock that can be had says that nobody does:
@@ -12,19 +12,19 @@ use std::sync::atomic::{AtomicU32, Ordering};
 pub(crate) const MEMORY: &str = "/dev/shm";
 const PREFIX: &str = "quire-new-";
 
-/// A directory in memory that goes with the value.
+/// A directory that goes with the value.
 pub(crate) struct Scratch {
     path: PathBuf,
     _lock: File,
 }
 
 impl Scratch {
-    /// None where there is no memory file system or it cannot be used.
+    /// A directory below `memory`; none where that does not exist or cannot be used.
     pub fn new(memory: &Path) -> Option<Self> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let path = memory.join(format!("{PREFIX}{}-{number}", std::process::id()));
-        std::fs::create_dir(&path).ok()?;
+        make_private(&path).ok()?;
         let lock = File::open(&path).ok()?;
         // Between the two another process may have swept it away, or be about to.
         lock.try_lock().ok()?;
@@ -44,9 +44,22 @@ impl Drop for Scratch {
     }
 }
 
+/// Makes a directory that only this user can read.
+fn make_private(path: &Path) -> std::io::Result<()> {
+    let mut builder = std::fs::DirBuilder::new();
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(path)
+}
+
 /// Removes what killed processes have left.
 pub(crate) fn sweep() {
     sweep_in(Path::new(MEMORY));
+}
+
+/// Removes what killed checks have left.
+pub(crate) fn sweep_images() {
+    sweep_in(&std::env::temp_dir());
 }
 
 fn sweep_in(memory: &Path) {

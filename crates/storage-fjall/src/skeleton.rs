@@ -17,7 +17,7 @@ use quire_storage::{Result, StorageError};
 
 use crate::backend::Parts;
 use crate::directory::Completion;
-use crate::journal;
+use crate::log_guard;
 use crate::reclaim::DroppedRanges;
 use crate::scratch::{self, Scratch};
 
@@ -91,7 +91,7 @@ pub(crate) fn make(data: &Path) -> Result<()> {
     let parts = Parts::open(data, CACHE_BYTES, &Arc::new(DroppedRanges::default()))?;
     parts.flush()?;
     drop(parts);
-    journal::clear(data)
+    log_guard::clear(data)
 }
 
 /// Copies a tree; `copied` gets every file and directory that was made.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use quire_storage::{CommitOptions, Maintenance, Space, StorageError};
 use quire_storage_fjall::journal::{files, inspect};
-use quire_storage_fjall::{FjallOptions, open};
+use quire_storage_fjall::{FjallOptions, examine, open};
 use tempfile::TempDir;
 
 use crate::support::{document, image, insert, key, numbers};
@@ -307,6 +307,122 @@ fn damaged_documents_are_refused_by_a_repair_which_changes_nothing() {
         assert!(matches!(opened.map(|_| ()), Err(StorageError::Corruption { .. })));
     }
     assert_eq!(files_of(directory.path()), before);
+}
+
+/// Every file below a directory with its content, and every directory.
+fn content_of(directory: &Path) -> std::collections::BTreeMap<PathBuf, Vec<u8>> {
+    let mut found = std::collections::BTreeMap::new();
+    for entry in std::fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(content_of(&path));
+            found.insert(path, Vec::new());
+        } else {
+            found.insert(path.clone(), std::fs::read(&path).unwrap());
+        }
+    }
+    found
+}
+
+/// A database after a crash, with documents in tables and in the log, and a table that a crash left.
+fn with_tables_and_log() -> TempDir {
+    let live = TempDir::new().unwrap();
+    let engine = open(live.path(), FjallOptions::default()).unwrap().engine;
+    for number in 0..2 * SMALL {
+        insert(&engine, 1, number, document(number, 400), CommitOptions::buffered());
+        if number == SMALL {
+            engine.maintenance(Maintenance::Flush).unwrap();
+        }
+    }
+    let directory = TempDir::new().unwrap();
+    image(live.path(), directory.path());
+    engine.close().unwrap();
+    std::fs::write(directory.path().join("data/keyspaces/2/tables/999"), "left").unwrap();
+    std::fs::write(directory.path().join("data/keyspaces/2/v999"), "left").unwrap();
+    directory
+}
+
+/// fjall makes anew what it misses: without the list of its tables a keyspace was empty and its tables
+/// were removed, by a check, too; without its log the database was empty until the second start.
+#[test]
+fn a_missing_file_of_a_known_set_is_named_and_nothing_is_changed() {
+    let pristine = with_tables_and_log();
+    let current = |keyspace: u32| format!("data/keyspaces/{keyspace}/current");
+    let mut missing: Vec<String> = (0..5).map(current).collect();
+    missing
+        .extend(["data/0.jnl", "data/version", "data/lock", "data/keyspaces/3"].map(String::from));
+    for (keyspace, file) in [(1, "v"), (2, "tables/"), (4, "tables/"), (3, "tables")] {
+        let directory = pristine.path().join(format!("data/keyspaces/{keyspace}"));
+        let mut inside = content_of(&directory)
+            .into_keys()
+            .map(|path| path.strip_prefix(pristine.path()).unwrap().to_string_lossy().into_owned());
+        let prefix = format!("data/keyspaces/{keyspace}/{file}");
+        let known = |path: &String| path.starts_with(&prefix) && !path.ends_with("999");
+        missing.push(inside.filter(known).next_back().unwrap());
+    }
+    for file in &missing {
+        let directory = TempDir::new().unwrap();
+        image(pristine.path(), directory.path());
+        let path = directory.path().join(file);
+        match path.is_dir() {
+            true => std::fs::remove_dir_all(&path).unwrap(),
+            false => std::fs::remove_file(&path).unwrap(),
+        }
+        let before = content_of(directory.path());
+        let why = match open(directory.path(), FjallOptions::default()).map(|_| ()) {
+            Err(StorageError::Corruption { place }) => place,
+            other => panic!("{file} is missing and {other:?}"),
+        };
+        let name = file.trim_start_matches("data/").replace("0.jnl", ".jnl");
+        assert!(why.contains(&name), "{file}: {why}");
+        let mut after = content_of(directory.path());
+        after.remove(&directory.path().join("LOCK"));
+        assert!(before.iter().all(|(path, bytes)| path.ends_with("LOCK") || after[path] == *bytes));
+        let before = content_of(directory.path());
+        match examine(directory.path(), FjallOptions::default()) {
+            Ok(found) => {
+                assert!(found.opened.is_none() && found.damages.iter().any(|d| d.contains(&name)));
+            }
+            Err(error) => assert!(error.to_string().contains(&name), "{error}"),
+        }
+        assert_eq!(content_of(directory.path()), before, "{file}");
+    }
+}
+
+#[test]
+fn a_check_changes_nothing_and_sees_everything() {
+    let directory = with_tables_and_log();
+    let before = content_of(directory.path());
+    let found = examine(directory.path(), FjallOptions::default()).unwrap();
+    assert_eq!(found.damages, [""; 0]);
+    let engine = found.opened.unwrap().engine;
+    let all: Vec<u64> = (0..2 * SMALL).collect();
+    assert_eq!(numbers(&*engine.snapshot().unwrap(), Space::Doc, 1), all);
+    assert_eq!(engine.counts(1).documents, 2 * SMALL);
+    insert(&engine, 1, 2 * SMALL, document(0, 10), CommitOptions::synced());
+    engine.maintenance(Maintenance::Flush).unwrap();
+    let second = examine(directory.path(), FjallOptions::default()).err();
+    assert!(matches!(second, Some(StorageError::Unavailable(_))), "{second:?}");
+    engine.close().unwrap();
+    drop(engine);
+    assert_eq!(content_of(directory.path()), before);
+    let engine = open(directory.path(), FjallOptions::default()).unwrap().engine;
+    assert_eq!(numbers(&*engine.snapshot().unwrap(), Space::Doc, 1), all);
+}
+
+/// fjall removes what it does not know.
+#[test]
+fn what_does_not_belong_there_is_left_alone() {
+    for name in ["data/keyspaces/7/mine", "data/keyspaces/2/verse", "data/keyspaces/2/tables/mine"]
+    {
+        let directory = flushed();
+        let path = directory.path().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, "mine").unwrap();
+        let why = open(directory.path(), FjallOptions::default()).map(|_| ()).unwrap_err();
+        assert!(why.to_string().contains("nothing was changed"), "{why}");
+        assert_eq!(std::fs::read(&path).unwrap(), b"mine");
+    }
 }
 
 /// The files below a directory that hold data, with their lengths. Opening a keyspace removes the lists

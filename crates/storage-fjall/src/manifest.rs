@@ -1,0 +1,124 @@
+//! The list of tables of one keyspace, read without opening it. lsm-tree 3.1 keeps it in two files:
+//! `current` (the number of the newest list, little endian, then the xxh3-128 of its file and a zero)
+//! and `vN`, an archive of named sections with a table of contents and a trailer at its end.
+
+use std::path::{Path, PathBuf};
+
+use crate::bytes_at::Reader;
+use crate::damage::Damage;
+
+/// The names of the files in a keyspace.
+pub(crate) const CURRENT: &str = "current";
+pub(crate) const TABLES: &str = "tables";
+
+const TRAILER_BYTES: usize = 38;
+const TRAILER: &[u8; 6] = b"SFA!\x01\x00";
+const CONTENTS: &[u8; 4] = b"TOC!";
+/// The section that lists the tables: for each level its runs, for each run its tables.
+const TABLES_SECTION: &[u8] = b"tables";
+
+/// A table in the list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct TableEntry {
+    pub id: u64,
+    /// xxh3-128 of the whole file.
+    pub checksum: u128,
+    /// What is added to the sequence numbers of its rows.
+    pub seqno: u64,
+}
+
+/// The newest list of a keyspace.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Manifest {
+    /// Its number.
+    pub id: u64,
+    /// Every table, from the upper levels to the lower ones.
+    pub tables: Vec<TableEntry>,
+}
+
+/// The file that says which list is the newest.
+pub(crate) fn current_path(keyspace: &Path) -> PathBuf {
+    keyspace.join(CURRENT)
+}
+
+/// The file of a table.
+pub(crate) fn table_path(keyspace: &Path, id: u64) -> PathBuf {
+    keyspace.join(TABLES).join(id.to_string())
+}
+
+/// Reads the newest list of a keyspace and compares it with its checksum.
+pub(crate) fn read(keyspace: &Path) -> Result<Manifest, Damage> {
+    let (id, checksum) = read_current(keyspace)?;
+    let path = keyspace.join(format!("v{id}"));
+    let bytes = std::fs::read(&path).map_err(|error| Damage::unreadable(&path, &error))?;
+    if xxhash_rust::xxh3::xxh3_128(&bytes) != checksum {
+        return Err(Damage::new(&path, "does not have the checksum that 'current' keeps of it"));
+    }
+    let damaged = || Damage::new(&path, "is no list of tables");
+    let sections = parse(&bytes).ok_or_else(damaged)?;
+    let tables = sections.iter().find(|(name, _)| *name == TABLES_SECTION);
+    let tables = tables.and_then(|(_, section)| parse_tables(section)).ok_or_else(damaged)?;
+    Ok(Manifest { id, tables })
+}
+
+fn read_current(keyspace: &Path) -> Result<(u64, u128), Damage> {
+    let path = current_path(keyspace);
+    let bytes = std::fs::read(&path).map_err(|error| Damage::unreadable(&path, &error))?;
+    let mut reader = Reader::new(&bytes);
+    let parsed = (|| {
+        let id = u64::from_le_bytes(reader.array()?);
+        let checksum = u128::from_le_bytes(reader.array()?);
+        (reader.array()? == [0] && reader.is_at_end()).then_some((id, checksum))
+    })();
+    parsed.ok_or_else(|| Damage::new(&path, "does not name a list of tables"))
+}
+
+/// The sections of an archive, each with its name.
+pub(crate) fn parse(bytes: &[u8]) -> Option<Vec<(&[u8], &[u8])>> {
+    let trailer = bytes.get(bytes.len().checked_sub(TRAILER_BYTES)?..)?;
+    let mut reader = Reader::new(trailer);
+    if reader.array()? != *TRAILER {
+        return None;
+    }
+    let checksum = u128::from_le_bytes(reader.array()?);
+    let start = usize::try_from(u64::from_le_bytes(reader.array()?)).ok()?;
+    let length = usize::try_from(u64::from_le_bytes(reader.array()?)).ok()?;
+    let contents = bytes.get(start..start.checked_add(length)?)?;
+    if xxhash_rust::xxh3::xxh3_128(contents) != checksum {
+        return None;
+    }
+    let mut reader = Reader::new(contents);
+    if reader.array()? != *CONTENTS {
+        return None;
+    }
+    let count = u32::from_le_bytes(reader.array()?);
+    let mut sections = Vec::new();
+    for _ in 0..count {
+        let start = usize::try_from(u64::from_le_bytes(reader.array()?)).ok()?;
+        let length = usize::try_from(u64::from_le_bytes(reader.array()?)).ok()?;
+        let name = usize::from(u16::from_le_bytes(reader.array()?));
+        let name = reader.take(name)?;
+        sections.push((name, bytes.get(start..start.checked_add(length)?)?));
+    }
+    Some(sections)
+}
+
+fn parse_tables(section: &[u8]) -> Option<Vec<TableEntry>> {
+    let mut reader = Reader::new(section);
+    let mut tables = Vec::new();
+    let [levels] = reader.array()?;
+    for _ in 0..levels {
+        let [runs] = reader.array()?;
+        for _ in 0..runs {
+            let count = u32::from_le_bytes(reader.array()?);
+            for _ in 0..count {
+                let id = u64::from_le_bytes(reader.array()?);
+                let [0] = reader.array()? else { return None };
+                let checksum = u128::from_le_bytes(reader.array()?);
+                let seqno = u64::from_le_bytes(reader.array()?);
+                tables.push(TableEntry { id, checksum, seqno });
+            }
+        }
+    }
+    reader.is_at_end().then_some(tables)
+}

@@ -1,0 +1,128 @@
+//! The steps of an open: lock, compare with what must be there, judge the log, and only then let
+//! fjall at it. A start refuses what is damaged and leaves it as it is, a check looks at an image of
+//! it, a repair mends it.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::sync::Arc;
+
+use quire_storage::{Result, StorageError};
+
+use crate::backend::{FjallBackend, Parts};
+use crate::damage::{Damage, refusal};
+use crate::directory::Directory;
+use crate::inventory::{self, Inventory};
+use crate::log_guard::{self, Verdict};
+use crate::reclaim::DroppedRanges;
+use crate::scratch::{self, Scratch};
+use crate::skeleton::{self, Creation};
+use crate::{FjallOptions, image, salvage};
+
+/// What a check found before and at the open.
+pub(crate) struct Examined {
+    /// An engine on an image of the directory, unless it is too damaged for that.
+    pub backend: Option<FjallBackend>,
+    pub warnings: Vec<String>,
+    pub damages: Vec<Damage>,
+}
+
+impl FjallBackend {
+    /// Opens a directory for use, or makes one. The texts are warnings for an operator.
+    pub fn open(path: &Path, options: &FjallOptions) -> Result<(Self, Vec<String>)> {
+        scratch::sweep();
+        let directory = Directory::lock(path, options.repair)?;
+        let data = directory.data();
+        let dropped = Arc::new(DroppedRanges::default());
+        let open = || open_parts(&data, options, &dropped);
+        let mut warnings = Vec::from_iter(directory.warning());
+        let (mut made, parts);
+        if data.try_exists()? {
+            made = Vec::new();
+            parts = match options.repair {
+                true => repair(&data, open, &mut warnings)?,
+                false => {
+                    warnings.extend(make_safe(&data)?);
+                    open()?
+                }
+            };
+        } else {
+            directory.begin_creation()?;
+            made = skeleton::prepare(&data)?;
+            parts = open()?;
+        }
+        let creation = match directory.is_complete() {
+            true => Creation::done(),
+            false => Creation::start(std::mem::take(&mut made), directory.completion())?,
+        };
+        Ok((Self::new(parts, directory, creation, dropped, options), warnings))
+    }
+
+    /// Looks at a directory without changing it.
+    pub(crate) fn examine(path: &Path, options: &FjallOptions) -> Result<Examined> {
+        scratch::sweep_images();
+        let directory = Directory::lock_unchanged(path)?;
+        let data = directory.data();
+        let inventory = inventory::take(&data);
+        let logs = log_guard::judge(&data)?;
+        let mut damages = inventory.damages();
+        damages.extend(log_guard::damages(&logs));
+        let warnings = logs.iter().filter_map(|log| log.warning.clone()).collect();
+        let mut examined = Examined { backend: None, warnings, damages };
+        if !examined.damages.is_empty() {
+            return Ok(examined);
+        }
+        match open_image(path, directory, &inventory, &logs, options) {
+            Ok(backend) => examined.backend = Some(backend),
+            Err(StorageError::Corruption { place }) => {
+                examined.damages.push(Damage::new(&data, place));
+            }
+            Err(error) => return Err(error),
+        }
+        Ok(examined)
+    }
+}
+
+/// Refuses what is damaged, and cuts off what a crash has left of a record.
+fn make_safe(data: &Path) -> Result<Vec<String>> {
+    let damages = inventory::take(data).damages();
+    if !damages.is_empty() {
+        return Err(refusal(&damages));
+    }
+    log_guard::guard(&log_guard::judge(data)?, false)
+}
+
+fn repair(
+    data: &Path,
+    open: impl Fn() -> Result<Parts>,
+    warnings: &mut Vec<String>,
+) -> Result<Parts> {
+    let logs = log_guard::judge(data)?;
+    warnings.extend(log_guard::guard(&logs, true)?);
+    salvage::open(data, open, warnings)
+}
+
+fn open_parts(data: &Path, options: &FjallOptions, dropped: &Arc<DroppedRanges>) -> Result<Parts> {
+    // fjall asserts some of what it reads back.
+    let open = AssertUnwindSafe(|| Parts::open(data, options.cache_bytes, dropped));
+    catch_unwind(open).unwrap_or_else(|_| {
+        Err(StorageError::Corruption { place: format!("opening {}", data.display()) })
+    })
+}
+
+fn open_image(
+    path: &Path,
+    directory: Directory,
+    inventory: &Inventory,
+    logs: &[Verdict],
+    options: &FjallOptions,
+) -> Result<FjallBackend> {
+    let place = std::env::temp_dir();
+    let scratch = Scratch::new(&place).ok_or_else(|| {
+        StorageError::Io(format!("cannot make a directory in {}", place.display()))
+    })?;
+    image::make(path, scratch.path(), inventory, logs)?;
+    let directory = directory.with_image(scratch);
+    let dropped = Arc::new(DroppedRanges::default());
+    let parts = open_parts(&directory.data(), options, &dropped)?;
+    Ok(FjallBackend::new(parts, directory, Creation::done(), dropped, options))
+}
