@@ -36,8 +36,8 @@ pub(crate) fn run(call: &Call) -> Result<(), Failure> {
         return Err(Failure::new(FAILED, format!("{shown} is no database directory of Quire")));
     }
     let options = FjallOptions { repair: request.repair, ..FjallOptions::default() };
-    let opened = match request.repair {
-        true => crate::engine::open(&request.directory, options)?,
+    let (opened, damages) = match request.repair {
+        true => (crate::engine::open(&request.directory, options)?, 0),
         false => examine(&request.directory, options)?,
     };
     opened.warnings.iter().for_each(|warning| print(&format!("warning: {warning}")));
@@ -55,26 +55,28 @@ pub(crate) fn run(call: &Call) -> Result<(), Failure> {
     let report = quire_collections::check(&store, request.repair).map_err(failed)?;
     drop(store);
     opened.engine.close().map_err(|error| Failure::new(FAILED, format!("{shown}: {error}")))?;
-    show(&report, request.repair)
+    if request.repair {
+        quire_storage_fjall::end_repair(&request.directory)
+            .map_err(|error| Failure::new(FAILED, format!("{shown}: {error}")))?;
+    }
+    show(&report, request.repair, damages)
 }
 
-/// Opens an image of the directory, if its files are sound; a check changes nothing.
-fn examine(directory: &Path, options: FjallOptions) -> Result<Opened, Failure> {
+/// Opens an image of the directory, since a check changes nothing. Tells what is wrong with the
+/// files, and returns how many things that are.
+fn examine(directory: &Path, options: FjallOptions) -> Result<(Opened, usize), Failure> {
     let shown = directory.display();
     let examined = quire_storage_fjall::examine(directory, options)
         .map_err(|error| Failure::new(FAILED, format!("cannot open {shown}: {error}")))?;
     examined.damages.iter().for_each(|damage| print(damage));
-    match examined.opened {
-        Some(opened) if examined.damages.is_empty() => Ok(opened),
-        _ => {
-            let found = examined.damages.len();
-            let text = format!(
-                "{shown}: {found} files are missing or damaged, so the documents were not read; \
-                 --repair mends what can be mended"
-            );
-            Err(Failure::new(FOUND, text))
-        }
-    }
+    let found = examined.damages.len();
+    examined.opened.map(|opened| (opened, found)).ok_or_else(|| {
+        let text = format!(
+            "{shown}: {found} things are wrong with the files, so the documents were not read; \
+             --repair mends what can be mended"
+        );
+        Failure::new(FOUND, text)
+    })
 }
 
 fn parse(call: &Call) -> Result<Option<Request>, Failure> {
@@ -93,18 +95,19 @@ fn parse(call: &Call) -> Result<Option<Request>, Failure> {
     Ok(Some(Request { directory, repair }))
 }
 
-fn show(report: &Report, repair: bool) -> Result<(), Failure> {
+/// `damages`: how many things are wrong with the files.
+fn show(report: &Report, repair: bool, damages: usize) -> Result<(), Failure> {
     for finding in &report.findings {
         let mended = if finding.mended { " (mended)" } else { "" };
         print(&format!("{}: {}{mended}", finding.place, finding.problem));
     }
     let Report { collections, documents, entries, findings } = report;
     let read = format!("{collections} collections, {documents} documents, {entries} index entries");
-    if report.is_clean() {
+    if report.is_clean() && damages == 0 {
         print(&format!("{read}: nothing is wrong"));
         return Ok(());
     }
-    let open = findings.iter().filter(|finding| !finding.mended).count();
+    let open = damages + findings.iter().filter(|finding| !finding.mended).count();
     let text = match (repair, open) {
         (true, 0) => {
             print(&format!("{read}: {} things were wrong, all are mended", findings.len()));

@@ -270,8 +270,12 @@ impl Checker<'_> {
         if (counts.documents, counts.bytes) == (documents, bytes) {
             return Ok(());
         }
+        let lost = match counts.documents.saturating_sub(documents) {
+            0 => String::new(),
+            lost => format!("{lost} documents are lost: "),
+        };
         let problem = format!(
-            "counters say {} documents of {} bytes, there are {documents} of {bytes}",
+            "{lost}counters say {} documents of {} bytes, there are {documents} of {bytes}",
             counts.documents, counts.bytes
         );
         self.find(problem, Problem::Other, self.repair == Repair::All);

@@ -65,7 +65,7 @@ const fn memtable_bytes(space: Space) -> u64 {
 /// The block size of a space. Index entries are small and looked up one by one. Documents are also
 /// scanned, and every block that a scan comes to costs it two searches; 32 KiB is what WiredTiger
 /// reads at a time, too.
-const fn block_bytes(space: Space) -> u32 {
+pub(crate) const fn block_bytes(space: Space) -> u32 {
     match space {
         Space::Doc => 32 << 10,
         Space::Meta | Space::Idx | Space::Log => 4 << 10,
@@ -75,7 +75,7 @@ const fn block_bytes(space: Space) -> u32 {
 /// After how many keys of a block one is written in full. A document's key is nothing beside the
 /// document: written in full it is read where it stands, a shortened one is put together in memory
 /// of its own for each document of a scan.
-const fn restart_interval(space: Space) -> u8 {
+pub(crate) const fn restart_interval(space: Space) -> u8 {
     match space {
         Space::Doc => 1,
         Space::Meta | Space::Idx | Space::Log => 16,

@@ -4,6 +4,7 @@
 //! - `FORMAT`: one line, `quire-storage <version>`; written when everything else is complete.
 //! - `FORMAT.new`: there from the beginning of a creation to its end, when it becomes `FORMAT`.
 //! - `data/`: fjall's files.
+//! - `REPAIR`: a repair has begun and not ended; see `repair_mark`.
 //! - `COPYING`: a backup into this directory has begun and not ended.
 
 use std::fs::{File, OpenOptions, TryLockError};
@@ -12,6 +13,7 @@ use std::path::{Path, PathBuf};
 
 use quire_storage::{Result, StorageError};
 
+use crate::repair_mark;
 use crate::scratch::Scratch;
 
 /// The version of everything in the directory; see docs/format.md.
@@ -80,6 +82,12 @@ impl Directory {
         let mut directory =
             Self { path, parents, state: State::New, image: None, _lock: Some(lock) };
         directory.check_whole()?;
+        if !repair && repair_mark::is_there(&directory.path)? {
+            let path = directory.path.display();
+            return Err(StorageError::Unavailable(format!(
+                "a repair of {path} has begun and not ended: run 'quire check --repair {path}' again"
+            )));
+        }
         directory.state = directory.find_state(repair)?;
         if directory.state == State::New && directory.data().try_exists()? {
             std::fs::remove_dir_all(directory.data())?;
@@ -179,6 +187,7 @@ impl Directory {
         let is_data = self.path.join(DATA_VERSION).try_exists()?;
         match self.format()? {
             Format::Current if is_data => Ok(State::Complete),
+            Format::Current if repair && is_there => Ok(State::Complete),
             Format::Current => corrupt(DATA_VERSION),
             Format::Missing if !is_there => Ok(State::New),
             Format::Missing if self.path.join(FORMAT_UNFINISHED).try_exists()? => Ok(State::New),

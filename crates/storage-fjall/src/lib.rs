@@ -5,8 +5,8 @@
 //! Read in this order: `directory` (what lies in a database directory, its lock and format),
 //! `opening` (the steps of an open), `inventory` and `manifest` (what must be there before fjall
 //! opens it), `skeleton` and `scratch` (how a new one is made), [`journal`] and `log_guard` (what a
-//! torn or damaged log is worth), `image` (what a check opens), `salvage` (what a repair does about
-//! damaged tables), `backend`
+//! torn or damaged log is worth), `image` (what a check opens), `salvage`, `table_file` and
+//! `rebuild` (what a repair does about damaged tables), `repair_mark` (that it is done), `backend`
 //! (reads, batches, pressure), `reclaim` (dropped ranges), `gaps` and `tombstones` (heads of
 //! queues), `backup`.
 
@@ -25,10 +25,13 @@ mod log_guard;
 mod log_sync;
 mod manifest;
 mod opening;
+mod rebuild;
 mod reclaim;
+mod repair_mark;
 mod salvage;
 mod scratch;
 mod skeleton;
+mod table_file;
 mod tombstones;
 
 use std::path::Path;
@@ -48,9 +51,10 @@ pub struct FjallOptions {
     pub committer: CommitterOptions,
     /// Upper bound of the block cache; used as far as data is read.
     pub cache_bytes: u64,
-    /// Mend a damaged log: keep every intact batch, put the damaged file aside, say what is
-    /// lost. Begin index entries anew whose tables are damaged: the layer above makes them again.
-    /// Without it such a directory is refused, or fails where it is read.
+    /// Mend what is missing or damaged: keep every intact batch of the log and every row that can be
+    /// read, put the damaged files aside, say what is lost. Lost index entries are made again by the
+    /// layer above. Until [`end_repair`] nobody else can open the directory. Without this such a
+    /// directory is refused, or fails where it is read.
     pub repair: bool,
     /// A scan that waits this long for its first row remembers what it found empty. Zero makes
     /// every scan do so, for tests.
@@ -114,11 +118,22 @@ pub fn examine(directory: &Path, options: FjallOptions) -> Result<Examined> {
     Ok(Examined { opened, damages })
 }
 
+/// Ends a repair that has opened `directory` and closed it again: from now on it can be used.
+///
+/// Errors: `Unavailable` if another process has the directory open.
+pub fn end_repair(directory: &Path) -> Result<()> {
+    let lock = directory::Directory::lock(directory, true)?;
+    repair_mark::remove(directory)?;
+    drop(lock);
+    Ok(())
+}
+
 /// Opens a database directory, creating it if it is missing or empty.
 ///
 /// Errors: `Unavailable` if another process has it open, if its format is newer or if it holds
 /// another program's files; `Corruption` if a file is missing or damaged, or if the log is damaged
-/// with intact records after the damage (nothing is changed then; `repair` mends it).
+/// with intact records after the damage (nothing is changed then; `repair` mends it). `Unavailable`
+/// also while a repair has begun and not ended.
 pub fn open(directory: &Path, options: FjallOptions) -> Result<Opened> {
     let (backend, warnings) = FjallBackend::open(directory, &options)?;
     let engine = Arc::new(Committer::open(backend, options.committer)?);

@@ -4,8 +4,11 @@
 
 use std::path::{Path, PathBuf};
 
+use quire_storage::{Result as StorageResult, StorageError};
+
 use crate::bytes_at::Reader;
 use crate::damage::Damage;
+use crate::rebuild::write_synced;
 
 /// The names of the files in a keyspace.
 pub(crate) const CURRENT: &str = "current";
@@ -121,4 +124,69 @@ fn parse_tables(section: &[u8]) -> Option<Vec<TableEntry>> {
         }
     }
     reader.is_at_end().then_some(tables)
+}
+
+/// Replaces the newest list of `keyspace`, which is open nowhere, by one with these tables in one
+/// `level`. They are in the order of their keys, and no key is in two of them.
+pub(crate) fn write(keyspace: &Path, tables: &[TableEntry], level: u8) -> StorageResult<()> {
+    let (id, _) = read_current(keyspace)?;
+    let path = keyspace.join(format!("v{id}"));
+    let bytes = std::fs::read(&path)?;
+    let no_list = || StorageError::from(Damage::new(&path, "is no list of tables"));
+    let sections = parse(&bytes).ok_or_else(no_list)?;
+    let levels = sections.iter().find(|(name, _)| *name == TABLES_SECTION);
+    let [levels, ..] = levels.ok_or_else(no_list)?.1 else { return Err(no_list()) };
+    let listed = encode_tables(tables, level, *levels);
+    let sections = sections.iter().map(|(name, section)| match *name == TABLES_SECTION {
+        true => (*name, &listed[..]),
+        false => (*name, *section),
+    });
+    let archive = encode(sections);
+    write_synced(&path, &archive)?;
+    let mut current = id.to_le_bytes().to_vec();
+    current.extend(xxhash_rust::xxh3::xxh3_128(&archive).to_le_bytes());
+    current.push(0);
+    write_synced(&current_path(keyspace), &current)
+}
+
+fn encode_tables(tables: &[TableEntry], level: u8, levels: u8) -> Vec<u8> {
+    let mut section = vec![levels];
+    for number in 0..levels {
+        if number != level || tables.is_empty() {
+            section.push(0);
+            continue;
+        }
+        section.push(1);
+        section.extend(u32::try_from(tables.len()).unwrap_or(u32::MAX).to_le_bytes());
+        for table in tables {
+            section.extend(table.id.to_le_bytes());
+            section.push(0);
+            section.extend(table.checksum.to_le_bytes());
+            section.extend(table.seqno.to_le_bytes());
+        }
+    }
+    section
+}
+
+/// An archive of these sections.
+fn encode<'s>(sections: impl Iterator<Item = (&'s [u8], &'s [u8])>) -> Vec<u8> {
+    let (mut archive, mut entries, mut count) = (Vec::new(), Vec::new(), 0_u32);
+    for (name, section) in sections {
+        entries.extend((archive.len() as u64).to_le_bytes());
+        entries.extend((section.len() as u64).to_le_bytes());
+        entries.extend(u16::try_from(name.len()).unwrap_or(u16::MAX).to_le_bytes());
+        entries.extend(name);
+        archive.extend(section);
+        count += 1;
+    }
+    let mut contents = CONTENTS.to_vec();
+    contents.extend(count.to_le_bytes());
+    contents.extend(entries);
+    let start = archive.len() as u64;
+    archive.extend(&contents);
+    archive.extend(TRAILER);
+    archive.extend(xxhash_rust::xxh3::xxh3_128(&contents).to_le_bytes());
+    archive.extend(start.to_le_bytes());
+    archive.extend((contents.len() as u64).to_le_bytes());
+    archive
 }

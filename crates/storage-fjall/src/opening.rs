@@ -14,6 +14,7 @@ use crate::directory::Directory;
 use crate::inventory::{self, Inventory};
 use crate::log_guard::{self, Verdict};
 use crate::reclaim::DroppedRanges;
+use crate::repair_mark::{self, RepairMark};
 use crate::scratch::{self, Scratch};
 use crate::skeleton::{self, Creation};
 use crate::{FjallOptions, image, salvage};
@@ -39,7 +40,7 @@ impl FjallBackend {
         if data.try_exists()? {
             made = Vec::new();
             parts = match options.repair {
-                true => repair(&data, open, &mut warnings)?,
+                true => repair(path, &data, open, &mut warnings)?,
                 false => {
                     warnings.extend(make_safe(&data)?);
                     open()?
@@ -66,13 +67,20 @@ impl FjallBackend {
         let logs = log_guard::judge(&data)?;
         let mut damages = inventory.damages();
         damages.extend(log_guard::damages(&logs));
+        if repair_mark::is_there(path)? {
+            damages.push(Damage::new(path, "is under a repair that has begun and not ended"));
+        }
+        let can_open = damages.is_empty();
+        damages.extend(inventory.keyspaces.iter().flat_map(salvage::damaged_tables));
         let warnings = logs.iter().filter_map(|log| log.warning.clone()).collect();
         let mut examined = Examined { backend: None, warnings, damages };
-        if !examined.damages.is_empty() {
+        if !can_open {
             return Ok(examined);
         }
         match open_image(path, directory, &inventory, &logs, options) {
             Ok(backend) => examined.backend = Some(backend),
+            // What hinders it has been named.
+            Err(StorageError::Corruption { .. }) if !examined.damages.is_empty() => {}
             Err(StorageError::Corruption { place }) => {
                 examined.damages.push(Damage::new(&data, place));
             }
@@ -91,14 +99,22 @@ fn make_safe(data: &Path) -> Result<Vec<String>> {
     log_guard::guard(&log_guard::judge(data)?, false)
 }
 
+/// Mends under the mark, which stays until the layer above has ended its part.
 fn repair(
+    path: &Path,
     data: &Path,
     open: impl Fn() -> Result<Parts>,
     warnings: &mut Vec<String>,
 ) -> Result<Parts> {
+    let unknown = inventory::take(data).unknown;
+    if !unknown.is_empty() {
+        return Err(refusal(&unknown));
+    }
+    let mut mark = RepairMark::begin(path)?;
+    salvage::mend(data, &mut mark, warnings)?;
     let logs = log_guard::judge(data)?;
     warnings.extend(log_guard::guard(&logs, true)?);
-    salvage::open(data, open, warnings)
+    open()
 }
 
 fn open_parts(data: &Path, options: &FjallOptions, dropped: &Arc<DroppedRanges>) -> Result<Parts> {
@@ -124,5 +140,7 @@ fn open_image(
     let directory = directory.with_image(scratch);
     let dropped = Arc::new(DroppedRanges::default());
     let parts = open_parts(&directory.data(), options, &dropped)?;
-    Ok(FjallBackend::new(parts, directory, Creation::done(), dropped, options))
+    // Little is written there, and none of it is kept.
+    let options = FjallOptions { reserve_bytes: 0, ..options.clone() };
+    Ok(FjallBackend::new(parts, directory, Creation::done(), dropped, &options))
 }

@@ -1,120 +1,129 @@
-//! The repair of damaged tables, as far as there is one: index entries can be made again from the
-//! documents, and change records can be done without, so a keyspace of theirs that cannot be read
-//! is put aside and begun anew. Documents and the catalog have no second copy.
+//! The repair of damaged keyspaces. Every byte of every table is compared with its checksum. A
+//! keyspace in which something is missing or damaged is made again from what can be read of it, and
+//! the old one is kept beside it. Index entries that are lost are made again from the documents by the
+//! layer above. Change records are kept only if all of them are: a reader must not miss one unnoticed.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
-use fjall::Readable;
-use quire_storage::{Result, Space, StorageError};
+use quire_storage::{Result, Space};
 
-use crate::backend::Parts;
-use crate::inventory::{keyspace_path, number_of};
-use crate::skeleton;
+use crate::damage::{Damage, refusal};
+use crate::inventory::{self, Keyspace, keyspace_path, number_of};
+use crate::rebuild::{self, Rebuilt};
+use crate::repair_mark::RepairMark;
+use crate::table_file::{self, Readable};
+use crate::{journal, manifest, skeleton};
 
-/// What can be begun anew, in the order in which it is tried.
-const CHOICES: [&[Space]; 4] = [&[], &[Space::Idx], &[Space::Log], &[Space::Idx, Space::Log]];
+/// What fjall's own mark of its format holds.
+const FJALL_VERSION: &[u8] = b"FJL\x03";
 
-/// Opens `data` by `open` such that everything but documents and catalog can be read; what was put
-/// aside for that is told in `warnings`. The error is that of the directory as it was found, and
-/// leaves it so.
-pub(crate) fn open(
-    data: &Path,
-    open: impl Fn() -> Result<Parts>,
-    warnings: &mut Vec<String>,
-) -> Result<Parts> {
-    let mut refused = None;
-    for spaces in CHOICES {
-        let renewed = Renewed::put_aside(data, spaces)?;
-        let parts = match open() {
-            Ok(parts) => parts,
-            Err(error) => {
-                renewed.put_back()?;
-                refused.get_or_insert(error);
-                continue;
-            }
+/// Mends what is missing or damaged in the files of `data`, and says so in `warnings`. What does not
+/// belong there is refused: nobody knows what it is.
+pub(crate) fn mend(data: &Path, mark: &mut RepairMark, warnings: &mut Vec<String>) -> Result<()> {
+    let mut inventory = inventory::take(data);
+    if !inventory.unknown.is_empty() {
+        return Err(refusal(&inventory.unknown));
+    }
+    mend_logs(data, &inventory.logs, warnings)?;
+    for keyspace in &mut inventory.keyspaces {
+        keyspace.damages.extend(damaged_tables(keyspace));
+    }
+    let fresh = data.with_extension("mending");
+    remove(&fresh)?;
+    let damaged =
+        inventory.keyspaces.iter().zip(0..).filter(|(found, _)| !found.damages.is_empty());
+    for (found, number) in damaged {
+        if !fresh.try_exists()? {
+            skeleton::make(&fresh)?;
+        }
+        let space = Space::ALL.into_iter().find(|space| number_of(*space) == number);
+        let made = keyspace_path(&fresh, number);
+        let what = match space {
+            Some(space) => told(space, &make_again(found, space, &made)?),
+            None => "the names of the keyspaces are written again".to_owned(),
         };
-        renewed.tell(warnings);
-        let damaged: Vec<Space> = [Space::Idx, Space::Log]
-            .into_iter()
-            .filter(|space| !is_readable(&parts, *space))
-            .collect();
-        if damaged.is_empty() {
-            return Ok(parts);
-        }
-        drop(parts);
-        Renewed::put_aside(data, &damaged)?.tell(warnings);
-        return open();
+        rebuild::sync_tree(&made)?;
+        let name = space.map_or("names", Space::name);
+        let aside = mark.replace(number, name, &made)?;
+        let aside = aside.map(|aside| format!("; the old ones lie in {}", aside.display()));
+        let places: Vec<String> = found.damages.iter().take(10).map(Damage::to_string).collect();
+        let aside = aside.unwrap_or_default();
+        warnings
+            .push(format!("files of '{name}' were damaged: {what}{aside} ({})", places.join("; ")));
     }
-    Err(refused.unwrap_or(StorageError::Closed))
+    remove(&fresh)
 }
 
-fn is_readable(parts: &Parts, space: Space) -> bool {
-    let read = || parts.db.snapshot().iter(parts.space(space)).all(|row| row.into_inner().is_ok());
-    // fjall asserts some of what it reads back.
-    catch_unwind(AssertUnwindSafe(read)).unwrap_or(false)
+/// What is wrong with the tables of a keyspace whose list can be read, and that are there.
+pub(crate) fn damaged_tables(keyspace: &Keyspace) -> Vec<Damage> {
+    let Some(manifest) = &keyspace.manifest else { return Vec::new() };
+    let tables = manifest.tables.iter().map(|table| {
+        let path = manifest::table_path(&keyspace.path, table.id);
+        match path.exists() {
+            true => table_file::verify(&path, table),
+            // That has been told.
+            false => Ok(()),
+        }
+    });
+    tables.filter_map(Result::err).collect()
 }
 
-/// Keyspaces that were replaced by empty ones.
-struct Renewed {
-    /// Which; where it belongs; where its damaged files are now.
-    moved: Vec<(Space, PathBuf, PathBuf)>,
+fn make_again(found: &Keyspace, space: Space, made: &Path) -> Result<Rebuilt> {
+    let tables = readable(found)?;
+    let has_missing = found.damages.iter().any(|damage| damage.offset.is_none());
+    let has_lost = has_missing || tables.iter().any(|table| table.has_lost);
+    if space == Space::Log && has_lost {
+        return Ok(Rebuilt { rows: 0, damaged_tables: 1 });
+    }
+    rebuild::fill(made, space, tables)
 }
 
-impl Renewed {
-    fn put_aside(data: &Path, spaces: &[Space]) -> Result<Self> {
-        let mut moved = Vec::new();
-        if spaces.is_empty() {
-            return Ok(Self { moved });
-        }
-        let empty = data.with_extension("empty");
-        remove(&empty)?;
-        skeleton::make(&empty)?;
-        for space in spaces {
-            let place = keyspace_path(data, number_of(*space));
-            let aside = free_name(data, *space)?;
-            std::fs::rename(&place, &aside)?;
-            std::fs::rename(keyspace_path(&empty, number_of(*space)), &place)?;
-            moved.push((*space, place, aside));
-        }
-        remove(&empty)?;
-        Ok(Self { moved })
+/// What can be read of the tables in the list; where that is lost, of all that are there.
+fn readable(found: &Keyspace) -> Result<Vec<Readable>> {
+    if let Some(manifest) = &found.manifest {
+        let path = |id| manifest::table_path(&found.path, id);
+        return Ok(manifest.tables.iter().map(|t| Readable::find(&path(t.id), t.seqno)).collect());
     }
+    let folder = found.path.join(manifest::TABLES);
+    let Ok(entries) = std::fs::read_dir(&folder) else { return Ok(Vec::new()) };
+    let paths: Vec<PathBuf> =
+        entries.map(|entry| entry.map(|entry| entry.path())).collect::<std::io::Result<_>>()?;
+    Ok(paths.iter().map(|path| Readable::find(path, 0)).collect())
+}
 
-    fn put_back(self) -> Result<()> {
-        for (_, place, aside) in self.moved {
-            remove(&place)?;
-            std::fs::rename(aside, place)?;
-        }
-        Ok(())
-    }
-
-    fn tell(self, warnings: &mut Vec<String>) {
-        warnings.extend(self.moved.into_iter().map(|(space, _, aside)| {
-            let what = match space {
-                Space::Idx => "all index entries are made again",
-                Space::Log => "the change records are lost",
-                Space::Meta | Space::Doc => "its content is lost",
-            };
+fn told(space: Space, rebuilt: &Rebuilt) -> String {
+    let Rebuilt { rows, damaged_tables } = rebuilt;
+    let lost = match (damaged_tables, space) {
+        (0, _) => "no row of a table that is there is lost".to_owned(),
+        (_, Space::Idx) => "entries that are lost are made again from the documents".to_owned(),
+        (_, Space::Log) => "the change records are lost".to_owned(),
+        (tables, Space::Doc | Space::Meta) => {
             format!(
-                "tables of '{}' were damaged: {what}; the old ones lie in {}",
-                space.name(),
-                aside.display()
+                "rows of {tables} tables are lost, and older versions of them may have come to light"
             )
-        }));
-    }
+        }
+    };
+    format!("{rows} rows were kept, with new indexes and filters; {lost}")
 }
 
-/// A name beside `data` that nothing has: `data.damaged-idx-0`.
-fn free_name(data: &Path, space: Space) -> Result<PathBuf> {
-    let mut number = 0;
-    loop {
-        let name = data.with_extension(format!("damaged-{}-{number}", space.name()));
-        if !name.try_exists()? {
-            return Ok(name);
-        }
-        number += 1;
+/// A database always has a log, and the file that fjall locks.
+fn mend_logs(data: &Path, damages: &[Damage], warnings: &mut Vec<String>) -> Result<()> {
+    for damage in damages {
+        warnings.push(format!("{damage}; what it said is lost"));
     }
+    if journal::numbers(data)?.is_empty() {
+        rebuild::write_synced(&journal::path(data, 0), b"")?;
+    }
+    let version = data.join("version");
+    if std::fs::read(&version).ok().as_deref() != Some(FJALL_VERSION) {
+        rebuild::write_synced(&version, FJALL_VERSION)?;
+        warnings.push(format!("{} was lost or damaged and is written again", version.display()));
+    }
+    let lock = data.join(inventory::LOCK);
+    if !lock.try_exists()? {
+        rebuild::write_synced(&lock, b"")?;
+    }
+    crate::directory::sync_directory(data)
 }
 
 fn remove(path: &Path) -> Result<()> {

@@ -76,6 +76,7 @@ fn data_without_their_format_are_refused_and_mended() {
         let opened = open(directory.path(), repair).unwrap();
         assert_eq!((opened.warnings.len(), opened.engine.counts(1).documents), (1, 1));
         opened.engine.close().unwrap();
+        quire_storage_fjall::end_repair(directory.path()).unwrap();
         assert_eq!(std::fs::read_to_string(&format).unwrap(), "quire-storage 1\n");
         let engine = open(directory.path(), FjallOptions::default()).unwrap().engine;
         assert_eq!(engine.counts(1).documents, 1);
