@@ -84,6 +84,11 @@ impl Privileges {
         })
     }
 
+    /// Returns true if there is no privilege.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Returns the privileges in order.
     pub fn iter(&self) -> impl Iterator<Item = &Privilege> {
         self.0.iter()

@@ -1,7 +1,8 @@
 //! Every command: its arguments, its reply, and the one registry that lists them.
 //!
 //! A folder imports only what stands before it: `frame` (what every command stands on), `cursors`,
-//! `sessions`, `admin`, `ddl`, `write`, `read`; then `registry` (the rows) and `jobs` (what runs
+//! `sessions`, `users`, `admin`, `ddl`, `write`, `read`; then `requires` (what each command needs
+//! of its client), `registry` (the rows) and `jobs` (what runs
 //! in the background).
 
 mod frame;
@@ -11,10 +12,12 @@ mod cursors;
 mod ddl;
 mod read;
 mod sessions;
+mod users;
 mod write;
 
 mod jobs;
 mod registry;
+mod requires;
 
 pub use frame::command::Command;
 pub use frame::in_process::Call;

@@ -10,6 +10,8 @@ use crate::frame::command::{Commands, Target};
 use crate::frame::service::{Service, ServiceOptions};
 use crate::frame::usage::Class;
 use crate::read::{aggregate, count, distinct, explain, find};
+use crate::requires::REQUIRES;
+use crate::users;
 use crate::write::{self, bulk_write, delete, find_and_modify, insert, update};
 use crate::{admin, ddl, sessions};
 use quire_error::Result;
@@ -23,11 +25,13 @@ pub static COMMANDS: &[Command] = &[
         .v1()
         .before_login()
         .handshake()
+        .secrets(&["speculativeAuthenticate"])
         .in_transaction(AfterFirst),
     Command::new("isMaster", Other, admin::hello::is_master, "The older spelling of hello.")
         .aliases(&["ismaster"])
         .before_login()
-        .handshake(),
+        .handshake()
+        .secrets(&["speculativeAuthenticate"]),
     Command::new("ping", Other, admin::ping::run, "Answers ok.").v1().before_login(),
     Command::new("buildInfo", Other, admin::build_info::run, "Version and build of the server.")
         .aliases(&["buildinfo"])
@@ -322,6 +326,86 @@ pub static COMMANDS: &[Command] = &[
         search_indexes::run,
         "Refused: there is no search service.",
     ),
+    // Users, roles and logins.
+    Command::new("saslStart", Other, users::sasl::start, "Begins a login.")
+        .before_login()
+        .secrets(&["payload"]),
+    Command::new("saslContinue", Other, users::sasl::proceed, "Goes on with a login.")
+        .before_login()
+        .secrets(&["payload"]),
+    Command::new("authenticate", Other, users::authenticate::run, "Logs in by certificate.")
+        .before_login(),
+    Command::new("logout", Other, users::logout::run, "Ends a login.").before_login(),
+    Command::new("createUser", Write, users::create_user::run, "Makes a user.")
+        .target(Target::Database)
+        .secrets(&["pwd"]),
+    Command::new("updateUser", Write, users::update_user::run, "Changes a user.")
+        .target(Target::Database)
+        .secrets(&["pwd"]),
+    Command::new("dropUser", Write, users::drop_user::one, "Removes a user.")
+        .target(Target::Database),
+    Command::new(
+        "dropAllUsersFromDatabase",
+        Write,
+        users::drop_user::all,
+        "Removes all users of a database.",
+    )
+    .target(Target::Database),
+    Command::new("grantRolesToUser", Write, users::grant_roles::to_user, "Gives a user roles.")
+        .target(Target::Database),
+    Command::new(
+        "revokeRolesFromUser",
+        Write,
+        users::grant_roles::from_user,
+        "Takes roles from a user.",
+    )
+    .target(Target::Database),
+    Command::new("usersInfo", Other, users::users_info::run, "Shows users."),
+    Command::new("createRole", Write, users::create_role::run, "Makes a role.")
+        .target(Target::Database),
+    Command::new("updateRole", Write, users::update_role::run, "Changes a role.")
+        .target(Target::Database),
+    Command::new("dropRole", Write, users::drop_role::one, "Removes a role.")
+        .target(Target::Database),
+    Command::new(
+        "dropAllRolesFromDatabase",
+        Write,
+        users::drop_role::all,
+        "Removes all roles of a database.",
+    )
+    .target(Target::Database),
+    Command::new(
+        "grantPrivilegesToRole",
+        Write,
+        users::grant_privileges::grant,
+        "Gives a role privileges.",
+    )
+    .target(Target::Database),
+    Command::new(
+        "revokePrivilegesFromRole",
+        Write,
+        users::grant_privileges::revoke,
+        "Takes privileges from a role.",
+    )
+    .target(Target::Database),
+    Command::new("grantRolesToRole", Write, users::grant_roles::to_role, "Gives a role roles.")
+        .target(Target::Database),
+    Command::new(
+        "revokeRolesFromRole",
+        Write,
+        users::grant_roles::from_role,
+        "Takes roles from a role.",
+    )
+    .target(Target::Database),
+    Command::new("rolesInfo", Other, users::roles_info::run, "Shows roles."),
+    Command::new(
+        "invalidateUserCache",
+        Other,
+        users::invalidate_user_cache::run,
+        "Reads the rights of every connection again.",
+    )
+    .admin()
+    .target(Target::Database),
     // Commands of MongoDB that are known and not built yet.
     Command::missing("abortTransaction", "Ends a transaction without its writes.")
         .in_transaction(AfterFirst),
@@ -330,40 +414,20 @@ pub static COMMANDS: &[Command] = &[
         .in_transaction(AfterFirst),
     Command::missing("compact", "Gives space back."),
     Command::missing("convertToCapped", "Makes a collection capped."),
-    Command::missing("createRole", "Makes a role."),
-    Command::missing("createUser", "Makes a user."),
-    Command::missing("dropAllUsersFromDatabase", "Removes all users of a database."),
-    Command::missing("dropRole", "Removes a role."),
-    Command::missing("dropUser", "Removes a user."),
     Command::missing("filemd5", "A hash of a stored file."),
-    Command::missing("grantRolesToUser", "Gives a user roles."),
     Command::missing("mapReduce", "The older form of aggregation."),
-    Command::missing("dropAllRolesFromDatabase", "Removes all roles of a database."),
     Command::missing("getClusterParameter", "Reads cluster parameters."),
-    Command::missing("grantPrivilegesToRole", "Gives a role privileges."),
-    Command::missing("grantRolesToRole", "Gives a role roles."),
-    Command::missing("invalidateUserCache", "Forgets cached users."),
-    Command::missing("logout", "Ends a login.").before_login(),
     Command::missing("planCacheClearFilters", "Removes index filters."),
     Command::missing("planCacheListFilters", "The index filters."),
     Command::missing("planCacheSetFilter", "Sets an index filter."),
-    Command::missing("revokePrivilegesFromRole", "Takes privileges from a role."),
-    Command::missing("revokeRolesFromRole", "Takes roles from a role."),
-    Command::missing("revokeRolesFromUser", "Takes roles from a user."),
-    Command::missing("saslContinue", "Goes on with a login.").before_login(),
     Command::missing("setClusterParameter", "Sets cluster parameters."),
-    Command::missing("updateRole", "Changes a role."),
     Command::missing("planCacheClear", "Forgets cached plans."),
     Command::missing("reIndex", "Builds indexes again."),
-    Command::missing("rolesInfo", "Roles."),
-    Command::missing("saslStart", "Begins a login.").before_login(),
     Command::missing("setFeatureCompatibilityVersion", "Changes what is compatible."),
-    Command::missing("updateUser", "Changes a user."),
-    Command::missing("usersInfo", "Users."),
 ];
 
 /// The table with its index by name.
-static TABLE: LazyLock<Commands> = LazyLock::new(|| Commands::new(COMMANDS));
+static TABLE: LazyLock<Commands> = LazyLock::new(|| Commands::new(COMMANDS, REQUIRES));
 
 impl Service {
     /// Opens a service over an engine.

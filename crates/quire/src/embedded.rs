@@ -124,7 +124,12 @@ impl Embedded {
         let idle = self.idle.lock().pop();
         idle.unwrap_or_else(|| {
             let id = self.connections.fetch_add(1, Ordering::Relaxed) + 1;
-            self.service.connect(ConnectionInfo { id, peer: None, local: None })
+            self.service.connect(ConnectionInfo {
+                id,
+                peer: None,
+                local: None,
+                certificate_subject: None,
+            })
         })
     }
 

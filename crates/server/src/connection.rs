@@ -20,7 +20,12 @@ Content-Length: 85\r\n\r\nIt looks like you are trying to access MongoDB over HT
 
 /// Serves a client until it or the server goes; answers why it ended.
 pub(crate) fn serve(shared: &Shared, client: &Client) -> String {
-    let info = ConnectionInfo { id: client.id, peer: client.peer, local: client.socket.local() };
+    let info = ConnectionInfo {
+        id: client.id,
+        peer: client.peer,
+        local: client.socket.local(),
+        certificate_subject: None,
+    };
     let connection = shared.service.connect(info);
     let mut session = Session {
         shared,

@@ -41,6 +41,8 @@ pub struct Cursor {
     pub namespace: String,
     /// The session that opened it; a getMore of another one is refused.
     pub session: Option<SessionId>,
+    /// The digest of the user who opened it.
+    pub owner: [u8; 32],
     /// The API parameters that opened it, which getMore must repeat.
     pub api: DocBuf,
     /// The command that opened it, for `currentOp` and slow-query lines.
@@ -59,7 +61,13 @@ enum Slot {
     /// Nobody uses it.
     Idle { cursor: Box<Cursor>, since: Instant },
     /// A getMore runs; killing it interrupts that.
-    Pinned { session: Option<SessionId>, interrupt: Arc<Interrupt>, killed: bool, no_timeout: bool },
+    Pinned {
+        session: Option<SessionId>,
+        owner: [u8; 32],
+        interrupt: Arc<Interrupt>,
+        killed: bool,
+        no_timeout: bool,
+    },
 }
 
 /// All open cursors.
@@ -136,6 +144,7 @@ impl Cursors {
         check_owner(cursor, id, namespace, session)?;
         let pinned = Slot::Pinned {
             session: cursor.session,
+            owner: cursor.owner,
             interrupt: Arc::clone(interrupt),
             killed: false,
             no_timeout: cursor.no_timeout,
@@ -144,6 +153,15 @@ impl Cursors {
             return Err(not_found(id));
         };
         Ok(Checkout { cursors: self, id, cursor: Some(cursor) })
+    }
+
+    /// Returns the digest of the user who opened a cursor, and the cursor's namespace where no
+    /// getMore uses it now; `None` if there is no cursor of that id.
+    pub fn owner(&self, id: i64) -> Option<([u8; 32], Option<String>)> {
+        match self.lock().slots.get(&id)? {
+            Slot::Idle { cursor, .. } => Some((cursor.owner, Some(cursor.namespace.clone()))),
+            Slot::Pinned { owner, .. } => Some((*owner, None)),
+        }
     }
 
     /// Closes a cursor, under whatever namespace; false if there is none of that id.

@@ -34,7 +34,12 @@ static NEXT: AtomicU64 = AtomicU64::new(1_000_000);
 impl Connect for InProcess {
     fn connect(&self) -> Box<dyn Client> {
         let id = NEXT.fetch_add(1, Ordering::Relaxed);
-        let connection = self.0.connect(ConnectionInfo { id, peer: None, local: None });
+        let connection = self.0.connect(ConnectionInfo {
+            id,
+            peer: None,
+            local: None,
+            certificate_subject: None,
+        });
         Box::new(Embedded { service: Arc::clone(&self.0), connection })
     }
 }

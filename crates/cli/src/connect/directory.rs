@@ -27,7 +27,12 @@ impl Directory {
     }
 
     pub(crate) fn client(&self) -> InProcess {
-        let connection = self.service.connect(ConnectionInfo { id: 1, peer: None, local: None });
+        let connection = self.service.connect(ConnectionInfo {
+            id: 1,
+            peer: None,
+            local: None,
+            certificate_subject: None,
+        });
         InProcess { connection }
     }
 

@@ -147,8 +147,8 @@ pub static OPTIONS: &[ServeOption] = &[
     row("cpu", "", Flag, NoEffect("there is nothing to show"), "Shows CPU use."),
     // Security.
     row("noauth", "", Flag, Works, "Nobody has to log in: the default."),
-    row("auth", "", Flag, LOGINS, "Clients have to log in."),
-    harmless(&["disabled"], row("authorization", "security.authorization", Text("MODE"), LOGINS, "Clients have to log in.")),
+    row("auth", "", Flag, Works, "Clients have to log in, and need privileges for what they do."),
+    row("authorization", "security.authorization", Text("MODE"), Works, "'enabled' means --auth, 'disabled' the default."),
     row("keyFile", "security.keyFile", Text("FILE"), LOGINS, "The key of a replica set."),
     row("clusterAuthMode", "security.clusterAuthMode", Text("MODE"), LOGINS, "How members of a set log in."),
     row("transitionToAuth", "security.transitionToAuth", Flag, LOGINS, "Allows clients with and without login."),

@@ -26,6 +26,8 @@ pub(crate) struct Settings {
     pub(crate) connections_max: usize,
     pub(crate) log: LogSettings,
     pub(crate) pidfile: Option<PathBuf>,
+    /// Clients log in.
+    pub(crate) access_control: bool,
     pub(crate) parameters: Vec<(String, String)>,
     pub(crate) profile_level: i32,
     pub(crate) slow_sample_rate: f64,
@@ -71,6 +73,7 @@ impl Settings {
                 quiet: given.flag("quiet"),
             },
             pidfile: given.text("pidfilepath").map(PathBuf::from),
+            access_control: access_control(given)?,
             parameters: parameters(given)?,
             profile_level: profile_level(given)?,
             slow_sample_rate: slow_sample_rate(given)?,
@@ -97,6 +100,20 @@ fn cache_bytes(given: &Given) -> Result<u64, Failure> {
             Ok(((size * f64::from(1 << 30)) as u64).max(16 << 20))
         }
         _ => Err(Failure::options("--wiredTigerCacheSizeGB must be between 0 and 10000")),
+    }
+}
+
+fn access_control(given: &Given) -> Result<bool, Failure> {
+    let by_mode = match given.text("authorization") {
+        None | Some("disabled") => false,
+        Some("enabled") => true,
+        Some(_) => {
+            return Err(Failure::options("security.authorization is 'enabled' or 'disabled'"));
+        }
+    };
+    match (given.flag("auth") || by_mode, given.flag("noauth")) {
+        (true, true) => Err(Failure::options("--auth and --noauth exclude each other")),
+        (asked, _) => Ok(asked),
     }
 }
 
@@ -152,7 +169,8 @@ fn endpoints(given: &Given, as_mongod: bool) -> Result<Vec<Endpoint>, Failure> {
         let path = PathBuf::from(prefix).join(format!("mongodb-{port}.sock"));
         found.push(Endpoint::Unix(path, mode));
     }
-    check_exposure(&found, given.flag("allow-anonymous"))?;
+    let open = !access_control(given)?;
+    check_exposure(&found, open && !given.flag("allow-anonymous"))?;
     Ok(found)
 }
 
@@ -207,16 +225,16 @@ fn permissions(given: &Given) -> Result<u32, Failure> {
     }
 }
 
-/// Nobody logs in, so a server that other machines reach is a decision that people say aloud.
-fn check_exposure(endpoints: &[Endpoint], allowed: bool) -> Result<(), Failure> {
+/// Where no client logs in, a server that other machines can reach must be asked for by name.
+fn check_exposure(endpoints: &[Endpoint], refused: bool) -> Result<(), Failure> {
     let exposed = endpoints.iter().find(|endpoint| match endpoint {
         Endpoint::Tcp(address) => !address.ip().is_loopback(),
         Endpoint::Unix(..) => false,
     });
     match exposed {
-        Some(endpoint) if !allowed => Err(Failure::options(format!(
+        Some(endpoint) if refused => Err(Failure::options(format!(
             "{endpoint} can be reached from other machines, and nobody has to log in; \
-             add --allow-anonymous if that is what you want"
+             add --auth, or --allow-anonymous if that is what you want"
         ))),
         _ => Ok(()),
     }

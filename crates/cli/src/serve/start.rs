@@ -60,6 +60,7 @@ fn serve_until_stopped(
         parameters: settings.parameters.clone(),
         log: log.clone(),
         on_shutdown: Arc::new(move || asked.request("the shutdown command")),
+        access_control: settings.access_control,
         data_directory: settings.dbpath.clone(),
     };
     let service = Service::open(engine, options).map_err(|error| match error.code() {

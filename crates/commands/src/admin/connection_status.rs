@@ -1,5 +1,6 @@
-//! `connectionStatus`: who this connection is authenticated as. Without users: nobody.
+//! `connectionStatus`: who this connection is authenticated as. Without a login: nobody.
 
+use crate::frame::accounts::write_roles;
 use crate::frame::args::arguments;
 use crate::frame::context::Context;
 use quire_document::{Binary, Doc, DocWriter, Value};
@@ -16,10 +17,21 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     }
     {
         let mut info = reply.document("authInfo");
-        info.array("authenticatedUsers").finish();
-        info.array("authenticatedUserRoles").finish();
+        let identity = cx.identity();
+        let mut users = info.array("authenticatedUsers");
+        if let Some(identity) = identity {
+            let name = &identity.name;
+            users.document().append("user", &name.user).append("db", &name.db);
+        }
+        users.finish();
+        let roles = identity.map_or(&[][..], |identity| &identity.inherited.roles);
+        write_roles(roles, info.array("authenticatedUserRoles"));
         if show_privileges {
-            info.array("authenticatedUserPrivileges").finish();
+            let privileges = info.array("authenticatedUserPrivileges");
+            match identity {
+                Some(identity) => identity.privileges().write(privileges),
+                None => privileges.finish(),
+            }
         }
     }
     let uuid = connection_uuid(cx);

@@ -25,7 +25,8 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
             }
         }
     }
-    let rows = rows(cx.service);
+    let own = body.get("$ownOps").and_then(|own| own.as_bool()).unwrap_or(false);
+    let rows = rows(cx, !own);
     let kept = crate::frame::matching::filter_documents(cx, filter.as_doc(), &rows)?;
     {
         let mut inprog = reply.array("inprog");
@@ -41,15 +42,21 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     Ok(())
 }
 
-/// One document for each running operation, oldest first.
-pub fn rows(service: &Service) -> Vec<DocBuf> {
+/// Returns one document for each running operation, oldest first: those of every user, or the
+/// client's own.
+pub fn rows(cx: &Context<'_>, all_users: bool) -> Vec<DocBuf> {
+    let service = cx.service;
+    let own = cx.identity().filter(|_| !all_users).map(|identity| identity.digest);
+    let is_shown = |operation: &&Arc<Operation>| {
+        own.is_none_or(|own| operation.user.as_ref().is_some_and(|user| user.digest == own))
+    };
     let host = crate::frame::host::host_name();
     let builds = service.store.index_builds();
     let row = |operation: &Arc<Operation>| {
         let build = builds.iter().find(|build| build.is_stopped_by(&operation.interrupt));
         row(service, operation, build.map(|build| build.progress()), &host)
     };
-    service.operations.list().iter().map(row).collect()
+    service.operations.list().iter().filter(is_shown).map(row).collect()
 }
 
 /// `progress`: documents that the operation has read to build indexes, and how many there are.
@@ -71,6 +78,10 @@ fn row(
             let name = application_name(client.as_doc());
             row.append_some("appName", name.map(Value::String));
             row.append("clientMetadata", client);
+        }
+        if let Some(user) = &operation.user {
+            let mut users = row.array("effectiveUsers");
+            users.document().append("user", &user.name.user).append("db", &user.name.db);
         }
         row.append("active", true);
         row.append("currentOpTime", iso_time(now_ms()).as_str());

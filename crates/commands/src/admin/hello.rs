@@ -8,6 +8,8 @@ use crate::frame::context::Context;
 use crate::frame::parameters::table::DESCRIPTOR;
 use crate::frame::reply::from_interruption;
 use crate::frame::service::{ConnectionInfo, Service, Topology, now_ms};
+use crate::users::sasl;
+use quire_access::{Mechanism, UserName};
 use quire_document::{Doc, DocWriter, ObjectId, Value};
 use quire_error::{Error, ErrorCode, Result};
 use quire_storage::Interruption;
@@ -30,7 +32,8 @@ struct Arguments<'a> {
     max_await_ms: Option<i64>,
     hello_ok: bool,
     compression: Option<quire_document::Array<'a>>,
-    sasl_user: bool,
+    sasl_user: Option<UserName>,
+    login: Option<Doc<'a>>,
 }
 
 fn handshake(
@@ -55,6 +58,12 @@ fn handshake(
         cx.connection.exhaust = Some(body.to_owned());
     }
     write_reply(cx, &arguments, reply, modern);
+    if let Some(name) = &arguments.sasl_user {
+        write_mechanisms(cx, name, reply)?;
+    }
+    if let Some(login) = arguments.login {
+        sasl::speculative(cx, login, reply);
+    }
     Ok(())
 }
 
@@ -63,7 +72,7 @@ fn parse(body: Doc<'_>) -> Result<Arguments<'_>> {
     for arg in arguments("hello", body) {
         match arg.name() {
             // The one that is wrong as null, too.
-            "saslSupportedMechs" => found.sasl_user = check_sasl_user(&arg)?,
+            "saslSupportedMechs" => found.sasl_user = Some(sasl_user(&arg)?),
             _ if arg.is_null() => {}
             "client" => {
                 let text = "The client metadata document must be a document";
@@ -74,7 +83,8 @@ fn parse(body: Doc<'_>) -> Result<Arguments<'_>> {
             "maxAwaitTimeMS" => found.max_await_ms = Some(arg.integer_from(0)?),
             "helloOk" => found.hello_ok = arg.safe_bool()?,
             "compression" => found.compression = Some(arg.array()?),
-            "internalClient" | "speculativeAuthenticate" => {
+            "speculativeAuthenticate" => found.login = Some(arg.document()?),
+            "internalClient" => {
                 arg.document()?;
             }
             "hostInfo" | "forShell" | "hangUpOnStepDown" | "loadBalanced" | "logicalTime" => {}
@@ -114,20 +124,22 @@ fn topology_version(arg: &Arg<'_>) -> Result<(ObjectId, i64)> {
     Ok((process, counter))
 }
 
-fn check_sasl_user(arg: &Arg<'_>) -> Result<bool> {
+/// The user whose mechanisms a driver asks for: `"db.user"` or `{user, db}`.
+fn sasl_user(arg: &Arg<'_>) -> Result<UserName> {
     match arg.value() {
-        Value::String(user) if user.contains('.') => Ok(true),
-        Value::String(_) => {
-            Err(Error::bad_value("username must contain a '.' separated database.user pair"))
-        }
-        Value::Document(user) => {
-            for name in ["user", "db"] {
-                if !user.contains(name) {
-                    let text = format!("username must contain a field named: {name}");
-                    return Err(Error::bad_value(text));
-                }
+        Value::String(name) => match name.split_once('.') {
+            Some((db, user)) => Ok(UserName::new(user, db)),
+            None => {
+                Err(Error::bad_value("username must contain a '.' separated database.user pair"))
             }
-            Ok(true)
+        },
+        Value::Document(user) => {
+            let field = |name: &str| {
+                user.get(name).map(|value| value.as_str().unwrap_or_default()).ok_or_else(|| {
+                    Error::bad_value(format!("username must contain a field named: {name}"))
+                })
+            };
+            Ok(UserName::new(field("user")?, field("db")?))
         }
         _ => Err(arg.wrong_type("string, object")),
     }
@@ -266,9 +278,19 @@ fn write_reply(
     if let Some(offered) = arguments.compression {
         write_compression(offered, reply);
     }
-    if arguments.sasl_user {
-        reply.array("saslSupportedMechs").finish();
-    }
+}
+
+/// The mechanisms of a user. A user that does not exist has those that new users get.
+fn write_mechanisms(cx: &Context<'_>, name: &UserName, reply: &mut DocWriter<'_>) -> Result<()> {
+    let stored = cx.service.find_user(name)?;
+    let mut names = reply.array("saslSupportedMechs");
+    let own = |mechanism: &Mechanism| {
+        stored.as_ref().is_none_or(|user| user.credential(*mechanism).is_some())
+    };
+    Mechanism::ALL.iter().filter(|mechanism| own(mechanism)).for_each(|mechanism| {
+        names.push(mechanism.name());
+    });
+    Ok(())
 }
 
 /// The compressors that both sides know, in the client's order.

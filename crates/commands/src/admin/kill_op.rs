@@ -1,6 +1,7 @@
 //! `killOp`: stops a running operation. It always answers ok, as in MongoDB.
 
 use crate::frame::context::Context;
+use quire_access::{Action, Target};
 use quire_document::{Doc, DocWriter};
 use quire_error::{Error, ErrorCode, Result};
 
@@ -19,6 +20,10 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     })?;
     if i32::try_from(op).is_err() {
         return Err(Error::location(26823, "invalid op : must be a 32-bit number"));
+    }
+    let owner = cx.service.operations.find(op).and_then(|operation| operation.user.clone());
+    if !owner.is_some_and(|owner| owner.digest == cx.user_digest()) {
+        cx.require(Target::Cluster, Action::Killop)?;
     }
     cx.service.operations.kill(op);
     reply.append("info", "attempting to kill op");

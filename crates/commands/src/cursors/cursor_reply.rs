@@ -93,6 +93,7 @@ impl Context<'_> {
         let id = match done {
             true => 0,
             false => self.service.cursors.open(Cursor {
+                owner: self.user_digest(),
                 namespace: opening.namespace.clone(),
                 session: self.generic.session,
                 api: self.generic.api.to_doc(),

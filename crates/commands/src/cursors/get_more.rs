@@ -27,6 +27,11 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     let Some(cursor) = checkout.cursor() else {
         return Err(Error::internal("a cursor that was checked out is gone"));
     };
+    if cursor.owner != cx.user_digest() {
+        checkout.keep();
+        let text = format!("cursor id {id} was not created by the authenticated user");
+        return Err(Error::new(ErrorCode::Unauthorized, text));
+    }
     if let Err(error) = check_api(&cx.generic.api, cursor.api.as_doc()) {
         checkout.keep();
         return Err(error);

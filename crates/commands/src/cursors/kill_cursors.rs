@@ -2,6 +2,7 @@
 
 use crate::frame::args::{arguments, missing};
 use crate::frame::context::Context;
+use quire_access::{Action, Target};
 use quire_document::{Doc, DocWriter, Value};
 use quire_error::{Error, ErrorCode, Result};
 
@@ -40,6 +41,9 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
         };
         wanted.push(id);
     }
+    for id in &wanted {
+        check_owner(cx, *id, collection)?;
+    }
     let (killed, unknown): (Vec<i64>, Vec<i64>) =
         wanted.into_iter().partition(|id| cx.service.cursors.kill(*id));
     let mut list = |name: &str, ids: &[i64]| {
@@ -53,4 +57,17 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     list("cursorsAlive", &[]);
     list("cursorsUnknown", &[]);
     Ok(())
+}
+
+/// A client closes its own cursors, and with a privilege those of others on the collection.
+fn check_owner(cx: &Context<'_>, id: i64, collection: &str) -> Result<()> {
+    match cx.service.cursors.owner(id) {
+        Some((owner, _)) if owner != cx.user_digest() => {
+            match cx.may(Target::Cluster, Action::KillAnyCursor) {
+                true => Ok(()),
+                false => cx.require(Target::Collection(cx.db, collection), Action::KillCursors),
+            }
+        }
+        _ => Ok(()),
+    }
 }

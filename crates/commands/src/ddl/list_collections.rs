@@ -4,12 +4,14 @@ use crate::frame::args::arguments;
 use crate::frame::context::Context;
 use crate::frame::matching::filter_documents;
 use crate::frame::query_args::{batch_size, owned};
+use quire_access::{Action, Target};
 use quire_catalog::Collection;
 use quire_document::{Binary, Doc, DocBuf, DocWriter, Value};
 use quire_error::Result;
 
 pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
     let (mut filter, mut name_only, mut batch) = (DocBuf::new(), false, None);
+    let mut own_only = false;
     for arg in arguments(cx.command.name, body) {
         match arg.name() {
             "filter" => filter = owned(&arg)?,
@@ -17,7 +19,8 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
             "cursor" if !arg.is_null() => {
                 batch = batch_size("listCollections.cursor", arg.document()?)?
             }
-            "authorizedCollections" | "includePendingDrops" if !arg.is_null() => {
+            "authorizedCollections" if !arg.is_null() => own_only = arg.bool()?,
+            "includePendingDrops" if !arg.is_null() => {
                 arg.bool()?;
             }
             "nameOnly" | "cursor" | "authorizedCollections" | "includePendingDrops" => {}
@@ -27,7 +30,11 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     let catalog = cx.service.store.catalog();
     let mut rows: Vec<DocBuf> = match catalog.database(cx.db) {
         Some(database) => {
-            database.collections().map(|collection| row(collection, name_only)).collect()
+            let is_own = |name: &str| !own_only || cx.may_use(name);
+            let shown = database
+                .collections()
+                .filter(|collection| is_own(collection.namespace.collection()));
+            shown.map(|collection| row(collection, name_only)).collect()
         }
         None => Vec::new(),
     };
@@ -36,6 +43,14 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     let kept: Vec<DocBuf> = kept.into_iter().cloned().collect();
     let namespace = format!("{}.$cmd.listCollections", cx.db);
     cx.list_reply(reply, &namespace, kept, batch)
+}
+
+impl Context<'_> {
+    /// Returns true if the client has a privilege on a collection of the command's database.
+    fn may_use(&self, collection: &str) -> bool {
+        let target = Target::Collection(self.db, collection);
+        Action::ALL.iter().any(|action| self.may(target, *action))
+    }
 }
 
 fn name_of(row: &DocBuf) -> &str {

@@ -5,6 +5,7 @@ use crate::frame::context::Context;
 use crate::frame::matching::filter_documents;
 use crate::frame::query_args::owned;
 use crate::frame::service::{Service, Topology};
+use quire_access::{Action, Target};
 use quire_collections::collection_sizes;
 use quire_document::{Doc, DocBuf, DocWriter};
 use quire_error::Result;
@@ -14,20 +15,27 @@ use std::collections::BTreeMap;
 const ALWAYS: &[&str] = &["admin", "config", "local"];
 
 pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
-    let (mut filter, mut name_only) = (DocBuf::new(), false);
+    let (mut filter, mut name_only, mut own_only) = (DocBuf::new(), false, None);
     for arg in arguments(cx.command.name, body) {
         match arg.name() {
             "filter" => filter = owned(&arg)?,
             "nameOnly" if !arg.is_null() => name_only = arg.safe_bool()?,
-            "authorizedDatabases" if !arg.is_null() => {
-                arg.bool()?;
-            }
+            "authorizedDatabases" if !arg.is_null() => own_only = Some(arg.bool()?),
             "nameOnly" | "authorizedDatabases" => {}
             _ => return Err(arg.unknown()),
         }
     }
+    let sees_all = cx.may(Target::Cluster, Action::ListDatabases);
+    if own_only == Some(false) && !sees_all {
+        return Err(cx.unauthorized());
+    }
+    let is_own = |name: &str| {
+        let identity = cx.identity().filter(|_| own_only == Some(true) || !sees_all);
+        identity.is_none_or(|identity| identity.privileges().allow_somewhere_in(name, Action::Find))
+    };
     let rows: Vec<DocBuf> = sizes(cx.service, name_only)?
         .into_iter()
+        .filter(|(name, _)| is_own(name))
         .map(|(name, bytes)| {
             DocBuf::build(|row| {
                 row.append("name", name.as_str());

@@ -22,6 +22,8 @@ pub struct Ended<'e> {
     pub namespace: &'e str,
     /// The command or the statement.
     pub command: Doc<'e>,
+    /// Fields of the command that are not shown.
+    pub secrets: &'static [&'static str],
     /// A statement of a command: it is logged and recorded under its own name.
     pub is_statement: bool,
     /// What it has looked at and changed.
@@ -58,6 +60,7 @@ impl Context<'_> {
             op,
             namespace: namespace.as_str(),
             command: statement,
+            secrets: &[],
             is_statement: true,
             tally: &tally,
             error,
@@ -128,7 +131,7 @@ fn log(service: &Service, connection: &Connection, ended: &Ended<'_>) {
         writer.append("type", kind).append("isFromUserConnection", true);
         writer.append("ns", ended.namespace);
         writer.append_some("appName", connection.app_name().map(Value::String));
-        writer.append("command", &shown_body(ended.command));
+        writer.append("command", &shown_body(ended.secrets, ended.command));
         if let Some(summary) = ended.tally.plan_summary() {
             writer.append("planSummary", summary.as_str());
         }
@@ -156,7 +159,7 @@ fn log(service: &Service, connection: &Connection, ended: &Ended<'_>) {
 fn profile_entry(connection: &Connection, ended: &Ended<'_>) -> DocBuf {
     DocBuf::build(|writer| {
         writer.append("op", ended.op.name()).append("ns", ended.namespace);
-        writer.append("command", &shown_body(ended.command));
+        writer.append("command", &shown_body(ended.secrets, ended.command));
         write_origin(ended, writer);
         ended.tally.write(writer);
         write_error(ended.error, writer);
@@ -181,7 +184,7 @@ fn profile_entry(connection: &Connection, ended: &Ended<'_>) -> DocBuf {
 
 fn write_origin(ended: &Ended<'_>, writer: &mut DocWriter<'_>) {
     if let Some(command) = &ended.tally.originating {
-        writer.append("originatingCommand", &shown_body(command.as_doc()));
+        writer.append("originatingCommand", &shown_body(&[], command.as_doc()));
     }
 }
 
@@ -191,15 +194,17 @@ fn write_error(error: Option<&Error>, writer: &mut DocWriter<'_>) {
     writer.append("errName", &*error.code().name()).append("errCode", error.code().number());
 }
 
-/// The command document, without long arrays of documents.
-pub fn shown_body(body: Doc<'_>) -> DocBuf {
+/// Returns the command document without its secrets and without long arrays of documents.
+pub fn shown_body(secrets: &[&str], body: Doc<'_>) -> DocBuf {
     const BYTES_MAX: usize = 1024;
-    if body.len() <= BYTES_MAX {
+    if body.len() <= BYTES_MAX && secrets.is_empty() {
         return body.to_owned();
     }
     DocBuf::build(|writer| {
         for element in body.iter() {
-            if element.value_bytes().len() <= BYTES_MAX {
+            if secrets.contains(&element.key()) {
+                writer.append(element.key(), "xxx");
+            } else if element.value_bytes().len() <= BYTES_MAX {
                 writer.append_element(element);
             } else {
                 writer.append(element.key(), "(too long to show)");
@@ -212,13 +217,13 @@ pub fn shown_body(body: Doc<'_>) -> DocBuf {
 pub fn log_panic(
     service: &Service,
     connection: &Connection,
-    command: Doc<'_>,
+    (command, secrets): (Doc<'_>, &[&str]),
     panic: &(dyn Any + Send),
 ) {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
     let attributes = DocBuf::build(|writer| {
-        writer.append("panic", text.as_str()).append("command", &shown_body(command));
+        writer.append("panic", text.as_str()).append("command", &shown_body(secrets, command));
     });
     service.log().write(LogLine {
         severity: Severity::Error,

@@ -1,6 +1,7 @@
 //! What a command is to the server: its row in the registry. Whatever dispatch decides by the
 //! command stands in the row as a typed field, so that adding a command changes one place.
 
+use crate::frame::authorize::Requires;
 use crate::frame::context::Context;
 use crate::frame::usage::Class;
 use foldhash::fast::RandomState;
@@ -115,6 +116,8 @@ pub struct Command {
     pub outside_fail_points: bool,
     /// Shows its plan to `explain`; `None` for a command that cannot be explained.
     pub explain: Option<Explain>,
+    /// Fields that are never logged, recorded or shown.
+    pub secrets: &'static [&'static str],
     /// Runs it; `None` for a command of MongoDB that is not built here yet.
     pub run: Option<Run>,
 }
@@ -159,6 +162,7 @@ impl Command {
             test_only: false,
             outside_fail_points: false,
             explain: None,
+            secrets: &[],
             run: None,
         }
     }
@@ -205,6 +209,11 @@ impl Command {
 
     pub(crate) const fn request_name(mut self, request_name: &'static str) -> Self {
         self.request_name = request_name;
+        self
+    }
+
+    pub(crate) const fn secrets(mut self, fields: &'static [&'static str]) -> Self {
+        self.secrets = fields;
         self
     }
 
@@ -263,15 +272,19 @@ impl Command {
 pub struct Commands {
     rows: &'static [Command],
     by_name: HashMap<&'static str, &'static Command, RandomState>,
+    requires: HashMap<&'static str, Requires, RandomState>,
 }
 
 impl Commands {
-    /// Indexes `rows` by their names and aliases.
-    pub(crate) fn new(rows: &'static [Command]) -> Self {
+    /// Indexes `rows` by their names and aliases; `requires` says what each needs of its client.
+    pub(crate) fn new(
+        rows: &'static [Command],
+        requires: &'static [(&'static str, Requires)],
+    ) -> Self {
         let names =
             |row: &'static Command| std::iter::once(row.name).chain(row.aliases.iter().copied());
         let by_name = rows.iter().flat_map(|row| names(row).map(move |name| (name, row))).collect();
-        Commands { rows, by_name }
+        Commands { rows, by_name, requires: requires.iter().copied().collect() }
     }
 
     /// Returns all rows in the order of the manual's chapters.
@@ -282,5 +295,12 @@ impl Commands {
     /// Returns the row of the command with this name or alias.
     pub fn find(&self, name: &str) -> Option<&'static Command> {
         self.by_name.get(name).copied()
+    }
+
+    /// Returns what the command needs of its client. A command without a row needs what no role
+    /// but `__system` has.
+    pub(crate) fn requires(&self, command: &Command) -> Requires {
+        let unknown = Requires::Cluster(&[quire_access::Action::Internal]);
+        self.requires.get(command.name).copied().unwrap_or(unknown)
     }
 }

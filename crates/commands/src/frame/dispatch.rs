@@ -41,7 +41,8 @@ pub fn handle(connection: &mut Connection, request: &Request<'_>, out: &mut Vec<
     memory::release();
     let result = result.unwrap_or_else(|panic| {
         service.metrics.internal_errors.add(1);
-        log_panic(&service, connection, request.body, &*panic);
+        let secrets = attempt.command.map_or(&[][..], |command| command.secrets);
+        log_panic(&service, connection, (request.body, secrets), &*panic);
         Err(Error::internal("the server failed on this command; see its log").into())
     });
     if let Err(Failed { error, unsatisfied }) = &result {
@@ -62,6 +63,7 @@ pub fn handle(connection: &mut Connection, request: &Request<'_>, out: &mut Vec<
         op: command.class,
         namespace: attempt.operation.as_ref().map_or("", |operation| operation.namespace.as_str()),
         command: request.body,
+        secrets: command.secrets,
         is_statement: false,
         tally: &attempt.tally,
         error: result.as_ref().err().map(|failed| &failed.error),
@@ -99,6 +101,7 @@ fn run(
     };
     attempt.command = Some(command);
     let mut cx = prepare(service, connection, request, command, name)?;
+    cx.authorize(service.commands.requires(command), request.body)?;
     let running = service.operations.begin(describe(&cx, request.body));
     attempt.operation = Some(Arc::clone(&running.operation));
     let mut reply = DocWriter::new(out);
@@ -106,6 +109,10 @@ fn run(
     let result = fault.as_ref().map_or(Ok(()), |fault| fault.before(&mut cx));
     let result = result.and_then(|()| execute(&mut cx, request.body, &mut reply));
     drop(running);
+    if cx.db == "admin" && command.kind == Kind::Write {
+        // Users and roles may be written as documents too.
+        service.access.changed();
+    }
     (attempt.outcome, attempt.tally) = (cx.outcome, std::mem::take(&mut cx.tally));
     attempt.outcome.hang_up |= cx.write_hangs_up.get();
     let unsatisfied = cx.unsatisfied();
@@ -173,6 +180,9 @@ fn prepare<'c>(
             .interrupt
             .set_deadline(Some(Instant::now() + Duration::from_millis(generic.max_time_ms)));
     }
+    let identity = if service.access.enforced { connection.identity()? } else { None };
+    let mut generic = generic;
+    generic.session = operation_session::owned(generic.session, service, identity.as_deref())?;
     let session = operation_session::attach(service, generic.session)?;
     let operation_id = service.operations.next_id();
     Ok(Context {
@@ -244,10 +254,11 @@ fn describe(cx: &Context<'_>, body: Doc<'_>) -> Operation {
         started: Instant::now(),
         command: cx.command,
         namespace,
-        body: shown_body(body),
+        body: shown_body(cx.command.secrets, body),
         connection: (cx.connection.name.clone(), cx.connection.info.id),
         peer: cx.connection.info.peer,
         client: cx.connection.client.clone(),
+        user: cx.identity().cloned(),
         session: cx.generic.session,
         interrupt: Arc::clone(&cx.interrupt),
     }

@@ -77,6 +77,7 @@ impl ServiceOptions {
             parameters: Vec::new(),
             log: Arc::new(NoLog),
             on_shutdown: Arc::new(|| {}),
+            access_control: false,
             data_directory: data_directory.map(Path::to_owned),
         }
     }

@@ -6,7 +6,9 @@
 //! `context` (what a command is given), `dispatch` (what happens around every command).
 
 pub mod account;
+pub mod accounts;
 pub mod args;
+pub mod authorize;
 pub mod command;
 pub mod concern;
 pub mod concern_defaults;
@@ -18,6 +20,7 @@ pub mod gossip;
 pub mod host;
 pub mod in_process;
 pub mod log;
+pub mod login;
 pub mod matching;
 pub mod metrics;
 pub mod operation;

@@ -1,5 +1,6 @@
 //! Running operations: what `currentOp` shows and `killOp` stops.
 
+use crate::frame::accounts::Identity;
 use crate::frame::command::Command;
 use quire_document::DocBuf;
 use quire_session::SessionId;
@@ -27,6 +28,8 @@ pub struct Operation {
     pub peer: Option<std::net::SocketAddr>,
     /// What the client told about itself.
     pub client: Option<DocBuf>,
+    /// Who runs it.
+    pub user: Option<Arc<Identity>>,
     /// The session it runs in.
     pub session: Option<SessionId>,
     /// Stops it.
@@ -63,6 +66,11 @@ impl Operations {
     /// What runs now, oldest first.
     pub fn list(&self) -> Vec<Arc<Operation>> {
         self.lock().values().cloned().collect()
+    }
+
+    /// Returns the running operation of this number.
+    pub fn find(&self, id: i64) -> Option<Arc<Operation>> {
+        self.lock().get(&id).cloned()
     }
 
     /// Stops one operation; false if there is none of that number.

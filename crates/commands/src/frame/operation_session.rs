@@ -1,6 +1,7 @@
 //! The session fields of a command (`lsid`, `txnNumber`, `autocommit`, `startTransaction`): their
 //! shape, which commands take them, and the use of the session that they name.
 
+use crate::frame::accounts::Identity;
 use crate::frame::args::{self, Arg};
 use crate::frame::command::{Command, InTransaction};
 use crate::frame::generic_fields::Generic;
@@ -153,6 +154,27 @@ fn check_in_transaction(command: &Command, first: bool) -> Result<()> {
         }
     };
     Err(Error::new(ErrorCode::OperationNotSupportedInTransaction, text))
+}
+
+/// Returns the session id with its owner: the user who is logged in. Before a login no session
+/// is used.
+///
+/// # Errors
+/// 13 Unauthorized for the session of another user.
+pub fn owned(
+    id: Option<SessionId>,
+    service: &Service,
+    identity: Option<&Identity>,
+) -> Result<Option<SessionId>> {
+    let (Some(id), true) = (id, service.access.enforced) else { return Ok(id) };
+    let Some(identity) = identity else { return Ok(None) };
+    match id.user == NOBODY || id.user == identity.digest {
+        true => Ok(Some(SessionId { user: identity.digest, ..id })),
+        false => {
+            let text = "the session belongs to another user";
+            Err(Error::new(ErrorCode::Unauthorized, text))
+        }
+    }
 }
 
 /// The session that the command uses; it begins with its first use.

@@ -1,10 +1,12 @@
 //! What one server holds, and the door through which the listener hands in requests.
 
+use crate::frame::accounts::{AccessControl, Identity};
 use crate::frame::command::Commands;
 use crate::frame::concern_defaults::ConcernDefaults;
 use crate::frame::dispatch;
 use crate::frame::fail_points::FailPoints;
 use crate::frame::log::LogSink;
+use crate::frame::login::Login;
 use crate::frame::metrics::Metrics;
 use crate::frame::operation::Operations;
 use crate::frame::parameters::Parameters;
@@ -50,6 +52,8 @@ pub struct ServiceOptions {
     pub log: Arc<dyn LogSink>,
     /// Called once when the `shutdown` command asks the process to stop.
     pub on_shutdown: Arc<dyn Fn() + Send + Sync>,
+    /// Clients log in, and need privileges for what they do.
+    pub access_control: bool,
     /// The directory of the data, `None` for memory only.
     pub data_directory: Option<std::path::PathBuf>,
 }
@@ -69,6 +73,7 @@ pub struct Service {
     pub(crate) cursors: Cursors,
     pub(crate) sessions: Sessions,
     pub(crate) concern_defaults: ConcernDefaults,
+    pub(crate) access: AccessControl,
     /// The time that clients have been told, or have told.
     clock: AtomicU64,
     pub(crate) process_id: ObjectId,
@@ -90,6 +95,8 @@ pub struct ConnectionInfo {
     pub peer: Option<SocketAddr>,
     /// The server's address that the client reached.
     pub local: Option<SocketAddr>,
+    /// The subject of the certificate that the client has shown, verified.
+    pub certificate_subject: Option<String>,
 }
 
 /// The documents of one OP_MSG section of kind 1.
@@ -136,6 +143,12 @@ pub struct Connection {
     /// The request that an exhaust stream repeats.
     pub(crate) exhaust: Option<DocBuf>,
     pub(crate) seen_hello: bool,
+    /// Who is logged in.
+    pub(crate) identity: Option<Arc<Identity>>,
+    /// A login that is under way.
+    pub(crate) login: Option<Box<Login>>,
+    /// Logins that failed on this connection.
+    pub(crate) failed_logins: u32,
 }
 
 impl ConnectionInfo {
@@ -159,6 +172,7 @@ impl Service {
         engine.keep_history(parameters.history_window());
         let store = Store::open(Arc::clone(&engine), StoreOptions::default())?;
         let concern_defaults = ConcernDefaults::load(&store)?;
+        let access = AccessControl::new(options.access_control)?;
         let seed = random_u64();
         let started_ms = now_ms();
         let mut process = [0; 5];
@@ -178,6 +192,7 @@ impl Service {
             cursors: Cursors::default(),
             sessions: Sessions::default(),
             concern_defaults,
+            access,
             clock: AtomicU64::new(0),
             process_id: ObjectId::from_parts((started_ms / 1000) as u32, process, 0),
             started: Instant::now(),
@@ -194,7 +209,17 @@ impl Service {
     pub fn connect(self: &Arc<Self>, info: ConnectionInfo) -> Connection {
         let name = format!("conn{}", info.id);
         let service = Arc::clone(self);
-        Connection { service, info, name, client: None, exhaust: None, seen_hello: false }
+        Connection {
+            service,
+            info,
+            name,
+            client: None,
+            exhaust: None,
+            seen_hello: false,
+            identity: None,
+            login: None,
+            failed_logins: 0,
+        }
     }
 
     /// The id of the next message that the server sends.

@@ -177,7 +177,8 @@ fn running_operations(
         let text = "$currentOp must be run against the 'admin' database with {aggregate: 1}";
         return Err(Error::new(ErrorCode::InvalidNamespace, text));
     }
-    Ok(current_op::rows(cx.service))
+    let all_users = options.get("allUsers").and_then(|all| all.as_bool()).unwrap_or(false);
+    Ok(current_op::rows(cx, all_users))
 }
 
 /// `$indexStats`.

@@ -10,7 +10,7 @@ use std::collections::HashSet;
 
 pub fn run(cx: &mut Context<'_>, body: Doc<'_>, _reply: &mut DocWriter<'_>) -> Result<()> {
     const ELEMENT: &str = "EndSessionsCmdFromClient.endSessions";
-    let ids = named_sessions("EndSessionsCmdFromClient", ELEMENT, body)?;
+    let ids = named_sessions(cx, "EndSessionsCmdFromClient", ELEMENT, body)?;
     cx.service.sessions.end(&ids);
     let ended: HashSet<SessionId> = ids.into_iter().collect();
     cx.service.cursors.kill_sessions(|session| ended.contains(session));

@@ -5,14 +5,15 @@ use super::named_sessions;
 use crate::frame::context::Context;
 use quire_document::{Doc, DocWriter};
 use quire_error::Result;
-use quire_session::{NOBODY, SessionId};
+use quire_session::SessionId;
 use std::collections::HashSet;
 
 pub fn run(cx: &mut Context<'_>, body: Doc<'_>, _reply: &mut DocWriter<'_>) -> Result<()> {
-    let ids = named_sessions("KillSessionsCmd", "KillSessionsCmd.killSessions", body)?;
+    let ids = named_sessions(cx, "KillSessionsCmd", "KillSessionsCmd.killSessions", body)?;
     let ids: HashSet<SessionId> = ids.into_iter().collect();
+    let own = cx.user_digest();
     let is_meant = |session: &SessionId| match ids.is_empty() {
-        true => session.user == NOBODY,
+        true => session.user == own,
         false => ids.contains(session),
     };
     cx.service.kill_sessions(&is_meant, cx.operation_id);

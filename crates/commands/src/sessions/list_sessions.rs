@@ -75,14 +75,11 @@ fn parse(stage: &'static str, operand: Value<'_>) -> Result<Whose> {
 }
 
 fn rows(cx: &Context<'_>, whose: &Whose) -> Vec<DocBuf> {
+    let own = cx.user_digest();
     let is_meant = |user: &[u8; 32]| match whose {
         Whose::Everybodys => true,
-        Whose::Own => *user == NOBODY,
-        // Nobody logs in here: only the user without a name has sessions.
-        Whose::Of(users) => {
-            *user == NOBODY
-                && users.iter().any(|named| named.user.is_empty() && named.db.is_empty())
-        }
+        Whose::Own => *user == own,
+        Whose::Of(users) => users.iter().any(|named| *user == digest(named)),
     };
     let sessions = cx.service.sessions.list();
     let meant = sessions.into_iter().filter(|(id, _)| is_meant(&id.user));
@@ -93,4 +90,13 @@ fn rows(cx: &Context<'_>, whose: &Whose) -> Vec<DocBuf> {
         })
     };
     meant.map(row).collect()
+}
+
+/// Returns whose sessions those of a user are; the user without a name is the one of clients that
+/// have not logged in.
+fn digest(named: &UserName) -> [u8; 32] {
+    match named.user.is_empty() && named.db.is_empty() {
+        true => NOBODY,
+        false => quire_access::UserName::new(&named.user, &named.db).digest(),
+    }
 }

@@ -10,11 +10,13 @@ pub mod refresh_sessions;
 pub mod start_session;
 
 use crate::frame::args::{self, Arg};
+use crate::frame::context::Context;
 use crate::frame::operation_session::session_id;
 use crate::frame::service::Service;
+use quire_access::{Action, Target};
 use quire_document::{Doc, Value};
 use quire_error::Result;
-use quire_session::SessionId;
+use quire_session::{NOBODY, SessionId};
 
 /// A user as commands about sessions name one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,13 +58,28 @@ fn documents<'a>(arg: Arg<'a>) -> Result<impl Iterator<Item = Result<Doc<'a>>>> 
     }))
 }
 
-/// The sessions that the command's first field names; `element` is what errors call one of them.
+/// Returns the sessions that the command's first field names; `element` is what errors call one
+/// of them. A session without a user is the client's own.
+///
+/// # Errors
+/// 13 Unauthorized for sessions of other users, unless the client may kill any session.
 fn named_sessions(
+    cx: &Context<'_>,
     owner: &'static str,
     element: &'static str,
     body: Doc<'_>,
 ) -> Result<Vec<SessionId>> {
-    elements(owner, body)?.map(|doc| session_id(element, doc?)).collect()
+    let own = cx.user_digest();
+    let named = elements(owner, body)?.map(|doc| {
+        let named = session_id(element, doc?)?;
+        match named.user {
+            NOBODY => return Ok(SessionId { user: own, ..named }),
+            user if user == own => {}
+            _ => cx.require(Target::Cluster, Action::KillAnySession)?,
+        }
+        Ok(named)
+    });
+    named.collect()
 }
 
 /// `{user, db}`.

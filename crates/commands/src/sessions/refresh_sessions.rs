@@ -8,7 +8,7 @@ use quire_error::Result;
 
 pub fn run(cx: &mut Context<'_>, body: Doc<'_>, _reply: &mut DocWriter<'_>) -> Result<()> {
     const ELEMENT: &str = "RefreshSessionsCmdFromClient.refreshSessions";
-    let ids = named_sessions("RefreshSessionsCmdFromClient", ELEMENT, body)?;
+    let ids = named_sessions(cx, "RefreshSessionsCmdFromClient", ELEMENT, body)?;
     let now = now_ms();
     ids.into_iter().try_for_each(|id| cx.service.sessions.touch(id, now).map(|_| ()))
 }

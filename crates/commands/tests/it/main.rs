@@ -105,13 +105,19 @@ impl Server {
             parameters: parameters.collect(),
             log,
             on_shutdown: Arc::new(|| {}),
+            access_control: false,
             data_directory: None,
         };
         Server(Service::open(engine, options).unwrap())
     }
 
     fn client(&self, id: u64) -> Client {
-        Client(self.0.connect(ConnectionInfo { id, peer: None, local: None }))
+        Client(self.0.connect(ConnectionInfo {
+            id,
+            peer: None,
+            local: None,
+            certificate_subject: None,
+        }))
     }
 }
 

@@ -35,6 +35,7 @@ fn service() -> Arc<Service> {
         parameters: Vec::new(),
         log: Arc::new(NoLog),
         on_shutdown: Arc::new(|| {}),
+        access_control: false,
         data_directory: None,
     };
     Service::open(quire_storage::open_memory().unwrap(), options).unwrap()

@@ -1,0 +1,297 @@
+//! Stored users and roles, and who is logged in on a connection.
+//!
+//! Users and roles are documents of `admin.system.users` and `admin.system.roles`. What a
+//! connection may do is worked out at its login and again after any of them has changed: each
+//! change moves a generation on, and each command compares one number.
+
+use crate::frame::context::Context;
+use crate::frame::service::{Connection, Service};
+use quire_access::{Inherited, Privileges, Role, RoleName, Roles, User, UserName};
+use quire_catalog::{Collection, Namespace};
+use quire_collections::{Attempt, CollectionCursor, Record, View, Writer};
+use quire_document::{Doc, DocBuf, Value};
+use quire_error::Result;
+use quire_storage::Direction;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Documents and bytes that are read at a time.
+const PAGE_DOCS: usize = 256;
+const PAGE_BYTES: usize = 1 << 20;
+
+/// Whether users are asked for, and what is known about them.
+pub struct AccessControl {
+    /// Commands need a login and privileges (`--auth`).
+    pub enforced: bool,
+    /// Rises with every change of users and roles.
+    generation: AtomicU64,
+    /// Keys the salts of users that do not exist.
+    pub secret: Vec<u8>,
+    roles: Mutex<Option<(u64, Arc<Roles>)>>,
+}
+
+/// A logged-in user.
+pub struct Identity {
+    /// The name.
+    pub name: UserName,
+    /// SHA-256 of the name: whose sessions and cursors are whose.
+    pub digest: [u8; 32],
+    /// What the roles add up to.
+    pub inherited: Inherited,
+    generation: u64,
+}
+
+/// `admin.system.users` and `admin.system.roles` in one transaction.
+pub struct Accounts<'w> {
+    writer: &'w mut Writer,
+    users: Arc<Collection>,
+    roles: Arc<Collection>,
+}
+
+impl AccessControl {
+    /// Returns the state of a process that knows nothing yet.
+    ///
+    /// # Errors
+    /// 1 InternalError if the system gives no random bytes.
+    pub fn new(enforced: bool) -> Result<Self> {
+        Ok(AccessControl {
+            enforced,
+            generation: AtomicU64::new(1),
+            secret: quire_access::scram::random(32)?,
+            roles: Mutex::new(None),
+        })
+    }
+
+    /// Notes that users or roles have changed: every connection works its rights out again.
+    pub fn changed(&self) {
+        self.generation.fetch_add(1, Ordering::AcqRel);
+    }
+
+    fn generation(&self) -> u64 {
+        self.generation.load(Ordering::Acquire)
+    }
+}
+
+impl Identity {
+    /// The privileges of all roles.
+    pub fn privileges(&self) -> &Privileges {
+        &self.inherited.privileges
+    }
+}
+
+/// Returns the namespace of the stored users.
+pub fn users_namespace() -> Result<Namespace> {
+    Namespace::new("admin", "system.users")
+}
+
+/// Returns the namespace of the stored roles.
+pub fn roles_namespace() -> Result<Namespace> {
+    Namespace::new("admin", "system.roles")
+}
+
+impl Service {
+    /// Returns true if there is a stored user.
+    pub(crate) fn has_users(&self) -> Result<bool> {
+        let catalog = self.store.catalog();
+        let users = catalog.lookup(&users_namespace()?);
+        Ok(users.is_some_and(|users| self.store.counts(users).documents > 0))
+    }
+
+    /// Returns the stored user of this name.
+    pub(crate) fn find_user(&self, name: &UserName) -> Result<Option<User>> {
+        let view = self.store.read_view()?;
+        let Some(users) = view.view().collection(&users_namespace()?).cloned() else {
+            return Ok(None);
+        };
+        let found = view.view().get_by_id(&users, Value::String(&name.id()))?;
+        found.map(|record| User::parse(record.doc.as_doc())).transpose()
+    }
+
+    /// Returns the user-defined roles as they are now.
+    pub(crate) fn roles(&self) -> Result<Arc<Roles>> {
+        let generation = self.access.generation();
+        let mut cached = self.access.roles.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((of, roles)) = &*cached
+            && *of == generation
+        {
+            return Ok(Arc::clone(roles));
+        }
+        let view = self.store.read_view()?;
+        let view = view.view();
+        let roles = match view.collection(&roles_namespace()?) {
+            Some(stored) => read_roles(&view, &Arc::clone(stored))?,
+            None => Roles::default(),
+        };
+        let roles = Arc::new(roles);
+        *cached = Some((generation, Arc::clone(&roles)));
+        Ok(roles)
+    }
+
+    /// Returns the stored documents of users or roles that `keep` picks, in the order in which
+    /// they were stored.
+    pub(crate) fn stored_accounts(
+        &self,
+        namespace: &Namespace,
+        keep: impl Fn(Doc<'_>) -> bool,
+    ) -> Result<Vec<DocBuf>> {
+        let view = self.store.read_view()?;
+        let view = view.view();
+        let Some(collection) = view.collection(namespace).cloned() else { return Ok(Vec::new()) };
+        let records = read_all(&view, &collection)?;
+        let kept = records.iter().map(|record| record.doc.as_doc()).filter(|doc| keep(*doc));
+        Ok(kept.map(|doc| doc.to_owned()).collect())
+    }
+
+    /// Works out what a stored user may do.
+    pub(crate) fn identify(&self, user: &User) -> Result<Identity> {
+        let generation = self.access.generation();
+        Ok(Identity {
+            name: user.name.clone(),
+            digest: user.name.digest(),
+            inherited: self.roles()?.inherited(&user.roles),
+            generation,
+        })
+    }
+}
+
+impl Connection {
+    /// Returns who is logged in, with the rights of now. A user that was removed is logged out.
+    pub(crate) fn identity(&mut self) -> Result<Option<Arc<Identity>>> {
+        let Some(known) = &self.identity else { return Ok(None) };
+        if known.generation == self.service.access.generation() {
+            return Ok(Some(Arc::clone(known)));
+        }
+        let user = self.service.find_user(&known.name)?;
+        self.identity = user.map(|user| self.service.identify(&user)).transpose()?.map(Arc::new);
+        Ok(self.identity.clone())
+    }
+}
+
+impl Context<'_> {
+    /// Changes users and roles in one commit with the command's write concern; runs `change` again
+    /// if others were faster.
+    pub(crate) fn change_accounts<T>(
+        &self,
+        mut change: impl FnMut(&mut Accounts<'_>) -> Attempt<T>,
+    ) -> Result<T> {
+        let store = &self.service.store;
+        let users = store.ensure_collection(&users_namespace()?)?;
+        let roles = store.ensure_collection(&roles_namespace()?)?;
+        let done = store.write(&self.commit_options(), &self.interrupt, |writer| {
+            let (users, roles) = (Arc::clone(&users), Arc::clone(&roles));
+            change(&mut Accounts { writer, users, roles })
+        });
+        self.service.access.changed();
+        done.map(|(answer, _)| answer)
+    }
+}
+
+impl Accounts<'_> {
+    /// Returns the stored document of a user.
+    pub fn user(&self, name: &UserName) -> Result<Option<Record>> {
+        self.writer.view().get_by_id(&self.users, Value::String(&name.id()))
+    }
+
+    /// Returns the stored document of a role.
+    pub fn role(&self, name: &RoleName) -> Result<Option<Record>> {
+        self.writer.view().get_by_id(&self.roles, Value::String(&name.id()))
+    }
+
+    /// Returns every user-defined role.
+    pub fn all_roles(&self) -> Result<Roles> {
+        read_roles(&self.writer.view(), &self.roles)
+    }
+
+    /// Returns the documents of all users.
+    pub fn users(&self) -> Result<Vec<Record>> {
+        read_all(&self.writer.view(), &self.users)
+    }
+
+    /// Returns the documents of all roles.
+    pub fn role_records(&self) -> Result<Vec<Record>> {
+        read_all(&self.writer.view(), &self.roles)
+    }
+
+    /// Stores a new user.
+    pub fn insert_user(&mut self, doc: &DocBuf) -> Attempt<()> {
+        self.writer.insert(&self.users, doc.as_doc()).map(|_| ())
+    }
+
+    /// Stores a new role.
+    pub fn insert_role(&mut self, doc: &DocBuf) -> Attempt<()> {
+        self.writer.insert(&self.roles, doc.as_doc()).map(|_| ())
+    }
+
+    /// Replaces a user's document.
+    pub fn update_user(&mut self, old: &Record, new: &DocBuf) -> Attempt<()> {
+        self.writer.update(&self.users, old.id, old.doc.as_doc(), new.as_doc())
+    }
+
+    /// Replaces a role's document.
+    pub fn update_role(&mut self, old: &Record, new: &DocBuf) -> Attempt<()> {
+        self.writer.update(&self.roles, old.id, old.doc.as_doc(), new.as_doc())
+    }
+
+    /// Removes a user.
+    pub fn delete_user(&mut self, old: &Record) -> Attempt<()> {
+        self.writer.delete(&self.users, old.id, old.doc.as_doc())
+    }
+
+    /// Removes a role, and takes it from every user and role that has it.
+    pub fn delete_role(&mut self, name: &RoleName, old: &Record) -> Attempt<()> {
+        self.writer.delete(&self.roles, old.id, old.doc.as_doc())?;
+        let has = |record: &Record| granted(record.doc.as_doc()).contains(name);
+        for record in self.users()?.iter().filter(|record| has(record)) {
+            self.update_user(record, &without_role(record.doc.as_doc(), name))?;
+        }
+        for record in self.role_records()?.iter().filter(|record| has(record)) {
+            self.update_role(record, &without_role(record.doc.as_doc(), name))?;
+        }
+        Ok(())
+    }
+}
+
+/// Returns the roles that a user's or a role's document names.
+pub fn granted(doc: Doc<'_>) -> Vec<RoleName> {
+    let roles = doc.get("roles").and_then(|roles| roles.as_array());
+    let names = roles.into_iter().flat_map(|roles| roles.iter());
+    names.filter_map(|role| RoleName::parse(role, "").ok()).collect()
+}
+
+/// Returns the document with other roles.
+pub fn with_roles(doc: Doc<'_>, roles: &[RoleName]) -> DocBuf {
+    DocBuf::build(|out| {
+        for element in doc.iter() {
+            if element.key() == "roles" {
+                write_roles(roles, out.array("roles"));
+            } else {
+                out.append_element(element);
+            }
+        }
+        if !doc.contains("roles") {
+            write_roles(roles, out.array("roles"));
+        }
+    })
+}
+
+/// Writes an array of `{role, db}`.
+pub fn write_roles(roles: &[RoleName], mut out: quire_document::ArrayWriter<'_>) {
+    roles.iter().for_each(|role| role.write(&mut out.document()));
+}
+
+fn without_role(doc: Doc<'_>, name: &RoleName) -> DocBuf {
+    let mut roles = granted(doc);
+    roles.retain(|role| role != name);
+    with_roles(doc, &roles)
+}
+
+fn read_roles(view: &View<'_>, collection: &Arc<Collection>) -> Result<Roles> {
+    read_all(view, collection)?.iter().map(|record| Role::parse(record.doc.as_doc())).collect()
+}
+
+fn read_all(view: &View<'_>, collection: &Arc<Collection>) -> Result<Vec<Record>> {
+    let mut cursor = CollectionCursor::new(collection, Direction::Forward);
+    let mut records = Vec::new();
+    while cursor.next_page(view, collection, PAGE_DOCS, PAGE_BYTES, &mut records)? {}
+    Ok(records)
+}

@@ -1,0 +1,616 @@
+//! What each command needs of who runs it: one row a command, beside its row in the registry. A
+//! test walks both tables. (MongoDB manual, "Required Access" of each command and stage.)
+
+use crate::frame::authorize::Requires::Nothing;
+use crate::frame::authorize::Requires::{self, Arguments, Cluster, Collection, Database, Login};
+use crate::frame::context::Context;
+use quire_access::Action::{self, *};
+use quire_access::{RoleName, Target};
+use quire_document::{Array, Doc, Value};
+use quire_error::Result;
+
+/// The rows, ordered as the registry is.
+pub static REQUIRES: &[(&str, Requires)] = &[
+    // Handshake and diagnostics.
+    ("hello", Nothing),
+    ("isMaster", Nothing),
+    ("ping", Nothing),
+    ("buildInfo", Nothing),
+    ("hostInfo", Cluster(&[HostInfo])),
+    ("whatsmyuri", Nothing),
+    ("logRotate", Cluster(&[LogRotate])),
+    ("shutdown", Cluster(&[Shutdown])),
+    ("getParameter", Cluster(&[GetParameter])),
+    ("setParameter", Cluster(&[SetParameter])),
+    ("getCmdLineOpts", Cluster(&[GetCmdLineOpts])),
+    ("serverStatus", Cluster(&[ServerStatus])),
+    ("getLog", Cluster(&[GetLog])),
+    ("connectionStatus", Nothing),
+    ("listCommands", Nothing),
+    ("currentOp", Arguments(current_op)),
+    ("killOp", Login),
+    ("configureFailPoint", Cluster(&[SetParameter])),
+    ("testVersion2", Nothing),
+    ("features", Nothing),
+    ("top", Cluster(&[Top])),
+    ("lockInfo", Cluster(&[ServerStatus])),
+    ("connPoolStats", Cluster(&[ConnPoolStats])),
+    ("dropConnections", Cluster(&[DropConnections])),
+    ("fsync", Cluster(&[Fsync])),
+    ("fsyncUnlock", Cluster(&[Unlock])),
+    ("profile", Arguments(profile)),
+    ("quireBackup", Arguments(backup)),
+    // Reading and writing.
+    ("insert", Arguments(insert)),
+    ("find", Collection(&[Find])),
+    ("update", Arguments(update)),
+    ("delete", Collection(&[Remove])),
+    ("findAndModify", Arguments(find_and_modify)),
+    ("bulkWrite", Arguments(bulk_write)),
+    ("count", Collection(&[Find])),
+    ("distinct", Collection(&[Find])),
+    ("aggregate", Arguments(aggregate)),
+    ("explain", Arguments(explain)),
+    // The cursor's owner is compared where the cursor is found.
+    ("getMore", Login),
+    ("killCursors", Login),
+    // Sessions.
+    ("startSession", Login),
+    ("refreshSessions", Login),
+    ("endSessions", Nothing),
+    ("killSessions", Login),
+    ("killAllSessions", Cluster(&[KillAnySession])),
+    ("killAllSessionsByPattern", Cluster(&[KillAnySession])),
+    ("commitTransaction", Login),
+    ("abortTransaction", Login),
+    // Collections and indexes.
+    ("create", Arguments(create)),
+    ("drop", Collection(&[DropCollection])),
+    ("dropDatabase", Database(&[DropDatabase])),
+    ("renameCollection", Arguments(rename)),
+    ("listCollections", Arguments(list_collections)),
+    ("listDatabases", Login),
+    ("createIndexes", Collection(&[CreateIndex])),
+    ("dropIndexes", Collection(&[DropIndex])),
+    ("listIndexes", Collection(&[ListIndexes])),
+    ("collMod", Arguments(coll_mod)),
+    ("reIndex", Collection(&[ReIndex])),
+    ("compact", Collection(&[Compact])),
+    ("convertToCapped", Collection(&[ConvertToCapped])),
+    ("cloneCollectionAsCapped", Database(&[ConvertToCapped])),
+    ("collStats", Collection(&[CollStats])),
+    ("dbStats", Database(&[DbStats])),
+    ("dbHash", Database(&[DbHash])),
+    ("dataSize", Arguments(data_size)),
+    ("validate", Collection(&[Validate])),
+    ("validateDBMetadata", Arguments(validate_metadata)),
+    ("createSearchIndexes", Collection(&[CreateSearchIndexes])),
+    ("dropSearchIndex", Collection(&[DropSearchIndex])),
+    ("listSearchIndexes", Collection(&[ListSearchIndexes])),
+    ("updateSearchIndex", Collection(&[UpdateSearchIndex])),
+    ("filemd5", Database(&[Find])),
+    ("mapReduce", Collection(&[Find])),
+    ("planCacheClear", Collection(&[PlanCacheWrite])),
+    ("planCacheClearFilters", Collection(&[PlanCacheIndexFilter])),
+    ("planCacheListFilters", Collection(&[PlanCacheIndexFilter])),
+    ("planCacheSetFilter", Collection(&[PlanCacheIndexFilter])),
+    // Concerns, the set, parameters of the cluster.
+    ("getDefaultRWConcern", Cluster(&[GetDefaultRWConcern])),
+    ("setDefaultRWConcern", Cluster(&[SetDefaultRWConcern])),
+    ("getClusterParameter", Cluster(&[GetClusterParameter])),
+    ("setClusterParameter", Cluster(&[SetClusterParameter])),
+    ("setFeatureCompatibilityVersion", Cluster(&[SetFeatureCompatibilityVersion])),
+    ("replSetGetStatus", Cluster(&[ReplSetGetStatus])),
+    ("replSetGetConfig", Cluster(&[ReplSetGetConfig])),
+    ("replSetInitiate", Cluster(&[ReplSetConfigure])),
+    // Users and roles.
+    ("saslStart", Nothing),
+    ("saslContinue", Nothing),
+    ("authenticate", Nothing),
+    ("logout", Nothing),
+    ("createUser", Arguments(create_user)),
+    ("updateUser", Arguments(update_user)),
+    ("dropUser", Database(&[DropUser])),
+    ("dropAllUsersFromDatabase", Database(&[DropUser])),
+    ("grantRolesToUser", Arguments(grant_roles)),
+    ("revokeRolesFromUser", Arguments(revoke_roles)),
+    ("usersInfo", Arguments(users_info)),
+    ("createRole", Arguments(create_role)),
+    ("updateRole", Arguments(update_role)),
+    ("dropRole", Database(&[DropRole])),
+    ("dropAllRolesFromDatabase", Database(&[DropRole])),
+    ("grantPrivilegesToRole", Arguments(grant_privileges)),
+    ("revokePrivilegesFromRole", Arguments(revoke_privileges)),
+    ("grantRolesToRole", Arguments(grant_roles)),
+    ("revokeRolesFromRole", Arguments(revoke_roles)),
+    ("rolesInfo", Arguments(roles_info)),
+    ("invalidateUserCache", Cluster(&[InvalidateUserCache])),
+];
+
+fn current_op(cx: &Context<'_>, body: Doc<'_>) -> Result<()> {
+    match body.get("$ownOps").and_then(|own| own.as_bool()) {
+        Some(true) => Ok(()),
+        _ => cx.require(Target::Cluster, Inprog),
+    }
+}
+
+/// Reading the level needs less than changing it.
+fn profile(cx: &Context<'_>, body: Doc<'_>) -> Result<()> {
+    let level = body.first().and_then(|first| crate::frame::args::whole(first.value()));
+    let reads = level == Some(-1) && body.get("filter").is_none() && body.get("slowms").is_none();
+    match reads && cx.may(Target::Collection(cx.db, "system.profile"), Find) {
+        true => Ok(()),
+        false => cx.require(Target::Database(cx.db), EnableProfiler),
+    }
+}
+
+/// A backup holds every document, the users too.
+fn backup(cx: &Context<'_>, _body: Doc<'_>) -> Result<()> {
+    cx.require(Target::Cluster, Fsync)?;
+    cx.require(Target::Collection("admin", "system.users"), Find)?;
+    cx.require(Target::Collection("admin", "any"), Find)
+}
+
+fn insert(cx: &Context<'_>, body: Doc<'_>) -> Result<()> {
+    cx.require(cx.named_target(body), Insert)?;
+    bypasses_validation(cx, body)
+}
+
+fn bypasses_validation(cx: &Context<'_>, body: Doc<'_>) -> Result<()> {
+    match body.get("bypassDocumentValidation").and_then(|flag| flag.as_bool()) {
+        Some(true) => cx.require(cx.named_target(body), BypassDocumentValidation),
+        _ => Ok(()),
+    }
+}
+
+fn update(cx: &Context<'_>, body: Doc<'_>) -> Result<()> {
+    let target = cx.named_target(body);
+    cx.require(target, Update)?;
+    let listed = body.get("updates").and_then(|updates| updates.as_array());
+    let listed =
+        listed.into_iter().flat_map(|list| list.iter()).filter_map(|one| one.as_document());
+    let sequence = cx.sequence("updates").unwrap_or_default().iter().copied();
+    if listed.chain(sequence).any(|update| is_true(update.get("upsert"))) {
+        cx.require(target, Insert)?;
+    }
+    bypasses_validation(cx, body)
+}
+
+/// MongoDB reads flags of statements as "not zero" too.
+fn is_true(value: Option<Value<'_>>) -> bool {
+    match value {
+        Some(Value::Bool(flag)) => flag,
+        Some(other) => crate::frame::args::whole(other).is_some_and(|number| number != 0),
+        None => false,
+    }
+}
+
+fn find_and_modify(cx: &Context<'_>, body: Doc<'_>) -> Result<()> {
+    let target = cx.named_target(body);
+    cx.require(target, Find)?;
+    match is_true(body.get("remove")) {
+        true => cx.require(target, Remove)?,
+        false => cx.require(target, Update)?,
+    }
+    if is_true(body.get("upsert")) {
+        cx.require(target, Insert)?;
+    }
+    bypasses_validation(cx, body)
+}
+
+fn bulk_write(cx: &Context<'_>, body: Doc<'_>) -> Result<()> {
+    let documents = |name: &'static str| {
+        let listed = body.get(name).and_then(|list| list.as_array());
+        let listed = listed.into_iter().flat_map(|list| list.iter());
+        let listed = listed.filter_map(|one| one.as_document());
+        listed.chain(cx.sequence(name).unwrap_or_default().iter().copied())
+    };
+    let namespaces: Vec<&str> = documents("nsInfo")
+        .map(|info| info.get("ns").and_then(|ns| ns.as_str()).unwrap_or_default())
+        .collect();
+    for op in documents("ops") {
+        let Some(first) = op.first() else { continue };
+        let at = crate::frame::args::whole(first.value()).and_then(|at| usize::try_from(at).ok());
+        // A statement without a namespace is refused when it is read.
+        let Some(namespace) = at.and_then(|at| namespaces.get(at)) else { continue };
+        let Some((db, collection)) = namespace.split_once('.') else { continue };
+        let target = Target::Collection(db, collection);
+        match first.key() {
+            "insert" => cx.require(target, Insert)?,
+            "update" => {
+                cx.require(target, Update)?;
+                if is_true(op.get("upsert")) {
+                    cx.require(target, Insert)?;
+                }
+            }
+            _ => cx.require(target, Remove)?,
+        }
+        if is_true(body.get("bypassDocumentValidation")) {
+            cx.require(target, BypassDocumentValidation)?;
+        }
+    }
+    Ok(())
+}
+
+fn aggregate(cx: &Context<'_>, body: Doc<'_>) -> Result<()> {
+    let source = cx.named_target(body);
+    match body.get("pipeline") {
+        Some(Value::Array(stages)) => pipeline(cx, source, stages),
+        // A malformed command is refused when it is read; it must not tell more before.
+        _ => cx.require(source, Find),
+    }
+}
+
+/// What a pipeline needs: of its source, and of every other collection that a stage names. Views
+/// run with the rights on the view, so that only names that the client gave are looked at.
+fn pipeline(cx: &Context<'_>, source: Target<'_>, stages: Array<'_>) -> Result<()> {
+    let stages: Vec<Doc<'_>> = stages.iter().filter_map(|stage| stage.as_document()).collect();
+    let first = stages.first().and_then(|stage| stage.first());
+    match first.map(|first| (first.key(), first.value())) {
+        Some(("$documents", _)) => {}
+        Some(("$currentOp", options)) => {
+            let all = options.as_document().and_then(|options| options.get("allUsers"));
+            if is_true(all) {
+                cx.require(Target::Cluster, Inprog)?;
+            }
+        }
+        Some(("$listSessions" | "$listLocalSessions", options)) => {
+            let options = options.as_document().unwrap_or_default();
+            if is_true(options.get("allUsers")) || options.contains("users") {
+                cx.require(Target::Cluster, ListSessions)?;
+            }
+        }
+        Some(("$collStats", _)) => cx.require(source, CollStats)?,
+        Some(("$indexStats", _)) => cx.require(source, IndexStats)?,
+        Some(("$planCacheStats", _)) => cx.require(source, PlanCacheRead)?,
+        Some(("$listCatalog", _)) => {
+            cx.require(Target::Cluster, ListDatabases)?;
+            cx.require(source, ListCollections)?;
+        }
+        Some(("$listClusterCatalog", _)) => cx.require(Target::Cluster, ListClusterCatalog)?,
+        Some(("$queryStats", _)) => cx.require(Target::Cluster, QueryStatsRead)?,
+        Some(("$changeStream", _)) => {
+            cx.require(source, Find)?;
+            cx.require(source, ChangeStream)?;
+        }
+        _ => cx.require(source, Find)?,
+    }
+    stages
+        .into_iter()
+        .filter_map(|stage| stage.first())
+        .try_for_each(|stage| other_collections(cx, stage.key(), stage.value()))
+}
+
+fn other_collections(cx: &Context<'_>, stage: &str, operand: Value<'_>) -> Result<()> {
+    let options = operand.as_document().unwrap_or_default();
+    let nested = |name: &str| options.get(name).and_then(|stages| stages.as_array());
+    match stage {
+        "$lookup" | "$graphLookup" => match (options.get("from"), nested("pipeline")) {
+            (Some(from), stages) => from_collection(cx, from, stages),
+            // Only documents made by the pipeline itself.
+            (None, Some(stages)) => pipeline(cx, Target::Database(cx.db), stages),
+            (None, None) => Ok(()),
+        },
+        "$unionWith" => match (operand, options.get("coll")) {
+            (Value::String(_), _) => from_collection(cx, operand, None),
+            (_, Some(from)) => from_collection(cx, from, nested("pipeline")),
+            (_, None) => match nested("pipeline") {
+                Some(stages) => pipeline(cx, Target::Database(cx.db), stages),
+                None => Ok(()),
+            },
+        },
+        "$facet" => {
+            options.fields().filter_map(|(_, stages)| stages.as_array()).try_for_each(|stages| {
+                stages
+                    .iter()
+                    .filter_map(|stage| stage.as_document()?.first())
+                    .try_for_each(|stage| other_collections(cx, stage.key(), stage.value()))
+            })
+        }
+        "$rankFusion" | "$scoreFusion" => {
+            let input = options.get("input").and_then(|input| input.as_document());
+            let named = input.and_then(|input| input.get("pipelines")?.as_document());
+            let stages = named.into_iter().flat_map(|named| named.fields());
+            stages.filter_map(|(_, stages)| stages.as_array()).try_for_each(|stages| {
+                stages
+                    .iter()
+                    .filter_map(|stage| stage.as_document()?.first())
+                    .try_for_each(|stage| other_collections(cx, stage.key(), stage.value()))
+            })
+        }
+        "$out" => {
+            let target = written_collection(cx, operand, "coll");
+            cx.require(target, Insert)?;
+            cx.require(target, Remove)
+        }
+        "$merge" => merge(cx, operand),
+        _ => Ok(()),
+    }
+}
+
+fn from_collection(cx: &Context<'_>, from: Value<'_>, stages: Option<Array<'_>>) -> Result<()> {
+    let target = written_collection(cx, from, "coll");
+    match stages {
+        Some(stages) => pipeline(cx, target, stages),
+        None => cx.require(target, Find),
+    }
+}
+
+/// The collection of `"name"` or `{db, coll}`.
+fn written_collection<'a>(cx: &'a Context<'_>, named: Value<'a>, field: &str) -> Target<'a> {
+    match named {
+        Value::String(collection) => Target::Collection(cx.db, collection),
+        Value::Document(doc) => {
+            let text = |name: &str| doc.get(name).and_then(|value| value.as_str());
+            let db = text("db").unwrap_or(cx.db);
+            Target::Collection(db, text(field).unwrap_or_default())
+        }
+        _ => Target::Database(cx.db),
+    }
+}
+
+/// `$merge` inserts what matches nothing, unless told otherwise, and updates what matches.
+fn merge(cx: &Context<'_>, operand: Value<'_>) -> Result<()> {
+    let options = operand.as_document().unwrap_or_default();
+    let into = options.get("into").unwrap_or(operand);
+    let target = written_collection(cx, into, "coll");
+    let chosen = |name: &str| options.get(name).and_then(|choice| choice.as_str());
+    if !matches!(chosen("whenNotMatched"), Some("discard" | "fail")) {
+        cx.require(target, Insert)?;
+    }
+    if !matches!(chosen("whenMatched"), Some("keepExisting" | "fail")) {
+        cx.require(target, Update)?;
+    }
+    match options.get("whenMatched").and_then(|stages| stages.as_array()) {
+        Some(stages) => stages
+            .iter()
+            .filter_map(|stage| stage.as_document()?.first())
+            .try_for_each(|stage| other_collections(cx, stage.key(), stage.value())),
+        None => Ok(()),
+    }
+}
+
+/// A plan tells of the data as the command does, so that the same is needed.
+fn explain(cx: &Context<'_>, body: Doc<'_>) -> Result<()> {
+    let inner = body.first().and_then(|first| first.value().as_document()).unwrap_or_default();
+    let name = inner.first().map_or("", |first| first.key());
+    match REQUIRES.iter().find(|(command, _)| *command == name) {
+        Some((_, Collection(actions))) => {
+            let target = cx.named_target(inner);
+            actions.iter().try_for_each(|action| cx.require(target, *action))
+        }
+        Some((_, Arguments(check))) => check(cx, inner),
+        _ => cx.require(cx.named_target(inner), Find),
+    }
+}
+
+fn create(cx: &Context<'_>, body: Doc<'_>) -> Result<()> {
+    let target = cx.named_target(body);
+    if !cx.may(target, CreateCollection) {
+        // A first insert would make the collection as well, but only one without options.
+        cx.require(target, Insert)?;
+        let plain = crate::frame::args::arguments(cx.command.name, body).next().is_none();
+        if !plain {
+            return Err(cx.unauthorized());
+        }
+    }
+    if let Some(Value::String(source)) = body.get("viewOn") {
+        cx.require(Target::Collection(cx.db, source), Find)?;
+        if let Some(Value::Array(stages)) = body.get("pipeline") {
+            pipeline(cx, Target::Collection(cx.db, source), stages)?;
+        }
+    }
+    Ok(())
+}
+
+fn coll_mod(cx: &Context<'_>, body: Doc<'_>) -> Result<()> {
+    cx.require(cx.named_target(body), CollMod)?;
+    if let Some(Value::String(source)) = body.get("viewOn") {
+        cx.require(Target::Collection(cx.db, source), Find)?;
+        if let Some(Value::Array(stages)) = body.get("pipeline") {
+            pipeline(cx, Target::Collection(cx.db, source), stages)?;
+        }
+    }
+    Ok(())
+}
+
+/// Within a database an action of its own; otherwise what copying and dropping would need.
+fn rename(cx: &Context<'_>, body: Doc<'_>) -> Result<()> {
+    let split = |value: Option<Value<'_>>| {
+        let name = value.and_then(|value| value.as_str()).unwrap_or_default().to_owned();
+        match name.split_once('.') {
+            Some((db, collection)) => (db.to_owned(), collection.to_owned()),
+            None => (name, String::new()),
+        }
+    };
+    let (from_db, from) = split(body.first().map(|first| first.value()));
+    let (to_db, to) = split(body.get("to"));
+    let (source, target) = (Target::Collection(&from_db, &from), Target::Collection(&to_db, &to));
+    if from_db == to_db
+        && cx.may(source, RenameCollectionSameDB)
+        && cx.may(target, RenameCollectionSameDB)
+    {
+        return match is_true(body.get("dropTarget")) {
+            true => cx.require(target, DropCollection),
+            false => Ok(()),
+        };
+    }
+    cx.require(source, Find)?;
+    cx.require(source, DropCollection)?;
+    cx.require(target, Insert)?;
+    cx.require(target, CreateIndex)?;
+    match is_true(body.get("dropTarget")) {
+        true => cx.require(target, DropCollection),
+        false => Ok(()),
+    }
+}
+
+/// Everybody may list the names of what they may read.
+fn list_collections(cx: &Context<'_>, body: Doc<'_>) -> Result<()> {
+    let own = is_true(body.get("nameOnly")) && is_true(body.get("authorizedCollections"));
+    match own {
+        true => Ok(()),
+        false => cx.require(Target::Database(cx.db), ListCollections),
+    }
+}
+
+fn data_size(cx: &Context<'_>, body: Doc<'_>) -> Result<()> {
+    let named = body.first().and_then(|first| first.value().as_str()).unwrap_or_default();
+    let (db, collection) = named.split_once('.').unwrap_or((cx.db, named));
+    cx.require(Target::Collection(db, collection), Find)
+}
+
+fn validate_metadata(cx: &Context<'_>, body: Doc<'_>) -> Result<()> {
+    match body.get("db").and_then(|db| db.as_str()) {
+        Some(db) => cx.require(Target::Database(db), Validate),
+        None => cx.require(Target::Collection("", ""), Validate),
+    }
+}
+
+fn create_user(cx: &Context<'_>, body: Doc<'_>) -> Result<()> {
+    cx.require(Target::Database(cx.db), CreateUser)?;
+    restrictions(cx, body)?;
+    roles(cx, body, GrantRole)
+}
+
+fn update_user(cx: &Context<'_>, body: Doc<'_>) -> Result<()> {
+    let name = body.first().and_then(|first| first.value().as_str());
+    let own = cx.identity().is_some_and(|identity| {
+        Some(identity.name.user.as_str()) == name && identity.name.db == cx.db
+    });
+    let home = Target::Database(cx.db);
+    for (field, any, mine) in [
+        ("pwd", ChangePassword, ChangeOwnPassword),
+        ("mechanisms", ChangePassword, ChangeOwnPassword),
+        ("customData", ChangeCustomData, ChangeOwnCustomData),
+    ] {
+        if body.contains(field) && !(own && cx.may(home, mine)) {
+            cx.require(home, any)?;
+        }
+    }
+    restrictions(cx, body)?;
+    if body.contains("roles") {
+        cx.require(home, RevokeRole)?;
+        roles(cx, body, GrantRole)?;
+    }
+    Ok(())
+}
+
+fn restrictions(cx: &Context<'_>, body: Doc<'_>) -> Result<()> {
+    match body.contains("authenticationRestrictions") {
+        true => cx.require(Target::Database(cx.db), SetAuthenticationRestriction),
+        false => Ok(()),
+    }
+}
+
+/// Each role that is named belongs to a database whose roles the client may grant or revoke.
+fn roles(cx: &Context<'_>, body: Doc<'_>, action: Action) -> Result<()> {
+    let named = body.get("roles").and_then(|roles| roles.as_array());
+    let named = named.into_iter().flat_map(|roles| roles.iter());
+    // A malformed role is refused when it is read.
+    named
+        .filter_map(|role| RoleName::parse(role, cx.db).ok())
+        .try_for_each(|role| cx.require(Target::Database(&role.db), action))
+}
+
+fn grant_roles(cx: &Context<'_>, body: Doc<'_>) -> Result<()> {
+    roles(cx, body, GrantRole)?;
+    cx.require(Target::Database(cx.db), GrantRole)
+}
+
+fn revoke_roles(cx: &Context<'_>, body: Doc<'_>) -> Result<()> {
+    roles(cx, body, RevokeRole)?;
+    cx.require(Target::Database(cx.db), RevokeRole)
+}
+
+fn create_role(cx: &Context<'_>, body: Doc<'_>) -> Result<()> {
+    cx.require(Target::Database(cx.db), CreateRole)?;
+    restrictions(cx, body)?;
+    roles(cx, body, GrantRole)?;
+    privileges(cx, body, GrantRole)
+}
+
+fn update_role(cx: &Context<'_>, body: Doc<'_>) -> Result<()> {
+    cx.require(Target::Database(cx.db), RevokeRole)?;
+    restrictions(cx, body)?;
+    roles(cx, body, GrantRole)?;
+    privileges(cx, body, GrantRole)
+}
+
+/// Each privilege belongs to the database of its resource.
+fn privileges(cx: &Context<'_>, body: Doc<'_>, action: Action) -> Result<()> {
+    let Some(Value::Array(named)) = body.get("privileges") else { return Ok(()) };
+    let Ok(named) = quire_access::Privileges::parse(named) else { return Ok(()) };
+    named
+        .iter()
+        .try_for_each(|privilege| cx.require(Target::Database(privilege.resource.home()), action))
+}
+
+fn grant_privileges(cx: &Context<'_>, body: Doc<'_>) -> Result<()> {
+    cx.require(Target::Database(cx.db), GrantRole)?;
+    privileges(cx, body, GrantRole)
+}
+
+fn revoke_privileges(cx: &Context<'_>, body: Doc<'_>) -> Result<()> {
+    cx.require(Target::Database(cx.db), RevokeRole)?;
+    privileges(cx, body, RevokeRole)
+}
+
+/// Everybody may look at oneself.
+fn users_info(cx: &Context<'_>, body: Doc<'_>) -> Result<()> {
+    let Some(first) = body.first() else { return cx.require(Target::Database(cx.db), ViewUser) };
+    let one = |value: Value<'_>| -> Result<()> {
+        let Ok(user) = quire_access::UserName::parse(value, cx.db) else {
+            return cx.require(Target::Database(cx.db), ViewUser);
+        };
+        match cx.identity().is_some_and(|identity| identity.name == user) {
+            true => Ok(()),
+            false => cx.require(Target::Database(&user.db), ViewUser),
+        }
+    };
+    match first.value() {
+        Value::Document(doc) if doc.contains("forAllDBs") => {
+            cx.require(Target::Database("admin"), ViewUser)?;
+            cx.require(Target::Collection("admin", "system.users"), Find)
+        }
+        Value::Array(users) => users.iter().try_for_each(one),
+        value @ (Value::String(_) | Value::Document(_)) => one(value),
+        _ => cx.require(Target::Database(cx.db), ViewUser),
+    }
+}
+
+/// Everybody may look at the roles that they have.
+fn roles_info(cx: &Context<'_>, body: Doc<'_>) -> Result<()> {
+    let Some(first) = body.first() else { return cx.require(Target::Database(cx.db), ViewRole) };
+    let one = |value: Value<'_>| -> Result<()> {
+        let Ok(role) = RoleName::parse(value, cx.db) else {
+            return cx.require(Target::Database(cx.db), ViewRole);
+        };
+        match cx.identity().is_some_and(|identity| identity.inherited.roles.contains(&role)) {
+            true => Ok(()),
+            false => cx.require(Target::Database(&role.db), ViewRole),
+        }
+    };
+    match first.value() {
+        Value::Array(roles) => roles.iter().try_for_each(one),
+        value @ (Value::String(_) | Value::Document(_)) => one(value),
+        _ => cx.require(Target::Database(cx.db), ViewRole),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::REQUIRES;
+    use crate::registry::COMMANDS;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_command_says_what_it_needs() {
+        let named: BTreeSet<&str> = REQUIRES.iter().map(|(name, _)| *name).collect();
+        assert_eq!(named.len(), REQUIRES.len(), "a command stands twice");
+        let commands: BTreeSet<&str> = COMMANDS.iter().map(|row| row.name).collect();
+        let missing: Vec<_> = commands.difference(&named).collect();
+        let unknown: Vec<_> = named.difference(&commands).collect();
+        assert!(missing.is_empty() && unknown.is_empty(), "{missing:?} {unknown:?}");
+    }
+}

@@ -1,0 +1,48 @@
+//! `authenticate`: the login of a client whose TLS certificate names it (MONGODB-X509). The name
+//! is the certificate's subject, of a user of `$external`.
+
+use crate::frame::args::arguments;
+use crate::frame::context::Context;
+use crate::users::sasl::{admit, refuse};
+use quire_access::UserName;
+use quire_access::scram::failed;
+use quire_document::{Doc, DocWriter};
+use quire_error::{Error, ErrorCode, Result};
+
+const X509: &str = "MONGODB-X509";
+
+pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
+    let (mut mechanism, mut named) = (None, None);
+    for arg in arguments(cx.command.name, body) {
+        match arg.name() {
+            "mechanism" => mechanism = Some(arg.string()?),
+            "user" => named = Some(arg.string()?),
+            _ => return Err(arg.unknown()),
+        }
+    }
+    if mechanism != Some(X509) {
+        let name = mechanism.unwrap_or_default();
+        let text = format!("Unsupported mechanism on authentication database: {name}");
+        return Err(Error::new(ErrorCode::MechanismUnavailable, text));
+    }
+    if cx.db != "$external" {
+        let text = "X.509 authentication must always use the $external database.";
+        return Err(Error::new(ErrorCode::ProtocolError, text));
+    }
+    let Some(subject) = cx.connection.info.certificate_subject.clone() else {
+        let text = "No verified subject name available from client";
+        let nobody = UserName::new(named.unwrap_or_default(), cx.db);
+        return Err(refuse(cx, &nobody, X509, Error::new(failed().code(), text)));
+    };
+    let name = UserName::new(&subject, cx.db);
+    if named.is_some_and(|named| named != subject) {
+        let text = "There is no x.509 client certificate matching the user.";
+        return Err(refuse(cx, &name, X509, Error::new(failed().code(), text)));
+    }
+    let Some(user) = cx.service.find_user(&name)? else {
+        return Err(refuse(cx, &name, X509, failed()));
+    };
+    admit(cx, &user, X509)?;
+    reply.append("dbname", cx.db).append("user", subject.as_str());
+    Ok(())
+}

@@ -1,0 +1,259 @@
+//! `saslStart` and `saslContinue`: a login by SCRAM, step by step; and the first step inside a
+//! `hello`, which saves drivers a round trip. (Specification: "Driver Authentication".)
+//!
+//! A failure never tells why: a name that does not exist gets a salt of its own, always the same,
+//! and fails where a wrong password fails.
+
+use crate::frame::args::{Arg, fields, missing};
+use crate::frame::context::Context;
+use crate::frame::log::{LogLine, Severity};
+use crate::frame::login::{Login, Step};
+use crate::users::arguments::iterations;
+use quire_access::scram::{ClientFirst, Credential, failed};
+use quire_access::{Mechanism, Restrictions, User, UserName};
+use quire_document::{Binary, Doc, DocBuf, DocWriter, Value};
+use quire_error::{Error, ErrorCode, Result};
+use std::time::Duration;
+
+/// How long the answer to a failed login waits: a client that guesses passwords does not get on.
+const FAILURE_PAUSE: Duration = Duration::from_millis(10);
+/// Longest pause, after many failures on one connection.
+const FAILURE_PAUSE_MAX: Duration = Duration::from_secs(2);
+
+/// The fields of `saslStart`.
+struct Start<'a> {
+    mechanism: &'a str,
+    payload: &'a [u8],
+    skips_empty: bool,
+}
+
+/// `saslStart`.
+pub fn start(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
+    let start = parse_start(body)?;
+    let db = cx.db.to_owned();
+    begin(cx, &db, &start, reply)
+}
+
+/// The first step inside a `hello`: answers nothing if it is none or fails, and the driver then
+/// logs in the longer way.
+pub fn speculative(cx: &mut Context<'_>, attempt: Doc<'_>, reply: &mut DocWriter<'_>) {
+    let db = attempt.get("db").and_then(|db| db.as_str()).unwrap_or("admin").to_owned();
+    let first = attempt.first().map(|first| first.key());
+    if first != Some("saslStart") {
+        return;
+    }
+    let Ok(start) = parse_start(attempt) else { return };
+    let answer = DocBuf::build(|out| {
+        // A failure is told by the login that the driver begins next.
+        let _ = begin(cx, &db, &start, out);
+    });
+    if answer.get("payload").is_some() {
+        reply.append("speculativeAuthenticate", &answer);
+    }
+}
+
+/// `saslContinue`.
+pub fn proceed(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
+    let (mut conversation, mut payload) = (None, None);
+    for arg in fields("saslContinue", body).skip(1).filter(|arg| !is_generic(arg)) {
+        match arg.name() {
+            "conversationId" => conversation = Some(arg.integer()?),
+            "payload" => payload = Some(bytes(&arg)?),
+            _ => return Err(arg.unknown()),
+        }
+    }
+    let conversation = conversation.ok_or_else(|| missing("saslContinue", "conversationId"))?;
+    let payload = payload.ok_or_else(|| missing("saslContinue", "payload"))?;
+    let Some(login) = cx.connection.login.take() else {
+        let text = "No SASL session state found";
+        return Err(Error::new(ErrorCode::ProtocolError, text));
+    };
+    if conversation != CONVERSATION {
+        let text = "sasl: Mismatched conversation id";
+        return Err(Error::new(ErrorCode::ProtocolError, text));
+    }
+    let Login { user, stored, mechanism, step, skips_empty } = *login;
+    match step {
+        Step::Proof(exchange) => {
+            let proof = match exchange.finish(payload) {
+                Ok(proof) => proof,
+                Err(error) => return Err(refuse(cx, &user, mechanism, error)),
+            };
+            // A decoy's proof cannot be met, so that the user is stored.
+            let stored = stored.ok_or_else(failed)?;
+            if skips_empty {
+                admit(cx, &stored, mechanism)?;
+            } else {
+                let (stored, step) = (Some(stored), Step::Empty);
+                cx.connection.login =
+                    Some(Box::new(Login { user, stored, mechanism, step, skips_empty }));
+            }
+            write_step(reply, skips_empty, proof.as_bytes());
+        }
+        Step::Empty if payload.is_empty() => {
+            admit(cx, &stored.ok_or_else(failed)?, mechanism)?;
+            write_step(reply, true, b"");
+        }
+        Step::Empty => return Err(refuse(cx, &user, mechanism, failed())),
+    }
+    Ok(())
+}
+
+/// There is one conversation at a time on a connection.
+const CONVERSATION: i64 = 1;
+
+fn begin(
+    cx: &mut Context<'_>,
+    db: &str,
+    start: &Start<'_>,
+    reply: &mut DocWriter<'_>,
+) -> Result<()> {
+    cx.connection.login = None;
+    let mechanism = mechanism(start.mechanism)?;
+    let first = match ClientFirst::parse(start.payload) {
+        Ok(first) => first,
+        Err(error) => return Err(refuse(cx, &UserName::new("", db), mechanism, error)),
+    };
+    let user = UserName::new(&first.user, db);
+    let stored = cx.service.find_user(&user)?;
+    let known = stored.as_ref().and_then(|stored| stored.credential(mechanism)).cloned();
+    let credential = known.unwrap_or_else(|| {
+        let secret = &cx.service.access.secret;
+        Credential::decoy(mechanism, secret, &user.id(), iterations(cx, mechanism))
+    });
+    let (exchange, answer) = first.answer(mechanism, credential)?;
+    let (step, skips_empty) = (Step::Proof(Box::new(exchange)), start.skips_empty);
+    cx.connection.login = Some(Box::new(Login { user, stored, mechanism, step, skips_empty }));
+    write_step(reply, false, answer.as_bytes());
+    Ok(())
+}
+
+fn write_step(reply: &mut DocWriter<'_>, done: bool, payload: &[u8]) {
+    reply.append("conversationId", CONVERSATION as i32).append("done", done);
+    reply.append("payload", Value::Binary(Binary { subtype: 0, bytes: payload }));
+}
+
+fn parse_start(body: Doc<'_>) -> Result<Start<'_>> {
+    let (mut mechanism, mut payload, mut skips_empty) = (None, None, false);
+    for arg in fields("saslStart", body).skip(1).filter(|arg| !is_generic(arg)) {
+        match arg.name() {
+            "mechanism" => mechanism = Some(arg.string()?),
+            "payload" => payload = Some(bytes(&arg)?),
+            "options" => {
+                let skip = arg.document()?.get("skipEmptyExchange");
+                skips_empty = skip.and_then(|skip| skip.as_bool()).unwrap_or(false);
+            }
+            "autoAuthorize" | "db" => {}
+            _ => return Err(arg.unknown()),
+        }
+    }
+    let mechanism = mechanism.ok_or_else(|| missing("saslStart", "mechanism"))?;
+    let payload = payload.ok_or_else(|| missing("saslStart", "payload"))?;
+    Ok(Start { mechanism, payload, skips_empty })
+}
+
+fn is_generic(arg: &Arg<'_>) -> bool {
+    crate::frame::args::is_generic(arg.name().as_bytes())
+}
+
+fn bytes<'a>(arg: &Arg<'a>) -> Result<&'a [u8]> {
+    match arg.value() {
+        Value::Binary(binary) => Ok(binary.bytes),
+        _ => Err(arg.wrong_type("binData")),
+    }
+}
+
+/// The mechanism of a name; those that need a directory or a cloud are refused.
+fn mechanism(name: &str) -> Result<Mechanism> {
+    Mechanism::parse(name).ok_or_else(|| {
+        let text = match name {
+            "PLAIN" | "GSSAPI" | "MONGODB-OIDC" | "MONGODB-AWS" => {
+                format!("the authentication mechanism {name} is not supported")
+            }
+            _ => format!("Unsupported mechanism on authentication database: {name}"),
+        };
+        Error::new(ErrorCode::MechanismUnavailable, text)
+    })
+}
+
+/// Logs a user in who has proved the identity, unless the restrictions forbid this address.
+pub fn admit(cx: &mut Context<'_>, user: &User, mechanism: impl MechanismName) -> Result<()> {
+    if let Some(known) = &cx.connection.identity
+        && known.name != user.name
+    {
+        let text =
+            "Each client connection may only be authenticated once. Previously authenticated as: ";
+        return Err(Error::location(5626701, format!("{text}{}", known.name)));
+    }
+    let identity = cx.service.identify(user)?;
+    let (client, server) = (
+        cx.connection.info.peer.map(|peer| peer.ip()),
+        cx.connection.info.local.map(|own| own.ip()),
+    );
+    let mut conditions = identity.inherited.conditions()?;
+    conditions.push(user.restrictions.clone());
+    if !conditions.iter().all(|list: &Restrictions| list.allow(client, server)) {
+        return Err(refuse(cx, &user.name, mechanism, failed()));
+    }
+    log(cx, Severity::Info, 20250, "Successful authentication", &user.name, mechanism.text());
+    cx.connection.failed_logins = 0;
+    cx.connection.identity = Some(std::sync::Arc::new(identity));
+    Ok(())
+}
+
+/// Notes a failed login, waits, and returns the error that tells nothing.
+pub fn refuse(
+    cx: &mut Context<'_>,
+    user: &UserName,
+    mechanism: impl MechanismName,
+    error: Error,
+) -> Error {
+    log(cx, Severity::Info, 5286307, "Failed to authenticate", user, mechanism.text());
+    let failures = &mut cx.connection.failed_logins;
+    *failures = failures.saturating_add(1);
+    let pause = FAILURE_PAUSE.saturating_mul(1 << (*failures).min(8)).min(FAILURE_PAUSE_MAX);
+    // Ends early only with the operation itself.
+    let _ = cx.interrupt.wait(Some(pause), || false);
+    error
+}
+
+/// The name of a mechanism for the log.
+pub trait MechanismName: Copy {
+    /// The name on the wire.
+    fn text(self) -> &'static str;
+}
+
+impl MechanismName for Mechanism {
+    fn text(self) -> &'static str {
+        self.name()
+    }
+}
+
+impl MechanismName for &'static str {
+    fn text(self) -> &'static str {
+        self
+    }
+}
+
+fn log(
+    cx: &Context<'_>,
+    severity: Severity,
+    id: u32,
+    message: &'static str,
+    user: &UserName,
+    mechanism: &str,
+) {
+    let attributes = DocBuf::build(|out| {
+        out.append("user", &user.user).append("db", &user.db).append("mechanism", mechanism);
+        out.append_some("client", cx.connection.remote().as_deref().map(Value::String));
+    });
+    let context = cx.connection.name();
+    cx.service.log().write(LogLine {
+        severity,
+        component: "ACCESS",
+        id,
+        context,
+        message,
+        attributes,
+    });
+}
