@@ -15,7 +15,8 @@ pub struct Privilege {
     pub actions: ActionSet,
 }
 
-/// Privileges in the order in which they were granted; each resource once.
+/// Privileges in the order in which they were granted; each resource once unless lists were
+/// appended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Privileges(Vec<Privilege>);
 
@@ -54,6 +55,18 @@ impl Privileges {
     /// Adds all privileges of another list.
     pub fn grant_all(&mut self, other: &Privileges) {
         other.0.iter().for_each(|privilege| self.grant(privilege.clone()));
+    }
+
+    /// Appends all privileges of another list, also where the resource stands in this one: how
+    /// `rolesInfo` shows what several roles add up to.
+    pub fn append_all(&mut self, other: &Privileges) {
+        self.0.extend(other.0.iter().cloned());
+    }
+
+    /// Returns the same privileges with each resource once.
+    #[must_use]
+    pub fn merged(&self) -> Privileges {
+        self.0.iter().cloned().collect()
     }
 
     /// Takes the actions from those of the same resource; a privilege without actions goes.

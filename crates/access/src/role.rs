@@ -140,12 +140,12 @@ impl Roles {
             }
             if let Some(role) = self.0.get(name) {
                 sum.roles.push(name.clone());
-                sum.privileges.grant_all(&role.privileges);
+                sum.privileges.append_all(&role.privileges);
                 sum.restrictions.extend(role.restrictions.clone());
                 waiting.extend(&role.roles);
             } else if let Some(privileges) = builtin::privileges(name) {
                 sum.roles.push(name.clone());
-                sum.privileges.grant_all(&privileges);
+                sum.privileges.append_all(&privileges);
             }
         }
         sum

@@ -2,6 +2,9 @@
 //! messages that proves that a client knows the password. (RFC 5802, RFC 7677; what MongoDB
 //! hashes in place of the password: its specification "Driver Authentication".)
 
+#[path = "scram_client.rs"]
+mod client;
+
 use std::num::NonZeroU32;
 
 use base64::Engine as _;
@@ -12,6 +15,8 @@ use quire_error::{Error, ErrorCode, Result};
 use ring::rand::{SecureRandom, SystemRandom};
 use ring::{digest, hmac, pbkdf2};
 use subtle::ConstantTimeEq;
+
+pub use client::{ClientLogin, ClientProof};
 
 /// Bytes of randomness in a nonce of the server.
 const NONCE_BYTES: usize = 24;

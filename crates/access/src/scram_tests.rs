@@ -164,3 +164,31 @@ fn a_decoy_is_the_same_for_a_name_and_opens_for_nothing() {
 fn sha_1_hashes_the_digest_of_user_and_password() {
     assert_eq!(digest_password("user", "pencil"), "1c33006ec1ffd90f9cadcbcc0e118200");
 }
+
+#[test]
+fn both_sides_prove_themselves() {
+    for mechanism in Mechanism::ALL.iter().copied() {
+        let password = match mechanism {
+            Mechanism::Sha1 => digest_password("a=b,c", "secret"),
+            Mechanism::Sha256 => "secret".to_owned(),
+        };
+        let credential = Credential::new(mechanism, &password, ITERATIONS).unwrap();
+        let login = ClientLogin::new(mechanism, "a=b,c", "secret").unwrap();
+        let first = ClientFirst::parse(login.first().as_bytes()).unwrap();
+        assert_eq!(first.user, "a=b,c");
+        let (exchange, answer) = first.answer(mechanism, credential).unwrap();
+        let (proof, last) = login.prove(answer.as_bytes()).unwrap();
+        let verdict = exchange.finish(last.as_bytes()).unwrap();
+        proof.check(verdict.as_bytes()).unwrap();
+        assert!(proof.check(b"v=AAAA").is_err());
+    }
+}
+
+#[test]
+fn a_client_answers_no_impostor() {
+    let login = || ClientLogin::new(Mechanism::Sha256, "alice", "secret").unwrap();
+    assert!(login().prove(b"r=other,s=AAAA,i=4096").is_err());
+    let one = login();
+    let weak = format!("r={}x,s=AAAA,i=1", one.nonce());
+    assert!(one.prove(weak.as_bytes()).is_err());
+}

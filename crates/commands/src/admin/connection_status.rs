@@ -29,7 +29,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
         if show_privileges {
             let privileges = info.array("authenticatedUserPrivileges");
             match identity {
-                Some(identity) => identity.privileges().write(privileges),
+                Some(identity) => identity.privileges().merged().write(privileges),
                 None => privileges.finish(),
             }
         }

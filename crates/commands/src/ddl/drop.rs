@@ -14,6 +14,13 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     if namespace.as_str() == "local.oplog.rs" {
         return Err(Error::location(5255000, "can't drop live oplog while replicating"));
     }
+    if matches!(
+        namespace.collection(),
+        "system.users" | "system.roles" | "system.version" | "system.keys"
+    ) {
+        let text = format!("can't drop system collection {namespace}");
+        return Err(Error::new(ErrorCode::IllegalOperation, text));
+    }
     let profiled = cx.service.profiler.setting(cx.db).level > 0;
     if profiled && namespace.collection() == SYSTEM_PROFILE {
         let text = "turn off profiling before dropping system.profile collection";

@@ -96,7 +96,7 @@ fn write_stored(role: &Role, roles: &Roles, options: &Options, out: &mut DocWrit
     write_roles(&inherited.roles, out.array("inheritedRoles"));
     if options.privileges {
         let mut all = role.privileges.clone();
-        all.grant_all(&inherited.privileges);
+        all.append_all(&inherited.privileges);
         all.write(out.array("inheritedPrivileges"));
     }
     if options.restrictions {

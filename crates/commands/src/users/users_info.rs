@@ -140,7 +140,7 @@ fn detailed(user: Doc<'_>, request: &Request<'_>, inherited: &Inherited) -> DocB
         }
         write_roles(&granted(user), out.array("roles"));
         write_roles(&inherited.roles, out.array("inheritedRoles"));
-        inherited.privileges.write(out.array("inheritedPrivileges"));
+        inherited.privileges.merged().write(out.array("inheritedPrivileges"));
         let mut restrictions = out.array("inheritedAuthenticationRestrictions");
         inherited.restrictions.iter().for_each(|list| {
             restrictions.push(list);

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod access;
 mod durability;
 mod fail_points;
 mod fsync;
@@ -75,6 +76,11 @@ impl Server {
         Server::open(open_memory().unwrap(), replica_set(), parameters, Arc::new(NoLog))
     }
 
+    /// A server on which clients log in.
+    fn guarded() -> Server {
+        Server::open_with(open_memory().unwrap(), replica_set(), &[], Arc::new(NoLog), true)
+    }
+
     fn of(topology: Topology) -> Server {
         Server::open(open_memory().unwrap(), topology, &[], Arc::new(NoLog))
     }
@@ -95,6 +101,16 @@ impl Server {
         parameters: &[(&str, &str)],
         log: Arc<dyn LogSink>,
     ) -> Server {
+        Server::open_with(engine, topology, parameters, log, false)
+    }
+
+    fn open_with(
+        engine: Arc<dyn Engine>,
+        topology: Topology,
+        parameters: &[(&str, &str)],
+        log: Arc<dyn LogSink>,
+        access_control: bool,
+    ) -> Server {
         let parameters = parameters.iter().map(|(name, value)| ((*name).into(), (*value).into()));
         let options = ServiceOptions {
             topology,
@@ -105,7 +121,7 @@ impl Server {
             parameters: parameters.collect(),
             log,
             on_shutdown: Arc::new(|| {}),
-            access_control: false,
+            access_control,
             data_directory: None,
         };
         Server(Service::open(engine, options).unwrap())

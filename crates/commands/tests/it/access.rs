@@ -1,0 +1,209 @@
+//! Access control: what a client may do before a login, after it, and as somebody with few rights.
+
+use super::{Client, Server, at, code};
+use quire_access::Mechanism;
+use quire_access::scram::ClientLogin;
+use quire_document::{Binary, DocBuf, Value, doc};
+
+fn binary(bytes: &str) -> Value<'_> {
+    Value::Binary(Binary { subtype: 0, bytes: bytes.as_bytes() })
+}
+
+fn payload(reply: &DocBuf) -> Vec<u8> {
+    match reply.get("payload") {
+        Some(Value::Binary(binary)) => binary.bytes.to_vec(),
+        other => panic!("no payload: {other:?}"),
+    }
+}
+
+impl Client {
+    /// Logs in; the code of the error that ends the attempt, 0 for none.
+    fn log_in(&mut self, db: &str, user: &str, password: &str, mechanism: Mechanism) -> i32 {
+        let login = ClientLogin::new(mechanism, user, password).unwrap();
+        let reply = self.run(doc! {
+            "saslStart": 1, "mechanism": mechanism.name(), "payload": binary(&login.first()),
+            "options": { "skipEmptyExchange": true }, "$db": db
+        });
+        if code(&reply) != 0 {
+            return code(&reply);
+        }
+        let (proof, last) = login.prove(&payload(&reply)).unwrap();
+        let reply = self.run(doc! {
+            "saslContinue": 1, "conversationId": 1, "payload": binary(&last), "$db": db
+        });
+        if code(&reply) == 0 {
+            proof.check(&payload(&reply)).unwrap();
+            assert!(matches!(reply.get("done"), Some(Value::Bool(true))));
+        }
+        code(&reply)
+    }
+}
+
+/// A server with the users `root` and `reader` (of `shop`), and a client that is `root`.
+fn guarded() -> (Server, Client) {
+    let server = Server::guarded();
+    let mut root = server.client(1);
+    root.works(doc! { "createUser": "root", "pwd": "r", "roles": ["root"], "$db": "admin" });
+    assert_eq!(root.log_in("admin", "root", "r", Mechanism::Sha256), 0);
+    let roles = doc! { "createUser": "reader", "pwd": "p", "roles": ["read"], "$db": "shop" };
+    root.works(roles);
+    let docs =
+        doc! { "insert": "orders", "documents": [{ "_id": 1 }, { "_id": 2 }], "$db": "shop" };
+    root.works(docs);
+    (server, root)
+}
+
+#[test]
+fn before_a_login_only_the_handshake_works() {
+    let (server, _root) = guarded();
+    let mut client = server.client(2);
+    client.works(doc! { "hello": 1, "$db": "admin" });
+    client.works(doc! { "ping": 1, "$db": "admin" });
+    for command in [
+        doc! { "find": "orders", "$db": "shop" },
+        doc! { "listDatabases": 1, "$db": "admin" },
+        doc! { "serverStatus": 1, "$db": "admin" },
+        doc! { "createUser": "x", "pwd": "x", "roles": ["root"], "$db": "admin" },
+        doc! { "getMore": 1i64, "collection": "orders", "$db": "shop" },
+    ] {
+        assert_eq!(code(&client.run(command.clone())), 13, "{command:?}");
+    }
+}
+
+#[test]
+fn the_first_user_is_made_without_a_login_and_no_other() {
+    let server = Server::guarded();
+    let mut client = server.client(1);
+    let make = |user: &str, db: &str| {
+        doc! { "createUser": user, "pwd": "x", "roles": [], "$db": db }
+    };
+    assert_eq!(code(&client.run(make("a", "shop"))), 13);
+    client.works(make("a", "admin"));
+    assert_eq!(code(&client.run(make("b", "admin"))), 13);
+}
+
+#[test]
+fn a_wrong_password_and_an_unknown_user_fail_alike() {
+    let (server, _root) = guarded();
+    for mechanism in [Mechanism::Sha1, Mechanism::Sha256] {
+        let mut client = server.client(2);
+        assert_eq!(client.log_in("shop", "reader", "wrong", mechanism), 18);
+        assert_eq!(client.log_in("shop", "nobody", "p", mechanism), 18);
+        assert_eq!(client.log_in("other", "reader", "p", mechanism), 18);
+        assert_eq!(client.log_in("shop", "reader", "p", mechanism), 0);
+    }
+}
+
+#[test]
+fn a_reader_reads_its_database_and_nothing_else() {
+    let (server, _root) = guarded();
+    let mut reader = server.client(2);
+    assert_eq!(reader.log_in("shop", "reader", "p", Mechanism::Sha256), 0);
+    let find = reader.works(doc! { "find": "orders", "$db": "shop" });
+    assert_eq!(at(&find, "cursor.firstBatch").unwrap().as_array().unwrap().count(), 2);
+    for command in [
+        doc! { "insert": "orders", "documents": [{}], "$db": "shop" },
+        doc! { "update": "orders", "updates": [{ "q": {}, "u": { "$set": { "a": 1 } } }], "$db": "shop" },
+        doc! { "delete": "orders", "deletes": [{ "q": {}, "limit": 0 }], "$db": "shop" },
+        doc! { "findAndModify": "orders", "query": {}, "remove": true, "$db": "shop" },
+        doc! { "drop": "orders", "$db": "shop" },
+        doc! { "find": "orders", "$db": "other" },
+        doc! { "find": "system.users", "$db": "admin" },
+        doc! { "aggregate": "orders", "pipeline": [{ "$out": "copy" }], "cursor": {}, "$db": "shop" },
+        doc! { "aggregate": "orders", "pipeline": [{ "$lookup": {
+            "from": { "db": "other", "coll": "t" }, "localField": "a", "foreignField": "b", "as": "c"
+        } }], "cursor": {}, "$db": "shop" },
+        doc! { "aggregate": "orders", "pipeline": [{ "$facet": { "a": [
+            { "$unionWith": { "coll": "system.users", "pipeline": [] } }
+        ] } }], "cursor": {}, "$db": "shop" },
+        doc! { "explain": { "delete": "orders", "deletes": [{ "q": {}, "limit": 1 }] }, "$db": "shop" },
+        doc! { "renameCollection": "shop.orders", "to": "shop.x", "$db": "admin" },
+        doc! { "createUser": "x", "pwd": "x", "roles": [], "$db": "shop" },
+        doc! { "grantRolesToUser": "reader", "roles": ["readWrite"], "$db": "shop" },
+        doc! { "usersInfo": 1, "$db": "shop" },
+        doc! { "setParameter": 1, "quiet": true, "$db": "admin" },
+        doc! { "shutdown": 1, "$db": "admin" },
+        doc! { "currentOp": 1, "$db": "admin" },
+    ] {
+        assert_eq!(code(&reader.run(command.clone())), 13, "{command:?}");
+    }
+    // What concerns oneself is open.
+    reader.works(doc! { "usersInfo": "reader", "$db": "shop" });
+    reader.works(doc! { "rolesInfo": "read", "$db": "shop" });
+    reader.works(doc! { "connectionStatus": 1, "showPrivileges": true, "$db": "admin" });
+    reader.works(doc! { "currentOp": 1, "$ownOps": true, "$db": "admin" });
+    let seen = reader.works(doc! { "listDatabases": 1, "nameOnly": true, "$db": "admin" });
+    let seen = seen.get("databases").unwrap().as_array().unwrap();
+    let names: Vec<_> = seen
+        .iter()
+        .map(|row| row.as_document().unwrap().get("name").unwrap().as_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(names, ["shop"]);
+}
+
+#[test]
+fn rights_change_under_an_open_connection() {
+    let (server, mut root) = guarded();
+    let mut reader = server.client(2);
+    assert_eq!(reader.log_in("shop", "reader", "p", Mechanism::Sha256), 0);
+    let insert = doc! { "insert": "orders", "documents": [{}], "$db": "shop" };
+    assert_eq!(code(&reader.run(insert.clone())), 13);
+    root.works(doc! { "grantRolesToUser": "reader", "roles": ["readWrite"], "$db": "shop" });
+    reader.works(insert.clone());
+    root.works(doc! { "revokeRolesFromUser": "reader", "roles": ["readWrite"], "$db": "shop" });
+    assert_eq!(code(&reader.run(insert)), 13);
+    root.works(doc! { "dropUser": "reader", "$db": "shop" });
+    assert_eq!(code(&reader.run(doc! { "find": "orders", "$db": "shop" })), 13);
+}
+
+#[test]
+fn a_cursor_belongs_to_who_opened_it() {
+    let (server, mut root) = guarded();
+    let find = root.works(doc! { "find": "orders", "batchSize": 1, "$db": "shop" });
+    let Some(Value::Int64(id)) = at(&find, "cursor.id") else { panic!("{find:?}") };
+    let mut reader = server.client(2);
+    assert_eq!(reader.log_in("shop", "reader", "p", Mechanism::Sha256), 0);
+    let more = doc! { "getMore": id, "collection": "orders", "$db": "shop" };
+    assert_eq!(code(&reader.run(more.clone())), 13);
+    root.works(more);
+}
+
+#[test]
+fn a_login_is_broken_by_messages_out_of_order() {
+    let (server, _root) = guarded();
+    let mut client = server.client(2);
+    let proceed = doc! {
+        "saslContinue": 1, "conversationId": 1, "payload": binary("c=biws"), "$db": "shop"
+    };
+    assert_eq!(code(&client.run(proceed.clone())), 17);
+    let login = ClientLogin::new(Mechanism::Sha256, "reader", "p").unwrap();
+    let start = doc! {
+        "saslStart": 1, "mechanism": "SCRAM-SHA-256", "payload": binary(&login.first()), "$db": "shop"
+    };
+    let reply = client.works(start);
+    let (_, last) = login.prove(&payload(&reply)).unwrap();
+    let proof = doc! {
+        "saslContinue": 1, "conversationId": 1, "payload": binary(&last), "$db": "shop"
+    };
+    // The proof is good, but the login is done only after the empty exchange.
+    client.works(proof.clone());
+    assert_eq!(code(&client.run(doc! { "find": "orders", "$db": "shop" })), 13);
+    assert_eq!(code(&client.run(proof)), 18);
+    for mechanism in ["PLAIN", "GSSAPI", "MONGODB-OIDC", "MONGODB-AWS", "X"] {
+        let start =
+            doc! { "saslStart": 1, "mechanism": mechanism, "payload": binary(""), "$db": "shop" };
+        assert_eq!(code(&client.run(start)), 334);
+    }
+    let x509 = doc! { "authenticate": 1, "mechanism": "MONGODB-X509", "$db": "$external" };
+    assert_eq!(code(&client.run(x509)), 18);
+}
+
+#[test]
+fn a_restricted_user_logs_in_from_its_addresses_only() {
+    let (server, mut root) = guarded();
+    root.works(doc! {
+        "createUser": "far", "pwd": "p", "roles": [],
+        "authenticationRestrictions": [{ "clientSource": ["192.0.2.0/24"] }], "$db": "shop"
+    });
+    assert_eq!(server.client(2).log_in("shop", "far", "p", Mechanism::Sha256), 18);
+}
