@@ -50,7 +50,7 @@ fn names(cx: &Context<'_>, body: Doc<'_>) -> Result<Option<Vec<RoleName>>> {
             Ok(Some(vec![RoleName::parse(value, cx.db)?]))
         }
         Value::Int32(1) | Value::Int64(1) => Ok(None),
-        Value::Double(one) if one == 1.0 => Ok(None),
+        Value::Double(1.0) => Ok(None),
         _ => Err(Error::bad_value("User and role names must be either strings or objects")),
     }
 }

@@ -95,7 +95,7 @@ fn which(cx: &Context<'_>, body: Doc<'_>) -> Result<Which> {
             Which::Named(vec![UserName::parse(value, cx.db)?])
         }
         Value::Int32(1) | Value::Int64(1) => Which::OfDatabase,
-        Value::Double(one) if one == 1.0 => Which::OfDatabase,
+        Value::Double(1.0) => Which::OfDatabase,
         _ => return Err(Error::bad_value("User and role names must be either strings or objects")),
     })
 }
