@@ -1,7 +1,8 @@
 //! One connection's life: read a message, run its command, write the reply, until one side ends.
 
+use crate::budget::{Budget, Share, UNCOUNTED_BYTES};
 use crate::clients::Client;
-use crate::inbox::{Arrival, Inbox};
+use crate::inbox::{Arrival, Inbox, Owner};
 use crate::server::Shared;
 use quire_commands::{Connection, ConnectionInfo, Outcome, Request, Sequence};
 use quire_document::Doc;
@@ -10,7 +11,7 @@ use quire_wire::limits::HEADER_BYTES;
 use quire_wire::{Compressor, Flags, Header, Incoming, Malformed, OpCode, Reply};
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Reply buffers beyond this go back when the connection rests.
 const RESTING_REPLY_BYTES: usize = 4096;
@@ -34,6 +35,9 @@ pub(crate) fn serve(shared: &Shared, client: &Client) -> String {
         expanded: Vec::new(),
         reply: Vec::new(),
         packed: Vec::new(),
+        request_share: None,
+        reply_share: None,
+        reply_bytes_expected: 0,
     };
     match session.run() {
         Ok(reason) => reason.to_owned(),
@@ -52,6 +56,29 @@ struct Session<'s> {
     reply: Vec<u8>,
     /// A compressed reply.
     packed: Vec<u8>,
+    /// The part of the inbox and of `expanded` in what all connections may hold, if they are large.
+    request_share: Option<Share<'s>>,
+    /// The same for `reply` and `packed`.
+    reply_share: Option<Share<'s>>,
+    /// What the last reply took, if its share was given back.
+    reply_bytes_expected: u64,
+}
+
+/// Makes `share` cover `bytes`, and waits for them without holding any; false if the server stops
+/// first. A share that is large enough stays as it is.
+fn take_share<'s>(
+    budget: &'s Budget,
+    share: &mut Option<Share<'s>>,
+    bytes: u64,
+    stopping: &AtomicBool,
+) -> bool {
+    let held = share.as_ref().map_or(UNCOUNTED_BYTES, Share::bytes);
+    if bytes <= held {
+        return true;
+    }
+    *share = None;
+    *share = budget.take(bytes, stopping);
+    share.is_some()
 }
 
 /// Whether the connection goes on.
@@ -60,20 +87,34 @@ enum Next {
     Close(&'static str),
 }
 
+impl Owner for Session<'_> {
+    fn admit(&mut self, bytes: u64) -> bool {
+        let Shared { requests, stopping, .. } = self.shared;
+        take_share(requests, &mut self.request_share, bytes, stopping)
+    }
+
+    fn stalled(&mut self) {
+        self.request_share = None;
+    }
+
+    fn rest(&mut self) {
+        (self.request_share, self.reply_share) = (None, None);
+        for buffer in [&mut self.expanded, &mut self.reply, &mut self.packed] {
+            buffer.clear();
+            buffer.shrink_to(RESTING_REPLY_BYTES);
+        }
+    }
+}
+
 impl Session<'_> {
     fn run(&mut self) -> io::Result<&'static str> {
         let mut inbox = Inbox::new();
         let mut first = true;
         loop {
-            let Session { client, expanded, reply, packed, .. } = self;
-            let buffers = [&mut *expanded, &mut *reply, &mut *packed];
+            let buffers = [&self.expanded, &self.reply, &self.packed];
             let large = buffers.iter().any(|buffer| buffer.capacity() > RESTING_REPLY_BYTES);
-            let arrival = inbox.next(&client.socket, large, || {
-                for buffer in [&mut *expanded, &mut *reply, &mut *packed] {
-                    buffer.clear();
-                    buffer.shrink_to(RESTING_REPLY_BYTES);
-                }
-            });
+            let socket = &self.client.socket;
+            let arrival = inbox.next(socket, large, self);
             let network = &self.shared.service.metrics.network;
             network.bytes_in.add(inbox.take_received());
             let header = match arrival? {
@@ -93,6 +134,22 @@ impl Session<'_> {
                 Next::Message => inbox.consume(&header),
                 Next::Close(reason) => return Ok(reason),
             }
+            self.give_back(&mut inbox);
+        }
+    }
+
+    /// Gives large buffers back at once where bytes are scarce; else they serve the next message.
+    fn give_back(&mut self, inbox: &mut Inbox) {
+        if self.request_share.is_some() && self.shared.requests.is_scarce() {
+            inbox.shrink();
+            self.expanded = Vec::new();
+            self.request_share = None;
+        }
+        if self.reply_share.is_some() && self.shared.replies.is_scarce() {
+            (self.reply, self.packed) = (Vec::new(), Vec::new());
+            // The next reply may be as large.
+            let bytes = self.reply_share.take().map_or(0, |share| share.bytes());
+            self.reply_bytes_expected = bytes;
         }
     }
 
@@ -114,6 +171,11 @@ impl Session<'_> {
     ) -> io::Result<Next> {
         let (mut header, mut message) = (*header, message);
         if header.opcode == OpCode::Compressed {
+            let bytes = header.length as u64 + quire_wire::expanded_bytes(message);
+            let stopping = &self.shared.stopping;
+            if !take_share(&self.shared.requests, &mut self.request_share, bytes, stopping) {
+                return Ok(Next::Close("the server stops"));
+            }
             match quire_wire::expand(&header, message, expanded) {
                 Ok((inner, compressor)) => {
                     (header, message) = (inner, expanded.as_slice());
@@ -150,6 +212,11 @@ impl Session<'_> {
             exhaust_allowed: flags.has(Flags::EXHAUST_ALLOWED) && !silent,
             interrupt: Arc::clone(&interrupt),
         };
+        let expected = std::mem::take(&mut self.reply_bytes_expected);
+        let stopping = &self.shared.stopping;
+        if !take_share(&self.shared.replies, &mut self.reply_share, expected, stopping) {
+            return Ok(Next::Close("the server stops"));
+        }
         self.reply.clear();
         self.client.begin(&interrupt, !silent);
         let outcome = self.connection.handle(&request, &mut self.reply);
@@ -197,6 +264,13 @@ impl Session<'_> {
         reply.request_id = self.shared.service.next_request_id();
         let frame = reply.frame(&self.reply, &mut self.packed).map_err(io::Error::other)?;
         self.shared.service.metrics.network.bytes_out.add(frame.len() as u64);
+        let packed = if reply.compressor.is_some() { frame.len() } else { 0 };
+        let held = (self.reply.capacity() + packed) as u64;
+        if held > UNCOUNTED_BYTES
+            && self.reply_share.as_ref().is_none_or(|share| share.bytes() < held)
+        {
+            self.reply_share = Some(self.shared.replies.note(held));
+        }
         self.client.socket.write_all(frame.parts())
     }
 

@@ -8,6 +8,8 @@ use std::time::Duration;
 
 /// What an idle connection keeps, and what the first read may bring.
 const RESTING_BYTES: usize = 4096;
+/// A message of more than this, which is not all there, is read with a clock.
+const LARGE_BYTES: usize = 64 << 10;
 /// A connection that has rested this long gives its large buffers back.
 const REST_AFTER: Duration = Duration::from_secs(1);
 
@@ -22,6 +24,19 @@ pub(crate) struct Inbox {
     received: u64,
     /// A read that times out ends the wait with an error.
     impatient: bool,
+}
+
+/// Whose inbox it is, with large buffers of its own and a part of what all connections may hold.
+pub(crate) trait Owner {
+    /// Waits until a message of `bytes` may be read. Called before there is room made for it, and
+    /// again after [`stalled`](Self::stalled). False ends the connection.
+    fn admit(&mut self, bytes: u64) -> bool;
+
+    /// The rest of a large message has not come for a while: others may go on meanwhile.
+    fn stalled(&mut self);
+
+    /// Nothing has come for a while: large buffers go back.
+    fn rest(&mut self);
 }
 
 /// How the wait for a message ended.
@@ -45,20 +60,19 @@ impl Inbox {
         Inbox { impatient: true, ..Inbox::new() }
     }
 
-    /// Waits for a whole message. If this inbox has a large buffer, or `owner_is_large`, `rest` is
-    /// called when nothing came for a while.
+    /// Waits for a whole message. If this inbox has a large buffer, or `owner_is_large`, the owner
+    /// rests when nothing came for a while.
     pub(crate) fn next(
         &mut self,
         socket: &Socket,
         owner_is_large: bool,
-        rest: impl FnMut(),
+        owner: &mut impl Owner,
     ) -> io::Result<Arrival> {
         let large = owner_is_large || self.buffer.len() > RESTING_BYTES;
-        if large != self.ticking && self.start == self.end {
-            socket.set_read_timeout(large.then_some(REST_AFTER))?;
-            self.ticking = large;
+        if self.start == self.end {
+            self.set_ticking(socket, large)?;
         }
-        self.next_up_to(socket, MESSAGE_BYTES_MAX as u32, rest)
+        self.next_up_to(socket, MESSAGE_BYTES_MAX as u32, owner)
     }
 
     /// As [`next`](Self::next), and a message of more than `bytes_max` is an error.
@@ -66,10 +80,10 @@ impl Inbox {
         &mut self,
         socket: &Socket,
         bytes_max: u32,
-        mut rest: impl FnMut(),
+        owner: &mut impl Owner,
     ) -> io::Result<Arrival> {
         while self.available() < HEADER_BYTES {
-            if !self.fill(socket, HEADER_BYTES, &mut rest)? {
+            if !self.fill(socket, HEADER_BYTES, owner)? {
                 return match self.available() {
                     0 => Ok(Arrival::Closed),
                     _ => Err(io::ErrorKind::UnexpectedEof.into()),
@@ -87,8 +101,14 @@ impl Inbox {
         if header.length > bytes_max {
             return Err(io::ErrorKind::InvalidData.into());
         }
+        if self.available() < header.length as usize && header.length as usize > LARGE_BYTES {
+            self.set_ticking(socket, true)?;
+        }
         while self.available() < header.length as usize {
-            if !self.fill(socket, header.length as usize, &mut rest)? {
+            if !owner.admit(header.length.into()) {
+                return Err(io::Error::other("the server stops"));
+            }
+            if !self.fill(socket, header.length as usize, owner)? {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }
         }
@@ -108,6 +128,14 @@ impl Inbox {
         }
     }
 
+    /// Gives a large buffer back that holds nothing.
+    pub(crate) fn shrink(&mut self) {
+        if self.start == self.end && self.buffer.len() > RESTING_BYTES {
+            (self.start, self.end) = (0, 0);
+            self.buffer = vec![0; RESTING_BYTES];
+        }
+    }
+
     /// Bytes read since the last call.
     pub(crate) fn take_received(&mut self) -> u64 {
         std::mem::take(&mut self.received)
@@ -118,12 +146,7 @@ impl Inbox {
     }
 
     /// Reads once, with room for `needed` bytes in all. False at the end of the stream.
-    fn fill(
-        &mut self,
-        socket: &Socket,
-        needed: usize,
-        rest: &mut impl FnMut(),
-    ) -> io::Result<bool> {
+    fn fill(&mut self, socket: &Socket, needed: usize, owner: &mut impl Owner) -> io::Result<bool> {
         self.make_room(needed);
         loop {
             let room = self.buffer.get_mut(self.end..).unwrap_or_default();
@@ -134,15 +157,29 @@ impl Inbox {
                     self.received += count as u64;
                     return Ok(true);
                 }
-                Err(error) if timed_out(&error) && !self.impatient => {
-                    if self.ticking && self.available() == 0 {
+                Err(error) if timed_out(&error) && !self.impatient => match self.available() {
+                    0 if self.ticking => {
                         self.rest(socket)?;
-                        rest();
+                        owner.rest();
                     }
-                }
+                    0 => {}
+                    _ => {
+                        owner.stalled();
+                        return Ok(true);
+                    }
+                },
                 Err(error) => return Err(error),
             }
         }
+    }
+
+    /// Has reads of the socket time out, or not.
+    fn set_ticking(&mut self, socket: &Socket, ticking: bool) -> io::Result<()> {
+        if self.ticking != ticking && !self.impatient {
+            socket.set_read_timeout(ticking.then_some(REST_AFTER))?;
+            self.ticking = ticking;
+        }
+        Ok(())
     }
 
     /// Gives the large buffer back and waits without a clock from now on.

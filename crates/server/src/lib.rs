@@ -4,6 +4,7 @@
 //! never changes threads. Read [`server`] (start and stop) first, then `connection` (the loop),
 //! `inbox` (from bytes to messages) and `watch` (who notices that a client has gone).
 
+mod budget;
 mod clients;
 mod connection;
 mod inbox;

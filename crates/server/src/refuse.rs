@@ -2,7 +2,7 @@
 //! so, where a bare close would leave people guessing. A few threads at most do this; beyond
 //! them the connection is just closed.
 
-use crate::inbox::{Arrival, Inbox};
+use crate::inbox::{Arrival, Inbox, Owner};
 use crate::server::Shared;
 use crate::socket::Socket;
 use quire_error::{Error, ErrorCode};
@@ -45,7 +45,8 @@ fn answer(shared: &Shared, socket: &Socket, limit: usize) -> std::io::Result<()>
     socket.set_read_timeout(Some(PATIENCE))?;
     socket.set_write_timeout(Some(PATIENCE))?;
     let mut inbox = Inbox::impatient();
-    let Arrival::Message(header) = inbox.next_up_to(socket, MESSAGE_BYTES_MAX, || {})? else {
+    let Arrival::Message(header) = inbox.next_up_to(socket, MESSAGE_BYTES_MAX, &mut Unbounded)?
+    else {
         return Ok(());
     };
     let text = format!("connection refused because there are too many open connections: {limit}");
@@ -61,4 +62,17 @@ fn answer(shared: &Shared, socket: &Socket, limit: usize) -> std::io::Result<()>
     let mut scratch = Vec::new();
     let frame = reply.frame(&document, &mut scratch).map_err(std::io::Error::other)?;
     socket.write_all(frame.parts())
+}
+
+/// A refused client's messages are too small to be counted.
+struct Unbounded;
+
+impl Owner for Unbounded {
+    fn admit(&mut self, _bytes: u64) -> bool {
+        true
+    }
+
+    fn stalled(&mut self) {}
+
+    fn rest(&mut self) {}
 }

@@ -1,5 +1,6 @@
 //! Start and stop: what all connections share, and the order in which things end.
 
+use crate::budget::Budget;
 use crate::clients::{Client, Clients, lock};
 use crate::listener::{Endpoint, Listeners, StartError};
 use crate::refuse::Refusals;
@@ -33,11 +34,22 @@ pub struct ServerOptions {
     /// Stack of a connection's thread: virtual memory, taken page by page as it is used. Deep
     /// enough for expressions nested 200 levels.
     pub stack_bytes: usize,
+    /// Bytes of messages from clients that are in memory at the same time over all connections. A
+    /// message that does not fit is not read until there is room; those up to 64 KiB always are.
+    pub request_bytes_max: u64,
+    /// The same for replies: a client whose last reply was large waits before its next request runs.
+    pub reply_bytes_max: u64,
 }
 
 impl Default for ServerOptions {
     fn default() -> Self {
-        ServerOptions { connections_max: 20_000, quiet: false, stack_bytes: 4 << 20 }
+        ServerOptions {
+            connections_max: 20_000,
+            quiet: false,
+            stack_bytes: 4 << 20,
+            request_bytes_max: 128 << 20,
+            reply_bytes_max: 256 << 20,
+        }
     }
 }
 
@@ -55,6 +67,8 @@ pub(crate) struct Shared {
     pub(crate) options: ServerOptions,
     pub(crate) clients: Clients,
     pub(crate) refusals: Refusals,
+    pub(crate) requests: Budget,
+    pub(crate) replies: Budget,
     pub(crate) stopping: AtomicBool,
     pub(crate) next_connection: AtomicU64,
     watcher_gate: Mutex<()>,
@@ -74,6 +88,8 @@ impl Server {
         service.metrics.network.connections_max.add(options.connections_max as u64);
         let shared = Arc::new(Shared {
             service,
+            requests: Budget::new(options.request_bytes_max),
+            replies: Budget::new(options.reply_bytes_max),
             options,
             clients: Clients::default(),
             refusals: Refusals::default(),

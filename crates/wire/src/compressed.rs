@@ -100,6 +100,14 @@ impl Compressor {
     }
 }
 
+/// The bytes that an OP_COMPRESSED message says it expands to, at most the largest message; 0 if it
+/// does not say.
+pub fn expanded_bytes(message: &[u8]) -> u64 {
+    let size = message.get(HEADER_BYTES + 4..).and_then(|rest| rest.first_chunk::<4>());
+    let size = size.map_or(0, |size| u64::try_from(i32::from_le_bytes(*size)).unwrap_or(0));
+    size.min(MESSAGE_BYTES_MAX as u64)
+}
+
 /// Unpacks a whole OP_COMPRESSED message into `out` as the message that it stands for, with
 /// that message's header, and says which compressor the client used.
 ///

@@ -16,7 +16,7 @@ mod msg;
 mod query;
 mod reply;
 
-pub use compressed::{Compressor, expand};
+pub use compressed::{Compressor, expand, expanded_bytes};
 pub use header::{Header, OpCode};
 pub use malformed::Malformed;
 pub use msg::{Flags, Msg, Sequence};

@@ -1,29 +1,51 @@
 //! What the C library's allocator may keep. glibc gives threads up to eight arenas a core, and gives
-//! back only what is free at an arena's end: the engine's write buffers, filled by connections and
-//! freed by its own threads, leave holes of several times their size (docs/benchmarks.md). So there
-//! is one arena a core, and holes go back to the system after every [`TRIM_AFTER_BYTES`] of writes.
+//! back only what is free at an arena's end: the engine's write buffers and the blocks of its cache
+//! are filled by one thread and freed by another, and leave holes of several times their size
+//! (docs/benchmarks.md). So there is one arena a core, and holes go back to the system once they are
+//! [`HOLES_BYTES_MAX`].
 
-use quire_storage::EngineStats;
+/// Resident bytes that nothing uses, from which they are given back.
+const HOLES_BYTES_MAX: u64 = 64 << 20;
+/// The page size that `/proc` counts in, on the systems that have 4 KiB pages; a larger one makes the
+/// resident memory look smaller, and less is given back.
+const PAGE_BYTES: u64 = 4096;
+/// Looks between two that ask the allocator, which walks its lists of free pieces for the answer.
+const LOOKS: u32 = 2;
 
-/// Bytes written after which it does.
-const TRIM_AFTER_BYTES: u64 = 64 << 20;
-
-/// Gives memory back as writes go on.
+/// Gives memory back, after writes and after reads.
 #[derive(Default)]
 pub(crate) struct Trimmer {
-    /// What the engine had written at the last time.
-    written: u64,
+    looks: u32,
+    /// What stayed resident and unused after the last time: text, stacks, pieces below a page.
+    kept: u64,
 }
 
 impl Trimmer {
-    /// Gives holes back to the system if enough was written since the last time.
-    pub fn look(&mut self, stats: &EngineStats) {
-        let written = stats.written_bytes;
-        if written.saturating_sub(self.written) >= TRIM_AFTER_BYTES {
-            self.written = written;
+    /// Looks at the resident memory, and gives holes back to the system if they are large.
+    pub fn look(&mut self) {
+        self.looks += 1;
+        if self.looks < LOOKS {
+            return;
+        }
+        self.looks = 0;
+        let Some(resident) = resident_bytes().filter(|bytes| *bytes > HOLES_BYTES_MAX) else {
+            return;
+        };
+        let unused = resident.saturating_sub(allocator::used_bytes());
+        self.kept = self.kept.min(unused);
+        if unused >= self.kept + HOLES_BYTES_MAX {
             allocator::trim();
+            let left = resident_bytes().unwrap_or(resident);
+            self.kept = left.saturating_sub(allocator::used_bytes());
         }
     }
+}
+
+/// Resident memory of this process; `None` where the system does not tell.
+fn resident_bytes() -> Option<u64> {
+    let statm = std::fs::read_to_string("/proc/self/statm").ok()?;
+    let pages: u64 = statm.split_whitespace().nth(1)?.parse().ok()?;
+    Some(pages * PAGE_BYTES)
 }
 
 /// One arena a core for all threads that start from now on.
@@ -44,6 +66,13 @@ mod allocator {
         let _ = unsafe { libc::mallopt(libc::M_ARENA_MAX, arenas) };
     }
 
+    /// Bytes that are allocated.
+    pub fn used_bytes() -> u64 {
+        // SAFETY: mallinfo2 takes nothing, and locks each arena in turn while it counts.
+        let info = unsafe { libc::mallinfo2() };
+        (info.uordblks as u64).saturating_add(info.hblkhd as u64)
+    }
+
     pub fn trim() {
         // SAFETY: malloc_trim takes a number, locks each arena in turn, and touches only free memory.
         let _ = unsafe { libc::malloc_trim(0) };
@@ -54,6 +83,10 @@ mod allocator {
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
 mod allocator {
     pub fn bound_arenas() {}
+
+    pub fn used_bytes() -> u64 {
+        u64::MAX
+    }
 
     pub fn trim() {}
 }

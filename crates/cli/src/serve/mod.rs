@@ -1,6 +1,7 @@
 //! `quire serve`: from the command line to a listening server, and to its clean end.
 
 mod given;
+mod machine;
 mod memory;
 pub mod options;
 mod request_memory;

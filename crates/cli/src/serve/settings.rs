@@ -1,6 +1,7 @@
 //! From what was asked for to what the server does: every value checked, every default filled in.
 
 use super::given::Given;
+use super::machine;
 use super::options::Takes;
 use crate::exit::{Failure, NETWORK};
 use quire_document::{DocBuf, DocWriter};
@@ -94,10 +95,28 @@ fn memory_engine(given: &Given) -> Result<bool, Failure> {
 }
 
 fn cache_bytes(given: &Given) -> Result<u64, Failure> {
-    let Some(text) = given.text("wiredTigerCacheSizeGB") else { return Ok(256 << 20) };
-    match text.parse::<f64>() {
+    const LEAST: u64 = 16 << 20;
+    let (size, share) = (given.text("wiredTigerCacheSizeGB"), given.text("wiredTigerCacheSizePct"));
+    let memory = machine::memory_bytes();
+    let size = match (size, share) {
+        (None, None) => return Ok(memory.map_or(0, |bytes| bytes / 4).max(256 << 20)),
+        (Some(_), Some(_)) => {
+            let text = "--wiredTigerCacheSizeGB and --wiredTigerCacheSizePct exclude each other";
+            return Err(Failure::options(text));
+        }
+        (Some(size), None) => size,
+        (None, Some(share)) => {
+            let percent = share.parse::<f64>().ok().filter(|share| *share > 0.0 && *share <= 80.0);
+            let text = "--wiredTigerCacheSizePct must be greater than 0 and at most 80";
+            let percent = percent.ok_or_else(|| Failure::options(text))?;
+            let text = "the size of the memory is not known: use --wiredTigerCacheSizeGB";
+            let memory = memory.ok_or_else(|| Failure::options(text))?;
+            return Ok(((memory as f64 * percent / 100.0) as u64).max(LEAST));
+        }
+    };
+    match size.parse::<f64>() {
         Ok(size) if (0.0..=10_000.0).contains(&size) => {
-            Ok(((size * f64::from(1 << 30)) as u64).max(16 << 20))
+            Ok(((size * f64::from(1 << 30)) as u64).max(LEAST))
         }
         _ => Err(Failure::options("--wiredTigerCacheSizeGB must be between 0 and 10000")),
     }

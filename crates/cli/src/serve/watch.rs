@@ -42,7 +42,7 @@ impl Watch {
             let attributes = doc! { "usedBytes": (stats.disk_bytes as i64) };
             log.write(line(severity, 3, text, attributes));
         }
-        self.trimmer.look(&stats);
+        self.trimmer.look();
         Ok(())
     }
 }

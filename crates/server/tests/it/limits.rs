@@ -1,7 +1,9 @@
 //! The limit on connections, and what refused ones leave behind.
 
 use crate::{Client, code, eventually, ok, ping, server};
+use quire_document::doc;
 use quire_server::{Endpoint, Listeners, ServerOptions, StartError};
+use std::io::Write;
 
 #[test]
 fn a_full_server_says_so() {
@@ -47,4 +49,50 @@ fn connections_leave_no_thread_and_no_file_behind() {
             tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("comm")).ok());
         names.filter(|name| name.starts_with("conn9")).count() < 3
     });
+}
+
+/// Every client could have a message of the largest size in memory at the same time.
+#[test]
+fn large_messages_are_read_as_far_as_there_is_room() {
+    let mib = 1 << 20;
+    let options = ServerOptions { request_bytes_max: 4 * mib, ..ServerOptions::default() };
+    let (server, address) = server(options);
+    let large = || {
+        let text = "x".repeat(3 << 20);
+        doc! { "insert": "c", "documents": [{ "t": text.as_str() }], "$db": "test" }
+    };
+    // One whose message stays incomplete keeps others waiting for a moment only.
+    let mut slow = Client::new(address);
+    let request = slow.request(large()).to_bytes().unwrap();
+    slow.stream.write_all(&request[..1000]).unwrap();
+    let mut others: Vec<Client> = (0..3).map(|_| Client::new(address)).collect();
+    std::thread::scope(|scope| {
+        for other in &mut others {
+            scope.spawn(|| assert!(ok(&other.run(large()))));
+        }
+        assert!(ok(&Client::new(address).run(ping())), "small messages do not wait");
+    });
+    slow.stream.write_all(&request[1000..]).unwrap();
+    assert!(ok(&slow.receive().unwrap().body));
+    let find = || doc! { "find": "c", "batchSize": 10, "$db": "test" };
+    others.iter_mut().for_each(|other| assert!(ok(&other.run(find()))));
+    drop(server);
+}
+
+/// The wait for room ends when the server stops.
+#[test]
+fn a_server_stops_while_messages_wait_for_room() {
+    let options = ServerOptions { request_bytes_max: 1 << 20, ..ServerOptions::default() };
+    let (mut server, address) = server(options);
+    let text = "x".repeat(900 << 10);
+    let mut waiting: Vec<Client> = (0..6).map(|_| Client::new(address)).collect();
+    for client in &mut waiting {
+        let body = doc! { "insert": "c", "documents": [{ "t": text.as_str() }], "$db": "test" };
+        let request = client.request(body).to_bytes().unwrap();
+        client.stream.write_all(&request[..70 << 10]).unwrap();
+    }
+    eventually("all are there", || server.connections() == 6);
+    let since = std::time::Instant::now();
+    server.stop();
+    assert!(since.elapsed() < std::time::Duration::from_secs(9));
 }

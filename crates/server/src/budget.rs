@@ -1,0 +1,141 @@
+//! A bound on the bytes that all connections together hold in memory for messages under way.
+//! Without it every client may have one of the largest messages in flight at the same time.
+
+use crate::clients::lock;
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Condvar, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Messages up to this size are not counted: the limit on connections bounds them.
+pub(crate) const UNCOUNTED_BYTES: u64 = 64 << 10;
+
+/// If nothing was given back for this long, the first in line goes on above the bound: those who
+/// hold bytes may wait for something that only it can end, such as a transaction's lock.
+const STALL: Duration = Duration::from_secs(1);
+/// How often a waiter looks whether the server stops.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// Bytes to share. Who asks first gets its bytes first.
+pub(crate) struct Budget {
+    bytes_max: u64,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+struct State {
+    used: u64,
+    waiting: VecDeque<u64>,
+    next_ticket: u64,
+    /// When bytes were last given out above the bound, or given back.
+    moved: Instant,
+}
+
+/// Bytes of a budget, given back when dropped.
+pub(crate) struct Share<'b> {
+    budget: &'b Budget,
+    bytes: u64,
+}
+
+impl Budget {
+    /// A budget of `bytes_max` bytes.
+    pub fn new(bytes_max: u64) -> Budget {
+        let waiting = VecDeque::new();
+        let state = State { used: 0, waiting, next_ticket: 0, moved: Instant::now() };
+        Budget { bytes_max, state: Mutex::new(state), changed: Condvar::new() }
+    }
+
+    /// Takes `bytes`, and waits until they are there. A request of more than the whole budget is
+    /// granted when nothing else is out. `None` if the server stops first. Requests up to
+    /// [`UNCOUNTED_BYTES`] are free.
+    pub fn take(&self, bytes: u64, stopping: &AtomicBool) -> Option<Share<'_>> {
+        if bytes <= UNCOUNTED_BYTES {
+            return Some(Share { budget: self, bytes: 0 });
+        }
+        let mut state = lock(&self.state);
+        let ticket = state.next_ticket;
+        state.next_ticket += 1;
+        state.waiting.push_back(ticket);
+        loop {
+            if stopping.load(Ordering::Acquire) {
+                state.waiting.retain(|waiting| *waiting != ticket);
+                self.changed.notify_all();
+                return None;
+            }
+            let is_first = state.waiting.front() == Some(&ticket);
+            let fits = state.used == 0 || state.used.saturating_add(bytes) <= self.bytes_max;
+            if is_first && (fits || state.moved.elapsed() >= STALL) {
+                state.waiting.pop_front();
+                state.used += bytes;
+                state.moved = Instant::now();
+                self.changed.notify_all();
+                return Some(Share { budget: self, bytes });
+            }
+            let waited = self.changed.wait_timeout(state, LOOK_EVERY);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// Whether what is kept for later should be given back: others wait, or soon will.
+    pub fn is_scarce(&self) -> bool {
+        let state = lock(&self.state);
+        !state.waiting.is_empty() || state.used > self.bytes_max / 2
+    }
+
+    /// Takes `bytes` at once, above the bound if need be: for memory that is in use already.
+    pub fn note(&self, bytes: u64) -> Share<'_> {
+        let bytes = if bytes <= UNCOUNTED_BYTES { 0 } else { bytes };
+        if bytes > 0 {
+            lock(&self.state).used += bytes;
+        }
+        Share { budget: self, bytes }
+    }
+}
+
+impl Share<'_> {
+    /// The bytes that it counts.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+}
+
+impl Drop for Share<'_> {
+    fn drop(&mut self) {
+        if self.bytes > 0 {
+            let mut state = lock(&self.budget.state);
+            state.used -= self.bytes;
+            state.moved = Instant::now();
+            drop(state);
+            self.budget.changed.notify_all();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+
+    #[test]
+    fn who_does_not_fit_waits_in_order_and_goes_on_when_nothing_moves() {
+        let (budget, run, stop) =
+            (Budget::new(10 * MIB), AtomicBool::new(false), AtomicBool::new(true));
+        let first = budget.take(8 * MIB, &run);
+        assert!(first.is_some() && budget.take(UNCOUNTED_BYTES, &run).is_some());
+        assert!(budget.take(3 * MIB, &stop).is_none());
+        std::thread::scope(|scope| {
+            let second = scope.spawn(|| budget.take(3 * MIB, &run).map(|share| share.bytes()));
+            std::thread::sleep(Duration::from_millis(20));
+            assert!(!second.is_finished());
+            drop(first);
+            assert_eq!(second.join().ok().flatten(), Some(3 * MIB));
+        });
+        // Above the bound, when nothing was given back for a while.
+        let _large = budget.take(99 * MIB, &run);
+        let since = Instant::now();
+        assert!(budget.take(MIB, &run).is_some());
+        assert!(since.elapsed() >= STALL - LOOK_EVERY);
+        assert_eq!(budget.note(MIB).bytes(), MIB);
+    }
+}
