@@ -16,7 +16,7 @@ const USAGE: &str = "usage: cargo xtask NAME
   tidy            prints long files and functions, undocumented files, dead paths in documents
   codes           writes crates/error/src/codes.rs from crates/error/codes.csv
   compatibility   writes COMPATIBILITY.md from the registries
-  cases ARGS      runs or records case files (cargo xtask cases help)
+  cases ARGS      runs or records case files; --variants runs their reads in other ways (cargo xtask cases help)
   fuzz [SECONDS]  runs every fuzz target for so long (default 60)
   crash [ROUNDS]  kills a writing engine and a writing server so often and checks what they left (default 200)
   drivers [NAMES] runs a shop through the official drivers and mongodump (tests/drivers)";

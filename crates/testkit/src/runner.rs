@@ -30,12 +30,14 @@ pub struct Difference {
     pub got: String,
 }
 
-struct Run<'r> {
+/// A case that is being run: its connection, and what the replies so far have named.
+pub(crate) struct Run<'r> {
     server: &'r dyn Connect,
     client: Box<dyn Client>,
     db: String,
     seen: Seen,
     saved: BTreeMap<String, Node>,
+    sent: Option<Node>,
     last: Option<Node>,
 }
 
@@ -91,15 +93,16 @@ enum Verdict {
 }
 
 impl<'r> Run<'r> {
-    fn new(server: &'r dyn Connect, file: &CaseFile, case: &Case) -> Self {
+    pub(crate) fn new(server: &'r dyn Connect, file: &CaseFile, case: &Case) -> Self {
         let db = file.database(case);
         let mut client = server.connect();
         let _ = client.call(doc! { "dropDatabase": 1, "$db": db.as_str() }.as_doc());
-        Run { server, client, db, seen: Seen::default(), saved: BTreeMap::new(), last: None }
+        let (seen, saved) = (Seen::default(), BTreeMap::new());
+        Run { server, client, db, seen, saved, sent: None, last: None }
     }
 
     /// Runs a step; `None` if it sends nothing.
-    fn step(&mut self, step: &Step) -> Result<Option<Vec<String>>, String> {
+    pub(crate) fn step(&mut self, step: &Step) -> Result<Option<Vec<String>>, String> {
         let parsed = literal::parse(&step.command).map_err(|error| error.to_string())?;
         let mut command = self.fill(&Node::from_value(parsed.as_value()));
         if let Some(ms) = command.get("$sleepMs").and_then(Node::as_leaf) {
@@ -118,6 +121,7 @@ impl<'r> Run<'r> {
         if command.get("$db").is_none() {
             command.set("$db", Node::text(&self.db));
         }
+        self.sent = Some(command.clone());
         let lines = match self.client.call(command.to_doc().as_doc()) {
             Ok(reply) => {
                 let reply = Node::from_doc(reply.as_doc());
@@ -127,10 +131,17 @@ impl<'r> Run<'r> {
             }
             Err(reason) => {
                 self.client = self.server.connect();
+                self.last = None;
                 vec![format!("{{connection: {reason:?}}}")]
             }
         };
         Ok(Some(lines.iter().map(|line| line.replace(&self.db, "$db")).collect()))
+    }
+
+    /// Returns the latest command and its reply; `None` before the first one and after the
+    /// connection was lost.
+    pub(crate) fn exchange(&self) -> Option<(&Node, &Node)> {
+        Some((self.sent.as_ref()?, self.last.as_ref()?))
     }
 
     fn compare(&self, step: &Step, lines: &[String]) -> Result<Verdict, String> {
@@ -191,7 +202,7 @@ impl<'r> Run<'r> {
         Node::from_doc(doc! { "id": id }.as_doc())
     }
 
-    fn finish(mut self) {
+    pub(crate) fn finish(mut self) {
         if self.seen.sessions.is_empty() {
             return;
         }

@@ -1,13 +1,14 @@
 //! Every recorded case is one test, run in each of four ways: on the memory engine and on disk,
-//! in process and over a socket. A case on the list of expected failures must fail.
+//! in process and over a socket. A case on the list of expected failures must fail. The reads of
+//! every case are then repeated in other ways, whose answers must be equal.
 
 #![allow(clippy::unwrap_used)]
 
 use quire_testkit::case::{Case, CaseFile, load_all};
-use quire_testkit::client::Connect;
+use quire_testkit::client::{Connect, InProcess};
 use quire_testkit::expected::Expected;
-use quire_testkit::runner;
-use quire_testkit::servers::Ways;
+use quire_testkit::servers::{self, Ways};
+use quire_testkit::{runner, variants};
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Mutex;
@@ -35,11 +36,49 @@ fn main() -> ExitCode {
         failed += tally.problems.len();
         run += tally.agree + tally.known;
     }
+    let (compared, differences) = repeat_reads(&files, &wanted);
+    println!("reads repeated in other ways: {compared}, {} differ", differences.len());
+    differences.iter().take(40).for_each(|text| println!("{text}"));
+    failed += differences.len();
+    run += compared;
     let verdict = if failed == 0 { "ok" } else { "FAILED" };
     println!(
         "\ntest result: {verdict}. {run} passed; {failed} failed; 0 ignored; 0 measured; 0 filtered out\n"
     );
     if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Repeats the reads of the cases on two servers in memory, each on a thread of its own. Returns
+/// the number of answers compared, and those that differ.
+fn repeat_reads(files: &[CaseFile], wanted: &[String]) -> (usize, Vec<String>) {
+    let picked =
+        |file: &&CaseFile| wanted.is_empty() || wanted.iter().any(|part| file.name.contains(part));
+    let files: Vec<&CaseFile> = files.iter().filter(picked).collect();
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let server = InProcess(servers::memory());
+        let (mut compared, mut differences) = (0, Vec::new());
+        while let Some(file) = files.get(next.fetch_add(1, Ordering::Relaxed)) {
+            for case in file.cases.iter().filter(|case| variants::is_repeatable(case)) {
+                match variants::run(&server, file, case) {
+                    Ok(report) => {
+                        compared += report.compared;
+                        differences.extend(report.differences);
+                    }
+                    Err(error) => differences.push(error),
+                }
+            }
+        }
+        (compared, differences)
+    };
+    std::thread::scope(|scope| {
+        let other = scope.spawn(work);
+        let (mut compared, mut differences) = work();
+        let (more, found) = other.join().expect("no test thread panicked");
+        compared += more;
+        differences.extend(found);
+        (compared, differences)
+    })
 }
 
 #[derive(Default)]

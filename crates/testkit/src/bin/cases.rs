@@ -4,12 +4,13 @@
 use quire_testkit::case::{CaseFile, load_all};
 use quire_testkit::client::{AtAddress, Connect, InProcess};
 use quire_testkit::expected::Expected;
-use quire_testkit::{runner, servers};
+use quire_testkit::{runner, servers, variants};
 use std::path::Path;
 use std::process::ExitCode;
 
 const USAGE: &str = "usage: cases check [HOST:PORT|memory] [PART-OF-FILE-NAME...]   compares, SHOW=n differences
        cases record HOST:PORT FILE...                        writes the server's replies into the files
+       cases --variants [PART-OF-FILE-NAME...]               compares reads with every index, none, small batches, spilled
        cases expect [PART-OF-FILE-NAME...]                   notes what differs now in expected.txt, without a reason";
 
 fn main() -> ExitCode {
@@ -17,6 +18,7 @@ fn main() -> ExitCode {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/cases");
     let result = match args.first().map(String::as_str) {
         Some("check") => check(&root, &args[1..]),
+        Some("--variants") => run_variants(&root, &args[1..]),
         Some("record") => record(&root, &args[1..]),
         Some("expect") => expect(&root, &args[1..]),
         _ => Err(USAGE.to_owned()),
@@ -77,6 +79,22 @@ fn check(root: &Path, args: &[String]) -> Result<bool, String> {
         "CASES passed {passed} failed {failed} (of the passed, {wording} differ in errmsg wording only)"
     );
     Ok(failed == 0)
+}
+
+/// Runs the reads of the cases in other ways; fails if an answer differs.
+fn run_variants(root: &Path, parts: &[String]) -> Result<bool, String> {
+    let server = server("memory");
+    let (mut compared, mut differ) = (0, 0);
+    for file in picked(root, parts)? {
+        for case in file.cases.iter().filter(|case| variants::is_repeatable(case)) {
+            let report = variants::run(&*server, &file, case)?;
+            compared += report.compared;
+            differ += report.differences.len();
+            report.differences.iter().for_each(|text| println!("[{}] {text}", case.title));
+        }
+    }
+    println!("VARIANTS compared {compared} answers, {differ} differ");
+    Ok(differ == 0)
 }
 
 fn record(root: &Path, args: &[String]) -> Result<bool, String> {

@@ -1,0 +1,334 @@
+//! Runs the reads of a case again in other ways whose answers must be equal: with every usable
+//! index and with none, in batches of one document, with spilling forced. It also runs `explain`
+//! of every find and aggregate. The answers are compared with those of the plain read on the same
+//! server, and not with the recorded replies, so a case on the list of expected failures counts too.
+
+use crate::case::{Case, CaseFile};
+use crate::client::{Client, Connect};
+use crate::node::Node;
+use crate::runner::Run;
+use quire_document::{Value, ValueBuf, doc};
+
+/// What the variants of one case gave.
+#[derive(Debug, Default)]
+pub struct Report {
+    /// Reads that were repeated and compared.
+    pub compared: usize,
+    /// The reads whose answers differ, in words.
+    pub differences: Vec<String>,
+}
+
+/// Words of commands whose answer may change from one run to the next, or that change something.
+const UNSTABLE: &[&str] = &[
+    "$rand",
+    "$sample",
+    "NOW",
+    "CLUSTER_TIME",
+    "$indexStats",
+    "$collStats",
+    "$currentOp",
+    "$listSessions",
+    "$listLocalSessions",
+    "$planCacheStats",
+    "$queryStats",
+    "$changeStream",
+    "system.",
+    "$out",
+    "$merge\"",
+    "$function",
+    "$where",
+];
+
+/// Words of reads whose answer depends on the order in which documents are read.
+const ORDERED: &[&str] = &[
+    "$limit",
+    "$skip",
+    "$first",
+    "$last",
+    "$push",
+    "$addToSet",
+    "$setWindowFields",
+    "$natural",
+    "$top",
+    "$bottom",
+    "$lookup",
+    "$graphLookup",
+    "$unionWith",
+    "$facet",
+    "limit:",
+    "skip:",
+    "singleBatch",
+    "returnKey",
+    "showRecordId",
+    "min:",
+    "max:",
+    "tailable",
+];
+
+/// Fields that belong to the session, the transaction or the client of the plain read.
+const OF_SESSION: &[&str] = &[
+    "lsid",
+    "txnNumber",
+    "autocommit",
+    "startTransaction",
+    "stmtId",
+    "maxTimeMS",
+    "$clusterTime",
+    "apiVersion",
+    "apiStrict",
+    "apiDeprecationErrors",
+];
+
+/// Parameters that bound the memory of blocking stages.
+const MEMORY: &[&str] =
+    &["internalQueryMaxBlockingSortMemoryUsageBytes", "internalDocumentSourceGroupMaxMemoryBytes"];
+/// A limit that a few documents pass.
+const SPILL_BYTES: i32 = 512;
+/// The limit that a server starts with.
+const MEMORY_BYTES: i32 = 100 << 20;
+
+/// The code of a document that is nested too deep.
+const TOO_DEEP: i64 = 15;
+
+/// True if the case can be repeated: it sets no parameter and no fail point, which would meet the
+/// repeated reads as well.
+pub fn is_repeatable(case: &Case) -> bool {
+    let changes = ["configureFailPoint", "setParameter", "setDefaultRWConcern", "profile:"];
+    !case.older && case.steps().all(|step| !changes.iter().any(|word| step.command.contains(word)))
+}
+
+/// Runs the case, and each of its reads in every way.
+///
+/// # Errors
+/// A case that can't be read.
+pub fn run(server: &dyn Connect, file: &CaseFile, case: &Case) -> Result<Report, String> {
+    let mut plain = Run::new(server, file, case);
+    let mut again =
+        Again { client: server.connect(), report: Report::default(), place: String::new() };
+    for step in case.steps() {
+        let place = format!("{}:{}", file.name, step.line);
+        if plain.step(step).map_err(|error| format!("{place}: {error}"))?.is_none() {
+            continue;
+        }
+        if let Some((command, reply)) = plain.exchange()
+            && let Some(read) = Read::of(command, reply)
+        {
+            again.place = place;
+            again.repeat(&read);
+        }
+    }
+    plain.finish();
+    Ok(again.report)
+}
+
+/// A read that gave its whole answer in one reply.
+struct Read {
+    command: Node,
+    name: String,
+    text: String,
+    answer: Vec<String>,
+}
+
+impl Read {
+    fn of(command: &Node, reply: &Node) -> Option<Read> {
+        let text = command.show();
+        if UNSTABLE.iter().any(|word| text.contains(word)) {
+            return None;
+        }
+        let name = command.fields()?.first()?.0.clone();
+        let kept = command.fields()?.iter().filter(|(field, _)| !OF_SESSION.contains(&&**field));
+        let command = Node::Doc(kept.cloned().collect());
+        let answer = answer(&name, reply)?;
+        Some(Read { command, name, text, answer })
+    }
+
+    fn has_cursor(&self) -> bool {
+        matches!(&*self.name, "find" | "aggregate")
+    }
+
+    /// The command with another field.
+    fn with(&self, field: &str, value: Node) -> Node {
+        let mut command = self.command.clone();
+        command.set(field, value);
+        command
+    }
+}
+
+/// The documents or values of a reply, each as text; `None` for an error and for a reply that
+/// leaves a cursor open.
+fn answer(name: &str, reply: &Node) -> Option<Vec<String>> {
+    let leaf = |path: &str| reply.at(path).and_then(Node::as_leaf);
+    if leaf("ok").is_none_or(|ok| ok.exact_i64() != Some(1)) {
+        return None;
+    }
+    let list = match name {
+        "find" | "aggregate" if leaf("cursor.id")?.exact_i64() == Some(0) => {
+            reply.at("cursor.firstBatch")?
+        }
+        "distinct" => reply.get("values")?,
+        "count" => return Some(vec![reply.get("n")?.show()]),
+        _ => return None,
+    };
+    match list {
+        Node::Array(items) => Some(items.iter().map(Node::show).collect()),
+        _ => None,
+    }
+}
+
+/// The connection of the repeated reads, and what they found.
+struct Again {
+    client: Box<dyn Client>,
+    report: Report,
+    place: String,
+}
+
+impl Again {
+    fn repeat(&mut self, read: &Read) {
+        let free = !ORDERED.iter().any(|word| read.text.contains(word));
+        if free && read.command.get("hint").is_none() {
+            let natural = Node::from_doc(doc! { "$natural": 1 }.as_doc());
+            self.compare(read, "no index", &read.with("hint", natural), false);
+            // A read of the past may be older than an index that is listed now.
+            let now = !read.text.contains("atClusterTime");
+            for index in if now { self.usable_indexes(read) } else { Vec::new() } {
+                let hinted = read.with("hint", Node::text(&index));
+                self.compare(read, &format!("index {index}"), &hinted, false);
+            }
+        }
+        if read.has_cursor() {
+            self.small_batches(read);
+            self.explain(read);
+        }
+        let blocks = ["sort", "$group", "$bucket"].iter().any(|word| read.text.contains(word));
+        if blocks && !read.text.contains("allowDiskUse") && !read.text.contains("$addToSet") {
+            self.limit_memory(SPILL_BYTES);
+            self.compare(read, "spilled", &read.command, false);
+            self.limit_memory(MEMORY_BYTES);
+        }
+    }
+
+    /// Compares the answer of `command` with that of the plain read.
+    fn compare(&mut self, read: &Read, way: &str, command: &Node, in_order: bool) {
+        let reply = self.call(command);
+        let got = answer(&read.name, &reply);
+        let shown = || got.as_ref().map_or_else(|| reply.show(), |got| got.join(", "));
+        let same = got.as_ref().is_some_and(|got| alike(&read.answer, got, in_order));
+        let found = shown();
+        self.note(read, way, same, &found);
+    }
+
+    fn note(&mut self, read: &Read, way: &str, same: bool, got: &str) {
+        self.report.compared += 1;
+        if !same {
+            let want = read.answer.join(", ");
+            self.report.differences.push(format!(
+                "{} ({way})\n  > {}\n  want {want}\n  got  {got}",
+                self.place, read.text
+            ));
+        }
+    }
+
+    /// Reads with batches of one document until the cursor is at its end.
+    fn small_batches(&mut self, read: &Read) {
+        if ["batchSize", "singleBatch"].iter().any(|word| read.text.contains(word)) {
+            return;
+        }
+        let one = Node::Leaf(ValueBuf::new(1));
+        let command = match &*read.name {
+            "find" => read.with("batchSize", one.clone()),
+            _ => read.with("cursor", Node::Doc(vec![("batchSize".into(), one.clone())])),
+        };
+        let mut reply = self.call(&command);
+        let (mut got, mut batch) = (Vec::new(), "firstBatch");
+        loop {
+            let cursor = reply.get("cursor");
+            let documents = cursor.and_then(|cursor| cursor.get(batch));
+            let Some(Node::Array(documents)) = documents else {
+                let found = reply.show();
+                return self.note(read, "batches of one", false, &found);
+            };
+            got.extend(documents.iter().map(Node::show));
+            let id = cursor.and_then(|cursor| cursor.get("id")).and_then(Node::as_leaf);
+            let id = id.and_then(|id| id.exact_i64()).unwrap_or(0);
+            if id == 0 {
+                break;
+            }
+            let namespace = cursor.and_then(|cursor| cursor.get("ns")).and_then(Node::as_str);
+            let (db, collection) = namespace.and_then(|ns| ns.split_once('.')).unwrap_or_default();
+            let more = doc! { "getMore": id, "collection": collection, "batchSize": 1, "$db": db };
+            (reply, batch) = (self.call(&Node::from_doc(more.as_doc())), "nextBatch");
+        }
+        let same = alike(&read.answer, &got, true);
+        self.note(read, "batches of one", same, &got.join(", "));
+    }
+
+    /// Explains the read with its execution, which must succeed.
+    fn explain(&mut self, read: &Read) {
+        let Some(fields) = read.command.fields() else { return };
+        let outer = ["$db", "cursor", "readConcern"];
+        let inner = fields.iter().filter(|(name, _)| !outer.contains(&&**name));
+        let mut command = Node::Doc(vec![("explain".into(), Node::Doc(inner.cloned().collect()))]);
+        command.set("verbosity", Node::text("executionStats"));
+        if let Some(db) = read.command.get("$db") {
+            command.set("$db", db.clone());
+        }
+        let reply = self.call(&command);
+        let code = reply.get("code").and_then(Node::as_leaf).and_then(|code| code.exact_i64());
+        // A command at the limit of nesting does not fit into another one.
+        let works = reply.get("ok").is_some() && matches!(code, None | Some(TOO_DEEP));
+        self.note(read, "explain", works, &reply.show());
+    }
+
+    /// The names of the indexes that give every document of the collection.
+    fn usable_indexes(&mut self, read: &Read) -> Vec<String> {
+        let (Some((_, collection)), Some(db)) = (
+            read.command.fields().and_then(<[_]>::first),
+            read.command.get("$db").and_then(Node::as_str),
+        ) else {
+            return Vec::new();
+        };
+        let Some(collection) = collection.as_str() else { return Vec::new() };
+        let reply =
+            self.call(&Node::from_doc(doc! { "listIndexes": collection, "$db": db }.as_doc()));
+        let Some(Node::Array(indexes)) = reply.at("cursor.firstBatch") else { return Vec::new() };
+        let whole = |index: &&Node| {
+            let partial = ["sparse", "partialFilterExpression", "hidden", "collation"];
+            let key = index.get("key").and_then(Node::fields).unwrap_or_default();
+            let numeric = |node: &Node| node.as_leaf().is_some_and(|value| value.is_number());
+            partial.iter().all(|option| index.get(option).is_none())
+                && key.iter().all(|(path, way)| numeric(way) && !path.contains("$**"))
+        };
+        let names = indexes.iter().filter(whole).filter_map(|index| index.get("name")?.as_str());
+        names.map(str::to_owned).collect()
+    }
+
+    fn limit_memory(&mut self, bytes: i32) {
+        let mut command = Node::from_doc(doc! { "setParameter": 1 }.as_doc());
+        for parameter in MEMORY {
+            command.set(parameter, Node::Leaf(ValueBuf::new(Value::Int32(bytes))));
+        }
+        command.set("$db", Node::text("admin"));
+        self.call(&command);
+    }
+
+    /// Sends a command; a lost connection becomes a reply without `ok`.
+    fn call(&mut self, command: &Node) -> Node {
+        match self.client.call(command.to_doc().as_doc()) {
+            Ok(reply) => Node::from_doc(reply.as_doc()),
+            Err(reason) => Node::Doc(vec![("connection".into(), Node::text(&reason))]),
+        }
+    }
+}
+
+/// Compares two answers, as lists or as multisets.
+fn alike(want: &[String], got: &[String], in_order: bool) -> bool {
+    if in_order {
+        return want == got;
+    }
+    let sorted = |texts: &[String]| {
+        let mut texts = texts.to_vec();
+        texts.sort();
+        texts
+    };
+    sorted(want) == sorted(got)
+}
