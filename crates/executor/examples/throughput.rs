@@ -10,9 +10,7 @@ use quire_catalog::Namespace;
 use quire_collections::{Store, StoreOptions, prepare_insert};
 use quire_document::{ArrayWriter, DocBuf, doc};
 use quire_error::Result;
-use quire_executor::{
-    BatchLimits, ExecParams, Execution, FreshViews, count, open_aggregate, open_find,
-};
+use quire_executor::{BatchLimits, ExecParams, Execution, FreshViews, count, open};
 use quire_planner::{AggregateRequest, CountRequest, FindRequest};
 use quire_storage::{CommitOptions, Interrupt};
 
@@ -30,7 +28,7 @@ fn main() -> Result<()> {
         for read in 0..reads {
             let views = FreshViews::new(&store)?;
             let request = find(doc! { "_id": (read * 7 % DOCS) });
-            drain(&store, open_find(&request, &views, params())?)?;
+            drain(&store, open(&request, &views, params())?)?;
         }
         let each = begun.elapsed() / reads as u32;
         println!("point find by _id, round {id}: {each:?}");
@@ -48,9 +46,9 @@ fn main() -> Result<()> {
         Ok(())
     };
     let views = || FreshViews::new(&store);
-    rate("scan", &|| drain(&store, open_find(&find(doc! {}), &views()?, params())?))?;
+    rate("scan", &|| drain(&store, open(&find(doc! {}), &views()?, params())?))?;
     rate("scan with a filter that keeps nothing", &|| {
-        drain(&store, open_find(&find(doc! { "g": { "$gt": 1000 } }), &views()?, params())?)
+        drain(&store, open(&find(doc! { "g": { "$gt": 1000 } }), &views()?, params())?)
     })?;
     rate("count with a filter", &|| {
         let request = CountRequest {
@@ -67,15 +65,15 @@ fn main() -> Result<()> {
     };
     let group = doc! { "$group": { "_id": "$g", "n": { "$sum": 1 }, "v": { "$sum": "$v" } } };
     rate("group by a field with two sums", &|| {
-        drain(&store, open_aggregate(&pipeline(vec![group.clone()]), &views()?, params())?)
+        drain(&store, open(&pipeline(vec![group.clone()]), &views()?, params())?)
     })?;
     rate("filter, then group", &|| {
         let stages = vec![doc! { "$match": { "v": { "$gte": 0 } } }, group.clone()];
-        drain(&store, open_aggregate(&pipeline(stages), &views()?, params())?)
+        drain(&store, open(&pipeline(stages), &views()?, params())?)
     })?;
     rate("sort by a field", &|| {
         let request = FindRequest { sort: doc! { "v": (-1) }, limit: 100, ..find(doc! {}) };
-        drain(&store, open_find(&request, &views()?, params())?)
+        drain(&store, open(&request, &views()?, params())?)
     })
 }
 

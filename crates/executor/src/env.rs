@@ -5,9 +5,8 @@ use std::time::{Duration, Instant};
 
 use bumpalo::Bump;
 use parking_lot::Mutex;
-use quire_catalog::Collection;
 use quire_collections::{View, from_interruption};
-use quire_document::{Doc, DocBuf, Value, ValueBuf};
+use quire_document::{Doc, Value, ValueBuf};
 use quire_error::{Error, ErrorCode, Result};
 use quire_mql::{EvalContext, Expression, Known, ParseContext, Shared, UserVariable};
 use quire_storage::Interrupt;
@@ -29,12 +28,6 @@ pub(crate) struct Env {
     interrupt: Arc<Mutex<Arc<Interrupt>>>,
     /// Whether blocking stages may go on on disk.
     pub may_spill: bool,
-    /// The plan's projection was a `$project`, not a find's.
-    pub project_stage: bool,
-    /// The filter as written: a positional projection asks it which element matched.
-    pub filter: DocBuf,
-    /// The order in which the plan gives its rows.
-    pub sort: DocBuf,
 }
 
 impl Env {
@@ -82,16 +75,7 @@ impl Env {
         let mut parse = base;
         parse.variables = known.into();
         let may_spill = allow_disk_use && params.spill_directory.is_some();
-        Ok(Env {
-            params,
-            shared,
-            parse,
-            interrupt,
-            may_spill,
-            project_stage: false,
-            filter: DocBuf::new(),
-            sort: DocBuf::new(),
-        })
+        Ok(Env { params, shared, parse, interrupt, may_spill })
     }
 
     /// The next command's interrupt.
@@ -130,13 +114,19 @@ fn random_word() -> u64 {
     std::collections::hash_map::RandomState::new().build_hasher().finish()
 }
 
-/// One call of an execution: its view, and what it shares.
+/// What evaluating an expression needs besides a document: shared by all threads of a call.
+#[derive(Clone, Copy)]
+pub(crate) struct Scope<'r> {
+    pub env: &'r Env,
+    /// The values of the user variables, in the order of `ParseContext::variables`.
+    pub variables: &'r [Option<Value<'r>>],
+}
+
+/// One call of an execution: its views, its variables, and what it shares.
 pub(crate) struct Run<'r> {
     pub env: &'r Env,
     views: &'r mut dyn Views,
-    collection: Option<Arc<Collection>>,
-    /// The collection was dropped: whoever still has to read from it fails.
-    dropped: bool,
+    variables: &'r [Option<Value<'r>>],
     /// Rises with every exchange of the view; leaves that read at another one reposition.
     pub generation: u64,
     /// About how many rows this call takes from the leaves: a batch's, or all there are.
@@ -145,34 +135,14 @@ pub(crate) struct Run<'r> {
 }
 
 impl<'r> Run<'r> {
-    pub fn new(
-        env: &'r Env,
-        views: &'r mut dyn Views,
-        collection: Option<Arc<Collection>>,
-        generation: u64,
-    ) -> Self {
-        let wanted = usize::MAX;
-        Run { env, views, collection, dropped: false, generation, wanted, renewed: Instant::now() }
+    pub fn new(scope: Scope<'r>, views: &'r mut dyn Views, generation: u64) -> Self {
+        let Scope { env, variables } = scope;
+        Run { env, views, variables, generation, wanted: usize::MAX, renewed: Instant::now() }
     }
 
-    /// The same where the collection may have been dropped since the last call.
-    pub fn resumed(
-        env: &'r Env,
-        views: &'r mut dyn Views,
-        collection: Option<Arc<Collection>>,
-        generation: u64,
-    ) -> Self {
-        let mut run = Run::new(env, views, collection, generation);
-        run.find_collection_again();
-        run
-    }
-
-    fn find_collection_again(&mut self) {
-        let Some(collection) = &self.collection else { return };
-        match same_collection(&self.views.view(), collection) {
-            Ok(found) => self.collection = Some(found),
-            Err(_) => self.dropped = true,
-        }
+    /// Returns what evaluating expressions needs in this call.
+    pub fn scope(&self) -> Scope<'r> {
+        Scope { env: self.env, variables: self.variables }
     }
 
     /// The view to read from now.
@@ -180,13 +150,9 @@ impl<'r> Run<'r> {
         self.views.view()
     }
 
-    /// The collection that is read.
-    pub fn collection(&self) -> Result<Arc<Collection>> {
-        match &self.collection {
-            Some(collection) if self.dropped => Err(collection_dropped(collection)),
-            Some(collection) => Ok(Arc::clone(collection)),
-            None => Err(Error::internal("a plan without a collection")),
-        }
+    /// True if the view stays the same in this call and in those that follow.
+    pub fn is_pinned(&self) -> bool {
+        self.views.is_pinned()
     }
 
     /// Runs what takes all rows that its input has.
@@ -212,22 +178,6 @@ impl<'r> Run<'r> {
         self.views.renew()?;
         self.renewed = Instant::now();
         self.generation += 1;
-        self.find_collection_again();
         Ok(())
     }
-}
-
-/// The collection in a newer view; 175 QueryPlanKilled if it was dropped.
-pub(crate) fn same_collection(view: &View<'_>, old: &Arc<Collection>) -> Result<Arc<Collection>> {
-    let found = view.catalog().lookup(&old.namespace).filter(|found| found.id == old.id);
-    let found = found.or_else(|| view.catalog().by_id(old.id));
-    match found {
-        Some(found) => Ok(Arc::clone(found)),
-        None => Err(collection_dropped(old)),
-    }
-}
-
-fn collection_dropped(collection: &Collection) -> Error {
-    let text = format!("collection dropped. UUID {}", collection.uuid);
-    Error::new(ErrorCode::QueryPlanKilled, text)
 }

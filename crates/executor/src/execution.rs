@@ -3,15 +3,12 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use bytes::Bytes;
-use quire_catalog::Collection;
-use quire_collections::RecordId;
 use quire_document::ArrayWriter;
 use quire_error::Result;
 use quire_planner::Plan;
 use quire_storage::Interrupt;
 
-use crate::env::{Env, Run};
+use crate::env::{Env, Run, Scope};
 use crate::examined::{Counters, Examined};
 use crate::operators::BoxedOperator;
 use crate::params::{BatchEnd, BatchLimits};
@@ -25,38 +22,24 @@ const ROWS_MAX: usize = 256;
 pub struct Execution {
     pub(crate) env: Env,
     pub(crate) root: BoxedOperator,
-    pub(crate) collection: Option<Arc<Collection>>,
     /// Rows that did not fit into the last batch.
     pub(crate) pending: VecDeque<Row>,
     pub(crate) exhausted: bool,
     pub(crate) generation: u64,
     pub(crate) returned: u64,
-    pub(crate) plan: Option<Arc<Plan>>,
-    /// A pipeline notices its end only when it is asked for more, as in mongod: a batch that
-    /// happens to hold the last document leaves the cursor open.
-    pub(crate) of_pipeline: bool,
+    pub(crate) plan: Arc<Plan>,
 }
 
 impl Execution {
-    pub(crate) fn new(
-        env: Env,
-        root: BoxedOperator,
-        collection: Option<Arc<Collection>>,
-        plan: Option<Arc<Plan>>,
-    ) -> Self {
-        if let Some(plan) = &plan {
-            plan.root.for_each_scan(&mut |scan| scan.index.note_use());
-        }
+    pub(crate) fn new(env: Env, root: BoxedOperator, plan: Arc<Plan>) -> Self {
         Execution {
             env,
             root,
-            collection,
             pending: VecDeque::new(),
             exhausted: false,
             generation: 1,
             returned: 0,
             plan,
-            of_pipeline: false,
         }
     }
 
@@ -99,26 +82,7 @@ impl Execution {
 
     /// True if the plan gives nothing before it has seen everything.
     pub fn blocks(&self) -> bool {
-        self.plan.as_ref().is_some_and(|plan| plan.root.blocks())
-    }
-
-    /// Appends the next records with their documents, for a write that looks at each of them
-    /// again in the transaction that changes it. False once none follow.
-    ///
-    /// # Errors
-    /// As [`Execution::next_batch`].
-    pub fn next_records(
-        &mut self,
-        views: &mut dyn Views,
-        interrupt: &Arc<Interrupt>,
-        max: usize,
-        out: &mut Vec<(RecordId, Bytes)>,
-    ) -> Result<bool> {
-        let done = self.rows(views, interrupt, max, |row| {
-            out.push((row.record, row.doc.clone().unwrap_or_default()));
-            true
-        })?;
-        Ok(!done)
+        self.plan.root.blocks()
     }
 
     /// Calls `take` for each row until it refuses one, `max` are taken or none are left. True if
@@ -133,8 +97,9 @@ impl Execution {
         self.env.set_interrupt(interrupt);
         self.env.check_interrupt()?;
         self.generation += 1;
-        let collection = self.collection.clone();
-        let mut run = Run::resumed(&self.env, views, collection, self.generation);
+        let variables = self.env.variable_values();
+        let scope = Scope { env: &self.env, variables: &variables };
+        let mut run = Run::new(scope, views, self.generation);
         run.wanted = max;
         let mut left = max;
         let mut rows = Vec::new();
@@ -150,7 +115,9 @@ impl Execution {
                 self.pending.pop_front();
             }
             let ended = self.pending.is_empty() && self.exhausted;
-            if ended && (left > 0 || !self.of_pipeline) {
+            // A pipeline notices its end only when it is asked for more, as in mongod: a batch that
+            // happens to hold the last document leaves the cursor open.
+            if ended && (left > 0 || !self.plan.of_pipeline) {
                 break true;
             }
             if left == 0 {
@@ -178,6 +145,6 @@ impl Execution {
     /// What it has looked at so far, and by which plan.
     pub fn examined(&self) -> Examined {
         let counters = Counters { returned: self.returned, ..Counters::of(&self.root.stats()) };
-        Examined { counters, plan: self.plan.clone(), by_id: false }
+        Examined { counters, plan: Some(Arc::clone(&self.plan)), by_id: false }
     }
 }

@@ -22,11 +22,11 @@ mod views;
 
 pub use examined::{Counters, Examined};
 pub use execution::Execution;
-pub use opening::aggregate::{open_aggregate, open_pipeline_over};
 pub use opening::count::count;
 pub use opening::distinct::distinct;
-pub use opening::explain::{Explained, explain};
-pub use opening::find::open_find;
+pub use opening::explain::explain;
+pub use opening::open::{open, open_fed};
+pub use operators::feed::Feed;
 pub use params::{BatchEnd, BatchLimits, ExecParams, STAGE_BYTES_MAX};
 pub use unit::UnitOfWork;
 pub use views::{FreshViews, OpenViews, Views};

@@ -3,7 +3,7 @@
 use crate::choose::{Statistics, cheapest};
 use crate::plan::{IndexScan, Node};
 use quire_catalog::key::{Intervals, KeySpec, Predicate, Tightness};
-use quire_catalog::{Index, MultikeyPaths};
+use quire_catalog::{Collection, Index, MultikeyPaths};
 use quire_mql::collation::Collation;
 use quire_mql::filter::{Node as Condition, PathNode, Test};
 use std::sync::Arc;
@@ -11,6 +11,7 @@ use std::sync::Arc;
 /// An index that may be used, with the array paths it is known to have.
 #[derive(Debug, Clone)]
 pub(crate) struct Candidate {
+    pub collection: Arc<Collection>,
     pub index: Arc<Index>,
     /// What its keys hold.
     pub keys: Arc<KeySpec>,
@@ -18,9 +19,14 @@ pub(crate) struct Candidate {
 }
 
 impl Candidate {
-    pub fn new(index: &Arc<Index>) -> Self {
-        let keys = Arc::clone(&index.keys);
-        Candidate { index: Arc::clone(index), keys, multikey: index.multikey_paths() }
+    pub fn new(collection: &Arc<Collection>, index: &Arc<Index>) -> Self {
+        let (collection, keys) = (Arc::clone(collection), Arc::clone(&index.keys));
+        Candidate { collection, index: Arc::clone(index), keys, multikey: index.multikey_paths() }
+    }
+
+    /// Returns a scan of the whole index.
+    pub fn scan(&self) -> IndexScan {
+        IndexScan::whole(&self.collection, &self.index, self.multikey.clone())
     }
 
     /// Returns true if the index holds every document that the filter matches. `collation` is how
@@ -124,8 +130,7 @@ impl Access<'_> {
         all: &[&Condition],
         conjuncts: &[Condition],
     ) -> Way {
-        let index = &candidate.index;
-        let mut scan = IndexScan::whole(index, candidate.multikey.clone());
+        let mut scan = candidate.scan();
         let mut served = vec![Served::Not; all.len()];
         for (field, members) in assigned.iter().enumerate() {
             for at in members {

@@ -2,36 +2,27 @@
 //! data: ties go to the plan without a fetch, then without a sort, then to the first.
 
 use crate::plan::{IndexScan, Node};
+use quire_catalog::Collection;
+use quire_error::Result;
+use std::sync::Arc;
 
 /// What is known about the data. The executor measures it on the read view; tests and what-if
 /// analyses use a fixed table.
 pub trait Statistics {
-    /// Documents in the collection.
-    fn documents(&self) -> u64;
+    /// Returns the collection of a namespace, `database.collection`; `None` if there is none.
+    ///
+    /// # Errors
+    /// InvalidNamespace for what is no namespace.
+    fn collection(&self, namespace: &str) -> Result<Option<Arc<Collection>>>;
+
+    /// Returns the number of documents in a collection.
+    fn documents(&self, collection: &Collection) -> u64;
 
     /// How many keys the scan would visit, counted up to `limit` (an index dive).
     fn keys(&self, scan: &IndexScan, limit: u64) -> u64;
 
     /// Whether so many documents at random are better drawn than found by reading all.
-    fn draws(&self, size: u64) -> bool;
-}
-
-/// Statistics of a collection about which nothing is known: every scan looks alike.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct NoStatistics;
-
-impl Statistics for NoStatistics {
-    fn documents(&self) -> u64 {
-        1000
-    }
-
-    fn keys(&self, scan: &IndexScan, _: u64) -> u64 {
-        if scan.bounds.iter().all(crate::Intervals::is_all) { 1000 } else { 100 }
-    }
-
-    fn draws(&self, _: u64) -> bool {
-        false
-    }
+    fn draws(&self, collection: &Collection, size: u64) -> bool;
 }
 
 /// First depth of a dive; deeper ones follow while no candidate is within it.
@@ -71,7 +62,7 @@ pub(crate) fn rank(nodes: &[&Node], stats: &dyn Statistics, limit: u64) -> Vec<u
         .zip(&keys)
         .map(|(node, keys)| {
             let whole = is_whole(node);
-            let keys = if whole { stats.documents().max(*keys) } else { *keys };
+            let keys = if whole { documents(node, stats).max(*keys) } else { *keys };
             match node.blocks() {
                 // A sort reads everything and then steps through what it gives.
                 true => keys + results.min(needed),
@@ -97,7 +88,12 @@ fn visited(node: &Node, stats: &dyn Statistics, depth: u64) -> u64 {
             sum += stats.keys(scan, depth - sum);
         }
     });
-    if any { sum } else { stats.documents() }
+    if any { sum } else { documents(node, stats) }
+}
+
+/// Documents in the collection that the node reads.
+fn documents(node: &Node, stats: &dyn Statistics) -> u64 {
+    node.collection().map_or(0, |collection| stats.documents(collection))
 }
 
 fn is_whole(node: &Node) -> bool {

@@ -1,40 +1,44 @@
 //! From a `count` to its plan.
 
 use crate::choose::Statistics;
-use crate::find::plan_find;
+use crate::find::{FindQuery, plan_find};
 use crate::plan::{Node, Plan};
 use crate::request::{CountRequest, FindRequest};
-use quire_catalog::Collection;
 use quire_error::Result;
-use quire_mql::Filter;
+use quire_mql::filter::Node as Condition;
+use quire_mql::{Filter, ParseContext};
+use std::sync::Arc;
 
-/// Plans a `count`; `filter` is the compiled filter of the request.
+/// Plans a `count`.
 ///
 /// # Errors
-/// `BadValue` for a hint that names no index.
-pub fn plan_count(
+/// What `mql` says about the filter; `BadValue` for a hint that names no index.
+pub(crate) fn plan_count(
     request: &CountRequest,
-    filter: &Filter,
-    collection: Option<&Collection>,
+    context: &ParseContext,
     stats: &dyn Statistics,
 ) -> Result<Plan> {
+    let (skip, limit) = (request.skip, request.limit);
+    let filter = Filter::parse(request.filter.as_doc(), context)?;
     let find = FindRequest::search(&request.namespace, &request.filter, request.hint.as_ref());
-    let mut plan = plan_find(&find, Some(filter), collection, stats)?;
-    let counted = |node| Node::Count {
-        skip: request.skip,
-        limit: request.limit,
-        input: Box::new(keys_suffice(node)),
-    };
-    if request.hint.is_none() && !plan.missing && filter.is_always_true() {
-        plan.root = Node::RecordStoreFastCount;
+    let mut plan = plan_find(&FindQuery::of_filter(&find, Some(&filter)), stats)?;
+    let everything = plan.filter.as_ref().is_some_and(Condition::is_always_true);
+    if request.hint.is_none()
+        && everything
+        && let Some(collection) = plan.root.collection()
+    {
+        let collection = Arc::clone(collection);
+        plan.root = Node::RecordStoreFastCount { collection, skip, limit };
         return Ok(plan);
     }
-    plan.root = counted(plan.root);
-    plan.rejected = plan.rejected.into_iter().map(counted).collect();
+    for node in std::iter::once(&mut plan.root).chain(&mut plan.rejected) {
+        let input = Box::new(keys_suffice(std::mem::replace(node, Node::Eof)));
+        *node = Node::Count { skip, limit, input };
+    }
     Ok(plan)
 }
 
-/// Without fetching documents that nobody looks at.
+/// Leaves out a fetch of documents that are only counted.
 fn keys_suffice(node: Node) -> Node {
     match node {
         Node::Fetch { filter: None, input } => match *input {

@@ -1,7 +1,9 @@
 //! What a projection needs, and whether an index key has all of it.
 
-use crate::plan::{IndexScan, Node, ProjectionKind};
+use crate::plan::{IndexScan, Node, ProjectionKind, Reshape};
 use quire_document::{Doc, Value};
+use quire_mql::projection::flag;
+use std::sync::Arc;
 
 /// What planning needs to know of a projection.
 #[derive(Debug, Clone)]
@@ -84,7 +86,7 @@ impl ProjectionFacts {
     }
 
     /// Puts the projection above a node; below a sort where that is the same and it `sinks`.
-    pub fn apply(&self, node: Node, spec: &quire_document::DocBuf, sinks: bool) -> Node {
+    pub fn apply(&self, node: Node, spec: &Arc<Reshape>, sinks: bool) -> Node {
         let covered = node.only_index().is_some_and(|scan| self.covered_by(scan));
         let inclusion = self.excluded.iter().all(|path| path == "_id") && self.simple;
         let one_scan = matches!(node, Node::IndexScan(_) | Node::Skip { .. } | Node::Sort { .. });
@@ -95,19 +97,21 @@ impl ProjectionFacts {
         };
         let node = if covered { node } else { node.fetched() };
         if !sinks {
-            return Node::Projection { kind, spec: spec.clone(), input: Box::new(node) };
+            return Node::Projection { kind, spec: Arc::clone(spec), input: Box::new(node) };
         }
         self.push_down(node, kind, spec)
     }
 
-    fn push_down(&self, node: Node, kind: ProjectionKind, spec: &quire_document::DocBuf) -> Node {
-        let project = |input: Box<Node>| Node::Projection { kind, spec: spec.clone(), input };
+    fn push_down(&self, node: Node, kind: ProjectionKind, spec: &Arc<Reshape>) -> Node {
+        let project = |input: Box<Node>| Node::Projection { kind, spec: Arc::clone(spec), input };
         if kind != ProjectionKind::Simple {
             return project(Box::new(node));
         }
         let fits = |pattern: Doc<'_>| pattern.fields().all(|(path, _)| self.retains(path));
         match node {
-            Node::Sort { pattern, limit, simple: true, input } if fits(pattern.as_doc()) => {
+            Node::Sort { pattern, limit, simple: true, input }
+                if fits(pattern.to_bson().as_doc()) =>
+            {
                 let input = Box::new(project(input));
                 Node::Sort { pattern, limit, simple: true, input }
             }
@@ -128,18 +132,6 @@ impl ProjectionFacts {
 
 fn top(path: &str) -> &str {
     path.split('.').next().unwrap_or(path)
-}
-
-/// What a projection's value says as a flag; `None` if it is none.
-pub(crate) fn flag(value: Value<'_>) -> Option<bool> {
-    match value {
-        Value::Bool(flag) => Some(flag),
-        Value::Int32(number) => Some(number != 0),
-        Value::Int64(number) => Some(number != 0),
-        Value::Double(number) => Some(number != 0.0),
-        Value::Decimal(number) => Some(!number.is_zero()),
-        _ => None,
-    }
 }
 
 /// `{a: {b: 1}}` keeps `a.b`.

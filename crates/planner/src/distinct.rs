@@ -2,30 +2,32 @@
 
 use crate::access::Candidate;
 use crate::choose::Statistics;
-use crate::find::plan_find;
+use crate::find::{FindQuery, plan_find};
 use crate::hint::{Choice, choice};
-use crate::plan::{IndexScan, Node, Plan, ProjectionKind};
+use crate::plan::{IndexScan, Node, Plan, ProjectionKind, Reshape};
 use crate::request::{DistinctRequest, FindRequest};
-use quire_catalog::Collection;
 use quire_document::DocBuf;
 use quire_error::Result;
-use quire_mql::Filter;
+use quire_mql::{Filter, ParseContext};
+use std::sync::Arc;
 
 /// Plans a `distinct`: the first key of each value where an index has them, else a `find`.
-/// `filter` is the compiled filter of the request.
 ///
 /// # Errors
-/// `BadValue` for a hint that names no index.
-pub fn plan_distinct(
+/// What `mql` says about the filter; `BadValue` for a hint that names no index.
+pub(crate) fn plan_distinct(
     request: &DistinctRequest,
-    filter: &Filter,
-    collection: Option<&Collection>,
+    context: &ParseContext,
     stats: &dyn Statistics,
 ) -> Result<Plan> {
+    let filter = Filter::parse(request.filter.as_doc(), context)?;
     let find = FindRequest::search(&request.namespace, &request.filter, request.hint.as_ref());
-    let mut plan = plan_find(&find, Some(filter), collection, stats)?;
-    let Some(collection) = collection else { return Ok(plan) };
+    let mut plan = plan_find(&FindQuery::of_filter(&find, Some(&filter)), stats)?;
+    if plan.missing {
+        return Ok(plan);
+    }
     if filter.is_always_true() {
+        let Some(collection) = plan.root.collection() else { return Ok(plan) };
         if let Choice::Any(indexes) =
             choice(collection, request.hint.as_ref(), filter.root(), find.collation.as_deref())?
             && let Some(scan) = whole_index(&indexes, &request.key)
@@ -52,7 +54,7 @@ fn whole_index(indexes: &[Candidate], key: &str) -> Option<IndexScan> {
         .filter(|candidate| {
             candidate.index.keys.fields().first().is_some_and(|field| field.path == key)
         })
-        .map(|candidate| IndexScan::whole(&candidate.index, candidate.multikey.clone()))
+        .map(Candidate::scan)
         .filter(|scan| usable(scan, 0))
         .min_by_key(|scan| scan.bounds.len())
 }
@@ -66,5 +68,13 @@ fn distinct_scan(scan: IndexScan, field: usize, key: &str) -> Node {
     let dotted = key.contains('.');
     let kind = if dotted { ProjectionKind::Default } else { ProjectionKind::Covered };
     let input = Box::new(Node::DistinctScan { scan: Box::new(scan), field });
-    Node::Projection { kind, spec: DocBuf::new(), input }
+    // The values are taken from the keys as they come.
+    let spec = Reshape {
+        shown: DocBuf::new(),
+        projection: None,
+        show_record_id: false,
+        empty_sort_key: false,
+        narrows: true,
+    };
+    Node::Projection { kind, spec: Arc::new(spec), input }
 }

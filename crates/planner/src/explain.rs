@@ -4,6 +4,7 @@
 use crate::plan::{IndexScan, Node, Plan};
 use quire_document::{DocBuf, DocWriter, Value};
 use quire_mql::filter::Node as Condition;
+use quire_mql::stage::StageBody;
 
 /// Bytes that a sort may hold in memory, as explain shows it.
 pub const SORT_BYTES_MAX: u64 = 100 * 1024 * 1024;
@@ -52,6 +53,12 @@ impl NodeStats {
         self.docs_examined + self.inputs.iter().map(NodeStats::total_docs).sum::<u64>()
     }
 
+    /// Returns the statistics of a node above this one that passes its rows on as they are.
+    fn passed_on(&self) -> NodeStats {
+        let inputs = vec![self.clone()];
+        NodeStats { returned: self.returned, is_eof: self.is_eof, inputs, ..NodeStats::default() }
+    }
+
     /// Rough number of steps it took, as MongoDB's `works`.
     fn works(&self) -> u64 {
         self.returned.max(self.keys_examined).max(self.docs_examined) + u64::from(self.is_eof)
@@ -69,7 +76,8 @@ fn count_down(node: &mut Node, stats: &NodeStats) {
     if let Node::Skip { count, .. } = node {
         *count = count.saturating_sub(stats.skipped);
     }
-    if let (Some(input), Some(stats)) = (node.input_mut(), stats.inputs.first()) {
+    let stats = if node.is_idle() { Some(stats) } else { stats.inputs.first() };
+    if let (Some(input), Some(stats)) = (node.input_mut(), stats) {
         count_down(input, stats);
     }
 }
@@ -77,7 +85,7 @@ fn count_down(node: &mut Node, stats: &NodeStats) {
 /// The fields of `queryPlanner`.
 pub fn query_planner(plan: &Plan, out: &mut DocWriter<'_>) {
     out.append("namespace", plan.namespace.as_str());
-    if !matches!(plan.root, Node::RecordStoreFastCount) {
+    if !matches!(plan.root, Node::RecordStoreFastCount { .. }) {
         let filter = plan.filter.as_ref().map(Condition::to_bson);
         out.append("parsedQuery", &filter.unwrap_or_default());
     }
@@ -95,7 +103,7 @@ pub fn query_planner(plan: &Plan, out: &mut DocWriter<'_>) {
     {
         let mut winning = out.document("winningPlan");
         winning.append("isCached", false);
-        match &plan.root {
+        match plan.cursor() {
             Node::IdHack { .. } => express(None, &mut winning),
             root => stage(root, None, &mut winning),
         }
@@ -110,7 +118,7 @@ pub fn query_planner(plan: &Plan, out: &mut DocWriter<'_>) {
 
 /// The fields of `executionStats` for a plan that ran.
 pub fn execution_stats(plan: &Plan, stats: &NodeStats, all_plans: bool, out: &mut DocWriter<'_>) {
-    let returned = match plan.root {
+    let returned = match plan.cursor() {
         Node::Count { .. } | Node::Update { .. } | Node::Delete { .. } => 0,
         _ => stats.returned,
     };
@@ -126,7 +134,7 @@ pub fn execution_stats(plan: &Plan, stats: &NodeStats, all_plans: bool, out: &mu
     number("totalDocsExamined", stats.total_docs(), out);
     {
         let mut stages = out.document("executionStages");
-        match &plan.root {
+        match plan.cursor() {
             Node::IdHack { .. } => express(Some(stats), stages.append("isCached", false)),
             root => stage(root, Some(stats), &mut stages),
         }
@@ -150,6 +158,11 @@ fn express(stats: Option<&NodeStats>, out: &mut DocWriter<'_>) {
 
 /// One stage with what it reads from, and what it did if it ran.
 pub fn stage(node: &Node, stats: Option<&NodeStats>, out: &mut DocWriter<'_>) {
+    if let Node::SortKeys { input, .. } = node {
+        return stage(input, stats, out);
+    }
+    let idle = stats.filter(|_| node.is_idle()).map(NodeStats::passed_on);
+    let stats = idle.as_ref().or(stats);
     out.append("stage", node.name());
     let filter = match node {
         Node::CollScan { filter, .. } | Node::Fetch { filter, .. } => filter.as_ref(),
@@ -224,20 +237,20 @@ fn facts(node: &Node, stats: Option<&NodeStats>, out: &mut DocWriter<'_>) {
             }
         }
         Node::SortMerge { pattern, .. } => {
-            out.append("sortPattern", &integral(pattern));
+            out.append("sortPattern", &integral(pattern.to_bson()));
             if let Some(stats) = stats {
                 duplicates(stats, out);
             }
         }
         Node::Sort { pattern, limit, simple, .. } => {
-            sort_facts(pattern, *limit, *simple, stats, out)
+            sort_facts(pattern.to_bson(), *limit, *simple, stats, out)
         }
         Node::Skip { count, .. } => number("skipAmount", *count, out),
         Node::Limit { count, .. } => number("limitAmount", *count, out),
         Node::Projection { spec, .. } => {
-            out.append("transformBy", spec);
+            out.append("transformBy", &spec.shown);
         }
-        Node::Count { .. } | Node::RecordStoreFastCount => {
+        Node::Count { .. } | Node::RecordStoreFastCount { .. } => {
             if let Some(stats) = stats {
                 number("nCounted", stats.counted, out);
                 number("nSkipped", stats.skipped, out);
@@ -256,6 +269,9 @@ fn facts(node: &Node, stats: Option<&NodeStats>, out: &mut DocWriter<'_>) {
             }
         }
         Node::Eof
+        | Node::Stage { .. }
+        | Node::Feed { .. }
+        | Node::SortKeys { .. }
         | Node::RandomPicks { .. }
         | Node::AndSorted { .. }
         | Node::ReturnKey { .. }
@@ -436,6 +452,8 @@ fn shape_hash(plan: &Plan) -> u64 {
         .collect();
     projected.sort_unstable();
     projected.hash(&mut hasher);
-    plan.stages.hash(&mut hasher);
+    let shaping = ["$group", "$replaceRoot", "$project"];
+    let names = plan.stages().into_iter().map(StageBody::name);
+    names.filter(|name| shaping.contains(name)).collect::<Vec<_>>().hash(&mut hasher);
     hasher.finish()
 }

@@ -4,52 +4,118 @@ use crate::access::{Access, Candidate};
 use crate::choose::{Statistics, rank};
 use crate::covering::ProjectionFacts;
 use crate::hint::{Choice, choice};
-use crate::plan::{IndexScan, Node, Plan};
+use crate::plan::{Node, Plan, Reshape};
 use crate::request::{FindRequest, Hint};
 use crate::sort_order::{self, SortPart};
 use quire_catalog::Collection;
-use quire_document::{Doc, DocBuf, Value, ValueBuf};
+use quire_document::{Doc, Value, ValueBuf};
 use quire_error::{Error, Result};
-use quire_mql::Filter;
 use quire_mql::collation::Collation;
 use quire_mql::filter::{Comparison, Node as Condition, Test, is_operator_document};
-use quire_mql::sort::{Direction, natural};
+use quire_mql::projection::Projection;
+use quire_mql::sort::{Direction, SortPattern, natural};
+use quire_mql::{Filter, ParseContext};
+use std::sync::Arc;
 
-/// Plans a `find`. `filter` is the compiled filter of the request (a lookup by `_id` needs none:
-/// [`is_id_lookup`]); projection and sort have been accepted by `mql`; `collection` is `None` if it
-/// does not exist.
+/// A `find` whose parts are compiled: what is asked of one collection. Pipelines and writes begin
+/// with one, too.
+#[derive(Debug)]
+pub struct FindQuery<'r> {
+    /// The limits, the hint and the other options; filter, sort and projection as they were
+    /// written, for explain.
+    pub request: &'r FindRequest,
+    /// The filter, with what its expressions imply; `None` for a lookup by `_id` that is planned
+    /// without it ([`is_id_lookup`]).
+    pub filter: Option<Condition>,
+    /// The sort; `None` without one, and for `$natural`.
+    pub sort: Option<Arc<SortPattern>>,
+    /// The projection, if there is one.
+    pub projection: Option<Arc<Reshape>>,
+}
+
+impl<'r> FindQuery<'r> {
+    /// Compiles a request.
+    ///
+    /// # Errors
+    /// What `mql` says about the filter, the sort and the projection.
+    pub fn compile(request: &'r FindRequest, context: &ParseContext) -> Result<Self> {
+        let compile = || Filter::parse(request.filter.as_doc(), context);
+        let filter = (!is_id_lookup(request)).then(compile).transpose()?;
+        let mut query = FindQuery::of_filter(request, filter.as_ref());
+        query.compile_sort(context)?;
+        query.projection = projection(request, context)?.map(Arc::new);
+        Ok(query)
+    }
+
+    /// Returns a query by a filter that is compiled already, which neither sorts nor projects.
+    pub fn of_filter(request: &'r FindRequest, filter: Option<&Filter>) -> Self {
+        let filter = filter.map(|filter| match filter.root() {
+            always if always.is_always_true() => Condition::And(Vec::new()),
+            root => root.clone().with_implied(),
+        });
+        FindQuery { request, filter, sort: None, projection: None }
+    }
+
+    /// Compiles the sort of the request.
+    ///
+    /// # Errors
+    /// What `mql` says about the sort.
+    pub fn compile_sort(&mut self, context: &ParseContext) -> Result<()> {
+        let sort = self.request.sort.as_doc();
+        if natural(sort)?.is_none() && !sort.is_empty() {
+            self.sort = Some(Arc::new(SortPattern::parse(sort, context)?));
+        }
+        Ok(())
+    }
+}
+
+/// Compiles the projection of a find; `None` if it returns whole documents.
+fn projection(request: &FindRequest, context: &ParseContext) -> Result<Option<Reshape>> {
+    let written = &request.projection;
+    if written.as_doc().is_empty() && !request.show_record_id {
+        return Ok(None);
+    }
+    let filter = Some(request.filter.as_doc());
+    let projection = Arc::new(Projection::parse_find(written.as_doc(), filter, context)?);
+    let mut shown = written.clone();
+    if request.show_record_id {
+        shown.extend(|writer| {
+            writer.document("$recordId").append("$meta", "recordId");
+        });
+    }
+    let (show_record_id, projection) = (request.show_record_id, Some(projection));
+    Ok(Some(Reshape { shown, projection, show_record_id, empty_sort_key: true, narrows: false }))
+}
+
+/// Plans a query.
 ///
 /// # Errors
-/// `BadValue` for a hint that names no index, 51173 to 51176 for `min` and `max` that do not fit.
-pub fn plan_find(
-    request: &FindRequest,
-    filter: Option<&Filter>,
-    collection: Option<&Collection>,
-    stats: &dyn Statistics,
-) -> Result<Plan> {
-    let filter = filter.map(|filter| match filter.root() {
-        always if always.is_always_true() => Condition::And(Vec::new()),
-        root => root.clone().with_implied(),
-    });
+/// `BadValue` for a hint that names no index and for `$meta: "sortKey"` without a sort, 51173 to
+/// 51176 for `min` and `max` that do not fit.
+pub fn plan_find(query: &FindQuery<'_>, stats: &dyn Statistics) -> Result<Plan> {
+    let request = query.request;
     let plan = |root, rejected, missing| Plan {
         namespace: request.namespace.clone(),
-        filter: filter.clone(),
+        filter: query.filter.clone(),
         root,
         rejected,
         missing,
         sort: request.sort.clone(),
         projection: request.projection.clone(),
-        stages: Vec::new(),
+        of_pipeline: request.of_pipeline,
+        collation: request.collation.clone(),
     };
-    let Some(collection) = collection else { return Ok(plan(Node::Eof, Vec::new(), true)) };
-    let finish = Finish::new(request);
+    let Some(collection) = &stats.collection(&request.namespace)? else {
+        return Ok(plan(Node::Eof, Vec::new(), true));
+    };
+    let finish = Finish::new(query)?;
     if wants_plain_documents(request) {
-        let id = filter.as_ref().and_then(compiled_id_equality);
+        let id = query.filter.as_ref().and_then(compiled_id_equality);
         if let Some(id) = id.or_else(|| id_equality(request.filter.as_doc())) {
-            return Ok(plan(finish.id_hack(ValueBuf::new(id)), Vec::new(), false));
+            return Ok(plan(finish.id_hack(collection, ValueBuf::new(id)), Vec::new(), false));
         }
     }
-    let Some(filter) = &filter else {
+    let Some(filter) = &query.filter else {
         return Err(Error::internal("a plan without a compiled filter"));
     };
     let mut nodes = candidates(request, filter, collection, stats, &finish)?;
@@ -60,12 +126,18 @@ pub fn plan_find(
     let order = rank(&nodes.iter().collect::<Vec<_>>(), stats, needed);
     let best = order.first().copied().unwrap_or(0);
     let root = match (nodes.remove(best), request.sample) {
-        (root, Some(size)) if reads_all(&root) && stats.draws(size) => {
-            Node::RandomPicks { size, scan: Box::new(root) }
+        (root, Some(size)) if draws(&root, stats, size) => {
+            let collection = Arc::clone(collection);
+            Node::RandomPicks { collection, size, scan: Box::new(root) }
         }
         (root, _) => root,
     };
     Ok(plan(root, nodes, false))
+}
+
+/// Whether `size` random documents are better drawn than chosen from what the plan gives.
+fn draws(root: &Node, stats: &dyn Statistics, size: u64) -> bool {
+    reads_all(root) && root.collection().is_some_and(|found| stats.draws(found, size))
 }
 
 /// Whether a plan gives every document of the collection.
@@ -81,7 +153,7 @@ fn reads_all(root: &Node) -> bool {
 fn candidates(
     request: &FindRequest,
     filter: &Condition,
-    collection: &Collection,
+    collection: &Arc<Collection>,
     stats: &dyn Statistics,
     finish: &Finish<'_>,
 ) -> Result<Vec<Node>> {
@@ -92,6 +164,7 @@ fn candidates(
     }
     let collation = request.collation.as_deref();
     let collection_scan = |backward| Node::CollScan {
+        collection: Arc::clone(collection),
         filter: (!filter.is_always_true()).then(|| filter.clone()),
         backward,
     };
@@ -124,7 +197,7 @@ fn candidates(
     if nodes.is_empty() {
         nodes.push(match access.indexes.first() {
             Some(only) if hinted => {
-                let scan = IndexScan::whole(&only.index, only.multikey.clone());
+                let scan = only.scan();
                 finish.finish(with_filter(Node::IndexScan(Box::new(scan)), filter))
             }
             _ => finish.finish(collection_scan(false)),
@@ -149,7 +222,7 @@ fn whole_scans(
         if candidate.index.keys.is_sparse() && !hinted {
             continue;
         }
-        let scan = IndexScan::whole(&candidate.index, candidate.multikey.clone());
+        let scan = candidate.scan();
         if !candidate.index.has_long_keys()
             && sort_order::direction(&scan, parts, finish.collation()).is_some()
         {
@@ -215,16 +288,20 @@ fn is_point(value: Value<'_>) -> bool {
 
 /// What is done with the documents that the filter leaves: sort, skip, projection, limit.
 struct Finish<'r> {
+    query: &'r FindQuery<'r>,
     request: &'r FindRequest,
     /// The sort, if it is one that indexes may give.
     sort: Option<Vec<SortPart>>,
     /// `{$natural: ...}`: backward or not.
     natural: Option<bool>,
-    projection: Option<(ProjectionFacts, DocBuf)>,
+    projection: Option<(ProjectionFacts, Arc<Reshape>)>,
+    /// The projection reads what a row is sorted by.
+    reads_sort_key: bool,
 }
 
 impl<'r> Finish<'r> {
-    fn new(request: &'r FindRequest) -> Self {
+    fn new(query: &'r FindQuery<'r>) -> Result<Self> {
+        let request = query.request;
         let sort = request.sort.as_doc();
         let natural = match request.hint {
             Some(Hint::Natural(_)) | None => {
@@ -234,20 +311,21 @@ impl<'r> Finish<'r> {
             Some(_) => None,
         };
         let parts = (!sort.is_empty() && natural.is_none()).then(|| sort_order::parts(sort));
-        let mut spec = request.projection.clone();
-        if request.show_record_id {
-            spec.extend(|writer| {
-                writer.document("$recordId").append("$meta", "recordId");
-            });
-        }
-        let projection = (!spec.as_doc().is_empty() && !request.return_key).then(|| {
-            let mut facts = ProjectionFacts::new(spec.as_doc());
+        let projection = query.projection.as_ref().filter(|_| !request.return_key).map(|spec| {
+            let mut facts = ProjectionFacts::new(spec.shown.as_doc());
             if request.projection.as_doc().is_empty() {
                 facts.required = None;
             }
-            (facts, spec)
+            (facts, Arc::clone(spec))
         });
-        Finish { request, sort: parts.flatten(), natural, projection }
+        let compiled = projection.as_ref().and_then(|(_, spec)| spec.projection.as_ref());
+        let mut reads_sort_key =
+            compiled.is_some_and(|projection| projection.needs().metadata.contains("sortKey"));
+        reads_sort_key |= request.return_key && !sort_keys(request).is_empty();
+        if reads_sort_key && !request.of_pipeline && sort.is_empty() {
+            return Err(Error::bad_value("cannot use sortKey $meta projection without a sort"));
+        }
+        Ok(Finish { query, request, sort: parts.flatten(), natural, projection, reads_sort_key })
     }
 
     /// How the request compares strings.
@@ -259,24 +337,39 @@ impl<'r> Finish<'r> {
         !self.request.sort.as_doc().is_empty() && self.natural.is_none()
     }
 
-    fn id_hack(&self, id: ValueBuf) -> Node {
-        let node = Node::IdHack { id };
+    fn id_hack(&self, collection: &Arc<Collection>, id: ValueBuf) -> Node {
+        let node = Node::IdHack { collection: Arc::clone(collection), id };
         match &self.projection {
-            Some((facts, spec)) => facts.apply(node, spec, !self.request.of_pipeline),
+            Some((facts, spec)) => self.projected(node, facts, spec),
             None if self.request.return_key => self.keys_of(node),
             None => node,
         }
     }
 
+    /// Puts the projection above a node; below a sort where that is the same, in a find.
+    fn projected(&self, node: Node, facts: &ProjectionFacts, spec: &Arc<Reshape>) -> Node {
+        match facts.apply(node, spec, !self.request.of_pipeline) {
+            Node::Projection { kind, spec, input } => {
+                let input = Box::new(self.with_sort_keys(*input));
+                Node::Projection { kind, spec, input }
+            }
+            other => other,
+        }
+    }
+
+    /// Notes what rows are sorted by, if that is read and no sort below has done it.
+    fn with_sort_keys(&self, node: Node) -> Node {
+        match &self.query.sort {
+            Some(pattern) if self.reads_sort_key && !node.blocks() => {
+                Node::SortKeys { pattern: Arc::clone(pattern), input: Box::new(node) }
+            }
+            _ => node,
+        }
+    }
+
     fn keys_of(&self, node: Node) -> Node {
-        let is_sort_key = |value: Value<'_>| {
-            let kind = value.as_document().and_then(|doc| doc.get("$meta"));
-            matches!(kind, Some(Value::String("sortKey")))
-        };
-        let fields = self.request.projection.as_doc().fields();
-        let sort_keys = fields.filter(|(_, value)| is_sort_key(*value));
-        let sort_keys = sort_keys.map(|(name, _)| name.to_owned()).collect();
-        Node::ReturnKey { sort_keys, input: Box::new(node) }
+        let input = Box::new(self.with_sort_keys(node));
+        Node::ReturnKey { sort_keys: sort_keys(self.request), input }
     }
 
     fn finish(&self, node: Node) -> Node {
@@ -286,16 +379,22 @@ impl<'r> Finish<'r> {
             let long_keys = has_long_keys(&node);
             let ordered = match &self.sort {
                 Some(parts) if !long_keys => {
-                    sort_order::ordered(&node, parts, &self.request.sort, self.collation())
+                    let pattern = self.query.sort.as_ref();
+                    pattern.and_then(|pattern| {
+                        sort_order::ordered(&node, parts, pattern, self.collation())
+                    })
                 }
                 _ => None,
             };
             node = match ordered {
                 Some(ordered) => ordered,
-                None => {
-                    limited = true;
-                    self.sorted(node)
-                }
+                None => match self.sorted(node) {
+                    sorted @ Node::Sort { .. } => {
+                        limited = true;
+                        sorted
+                    }
+                    other => other,
+                },
             };
         }
         if self.request.skip > 0 {
@@ -303,7 +402,7 @@ impl<'r> Finish<'r> {
         }
         node = match &self.projection {
             _ if self.request.return_key => self.keys_of(node),
-            Some((facts, spec)) => facts.apply(node, spec, !self.request.of_pipeline),
+            Some((facts, spec)) => self.projected(node, facts, spec),
             None => node.fetched(),
         };
         if !limited {
@@ -325,9 +424,24 @@ impl<'r> Finish<'r> {
             0 => 0,
             limit => limit.saturating_add(self.request.skip),
         };
-        let pattern = self.request.sort.clone();
-        Node::Sort { pattern, limit, simple, input: Box::new(input) }
+        match &self.query.sort {
+            Some(pattern) => {
+                let pattern = Arc::clone(pattern);
+                Node::Sort { pattern, limit, simple, input: Box::new(input) }
+            }
+            None => input,
+        }
     }
+}
+
+/// The fields that a projection fills with what a document is sorted by.
+fn sort_keys(request: &FindRequest) -> Vec<String> {
+    let is_sort_key = |value: Value<'_>| {
+        let kind = value.as_document().and_then(|doc| doc.get("$meta"));
+        matches!(kind, Some(Value::String("sortKey")))
+    };
+    let fields = request.projection.as_doc().fields();
+    fields.filter(|(_, value)| is_sort_key(*value)).map(|(name, _)| name.to_owned()).collect()
 }
 
 fn has_long_keys(node: &Node) -> bool {

@@ -20,7 +20,7 @@ pub(crate) enum Choice {
 
 /// The indexes that may answer a filter.
 pub(crate) fn choice(
-    collection: &Collection,
+    collection: &Arc<Collection>,
     hint: Option<&Hint>,
     filter: &Condition,
     collation: Option<&Collation>,
@@ -30,12 +30,14 @@ pub(crate) fn choice(
         Some(Hint::Pattern(pattern)) if pattern.as_doc().is_empty() => {
             choice(collection, None, filter, collation)
         }
-        Some(hint) => hinted(collection, hint).map(|index| Choice::Only(Candidate::new(index))),
+        Some(hint) => {
+            hinted(collection, hint).map(|index| Choice::Only(Candidate::new(collection, index)))
+        }
         None => Ok(Choice::Any(
             collection
                 .ready_indexes()
                 .filter(|index| !index.hidden)
-                .map(Candidate::new)
+                .map(|index| Candidate::new(collection, index))
                 .filter(|candidate| candidate.holds_all(filter, collation))
                 .collect(),
         )),

@@ -18,21 +18,20 @@ mod min_max;
 mod partial;
 mod pipeline;
 pub mod plan;
-mod projection_text;
+mod planning;
 mod request;
+mod rewrite;
 mod shape;
 mod sort_order;
 
-pub use choose::{NoStatistics, Statistics};
-pub use count::plan_count;
-pub use distinct::plan_distinct;
-pub use find::{is_id_lookup, plan_find};
+pub use choose::Statistics;
+pub use find::{FindQuery, is_id_lookup, plan_find};
 pub use intersection::add_intersection;
-pub use pipeline::{PipelineParts, split_pipeline};
-pub use plan::{IndexScan, KeyRange, Node, Plan, ProjectionKind};
-pub use projection_text::print_projection;
+pub use plan::{IndexScan, KeyRange, Node, Plan, ProjectionKind, Reshape};
+pub use planning::plan;
 pub use quire_catalog::key::{Interval, Intervals};
 pub use request::{
-    AggregateRequest, CountRequest, DistinctRequest, FindRequest, Hint, Verbosity, WriteKind,
+    AggregateRequest, CountRequest, DistinctRequest, FindRequest, Hint, ReadRequest, Verbosity,
+    WriteKind,
 };
 pub use shape::{aggregate_shape, find_shape};

@@ -9,9 +9,10 @@ use quire_catalog::{Collection, Index};
 use quire_document::{Doc, DocBuf, compare};
 use quire_error::{Error, ErrorCode, Result};
 use std::cmp::Ordering;
+use std::sync::Arc;
 
 /// The scan that `min` and `max` ask for.
-pub(crate) fn scan(request: &FindRequest, collection: &Collection) -> Result<IndexScan> {
+pub(crate) fn scan(request: &FindRequest, collection: &Arc<Collection>) -> Result<IndexScan> {
     let (min, max) = (request.min.as_doc(), request.max.as_doc());
     let fail = |location, why| Err(planner_error(location, &request.namespace, why));
     if !min.is_empty() && !max.is_empty() && !same_names(min, max) {
@@ -49,7 +50,7 @@ pub(crate) fn scan(request: &FindRequest, collection: &Collection) -> Result<Ind
         );
     }
     let bound = |doc: &DocBuf| (!doc.as_doc().is_empty()).then(|| doc.clone());
-    let mut scan = IndexScan::whole(index, index.multikey_paths());
+    let mut scan = IndexScan::whole(collection, index, index.multikey_paths());
     scan.range = Some(KeyRange { start: bound(&request.min), end: bound(&request.max) });
     Ok(scan)
 }

@@ -1,121 +1,190 @@
-//! Pipelines: what can be moved is moved to the front, and the front becomes a `find`.
-//! (MongoDB manual, "Aggregation Pipeline Optimization".)
+//! Pipelines: what can be moved is moved to the front, the front becomes a query of the collection,
+//! and the other stages stand above it. (MongoDB manual, "Aggregation Pipeline Optimization".)
 
-use crate::projection_text::print_projection;
+use crate::choose::Statistics;
+use crate::find::{FindQuery, plan_find};
+use crate::plan::{Node, Plan, Reshape};
 use crate::request::{AggregateRequest, FindRequest};
-use quire_document::{Array, Doc, DocBuf, Value};
-use quire_error::Result;
+use crate::rewrite::{has_parent, optimise};
+use quire_document::limits::DEPTH_MAX;
+use quire_document::{Doc, DocBuf, Value};
+use quire_error::{Error, ErrorCode, Result};
 use quire_mql::ParseContext;
-use quire_mql::expression::Node as ExprNode;
-use quire_mql::projection::Kind;
-use quire_mql::stage::{Match, Modified, Stage, Transform};
-use std::collections::{BTreeSet, HashMap};
-use std::ops::Bound;
+use quire_mql::projection::{Kind, Projection};
+use quire_mql::sort::SortPattern;
+use quire_mql::stage::{
+    Limit, Match, Modified, Skip, Sort, Stage, StageBody, Transform, parse_pipeline,
+};
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
 
-/// A pipeline in two parts.
-#[derive(Debug)]
-pub struct PipelineParts {
-    /// What the collection is asked.
-    pub find: FindRequest,
-    /// What is left to do with the answers.
-    pub rest: Vec<Stage>,
-    /// `find.projection` is a `$project` stage.
-    pub project_stage: bool,
-    /// `find.projection` only says which fields the rest reads: it may be left out.
-    pub projection_is_hint: bool,
-    /// The rest reads no field at all.
-    pub counts_only: bool,
-}
-
-/// Optimises a pipeline and splits it.
+/// Plans a pipeline.
 ///
 /// # Errors
-/// None that parsing has not met; moved filters are parsed again.
-pub fn split_pipeline(
+/// What `mql` says about the stages; `BadValue` for a hint that names no index.
+pub(crate) fn plan_pipeline(
     request: &AggregateRequest,
-    stages: Vec<Stage>,
     context: &ParseContext,
-) -> Result<PipelineParts> {
-    let mut rest = optimise(stages, context)?;
-    let mut find = FindRequest {
-        namespace: request.namespace.clone(),
-        hint: request.hint.clone(),
-        let_vars: request.let_vars.clone(),
-        allow_disk_use: request.allow_disk_use,
-        comment: request.comment.clone(),
-        of_pipeline: true,
-        ..FindRequest::default()
-    };
-    rest.reverse();
-    if let Some(Stage::Match(_)) = rest.last()
-        && let Some(Stage::Match(first)) = rest.pop()
+    stats: &dyn Statistics,
+) -> Result<Plan> {
+    let stages = request.pipeline.iter().map(|stage| Value::from(stage.as_doc()));
+    let mut stages = VecDeque::from(optimise(parse_pipeline(stages, context)?));
+    if let Some(name) = request.fed_by {
+        let root = above(Node::Feed { name }, stages);
+        return Ok(Plan { root, ..Plan::of_feed(&request.namespace) });
+    }
+    let head = Head::take(request, &mut stages, context)?;
+    let mut plan = plan_find(&head.query(), stats)?;
+    let mut root = plan.root;
+    if head.counts_only {
+        root = without_fetch(root);
+    }
+    if let Some(pattern) =
+        head.sort.filter(|_| reads_metadata(&stages, "sortKey") && !root.blocks())
     {
-        find.filter = first.source().to_owned();
+        root = Node::SortKeys { pattern, input: Box::new(root) };
     }
-    if let Some(Stage::Sort(pattern)) = rest.last()
-        && pattern.metadata().next().is_none()
-    {
-        find.sort = pattern.to_bson().clone();
-        rest.pop();
-    }
-    if let Some(Stage::Skip(count)) = rest.last() {
-        find.skip = *count;
-        rest.pop();
-    }
-    if let Some(Stage::Limit(count)) = rest.last() {
-        find.limit = *count;
-        rest.pop();
-    }
-    let project_stage = match rest.last() {
-        Some(Stage::Transform(transform)) => inclusion(transform),
-        _ => None,
-    };
-    if let Some(spec) = &project_stage {
-        find.projection = spec.clone();
-        rest.pop();
-    }
-    rest.reverse();
-    let mut parts = PipelineParts {
-        find,
-        rest,
-        project_stage: project_stage.is_some(),
-        projection_is_hint: false,
-        counts_only: false,
-    };
-    if !parts.project_stage && !parts.rest.is_empty() {
-        apply_needs(&mut parts);
-    }
-    let FindRequest { filter, sort, skip: 0, limit: 0, .. } = &parts.find else { return Ok(parts) };
-    let everything = filter.as_doc().is_empty() && sort.as_doc().is_empty() && !parts.project_stage;
-    if let Some(Stage::Sample(size)) = parts.rest.first()
-        && everything
-    {
-        parts.find.sample = Some(*size);
-    }
-    Ok(parts)
+    plan.root = above(root, stages);
+    Ok(plan)
 }
 
-/// The `$project` that it is, as a plan shows it, if it only names what is kept or computed.
-fn inclusion(transform: &Transform) -> Option<DocBuf> {
-    let Transform::Projection("$project", projection) = transform else { return None };
-    if projection.kind() != Kind::Inclusion {
-        return None;
-    }
-    Some(print_projection(projection))
+/// The first stages of a pipeline, as a query of the collection.
+struct Head {
+    find: FindRequest,
+    filter: Option<Arc<Match>>,
+    sort: Option<Arc<SortPattern>>,
+    projection: Option<Arc<Reshape>>,
+    /// The other stages read no field at all.
+    counts_only: bool,
 }
 
-/// What the rest reads becomes the projection, so that an index alone may answer.
-fn apply_needs(parts: &mut PipelineParts) {
-    let Some(paths) = needed_paths(&parts.rest) else { return };
-    if paths.is_empty() {
-        parts.counts_only = true;
-        return;
+impl Head {
+    /// Takes the stages that a query of the collection can answer off the front of `stages`.
+    fn take(
+        request: &AggregateRequest,
+        stages: &mut VecDeque<Stage>,
+        context: &ParseContext,
+    ) -> Result<Self> {
+        let find = FindRequest {
+            namespace: request.namespace.clone(),
+            hint: request.hint.clone(),
+            of_pipeline: true,
+            ..FindRequest::default()
+        };
+        let mut head =
+            Head { find, filter: None, sort: None, projection: None, counts_only: false };
+        if let Some(Stage::Match(filter)) = stages.front() {
+            head.filter = Some(Arc::clone(filter));
+            stages.pop_front();
+        }
+        head.take_sort(stages);
+        head.take_limits(stages);
+        head.take_projection(stages, context)?;
+        if let Some(Stage::Sample(sample)) = stages.front()
+            && head.reads_everything()
+        {
+            head.find.sample = Some(sample.0);
+        }
+        Ok(head)
     }
-    let shortest: Vec<&String> = paths.iter().filter(|path| !has_parent(&paths, path)).collect();
-    parts.projection_is_hint = true;
-    parts.find.projection = DocBuf::build(|writer| {
+
+    fn take_sort(&mut self, stages: &mut VecDeque<Stage>) {
+        if let Some(Stage::Sort(sort)) = stages.front()
+            && sort.pattern.metadata().next().is_none()
+        {
+            self.find.sort = sort.pattern.to_bson().clone();
+            self.sort = Some(Arc::clone(&sort.pattern));
+            stages.pop_front();
+        }
+    }
+
+    fn take_limits(&mut self, stages: &mut VecDeque<Stage>) {
+        if let Some(Stage::Skip(Skip(count))) = stages.front() {
+            self.find.skip = *count;
+            stages.pop_front();
+        }
+        if let Some(Stage::Limit(Limit(count))) = stages.front() {
+            self.find.limit = *count;
+            stages.pop_front();
+        }
+    }
+
+    /// Takes an including `$project`, or finds out which fields the stages read, so that an index
+    /// alone may answer.
+    fn take_projection(
+        &mut self,
+        stages: &mut VecDeque<Stage>,
+        context: &ParseContext,
+    ) -> Result<()> {
+        let reshape = match stages.front() {
+            None => return Ok(()),
+            Some(Stage::Transform(Transform::Projection("$project", projection)))
+                if projection.kind() == Kind::Inclusion =>
+            {
+                let projection = Arc::clone(projection);
+                stages.pop_front();
+                let shown = projection.print();
+                check_depth(shown.as_doc())?;
+                Reshape {
+                    shown,
+                    projection: Some(projection),
+                    show_record_id: false,
+                    empty_sort_key: false,
+                    narrows: false,
+                }
+            }
+            Some(_) => {
+                let Some(paths) = needed_paths(stages) else { return Ok(()) };
+                if paths.is_empty() {
+                    self.counts_only = true;
+                    return Ok(());
+                }
+                narrowing(&paths, copies(stages), context)?
+            }
+        };
+        self.find.projection = reshape.shown.clone();
+        self.projection = Some(Arc::new(reshape));
+        Ok(())
+    }
+
+    /// True if the stages that were taken give every document as it is.
+    fn reads_everything(&self) -> bool {
+        let FindRequest { skip: 0, limit: 0, .. } = self.find else { return false };
+        let projects = self.projection.as_ref().is_some_and(|projection| !projection.narrows);
+        let all = self.filter.as_ref().is_none_or(|filter| filter.filter().is_always_true());
+        all && self.sort.is_none() && !projects
+    }
+
+    fn query(&self) -> FindQuery<'_> {
+        let everything = Match::all_of(Vec::new());
+        let filter = self.filter.as_deref().unwrap_or(&everything).filter();
+        FindQuery {
+            sort: self.sort.clone(),
+            projection: self.projection.clone(),
+            ..FindQuery::of_filter(&self.find, Some(filter))
+        }
+    }
+}
+
+/// Fails with 15 Overflow for a `$project` that nests too deeply once it is written out, as mongod
+/// writes it.
+fn check_depth(shown: Doc<'_>) -> Result<()> {
+    if shown.nests_within(DEPTH_MAX) {
+        return Ok(());
+    }
+    let text = format!(
+        "Invalid $project :: caused by :: cannot convert document to BSON because it exceeds the limit of {DEPTH_MAX} levels of nesting"
+    );
+    Err(Error::new(ErrorCode::Overflow, text))
+}
+
+/// The projection that keeps these paths and nothing else. It is run only where stages copy
+/// documents (`run`); anywhere else it tells which fields are read.
+fn narrowing(paths: &BTreeSet<String>, run: bool, context: &ParseContext) -> Result<Reshape> {
+    let shortest = paths.iter().filter(|path| !has_parent(paths, path));
+    let shown = DocBuf::build(|writer| {
         let mut keeps_id = false;
-        for path in &shortest {
+        for path in shortest {
             keeps_id |= path.as_str() == "_id" || path.starts_with("_id.");
             writer.append(path, 1);
         }
@@ -123,10 +192,81 @@ fn apply_needs(parts: &mut PipelineParts) {
             writer.append("_id", 0);
         }
     });
+    let compile = || Projection::parse_find(shown.as_doc(), None, context).map(Arc::new);
+    let projection = run.then(compile).transpose()?;
+    let (show_record_id, empty_sort_key) = (false, false);
+    Ok(Reshape { shown, projection, show_record_id, empty_sort_key, narrows: true })
+}
+
+/// Whether a stage before the first `$group` writes a document's fields anew. Then it pays to keep
+/// only those that are read.
+fn copies(stages: &VecDeque<Stage>) -> bool {
+    let mut copied = stages.iter().take_while(|stage| !matches!(stage, Stage::Group(_)));
+    copied.any(|stage| stage.streams() && matches!(stage.modified(), Modified::Paths(_)))
+}
+
+/// Leaves out the fetch of documents of which nothing is read.
+fn without_fetch(node: Node) -> Node {
+    match node {
+        Node::Fetch { filter: None, input } => *input,
+        mut other => {
+            if !other.blocks()
+                && let Some(input) = other.input_mut()
+            {
+                let inner = std::mem::replace(input, Node::Eof);
+                *input = without_fetch(inner);
+            }
+            other
+        }
+    }
+}
+
+/// Puts stages above a node, the first of them lowest.
+fn above(node: Node, stages: VecDeque<Stage>) -> Node {
+    let stages = limit_sorts(stages);
+    stages.into_iter().fold(node, |input, stage| Node::Stage { stage, input: Box::new(input) })
+}
+
+/// Gives each `$sort` the `$limit` that follows it, also behind a `$skip`. The sort then gives no
+/// more rows than the limit lets through, so that the limit itself is left out.
+fn limit_sorts(mut stages: VecDeque<Stage>) -> Vec<Stage> {
+    let mut out: Vec<Stage> = Vec::with_capacity(stages.len());
+    while let Some(stage) = stages.pop_front() {
+        let Stage::Sort(sort) = stage else {
+            out.push(stage);
+            continue;
+        };
+        let (skip, at) = match stages.front() {
+            Some(Stage::Skip(Skip(count))) => (*count, 1),
+            _ => (0, 0),
+        };
+        let limit = match stages.get(at) {
+            Some(Stage::Limit(Limit(count))) => count.saturating_add(skip),
+            _ => 0,
+        };
+        if limit > 0 {
+            stages.remove(at);
+        }
+        out.push(Stage::Sort(Sort { limit, ..sort }));
+    }
+    out
+}
+
+/// Whether a stage up to the first `$group`, which lets none through, reads this metadata.
+fn reads_metadata(stages: &VecDeque<Stage>, kind: &str) -> bool {
+    for stage in stages {
+        if stage.needs().reads.metadata.contains(kind) {
+            return true;
+        }
+        if matches!(stage, Stage::Group(_)) {
+            return false;
+        }
+    }
+    false
 }
 
 /// The paths that stages read of their input; `None` if they may need anything.
-fn needed_paths(stages: &[Stage]) -> Option<BTreeSet<String>> {
+fn needed_paths(stages: &VecDeque<Stage>) -> Option<BTreeSet<String>> {
     let mut paths = BTreeSet::new();
     for stage in stages {
         let needs = stage.needs();
@@ -142,221 +282,4 @@ fn needed_paths(stages: &[Stage]) -> Option<BTreeSet<String>> {
         }
     }
     None
-}
-
-/// True if the set has a path that this one is below.
-fn has_parent(paths: &BTreeSet<String>, path: &str) -> bool {
-    path.match_indices('.').any(|(end, _)| paths.contains(&path[..end]))
-}
-
-/// True if the set has a path that is below this one.
-fn has_child(paths: &BTreeSet<String>, path: &str) -> bool {
-    let below = format!("{path}.");
-    let mut behind = paths.range::<str, _>((Bound::Included(below.as_str()), Bound::Unbounded));
-    behind.next().is_some_and(|next| next.starts_with(&below))
-}
-
-/// Moves filters and limits forward, joins neighbours.
-pub(crate) fn optimise(stages: Vec<Stage>, context: &ParseContext) -> Result<Vec<Stage>> {
-    let mut stages = join_matches(stages, context)?;
-    let mut at = 0;
-    let mut rounds = 0;
-    while at + 1 < stages.len() && rounds < 10_000 {
-        rounds += 1;
-        let second = stages.remove(at + 1);
-        let first = stages.remove(at);
-        let (pair, changed) = combine(first, second, context)?;
-        for (offset, stage) in pair.into_iter().enumerate() {
-            stages.insert(at + offset, stage);
-        }
-        at = if changed { at.saturating_sub(1) } else { at + 1 };
-    }
-    Ok(stages)
-}
-
-/// The two neighbours, joined or exchanged where that is the same; whether anything changed.
-fn combine(first: Stage, second: Stage, context: &ParseContext) -> Result<(Vec<Stage>, bool)> {
-    Ok(match (first, second) {
-        (Stage::Match(a), Stage::Match(b)) => (vec![Stage::Match(all_of(&[a, b], context)?)], true),
-        (Stage::Limit(a), Stage::Limit(b)) => (vec![Stage::Limit(a.min(b))], true),
-        (Stage::Skip(a), Stage::Skip(b)) => (vec![Stage::Skip(a.saturating_add(b))], true),
-        (Stage::Limit(limit), Stage::Skip(skip)) if limit > skip => {
-            (vec![Stage::Skip(skip), Stage::Limit(limit - skip)], true)
-        }
-        (Stage::Sort(sort), Stage::Match(filter)) => {
-            (vec![Stage::Match(filter), Stage::Sort(sort)], true)
-        }
-        (first @ Stage::Transform(_), second @ (Stage::Limit(_) | Stage::Skip(_))) => {
-            (vec![second, first], true)
-        }
-        (first @ (Stage::Transform(_) | Stage::Unwind(_)), Stage::Match(filter)) => {
-            push_match(first, filter, context)?
-        }
-        (first, second) => (vec![first, second], false),
-    })
-}
-
-/// Joins each run of filters at once: pair by pair a long run would be parsed again for each.
-fn join_matches(stages: Vec<Stage>, context: &ParseContext) -> Result<Vec<Stage>> {
-    let mut out = Vec::with_capacity(stages.len());
-    let mut run: Vec<Match> = Vec::new();
-    for stage in stages {
-        match stage {
-            Stage::Match(filter) => run.push(filter),
-            other => {
-                out.extend(joined_run(&mut run, context)?);
-                out.push(other);
-            }
-        }
-    }
-    out.extend(joined_run(&mut run, context)?);
-    Ok(out)
-}
-
-/// The one filter that a run of them is; none for none.
-fn joined_run(run: &mut Vec<Match>, context: &ParseContext) -> Result<Option<Stage>> {
-    let mut run = std::mem::take(run);
-    Ok(match run.len() {
-        0 | 1 => run.pop().map(Stage::Match),
-        _ => Some(Stage::Match(all_of(&run, context)?)),
-    })
-}
-
-/// The filter that is all of these: one flat `$and`, so that it is never nested too deeply.
-fn all_of(filters: &[Match], context: &ParseContext) -> Result<Match> {
-    let mut parts: Vec<Doc<'_>> = Vec::new();
-    for source in filters.iter().map(Match::source).filter(|source| !source.is_empty()) {
-        match only_and(source) {
-            Some(list) => parts.extend(list.iter().filter_map(|part| part.as_document())),
-            None => parts.push(source),
-        }
-    }
-    if let [only] = parts[..] {
-        return Match::new(only, context);
-    }
-    let joined = DocBuf::build(|writer| {
-        if parts.is_empty() {
-            return;
-        }
-        let mut list = writer.array("$and");
-        parts.iter().for_each(|part| {
-            list.push(*part);
-        });
-    });
-    Match::new(joined.as_doc(), context)
-}
-
-/// The list of a filter that is nothing but an `$and`.
-fn only_and(filter: Doc<'_>) -> Option<Array<'_>> {
-    match filter.first() {
-        Some(first) if first.key() == "$and" && filter.count() == 1 => first.value().as_array(),
-        _ => None,
-    }
-}
-
-/// Moves the parts of a filter that a stage does not touch to before it.
-fn push_match(first: Stage, filter: Match, context: &ParseContext) -> Result<(Vec<Stage>, bool)> {
-    let modified = first.modified();
-    let renames = renames(&first);
-    let (mut before, mut after) = (Vec::new(), Vec::new());
-    for part in conjuncts(filter.source()) {
-        match moved(&part, &modified, &renames, context)? {
-            Some(part) => before.push(part),
-            None => after.push(part),
-        }
-    }
-    if before.is_empty() {
-        return Ok((vec![first, Stage::Match(filter)], false));
-    }
-    let mut stages = vec![Stage::Match(joined(&before, context)?), first];
-    if !after.is_empty() {
-        stages.push(Stage::Match(joined(&after, context)?));
-    }
-    Ok((stages, true))
-}
-
-fn joined(parts: &[DocBuf], context: &ParseContext) -> Result<Match> {
-    if let [only] = parts {
-        return Match::new(only.as_doc(), context);
-    }
-    let all = DocBuf::build(|writer| {
-        let mut list = writer.array("$and");
-        parts.iter().for_each(|part| {
-            list.push(part);
-        });
-    });
-    Match::new(all.as_doc(), context)
-}
-
-/// The filters that together are this one.
-fn conjuncts(filter: Doc<'_>) -> Vec<DocBuf> {
-    let mut parts = Vec::new();
-    for element in filter.iter() {
-        match (element.key(), element.value()) {
-            ("$and", Value::Array(list)) => {
-                parts.extend(list.iter().filter_map(|v| v.as_document()).flat_map(conjuncts));
-            }
-            _ => parts.push(DocBuf::build(|writer| {
-                writer.append_element(element);
-            })),
-        }
-    }
-    parts
-}
-
-/// The filter as it reads before the stage; `None` if it cannot stand there.
-fn moved(
-    part: &DocBuf,
-    modified: &Modified,
-    renames: &HashMap<String, String>,
-    context: &ParseContext,
-) -> Result<Option<DocBuf>> {
-    let parsed = Match::new(part.as_doc(), context)?;
-    let Some(paths) = parsed.filter().paths() else { return Ok(None) };
-    if paths.iter().all(|path| is_untouched(path, modified)) {
-        return Ok(Some(part.clone()));
-    }
-    let (Some(first), [path]) = (part.as_doc().first(), paths.as_slice()) else { return Ok(None) };
-    if first.key() != *path {
-        return Ok(None);
-    }
-    let top = path.split('.').next().unwrap_or_default();
-    let renamed = renames.get(top).map(|old| format!("{old}{}", &path[top.len()..]));
-    Ok(renamed.map(|path| {
-        DocBuf::build(|writer| {
-            writer.append_renamed(&path, first);
-        })
-    }))
-}
-
-fn is_untouched(path: &str, modified: &Modified) -> bool {
-    match modified {
-        Modified::Nothing => true,
-        Modified::All => false,
-        Modified::Paths(paths) => {
-            !paths.contains(path) && !has_parent(paths, path) && !has_child(paths, path)
-        }
-        Modified::AllExcept(kept) => kept.contains(path) || has_parent(kept, path),
-    }
-}
-
-/// New names for fields that a stage only copies: `{$project: {x: "$a"}}`.
-fn renames(stage: &Stage) -> HashMap<String, String> {
-    let computed = match stage {
-        Stage::Transform(Transform::Projection("$project", projection)) => {
-            projection.computed_fields()
-        }
-        _ => return HashMap::new(),
-    };
-    computed
-        .into_iter()
-        .filter(|(new, _)| !new.contains('.'))
-        .filter_map(|(new, expression)| match expression.node() {
-            ExprNode::Path(path) => {
-                let old: Vec<&str> = path.components().collect();
-                (old.len() == 1).then(|| (new, old.concat()))
-            }
-            _ => None,
-        })
-        .collect()
 }

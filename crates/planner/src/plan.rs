@@ -1,13 +1,18 @@
 //! The plan: a tree of stages under MongoDB's names, and what is known about the request.
 
 use quire_catalog::key::{Intervals, KeySpec};
-use quire_catalog::{Index, MultikeyPaths};
+use quire_catalog::{Collection, Index, MultikeyPaths};
 use quire_document::{DocBuf, ValueBuf};
+use quire_mql::collation::Collation;
 use quire_mql::filter::Node as Condition;
+use quire_mql::projection::Projection;
+use quire_mql::sort::SortPattern;
+use quire_mql::stage::{Stage, StageBody};
+use std::fmt;
 use std::sync::Arc;
 
 /// How a request will be answered.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Plan {
     /// `database.collection`.
     pub namespace: String,
@@ -24,13 +29,65 @@ pub struct Plan {
     pub sort: DocBuf,
     /// The projection as written.
     pub projection: DocBuf,
-    /// The names of the stages that follow in a pipeline, as far as they shape its plan.
-    pub stages: Vec<&'static str>,
+    /// The plan is that of a pipeline.
+    pub of_pipeline: bool,
+    /// How the request compares strings; `None` compares bytes.
+    pub collation: Option<Arc<Collation>>,
+}
+
+impl fmt::Debug for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Plan")
+            .field("namespace", &self.namespace)
+            .field("root", &self.root)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Plan {
+    /// Returns the plan of a pipeline over documents that come from outside; its root is still to
+    /// be set.
+    pub(crate) fn of_feed(namespace: &str) -> Self {
+        Plan {
+            namespace: namespace.to_owned(),
+            filter: None,
+            root: Node::Eof,
+            rejected: Vec::new(),
+            missing: false,
+            sort: DocBuf::new(),
+            projection: DocBuf::new(),
+            of_pipeline: false,
+            collation: None,
+        }
+    }
+
+    /// Returns the part of the tree below all stages of a pipeline: what a `find` could be.
+    pub fn cursor(&self) -> &Node {
+        let mut node = &self.root;
+        while let Node::Stage { input, .. } = node {
+            node = input;
+        }
+        node
+    }
+
+    /// Returns the stages above the cursor part, the first of the pipeline first.
+    pub fn stages(&self) -> Vec<&Stage> {
+        let mut stages = Vec::new();
+        let mut node = &self.root;
+        while let Node::Stage { stage, input } = node {
+            stages.push(stage);
+            node = input;
+        }
+        stages.reverse();
+        stages
+    }
 }
 
 /// A scan of one index.
 #[derive(Debug, Clone)]
 pub struct IndexScan {
+    /// The collection of the index.
+    pub collection: Arc<Collection>,
     /// The index.
     pub index: Arc<Index>,
     /// What the scanned keys hold.
@@ -59,10 +116,24 @@ pub struct KeyRange {
 /// A stage and what it reads from.
 #[derive(Debug, Clone)]
 pub enum Node {
+    /// A stage of a pipeline.
+    Stage {
+        /// What it does.
+        stage: Stage,
+        /// Gives the documents that go in.
+        input: Box<Node>,
+    },
+    /// Documents that come from outside of the collections: whoever opens the plan gives them.
+    Feed {
+        /// Names what gives them, such as the stage `$currentOp`.
+        name: &'static str,
+    },
     /// Nothing: the collection does not exist or nothing can match.
     Eof,
     /// All documents in their natural order.
     CollScan {
+        /// The collection that it reads.
+        collection: Arc<Collection>,
         /// Keeps what matches.
         filter: Option<Condition>,
         /// Newest first.
@@ -70,13 +141,17 @@ pub enum Node {
     },
     /// Documents at random, for a `$sample` (`MULTI_ITERATOR` in MongoDB).
     RandomPicks {
-        /// How many.
+        /// The collection that it reads.
+        collection: Arc<Collection>,
+        /// The number of documents.
         size: u64,
-        /// What gives all of them, if too many draws meet none.
+        /// Gives all documents. Used if too many draws meet none.
         scan: Box<Node>,
     },
     /// One document by its `_id`.
     IdHack {
+        /// The collection that it reads.
+        collection: Arc<Collection>,
         /// The `_id`.
         id: ValueBuf,
     },
@@ -111,15 +186,15 @@ pub enum Node {
     /// Inputs that are sorted, merged; each record once.
     SortMerge {
         /// The order.
-        pattern: DocBuf,
+        pattern: Arc<SortPattern>,
         /// The branches.
         inputs: Vec<Node>,
     },
     /// Everything, sorted.
     Sort {
         /// The order.
-        pattern: DocBuf,
-        /// Only so many; 0 for all.
+        pattern: Arc<SortPattern>,
+        /// The number of rows to keep; 0 for all.
         limit: u64,
         /// Its input are whole documents and nothing else.
         simple: bool,
@@ -144,9 +219,17 @@ pub enum Node {
     Projection {
         /// How much work it is.
         kind: ProjectionKind,
-        /// The projection as written.
-        spec: DocBuf,
-        /// Of what.
+        /// The projection.
+        spec: Arc<Reshape>,
+        /// The documents to project.
+        input: Box<Node>,
+    },
+    /// Notes on each row the values that it is sorted by, for `$meta: "sortKey"` above an order
+    /// that an index gives. Explain does not show it.
+    SortKeys {
+        /// The order.
+        pattern: Arc<SortPattern>,
+        /// Gives rows in that order.
         input: Box<Node>,
     },
     /// Index keys in place of documents.
@@ -161,27 +244,54 @@ pub enum Node {
         /// The plan.
         input: Box<Node>,
     },
-    /// How many there are.
+    /// The number of rows of its input.
     Count {
-        /// Without the first so many.
+        /// Rows to leave out first.
         skip: u64,
-        /// At most so many; 0 for all.
+        /// The largest number to count; 0 for all.
         limit: u64,
-        /// Of what.
+        /// The rows to count.
         input: Box<Node>,
     },
     /// The number of documents, from the collection's counters.
-    RecordStoreFastCount,
-    /// What an `update` does with what it finds; only in explain.
+    RecordStoreFastCount {
+        /// The collection that it counts.
+        collection: Arc<Collection>,
+        /// Documents to leave out first.
+        skip: u64,
+        /// The largest number to count; 0 for all.
+        limit: u64,
+    },
+    /// What an `update` would do with what it finds; only in explain.
     Update {
+        /// All documents, not only the first.
+        multi: bool,
         /// The plan of its query.
         input: Box<Node>,
     },
-    /// What a `delete` does with what it finds; only in explain.
+    /// What a `delete` would do with what it finds; only in explain.
     Delete {
+        /// All documents, not only the first.
+        multi: bool,
         /// The plan of its query.
         input: Box<Node>,
     },
+}
+
+/// A projection of a plan, compiled.
+#[derive(Clone, Debug)]
+pub struct Reshape {
+    /// The projection as explain shows it.
+    pub shown: DocBuf,
+    /// What is run. `None`: nothing, because whatever reads the rows takes from them what it
+    /// needs. The projection then only says which fields are read.
+    pub projection: Option<Arc<Projection>>,
+    /// Adds `$recordId` to each document.
+    pub show_record_id: bool,
+    /// A document without a sort has an empty sort key, as in a find.
+    pub empty_sort_key: bool,
+    /// It only leaves out fields that nothing above reads.
+    pub narrows: bool,
 }
 
 /// How much work a projection is.
@@ -200,42 +310,61 @@ impl Node {
     pub fn inputs(&self) -> &[Node] {
         match self {
             Node::Eof
+            | Node::Feed { .. }
             | Node::CollScan { .. }
             | Node::RandomPicks { .. }
             | Node::IdHack { .. }
             | Node::IndexScan(_)
             | Node::CountScan(_)
             | Node::DistinctScan { .. }
-            | Node::RecordStoreFastCount => &[],
+            | Node::RecordStoreFastCount { .. } => &[],
             Node::Or { inputs } | Node::AndSorted { inputs } | Node::SortMerge { inputs, .. } => {
                 inputs
             }
-            Node::Fetch { input, .. }
+            Node::Stage { input, .. }
+            | Node::Fetch { input, .. }
             | Node::Sort { input, .. }
             | Node::Skip { input, .. }
             | Node::Limit { input, .. }
             | Node::Projection { input, .. }
+            | Node::SortKeys { input, .. }
             | Node::ReturnKey { input, .. }
             | Node::Subplan { input }
             | Node::Count { input, .. }
-            | Node::Update { input }
-            | Node::Delete { input } => std::slice::from_ref(&**input),
+            | Node::Update { input, .. }
+            | Node::Delete { input, .. } => std::slice::from_ref(&**input),
+        }
+    }
+
+    /// The collection whose records it gives; `None` if it reads none.
+    pub fn collection(&self) -> Option<&Arc<Collection>> {
+        match self {
+            Node::CollScan { collection, .. }
+            | Node::RandomPicks { collection, .. }
+            | Node::IdHack { collection, .. }
+            | Node::RecordStoreFastCount { collection, .. } => Some(collection),
+            Node::IndexScan(scan) | Node::CountScan(scan) | Node::DistinctScan { scan, .. } => {
+                Some(&scan.collection)
+            }
+            other => other.inputs().iter().find_map(Node::collection),
         }
     }
 
     /// The one stage that it reads from.
     pub(crate) fn input_mut(&mut self) -> Option<&mut Node> {
         match self {
-            Node::Fetch { input, .. }
+            Node::Stage { input, .. }
+            | Node::Fetch { input, .. }
             | Node::Sort { input, .. }
             | Node::Skip { input, .. }
             | Node::Limit { input, .. }
             | Node::Projection { input, .. }
+            | Node::SortKeys { input, .. }
             | Node::ReturnKey { input, .. }
             | Node::Subplan { input }
             | Node::Count { input, .. }
-            | Node::Update { input }
-            | Node::Delete { input } => Some(input),
+            | Node::Update { input, .. }
+            | Node::Delete { input, .. } => Some(input),
             _ => None,
         }
     }
@@ -243,6 +372,8 @@ impl Node {
     /// MongoDB's name of the stage.
     pub fn name(&self) -> &'static str {
         match self {
+            Node::Stage { stage, .. } => stage.name(),
+            Node::Feed { name } => name,
             Node::Eof => "EOF",
             Node::CollScan { .. } => "COLLSCAN",
             Node::RandomPicks { .. } => "MULTI_ITERATOR",
@@ -262,12 +393,23 @@ impl Node {
                 ProjectionKind::Covered => "PROJECTION_COVERED",
                 ProjectionKind::Default => "PROJECTION_DEFAULT",
             },
+            Node::SortKeys { .. } => "SORT_KEY_GENERATOR",
             Node::ReturnKey { .. } => "RETURN_KEY",
             Node::Subplan { .. } => "SUBPLAN",
             Node::Count { .. } => "COUNT",
-            Node::RecordStoreFastCount => "RECORD_STORE_FAST_COUNT",
+            Node::RecordStoreFastCount { .. } => "RECORD_STORE_FAST_COUNT",
             Node::Update { .. } => "UPDATE",
             Node::Delete { .. } => "DELETE",
+        }
+    }
+
+    /// True if no operator runs for the node itself: a projection that only says which fields are
+    /// read, and the sort keys, which count nothing.
+    pub fn is_idle(&self) -> bool {
+        match self {
+            Node::Projection { spec, .. } => spec.projection.is_none(),
+            Node::SortKeys { .. } => true,
+            _ => false,
         }
     }
 
@@ -275,7 +417,12 @@ impl Node {
     pub fn gives_documents(&self) -> bool {
         match self {
             Node::IndexScan(_) | Node::CountScan(_) | Node::DistinctScan { .. } => false,
-            Node::Fetch { .. } | Node::CollScan { .. } | Node::IdHack { .. } | Node::Eof => true,
+            Node::Stage { .. }
+            | Node::Feed { .. }
+            | Node::Fetch { .. }
+            | Node::CollScan { .. }
+            | Node::IdHack { .. }
+            | Node::Eof => true,
             other => other.inputs().iter().all(Node::gives_documents),
         }
     }
@@ -325,9 +472,14 @@ impl Node {
 }
 
 impl IndexScan {
-    /// The whole index.
-    pub fn whole(index: &Arc<Index>, multikey: MultikeyPaths) -> Self {
+    /// Returns a scan of a whole index of `collection`.
+    pub fn whole(
+        collection: &Arc<Collection>,
+        index: &Arc<Index>,
+        multikey: MultikeyPaths,
+    ) -> Self {
         IndexScan {
+            collection: Arc::clone(collection),
             index: Arc::clone(index),
             keys: Arc::clone(&index.keys),
             multikey,

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use quire_document::{DocBuf, ValueBuf};
+use quire_document::{Doc, DocBuf, ValueBuf};
 use quire_mql::collation::Collation;
 
 /// Which index, or which direction of the collection, a request insists on.
@@ -76,6 +76,9 @@ pub struct AggregateRequest {
     pub namespace: String,
     /// The stages, one document each.
     pub pipeline: Vec<DocBuf>,
+    /// What gives the documents that the first stage reads, if no collection does: the name of the
+    /// stage that stood before it, such as `$currentOp`.
+    pub fed_by: Option<&'static str>,
     /// The index to use.
     pub hint: Option<Hint>,
     /// The variables of `let`, their expressions not yet evaluated.
@@ -116,6 +119,74 @@ pub struct DistinctRequest {
     pub hint: Option<Hint>,
     /// The client's comment.
     pub comment: Option<ValueBuf>,
+}
+
+/// A request that reads, or what a write reads before it writes.
+#[derive(Debug, Clone, Copy)]
+pub enum ReadRequest<'r> {
+    /// A `find`.
+    Find(&'r FindRequest),
+    /// An `aggregate`.
+    Aggregate(&'r AggregateRequest),
+    /// A `count`.
+    Count(&'r CountRequest),
+    /// A `distinct`.
+    Distinct(&'r DistinctRequest),
+    /// The query of an update, a delete or a findAndModify, and what it would do. Nothing is
+    /// written.
+    Write(&'r FindRequest, WriteKind),
+}
+
+impl<'r> From<&'r FindRequest> for ReadRequest<'r> {
+    fn from(request: &'r FindRequest) -> Self {
+        ReadRequest::Find(request)
+    }
+}
+
+impl<'r> From<&'r AggregateRequest> for ReadRequest<'r> {
+    fn from(request: &'r AggregateRequest) -> Self {
+        ReadRequest::Aggregate(request)
+    }
+}
+
+impl<'r> From<&'r CountRequest> for ReadRequest<'r> {
+    fn from(request: &'r CountRequest) -> Self {
+        ReadRequest::Count(request)
+    }
+}
+
+impl<'r> From<&'r DistinctRequest> for ReadRequest<'r> {
+    fn from(request: &'r DistinctRequest) -> Self {
+        ReadRequest::Distinct(request)
+    }
+}
+
+impl ReadRequest<'_> {
+    /// Returns the variables of `let`, their expressions not yet evaluated.
+    pub fn let_vars(&self) -> Doc<'_> {
+        match self {
+            ReadRequest::Find(request) | ReadRequest::Write(request, _) => {
+                request.let_vars.as_doc()
+            }
+            ReadRequest::Aggregate(request) => request.let_vars.as_doc(),
+            ReadRequest::Count(_) | ReadRequest::Distinct(_) => Doc::empty(),
+        }
+    }
+
+    /// Returns whether blocking stages may use the disk; `None` where the client did not say.
+    pub fn allow_disk_use(&self) -> Option<bool> {
+        match self {
+            ReadRequest::Find(request) | ReadRequest::Write(request, _) => request.allow_disk_use,
+            ReadRequest::Aggregate(request) => request.allow_disk_use,
+            ReadRequest::Count(_) | ReadRequest::Distinct(_) => Some(true),
+        }
+    }
+
+    /// True if `$$NOW` and `$$CLUSTER_TIME` have values. As in mongod, not in `count` and
+    /// `distinct`.
+    pub fn has_clock(&self) -> bool {
+        !matches!(self, ReadRequest::Count(_) | ReadRequest::Distinct(_))
+    }
 }
 
 /// How much `explain` tells.

@@ -2,8 +2,10 @@
 
 use crate::plan::{IndexScan, Node};
 use quire_catalog::key::Intervals;
-use quire_document::{Doc, DocBuf, Value};
+use quire_document::{Doc, Value};
 use quire_mql::collation::Collation;
+use quire_mql::sort::SortPattern;
+use std::sync::Arc;
 
 /// Most scans that one scan is split into.
 const SCANS_MAX: usize = 200;
@@ -75,7 +77,7 @@ pub(crate) fn direction(
 pub(crate) fn ordered(
     node: &Node,
     sort: &[SortPart],
-    pattern: &DocBuf,
+    pattern: &Arc<SortPattern>,
     collation: Option<&Collation>,
 ) -> Option<Node> {
     match node {
@@ -87,7 +89,7 @@ pub(crate) fn ordered(
             }
             let scans = explode(scan, sort, collation)?;
             let inputs = scans.into_iter().map(|scan| Node::IndexScan(Box::new(scan))).collect();
-            Some(Node::SortMerge { pattern: pattern.clone(), inputs })
+            Some(Node::SortMerge { pattern: Arc::clone(pattern), inputs })
         }
         Node::Fetch { filter, input } => {
             let input = Box::new(ordered(input, sort, pattern, collation)?);
@@ -102,7 +104,7 @@ pub(crate) fn ordered(
                 }
             }
             (merged.len() <= SCANS_MAX)
-                .then(|| Node::SortMerge { pattern: pattern.clone(), inputs: merged })
+                .then(|| Node::SortMerge { pattern: Arc::clone(pattern), inputs: merged })
         }
         Node::Subplan { input } => {
             Some(Node::Subplan { input: Box::new(ordered(input, sort, pattern, collation)?) })

@@ -7,7 +7,7 @@ use crate::frame::usage::Class;
 use foldhash::fast::RandomState;
 use quire_document::{Doc, DocBuf, DocWriter};
 use quire_error::Result;
-use quire_executor::Explained;
+use quire_planner::ReadRequest;
 use std::collections::HashMap;
 
 /// Runs a command: reads the body, appends the reply's fields (without `ok`).
@@ -25,7 +25,7 @@ pub enum Kind {
 }
 
 /// Prints the plan of one request, which `explain` passes to a command's [`Explain`].
-pub type Show<'s> = dyn FnMut(Explained<'_>) -> Result<DocBuf> + 's;
+pub type Show<'s> = dyn FnMut(ReadRequest<'_>) -> Result<DocBuf> + 's;
 
 /// Parses the command's body and passes the request to `show`; returns what `show` printed.
 pub type Explain = fn(&Context<'_>, Doc<'_>, &mut Show<'_>) -> Result<DocBuf>;

@@ -11,8 +11,8 @@ use quire_catalog::Namespace;
 use quire_document::limits::SUB_PIPELINE_DEPTH_MAX;
 use quire_document::{Doc, DocBuf, DocWriter, Value};
 use quire_error::{Error, ErrorCode, Result};
-use quire_executor::{Explained, UnitOfWork, open_aggregate, open_pipeline_over};
-use quire_planner::AggregateRequest;
+use quire_executor::{UnitOfWork, open, open_fed};
+use quire_planner::{AggregateRequest, ReadRequest};
 use quire_session::PlanSource;
 
 /// Most stages of a pipeline.
@@ -39,8 +39,8 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     let unit = cx.unit();
     let mut views = unit.views()?;
     let execution = match rows {
-        Some(rows) => open_pipeline_over(rows, &request, cx.exec_params())?,
-        None => open_aggregate(&request, &views, cx.exec_params())?,
+        Some(rows) => open_fed(&request, Box::new(rows.into_iter()), &views, cx.exec_params())?,
+        None => open(&request, &views, cx.exec_params())?,
     };
     cx.tally.stillborn = false;
     let opening = Opening {
@@ -67,7 +67,7 @@ pub fn explain(cx: &Context<'_>, body: Doc<'_>, show: &mut Show<'_>) -> Result<D
         let text = "The 'explain' option is illegal when a explain verbosity is also provided";
         return Err(Error::failed_to_parse(text));
     }
-    show(Explained::Aggregate(&request))
+    show(ReadRequest::Aggregate(&request))
 }
 
 /// Reads the arguments.

@@ -6,8 +6,8 @@ use crate::frame::context::Context;
 use crate::frame::query_args::{collation, comment, count_limit, hint, owned};
 use quire_document::{Doc, DocBuf, DocWriter};
 use quire_error::Result;
-use quire_executor::{Explained, UnitOfWork, count};
-use quire_planner::CountRequest;
+use quire_executor::{UnitOfWork, count};
+use quire_planner::{CountRequest, ReadRequest};
 
 pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
     let request = parse(cx, body)?;
@@ -24,7 +24,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
 
 /// Shows the plan.
 pub fn explain(cx: &Context<'_>, body: Doc<'_>, show: &mut Show<'_>) -> Result<DocBuf> {
-    show(Explained::Count(&parse(cx, body)?))
+    show(ReadRequest::Count(&parse(cx, body)?))
 }
 
 /// Reads the arguments.

@@ -7,8 +7,8 @@ use crate::frame::context::Context;
 use crate::frame::query_args::{collation, comment, hint, owned};
 use quire_document::{Doc, DocBuf, DocWriter};
 use quire_error::{Error, Result};
-use quire_executor::{Explained, UnitOfWork, distinct};
-use quire_planner::DistinctRequest;
+use quire_executor::{UnitOfWork, distinct};
+use quire_planner::{DistinctRequest, ReadRequest};
 
 pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
     let request = parse(cx, body)?;
@@ -24,7 +24,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
 
 /// Shows the plan.
 pub fn explain(cx: &Context<'_>, body: Doc<'_>, show: &mut Show<'_>) -> Result<DocBuf> {
-    show(Explained::Distinct(&parse(cx, body)?))
+    show(ReadRequest::Distinct(&parse(cx, body)?))
 }
 
 /// Reads the arguments.

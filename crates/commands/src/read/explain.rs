@@ -5,8 +5,8 @@ use crate::frame::command::Command;
 use crate::frame::context::Context;
 use quire_document::{Doc, DocBuf, DocWriter, Value};
 use quire_error::{Error, ErrorCode, Result};
-use quire_executor::{Explained, UnitOfWork, explain};
-use quire_planner::{AggregateRequest, Verbosity};
+use quire_executor::{UnitOfWork, explain};
+use quire_planner::{AggregateRequest, ReadRequest, Verbosity};
 
 pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
     let mut verbosity = Verbosity::AllPlansExecution;
@@ -53,7 +53,7 @@ pub fn write_aggregate(
     body: Doc<'_>,
     reply: &mut DocWriter<'_>,
 ) -> Result<()> {
-    let what = Explained::Aggregate(request);
+    let what = ReadRequest::Aggregate(request);
     let unit = cx.unit();
     let shown = explain(what, Verbosity::QueryPlanner, &mut unit.views()?, cx.exec_params())?;
     let command = DocBuf::build(|writer| {

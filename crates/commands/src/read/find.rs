@@ -7,7 +7,8 @@ use crate::frame::query_args::comment;
 use crate::read::find_request::parse_find;
 use quire_document::{Doc, DocBuf, DocWriter};
 use quire_error::{Error, ErrorCode, Result};
-use quire_executor::{Explained, UnitOfWork, open_find};
+use quire_executor::{UnitOfWork, open};
+use quire_planner::ReadRequest;
 use quire_session::PlanSource;
 
 pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
@@ -25,7 +26,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     cx.service.metrics.queries.add(1);
     let unit = cx.unit();
     let mut views = unit.views()?;
-    let execution = open_find(&request, &views, cx.exec_params())?;
+    let execution = open(&request, &views, cx.exec_params())?;
     // A blocking sort has taken its limit in and does not tell that it is reached.
     let limit = if execution.blocks() { 0 } else { request.limit };
     let opening = Opening {
@@ -49,7 +50,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
 /// Shows the plan.
 pub fn explain(cx: &Context<'_>, body: Doc<'_>, show: &mut Show<'_>) -> Result<DocBuf> {
     let (request, _) = parse_find(cx.target(body)?.as_str().to_owned(), body)?;
-    show(Explained::Find(&request))
+    show(ReadRequest::Find(&request))
 }
 
 impl Context<'_> {

@@ -88,6 +88,7 @@ pub fn take(cx: &Context<'_>, request: &mut AggregateRequest) -> Result<Option<V
     let operand = first.as_doc().first().map_or(Value::Null, |operand| operand.value());
     let rows = make(cx, request, operand)?;
     request.pipeline.remove(0);
+    request.fed_by = Some(name);
     Ok(Some(rows))
 }
 
@@ -134,6 +135,7 @@ fn documents_stage(request: &mut AggregateRequest, operand: Value<'_>) -> Result
     }
     let stages = quire_mql::stage::documents_as_stages(operand)?;
     request.pipeline.splice(0..1, stages);
+    request.fed_by = Some("$documents");
     Ok(vec![DocBuf::new()])
 }
 

@@ -7,8 +7,7 @@ use crate::frame::context::Context;
 use crate::write::{delete, find_and_modify, update};
 use quire_document::{Doc, DocBuf, Value};
 use quire_error::{Error, ErrorCode, Result};
-use quire_executor::Explained;
-use quire_planner::{FindRequest, WriteKind};
+use quire_planner::{FindRequest, ReadRequest, WriteKind};
 
 /// Shows the plan of an update with one statement.
 pub fn update(cx: &Context<'_>, body: Doc<'_>, show: &mut Show<'_>) -> Result<DocBuf> {
@@ -21,7 +20,7 @@ pub fn update(cx: &Context<'_>, body: Doc<'_>, show: &mut Show<'_>) -> Result<Do
         ..FindRequest::default()
     };
     let kind = WriteKind::Update { multi: statement.multi, upsert: statement.upsert };
-    show(Explained::Write(&request, kind))
+    show(ReadRequest::Write(&request, kind))
 }
 
 /// Shows the plan of a delete with one statement.
@@ -33,7 +32,7 @@ pub fn delete(cx: &Context<'_>, body: Doc<'_>, show: &mut Show<'_>) -> Result<Do
         hint: statement.hint.clone(),
         ..FindRequest::default()
     };
-    show(Explained::Write(&request, WriteKind::Delete { multi: !statement.one }))
+    show(ReadRequest::Write(&request, WriteKind::Delete { multi: !statement.one }))
 }
 
 /// Shows the plan of a findAndModify.
@@ -52,7 +51,7 @@ pub fn find_and_modify(cx: &Context<'_>, body: Doc<'_>, show: &mut Show<'_>) -> 
         true => WriteKind::Delete { multi: false },
         false => WriteKind::Update { multi: false, upsert: found.upsert },
     };
-    show(Explained::Write(&request, kind))
+    show(ReadRequest::Write(&request, kind))
 }
 
 /// Returns the one statement of a write.

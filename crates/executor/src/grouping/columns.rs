@@ -2,6 +2,7 @@
 //! the groups in order.
 
 use std::hash::{BuildHasher, Hasher};
+use std::sync::Arc;
 
 use bumpalo::Bump;
 use foldhash::fast::RandomState;
@@ -11,8 +12,8 @@ use quire_mql::EvalContext;
 use quire_mql::expression::{Column, OwnedColumn};
 use quire_mql::stage::Group;
 
-use crate::env::Env;
-use crate::operators::chain::Chain;
+use crate::env::Scope;
+use crate::operators::chain::{Chain, Passed};
 use crate::operators::filtering::{renew, reset};
 
 /// Bytes that columns of documents that went through a chain may take.
@@ -22,7 +23,7 @@ const COLUMNS_BYTES_MAX: usize = 4 << 20;
 pub(crate) struct Grouping {
     /// What happens to documents before they are grouped.
     pub chain: Chain,
-    pub group: Group,
+    pub group: Arc<Group>,
     hasher: RandomState,
 }
 
@@ -31,10 +32,12 @@ pub(crate) struct Columns {
     pub hashes: Vec<u64>,
     pub keys: OwnedColumn,
     pub arguments: Vec<OwnedColumn>,
+    /// What each step of the chain let through.
+    pub passed: Passed,
 }
 
 impl Grouping {
-    pub fn new(chain: Chain, group: Group) -> Self {
+    pub fn new(chain: Chain, group: Arc<Group>) -> Self {
         Grouping { chain, group, hasher: RandomState::default() }
     }
 
@@ -56,29 +59,32 @@ impl Grouping {
 
     /// What is taken of some documents; `None` if one of them fails or they need too much memory at
     /// a time. The chain must not read metadata.
-    pub fn columns(&self, docs: &[Doc<'_>], arena: &mut Bump, env: &Env) -> Option<Columns> {
-        let variables = env.variable_values();
+    pub fn columns(&self, docs: &[Doc<'_>], arena: &mut Bump, scope: Scope<'_>) -> Option<Columns> {
+        let Scope { env, variables } = scope;
         if self.chain.is_empty() {
             reset(arena);
             let context = EvalContext::new(arena, Doc::empty(), &env.shared);
-            return self.batch(docs, &context.with_variables(&variables)).ok();
+            return self.batch(docs, &context.with_variables(variables)).ok();
         }
         let mut columns = Columns {
             hashes: Vec::new(),
             keys: OwnedColumn::new(),
             arguments: vec![OwnedColumn::new(); self.group.fields().len()],
+            passed: Passed::default(),
         };
+        let mut passed = self.chain.none_passed();
         let mut bytes = 0;
         for doc in docs {
             renew(arena, env).ok()?;
-            let context = EvalContext::new(arena, *doc, &env.shared).with_variables(&variables);
+            let context = EvalContext::new(arena, *doc, &env.shared).with_variables(variables);
             let mut take = |context: &EvalContext<'_>| {
                 bytes += columns.add(self, context)?;
                 let fit = bytes <= COLUMNS_BYTES_MAX;
                 fit.then_some(()).ok_or_else(|| Error::internal("too much for columns"))
             };
-            self.chain.run_on(&context, &mut take).ok()?;
+            self.chain.run_on(&context, &mut passed, &mut take).ok()?;
         }
+        columns.passed = passed;
         Some(columns)
     }
 
@@ -89,6 +95,7 @@ impl Grouping {
             hashes: self.hashes(&keys, context.collator()),
             keys: keys.owned(),
             arguments: arguments.iter().map(|column| column.owned()).collect(),
+            passed: Passed::default(),
         })
     }
 }

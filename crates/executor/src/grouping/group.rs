@@ -1,19 +1,21 @@
 //! `$group`: documents go to a table of groups by batches; beyond memory, saved states in runs on
 //! disk that are merged by key.
 
+use std::sync::Arc;
+
 use bumpalo::Bump;
-use quire_document::{Doc, DocBuf, DocWriter, Value, ValueBuf};
+use quire_document::{Doc, DocBuf, DocWriter, ValueBuf};
 use quire_error::Result;
 use quire_mql::EvalContext;
 use quire_mql::accumulator::State;
 use quire_mql::stage::Group;
 use quire_planner::explain::NodeStats;
 
-use crate::env::{Env, Run};
+use crate::env::{Run, Scope};
 use crate::grouping::columns::{Columns, Grouping};
 use crate::grouping::runs::{Entry, Merge, Runs};
 use crate::grouping::table::GroupTable;
-use crate::operators::chain::{Chain, ChainOp, Sent};
+use crate::operators::chain::{Chain, ChainOp, Passed, Sent};
 use crate::operators::filtering::{renew, reset};
 use crate::operators::{BoxedOperator, Operator};
 use crate::row::Row;
@@ -28,6 +30,8 @@ const BATCH_ROWS: usize = 256;
 pub(crate) struct GroupOp {
     source: Source,
     grouping: Grouping,
+    /// What each step of the chain has let through.
+    passed: Passed,
     output: Output,
     arena: Bump,
     stats: NodeStats,
@@ -48,8 +52,9 @@ enum Output {
 }
 
 impl GroupOp {
-    pub fn new(source: Source, chain: Chain, group: Group) -> Self {
+    pub fn new(source: Source, chain: Chain, group: Arc<Group>) -> Self {
         GroupOp {
+            passed: chain.none_passed(),
             source,
             grouping: Grouping::new(chain, group),
             output: Output::NotYet,
@@ -59,11 +64,12 @@ impl GroupOp {
     }
 
     fn collect(&mut self, run: &mut Run<'_>) -> Result<()> {
-        let env = run.env;
+        let scope = run.scope();
+        let env = scope.env;
         let mut intake = Intake {
             grouping: &self.grouping,
-            env,
-            variables: env.variable_values(),
+            passed: &mut self.passed,
+            scope,
             table: GroupTable::new(&self.grouping.group, env.shared.collator.as_ref()),
             runs: Runs::default(),
             arena: Bump::new(),
@@ -94,9 +100,9 @@ impl GroupOp {
     }
 
     /// The document of the next group.
-    fn next_doc(&mut self, env: &Env) -> Result<Option<DocBuf>> {
+    fn next_doc(&mut self, scope: Scope<'_>) -> Result<Option<DocBuf>> {
         reset(&mut self.arena);
-        let context = EvalContext::new(&self.arena, Doc::empty(), &env.shared);
+        let context = EvalContext::new(&self.arena, Doc::empty(), &scope.env.shared);
         let group = &self.grouping.group;
         match &mut self.output {
             Output::NotYet => Ok(None),
@@ -106,8 +112,7 @@ impl GroupOp {
                 output(group, key, table.states(at), &context).map(Some)
             }
             Output::Runs(merge) => {
-                let variables = env.variable_values();
-                let entry = merge.next(group, &context.with_variables(&variables))?;
+                let entry = merge.next(group, &context.with_variables(scope.variables))?;
                 let Some(Entry { key, states }) = entry else { return Ok(None) };
                 let states = states.iter().map(|state| &**state);
                 output(group, &key, states, &context).map(Some)
@@ -144,8 +149,8 @@ impl Source {
 /// Takes documents.
 struct Intake<'i> {
     grouping: &'i Grouping,
-    env: &'i Env,
-    variables: Vec<Option<Value<'i>>>,
+    passed: &'i mut Passed,
+    scope: Scope<'i>,
     table: GroupTable,
     runs: Runs,
     arena: Bump,
@@ -155,7 +160,7 @@ impl Intake<'_> {
     fn take(&mut self, rows: &mut [Row]) -> Result<()> {
         let Grouping { chain, .. } = self.grouping;
         rows.chunks_mut(BATCH_ROWS).try_for_each(|rows| {
-            self.env.check_interrupt()?;
+            self.scope.env.check_interrupt()?;
             rows.iter_mut().try_for_each(Row::know_doc)?;
             if chain.is_empty() && !chain.reads_metadata {
                 let docs: Vec<Doc<'_>> = rows.iter().map(Row::doc).collect();
@@ -169,17 +174,18 @@ impl Intake<'_> {
     /// Groups documents at once; one by one where one of them fails, so that those before it
     /// count and the first error is the one that is answered.
     fn take_batch(&mut self, docs: &[Doc<'_>]) -> Result<()> {
-        let (shared, variables) = (&self.env.shared, &self.variables);
+        let Scope { env, variables } = self.scope;
+        let shared = &env.shared;
         reset(&mut self.arena);
         let context = EvalContext::new(&self.arena, Doc::empty(), shared);
         if self.table.add_batch(self.grouping, docs, &context.with_variables(variables))? {
-            return self.runs.limit(&mut self.table, self.env);
+            return self.runs.limit(&mut self.table, env);
         }
         for doc in docs {
-            renew(&mut self.arena, self.env)?;
+            renew(&mut self.arena, env)?;
             let context = EvalContext::new(&self.arena, *doc, shared);
             self.table.add(self.grouping, &context.with_variables(variables))?;
-            self.runs.limit(&mut self.table, self.env)?;
+            self.runs.limit(&mut self.table, env)?;
         }
         Ok(())
     }
@@ -187,22 +193,24 @@ impl Intake<'_> {
     /// Groups documents by what a thread has taken of them.
     fn take_columns(&mut self, columns: &Columns) -> Result<()> {
         reset(&mut self.arena);
-        let context = EvalContext::new(&self.arena, Doc::empty(), &self.env.shared);
-        let context = context.with_variables(&self.variables);
+        self.passed.add(&columns.passed);
+        let Scope { env, variables } = self.scope;
+        let context = EvalContext::new(&self.arena, Doc::empty(), &env.shared);
+        let context = context.with_variables(variables);
         self.table.add_columns(self.grouping, columns, &context)?;
-        self.runs.limit(&mut self.table, self.env)
+        self.runs.limit(&mut self.table, env)
     }
 
     /// Groups what the chain makes of each row.
     fn take_one_by_one(&mut self, rows: &[Row]) -> Result<()> {
-        let Intake { grouping, env, variables, table, runs, arena } = self;
+        let Intake { grouping, passed, scope, table, runs, arena } = self;
         // One document may become very many.
         let mut take = |context: &EvalContext<'_>| {
             table.add(grouping, context)?;
-            runs.limit(table, env)
+            runs.limit(table, scope.env)
         };
-        let sent = |row| Sent { row, env, variables };
-        rows.iter().try_for_each(|row| grouping.chain.run(sent(row), arena, &mut take))
+        let sent = |row| Sent { row, scope: *scope };
+        rows.iter().try_for_each(|row| grouping.chain.run(sent(row), arena, passed, &mut take))
     }
 }
 
@@ -231,7 +239,7 @@ impl Operator for GroupOp {
             run.for_all(|run| self.collect(run))?;
         }
         for _ in 0..max {
-            let Some(doc) = self.next_doc(run.env)? else {
+            let Some(doc) = self.next_doc(run.scope())? else {
                 self.stats.is_eof = true;
                 return Ok(false);
             };
@@ -242,6 +250,7 @@ impl Operator for GroupOp {
     }
 
     fn stats(&self) -> NodeStats {
-        NodeStats { inputs: vec![self.source.operator().stats()], ..self.stats.clone() }
+        let below = self.grouping.chain.stats(&self.passed, self.source.operator().stats());
+        NodeStats { inputs: vec![below], ..self.stats.clone() }
     }
 }

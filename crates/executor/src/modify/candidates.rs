@@ -6,13 +6,13 @@ use std::sync::Arc;
 use quire_catalog::{Collection, Namespace};
 use quire_collections::{RecordId, View};
 use quire_error::Result;
-use quire_planner::{Plan, plan_find};
+use quire_planner::{FindQuery, Plan, plan_find};
 
 use crate::UnitOfWork;
-use crate::env::{Env, Run};
+use crate::env::{Env, Run, Scope};
 use crate::examined::{Counters, Examined};
 use crate::modify::statement::Statement;
-use crate::opening::build::{Needs, build};
+use crate::opening::build::build;
 use crate::opening::statistics::ViewStatistics;
 use crate::operators::BoxedOperator;
 use crate::row::Row;
@@ -47,11 +47,12 @@ impl Candidates {
         let request = &statement.query.request;
         let namespace = Namespace::parse(&request.namespace)?;
         let Some(collection) = view.catalog().lookup(&namespace).cloned() else { return Ok(None) };
-        let stats = ViewStatistics::new(*view, Some(&collection));
-        let plan = plan_find(request, Some(&statement.filter), Some(&collection), &stats)?;
+        let mut query = FindQuery::of_filter(request, Some(&statement.filter));
+        query.compile_sort(&statement.env.parse)?;
+        let plan = plan_find(&query, &ViewStatistics::new(*view))?;
         plan.root.for_each_scan(&mut |scan| scan.index.note_use());
         let meets_again = may_meet_again(&plan, statement);
-        let operator = build(&plan.root, &statement.env, Needs::default())?;
+        let operator = build(&plan.root, None)?;
         Ok(Some(Candidates {
             collection,
             operator,
@@ -97,11 +98,10 @@ impl Candidates {
         if self.done {
             return Ok(());
         }
-        let view = views.view();
-        self.collection = crate::env::same_collection(&view, &self.collection)?;
-        let collection = Some(Arc::clone(&self.collection));
+        let variables = env.variable_values();
         // Every pull reads on another view, so leaves reposition.
-        let mut run = Run::new(env, views, collection, self.generation + 1);
+        let scope = Scope { env, variables: &variables };
+        let mut run = Run::new(scope, views, self.generation + 1);
         let (mut step, mut bytes) = (STEP_FIRST.min(max), 0);
         while !self.done && self.found.len() < max && bytes < BATCH_BYTES {
             self.rows.clear();

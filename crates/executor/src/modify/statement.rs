@@ -7,11 +7,10 @@ use quire_error::Result;
 use quire_mql::EvalContext;
 use quire_mql::filter::Filter;
 use quire_mql::update::{Update, UpdateSpec};
-use quire_planner::{FindRequest, Hint, is_id_lookup};
+use quire_planner::{FindQuery, FindRequest, Hint, is_id_lookup};
 
 use crate::env::Env;
 use crate::examined::Examined;
-use crate::opening::find::check_sort;
 use crate::operators::filtering::reset;
 use crate::params::ExecParams;
 
@@ -85,7 +84,7 @@ impl Statement {
         let filter = Filter::parse(query.filter(), &env.parse)?;
         // A write to one `_id` sorts nothing, and its sort may be anything.
         if !is_id_lookup(&query.request) {
-            check_sort(query.request.sort.as_doc(), &env)?;
+            FindQuery::of_filter(&query.request, None).compile_sort(&env.parse)?;
         }
         let update = update.map(|spec| Update::parse(spec, &env.parse)).transpose()?;
         Ok(Statement {

@@ -1,131 +1,258 @@
-//! From the stages of a plan to the stages that run.
+//! From a plan's nodes to the operators that run.
+
+use std::sync::Arc;
 
 use quire_error::{Error, Result};
 use quire_mql::filter::{Filter, Node as Condition};
-use quire_mql::sort::SortPattern;
-use quire_planner::Node;
+use quire_mql::stage::{Stage, StageBody};
 use quire_planner::explain::NodeStats;
+use quire_planner::{Node, Reshape};
 
-use crate::env::Env;
+use crate::grouping::group::{GroupOp, Source};
+use crate::operators::chain::Chain;
+use crate::operators::feed::{Feed, FeedOp};
 use crate::operators::fetch::Fetch;
 use crate::operators::metadata::SortKeys;
-use crate::operators::projection::{self, Project};
+use crate::operators::projection::Project;
+use crate::operators::sample::Sample;
 use crate::operators::simple::{Count, Limit, ReturnKey, Skip, Subplan};
 use crate::operators::sort::Sort;
 use crate::operators::union::{Merge, Union};
+use crate::operators::would_write::WouldWrite;
 use crate::operators::{BoxedOperator, Eof};
 use crate::scans::collection_scan::CollectionScan;
 use crate::scans::distinct_scan::DistinctScan;
+use crate::scans::fast_count::FastCount;
 use crate::scans::id_lookup::IdLookup;
 use crate::scans::index_scan::IndexScanOp;
 use crate::scans::random_picks::RandomPicks;
+use crate::scans::table::Table;
 
-/// What stages above a node need of its rows.
+/// Makes the operators of a plan. `feed` fills its leaf that no collection feeds.
+pub(crate) fn build(root: &Node, feed: Option<Box<dyn Feed>>) -> Result<BoxedOperator> {
+    Builder { feed }.node(root, Needs::default())
+}
+
+/// What the nodes above need of a node's rows besides their documents.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Needs {
+struct Needs {
     /// Index keys are read: by a covered projection, a sort of keys, `returnKey`.
-    pub keys: bool,
+    keys: bool,
     /// `$meta: "sortKey"` is read.
-    pub sort_keys: bool,
+    sort_keys: bool,
+    /// Any `$meta` is read by a stage.
+    metadata: bool,
 }
 
-/// Builds the stages of a plan's node.
-pub(crate) fn build(node: &Node, env: &Env, needs: Needs) -> Result<BoxedOperator> {
-    let stats = NodeStats::default();
-    let below = |input: &Node| build(input, env, needs);
-    Ok(match node {
-        Node::Eof => Box::new(Eof),
-        Node::CollScan { filter, backward } => {
-            Box::new(CollectionScan::new(*backward, compile(filter.as_ref())))
+impl Needs {
+    /// What a stage needs of its input, if these are needed of the stage.
+    fn below(self, stage: &Stage) -> Needs {
+        let kinds = stage.needs().reads.metadata;
+        // A `$group` lets nothing through.
+        let above = if matches!(stage, Stage::Group(_)) { Needs::default() } else { self };
+        Needs {
+            keys: above.keys || kinds.contains("indexKey"),
+            sort_keys: above.sort_keys || kinds.contains("sortKey"),
+            metadata: above.metadata || !kinds.is_empty(),
         }
-        Node::RandomPicks { size, scan } => Box::new(RandomPicks::new(below(scan)?, *size)),
-        Node::IdHack { id } => Box::new(IdLookup { id: id.clone(), stats }),
-        Node::IndexScan(scan) => {
-            let filter = compile(scan.filter.as_ref());
-            Box::new(IndexScanOp::new(scan.clone(), filter, needs.keys, false))
-        }
-        Node::CountScan(scan) => Box::new(IndexScanOp::new(scan.clone(), None, false, true)),
-        Node::DistinctScan { scan, field } => {
-            let scan = IndexScanOp::distinct(scan.clone());
-            Box::new(DistinctScan { scan, field: *field })
-        }
-        Node::Fetch { filter: rest, input } => {
-            Box::new(Fetch::new(below(input)?, compile(rest.as_ref())))
-        }
-        Node::Or { inputs } => {
-            Box::new(Union::new(inputs.iter().map(below).collect::<Result<_>>()?))
-        }
-        Node::SortMerge { pattern, inputs } => {
-            let pattern = SortPattern::parse(pattern.as_doc(), &env.parse)?;
-            let needs = Needs { keys: true, ..needs };
-            let inputs = inputs.iter().map(|input| build(input, env, needs));
-            Box::new(Merge::new(inputs.collect::<Result<_>>()?, pattern))
-        }
-        Node::Sort { pattern, limit, simple, input } => {
-            let pattern = SortPattern::parse(pattern.as_doc(), &env.parse)?;
-            let inner = Needs { keys: needs.keys || !simple, ..needs };
-            let input = build(input, env, inner)?;
-            Box::new(Sort::new(input, pattern, *limit, needs.sort_keys))
-        }
-        Node::Skip { count, input } => Box::new(Skip { input: below(input)?, left: *count, stats }),
-        Node::Limit { count, input } => {
-            Box::new(Limit { input: below(input)?, left: *count, stats })
-        }
-        Node::Projection { spec, input, .. } => {
-            let projection = projection::compile(spec.as_doc(), env)?;
-            let metadata = projection.needs().metadata;
-            if metadata.contains("sortKey") && !env.project_stage {
-                check_sorts(env)?;
-            }
-            let keys = !input.gives_documents() || metadata.contains("indexKey");
-            let needs = Needs {
-                keys: needs.keys || keys,
-                sort_keys: needs.sort_keys || metadata.contains("sortKey"),
-            };
-            let input = build_with_sort_keys(input, env, needs)?;
-            Box::new(Project::new(input, projection, spec.as_doc()))
-        }
-        Node::ReturnKey { sort_keys, input } => {
-            if !sort_keys.is_empty() {
-                check_sorts(env)?;
-            }
-            let needs = Needs { keys: true, sort_keys: needs.sort_keys || !sort_keys.is_empty() };
-            let input = build_with_sort_keys(input, env, needs)?;
-            Box::new(ReturnKey { input, sort_keys: sort_keys.clone(), stats })
-        }
-        Node::Subplan { input } => Box::new(Subplan { input: below(input)?, stats }),
-        Node::Count { skip, limit, input } => {
-            Box::new(Count { input: below(input)?, skip: *skip, limit: *limit, stats })
-        }
-        Node::RecordStoreFastCount
-        | Node::AndSorted { .. }
-        | Node::Update { .. }
-        | Node::Delete { .. } => {
-            return Err(Error::internal(format!("{} is not run by itself", node.name())));
-        }
-    })
-}
-
-/// Refuses `{$meta: "sortKey"}` in a find that does not sort.
-fn check_sorts(env: &Env) -> Result<()> {
-    if env.sort.as_doc().is_empty() {
-        return Err(Error::bad_value("cannot use sortKey $meta projection without a sort"));
     }
-    Ok(())
 }
 
-/// The same, with the sort keys that are needed also where an index gives the order.
-pub(crate) fn build_with_sort_keys(node: &Node, env: &Env, needs: Needs) -> Result<BoxedOperator> {
-    let input = build(node, env, needs)?;
-    let sort = env.sort.as_doc();
-    if !needs.sort_keys || node.blocks() || sort.is_empty() || sort.contains("$natural") {
-        return Ok(input);
+struct Builder {
+    feed: Option<Box<dyn Feed>>,
+}
+
+impl Builder {
+    fn node(&mut self, node: &Node, needs: Needs) -> Result<BoxedOperator> {
+        let stats = NodeStats::default();
+        Ok(match node {
+            Node::Stage { stage, input } => return self.stage(stage, input, node, needs),
+            Node::Feed { name } => match self.feed.take() {
+                Some(feed) => Box::new(FeedOp::new(feed)),
+                None => return Err(Error::internal(format!("nothing feeds {name}"))),
+            },
+            Node::Eof => Box::new(Eof),
+            Node::CollScan { .. }
+            | Node::RandomPicks { .. }
+            | Node::IdHack { .. }
+            | Node::IndexScan(_)
+            | Node::CountScan(_)
+            | Node::DistinctScan { .. }
+            | Node::RecordStoreFastCount { .. } => return self.leaf(node, needs),
+            Node::Fetch { filter: rest, input } => {
+                let Some(collection) = input.collection() else { return Ok(Box::new(Eof)) };
+                let input = self.node(input, needs)?;
+                Box::new(Fetch::new(collection, input, compile(rest.as_ref())))
+            }
+            Node::Or { inputs } => Box::new(Union::new(self.nodes(inputs, needs)?)),
+            Node::SortMerge { pattern, inputs } => {
+                let inputs = self.nodes(inputs, Needs { keys: true, ..needs })?;
+                Box::new(Merge::new(inputs, Arc::clone(pattern)))
+            }
+            Node::Sort { pattern, limit, simple, input } => {
+                let inner = Needs { keys: needs.keys || !simple, ..needs };
+                let input = self.node(input, inner)?;
+                Box::new(Sort::new(input, Arc::clone(pattern), *limit, needs.sort_keys))
+            }
+            Node::Skip { count, input } => {
+                Box::new(Skip { input: self.node(input, needs)?, left: *count, stats })
+            }
+            Node::Limit { count, input } => {
+                Box::new(Limit { input: self.node(input, needs)?, left: *count, stats })
+            }
+            Node::Projection { spec, input, .. } => return self.projection(spec, input, needs),
+            Node::SortKeys { pattern, input } => {
+                Box::new(SortKeys::new(self.node(input, needs)?, Arc::clone(pattern)))
+            }
+            Node::ReturnKey { sort_keys, input } => {
+                let sorted = needs.sort_keys || !sort_keys.is_empty();
+                let input = self.node(input, Needs { keys: true, sort_keys: sorted, ..needs })?;
+                Box::new(ReturnKey { input, sort_keys: sort_keys.clone(), stats })
+            }
+            Node::Subplan { input } => Box::new(Subplan { input: self.node(input, needs)?, stats }),
+            Node::Count { skip, limit, input } => {
+                let input = self.node(input, needs)?;
+                Box::new(Count { input, skip: *skip, limit: *limit, stats })
+            }
+            Node::Update { multi, input } | Node::Delete { multi, input } => {
+                Box::new(WouldWrite { input: self.node(input, needs)?, multi: *multi, stats })
+            }
+            Node::AndSorted { .. } => {
+                return Err(Error::internal(format!("{} is never chosen", node.name())));
+            }
+        })
     }
-    let pattern = SortPattern::parse(sort, &env.parse)?;
-    Ok(Box::new(SortKeys::new(input, pattern)))
+
+    fn nodes(&mut self, nodes: &[Node], needs: Needs) -> Result<Vec<BoxedOperator>> {
+        nodes.iter().map(|node| self.node(node, needs)).collect()
+    }
+
+    /// A node that reads a collection.
+    fn leaf(&mut self, node: &Node, needs: Needs) -> Result<BoxedOperator> {
+        let stats = NodeStats::default();
+        Ok(match node {
+            Node::RandomPicks { collection, size, scan } => {
+                Box::new(RandomPicks::new(collection, self.node(scan, needs)?, *size))
+            }
+            Node::IdHack { collection, id } => {
+                Box::new(IdLookup { table: Table::new(collection), id: id.clone(), stats })
+            }
+            Node::IndexScan(scan) => {
+                let filter = compile(scan.filter.as_ref());
+                Box::new(IndexScanOp::new(scan.clone(), filter, needs.keys, false))
+            }
+            Node::CountScan(scan) => Box::new(IndexScanOp::new(scan.clone(), None, false, true)),
+            Node::DistinctScan { scan, field } => {
+                let scan = IndexScanOp::distinct(scan.clone());
+                Box::new(DistinctScan { scan, field: *field })
+            }
+            Node::RecordStoreFastCount { collection, skip, limit } => {
+                Box::new(FastCount::new(collection, *skip, *limit))
+            }
+            other => match collection_scan(other) {
+                Some(scan) => Box::new(scan),
+                None => return Err(Error::internal(format!("{} is no leaf", other.name()))),
+            },
+        })
+    }
+
+    fn projection(&mut self, spec: &Reshape, input: &Node, needs: Needs) -> Result<BoxedOperator> {
+        let Some(projection) = &spec.projection else {
+            let keys = needs.keys || !input.gives_documents();
+            return self.node(input, Needs { keys, ..needs });
+        };
+        let metadata = projection.needs().metadata;
+        let keys = !input.gives_documents() || metadata.contains("indexKey");
+        let inner = Needs {
+            keys: needs.keys || keys,
+            sort_keys: needs.sort_keys || metadata.contains("sortKey"),
+            metadata: needs.metadata,
+        };
+        let input = self.node(input, inner)?;
+        Ok(Box::new(Project::new(input, Arc::clone(projection), spec)))
+    }
+
+    /// A stage of a pipeline; `node` is the stage with its input.
+    fn stage(
+        &mut self,
+        stage: &Stage,
+        input: &Node,
+        node: &Node,
+        needs: Needs,
+    ) -> Result<BoxedOperator> {
+        let stats = NodeStats::default();
+        let below = needs.below(stage);
+        Ok(match stage {
+            Stage::Match(_) | Stage::Transform(_) | Stage::Unwind(_) | Stage::Redact(_) => {
+                let (source, chain) = self.source(node, needs)?;
+                source.through(chain)
+            }
+            Stage::Group(group) => {
+                let (source, chain) = self.source(input, below)?;
+                Box::new(GroupOp::new(source, chain, Arc::clone(group)))
+            }
+            Stage::Limit(limit) => {
+                Box::new(Limit { input: self.node(input, below)?, left: limit.0, stats })
+            }
+            Stage::Skip(skip) => {
+                Box::new(Skip { input: self.node(input, below)?, left: skip.0, stats })
+            }
+            Stage::Sample(sample) => Box::new(Sample::new(self.node(input, below)?, sample.0)),
+            Stage::Sort(sort) => {
+                let input = self.node(input, below)?;
+                Box::new(Sort::new(input, Arc::clone(&sort.pattern), sort.limit, needs.sort_keys))
+            }
+        })
+    }
+
+    /// What gives the rows below the stages at the top of `node` that handle each document by
+    /// itself, and these stages as one chain.
+    fn source(&mut self, node: &Node, needs: Needs) -> Result<(Source, Chain)> {
+        let (mut node, mut needs, mut stages) = (node, needs, Vec::new());
+        while let Node::Stage { stage, input } = node
+            && stage.streams()
+        {
+            needs = needs.below(stage);
+            stages.push(stage);
+            node = input;
+        }
+        let mut chain = Chain::default();
+        chain.reads_metadata = needs.metadata;
+        let source = match scan_alone(node).filter(|_| !needs.metadata) {
+            Some((scan, kept)) => {
+                if let Some(kept) = kept.and_then(|spec| spec.projection.as_ref()) {
+                    chain.keep(Arc::clone(kept));
+                }
+                Source::Scan(Box::new(scan))
+            }
+            None => Source::Rows(self.node(node, needs)?),
+        };
+        for stage in stages.into_iter().rev() {
+            if let Some(stage) = chain.push(stage.clone()) {
+                return Err(Error::internal(format!("{} does not stream", stage.name())));
+            }
+        }
+        Ok((source, chain))
+    }
+}
+
+/// The scan of a collection, if the node does nothing else, and the projection that keeps what
+/// stages above it read.
+fn scan_alone(node: &Node) -> Option<(CollectionScan, Option<&Reshape>)> {
+    match node {
+        Node::Projection { spec, input, .. } if spec.narrows => {
+            collection_scan(input).map(|scan| (scan, Some(&**spec)))
+        }
+        other => collection_scan(other).map(|scan| (scan, None)),
+    }
+}
+
+fn collection_scan(node: &Node) -> Option<CollectionScan> {
+    let Node::CollScan { collection, filter, backward } = node else { return None };
+    Some(CollectionScan::new(collection, *backward, compile(filter.as_ref())))
 }
 
 /// The filter that a part of the request's filter is.
-pub(crate) fn compile(condition: Option<&Condition>) -> Option<Filter> {
+fn compile(condition: Option<&Condition>) -> Option<Filter> {
     condition.map(|condition| Filter::from_node(condition.without_implied()))
 }

@@ -8,16 +8,10 @@ use std::sync::Arc;
 use quire_document::path::{Leaf, Path};
 use quire_document::{ArrayBuf, Doc, Value, ValueBuf, key};
 use quire_error::{Error, Result};
-use quire_mql::filter::Filter;
-use quire_planner::{DistinctRequest, Node, plan_distinct};
-use quire_storage::Interrupt;
+use quire_planner::DistinctRequest;
 
-use crate::env::Env;
 use crate::examined::Examined;
-use crate::execution::Execution;
-use crate::opening::build::{Needs, build};
-use crate::opening::find::find_collection;
-use crate::opening::statistics::ViewStatistics;
+use crate::opening::open::open;
 use crate::params::ExecParams;
 use crate::views::Views;
 
@@ -34,22 +28,8 @@ pub fn distinct(
     views: &mut dyn Views,
     params: ExecParams,
 ) -> Result<(ArrayBuf, Examined)> {
-    let interrupt: Arc<Interrupt> = Arc::clone(&params.interrupt);
-    let mut env = Env::new(params, Doc::empty(), true)?;
-    // As in mongod, `$$NOW` and `$$CLUSTER_TIME` have no value here.
-    env.parse.no_clock = true;
-    let filter = Filter::parse(request.filter.as_doc(), &env.parse)?;
-    let collection = find_collection(&request.namespace, views)?;
-    let plan = {
-        let stats = ViewStatistics::new(views.view(), collection.as_deref());
-        plan_distinct(request, &filter, collection.as_deref(), &stats)?
-    };
-    let node = match &plan.root {
-        Node::Projection { input, .. } => (**input).clone(),
-        other => other.clone(),
-    };
-    let root = build(&node, &env, Needs { keys: !node.gives_documents(), sort_keys: false })?;
-    let mut execution = Execution::new(env, root, collection, Some(Arc::new(plan)));
+    let interrupt = Arc::clone(&params.interrupt);
+    let mut execution = open(request, views, params)?;
     let mut values = Values::new(&request.key);
     let mut failure = None;
     execution.rows(views, &interrupt, usize::MAX, |row| {

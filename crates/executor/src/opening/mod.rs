@@ -1,10 +1,10 @@
-//! From a request to an operator tree that is ready to run, one file a kind of request; how a plan's
-//! nodes become operators (`build`); what the planner asks of the data (`statistics`).
+//! From a request to operators that are ready to run: `open` is the one way, `build` makes the
+//! operators of a plan's nodes, `statistics` answers what the planner asks of the data. `count`,
+//! `distinct` and `explain` run what they opened.
 
-pub(crate) mod aggregate;
 pub(crate) mod build;
 pub(crate) mod count;
 pub(crate) mod distinct;
 pub(crate) mod explain;
-pub(crate) mod find;
+pub(crate) mod open;
 pub(crate) mod statistics;

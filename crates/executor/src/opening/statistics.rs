@@ -1,7 +1,10 @@
 //! What the planner wants to know of the data, measured on a view.
 
-use quire_catalog::Collection;
+use std::sync::Arc;
+
+use quire_catalog::{Collection, Namespace};
 use quire_collections::{IndexCursor, IndexRange, View};
+use quire_error::Result;
 use quire_planner::{IndexScan, Statistics};
 use quire_storage::Direction;
 
@@ -12,12 +15,11 @@ use crate::scans::random_picks::draws;
 /// Index dives on a view.
 pub(crate) struct ViewStatistics<'v> {
     view: View<'v>,
-    collection: Option<&'v Collection>,
 }
 
 impl<'v> ViewStatistics<'v> {
-    pub fn new(view: View<'v>, collection: Option<&'v Collection>) -> Self {
-        ViewStatistics { view, collection }
+    pub fn new(view: View<'v>) -> Self {
+        ViewStatistics { view }
     }
 
     fn count_range(&self, scan: &IndexScan, range: IndexRange, limit: u64) -> Option<u64> {
@@ -72,8 +74,16 @@ impl<'v> ViewStatistics<'v> {
 }
 
 impl Statistics for ViewStatistics<'_> {
-    fn documents(&self) -> u64 {
-        self.collection.map_or(0, |collection| self.view.counts(collection).documents)
+    fn collection(&self, namespace: &str) -> Result<Option<Arc<Collection>>> {
+        let found = self.view.catalog().find(namespace);
+        if found.is_none() {
+            Namespace::parse(namespace)?;
+        }
+        Ok(found.cloned())
+    }
+
+    fn documents(&self, collection: &Collection) -> u64 {
+        self.view.counts(collection).documents
     }
 
     fn keys(&self, scan: &IndexScan, limit: u64) -> u64 {
@@ -85,7 +95,7 @@ impl Statistics for ViewStatistics<'_> {
         counted.unwrap_or(limit)
     }
 
-    fn draws(&self, size: u64) -> bool {
-        self.collection.is_some_and(|collection| draws(&self.view, collection, size))
+    fn draws(&self, collection: &Collection, size: u64) -> bool {
+        draws(&self.view, collection, size)
     }
 }

@@ -2,21 +2,22 @@
 //! without being copied in between.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use bumpalo::Bump;
 use bytes::Bytes;
-use quire_document::{Doc, DocBuf, Value};
+use quire_document::{Doc, DocBuf};
 use quire_error::{Error, ErrorCode, Result};
 use quire_mql::EvalContext;
-use quire_mql::filter::Filter;
 use quire_mql::projection::Projection;
-use quire_mql::stage::{Position, Redact, Stage, Transforms, Unwind};
+use quire_mql::stage::{Match, Position, Redact, Stage, Transforms, Unwind};
 use quire_planner::explain::NodeStats;
+use smallvec::SmallVec;
 
-use crate::env::{Env, Run};
+use crate::env::{Run, Scope};
 use crate::operators::filtering::renew;
 use crate::operators::metadata::metadata_of;
-use crate::operators::{BATCH_BYTES, BoxedOperator, Operator, over};
+use crate::operators::{BATCH_BYTES, BoxedOperator, Operator};
 use crate::row::Row;
 
 /// Largest document that may leave a pipeline. MongoDB: 16 MiB and 16 KiB
@@ -25,22 +26,44 @@ const DOC_BYTES_MAX: usize = 16 * 1024 * 1024 + 16 * 1024;
 /// Rows asked for at a time.
 const ROWS_MAX: usize = 256;
 
-/// One stage.
-pub(crate) enum Step {
-    Match(Filter),
+/// What is done with each document.
+enum Action {
+    Match(Arc<Match>),
     Transform(Transforms),
-    Unwind(Unwind),
-    Redact(Redact),
+    Unwind(Arc<Unwind>),
+    Redact(Arc<Redact>),
     /// Keeps the fields that are read later.
-    Keep(Box<Projection>),
+    Keep(Arc<Projection>),
+}
+
+struct Step {
+    action: Action,
+    /// The number of the plan's nodes that it stands for: several transforms run as one.
+    nodes: usize,
+}
+
+/// How many documents each step of a chain has let through.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Passed(SmallVec<[u64; 4]>);
+
+impl Passed {
+    fn count(&mut self, step: usize) {
+        if let Some(count) = self.0.get_mut(step) {
+            *count += 1;
+        }
+    }
+
+    /// Adds what the same steps have let through elsewhere.
+    pub fn add(&mut self, other: &Passed) {
+        self.0.iter_mut().zip(&other.0).for_each(|(count, more)| *count += more);
+    }
 }
 
 /// A row whose document is known on its way through a chain, with what evaluating needs.
 #[derive(Clone, Copy)]
 pub(crate) struct Sent<'s> {
     pub row: &'s Row,
-    pub env: &'s Env,
-    pub variables: &'s [Option<Value<'s>>],
+    pub scope: Scope<'s>,
 }
 
 /// Stages in a row.
@@ -52,22 +75,23 @@ pub(crate) struct Chain {
 }
 
 impl Chain {
-    /// Takes a stage in, or gives it back if it is none of these.
+    /// Takes a stage in, or gives it back if it does not handle each document by itself.
     pub fn push(&mut self, stage: Stage) -> Option<Stage> {
-        let step = match stage {
-            Stage::Match(stage) => Step::Match(stage.filter().clone()),
+        let action = match stage {
+            Stage::Match(stage) => Action::Match(stage),
             Stage::Transform(stage) => match self.steps.last_mut() {
-                Some(Step::Transform(transforms)) => {
+                Some(Step { action: Action::Transform(transforms), nodes }) => {
                     transforms.push(stage);
+                    *nodes += 1;
                     return None;
                 }
-                _ => Step::Transform(stage.into()),
+                _ => Action::Transform(stage.into()),
             },
-            Stage::Unwind(stage) => Step::Unwind(stage),
-            Stage::Redact(stage) => Step::Redact(stage),
+            Stage::Unwind(stage) => Action::Unwind(stage),
+            Stage::Redact(stage) => Action::Redact(stage),
             other => return Some(other),
         };
-        self.steps.push(step);
+        self.steps.push(Step { action, nodes: 1 });
         None
     }
 
@@ -76,8 +100,26 @@ impl Chain {
     }
 
     /// Begins with a document that has only the fields that are read later.
-    pub fn keep(&mut self, fields: Projection) {
-        self.steps.insert(0, Step::Keep(Box::new(fields)));
+    pub fn keep(&mut self, fields: Arc<Projection>) {
+        self.steps.insert(0, Step { action: Action::Keep(fields), nodes: 1 });
+    }
+
+    /// Returns counters for its steps, all of them 0.
+    pub fn none_passed(&self) -> Passed {
+        Passed(SmallVec::from_elem(0, self.steps.len()))
+    }
+
+    /// Returns the statistics of the plan's nodes that it stands for, above those of its input.
+    pub fn stats(&self, passed: &Passed, input: NodeStats) -> NodeStats {
+        let mut stats = input;
+        for (step, count) in self.steps.iter().zip(&passed.0) {
+            for _ in 0..step.nodes {
+                let is_eof = stats.is_eof;
+                let inputs = vec![stats];
+                stats = NodeStats { returned: *count, is_eof, inputs, ..NodeStats::default() };
+            }
+        }
+        stats
     }
 
     /// Sends a row's document through; `emit` gets everything that comes out, with its context.
@@ -85,39 +127,47 @@ impl Chain {
         &self,
         sent: Sent<'_>,
         arena: &mut Bump,
+        passed: &mut Passed,
         emit: &mut dyn FnMut(&EvalContext<'_>) -> Result<()>,
     ) -> Result<()> {
-        self.run_some(sent, arena, (Position::default(), usize::MAX), emit).map(|_| ())
+        let all = (Position::default(), usize::MAX);
+        self.run_some(sent, arena, all, passed, emit).map(|_| ())
     }
 
-    /// The same for a document of which nothing else is known.
+    /// Sends the document of a context through.
     pub fn run_on(
         &self,
         context: &EvalContext<'_>,
+        passed: &mut Passed,
         emit: &mut dyn FnMut(&EvalContext<'_>) -> Result<()>,
     ) -> Result<()> {
-        step(&self.steps, context, emit)
+        self.step(0, context, passed, emit)
     }
 
-    /// The same where a first `$unwind` begins at some element and takes at most so many; the
-    /// answer is where to go on.
+    /// As `run`, where a first `$unwind` begins at the element `start` and takes at most `max`;
+    /// returns where to go on.
     fn run_some(
         &self,
         sent: Sent<'_>,
         arena: &mut Bump,
         (start, max): (Position, usize),
+        passed: &mut Passed,
         emit: &mut dyn FnMut(&EvalContext<'_>) -> Result<()>,
     ) -> Result<Option<Position>> {
-        renew(arena, sent.env)?;
+        let Scope { env, variables } = sent.scope;
+        renew(arena, env)?;
         let metadata = self.reads_metadata.then(|| metadata_of(sent.row)).transpose()?;
-        let context = EvalContext::new(arena, sent.row.doc(), &sent.env.shared)
-            .with_variables(sent.variables)
+        let context = EvalContext::new(arena, sent.row.doc(), &env.shared)
+            .with_variables(variables)
             .with_metadata(metadata.as_ref().map(DocBuf::as_doc));
-        match self.steps.split_first() {
-            Some((Step::Unwind(unwind), rest)) => {
-                unwind.for_each(&context, start, max, &mut |inner| step(rest, inner, emit))
+        match self.steps.first() {
+            Some(Step { action: Action::Unwind(unwind), .. }) => {
+                unwind.for_each(&context, start, max, &mut |inner| {
+                    passed.count(0);
+                    self.step(1, inner, passed, emit)
+                })
             }
-            _ => step(&self.steps, &context, emit).map(|()| None),
+            _ => self.step(0, &context, passed, emit).map(|()| None),
         }
     }
 
@@ -128,7 +178,7 @@ impl Chain {
         let mut chains: Vec<Chain> = Vec::new();
         for step in self.steps {
             match chains.last_mut() {
-                Some(chain) if !matches!(step, Step::Unwind(_)) => chain.steps.push(step),
+                Some(chain) if !matches!(step.action, Action::Unwind(_)) => chain.steps.push(step),
                 _ => {
                     let steps = vec![step];
                     chains.push(Chain { steps, reads_metadata });
@@ -137,39 +187,43 @@ impl Chain {
         }
         chains
     }
-}
 
-fn step(
-    steps: &[Step],
-    context: &EvalContext<'_>,
-    emit: &mut dyn FnMut(&EvalContext<'_>) -> Result<()>,
-) -> Result<()> {
-    let Some((first, rest)) = steps.split_first() else { return emit(context) };
-    match first {
-        Step::Match(filter) => {
-            if filter.matches(context.root, context)? {
-                step(rest, context, emit)?;
+    /// Sends the document of a context through the steps from number `at` on.
+    fn step(
+        &self,
+        at: usize,
+        context: &EvalContext<'_>,
+        passed: &mut Passed,
+        emit: &mut dyn FnMut(&EvalContext<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let Some(step) = self.steps.get(at) else { return emit(context) };
+        let mut next = |passed: &mut Passed, context: &EvalContext<'_>| {
+            passed.count(at);
+            self.step(at + 1, context, passed, emit)
+        };
+        match &step.action {
+            Action::Match(stage) => match stage.filter().matches(context.root, context)? {
+                true => next(passed, context),
+                false => Ok(()),
+            },
+            Action::Transform(transforms) => {
+                let doc = transforms.apply(context)?;
+                next(passed, &context.with_root(doc))
             }
-            Ok(())
+            Action::Unwind(unwind) => {
+                let (start, all) = (Position::default(), usize::MAX);
+                let mut emit = |inner: &EvalContext<'_>| next(passed, inner);
+                unwind.for_each(context, start, all, &mut emit).map(|_| ())
+            }
+            Action::Keep(fields) => {
+                let doc = context.document(|writer| fields.apply(context.root, writer, context))?;
+                next(passed, &context.with_root(doc))
+            }
+            Action::Redact(redact) => match redact.apply(context)? {
+                Some(doc) => next(passed, &context.with_root(doc)),
+                None => Ok(()),
+            },
         }
-        Step::Transform(transforms) => {
-            let doc = transforms.apply(context)?;
-            step(rest, &context.with_root(doc), emit)
-        }
-        Step::Unwind(unwind) => {
-            let all = usize::MAX;
-            unwind
-                .for_each(context, Position::default(), all, &mut |inner| step(rest, inner, emit))
-                .map(|_| ())
-        }
-        Step::Keep(fields) => {
-            let doc = context.document(|writer| fields.apply(context.root, writer, context))?;
-            step(rest, &context.with_root(doc), emit)
-        }
-        Step::Redact(redact) => match redact.apply(context)? {
-            Some(doc) => step(rest, &context.with_root(doc), emit),
-            None => Ok(()),
-        },
     }
 }
 
@@ -191,6 +245,7 @@ pub(crate) fn check_size(doc: Doc<'_>) -> Result<()> {
 pub(crate) struct ChainOp {
     input: BoxedOperator,
     chain: Chain,
+    passed: Passed,
     arena: Bump,
     /// What came from the input and has not been sent through.
     waiting: VecDeque<Row>,
@@ -198,7 +253,7 @@ pub(crate) struct ChainOp {
     /// A document whose array is not all taken apart yet.
     open: Option<(Row, Position)>,
     done: bool,
-    stats: NodeStats,
+    is_eof: bool,
 }
 
 impl ChainOp {
@@ -207,33 +262,28 @@ impl ChainOp {
         chain.split().into_iter().fold(input, |input, chain| {
             Box::new(ChainOp {
                 input,
+                passed: chain.none_passed(),
                 chain,
                 arena: Bump::new(),
                 waiting: VecDeque::new(),
                 ready: VecDeque::new(),
                 open: None,
                 done: false,
-                stats: NodeStats::default(),
+                is_eof: false,
             })
         })
     }
 
     /// Sends a document through from `start` on, as far as `max` elements of a first `$unwind`.
-    fn expand(
-        &mut self,
-        row: Row,
-        start: Position,
-        max: usize,
-        env: &Env,
-        variables: &[Option<Value<'_>>],
-    ) -> Result<()> {
+    fn expand(&mut self, row: Row, start: Position, max: usize, scope: Scope<'_>) -> Result<()> {
         let mut row = row;
         row.know_doc()?;
         let source = row.doc.clone().unwrap_or_default();
         let extra = row.extra.as_ref().filter(|_| self.chain.reads_metadata);
         let ready = &mut self.ready;
-        let sent = Sent { row: &row, env, variables };
-        let next = self.chain.run_some(sent, &mut self.arena, (start, max), &mut |context| {
+        let sent = Sent { row: &row, scope };
+        let (arena, passed) = (&mut self.arena, &mut self.passed);
+        let next = self.chain.run_some(sent, arena, (start, max), passed, &mut |context| {
             let bytes = context.root.as_bytes();
             let unchanged = bytes.as_ptr() == source.as_ptr() && bytes.len() == source.len();
             let doc = if unchanged { source.clone() } else { Bytes::copy_from_slice(bytes) };
@@ -249,14 +299,12 @@ impl Operator for ChainOp {
     fn next(&mut self, run: &mut Run<'_>, max: usize, out: &mut Vec<Row>) -> Result<bool> {
         let limit = out.len() + max;
         let (mut rows, mut bytes) = (Vec::new(), 0);
-        let env = run.env;
-        let variables = env.variable_values();
+        let scope = run.scope();
         loop {
             while out.len() < limit
                 && bytes < BATCH_BYTES
                 && let Some(row) = self.ready.pop_front()
             {
-                self.stats.returned += 1;
                 bytes += row.size();
                 out.push(row);
             }
@@ -268,14 +316,14 @@ impl Operator for ChainOp {
             if let Some((row, start)) = self.open.take().or_else(&mut next) {
                 // An `$unwind` may copy all of the document for each element.
                 let fit = (BATCH_BYTES / row.size()).clamp(1, wanted);
-                self.expand(row, start, fit, env, &variables)?;
+                self.expand(row, start, fit, scope)?;
                 continue;
             }
             if self.done {
-                self.stats.is_eof = true;
+                self.is_eof = true;
                 return Ok(false);
             }
-            env.check_interrupt()?;
+            scope.env.check_interrupt()?;
             self.done = !self.input.next(run, wanted, &mut rows)?;
             self.waiting.extend(rows.drain(..));
         }
@@ -286,6 +334,7 @@ impl Operator for ChainOp {
     }
 
     fn stats(&self) -> NodeStats {
-        over(&self.input, &self.stats)
+        let stats = self.chain.stats(&self.passed, self.input.stats());
+        NodeStats { is_eof: self.is_eof, ..stats }
     }
 }

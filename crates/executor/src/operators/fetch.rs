@@ -1,5 +1,8 @@
 //! FETCH: the documents of keys, those that pass a filter.
 
+use std::sync::Arc;
+
+use quire_catalog::Collection;
 use quire_collections::{RecordId, StoredDoc};
 use quire_error::Result;
 use quire_mql::filter::Filter;
@@ -9,12 +12,14 @@ use crate::env::Run;
 use crate::operators::filtering::Matcher;
 use crate::operators::{BoxedOperator, Operator, over};
 use crate::row::Row;
+use crate::scans::table::Table;
 
 /// Rows fetched at a time.
 const ROWS_MAX: usize = 256;
 
 /// Reads the documents of its input's rows.
 pub(crate) struct Fetch {
+    table: Table,
     input: BoxedOperator,
     filter: Option<Matcher>,
     rows: Vec<Row>,
@@ -25,8 +30,9 @@ pub(crate) struct Fetch {
 }
 
 impl Fetch {
-    pub fn new(input: BoxedOperator, filter: Option<Filter>) -> Self {
+    pub fn new(collection: &Arc<Collection>, input: BoxedOperator, filter: Option<Filter>) -> Self {
         Fetch {
+            table: Table::new(collection),
             input,
             filter: filter.map(Matcher::new),
             rows: Vec::new(),
@@ -49,9 +55,9 @@ impl Operator for Fetch {
             self.ids.extend(self.rows.iter().filter(|row| row.doc.is_none()).map(|row| row.record));
             self.docs.clear();
             if let [only] = self.ids.as_slice() {
-                self.docs.push(run.view().get(&*run.collection()?, *only)?);
+                self.docs.push(run.view().get(self.table.resolve(run)?, *only)?);
             } else if !self.ids.is_empty() {
-                run.view().get_many(&*run.collection()?, &self.ids, &mut self.docs)?;
+                run.view().get_many(self.table.resolve(run)?, &self.ids, &mut self.docs)?;
             }
             let mut docs = self.docs.drain(..);
             for mut row in self.rows.drain(..) {
@@ -61,7 +67,7 @@ impl Operator for Fetch {
                     row.doc = Some(doc.into_bytes());
                 }
                 if let Some(filter) = &mut self.filter
-                    && !filter.matches(row.doc(), run.env)?
+                    && !filter.matches(row.doc(), run.scope())?
                 {
                     continue;
                 }

@@ -8,7 +8,7 @@ use quire_error::Result;
 use quire_mql::EvalContext;
 use quire_mql::filter::Filter;
 
-use crate::env::Env;
+use crate::env::{Env, Scope};
 
 /// Bytes of an arena that are kept from document to document.
 const ARENA_KEPT_BYTES: usize = 64 * 1024;
@@ -36,15 +36,10 @@ impl Matcher {
 
     /// True if the document passes.
     #[inline]
-    pub fn matches(&mut self, doc: Doc<'_>, env: &Env) -> Result<bool> {
-        renew(&mut self.arena, env)?;
-        if env.parse.variables.is_empty() {
-            let context = EvalContext::new(&self.arena, doc, &env.shared);
-            return self.filter.matches(doc, &context);
-        }
-        let variables = env.variable_values();
-        let context = EvalContext::new(&self.arena, doc, &env.shared).with_variables(&variables);
-        self.filter.matches(doc, &context)
+    pub fn matches(&mut self, doc: Doc<'_>, scope: Scope<'_>) -> Result<bool> {
+        renew(&mut self.arena, scope.env)?;
+        let context = EvalContext::new(&self.arena, doc, &scope.env.shared);
+        self.filter.matches(doc, &context.with_variables(scope.variables))
     }
 }
 

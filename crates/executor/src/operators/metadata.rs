@@ -1,59 +1,18 @@
-//! What `$meta` reads: which stages want it, and what a row has of it.
+//! What `$meta` reads of a row.
+
+use std::sync::Arc;
 
 use bumpalo::Bump;
 use quire_document::{ArrayBuf, DocBuf, ValueBuf};
 use quire_error::Result;
 use quire_mql::EvalContext;
 use quire_mql::sort::SortPattern;
-use quire_mql::stage::Stage;
 use quire_planner::explain::NodeStats;
 
 use crate::env::{Env, Run};
 use crate::operators::filtering::reset;
 use crate::operators::{BoxedOperator, Operator};
 use crate::row::Row;
-
-/// What stages want of rows besides their documents.
-#[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
-pub(crate) struct Wanted {
-    /// Any metadata.
-    pub any: bool,
-    /// `$meta: "indexKey"`.
-    pub index_key: bool,
-    /// `$meta: "sortKey"`.
-    pub sort_key: bool,
-}
-
-impl Wanted {
-    /// What each of the stages and those after it want; a `$group` lets nothing through.
-    pub fn from_each(stages: &[Stage]) -> Vec<Wanted> {
-        let mut behind = Wanted::default();
-        let mut wanted: Vec<Wanted> = stages
-            .iter()
-            .rev()
-            .map(|stage| {
-                let kinds = stage.needs().reads.metadata;
-                let own = Wanted {
-                    any: !kinds.is_empty(),
-                    index_key: kinds.contains("indexKey"),
-                    sort_key: kinds.contains("sortKey"),
-                };
-                behind = if matches!(stage, Stage::Group(_)) { own } else { own.or(behind) };
-                behind
-            })
-            .collect();
-        wanted.reverse();
-        wanted
-    }
-
-    fn or(self, other: Wanted) -> Wanted {
-        Wanted {
-            any: self.any || other.any,
-            index_key: self.index_key || other.index_key,
-            sort_key: self.sort_key || other.sort_key,
-        }
-    }
-}
 
 /// What `$meta` can read of a row.
 pub(crate) fn metadata_of(row: &Row) -> Result<DocBuf> {
@@ -92,12 +51,12 @@ pub(crate) fn add_sort_key(
 /// Notes what its rows are sorted by where no sort has done it, because an index gives the order.
 pub(crate) struct SortKeys {
     input: BoxedOperator,
-    pattern: SortPattern,
+    pattern: Arc<SortPattern>,
     arena: Bump,
 }
 
 impl SortKeys {
-    pub fn new(input: BoxedOperator, pattern: SortPattern) -> Self {
+    pub fn new(input: BoxedOperator, pattern: Arc<SortPattern>) -> Self {
         SortKeys { input, pattern, arena: Bump::new() }
     }
 }

@@ -1,6 +1,7 @@
 //! The interface of an operator, and the operators that take their rows from others.
 
 pub(crate) mod chain;
+pub(crate) mod feed;
 pub(crate) mod fetch;
 pub(crate) mod filtering;
 pub(crate) mod metadata;
@@ -9,6 +10,7 @@ pub(crate) mod sample;
 pub(crate) mod simple;
 pub(crate) mod sort;
 pub(crate) mod union;
+pub(crate) mod would_write;
 
 use quire_error::Result;
 use quire_planner::explain::NodeStats;

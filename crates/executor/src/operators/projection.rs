@@ -1,5 +1,6 @@
 //! The projection stages of a `find` or of a `$project` at the head of a pipeline.
 
+use std::sync::Arc;
 use std::vec;
 
 use bumpalo::Bump;
@@ -8,9 +9,10 @@ use quire_document::{ArrayBuf, Doc, DocBuf, DocWriter};
 use quire_error::Result;
 use quire_mql::EvalContext;
 use quire_mql::projection::Projection;
+use quire_planner::Reshape;
 use quire_planner::explain::NodeStats;
 
-use crate::env::{Env, Run};
+use crate::env::{Run, Scope};
 use crate::operators::filtering::renew;
 use crate::operators::metadata::metadata_of;
 use crate::operators::{BATCH_BYTES, BoxedOperator, Operator, over};
@@ -25,49 +27,38 @@ pub(crate) struct Project {
     /// What came from the input and has not been reshaped, and whether that was all.
     waiting: vec::IntoIter<Row>,
     done: bool,
-    projection: Projection,
+    projection: Arc<Projection>,
     show_record_id: bool,
+    empty_sort_key: bool,
     reads_metadata: bool,
     arena: Bump,
     stats: NodeStats,
 }
 
-/// Compiles a projection as the planner writes it into a plan.
-pub(crate) fn compile(spec: Doc<'_>, env: &Env) -> Result<Projection> {
-    let own = DocBuf::build(|writer| {
-        spec.iter().filter(|element| element.key() != RECORD_ID).for_each(|element| {
-            writer.append_element(element);
-        });
-    });
-    if env.project_stage {
-        return Projection::parse_project(own.as_doc().into(), &env.parse);
-    }
-    Projection::parse_find(own.as_doc(), Some(env.filter.as_doc()), &env.parse)
-}
-
 impl Project {
-    /// `spec` is what `projection` was compiled from.
-    pub fn new(input: BoxedOperator, projection: Projection, spec: Doc<'_>) -> Self {
+    /// `projection` is what is run of `spec`.
+    pub fn new(input: BoxedOperator, projection: Arc<Projection>, spec: &Reshape) -> Self {
         let reads_metadata = !projection.needs().metadata.is_empty();
         Project {
             input,
             waiting: Vec::new().into_iter(),
             done: false,
             projection,
-            show_record_id: spec.contains(RECORD_ID),
+            show_record_id: spec.show_record_id,
+            empty_sort_key: spec.empty_sort_key,
             reads_metadata,
             arena: Bump::new(),
             stats: NodeStats::default(),
         }
     }
 
-    fn project(&mut self, row: &mut Row, env: &Env) -> Result<()> {
-        renew(&mut self.arena, env)?;
+    fn project(&mut self, row: &mut Row, scope: Scope<'_>) -> Result<()> {
+        renew(&mut self.arena, scope.env)?;
         let source = row.doc_or_key()?;
         let doc = Doc::from_valid_bytes(&source);
         let mut metadata = self.reads_metadata.then(|| metadata_of(row)).transpose()?;
         if let Some(metadata) = &mut metadata
-            && !env.project_stage
+            && self.empty_sort_key
             && !metadata.as_doc().contains("sortKey")
         {
             // A find that does not sort has an empty key.
@@ -75,9 +66,8 @@ impl Project {
                 writer.append("sortKey", &ArrayBuf::new());
             });
         }
-        let variables = env.variable_values();
-        let context = EvalContext::new(&self.arena, doc, &env.shared)
-            .with_variables(&variables)
+        let context = EvalContext::new(&self.arena, doc, &scope.env.shared)
+            .with_variables(scope.variables)
             .with_metadata(metadata.as_ref().map(DocBuf::as_doc));
         let mut bytes = Vec::with_capacity(doc.len().min(1024));
         let mut writer = DocWriter::new(&mut bytes);
@@ -104,7 +94,7 @@ impl Operator for Project {
             && bytes < BATCH_BYTES
             && let Some(mut row) = self.waiting.next()
         {
-            self.project(&mut row, run.env)?;
+            self.project(&mut row, run.scope())?;
             self.stats.returned += 1;
             bytes += row.size();
             out.push(row);

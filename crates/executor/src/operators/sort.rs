@@ -49,7 +49,7 @@ impl Ord for Keyed {
 
 /// Collects rows and gives them back in order.
 pub(crate) struct Sorter {
-    pattern: SortPattern,
+    pattern: Arc<SortPattern>,
     limit: usize,
     /// A heap of the best, the worst on top, with a limit; else just rows.
     best: BinaryHeap<Keyed>,
@@ -105,7 +105,7 @@ impl Ord for Keyed2 {
 
 impl Sorter {
     /// A sorter of everything (`limit` 0) or of the first so many.
-    pub fn new(pattern: SortPattern, limit: u64) -> Self {
+    pub fn new(pattern: Arc<SortPattern>, limit: u64) -> Self {
         Sorter {
             pattern,
             limit: usize::try_from(limit).unwrap_or(usize::MAX),
@@ -267,7 +267,7 @@ fn read_keyed(run: &mut SpillReader, keys: Option<&Arc<KeySpec>>) -> Result<Opti
 /// The stage.
 pub(crate) struct Sort {
     input: BoxedOperator,
-    pattern: SortPattern,
+    pattern: Arc<SortPattern>,
     limit: u64,
     /// `$meta: "sortKey"` is wanted above.
     keep_sort_key: bool,
@@ -280,7 +280,7 @@ pub(crate) struct Sort {
 impl Sort {
     pub fn new(
         input: BoxedOperator,
-        pattern: SortPattern,
+        pattern: Arc<SortPattern>,
         limit: u64,
         keep_sort_key: bool,
     ) -> Self {

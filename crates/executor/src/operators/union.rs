@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use bumpalo::Bump;
 use quire_document::Doc;
@@ -76,14 +77,14 @@ struct Branch {
 /// Sorted inputs, merged.
 pub(crate) struct Merge {
     branches: Vec<Branch>,
-    pattern: SortPattern,
+    pattern: Arc<SortPattern>,
     seen: RecordSet,
     arena: Bump,
     stats: NodeStats,
 }
 
 impl Merge {
-    pub fn new(inputs: Vec<BoxedOperator>, pattern: SortPattern) -> Self {
+    pub fn new(inputs: Vec<BoxedOperator>, pattern: Arc<SortPattern>) -> Self {
         let branches = inputs
             .into_iter()
             .map(|input| Branch { input, head: None, queue: VecDeque::new(), done: false })

@@ -1,5 +1,8 @@
 //! COLLSCAN: all documents in record order, by several threads once it proves long.
 
+use std::sync::Arc;
+
+use quire_catalog::Collection;
 use quire_collections::{CollectionCursor, Record, RecordId};
 use quire_error::Result;
 use quire_mql::filter::Filter;
@@ -13,6 +16,7 @@ use crate::operators::filtering::Matcher;
 use crate::row::Row;
 use crate::scans::scan_pieces::{Found, Kept, Piece};
 use crate::scans::split_scan::{Splitter, Step, Stretch};
+use crate::scans::table::Table;
 
 /// Rows of the first page; later ones grow.
 const PAGE_ROWS_FIRST: usize = 16;
@@ -30,6 +34,7 @@ pub(crate) enum Given {
 
 /// A walk over a collection.
 pub(crate) struct CollectionScan {
+    table: Table,
     direction: Direction,
     filter: Option<Matcher>,
     cursor: Option<CollectionCursor>,
@@ -45,8 +50,9 @@ pub(crate) struct CollectionScan {
 }
 
 impl CollectionScan {
-    pub fn new(backward: bool, filter: Option<Filter>) -> Self {
+    pub fn new(collection: &Arc<Collection>, backward: bool, filter: Option<Filter>) -> Self {
         CollectionScan {
+            table: Table::new(collection),
             direction: if backward { Direction::Reverse } else { Direction::Forward },
             filter: filter.map(Matcher::new),
             cursor: None,
@@ -85,8 +91,8 @@ impl CollectionScan {
                 }
                 piece.failed.map_or(Ok(()), Err)
             };
-            let (collection, from) = (run.collection()?, after(last));
-            if !self.splitter.feed(run, &collection, kept, from, &mut take)? {
+            let (collection, from) = (self.table.resolve(run)?, after(last));
+            if !self.splitter.feed(run, collection, kept, from, &mut take)? {
                 break;
             }
             self.rest();
@@ -98,12 +104,13 @@ impl CollectionScan {
     /// Reads the next page or stretch; false if there is none.
     fn fill(&mut self, run: &mut Run<'_>, wanted: usize) -> Result<bool> {
         run.pause()?;
-        let collection = run.collection()?;
+        let long = self.is_long(run);
+        let collection = self.table.resolve(run)?;
         if let Some(last) = self.last
-            && self.is_long(run)
+            && long
         {
             let filter = self.filter.as_ref().map(Matcher::filter);
-            self.stretch = self.splitter.read(run, &collection, filter, after(last))?;
+            self.stretch = self.splitter.read(run, collection, filter, after(last))?;
             if self.stretch.is_some() {
                 (self.cursor, self.generation) = (None, run.generation);
                 return Ok(true);
@@ -119,8 +126,8 @@ impl CollectionScan {
                 }
             };
             self.cursor = Some(match after {
-                (None, None) => CollectionCursor::new(&collection, self.direction),
-                (from, to) => CollectionCursor::between(&collection, self.direction, from, to),
+                (None, None) => CollectionCursor::new(collection, self.direction),
+                (from, to) => CollectionCursor::between(collection, self.direction, from, to),
             });
         }
         let Some(cursor) = &mut self.cursor else { return Ok(false) };
@@ -132,7 +139,7 @@ impl CollectionScan {
         self.page_rows = (self.page_rows * 4).min(PAGE_ROWS_MAX);
         let mut page = std::mem::take(&mut self.buffer);
         page.clear();
-        cursor.next_page(&run.view(), &collection, rows, PAGE_BYTES, &mut page)?;
+        cursor.next_page(&run.view(), collection, rows, PAGE_BYTES, &mut page)?;
         let any = !page.is_empty();
         self.page = page.into_iter();
         Ok(any)
@@ -203,7 +210,7 @@ impl Operator for CollectionScan {
             self.stats.docs_examined += 1;
             self.last = Some(record.id);
             if let Some(filter) = &mut self.filter
-                && !filter.matches(record.doc.as_doc(), run.env)?
+                && !filter.matches(record.doc.as_doc(), run.scope())?
             {
                 continue;
             }

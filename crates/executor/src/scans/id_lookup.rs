@@ -7,9 +7,11 @@ use quire_planner::explain::NodeStats;
 use crate::env::Run;
 use crate::operators::Operator;
 use crate::row::Row;
+use crate::scans::table::Table;
 
 /// Gives the document whose `_id` is `id`, if there is one.
 pub(crate) struct IdLookup {
+    pub table: Table,
     pub id: ValueBuf,
     pub stats: NodeStats,
 }
@@ -18,8 +20,8 @@ impl Operator for IdLookup {
     fn next(&mut self, run: &mut Run<'_>, _: usize, out: &mut Vec<Row>) -> Result<bool> {
         if !self.stats.is_eof {
             self.stats.is_eof = true;
-            let collection = run.collection()?;
-            if let Some(record) = run.view().get_by_id(&collection, self.id.as_value())? {
+            let collection = self.table.resolve(run)?;
+            if let Some(record) = run.view().get_by_id(collection, self.id.as_value())? {
                 self.stats.keys_examined = 1;
                 self.stats.docs_examined = 1;
                 self.stats.returned = 1;

@@ -1,6 +1,7 @@
 //! IXSCAN and COUNT_SCAN: keys of an index within bounds, each record once.
 
 use bytes::Bytes;
+use quire_catalog::Collection;
 use quire_collections::{IndexCursor, IndexEntry, IndexRange};
 use quire_document::key::{self, KeyError};
 use quire_document::{Doc, Value};
@@ -16,12 +17,14 @@ use crate::operators::filtering::Matcher;
 use crate::record_set::RecordSet;
 use crate::row::Row;
 use crate::scans::index_bounds::{ByteBounds, Seek, Verdict};
+use crate::scans::table::Table;
 
 const PAGE_ROWS_FIRST: usize = 8;
 const PAGE_ROWS_MAX: usize = 1000;
 
 /// A walk over an index.
 pub(crate) struct IndexScanOp {
+    table: Table,
     scan: Box<IndexScan>,
     direction: Direction,
     /// What is checked key by key; `None` where one range of keys is all.
@@ -52,6 +55,7 @@ impl IndexScanOp {
         let one_range = scan.range.is_some() || scan.is_one_range();
         let seen = scan.multikey.any().then(RecordSet::default);
         IndexScanOp {
+            table: Table::new(&scan.collection),
             direction: if scan.backward { Direction::Reverse } else { Direction::Forward },
             bounds: (!one_range).then(|| ByteBounds::new(&scan)),
             filter: filter.map(Matcher::new),
@@ -91,7 +95,7 @@ impl IndexScanOp {
         };
         let range = match &self.last {
             Some(last) => {
-                if grown_multikey(run, &self.scan, self.keep_keys)? {
+                if grown_multikey(self.table.resolve(run)?, &self.scan, self.keep_keys)? {
                     self.seen.get_or_insert_with(RecordSet::default);
                 }
                 let whole = if self.bounds.is_some() { IndexRange::whole(index) } else { range };
@@ -202,7 +206,7 @@ impl IndexScanOp {
     fn key_passes(&mut self, entry: &IndexEntry, run: &Run<'_>) -> Result<bool> {
         let Some(filter) = &mut self.filter else { return Ok(true) };
         let doc: Bytes = Row::of_entry(&self.scan.keys, entry.clone()).doc_or_key()?;
-        filter.matches(Doc::from_valid_bytes(&doc), run.env)
+        filter.matches(Doc::from_valid_bytes(&doc), run.scope())
     }
 
     /// Goes on after all keys that share the values of the first `fields` fields with the last
@@ -255,8 +259,7 @@ impl Operator for IndexScanOp {
 
 /// Whether arrays have come into the index since the plan was made. Fails if the keys stand for
 /// the documents, which they no longer do then, or if the index is gone.
-fn grown_multikey(run: &Run<'_>, scan: &IndexScan, by_keys: bool) -> Result<bool> {
-    let collection = run.collection()?;
+fn grown_multikey(collection: &Collection, scan: &IndexScan, by_keys: bool) -> Result<bool> {
     let killed = |why: String| Err(Error::new(ErrorCode::QueryPlanKilled, why));
     match collection.index_by_id(scan.index.id) {
         None => killed(format!("index '{}' dropped", scan.index.name)),

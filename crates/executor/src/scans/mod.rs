@@ -3,6 +3,7 @@
 
 pub(crate) mod collection_scan;
 pub(crate) mod distinct_scan;
+pub(crate) mod fast_count;
 pub(crate) mod helper_threads;
 pub(crate) mod id_lookup;
 pub(crate) mod index_bounds;
@@ -10,3 +11,4 @@ pub(crate) mod index_scan;
 pub(crate) mod random_picks;
 pub(crate) mod scan_pieces;
 pub(crate) mod split_scan;
+pub(crate) mod table;

@@ -4,6 +4,7 @@
 
 use std::collections::HashSet;
 use std::ops::Range;
+use std::sync::Arc;
 
 use quire_catalog::Collection;
 use quire_collections::{RecordId, StoredDoc, View};
@@ -13,6 +14,7 @@ use quire_planner::explain::NodeStats;
 use crate::env::Run;
 use crate::operators::{BoxedOperator, Operator, pass_on};
 use crate::row::Row;
+use crate::scans::table::Table;
 
 /// A collection of no more documents than this is read as a whole, as MongoDB does it.
 const SMALL_DOCS: u64 = 100;
@@ -53,6 +55,7 @@ fn expected(view: &View<'_>, collection: &Collection, ids: &Range<u64>, size: u6
 
 /// The stage.
 pub(crate) struct RandomPicks {
+    table: Table,
     size: u64,
     /// Gives all documents.
     scan: BoxedOperator,
@@ -70,15 +73,21 @@ enum State {
 
 impl RandomPicks {
     /// So many of the documents that `scan` gives, or all of them.
-    pub fn new(scan: BoxedOperator, size: u64) -> Self {
-        RandomPicks { size, scan, state: State::New, stats: NodeStats::default() }
+    pub fn new(collection: &Arc<Collection>, scan: BoxedOperator, size: u64) -> Self {
+        RandomPicks {
+            table: Table::new(collection),
+            size,
+            scan,
+            state: State::New,
+            stats: NodeStats::default(),
+        }
     }
 }
 
 impl Operator for RandomPicks {
     fn next(&mut self, run: &mut Run<'_>, max: usize, out: &mut Vec<Row>) -> Result<bool> {
         if let State::New = self.state {
-            let Picks { rows, docs_examined } = pick(run, self.size)?;
+            let Picks { rows, docs_examined } = pick(run, &mut self.table, self.size)?;
             self.stats.docs_examined = docs_examined;
             self.state = rows.map_or(State::Scanning, State::Drawn);
         }
@@ -110,11 +119,11 @@ struct Picks {
 }
 
 /// Draws `size` documents.
-fn pick(run: &mut Run<'_>, size: u64) -> Result<Picks> {
+fn pick(run: &mut Run<'_>, table: &mut Table, size: u64) -> Result<Picks> {
     let mut picks = Picks { rows: None, docs_examined: 0 };
-    let collection = run.collection()?;
-    let ids = run.view().record_ids(&collection)?;
-    let Some(expected) = expected(&run.view(), &collection, &ids, size) else { return Ok(picks) };
+    let collection = table.resolve(run)?;
+    let ids = run.view().record_ids(collection)?;
+    let Some(expected) = expected(&run.view(), collection, &ids, size) else { return Ok(picks) };
     let mut random = Random::new(run)?;
     let (mut met, mut rows) = (HashSet::new(), Vec::new());
     let (mut found, mut drawn) = (Vec::new(), Vec::new());
@@ -130,7 +139,7 @@ fn pick(run: &mut Run<'_>, size: u64) -> Result<Picks> {
         let draw = |_| RecordId(ids.start + random.below(ids.end - ids.start));
         drawn.extend((0..draws).map(draw).filter(|id| met.insert(*id)));
         found.clear();
-        run.view().get_many(&*run.collection()?, &drawn, &mut found)?;
+        run.view().get_many(table.resolve(run)?, &drawn, &mut found)?;
         let exists = |(id, doc): (&RecordId, Option<StoredDoc>)| {
             let mut row = Row::of_document(*id, doc?.into_bytes());
             row.detach();

@@ -17,7 +17,7 @@ use quire_error::{Error, Result};
 use quire_mql::filter::Filter;
 use quire_storage::Direction;
 
-use crate::env::{Env, Run};
+use crate::env::{Run, Scope};
 use crate::grouping::columns::{Columns, Grouping};
 use crate::operators::filtering::Matcher;
 use crate::row::Row;
@@ -37,7 +37,7 @@ pub(crate) struct Kept<'k> {
 /// Pieces of a collection, shared by the threads that read them.
 pub(crate) struct Pieces<'t> {
     view: View<'t>,
-    env: &'t Env,
+    scope: Scope<'t>,
     collection: &'t Collection,
     kept: Kept<'t>,
     from: RecordId,
@@ -120,7 +120,7 @@ impl<'t> Pieces<'t> {
     ) -> Self {
         Pieces {
             view: run.view(),
-            env: run.env,
+            scope: run.scope(),
             collection,
             kept,
             from: range.start,
@@ -210,8 +210,8 @@ impl Pieces<'_> {
         from: RecordId,
         rows: &mut Vec<Found>,
     ) -> Result<()> {
-        let env = self.env;
-        env.check_interrupt()?;
+        let scope = self.scope;
+        scope.env.check_interrupt()?;
         let bounds = (Some(from), Some(piece.end));
         let mut cursor =
             CollectionCursor::between(self.collection, Direction::Forward, bounds.0, bounds.1);
@@ -228,7 +228,7 @@ impl Pieces<'_> {
             piece.examined += 1;
             piece.bytes += record.doc.as_doc().len();
             if let Some(matcher) = &mut worker.matcher
-                && !matcher.matches(record.doc.as_doc(), env)?
+                && !matcher.matches(record.doc.as_doc(), scope)?
             {
                 continue;
             }
@@ -242,6 +242,6 @@ impl Pieces<'_> {
     fn columns(&self, rows: &[Found], arena: &mut Bump) -> Option<Columns> {
         let grouping = self.kept.grouping.filter(|_| !rows.is_empty())?;
         let docs: Vec<Doc<'_>> = rows.iter().map(|row| Doc::from_valid_bytes(&row.doc)).collect();
-        grouping.columns(&docs, arena, self.env)
+        grouping.columns(&docs, arena, self.scope)
     }
 }

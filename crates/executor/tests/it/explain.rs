@@ -3,9 +3,9 @@
 use super::*;
 use quire_document::literal::{parse_doc, print};
 use quire_document::{Value, ValueBuf};
-use quire_executor::{Explained, explain};
+use quire_executor::explain;
 use quire_planner::{
-    AggregateRequest, CountRequest, DistinctRequest, FindRequest, Hint, Verbosity,
+    AggregateRequest, CountRequest, DistinctRequest, FindRequest, Hint, ReadRequest, Verbosity,
 };
 use std::path::Path;
 
@@ -99,9 +99,9 @@ fn explained(case: &Case, command: Doc<'_>, verbosity: Verbosity) -> Option<Resu
     let first = command.first()?;
     let namespace = format!("db.{}", first.value().as_str()?);
     let mut views = FreshViews::new(&case.store).unwrap();
-    let mut run = |what: Explained<'_>| Some(explain(what, verbosity, &mut views, params()));
+    let mut run = |what: ReadRequest<'_>| Some(explain(what, verbosity, &mut views, params()));
     match first.key() {
-        "find" => run(Explained::Find(&FindRequest {
+        "find" => run(ReadRequest::Find(&FindRequest {
             namespace,
             filter: part(command, "filter"),
             projection: part(command, "projection"),
@@ -116,7 +116,7 @@ fn explained(case: &Case, command: Doc<'_>, verbosity: Verbosity) -> Option<Resu
             let_vars: part(command, "let"),
             ..FindRequest::default()
         })),
-        "count" => run(Explained::Count(&CountRequest {
+        "count" => run(ReadRequest::Count(&CountRequest {
             namespace,
             filter: part(command, "query"),
             hint: hint(command.get("hint")),
@@ -124,14 +124,14 @@ fn explained(case: &Case, command: Doc<'_>, verbosity: Verbosity) -> Option<Resu
             limit: number(command, "limit"),
             comment: None,
         })),
-        "distinct" => run(Explained::Distinct(&DistinctRequest {
+        "distinct" => run(ReadRequest::Distinct(&DistinctRequest {
             namespace,
             key: command.get("key")?.as_str()?.into(),
             filter: part(command, "query"),
             hint: hint(command.get("hint")),
             comment: None,
         })),
-        "aggregate" => run(Explained::Aggregate(&AggregateRequest {
+        "aggregate" => run(ReadRequest::Aggregate(&AggregateRequest {
             namespace,
             pipeline: documents(command.get("pipeline")?.as_array()?).map(Doc::to_owned).collect(),
             hint: hint(command.get("hint")),

@@ -4,7 +4,7 @@
 use super::*;
 use quire_document::testing::Generator;
 use quire_document::{Value, ValueBuf, compare, doc};
-use quire_executor::open_aggregate;
+use quire_executor::open;
 use quire_planner::AggregateRequest;
 
 fn aggregate(
@@ -20,7 +20,7 @@ fn aggregate(
         ..AggregateRequest::default()
     };
     let views = FreshViews::new(store)?;
-    try_drain(store, &mut open_aggregate(&request, &views, params)?, 1000)
+    try_drain(store, &mut open(&request, &views, params)?, 1000)
 }
 
 fn sorted(mut docs: Vec<DocBuf>) -> Vec<DocBuf> {

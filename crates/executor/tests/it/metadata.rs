@@ -2,7 +2,7 @@
 
 use super::*;
 use quire_document::{Value, doc};
-use quire_executor::open_aggregate;
+use quire_executor::open;
 use quire_planner::AggregateRequest;
 
 /// What the pipeline gives over three documents, with an index on `a`.
@@ -16,7 +16,7 @@ fn run(pipeline: Vec<DocBuf>) -> Vec<DocBuf> {
     let request =
         AggregateRequest { namespace: "db.c".into(), pipeline, ..AggregateRequest::default() };
     let views = FreshViews::new(&store).unwrap();
-    let mut execution = open_aggregate(&request, &views, params()).unwrap();
+    let mut execution = open(&request, &views, params()).unwrap();
     try_drain(&store, &mut execution, 1000).unwrap()
 }
 

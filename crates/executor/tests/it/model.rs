@@ -10,7 +10,7 @@ use quire_document::literal::print;
 use quire_document::testing::Generator;
 use quire_document::{Value, ValueBuf, doc};
 use quire_executor::modify::{DeleteRequest, UpdateRequest, delete, insert_many, update};
-use quire_executor::open_find;
+use quire_executor::open;
 use quire_mql::update::UpdateSpec;
 use quire_mql::{EvalContext, Filter, ParseContext, Shared, Update};
 use quire_planner::{FindRequest, Hint};
@@ -122,7 +122,7 @@ fn found(store: &Arc<Store>, filter: DocBuf, hint: Hint) -> Vec<DocBuf> {
         ..FindRequest::default()
     };
     let views = FreshViews::new(store).unwrap();
-    let mut execution = open_find(&request, &views, params()).unwrap();
+    let mut execution = open(&request, &views, params()).unwrap();
     drain(store, &mut execution, 7)
 }
 

@@ -3,7 +3,7 @@
 use super::*;
 use quire_document::literal::parse_doc;
 use quire_document::{Value, compare, doc};
-use quire_executor::{count, distinct, open_aggregate, open_find};
+use quire_executor::{count, distinct, open};
 use quire_planner::{AggregateRequest, CountRequest, DistinctRequest, FindRequest, Hint};
 
 /// A small generator (xorshift64*), so that failures repeat.
@@ -161,7 +161,7 @@ fn fill(store: &Arc<Store>, name: &str, seed: u64, scalars: bool) {
 
 fn find(store: &Arc<Store>, request: &FindRequest, batch: usize) -> Vec<DocBuf> {
     let views = FreshViews::new(store).unwrap();
-    let mut execution = open_find(request, &views, params())
+    let mut execution = open(request, &views, params())
         .unwrap_or_else(|error| panic!("{:?}: {error}", request.filter));
     drain(store, &mut execution, batch)
 }
@@ -336,7 +336,7 @@ fn pipelines() {
             ..AggregateRequest::default()
         };
         let views = FreshViews::new(&store).unwrap();
-        let mut execution = open_aggregate(&request, &views, params)?;
+        let mut execution = open(&request, &views, params)?;
         try_drain(&store, &mut execution, 3)
     };
     let plain = |stages: &str| run(stages, params()).unwrap();
@@ -371,7 +371,7 @@ fn a_thousand_filters_in_a_row_are_one_flat_filter() {
         let request =
             AggregateRequest { namespace: "db.m".into(), pipeline, ..AggregateRequest::default() };
         let views = FreshViews::new(&store).unwrap();
-        let mut execution = open_aggregate(&request, &views, params()).unwrap();
+        let mut execution = open(&request, &views, params()).unwrap();
         ids(&drain(&store, &mut execution, 100))
     };
     let filter = |at: i32| match at % 3 {

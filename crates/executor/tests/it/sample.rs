@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use super::*;
 use quire_document::{Value, doc};
-use quire_executor::{Explained, explain, open_aggregate};
-use quire_planner::{AggregateRequest, Verbosity};
+use quire_executor::{explain, open};
+use quire_planner::{AggregateRequest, ReadRequest, Verbosity};
 
 const DOCS: i32 = 1000;
 
@@ -32,7 +32,7 @@ fn run(store: &Arc<Store>, pipeline: Vec<DocBuf>) -> (Vec<i32>, u64) {
     let request =
         AggregateRequest { namespace: "db.t".into(), pipeline, ..AggregateRequest::default() };
     let views = FreshViews::new(store).unwrap();
-    let mut execution = open_aggregate(&request, &views, params()).unwrap();
+    let mut execution = open(&request, &views, params()).unwrap();
     let docs = drain(store, &mut execution, 7);
     let id = |doc: &DocBuf| match doc.get("_id") {
         Some(Value::Int32(id)) => id,
@@ -100,7 +100,7 @@ fn explained(store: &Arc<Store>, size: i32) -> (String, String, i64) {
         ..AggregateRequest::default()
     };
     let mut views = FreshViews::new(store).unwrap();
-    let what = Explained::Aggregate(&request);
+    let what = ReadRequest::Aggregate(&request);
     let plan = explain(what, Verbosity::ExecutionStats, &mut views, params()).unwrap();
     let stages = plan.get("stages").and_then(|stages| stages.as_array()).unwrap().to_vec();
     let at = |stage: usize, path: &str| {

@@ -5,7 +5,7 @@ use super::*;
 use quire_document::doc;
 use quire_document::literal::parse_doc;
 use quire_executor::modify::{DeleteRequest, delete};
-use quire_executor::{Counters, open_aggregate, open_find};
+use quire_executor::{Counters, open};
 use quire_planner::{AggregateRequest, FindRequest};
 
 const NAME: &str = "db.c";
@@ -75,7 +75,7 @@ fn finds_are_those_of_one_thread() {
         };
         let run = |threads, batch| {
             let views = FreshViews::new(&store).unwrap();
-            let mut execution = open_find(&request, &views, on(threads)).unwrap();
+            let mut execution = open(&request, &views, on(threads)).unwrap();
             outcome(&store, &mut execution, batch)
         };
         for batch in [97, 3000, 1_000_000] {
@@ -120,7 +120,7 @@ fn pipelines_are_those_of_one_thread() {
             let views = FreshViews::new(&store).unwrap();
             let mut params = on(threads);
             params.group_bytes_max = memory;
-            let mut execution = open_aggregate(&request, &views, params).unwrap();
+            let mut execution = open(&request, &views, params).unwrap();
             outcome(&store, &mut execution, 1000)
         };
         for memory in [1 << 30, 100_000] {
@@ -147,7 +147,7 @@ fn documents_that_stay_come_once() {
         };
         for _ in 0..5 {
             let views = FreshViews::new(&store).unwrap();
-            let mut execution = open_find(&request, &views, on(3)).unwrap();
+            let mut execution = open(&request, &views, on(3)).unwrap();
             let ids: Vec<i64> = drain(&store, &mut execution, 500)
                 .iter()
                 .filter_map(|doc| doc.get("_id")?.as_number()?.exact_i64())

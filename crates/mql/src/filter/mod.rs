@@ -85,6 +85,11 @@ impl Filter {
         Filter { scope: Scope::new(node) }
     }
 
+    /// Returns the filter that is the conjunction of `conditions`.
+    pub fn all_of(conditions: Vec<Node>) -> Filter {
+        Filter::from_node(optimize::optimize(Node::And(conditions)))
+    }
+
     /// The tree.
     pub fn root(&self) -> &Node {
         &self.scope.node
@@ -121,15 +126,7 @@ impl Filter {
     /// Every path that it reads, once each, in the order of the tree. Paths inside `$elemMatch`
     /// are those of elements and not named. `None`: it needs the whole document.
     pub fn paths(&self) -> Option<Vec<&str>> {
-        let (mut paths, mut known) = (Vec::new(), HashSet::new());
-        let mut whole = false;
-        needs_whole(self.root(), &mut whole);
-        self.root().visit_paths(&mut |node| {
-            if known.insert(node.path.as_str()) {
-                paths.push(node.path.as_str());
-            }
-        });
-        (!whole).then_some(paths)
+        self.root().paths()
     }
 
     /// The filter as mongod's explain shows it (`parsedQuery`).
@@ -139,6 +136,19 @@ impl Filter {
 }
 
 impl Node {
+    /// Returns the paths that the condition reads, as [`Filter::paths`].
+    pub fn paths(&self) -> Option<Vec<&str>> {
+        let (mut paths, mut known) = (Vec::new(), HashSet::new());
+        let mut whole = false;
+        needs_whole(self, &mut whole);
+        self.visit_paths(&mut |node| {
+            if known.insert(node.path.as_str()) {
+                paths.push(node.path.as_str());
+            }
+        });
+        (!whole).then_some(paths)
+    }
+
     /// The condition as mongod's explain shows it.
     pub fn to_bson(&self) -> DocBuf {
         DocBuf::build(|writer| serialize::write(self, writer))

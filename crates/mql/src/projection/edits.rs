@@ -12,6 +12,7 @@ use crate::names::Names;
 use quire_document::{Doc, DocWriter, Value};
 use quire_error::Result;
 use smallvec::SmallVec;
+use std::sync::Arc;
 
 /// Projections in a row.
 #[derive(Debug, Default)]
@@ -26,7 +27,7 @@ pub(crate) struct Edits {
 /// One of them, with the numbers of the fields that it changes and reads.
 #[derive(Debug)]
 struct Edit {
-    projection: Box<Projection>,
+    projection: Arc<Projection>,
     changes: Box<[usize]>,
     reads: Box<[usize]>,
 }
@@ -63,7 +64,7 @@ enum Piece<'a> {
 
 impl Edits {
     /// Takes in what comes next, or gives it back if that is to be run by itself.
-    pub(crate) fn push(&mut self, projection: Box<Projection>) -> Option<Box<Projection>> {
+    pub(crate) fn push(&mut self, projection: Arc<Projection>) -> Option<Arc<Projection>> {
         if projection.is_identity() {
             return None;
         }

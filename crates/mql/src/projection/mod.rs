@@ -2,7 +2,7 @@
 //!
 //! One tree serves `find`'s projections and the stages `$project`, `$addFields`, `$set` and
 //! `$unset`. Reading order: `tree`, `parse` (find and `$project`), `add_fields`, `unset`, `apply`,
-//! `edits` (several in a row),
+//! `edits` (several in a row), `print` (as explain shows it),
 //! then `slice`, `elem_match` and `positional`, which only find knows, and `needs` (what of a
 //! document is read).
 
@@ -14,6 +14,7 @@ mod needs;
 mod parse;
 mod path;
 mod positional;
+mod print;
 mod slice;
 mod tree;
 mod unset;
@@ -21,6 +22,7 @@ mod unset;
 pub(crate) use edits::Edits;
 pub use needs::Needs;
 pub use parse::Policy;
+pub use print::flag;
 pub use tree::{Kind, Projection};
 
 #[cfg(test)]

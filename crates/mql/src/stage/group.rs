@@ -1,7 +1,7 @@
 //! `$group`: one document for each key, with what accumulators make of its documents.
 
-use super::Stage;
 use super::registry::StageRow;
+use super::{Modified, Needs, Stage, StageBody};
 use crate::accumulator::{AccumulatorSpec, State, Table, in_group};
 use crate::context::{Collator, EvalContext, ParseContext};
 use crate::expression::{Batch, Column, Dependencies, Expression, Extractor, FieldPath, Node};
@@ -14,7 +14,7 @@ pub(super) const GROUP: StageRow = StageRow {
     name: "$group",
     since: "2.2",
     doc: "One document for each value of a key, with accumulated values.",
-    parse: |_, value, cx| Ok(vec![Stage::Group(Group::parse(value, cx)?)]),
+    parse: |_, value, cx| Ok(vec![Stage::Group(Arc::new(Group::parse(value, cx)?))]),
 };
 
 /// A parsed `$group`.
@@ -160,7 +160,7 @@ impl Group {
         })
     }
 
-    pub(super) fn add_dependencies(&self, needed: &mut Dependencies) {
+    fn add_dependencies(&self, needed: &mut Dependencies) {
         match &self.key {
             GroupKey::Expression(expression) => expression.add_dependencies(needed),
             GroupKey::Fields(fields) => {
@@ -169,8 +169,24 @@ impl Group {
         }
         self.fields.iter().for_each(|(_, spec)| spec.add_dependencies(needed));
     }
+}
 
-    pub(super) fn serialize(&self, writer: &mut DocWriter<'_>) {
+impl StageBody for Group {
+    fn name(&self) -> &'static str {
+        GROUP.name
+    }
+
+    fn needs(&self) -> Needs {
+        let mut reads = Dependencies::default();
+        self.add_dependencies(&mut reads);
+        Needs::only(reads)
+    }
+
+    fn modified(&self) -> Modified {
+        Modified::All
+    }
+
+    fn print(&self, writer: &mut DocWriter<'_>) {
         let mut inner = writer.document("$group");
         match &self.key {
             GroupKey::Expression(expression) => expression.serialize_to("_id", &mut inner),

@@ -1,9 +1,9 @@
 //! `$limit`, `$skip`: a part of the documents.
 
-use super::Stage;
 use super::registry::StageRow;
+use super::{Modified, Needs, Stage, StageBody};
 use crate::update::text;
-use quire_document::Value;
+use quire_document::{DocWriter, Value};
 use quire_error::Error;
 
 pub(super) const LIMIT: StageRow = StageRow {
@@ -23,7 +23,7 @@ pub(super) const LIMIT: StageRow = StageRow {
         if number == 0 {
             return Err(Error::location(15958, "the limit must be positive"));
         }
-        Ok(vec![Stage::Limit(number)])
+        Ok(vec![Stage::Limit(Limit(number))])
     },
 };
 
@@ -41,9 +41,58 @@ pub(super) const SKIP: StageRow = StageRow {
                 ),
             )
         })?;
-        Ok(vec![Stage::Skip(number)])
+        Ok(vec![Stage::Skip(Skip(number))])
     },
 };
+
+/// A parsed `$limit`: the largest number of documents that it lets through, at least 1.
+#[derive(Clone, Copy, Debug)]
+pub struct Limit(pub u64);
+
+/// A parsed `$skip`: the number of documents that it leaves out.
+#[derive(Clone, Copy, Debug)]
+pub struct Skip(pub u64);
+
+impl StageBody for Limit {
+    fn name(&self) -> &'static str {
+        LIMIT.name
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::default()
+    }
+
+    fn modified(&self) -> Modified {
+        Modified::Nothing
+    }
+
+    fn print(&self, writer: &mut DocWriter<'_>) {
+        writer.append(LIMIT.name, printed(self.0));
+    }
+}
+
+impl StageBody for Skip {
+    fn name(&self) -> &'static str {
+        SKIP.name
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::default()
+    }
+
+    fn modified(&self) -> Modified {
+        Modified::Nothing
+    }
+
+    fn print(&self, writer: &mut DocWriter<'_>) {
+        writer.append(SKIP.name, printed(self.0));
+    }
+}
+
+/// Returns a number of documents as explain shows it: a long.
+pub(super) fn printed(count: u64) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}
 
 /// The whole number, 0 or above, that fits a long.
 fn whole_number(value: Value<'_>) -> Option<u64> {

@@ -1,12 +1,13 @@
 //! `$match`: lets the documents through that a filter matches.
 
-use super::Stage;
 use super::registry::StageRow;
+use super::{Modified, Needs, Stage, StageBody};
 use crate::context::ParseContext;
 use crate::expression::Dependencies;
-use crate::filter::{Features, Filter};
-use quire_document::{Doc, DocBuf, DocWriter, Value};
+use crate::filter::{Features, Filter, Node};
+use quire_document::{Doc, DocWriter, Value};
 use quire_error::{Error, Result};
+use std::sync::Arc;
 
 pub(super) const MATCH: StageRow = StageRow {
     name: "$match",
@@ -17,7 +18,7 @@ pub(super) const MATCH: StageRow = StageRow {
             let message = "the match filter must be an expression in an object";
             return Err(Error::location(15959, message));
         };
-        Ok(vec![Stage::Match(Match::new(filter, cx)?)])
+        Ok(vec![Stage::Match(Arc::new(Match::new(filter, cx)?))])
     },
 };
 
@@ -25,7 +26,6 @@ pub(super) const MATCH: StageRow = StageRow {
 #[derive(Clone, Debug)]
 pub struct Match {
     filter: Filter,
-    source: DocBuf,
 }
 
 impl Match {
@@ -36,29 +36,46 @@ impl Match {
             return Err(Error::bad_value("$where is not allowed in this context"));
         }
         let features = Features { near: false, ..Features::ALL };
-        let parsed = Filter::parse_with(filter, cx, features)?;
-        Ok(Match { filter: parsed, source: filter.to_owned() })
+        Ok(Match { filter: Filter::parse_with(filter, cx, features)? })
+    }
+
+    /// Returns the stage that lets through what passes all of `conditions`.
+    pub fn all_of(conditions: Vec<Node>) -> Self {
+        Match { filter: Filter::all_of(conditions) }
     }
 
     /// The filter.
     pub fn filter(&self) -> &Filter {
         &self.filter
     }
+}
 
-    /// The filter as it was written.
-    pub fn source(&self) -> Doc<'_> {
-        self.source.as_doc()
+impl StageBody for Match {
+    fn name(&self) -> &'static str {
+        MATCH.name
     }
 
-    pub(super) fn add_dependencies(&self, needed: &mut Dependencies) {
+    fn needs(&self) -> Needs {
+        let mut reads = Dependencies::default();
         match self.filter.paths() {
-            Some(paths) => needed.paths.extend(paths.into_iter().map(str::to_owned)),
-            None => needed.whole_document = true,
+            Some(paths) => reads.paths.extend(paths.into_iter().map(str::to_owned)),
+            None => reads.whole_document = true,
         }
+        Needs::reading(reads)
     }
 
-    pub(super) fn serialize(&self, writer: &mut DocWriter<'_>) {
-        writer.append("$match", &self.source);
+    fn modified(&self) -> Modified {
+        Modified::Nothing
+    }
+
+    fn streams(&self) -> bool {
+        true
+    }
+
+    /// Writes the filter in its normalised form.
+    fn print(&self, writer: &mut DocWriter<'_>) {
+        let condition = self.filter.root().clone().with_implied();
+        writer.append("$match", &condition.to_bson());
     }
 }
 

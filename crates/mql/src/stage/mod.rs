@@ -1,9 +1,12 @@
 //! Pipeline stages: parsed once; those that work on one document at a time also run here.
 //!
-//! Reading order: this file (what a stage is), `registry` (all of them), `pipeline` (parsing a
-//! whole pipeline), `transform` (stages that make one document of one), then one file a stage.
-//! Blocking stages (`$group`, `$sort`, `$sample`) are parsed here and run by the executor.
+//! Reading order: this file (what a stage is), `registry` (all of them), `body` (what planner and
+//! explain ask of a stage), `pipeline` (parsing a whole pipeline), `transform` (stages that make one
+//! document of one), then one file a stage. A new stage is one file here with its parse, `StageBody`
+//! and row, a row in `registry`, a variant of [`Stage`] and, unless it is short for other stages, an
+//! operator of the executor.
 
+mod body;
 mod bucket;
 mod count;
 mod documents;
@@ -25,79 +28,83 @@ mod unwind;
 #[cfg(test)]
 mod tests;
 
+pub use body::StageBody;
 pub use documents::documents_as_stages;
 pub use group::{Group, GroupKey};
+pub use limit::{Limit, Skip};
 pub use matching::Match;
 pub use needs::{Modified, Needs};
 pub use pipeline::{parse_pipeline, parse_stage, pipeline_to_bson};
 pub use redact::Redact;
 pub use registry::{NOT_BUILT, STAGES, StageRow, find_stage, is_known, search_not_enabled};
 pub use replace_root::ReplaceRoot;
+pub use sample::Sample;
+pub use sort::Sort;
 pub use transform::{Transform, Transforms};
 pub use unwind::{Position, Unwind};
 
-use crate::sort::SortPattern;
 use quire_document::DocWriter;
+use std::sync::Arc;
 
-/// A parsed stage.
-#[derive(Debug)]
+/// A parsed stage. A copy shares the parsed parts.
+#[derive(Clone, Debug)]
 pub enum Stage {
     /// `$match`: documents that pass a filter.
-    Match(Match),
+    Match(Arc<Match>),
     /// `$project`, `$addFields`, `$set`, `$unset`, `$replaceRoot`, `$replaceWith`: one document
     /// becomes another.
     Transform(Transform),
     /// `$unwind`: a document for each element of an array.
-    Unwind(Unwind),
+    Unwind(Arc<Unwind>),
     /// `$redact`: parts of documents.
-    Redact(Redact),
+    Redact(Arc<Redact>),
     /// `$limit`: the first n documents.
-    Limit(u64),
+    Limit(Limit),
     /// `$skip`: all but the first n documents.
-    Skip(u64),
+    Skip(Skip),
     /// `$sample`: n documents at random.
-    Sample(u64),
+    Sample(Sample),
     /// `$sort`.
-    Sort(SortPattern),
+    Sort(Sort),
     /// `$group`.
-    Group(Group),
+    Group(Arc<Group>),
 }
 
 impl Stage {
-    /// The name with the dollar sign, as explain shows it.
-    pub fn name(&self) -> &'static str {
+    /// Returns what the stage's own file says about it.
+    fn body(&self) -> &dyn StageBody {
         match self {
-            Stage::Match(_) => "$match",
-            Stage::Transform(transform) => transform.name(),
-            Stage::Unwind(_) => "$unwind",
-            Stage::Redact(_) => "$redact",
-            Stage::Limit(_) => "$limit",
-            Stage::Skip(_) => "$skip",
-            Stage::Sample(_) => "$sample",
-            Stage::Sort(_) => "$sort",
-            Stage::Group(_) => "$group",
+            Stage::Match(stage) => &**stage,
+            Stage::Transform(stage) => stage,
+            Stage::Unwind(stage) => &**stage,
+            Stage::Redact(stage) => &**stage,
+            Stage::Limit(stage) => stage,
+            Stage::Skip(stage) => stage,
+            Stage::Sample(stage) => stage,
+            Stage::Sort(stage) => stage,
+            Stage::Group(stage) => &**stage,
         }
     }
+}
 
-    /// Writes the stage, `{$name: ...}`, as explain shows it.
-    pub fn serialize(&self, writer: &mut DocWriter<'_>) {
-        let count = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
-        match self {
-            Stage::Match(stage) => stage.serialize(writer),
-            Stage::Transform(stage) => stage.serialize(writer),
-            Stage::Unwind(stage) => stage.serialize(writer),
-            Stage::Redact(stage) => stage.serialize(writer),
-            Stage::Limit(number) | Stage::Skip(number) => {
-                writer.append(self.name(), count(*number));
-            }
-            Stage::Sample(number) => {
-                writer.document("$sample").append("size", count(*number));
-            }
-            Stage::Sort(pattern) => {
-                let mut inner = writer.document("$sort");
-                inner.document("sortKey").append_all(pattern.to_bson().as_doc());
-            }
-            Stage::Group(stage) => stage.serialize(writer),
-        }
+impl StageBody for Stage {
+    fn name(&self) -> &'static str {
+        self.body().name()
+    }
+
+    fn needs(&self) -> Needs {
+        self.body().needs()
+    }
+
+    fn modified(&self) -> Modified {
+        self.body().modified()
+    }
+
+    fn streams(&self) -> bool {
+        self.body().streams()
+    }
+
+    fn print(&self, writer: &mut DocWriter<'_>) {
+        self.body().print(writer);
     }
 }

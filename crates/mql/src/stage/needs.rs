@@ -1,7 +1,6 @@
 //! What stages read and change: the planner moves them around each other and fetches no more
 //! than they need.
 
-use super::Stage;
 use crate::expression::Dependencies;
 use std::collections::BTreeSet;
 
@@ -27,47 +26,14 @@ pub enum Modified {
     All,
 }
 
-impl Stage {
-    /// What it needs of its input.
-    pub fn needs(&self) -> Needs {
-        let mut needs = Needs::default();
-        match self {
-            Stage::Match(stage) => stage.add_dependencies(&mut needs.reads),
-            Stage::Transform(stage) => needs.exhaustive = stage.add_dependencies(&mut needs.reads),
-            Stage::Unwind(stage) => {
-                needs.reads.paths.insert(stage.path().to_string());
-            }
-            Stage::Redact(stage) => {
-                stage.add_dependencies(&mut needs.reads);
-                needs.reads.whole_document = true;
-            }
-            Stage::Limit(_) | Stage::Skip(_) | Stage::Sample(_) => {}
-            Stage::Sort(pattern) => {
-                for path in pattern.parts().iter().filter_map(|part| part.path()) {
-                    needs.reads.paths.insert(path.as_str().to_owned());
-                }
-                let kinds = pattern.metadata().map(|kind| kind.name().to_owned());
-                needs.reads.metadata.extend(kinds);
-            }
-            Stage::Group(stage) => {
-                stage.add_dependencies(&mut needs.reads);
-                needs.exhaustive = true;
-            }
-        }
-        needs
+impl Needs {
+    /// Returns the needs of a stage that passes its input on besides what it reads.
+    pub fn reading(reads: Dependencies) -> Self {
+        Needs { reads, exhaustive: false }
     }
 
-    /// Which paths it changes.
-    pub fn modified(&self) -> Modified {
-        match self {
-            Stage::Match(_)
-            | Stage::Limit(_)
-            | Stage::Skip(_)
-            | Stage::Sample(_)
-            | Stage::Sort(_) => Modified::Nothing,
-            Stage::Transform(stage) => stage.modified(),
-            Stage::Unwind(stage) => Modified::Paths(stage.modified_paths()),
-            Stage::Redact(_) | Stage::Group(_) => Modified::All,
-        }
+    /// Returns the needs of a stage that lets nothing through but what it reads.
+    pub fn only(reads: Dependencies) -> Self {
+        Needs { reads, exhaustive: true }
     }
 }

@@ -1,22 +1,29 @@
 //! Parsing pipelines.
 
-use super::Stage;
 use super::registry::{NOT_BUILT, find_stage, needs_search, search_not_enabled};
+use super::{Stage, StageBody};
 use crate::context::ParseContext;
-use quire_document::{Array, ArrayBuf, Value};
+use quire_document::{ArrayBuf, Value};
 use quire_error::{Error, Result};
 
 /// How many stages a pipeline may have.
 const STAGES_MAX: usize = 1000;
 
 /// Parses a pipeline.
-pub fn parse_pipeline(stages: Array<'_>, cx: &ParseContext) -> Result<Vec<Stage>> {
-    if stages.count() > STAGES_MAX {
+///
+/// # Errors
+/// 7749501 for more than 1,000 stages, 17313 for a `$text` behind the first stage, and what the
+/// stages' parsers answer.
+pub fn parse_pipeline<'s>(
+    stages: impl ExactSizeIterator<Item = Value<'s>>,
+    cx: &ParseContext,
+) -> Result<Vec<Stage>> {
+    if stages.len() > STAGES_MAX {
         let message = format!("Pipeline length must be no longer than {STAGES_MAX} stages");
         return Err(Error::location(7749501, message));
     }
-    let mut parsed = Vec::new();
-    for (at, stage) in stages.iter().enumerate() {
+    let mut parsed = Vec::with_capacity(stages.len());
+    for (at, stage) in stages.enumerate() {
         let filter = stage.as_document().and_then(|stage| stage.get("$match"));
         let filter = filter.and_then(|filter| filter.as_document());
         if at > 0 && filter.is_some_and(|filter| super::matching::names(filter, "$text")) {
@@ -53,7 +60,7 @@ pub fn parse_stage(stage: Value<'_>, cx: &ParseContext) -> Result<Vec<Stage>> {
 pub fn pipeline_to_bson(stages: &[Stage]) -> ArrayBuf {
     ArrayBuf::build(|writer| {
         for stage in stages {
-            stage.serialize(&mut writer.document());
+            stage.print(&mut writer.document());
         }
     })
 }

@@ -6,6 +6,7 @@ use crate::context::ParseContext;
 use crate::projection::Projection;
 use quire_document::Value;
 use quire_error::Result;
+use std::sync::Arc;
 
 pub(super) const PROJECT: StageRow =
     StageRow { name: "$project", since: "2.2", doc: "Keeps, drops or computes fields.", parse };
@@ -29,5 +30,5 @@ fn parse(name: &'static str, value: Value<'_>, cx: &ParseContext) -> Result<Vec<
         "$unset" => Projection::parse_unset(value)?,
         _ => Projection::parse_add_fields(name, value, cx)?,
     };
-    Ok(vec![Stage::Transform(Transform::Projection(name, Box::new(projection)))])
+    Ok(vec![Stage::Transform(Transform::Projection(name, Arc::new(projection)))])
 }

@@ -1,18 +1,19 @@
 //! `$redact`: keeps, prunes or descends into each document and its sub-documents.
 
-use super::Stage;
 use super::registry::StageRow;
+use super::{Modified, Needs, Stage, StageBody};
 use crate::context::{EvalContext, ParseContext, Slot};
 use crate::expression::{Dependencies, Expression};
 use crate::update::text;
 use quire_document::{Array, ArrayWriter, Doc, DocWriter, Value};
 use quire_error::{Error, Result};
+use std::sync::Arc;
 
 pub(super) const REDACT: StageRow = StageRow {
     name: "$redact",
     since: "2.6",
     doc: "Keeps, prunes or descends into documents and their sub-documents.",
-    parse: |_, value, cx| Ok(vec![Stage::Redact(Redact::parse(value, cx)?)]),
+    parse: |_, value, cx| Ok(vec![Stage::Redact(Arc::new(Redact::parse(value, cx)?))]),
 };
 
 /// A parsed `$redact`.
@@ -35,10 +36,6 @@ impl Redact {
         cx.redact = true;
         let (cx, current) = cx.bind("CURRENT");
         Ok(Redact { expression: Expression::parse(value, &cx)?, current })
-    }
-
-    pub(super) fn add_dependencies(&self, needed: &mut Dependencies) {
-        self.expression.add_dependencies(needed);
     }
 
     /// What is left of `cx.root`; `None` if nothing.
@@ -118,8 +115,29 @@ impl Redact {
         }
         Ok(())
     }
+}
 
-    pub(super) fn serialize(&self, writer: &mut DocWriter<'_>) {
+impl StageBody for Redact {
+    fn name(&self) -> &'static str {
+        REDACT.name
+    }
+
+    fn needs(&self) -> Needs {
+        let mut reads = Dependencies::default();
+        self.expression.add_dependencies(&mut reads);
+        reads.whole_document = true;
+        Needs::reading(reads)
+    }
+
+    fn modified(&self) -> Modified {
+        Modified::All
+    }
+
+    fn streams(&self) -> bool {
+        true
+    }
+
+    fn print(&self, writer: &mut DocWriter<'_>) {
         self.expression.serialize_to("$redact", writer);
     }
 }

@@ -7,6 +7,7 @@ use crate::expression::{Dependencies, Expression, Extractor};
 use crate::update::text;
 use quire_document::{Doc, DocWriter, Value};
 use quire_error::{Error, Result};
+use std::sync::Arc;
 
 pub(super) const REPLACE_ROOT: StageRow = StageRow {
     name: "$replaceRoot",
@@ -14,7 +15,7 @@ pub(super) const REPLACE_ROOT: StageRow = StageRow {
     doc: "Replaces each document by the one that an expression gives.",
     parse: |_, value, cx| {
         let stage = ReplaceRoot::parse_root(value, cx)?;
-        Ok(vec![Stage::Transform(Transform::ReplaceRoot(Box::new(stage)))])
+        Ok(vec![Stage::Transform(Transform::ReplaceRoot(Arc::new(stage)))])
     },
 };
 
@@ -24,7 +25,7 @@ pub(super) const REPLACE_WITH: StageRow = StageRow {
     doc: "Replaces each document by the one that an expression gives.",
     parse: |_, value, cx| {
         let stage = ReplaceRoot::parse_with(value, cx)?;
-        Ok(vec![Stage::Transform(Transform::ReplaceRoot(Box::new(stage)))])
+        Ok(vec![Stage::Transform(Transform::ReplaceRoot(Arc::new(stage)))])
     },
 };
 
@@ -101,7 +102,7 @@ impl ReplaceRoot {
         self.new_root.add_dependencies(needed);
     }
 
-    pub(super) fn serialize(&self, writer: &mut DocWriter<'_>) {
+    pub(super) fn print(&self, writer: &mut DocWriter<'_>) {
         writer.document("$replaceRoot").append("newRoot", &self.new_root.to_bson());
     }
 }

@@ -1,18 +1,41 @@
 //! `$sample`: documents at random.
 
-use super::Stage;
+use super::limit::printed;
 use super::registry::StageRow;
+use super::{Modified, Needs, Stage, StageBody};
 use crate::accumulator::to_f64;
-use quire_document::Value;
 use quire_document::decimal::Rounding;
+use quire_document::{DocWriter, Value};
 use quire_error::{Error, Result};
 
 pub(super) const SAMPLE: StageRow = StageRow {
     name: "$sample",
     since: "3.2",
     doc: "Lets through n documents at random.",
-    parse: |_, value, _| Ok(vec![Stage::Sample(size(value)?)]),
+    parse: |_, value, _| Ok(vec![Stage::Sample(Sample(size(value)?))]),
 };
+
+/// A parsed `$sample`: the number of documents to draw, at least 1.
+#[derive(Clone, Copy, Debug)]
+pub struct Sample(pub u64);
+
+impl StageBody for Sample {
+    fn name(&self) -> &'static str {
+        SAMPLE.name
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::default()
+    }
+
+    fn modified(&self) -> Modified {
+        Modified::Nothing
+    }
+
+    fn print(&self, writer: &mut DocWriter<'_>) {
+        writer.document(SAMPLE.name).append("size", printed(self.0));
+    }
+}
 
 fn size(value: Value<'_>) -> Result<u64> {
     let Value::Document(spec) = value else {

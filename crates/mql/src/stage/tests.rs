@@ -1,16 +1,20 @@
 //! Stages: parsing with MongoDB's codes, and those that work on one document at a time.
 
 use super::unwind::Position;
-use super::{Modified, Stage, parse_pipeline, pipeline_to_bson};
+use super::{Modified, Stage, StageBody, parse_pipeline, pipeline_to_bson};
 use crate::context::{EvalContext, ParseContext, Shared};
 use bumpalo::Bump;
 use quire_document::literal::{parse, parse_doc, print};
-use quire_document::{Doc, DocBuf};
+use quire_document::{Doc, DocBuf, Value, ValueBuf};
 use quire_error::Result;
+
+fn list(pipeline: &ValueBuf) -> Vec<Value<'_>> {
+    pipeline.as_value().as_array().unwrap().iter().collect()
+}
 
 fn stages(pipeline: &str) -> Result<Vec<Stage>> {
     let pipeline = parse(pipeline).unwrap();
-    parse_pipeline(pipeline.as_value().as_array().unwrap(), &ParseContext::default())
+    parse_pipeline(list(&pipeline).into_iter(), &ParseContext::default())
 }
 
 /// Runs stages that work on one document at a time.
@@ -173,8 +177,7 @@ fn bucket_is_a_group_by_a_switch() {
     ] {
         let pipeline = format!("[{{$bucket: {spec}}}]");
         let pipeline = parse(&pipeline).unwrap();
-        let error =
-            parse_pipeline(pipeline.as_value().as_array().unwrap(), &ParseContext::default());
+        let error = parse_pipeline(list(&pipeline).into_iter(), &ParseContext::default());
         assert_eq!(error.unwrap_err().code().number(), code, "{spec}");
     }
 }

@@ -1,22 +1,22 @@
 //! Stages that make one document of one: also those that a pipeline update may use.
 
-use super::needs::Modified;
 use super::registry::find_stage;
-use super::{ReplaceRoot, Stage};
+use super::{Modified, Needs, ReplaceRoot, Stage, StageBody};
 use crate::context::{EvalContext, ParseContext};
 use crate::expression::Dependencies;
 use crate::projection::{Edits, Kind, Projection};
 use quire_document::{Doc, DocWriter, Value};
 use quire_error::Result;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 /// A stage that makes one document of one.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum Transform {
     /// `$project`, `$addFields`, `$set` or `$unset`, with the name that was written.
-    Projection(&'static str, Box<Projection>),
+    Projection(&'static str, Arc<Projection>),
     /// `$replaceRoot`, `$replaceWith`.
-    ReplaceRoot(Box<ReplaceRoot>),
+    ReplaceRoot(Arc<ReplaceRoot>),
 }
 
 impl Transform {
@@ -31,15 +31,6 @@ impl Transform {
         match stages.pop() {
             Some(Stage::Transform(transform)) => Ok(Some(transform)),
             _ => Ok(None),
-        }
-    }
-
-    /// The name as explain shows it.
-    pub fn name(&self) -> &'static str {
-        match self {
-            Transform::Projection("$unset", _) => "$project",
-            Transform::Projection(name, _) => name,
-            Transform::ReplaceRoot(_) => "$replaceRoot",
         }
     }
 
@@ -71,9 +62,24 @@ impl Transform {
             }
         }
     }
+}
 
-    /// Which paths it changes.
-    pub fn modified(&self) -> Modified {
+impl StageBody for Transform {
+    fn name(&self) -> &'static str {
+        match self {
+            Transform::Projection("$unset", _) => "$project",
+            Transform::Projection(name, _) => name,
+            Transform::ReplaceRoot(_) => "$replaceRoot",
+        }
+    }
+
+    fn needs(&self) -> Needs {
+        let mut needs = Needs::default();
+        needs.exhaustive = self.add_dependencies(&mut needs.reads);
+        needs
+    }
+
+    fn modified(&self) -> Modified {
         match self {
             Transform::Projection(_, projection) => match projection.kind() {
                 Kind::Inclusion => Modified::AllExcept(kept(projection)),
@@ -87,12 +93,16 @@ impl Transform {
         }
     }
 
-    pub(super) fn serialize(&self, writer: &mut DocWriter<'_>) {
+    fn streams(&self) -> bool {
+        true
+    }
+
+    fn print(&self, writer: &mut DocWriter<'_>) {
         match self {
             Transform::Projection(_, projection) => {
-                writer.append(self.name(), projection.to_bson());
+                writer.append(self.name(), &projection.print());
             }
-            Transform::ReplaceRoot(stage) => stage.serialize(writer),
+            Transform::ReplaceRoot(stage) => stage.print(writer),
         }
     }
 }
@@ -124,7 +134,7 @@ impl Transforms {
         }
     }
 
-    fn project(&mut self, name: &'static str, projection: Box<Projection>) {
+    fn project(&mut self, name: &'static str, projection: Arc<Projection>) {
         let left = match self.0.last_mut() {
             Some(Step::Edits(edits)) => edits.push(projection),
             _ => Some(projection),

@@ -1,19 +1,19 @@
 //! `$unwind`: one document for each element of an array.
 
-use super::Stage;
 use super::registry::StageRow;
+use super::{Modified, Needs, Stage, StageBody};
 use crate::context::{EvalContext, ParseContext};
-use crate::expression::{FieldPath, PATH_COMPONENTS_MAX};
+use crate::expression::{Dependencies, FieldPath, PATH_COMPONENTS_MAX};
 use bumpalo::Bump;
 use quire_document::{Doc, DocWriter, Value};
 use quire_error::{Error, ErrorCode, Result};
-use std::collections::BTreeSet;
+use std::sync::Arc;
 
 pub(super) const UNWIND: StageRow = StageRow {
     name: "$unwind",
     since: "2.2",
     doc: "One document for each element of an array.",
-    parse: |_, value, cx| Ok(vec![Stage::Unwind(Unwind::parse(value, cx)?)]),
+    parse: |_, value, cx| Ok(vec![Stage::Unwind(Arc::new(Unwind::parse(value, cx)?))]),
 };
 
 /// Elements between two looks at the interrupt.
@@ -160,13 +160,29 @@ impl Unwind {
             Ok(())
         })
     }
+}
 
-    pub(super) fn modified_paths(&self) -> BTreeSet<String> {
-        let paths = std::iter::once(&self.path).chain(&self.index);
-        paths.map(FieldPath::to_string).collect()
+impl StageBody for Unwind {
+    fn name(&self) -> &'static str {
+        UNWIND.name
     }
 
-    pub(super) fn serialize(&self, writer: &mut DocWriter<'_>) {
+    fn needs(&self) -> Needs {
+        let mut reads = Dependencies::default();
+        reads.paths.insert(self.path.to_string());
+        Needs::reading(reads)
+    }
+
+    fn modified(&self) -> Modified {
+        let paths = std::iter::once(&self.path).chain(&self.index);
+        Modified::Paths(paths.map(FieldPath::to_string).collect())
+    }
+
+    fn streams(&self) -> bool {
+        true
+    }
+
+    fn print(&self, writer: &mut DocWriter<'_>) {
         let mut inner = writer.document("$unwind");
         inner.append("path", format!("${}", self.path).as_str());
         if self.preserve {

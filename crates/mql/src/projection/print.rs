@@ -1,16 +1,34 @@
-//! A projection stage as explain shows it.
+//! A projection as explain shows it.
 
-use crate::covering::flag;
+use super::tree::{Kind, Projection};
+use crate::expression::Expression;
 use quire_document::{Doc, DocBuf, DocWriter, Value, ValueBuf};
-use quire_mql::Expression;
-use quire_mql::projection::{Kind, Projection};
 use std::collections::HashMap;
 
 /// The computed fields of a projection by their dotted paths.
 type Computed<'p> = HashMap<String, &'p Expression>;
 
-/// A projection stage as explain shows it: `{a: 1}` is `{_id: true, a: true}`.
-pub fn print_projection(projection: &Projection) -> DocBuf {
+impl Projection {
+    /// Returns the projection as explain shows it: `{a: 1}` is `{_id: true, a: true}`.
+    pub fn print(&self) -> DocBuf {
+        print(self)
+    }
+}
+
+/// Returns what a value of a projection says as a flag: the field is kept (true) or dropped
+/// (false). `None` if the value is no flag.
+pub fn flag(value: Value<'_>) -> Option<bool> {
+    match value {
+        Value::Bool(flag) => Some(flag),
+        Value::Int32(number) => Some(number != 0),
+        Value::Int64(number) => Some(number != 0),
+        Value::Double(number) => Some(number != 0.0),
+        Value::Decimal(number) => Some(!number.is_zero()),
+        _ => None,
+    }
+}
+
+fn print(projection: &Projection) -> DocBuf {
     let source = projection.to_bson().as_doc();
     let computed: Computed<'_> = projection.computed_fields().into_iter().collect();
     match projection.kind() {

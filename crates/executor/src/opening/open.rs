@@ -1,0 +1,62 @@
+//! Opening a request.
+
+use std::sync::Arc;
+
+use quire_error::Result;
+use quire_planner::{ReadRequest, plan};
+
+use crate::env::Env;
+use crate::execution::Execution;
+use crate::opening::build::build;
+use crate::opening::statistics::ViewStatistics;
+use crate::operators::feed::Feed;
+use crate::params::ExecParams;
+use crate::views::Views;
+
+/// Plans a request on the view of `views` and makes it ready to run.
+///
+/// # Errors
+/// What `mql` says about filter, projection, sort, stages and variables; what the planner says about
+/// the hint, `min` and `max`.
+pub fn open<'r>(
+    request: impl Into<ReadRequest<'r>>,
+    views: &dyn Views,
+    params: ExecParams,
+) -> Result<Execution> {
+    Ok(noted(start(&request.into(), None, views, params)?))
+}
+
+/// Opens a pipeline whose first stage reads what `feed` gives
+/// (`quire_planner::AggregateRequest::fed_by`).
+///
+/// # Errors
+/// As [`open`].
+pub fn open_fed<'r>(
+    request: impl Into<ReadRequest<'r>>,
+    feed: Box<dyn Feed>,
+    views: &dyn Views,
+    params: ExecParams,
+) -> Result<Execution> {
+    Ok(noted(start(&request.into(), Some(feed), views, params)?))
+}
+
+/// Notes the use of the plan's indexes, for `$indexStats`.
+fn noted(execution: Execution) -> Execution {
+    execution.plan.root.for_each_scan(&mut |scan| scan.index.note_use());
+    execution
+}
+
+/// Opens a request whose run is no use of its indexes, because it is explained; `feed` gives the documents of the plan's leaf that no collection feeds.
+pub(crate) fn start(
+    request: &ReadRequest<'_>,
+    feed: Option<Box<dyn Feed>>,
+    views: &dyn Views,
+    params: ExecParams,
+) -> Result<Execution> {
+    let disk = request.allow_disk_use().unwrap_or(params.disk_by_default);
+    let mut env = Env::new(params, request.let_vars(), disk)?;
+    env.parse.no_clock = !request.has_clock();
+    let plan = plan(request, &env.parse, &ViewStatistics::new(views.view()))?;
+    let root = build(&plan.root, feed)?;
+    Ok(Execution::new(env, root, Arc::new(plan)))
+}

@@ -1,0 +1,55 @@
+//! Documents that come from outside of the collections.
+
+use bytes::Bytes;
+use quire_collections::RecordId;
+use quire_document::DocBuf;
+use quire_error::Result;
+use quire_planner::explain::NodeStats;
+
+use crate::env::Run;
+use crate::operators::Operator;
+use crate::row::Row;
+
+/// Gives documents to the leaf of a plan that no collection feeds, such as `$currentOp`.
+pub trait Feed: Send {
+    /// Appends at most `max` documents to `out`. False once nothing follows.
+    ///
+    /// # Errors
+    /// What making the documents answers.
+    fn next(&mut self, max: usize, out: &mut Vec<DocBuf>) -> Result<bool>;
+}
+
+impl Feed for std::vec::IntoIter<DocBuf> {
+    fn next(&mut self, max: usize, out: &mut Vec<DocBuf>) -> Result<bool> {
+        out.extend(self.by_ref().take(max));
+        Ok(self.len() > 0)
+    }
+}
+
+/// The leaf that a feed fills.
+pub(crate) struct FeedOp {
+    feed: Box<dyn Feed>,
+    docs: Vec<DocBuf>,
+    stats: NodeStats,
+}
+
+impl FeedOp {
+    pub fn new(feed: Box<dyn Feed>) -> Self {
+        FeedOp { feed, docs: Vec::new(), stats: NodeStats::default() }
+    }
+}
+
+impl Operator for FeedOp {
+    fn next(&mut self, _: &mut Run<'_>, max: usize, out: &mut Vec<Row>) -> Result<bool> {
+        let more = self.feed.next(max, &mut self.docs)?;
+        self.stats.returned += self.docs.len() as u64;
+        self.stats.is_eof = !more;
+        let row = |doc: DocBuf| Row::of_document(RecordId(0), Bytes::from(doc.into_bytes()));
+        out.extend(self.docs.drain(..).map(row));
+        Ok(more)
+    }
+
+    fn stats(&self) -> NodeStats {
+        self.stats.clone()
+    }
+}

@@ -1,0 +1,41 @@
+//! UPDATE and DELETE as explain runs them: what is found is counted, nothing is written.
+
+use quire_error::Result;
+use quire_planner::explain::NodeStats;
+
+use crate::env::Run;
+use crate::operators::{BoxedOperator, Operator, over};
+use crate::row::Row;
+
+/// Rows asked for at a time.
+const ROWS_MAX: usize = 256;
+
+/// Counts what a write would find, and gives no rows.
+pub(crate) struct WouldWrite {
+    pub input: BoxedOperator,
+    /// All that is found, not only the first.
+    pub multi: bool,
+    pub stats: NodeStats,
+}
+
+impl Operator for WouldWrite {
+    fn next(&mut self, run: &mut Run<'_>, _: usize, _: &mut Vec<Row>) -> Result<bool> {
+        let mut rows = Vec::new();
+        while !self.stats.is_eof {
+            let wanted = if self.multi { ROWS_MAX } else { 1 };
+            let more = self.input.next(run, wanted, &mut rows)?;
+            self.stats.counted += rows.len() as u64;
+            self.stats.is_eof = !more || (!self.multi && !rows.is_empty());
+            rows.clear();
+        }
+        Ok(false)
+    }
+
+    fn rest(&mut self) {
+        self.input.rest();
+    }
+
+    fn stats(&self) -> NodeStats {
+        over(&self.input, &self.stats)
+    }
+}

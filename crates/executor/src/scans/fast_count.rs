@@ -1,0 +1,74 @@
+//! RECORD_STORE_FAST_COUNT: the number of documents from the collection's counters.
+
+use std::sync::Arc;
+
+use quire_catalog::Collection;
+use quire_error::Result;
+use quire_planner::explain::NodeStats;
+
+use crate::env::Run;
+use crate::operators::Operator;
+use crate::row::Row;
+use crate::scans::collection_scan::CollectionScan;
+use crate::scans::table::Table;
+
+/// Rows asked for at a time where they are counted.
+const ROWS_MAX: usize = 1024;
+
+/// Counts the documents of a collection and gives no rows.
+pub(crate) struct FastCount {
+    table: Table,
+    skip: u64,
+    /// 0 for all.
+    limit: u64,
+    /// Counts where the view is not the latest: the counters are.
+    scan: CollectionScan,
+    stats: NodeStats,
+}
+
+impl FastCount {
+    pub fn new(collection: &Arc<Collection>, skip: u64, limit: u64) -> Self {
+        let scan = CollectionScan::new(collection, false, None);
+        let stats = NodeStats::default();
+        FastCount { table: Table::new(collection), skip, limit, scan, stats }
+    }
+
+    fn documents(&mut self, run: &mut Run<'_>) -> Result<u64> {
+        if !run.is_pinned() {
+            let collection = self.table.resolve(run)?;
+            return Ok(run.view().counts(collection).documents);
+        }
+        let enough = match self.limit {
+            0 => u64::MAX,
+            limit => self.skip.saturating_add(limit),
+        };
+        let (mut rows, mut all) = (Vec::new(), 0);
+        while all < enough {
+            let more = self.scan.next(run, ROWS_MAX, &mut rows)?;
+            all += rows.len() as u64;
+            rows.clear();
+            if !more {
+                break;
+            }
+        }
+        Ok(all)
+    }
+}
+
+impl Operator for FastCount {
+    fn next(&mut self, run: &mut Run<'_>, _: usize, _: &mut Vec<Row>) -> Result<bool> {
+        if !self.stats.is_eof {
+            let all = self.documents(run)?;
+            let rest = all.saturating_sub(self.skip);
+            self.stats.counted = if self.limit > 0 { rest.min(self.limit) } else { rest };
+            self.stats.skipped = all.min(self.skip);
+            self.stats.is_eof = true;
+        }
+        Ok(false)
+    }
+
+    fn stats(&self) -> NodeStats {
+        let scan = self.scan.stats();
+        NodeStats { docs_examined: scan.docs_examined, ..self.stats.clone() }
+    }
+}

@@ -1,0 +1,49 @@
+//! The collection that a leaf reads, as the view of the moment knows it.
+
+use std::sync::Arc;
+
+use quire_catalog::Collection;
+use quire_collections::View;
+use quire_error::{Error, ErrorCode, Result};
+
+use crate::env::Run;
+
+/// The collection of a leaf. Each leaf resolves its own, so that a plan may read several.
+pub(crate) struct Table {
+    collection: Arc<Collection>,
+    /// The generation of the run whose view knew it like this; 0 before the first.
+    generation: u64,
+}
+
+impl Table {
+    pub fn new(collection: &Arc<Collection>) -> Self {
+        Table { collection: Arc::clone(collection), generation: 0 }
+    }
+
+    /// Returns the collection as the run's view knows it.
+    ///
+    /// # Errors
+    /// 175 QueryPlanKilled if it was dropped.
+    pub fn resolve(&mut self, run: &Run<'_>) -> Result<&Arc<Collection>> {
+        if self.generation != run.generation {
+            self.collection = same_collection(&run.view(), &self.collection)?;
+            self.generation = run.generation;
+        }
+        Ok(&self.collection)
+    }
+}
+
+/// The collection in a newer view; 175 QueryPlanKilled if it was dropped.
+fn same_collection(view: &View<'_>, old: &Arc<Collection>) -> Result<Arc<Collection>> {
+    let found = view.catalog().lookup(&old.namespace).filter(|found| found.id == old.id);
+    let found = found.or_else(|| view.catalog().by_id(old.id));
+    match found {
+        Some(found) => Ok(Arc::clone(found)),
+        None => Err(collection_dropped(old)),
+    }
+}
+
+fn collection_dropped(collection: &Collection) -> Error {
+    let text = format!("collection dropped. UUID {}", collection.uuid);
+    Error::new(ErrorCode::QueryPlanKilled, text)
+}
