@@ -116,7 +116,12 @@ impl Parts {
 
     /// Opens the database in `data`, or makes one where there is none. In one that exists nothing is
     /// made that is missing.
-    pub fn open(data: &Path, cache_bytes: u64, dropped: &Arc<DroppedRanges>) -> Result<Self> {
+    pub fn open(
+        data: &Path,
+        cache_bytes: u64,
+        workers: usize,
+        dropped: &Arc<DroppedRanges>,
+    ) -> Result<Self> {
         let exists = data.join("version").try_exists()?;
         let dropped = Arc::clone(dropped);
         let factories = Arc::new(move |name: &str| {
@@ -126,6 +131,7 @@ impl Parts {
         let db = Database::builder(data)
             .cache_size(cache_bytes)
             .max_journaling_size(JOURNALS_BYTES_MAX)
+            .worker_threads(workers)
             .with_compaction_filter_factories(factories)
             .open()
             .map_err(|error| storage(error, "opening"))?;

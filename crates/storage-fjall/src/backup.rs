@@ -63,7 +63,7 @@ fn copy(snap: &FjallSnapshot, directory: &Directory, interrupt: &Interrupt) -> R
     // than a snapshot may live.
     let spaces = Space::ALL.map(|space| (space, snap.snapshot.iter(snap.parts.space(space))));
     let made = skeleton::prepare(&directory.data())?;
-    let copy = Parts::open(&directory.data(), CACHE_BYTES, &Arc::new(DroppedRanges::default()))?;
+    let copy = Parts::open(&directory.data(), CACHE_BYTES, 1, &Arc::new(DroppedRanges::default()))?;
     for (space, rows) in spaces {
         copy_space(rows, &copy, space, interrupt)?;
     }

@@ -44,6 +44,11 @@ pub use backend::FjallBackend;
 pub use directory::{FORMAT_VERSION, is_database};
 pub use disk_space::{DISK_RESERVE_BYTES, DiskSpace, SpaceProbe};
 
+/// fjall's first background thread only flushes: it puts each request for a compaction back into the
+/// queue, at full speed, until another thread takes it. With a thread for the compaction of each of
+/// the four keyspaces beside it, none stays in the queue (docs/benchmarks.md, "Sustained writes").
+const WORKERS: usize = 5;
+
 /// How to open a database directory.
 #[derive(Clone)]
 pub struct FjallOptions {
@@ -59,6 +64,8 @@ pub struct FjallOptions {
     /// A scan that waits this long for its first row remembers what it found empty. Zero makes
     /// every scan do so, for tests.
     pub slow_head: Duration,
+    /// fjall's background threads: one flushes, the others compact.
+    pub workers: usize,
     /// Bytes of the file system that stay free, but at most a quarter of it: while less is left,
     /// commits that add data answer `Full`.
     pub reserve_bytes: u64,
@@ -73,6 +80,7 @@ impl Default for FjallOptions {
             cache_bytes: 256 << 20,
             repair: false,
             slow_head: Duration::from_micros(200),
+            workers: WORKERS,
             reserve_bytes: DISK_RESERVE_BYTES,
             space_probe: disk_space::system_probe(),
         }

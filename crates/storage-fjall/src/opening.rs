@@ -119,7 +119,8 @@ fn repair(
 
 fn open_parts(data: &Path, options: &FjallOptions, dropped: &Arc<DroppedRanges>) -> Result<Parts> {
     // fjall asserts some of what it reads back.
-    let open = AssertUnwindSafe(|| Parts::open(data, options.cache_bytes, dropped));
+    let open =
+        AssertUnwindSafe(|| Parts::open(data, options.cache_bytes, options.workers, dropped));
     catch_unwind(open).unwrap_or_else(|_| {
         Err(StorageError::Corruption { place: format!("opening {}", data.display()) })
     })

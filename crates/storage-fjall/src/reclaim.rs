@@ -232,7 +232,11 @@ impl FjallBackend {
     /// table that holds nothing else. Dropping waits for compactions under way, which know nothing
     /// of the ranges: what they have written by then belongs to the tables that may hold them.
     fn drop_tables(&self, parts: &Parts, ranges: &[DropRange]) -> Result<()> {
-        parts.flush()?;
+        for space in Space::ALL {
+            if ranges.iter().any(|range| range.space == space) {
+                parts.flush_space(space)?;
+            }
+        }
         for range in ranges {
             let tree = &parts.space(range.space).tree;
             self.dropped.filter(range);

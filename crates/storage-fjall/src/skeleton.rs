@@ -88,7 +88,7 @@ pub(crate) fn finish(made: &[PathBuf], completion: &Completion) -> Result<()> {
 
 /// An empty database with an empty log.
 pub(crate) fn make(data: &Path) -> Result<()> {
-    let parts = Parts::open(data, CACHE_BYTES, &Arc::new(DroppedRanges::default()))?;
+    let parts = Parts::open(data, CACHE_BYTES, 1, &Arc::new(DroppedRanges::default()))?;
     parts.flush()?;
     drop(parts);
     log_guard::clear(data)
@@ -126,7 +126,8 @@ mod tests {
         copy(scratch.path(), &data, &mut copied).unwrap();
         let bytes: u64 = copied.iter().map(|path| path.metadata().unwrap().len()).sum();
         assert!(bytes < 1 << 20, "{bytes} bytes in {} files", copied.len());
-        let parts = Parts::open(&data, CACHE_BYTES, &Arc::new(DroppedRanges::default())).unwrap();
+        let parts =
+            Parts::open(&data, CACHE_BYTES, 1, &Arc::new(DroppedRanges::default())).unwrap();
         assert!(parts.spaces.iter().all(|space| space.is_empty().unwrap()));
     }
 }

@@ -11,6 +11,7 @@ use bytes::Bytes;
 
 use crate::error::Result;
 use crate::interrupt::Interrupt;
+use crate::publish::OnPublish;
 
 /// The four ordered maps of an engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -395,21 +396,6 @@ pub struct CommitBatch {
     pub admitted: bool,
     /// Runs when the commit becomes visible.
     pub on_publish: Option<OnPublish>,
-}
-
-/// What a commit does at the moment when it becomes visible. The function gets the commit and a
-/// function that makes it visible, which it must call once. So the caller can change a value of
-/// its own at the same moment, under a lock that is not held while the commit waits. It must
-/// neither wait nor use the engine.
-pub struct OnPublish(pub Box<PublishFn>);
-
-/// See [`OnPublish`].
-pub type PublishFn = dyn FnOnce(Committed, &mut dyn FnMut()) + Send + Sync;
-
-impl std::fmt::Debug for OnPublish {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("OnPublish")
-    }
 }
 
 impl CommitBatch {

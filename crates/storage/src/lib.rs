@@ -15,6 +15,7 @@ pub mod error;
 pub mod interrupt;
 pub mod memory;
 mod overlay;
+mod publish;
 pub mod rng;
 pub mod simulated;
 pub mod turn;
@@ -26,12 +27,13 @@ pub use clock::{Clock, ManualClock, SystemClock};
 pub use committer::{Committer, CommitterOptions};
 pub use contract::{
     Caps, Check, ClusterTime, CommitBatch, Committed, CountDelta, Counts, Direction, DropRange,
-    Durability, Engine, EngineStats, KeyHash, LockOwner, Maintenance, OnPublish, Op, Page, Place,
-    ScanRequest, Size, Snapshot, Space, Traces, Version, prefix_end,
+    Durability, Engine, EngineStats, KeyHash, LockOwner, Maintenance, Op, Page, Place, ScanRequest,
+    Size, Snapshot, Space, Traces, Version, prefix_end,
 };
 pub use error::{Conflict, Result, StorageError};
 pub use interrupt::{Interrupt, Interruption};
 pub use memory::{open_memory, open_memory_with};
+pub use publish::{OnPublish, PublishFn};
 pub use simulated::{Crash, Faults, SimulatedDisk};
 pub use turn::KeyTurn;
 pub use txn::{CommitOptions, Mode, Savepoint, Txn, begin};

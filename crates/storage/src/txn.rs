@@ -8,11 +8,12 @@ use bytes::Bytes;
 
 use crate::contract::{
     Check, ClusterTime, CommitBatch, Committed, CountDelta, DropRange, Durability, Engine,
-    LockOwner, OnPublish, Page, Place, ScanRequest, Snapshot, Space, Version, key_hash,
+    LockOwner, Page, Place, ScanRequest, Snapshot, Space, Version, key_hash,
 };
 use crate::error::{Result, StorageError};
 use crate::interrupt::Interrupt;
 use crate::overlay::{Buffered, Overlay};
+use crate::publish::OnPublish;
 use crate::turn::KeyTurn;
 
 /// Guards among which one that repeats is found; beyond them it is kept twice, which does no harm.

@@ -5,7 +5,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use quire_storage::{CommitOptions, CommitterOptions, Engine, Maintenance, Space, StorageError};
+use quire_storage::{
+    CommitOptions, CommitterOptions, Engine, Maintenance, Mode, Space, StorageError, begin,
+};
 use quire_storage_fjall::{FjallOptions, open};
 use tempfile::TempDir;
 
@@ -239,4 +241,22 @@ fn the_history_is_bounded_and_given_up() {
     assert!(kept() < 80 << 20, "{} bytes stay in memory", kept());
     engine.keep_history(Duration::ZERO);
     assert!(kept() < 1 << 20, "{} bytes stay in memory", kept());
+}
+
+/// One large range of documents had the memory of all four keyspaces flushed.
+#[test]
+fn reclaiming_a_range_flushes_its_own_keyspace_only() {
+    let directory = TempDir::new().unwrap();
+    let engine = open(directory.path(), FjallOptions::default()).unwrap().engine;
+    fill(&engine, 1, DOCUMENTS, 700);
+    let mut txn = begin(&engine, Mode::Write).unwrap();
+    for number in 0..2000 {
+        txn.put_entry(Space::Idx, key(7, number), document(number, 500)).unwrap();
+    }
+    txn.commit(CommitOptions::buffered()).unwrap();
+    engine.drop_range(Space::Doc, &key(1, 0), &key(2, 0)).unwrap();
+    engine.maintenance(Maintenance::Reclaim).unwrap();
+    assert_eq!(engine.stats().ranges_dropped, 0);
+    let left = engine.stats().memtable_bytes;
+    assert!(left >= 1_000_000, "{left} bytes are left in memory");
 }

@@ -14,11 +14,11 @@ use crate::backend::Backend;
 use crate::committer::views::View;
 use crate::committer::{Inner, Numbers, PendingDrop, records};
 use crate::contract::{
-    ClusterTime, CommitBatch, Committed, Counts, Durability, LockOwner, OnPublish, Op, Place,
-    Space, Version,
+    ClusterTime, CommitBatch, Committed, Counts, Durability, LockOwner, Op, Place, Space, Version,
 };
 use crate::error::{Conflict, Result, StorageError};
 use crate::interrupt::Interrupt;
+use crate::publish::OnPublish;
 
 /// Most commits in a group.
 const GROUP_COMMITS_MAX: usize = 1000;

@@ -1,0 +1,168 @@
+//! The stalls of a sustained load: four writers overwrite documents of 1 KB at random, each write
+//! buffered. Prints throughput, the slowest write and the memory of each ten seconds, and at the
+//! end the percentiles, the CPU used and what lies on disk. `overwrite DIR SECONDS [WORKERS]`.
+
+#![allow(clippy::unwrap_used)]
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use quire_storage::{Bytes, CommitOptions, Engine, Mode, Space, begin, rng::Rng};
+use quire_storage_fjall::{FjallOptions, open};
+
+const DOCUMENTS: u64 = 500_000;
+const WRITERS: u64 = 4;
+/// Milliseconds of a bucket, 1/8 ms each below 1 s.
+const BUCKETS: usize = 8_000;
+
+struct Latencies(Vec<AtomicU64>);
+
+impl Latencies {
+    fn new() -> Self {
+        Latencies((0..=BUCKETS).map(|_| AtomicU64::new(0)).collect())
+    }
+
+    fn add(&self, took: Duration) {
+        let at = usize::try_from(took.as_micros() / 125).unwrap_or(BUCKETS).min(BUCKETS);
+        self.0[at].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The upper bound of the bucket with this share of all, in milliseconds.
+    fn percentile(&self, share: f64) -> f64 {
+        let counts: Vec<u64> = self.0.iter().map(|count| count.load(Ordering::Relaxed)).collect();
+        let wanted = (counts.iter().sum::<u64>() as f64 * share) as u64;
+        let mut seen = 0;
+        let at = counts.iter().position(|count| {
+            seen += count;
+            seen >= wanted
+        });
+        (at.unwrap_or(BUCKETS) + 1) as f64 / 8.0
+    }
+}
+
+fn key(prefix: u32, number: u64) -> Bytes {
+    let mut key = prefix.to_be_bytes().to_vec();
+    key.extend_from_slice(&number.to_be_bytes());
+    Bytes::from(key)
+}
+
+fn document(rng: &mut Rng) -> Bytes {
+    let mut bytes = Vec::with_capacity(1024);
+    while bytes.len() < 500 {
+        bytes.extend_from_slice(&rng.next_u64().to_le_bytes());
+    }
+    bytes.resize(1024, b'x');
+    Bytes::from(bytes)
+}
+
+fn overwrite(engine: &Arc<dyn Engine>, number: u64, document: Bytes) {
+    let mut txn = begin(engine, Mode::Write).unwrap();
+    txn.put(Space::Doc, key(1, number), document).unwrap();
+    txn.add_counts(1, 0, 1);
+    // Two writers may meet on one document; the loser's write counts as done.
+    let _ = txn.commit(CommitOptions::buffered());
+}
+
+fn load(engine: &Arc<dyn Engine>) {
+    let mut rng = Rng::new(1);
+    for chunk in 0..DOCUMENTS / 1000 {
+        let mut txn = begin(engine, Mode::Write).unwrap();
+        for number in chunk * 1000..(chunk + 1) * 1000 {
+            txn.put_entry(Space::Doc, key(1, number), document(&mut rng)).unwrap();
+        }
+        txn.commit(CommitOptions::buffered()).unwrap();
+    }
+}
+
+fn status(label: &str) -> u64 {
+    let text = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix(label));
+    line.and_then(|rest| rest.split_whitespace().next()?.parse().ok()).unwrap_or(0)
+}
+
+/// CPU seconds of each kind of thread: the writers, fjall's workers, the rest.
+fn cpu() -> [f64; 3] {
+    let mut sums = [0.0; 3];
+    for task in std::fs::read_dir("/proc/self/task").unwrap().flatten() {
+        let name = std::fs::read_to_string(task.path().join("comm")).unwrap_or_default();
+        let stat = std::fs::read_to_string(task.path().join("schedstat")).unwrap_or_default();
+        let ns: f64 = stat.split_whitespace().next().and_then(|ns| ns.parse().ok()).unwrap_or(0.0);
+        let kind = if name.starts_with("writer") {
+            0
+        } else if name.starts_with("fjall") {
+            1
+        } else {
+            2
+        };
+        sums[kind] += ns / 1e9;
+    }
+    sums
+}
+
+fn main() {
+    let words: Vec<String> = std::env::args().collect();
+    let seconds: u64 = words[2].parse().unwrap();
+    let mut options = FjallOptions::default();
+    if let Some(workers) = words.get(3) {
+        options.workers = workers.parse().unwrap();
+    }
+    println!("{} background threads", options.workers);
+    let engine = open(Path::new(&words[1]), options).unwrap().engine;
+    load(&engine);
+    let (latencies, stop) = (Latencies::new(), AtomicBool::new(false));
+    let (writes, slowest) = (AtomicU64::new(0), AtomicU64::new(0));
+    let all_slowest = AtomicU64::new(0);
+    let before = cpu();
+    std::thread::scope(|scope| {
+        for writer in 0..WRITERS {
+            let (engine, latencies, stop) = (&engine, &latencies, &stop);
+            let (writes, slowest) = (&writes, &slowest);
+            let body = move || {
+                let mut rng = Rng::new(writer + 7);
+                while !stop.load(Ordering::Relaxed) {
+                    let (number, document) = (rng.next_u64() % DOCUMENTS, document(&mut rng));
+                    let since = Instant::now();
+                    overwrite(engine, number, document);
+                    let took = since.elapsed();
+                    latencies.add(took);
+                    writes.fetch_add(1, Ordering::Relaxed);
+                    slowest.fetch_max(took.as_micros() as u64, Ordering::Relaxed);
+                }
+            };
+            let thread = std::thread::Builder::new().name(format!("writer{writer}"));
+            thread.spawn_scoped(scope, body).unwrap();
+        }
+        let mut last = 0;
+        for second in (10..=seconds).step_by(10) {
+            std::thread::sleep(Duration::from_secs(10));
+            let now = writes.load(Ordering::Relaxed);
+            let worst = slowest.swap(0, Ordering::Relaxed);
+            all_slowest.fetch_max(worst, Ordering::Relaxed);
+            let stats = engine.stats();
+            println!(
+                "{second:4} s  {:7} writes/s  slowest {:8.1} ms  resident {:5} MB  disk {:5} MB  waited {:6} ms",
+                (now - last) / 10,
+                worst as f64 / 1000.0,
+                status("VmRSS:") >> 10,
+                stats.disk_bytes >> 20,
+                stats.pressure_us / 1000,
+            );
+            last = now;
+        }
+        let after = cpu();
+        let spent = |at: usize| after[at] - before[at];
+        println!(
+            "{} writes; p99 {:.2} ms, p99.9 {:.2} ms, slowest {:.1} ms; CPU s: writers {:.1}, fjall {:.1}, other {:.1}",
+            writes.load(Ordering::Relaxed),
+            latencies.percentile(0.99),
+            latencies.percentile(0.999),
+            all_slowest.load(Ordering::Relaxed) as f64 / 1000.0,
+            spent(0),
+            spent(1),
+            spent(2),
+        );
+        stop.store(true, Ordering::Relaxed);
+    });
+}
