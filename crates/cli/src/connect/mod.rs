@@ -2,6 +2,7 @@
 //! of a stopped one. Both take the same commands.
 
 mod directory;
+mod login;
 mod socket;
 pub(crate) mod uri;
 
@@ -11,13 +12,17 @@ use lexopt::{Arg, Parser};
 use quire_document::{DocBuf, Value};
 use socket::Socket;
 use std::path::PathBuf;
-use uri::Uri;
+use uri::{Login, Uri};
 
 /// The options that say where the data are, for a help text.
 pub(crate) const HELP: &str =
     "  --uri URI            The server. Default: mongodb://127.0.0.1:27017
   --host HOST          Its name or address, and its port after a colon.
   --port PORT          Its port.
+  --username NAME      Who logs in; the password is asked for.
+  --passwordFile FILE  A file that holds the password, in place of the question.
+  --authenticationDatabase DB
+                       The database of the user. Default: admin
   --dbpath DIR         The directory of a stopped server instead.";
 
 /// Where the data are, as the command line says it.
@@ -27,6 +32,9 @@ pub(crate) struct Target {
     host: Option<String>,
     port: Option<String>,
     dbpath: Option<PathBuf>,
+    user: Option<String>,
+    source: Option<String>,
+    password_file: Option<PathBuf>,
 }
 
 impl Target {
@@ -37,6 +45,9 @@ impl Target {
             Arg::Long("host") => Taken::Host,
             Arg::Long("port") => Taken::Port,
             Arg::Long("dbpath") => Taken::Dbpath,
+            Arg::Long("username") => Taken::User,
+            Arg::Long("authenticationDatabase") => Taken::Source,
+            Arg::Long("passwordFile") => Taken::PasswordFile,
             _ => return None,
         })
     }
@@ -46,6 +57,9 @@ impl Target {
         let value = parser.value()?;
         match taken {
             Taken::Dbpath => self.dbpath = Some(value.into()),
+            Taken::PasswordFile => self.password_file = Some(value.into()),
+            Taken::User => self.user = Some(lexopt::ValueExt::string(value)?),
+            Taken::Source => self.source = Some(lexopt::ValueExt::string(value)?),
             Taken::Uri => self.uri = Some(lexopt::ValueExt::string(value)?),
             Taken::Host => self.host = Some(lexopt::ValueExt::string(value)?),
             Taken::Port => self.port = Some(lexopt::ValueExt::string(value)?),
@@ -55,7 +69,7 @@ impl Target {
 
     /// Whether a server was named.
     pub(crate) fn names_a_server(&self) -> bool {
-        self.uri.is_some() || self.host.is_some() || self.port.is_some()
+        self.uri.is_some() || self.host.is_some() || self.port.is_some() || self.user.is_some()
     }
 
     /// The database that the URI names.
@@ -73,7 +87,8 @@ impl Target {
     pub(crate) fn open(&self, tool: &str) -> Result<Door, Failure> {
         if let Some(path) = &self.dbpath {
             if self.names_a_server() {
-                return Err(Failure::options("--dbpath excludes --uri, --host and --port"));
+                let text = "--dbpath excludes --uri, --host, --port and --username";
+                return Err(Failure::options(text));
             }
             return Ok(Door::Directory(Directory::open(path)?));
         }
@@ -88,8 +103,40 @@ impl Target {
                 format!("mongodb://{host}{port}")
             }
         };
-        let uri = Uri::parse(&uri).map_err(Failure::options)?;
+        let mut uri = Uri::parse(&uri).map_err(Failure::options)?;
+        self.complete_login(&mut uri).map_err(Failure::options)?;
         Ok(Door::Server { uri, tool: tool.to_owned() })
+    }
+
+    /// Adds what the options say about the user, and the password, asked for once.
+    fn complete_login(&self, uri: &mut Uri) -> Result<(), String> {
+        if let Some(user) = &self.user {
+            let login = Login {
+                user: user.clone(),
+                password: None,
+                source: "admin".to_owned(),
+                mechanism: None,
+            };
+            if uri.login.replace(login).is_some() {
+                return Err("--username excludes a user in --uri".to_owned());
+            }
+        }
+        let Some(login) = &mut uri.login else {
+            return match self.source.is_some() || self.password_file.is_some() {
+                true => Err("--authenticationDatabase and --passwordFile need a user".to_owned()),
+                false => Ok(()),
+            };
+        };
+        if let Some(source) = &self.source {
+            login.source = source.clone();
+        }
+        if let Some(path) = &self.password_file {
+            login.password = Some(login::password_of_file(path)?);
+        }
+        if login.password.is_none() {
+            login.password = Some(login::prompt(&login.user)?);
+        }
+        Ok(())
     }
 }
 
@@ -100,6 +147,9 @@ pub(crate) enum Taken {
     Host,
     Port,
     Dbpath,
+    User,
+    Source,
+    PasswordFile,
 }
 
 /// A way to the data, through which any number of clients can go.

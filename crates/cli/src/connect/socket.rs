@@ -68,6 +68,10 @@ impl Socket {
         if !uri.direct && !primary {
             return Err("it is not the primary".to_owned());
         }
+        if let Some(login) = &uri.login {
+            let password = login.password.as_deref().unwrap_or_default();
+            super::login::log_in(&mut self, login, password)?;
+        }
         Ok(self)
     }
 

@@ -10,11 +10,24 @@ pub(crate) enum Host {
     Unix(PathBuf),
 }
 
+/// Who logs in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Login {
+    pub(crate) user: String,
+    pub(crate) password: Option<String>,
+    /// The database that the user belongs to.
+    pub(crate) source: String,
+    /// The mechanism; SCRAM-SHA-256 if none is named.
+    pub(crate) mechanism: Option<String>,
+}
+
 /// A connection string, understood.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Uri {
     pub(crate) hosts: Vec<Host>,
     pub(crate) database: Option<String>,
+    /// Who logs in, if anybody.
+    pub(crate) login: Option<Login>,
     /// The name that the replica set must have.
     pub(crate) replica_set: Option<String>,
     pub(crate) app_name: Option<String>,
@@ -63,11 +76,14 @@ impl Uri {
         };
         let (hosts, rest) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
         let (path, options) = rest.split_once('?').unwrap_or((rest, ""));
-        if hosts.contains('@') {
-            return Err("logging in is not supported yet: a URI without name and password".into());
-        }
+        let (user, hosts) = match hosts.rsplit_once('@') {
+            Some((user, hosts)) => (Some(user), hosts),
+            None => (None, hosts),
+        };
         let database = decode(path.strip_prefix('/').unwrap_or(path))?;
+        let source = if database.is_empty() { "admin" } else { &database };
         let mut uri = Uri {
+            login: user.map(|user| login(user, source)).transpose()?,
             hosts: hosts.split(',').map(host).collect::<Result<_, _>>()?,
             database: Some(database).filter(|database| !database.is_empty()),
             replica_set: None,
@@ -99,6 +115,14 @@ impl Uri {
         match name.to_ascii_lowercase().as_str() {
             "replicaset" => self.replica_set = Some(value.to_owned()),
             "appname" => self.app_name = Some(value.to_owned()),
+            "authsource" | "authmechanism" => {
+                let lonely = || format!("the URI's {name} needs a user");
+                let login = self.login.as_mut().ok_or_else(lonely)?;
+                match name.eq_ignore_ascii_case("authSource") {
+                    true => login.source = value.to_owned(),
+                    false => login.mechanism = Some(value.to_owned()),
+                }
+            }
             "directconnection" => self.direct = flag()?,
             "connecttimeoutms" => self.connect_timeout = millis()?.unwrap_or(CONNECT_TIMEOUT),
             "sockettimeoutms" => self.socket_timeout = millis()?,
@@ -112,6 +136,19 @@ impl Uri {
         }
         Ok(())
     }
+}
+
+/// Reads `user` or `user:password`.
+fn login(text: &str, source: &str) -> Result<Login, String> {
+    let (user, password) = match text.split_once(':') {
+        Some((user, password)) => (user, Some(decode(password)?)),
+        None => (text, None),
+    };
+    let user = decode(user)?;
+    if user.is_empty() {
+        return Err("the URI's user has no name".to_owned());
+    }
+    Ok(Login { user, password, source: source.to_owned(), mechanism: None })
 }
 
 fn host(text: &str) -> Result<Host, String> {
@@ -175,6 +212,13 @@ mod tests {
         assert!(uri.direct);
         assert_eq!(uri.database, None);
         assert_eq!(Uri::parse("mongodb://a/").unwrap().database, None);
+        let login = |text: &str| Uri::parse(text).unwrap().login.unwrap();
+        let of = login("mongodb://u%40x:p%3Aq@a/shop");
+        assert_eq!((of.user.as_str(), of.password.as_deref()), ("u@x", Some("p:q")));
+        assert_eq!(of.source, "shop");
+        let of = login("mongodb://u@a/shop?authSource=admin&authMechanism=SCRAM-SHA-1");
+        assert_eq!((of.source.as_str(), of.password), ("admin", None));
+        assert_eq!(of.mechanism.as_deref(), Some("SCRAM-SHA-1"));
     }
 
     #[test]
@@ -185,7 +229,8 @@ mod tests {
             ("mongodb://a:x", "no host"),
             ("mongodb://a:0", "no host"),
             ("mongodb+srv://a", "not supported"),
-            ("mongodb://u:p@a", "logging in"),
+            ("mongodb://:p@a", "no name"),
+            ("mongodb://a/?authSource=x", "needs a user"),
             ("mongodb://a/?tls=true", "TLS"),
             ("mongodb://a/?tls", "no value"),
             ("mongodb://a/?nonsense=1", "nonsense"),

@@ -8,6 +8,7 @@ mod compatibility;
 mod crash;
 mod export;
 mod import;
+mod login;
 mod names;
 mod refusals;
 mod retries;
