@@ -105,7 +105,7 @@ impl Target {
         };
         let mut uri = Uri::parse(&uri).map_err(Failure::options)?;
         self.complete_login(&mut uri).map_err(Failure::options)?;
-        Ok(Door::Server { uri, tool: tool.to_owned() })
+        Ok(Door::Server { uri: Box::new(uri), tool: tool.to_owned() })
     }
 
     /// Adds what the options say about the user, and the password, asked for once.
@@ -154,7 +154,7 @@ pub(crate) enum Taken {
 
 /// A way to the data, through which any number of clients can go.
 pub(crate) enum Door {
-    Server { uri: Uri, tool: String },
+    Server { uri: Box<Uri>, tool: String },
     Directory(Directory),
 }
 
