@@ -3,7 +3,7 @@
 //! Where `memory::limited` does not let the buffer grow, an element is left out or, behind its
 //! name, replaced by the shortest value of its type: the buffer holds valid BSON at any time.
 
-use crate::memory::room;
+use crate::memory::{force_room, room};
 use crate::{Doc, Element, Type, Value};
 
 /// Bytes of the longest value of fixed length.
@@ -32,6 +32,7 @@ impl<'b> DocWriter<'b> {
     /// Begins a document at the end of `buf`.
     pub fn new(buf: &'b mut Vec<u8>) -> Self {
         let start = buf.len();
+        force_room(buf, 4);
         buf.extend_from_slice(&[0; 4]);
         DocWriter { buf, start }
     }
@@ -89,12 +90,14 @@ impl<'b> DocWriter<'b> {
 
     /// Begins a nested document; it ends when the returned writer is finished or dropped.
     pub fn document(&mut self, key: &str) -> DocWriter<'_> {
+        force_room(self.buf, HEADER_BYTES + key.len());
         self.header(Type::Document, key.as_bytes());
         DocWriter::new(self.buf)
     }
 
     /// Begins a nested array; it ends when the returned writer is finished or dropped.
     pub fn array(&mut self, key: &str) -> ArrayWriter<'_> {
+        force_room(self.buf, HEADER_BYTES + key.len());
         self.header(Type::Array, key.as_bytes());
         ArrayWriter { doc: DocWriter::new(self.buf), next: 0 }
     }
@@ -128,6 +131,7 @@ impl<'b> DocWriter<'b> {
 
 impl Drop for DocWriter<'_> {
     fn drop(&mut self) {
+        force_room(self.buf, 1);
         self.buf.push(0);
         let len = (self.buf.len() - self.start) as u32;
         self.buf[self.start..self.start + 4].copy_from_slice(&len.to_le_bytes());
@@ -153,12 +157,14 @@ impl<'b> ArrayWriter<'b> {
 
     /// Begins a nested document; it ends when the returned writer is finished or dropped.
     pub fn document(&mut self) -> DocWriter<'_> {
+        force_room(self.doc.buf, HEADER_BYTES + INDEX_BYTES_MAX);
         self.header(Type::Document);
         DocWriter::new(self.doc.buf)
     }
 
     /// Begins a nested array; it ends when the returned writer is finished or dropped.
     pub fn array(&mut self) -> ArrayWriter<'_> {
+        force_room(self.doc.buf, HEADER_BYTES + INDEX_BYTES_MAX);
         self.header(Type::Array);
         ArrayWriter::new(self.doc.buf)
     }

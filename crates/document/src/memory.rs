@@ -177,6 +177,15 @@ pub(crate) fn room(buffer: &mut Vec<u8>, more: usize) -> bool {
     buffer.capacity() - buffer.len() >= more || grow(buffer, more)
 }
 
+/// Makes room for `more` bytes that close or open a document and must be written in any case. A
+/// buffer that may not grow grows by them alone: doubling it would give the next value room.
+#[inline]
+pub(crate) fn force_room(buffer: &mut Vec<u8>, more: usize) {
+    if !room(buffer, more) {
+        buffer.reserve_exact(more);
+    }
+}
+
 #[cold]
 #[inline(never)]
 fn grow(buffer: &mut Vec<u8>, more: usize) -> bool {
