@@ -108,6 +108,7 @@ impl Owner for Session<'_> {
 
 impl Session<'_> {
     fn run(&mut self) -> io::Result<&'static str> {
+        self.client.socket.bound_writes()?;
         let mut inbox = Inbox::new();
         let mut first = true;
         loop {

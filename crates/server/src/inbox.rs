@@ -10,6 +10,8 @@ use std::time::Duration;
 const RESTING_BYTES: usize = 4096;
 /// A message of more than this, which is not all there, is read with a clock.
 const LARGE_BYTES: usize = 64 << 10;
+/// Room for a message of which less than half has come: a header alone reserves no more.
+const UNPROVEN_BYTES: usize = 1 << 20;
 /// A connection that has rested this long gives its large buffers back.
 const REST_AFTER: Duration = Duration::from_secs(1);
 
@@ -145,9 +147,10 @@ impl Inbox {
         self.end - self.start
     }
 
-    /// Reads once, with room for `needed` bytes in all. False at the end of the stream.
+    /// Reads once, with room for as much of the `needed` bytes as those that have come make likely.
+    /// False at the end of the stream.
     fn fill(&mut self, socket: &Socket, needed: usize, owner: &mut impl Owner) -> io::Result<bool> {
-        self.make_room(needed);
+        self.make_room(needed.min(self.available().saturating_mul(2).max(UNPROVEN_BYTES)));
         loop {
             let room = self.buffer.get_mut(self.end..).unwrap_or_default();
             match socket.read(room) {

@@ -6,7 +6,16 @@ use std::io::{self, IoSlice, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+/// How long one write may make no progress before the client counts as lost.
+const WRITE_STALL: Duration = Duration::from_secs(30);
+
+/// How long a reply may take besides what it takes at `SLOWEST_BYTES_PER_S`.
+const WRITE_GRACE: Duration = Duration::from_secs(60);
+
+/// A client that reads more slowly keeps a reply in memory for its own sake.
+const SLOWEST_BYTES_PER_S: u64 = 16 * 1024;
 
 /// How long a silent TCP peer may be gone before the kernel asks.
 const KEEPALIVE_AFTER: Duration = Duration::from_secs(120);
@@ -57,11 +66,13 @@ impl Socket {
         }
     }
 
-    /// Writes all parts in order, in one system call where the kernel takes them at once.
+    /// Writes all parts in order, in one system call where the kernel takes them at once. Fails with
+    /// `TimedOut` if the client reads nothing for a while, or less than a slow line would carry.
     pub(crate) fn write_all(&self, parts: [&[u8]; 3]) -> io::Result<()> {
         let mut slices = parts.map(IoSlice::new);
         let mut rest: &mut [IoSlice<'_>] = &mut slices;
         IoSlice::advance_slices(&mut rest, 0);
+        let mut deadline: Option<Instant> = None;
         while !rest.is_empty() {
             let result = match self {
                 Socket::Tcp(stream) => (&*stream).write_vectored(rest),
@@ -69,12 +80,28 @@ impl Socket {
             };
             match result {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-                Ok(written) => IoSlice::advance_slices(&mut rest, written),
+                Ok(written) => {
+                    IoSlice::advance_slices(&mut rest, written);
+                    // Most replies are gone by now, and ask no clock.
+                    let bytes: u64 = rest.iter().map(|part| part.len() as u64).sum();
+                    if bytes > 0 {
+                        let now = Instant::now();
+                        let at = *deadline.get_or_insert_with(|| now + patience(bytes));
+                        if now > at {
+                            return Err(io::ErrorKind::TimedOut.into());
+                        }
+                    }
+                }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
             }
         }
         Ok(())
+    }
+
+    /// Lets writes fail that make no progress.
+    pub(crate) fn bound_writes(&self) -> io::Result<()> {
+        self.set_write_timeout(Some(WRITE_STALL))
     }
 
     pub(crate) fn set_read_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
@@ -110,6 +137,11 @@ impl Socket {
             Err(_) => true,
         }
     }
+}
+
+/// How long a client may take to read `bytes`.
+fn patience(bytes: u64) -> Duration {
+    WRITE_GRACE + Duration::from_secs(bytes / SLOWEST_BYTES_PER_S)
 }
 
 impl AsFd for Socket {

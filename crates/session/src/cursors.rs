@@ -6,7 +6,7 @@ use quire_document::{ArrayWriter, DocBuf};
 use quire_error::{Error, ErrorCode, Result};
 use quire_executor::{BatchEnd, BatchLimits, Examined, Views};
 use quire_storage::{ClusterTime, Interrupt, Interruption};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -191,6 +191,16 @@ impl Cursors {
                 true
             }
         });
+    }
+
+    /// The sessions that open cursors belong to.
+    pub fn session_ids(&self) -> HashSet<SessionId> {
+        let state = self.lock();
+        let sessions = state.slots.values().filter_map(|slot| match slot {
+            Slot::Idle { cursor, .. } => cursor.session,
+            Slot::Pinned { session, .. } => *session,
+        });
+        sessions.collect()
     }
 
     /// Closes cursors that nobody has used for so long; those of a session end with it.

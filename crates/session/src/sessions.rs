@@ -6,13 +6,16 @@ use parking_lot::{Mutex, RwLock};
 use quire_collections::{RetryLog, Store, from_interruption, load_retry_log};
 use quire_error::{Error, ErrorCode, Result};
 use quire_storage::Interrupt;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 /// Sessions in memory. MongoDB: `maxSessions` (261 TooManyLogicalSessions).
 const SESSIONS_MAX: usize = 1_000_000;
+
+/// The share of a full table that is made free at once.
+const EVICTED_SHARE: usize = 16;
 
 /// One logical session.
 pub struct Session {
@@ -44,12 +47,51 @@ pub struct Turn {
 }
 
 /// All sessions of a server.
-#[derive(Default)]
 pub struct Sessions {
     all: RwLock<HashMap<SessionId, Arc<Session>>>,
+    limit: usize,
+}
+
+impl Default for Sessions {
+    fn default() -> Self {
+        Sessions::with_limit(SESSIONS_MAX)
+    }
 }
 
 impl Sessions {
+    /// A table of at most `limit` sessions.
+    pub fn with_limit(limit: usize) -> Self {
+        Sessions { all: RwLock::default(), limit }
+    }
+
+    /// Forgets sessions, the least lately used first, until a sixteenth of the table is free:
+    /// clients that use each session once would otherwise keep others out until theirs expire.
+    /// A session stays if it is in `held`, if a command has it, or if it has written with
+    /// transaction numbers.
+    pub fn evict(&self, held: &HashSet<SessionId>) {
+        let mut all = self.all.write();
+        let excess = all.len().saturating_sub(self.limit - self.limit / EVICTED_SHARE - 1);
+        if excess == 0 {
+            return;
+        }
+        let mut idle: Vec<(i64, SessionId)> = all
+            .values()
+            .filter(|session| {
+                !is_in_use(session)
+                    && !held.contains(&session.id)
+                    && session.numbered.lock().newest.is_none()
+            })
+            .map(|session| (session.last_use_ms.load(Ordering::Relaxed), session.id))
+            .collect();
+        if idle.len() > excess {
+            idle.select_nth_unstable(excess);
+            idle.truncate(excess);
+        }
+        for (_, id) in idle {
+            all.remove(&id);
+        }
+    }
+
     /// Notes the use of a session, which begins with its first.
     ///
     /// # Errors
@@ -60,7 +102,7 @@ impl Sessions {
             return Ok(Arc::clone(session));
         }
         let mut all = self.all.write();
-        if all.len() >= SESSIONS_MAX && !all.contains_key(&id) {
+        if all.len() >= self.limit && !all.contains_key(&id) {
             let text = "cannot add session into the cache: too many logical sessions";
             return Err(Error::new(ErrorCode::TooManyLogicalSessions, text));
         }
@@ -260,6 +302,32 @@ mod tests {
         drop(held);
         assert_eq!(sessions.end_idle(0), vec![id(3)]);
         assert!(sessions.is_empty());
+    }
+
+    /// A million pings with new ids kept every new driver out for half an hour.
+    #[test]
+    fn a_full_table_forgets_idle_sessions_and_keeps_those_that_hold_something() {
+        let (store, sessions) = (store(), Sessions::with_limit(100));
+        let writer = sessions.touch(id(1), 1).unwrap();
+        writer.take_turn(&store, 5, 1, &Interrupt::new()).unwrap().keep();
+        drop(writer);
+        sessions.touch(id(2), 2).unwrap();
+        for number in 3..=100 {
+            sessions.touch(id(number), i64::from(number)).unwrap();
+        }
+        let held = sessions.touch(id(3), 3).unwrap();
+        assert_eq!(
+            sessions.touch(id(200), 200).err().unwrap().code(),
+            ErrorCode::TooManyLogicalSessions
+        );
+        sessions.evict(&HashSet::from([id(2)]));
+        assert!(sessions.touch(id(200), 200).is_ok());
+        for number in [1, 2, 3, 50, 100, 200] {
+            assert!(sessions.contains(&id(number)), "{number}");
+        }
+        assert!(!sessions.contains(&id(4)));
+        assert_eq!(sessions.len(), 94);
+        drop(held);
     }
 
     #[test]

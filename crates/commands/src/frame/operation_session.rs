@@ -179,5 +179,5 @@ pub fn owned(
 
 /// The session that the command uses; it begins with its first use.
 pub fn attach(service: &Service, id: Option<SessionId>) -> Result<Option<Arc<Session>>> {
-    id.map(|id| service.sessions.touch(id, now_ms())).transpose()
+    id.map(|id| service.touch_session(id, now_ms())).transpose()
 }

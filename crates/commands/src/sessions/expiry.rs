@@ -2,8 +2,8 @@
 //! first in memory, then in the store.
 
 use crate::frame::service::{Service, now_ms};
-use quire_error::Result;
-use quire_session::SessionId;
+use quire_error::{ErrorCode, Result};
+use quire_session::{Session, SessionId};
 use quire_storage::Interrupt;
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -44,6 +44,21 @@ impl Expiry {
 }
 
 impl Service {
+    /// The session of that id, noted as used now. A full table makes room by forgetting sessions
+    /// that hold nothing.
+    ///
+    /// # Errors
+    /// 261 TooManyLogicalSessions if all hold something.
+    pub fn touch_session(&self, id: SessionId, now: i64) -> Result<Arc<Session>> {
+        match self.sessions.touch(id, now) {
+            Err(error) if error.code() == ErrorCode::TooManyLogicalSessions => {
+                self.sessions.evict(&self.cursors.session_ids());
+                self.sessions.touch(id, now)
+            }
+            touched => touched,
+        }
+    }
+
     /// Ends the sessions that have been idle for `localLogicalSessionTimeoutMinutes`.
     pub fn end_idle_sessions(&self, now: i64) {
         for operation in self.operations.list() {

@@ -10,5 +10,5 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, _reply: &mut DocWriter<'_>) -> R
     const ELEMENT: &str = "RefreshSessionsCmdFromClient.refreshSessions";
     let ids = named_sessions(cx, "RefreshSessionsCmdFromClient", ELEMENT, body)?;
     let now = now_ms();
-    ids.into_iter().try_for_each(|id| cx.service.sessions.touch(id, now).map(|_| ()))
+    ids.into_iter().try_for_each(|id| cx.service.touch_session(id, now).map(|_| ()))
 }

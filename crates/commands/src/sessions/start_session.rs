@@ -8,7 +8,7 @@ use quire_session::SessionId;
 
 pub fn run(cx: &mut Context<'_>, _body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
     let id = SessionId::of_nobody(random_uuid());
-    cx.service.sessions.touch(id, now_ms())?;
+    cx.service.touch_session(id, now_ms())?;
     let uuid = Binary { subtype: 4, bytes: &id.id };
     reply.document("id").append("id", Value::Binary(uuid));
     let timeout = cx.service.parameters.number("localLogicalSessionTimeoutMinutes");
