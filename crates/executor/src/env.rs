@@ -43,7 +43,9 @@ impl Env {
         let mut base = ParseContext::default();
         base.cluster_time = params.cluster_time.is_some();
         base.api_strict = params.api_strict;
-        let mut known: Vec<UserVariable> = Vec::new();
+        // A variable sees those before it, but not the clock.
+        let mut earlier = base.clone();
+        earlier.no_clock = true;
         let arena = Bump::new();
         for (name, value) in let_vars.fields() {
             if matches!(name, "NOW" | "CLUSTER_TIME" | "USER_ROLES" | "JS_SCOPE" | "IS_MR") {
@@ -51,10 +53,7 @@ impl Env {
                 return Err(Error::location(4738901, text));
             }
             quire_mql::expression::check_variable_name(name, true)?;
-            // A variable sees those before it, but not the clock.
-            let mut earlier = base.clone();
-            earlier.no_clock = true;
-            earlier.variables = known.clone().into();
+            shared.check_interrupt()?;
             let expression = Expression::parse(value, &earlier)?;
             let reads = expression.dependencies();
             if reads.whole_document || !reads.paths.is_empty() {
@@ -64,16 +63,19 @@ impl Env {
                 ));
             }
             let value = {
-                let values = values(&known);
+                let needed = !reads.variables.is_empty();
+                let values = if needed { values(&earlier.variables) } else { Vec::new() };
                 let context =
                     EvalContext::new(&arena, Doc::empty(), &shared).with_variables(&values);
                 let value = expression.eval(&context)?.map(ValueBuf::new);
                 value.map_or(Known::Missing, Known::Value)
             };
-            known.push(UserVariable { name: name.into(), known: Some(value) });
+            let variable = UserVariable { name: name.into(), known: Some(value) };
+            // Nothing else has this list, so that it is not copied for each variable.
+            Arc::make_mut(&mut earlier.variables).push(variable);
         }
         let mut parse = base;
-        parse.variables = known.into();
+        parse.variables = earlier.variables;
         let may_spill = allow_disk_use && params.spill_directory.is_some();
         Ok(Env { params, shared, parse, interrupt, may_spill })
     }

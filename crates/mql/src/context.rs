@@ -4,6 +4,7 @@
 
 use crate::expression::{Column, Folding};
 use crate::rounds::Landmarks;
+use crate::work::units;
 use bumpalo::Bump;
 use quire_document::memory::{self, Refused};
 use quire_document::{
@@ -34,7 +35,7 @@ pub struct ParseContext {
     pub collator: Option<Arc<dyn Collator>>,
     /// The user variables (command `let`, `$lookup.let`): the one at `i` reads
     /// `EvalContext::variables[i]`.
-    pub variables: Arc<[UserVariable]>,
+    pub variables: Arc<Vec<UserVariable>>,
     /// `$$NOW` and `$$CLUSTER_TIME` have no value here (`count`, `distinct`, filters of listings);
     /// using them answers 51144.
     pub no_clock: bool,
@@ -117,10 +118,10 @@ impl ParseContext {
     /// A context with the user variables `names`.
     pub fn with_user_variables<S: AsRef<str>>(names: impl IntoIterator<Item = S>) -> Self {
         let variables = names.into_iter();
-        let variables = variables
+        let variables: Vec<_> = variables
             .map(|name| UserVariable { name: name.as_ref().into(), known: None })
             .collect();
-        ParseContext { variables, ..ParseContext::default() }
+        ParseContext { variables: Arc::new(variables), ..ParseContext::default() }
     }
 
     /// The same context, with constants left as they are.
@@ -614,6 +615,7 @@ impl<'a> EvalContext<'a> {
                 Ok(filled) => filled?,
                 Err(refused) => return Err(self.refused(refused)),
             }
+            self.shared.work(units(buffer.len()))?;
             self.bytes(buffer)
         })
     }

@@ -13,6 +13,7 @@ pub mod schema;
 pub mod sort;
 pub mod stage;
 pub mod update;
+mod work;
 
 pub use collation::Collation;
 pub use context::{Collator, EvalContext, Known, ParseContext, Shared, UserVariable};

@@ -7,6 +7,7 @@
 
 use crate::context::EvalContext;
 use crate::expression::Expression;
+use crate::work::{bytes_of, units};
 use bumpalo::Bump;
 use foldhash::fast::RandomState;
 use quire_document::{Array, Doc, Value};
@@ -33,6 +34,8 @@ pub(crate) struct Rounds<'a> {
     cx: EvalContext<'a>,
     long: Option<(Bump, Landmarks<'a>)>,
     count: u32,
+    /// What a round may have to walk over, as units of work.
+    units: u32,
 }
 
 impl<'a> Rounds<'a> {
@@ -40,12 +43,14 @@ impl<'a> Rounds<'a> {
     pub(crate) fn over(input: Array<'a>, body: &'a Expression, cx: &EvalContext<'a>) -> Self {
         let long = input.as_bytes().len() > SHORT_BYTES;
         let long = long.then(|| (Bump::new(), Landmarks::new(input, body, *cx)));
-        Rounds { cx: *cx, long, count: 0 }
+        let walked = cx.kept().map(bytes_of).fold(input.as_bytes().len(), usize::saturating_add);
+        Rounds { cx: *cx, long, count: 0, units: units(walked / 16) }
     }
 
     /// The context of the next round. Its results must be copied before the round after it.
     pub(crate) fn next(&mut self) -> Result<EvalContext<'_>> {
         const KEPT_BYTES: usize = 64 * 1024;
+        self.cx.shared.work(self.units)?;
         self.count = self.count.wrapping_add(1);
         if self.count.is_multiple_of(1024) {
             self.cx.check_limits()?;
@@ -410,7 +415,7 @@ mod tests {
         });
         let known = UserVariable { name: "known".into(), known: Some(list) };
         let mut context = ParseContext::default();
-        context.variables = [known].into();
+        context.variables = vec![known].into();
         let expression = Expression::parse(Value::from(&expression), &context).unwrap();
         let (arena, shared) = (Bump::new(), Shared::default());
         let cx = EvalContext::new(&arena, root.as_doc(), &shared);

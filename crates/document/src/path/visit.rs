@@ -6,6 +6,8 @@
 
 use super::{Part, Path};
 use crate::{Array, Doc, Element, Type, Value};
+use std::collections::HashSet;
+use std::hash::{BuildHasherDefault, DefaultHasher};
 use std::ops::ControlFlow;
 
 /// What happens to an array at the end of a path.
@@ -52,26 +54,52 @@ pub fn visit_from<'a, B, F>(
 where
     F: FnMut(Found<'a>) -> ControlFlow<B>,
 {
-    go_on(start, rest, leaf, None, see)
+    go_on(start, rest, None, &mut Walk { leaf, see, arrays: 0, seen: HashSet::default() })
+}
+
+/// One walk along a path.
+struct Walk<'s, F> {
+    leaf: Leaf,
+    see: &'s mut F,
+    /// Arrays in the middle of the path that the walk has come to.
+    arrays: usize,
+    /// Those that it has come to once there were many, with what was left of the path.
+    seen: HashSet<(usize, usize, Option<u32>), BuildHasherDefault<DefaultHasher>>,
+}
+
+impl<F> Walk<'_, F> {
+    /// Arrays beyond which the walk remembers where it has been. Arrays of documents whose fields
+    /// are numbers, one in the other, would be walked through in a number of ways that doubles
+    /// with each. What is reached by a second way is not seen again.
+    const ARRAYS_MAX: usize = 4096;
+
+    fn was_here(&mut self, array: Array<'_>, deeper: &[Part], outer: Option<u32>) -> bool {
+        self.arrays += 1;
+        if self.arrays <= Self::ARRAYS_MAX {
+            return false;
+        }
+        !self.seen.insert((array.as_bytes().as_ptr().addr(), deeper.len(), outer))
+    }
 }
 
 fn go_on<'a, B, F>(
     start: Option<Element<'a>>,
     rest: &[Part],
-    leaf: Leaf,
     position: Option<u32>,
-    see: &mut F,
+    walk: &mut Walk<'_, F>,
 ) -> ControlFlow<B>
 where
     F: FnMut(Found<'a>) -> ControlFlow<B>,
 {
     let (mut element, mut rest) = (start, rest);
     loop {
-        let Some(found) = element else { return see(Found { value: None, position }) };
+        let Some(found) = element else { return (walk.see)(Found { value: None, position }) };
         let Some((next, deeper)) = rest.split_first() else {
             return match found.value() {
-                Value::Array(array) if leaf == Leaf::Elements => leaf_array(array, position, see),
-                value => see(Found { value: Some(value), position }),
+                Value::Array(array) if walk.leaf == Leaf::Elements => {
+                    leaf_array(array, position, walk.see)
+                }
+                value => (walk.see)(Found { value: Some(value), position }),
             };
         };
         match found.kind() {
@@ -81,9 +109,9 @@ where
             }
             Type::Array => {
                 let array = Array::from_valid_bytes(found.value_bytes());
-                return in_array(array, next, deeper, leaf, position, see);
+                return in_array(array, next, deeper, position, walk);
             }
-            _ => return see(Found { value: None, position }),
+            _ => return (walk.see)(Found { value: None, position }),
         }
     }
 }
@@ -103,20 +131,23 @@ fn in_array<'a, B, F>(
     array: Array<'a>,
     next: &Part,
     deeper: &[Part],
-    leaf: Leaf,
     outer: Option<u32>,
-    see: &mut F,
+    walk: &mut Walk<'_, F>,
 ) -> ControlFlow<B>
 where
     F: FnMut(Found<'a>) -> ControlFlow<B>,
 {
+    // Only an index offers a second way.
+    if next.index().is_some() && walk.was_here(array, deeper, outer) {
+        return ControlFlow::Continue(());
+    }
     for (element, at) in array.as_doc().iter().zip(0u32..) {
         if element.kind() == Type::Document {
             let doc = Doc::from_valid_bytes(element.value_bytes());
-            go_on(doc.find(next.name()), deeper, leaf, outer.or(Some(at)), see)?;
+            go_on(doc.find(next.name()), deeper, outer.or(Some(at)), walk)?;
         }
         if next.index() == Some(at) {
-            at_index(element, deeper, leaf, outer, see)?;
+            at_index(element, deeper, outer, walk)?;
         }
     }
     ControlFlow::Continue(())
@@ -126,24 +157,23 @@ where
 fn at_index<'a, B, F>(
     element: Element<'a>,
     deeper: &[Part],
-    leaf: Leaf,
     outer: Option<u32>,
-    see: &mut F,
+    walk: &mut Walk<'_, F>,
 ) -> ControlFlow<B>
 where
     F: FnMut(Found<'a>) -> ControlFlow<B>,
 {
     let Some((next, beyond)) = deeper.split_first() else {
-        return see(Found { value: Some(element.value()), position: outer });
+        return (walk.see)(Found { value: Some(element.value()), position: outer });
     };
     match element.kind() {
         Type::Document => {
             let doc = Doc::from_valid_bytes(element.value_bytes());
-            go_on(doc.find(next.name()), beyond, leaf, outer, see)
+            go_on(doc.find(next.name()), beyond, outer, walk)
         }
         Type::Array => {
             let array = Array::from_valid_bytes(element.value_bytes());
-            in_array(array, next, beyond, leaf, outer, see)
+            in_array(array, next, beyond, outer, walk)
         }
         _ => ControlFlow::Continue(()),
     }
@@ -179,6 +209,23 @@ mod tests {
         assert_eq!(seen(&doc, "n.m.x"), ["-"]);
         assert_eq!(seen(&doc! { "a": [] }, "a.b"), [""; 0]);
         assert_eq!(seen(&doc! { "a": [] }, "a"), ["Array([])"]);
+    }
+
+    /// 95 arrays of documents whose only field is `0`, and a path of 190 zeros: the ways from the
+    /// first to the last double with each array.
+    #[test]
+    fn the_work_of_numeric_parts_does_not_double_with_each() {
+        let mut inner = doc! { "0": 1 };
+        for _ in 0..95 {
+            inner = doc! { "0": [&inner] };
+        }
+        let path = vec!["0"; 190].join(".");
+        let mut seen = 0;
+        let _ = Path::new(&path).visit::<()>(inner.as_doc(), Leaf::Elements, |_| {
+            seen += 1;
+            ControlFlow::Continue(())
+        });
+        assert!((1..100_000).contains(&seen), "{seen}");
     }
 
     #[test]

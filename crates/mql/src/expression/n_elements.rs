@@ -3,6 +3,7 @@
 use super::array_access::type_name;
 use super::operator::{Arity, Call, Field, Fields, Operator};
 use crate::context::EvalContext;
+use crate::work::sort_by;
 use quire_document::{Array, Value, compare};
 use quire_error::{Error, Result};
 
@@ -59,10 +60,10 @@ fn extremes<'a>(call: &'a Call, cx: &EvalContext<'a>, largest: bool) -> Result<O
     cx.charge_values(cx.count(input))?;
     let mut items: Vec<_> = input.iter().filter(|item| !item.is_nullish()).collect();
     let collator = cx.collator();
-    items.sort_by(|a, b| {
+    sort_by(&mut items, cx.shared, |a, b| {
         let order = compare(*a, *b, collator);
         if largest { order.reverse() } else { order }
-    });
+    })?;
     items.truncate(n);
     cx.array_of(items).map(Some)
 }

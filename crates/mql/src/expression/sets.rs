@@ -6,6 +6,7 @@ use super::boolean::is_true;
 use super::operator::{Arity, Call, Operator};
 use super::tree::{Expression, Node};
 use crate::context::{Collator, EvalContext};
+use crate::work::{sort_by, units_of};
 use quire_document::{Array, Value, compare};
 use quire_error::{Error, Result};
 
@@ -39,7 +40,7 @@ impl<'a> Sorted<'a> {
 
     fn of(mut items: Vec<Value<'a>>, cx: &EvalContext<'a>) -> Result<Self> {
         let collator = cx.collator();
-        items.sort_by(|a, b| compare(*a, *b, collator));
+        sort_by(&mut items, cx.shared, |a, b| compare(*a, *b, collator))?;
         items.dedup_by(|a, b| compare(*a, *b, collator).is_eq());
         Ok(Sorted { items, collator })
     }
@@ -114,7 +115,7 @@ fn difference<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'
     let kept = left.iter().enumerate().filter(|(_, item)| !right.contains(*item));
     cx.charge_values(2 * cx.count(left))?;
     let mut kept: Vec<_> = kept.collect();
-    kept.sort_by(|a, b| compare(a.1, b.1, collator));
+    sort_by(&mut kept, cx.shared, |a, b| compare(a.1, b.1, collator))?;
     kept.dedup_by(|a, b| compare(a.1, b.1, collator).is_eq());
     kept.sort_by_key(|(place, _)| *place);
     cx.array_of(kept.into_iter().map(|(_, item)| item)).map(Some)
@@ -176,6 +177,7 @@ fn is_subset<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a
     let Some(Value::Array(left)) = left else { return Err(wrong("First", left, 17046)) };
     let Some(Value::Array(right)) = right else { return Err(wrong("Second", right, 17042)) };
     let right = Sorted::new(right, cx)?;
+    cx.shared.work(units_of(left).saturating_mul(16))?;
     Ok(Some(Value::Bool(left.iter().all(|item| right.contains(item)))))
 }
 

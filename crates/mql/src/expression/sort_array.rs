@@ -3,6 +3,7 @@
 use super::operator::Operator;
 use super::tree::{Expression, Form};
 use crate::context::{Collator, EvalContext, ParseContext};
+use crate::work::sort_by;
 use quire_document::{Array, DocWriter, Value, ValueBuf, compare};
 use quire_error::{Error, Result};
 use std::cmp::Ordering;
@@ -125,10 +126,12 @@ impl Order {
         let (mut items, collator) = (cx.elements(array)?, cx.collator());
         match self {
             Order::Whole { descending } => {
-                items.sort_by(|a, b| directed(compare(*a, *b, collator), *descending));
+                sort_by(&mut items, cx.shared, |a, b| {
+                    directed(compare(*a, *b, collator), *descending)
+                })?;
             }
             Order::Fields(fields) => {
-                items.sort_by(|a, b| compare_by(fields, *a, *b, collator));
+                sort_by(&mut items, cx.shared, |a, b| compare_by(fields, *a, *b, collator))?;
             }
         }
         Ok(items)

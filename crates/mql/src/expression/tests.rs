@@ -60,7 +60,7 @@ fn dec(text: &str) -> Decimal128 {
 #[test]
 fn variables_known_to_be_missing_are_constants() {
     let mut context = ParseContext::default();
-    context.variables = [UserVariable { name: "v".into(), known: Some(Known::Missing) }].into();
+    context.variables = vec![UserVariable { name: "v".into(), known: Some(Known::Missing) }].into();
     for missing in ["$$REMOVE", "$$v"] {
         let wrong = doc! { "$setUnion": [5, missing] };
         let error = Expression::parse(Value::from(&wrong), &context).unwrap_err();

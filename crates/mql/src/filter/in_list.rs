@@ -99,6 +99,7 @@ impl InList {
             return Ok(true);
         }
         for regex in &self.regexes {
+            shared.work(16)?;
             if super::regex::test(regex, value, shared)? {
                 return Ok(true);
             }

@@ -10,6 +10,9 @@ use quire_document::{Array, Doc, Value};
 use quire_error::Result;
 use std::ops::ControlFlow;
 
+/// Conditions beside each other that are few enough not to be counted as work.
+const UNCOUNTED_MAX: usize = 64;
+
 /// Where the index of the array element that matched is noted down.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Position {
@@ -77,7 +80,11 @@ fn eval(
 }
 
 fn any(children: &[Node], fields: &mut Fields<'_, '_>, cx: &EvalContext<'_>) -> Result<bool> {
+    let many = children.len() > UNCOUNTED_MAX;
     for child in children {
+        if many {
+            cx.shared.work(4)?;
+        }
         if eval(child, fields, cx, &mut Position::default())? {
             return Ok(true);
         }
@@ -97,17 +104,21 @@ fn path_matches(
     position: &mut Position,
 ) -> Result<bool> {
     let test = &node.test;
-    let found = visit_from(start, node.path.rest(), test.leaf(), &mut |found| match test.matches(
-        found.value,
-        cx,
-        position,
-    ) {
-        Ok(false) => ControlFlow::Continue(()),
-        Ok(true) => {
-            position.note(found.position);
-            ControlFlow::Break(Ok(true))
+    let found = visit_from(start, node.path.rest(), test.leaf(), &mut |found| {
+        // Elements of arrays may be many.
+        if found.position.is_some()
+            && let Err(error) = cx.shared.work(1)
+        {
+            return ControlFlow::Break(Err(error));
         }
-        Err(error) => ControlFlow::Break(Err(error)),
+        match test.matches(found.value, cx, position) {
+            Ok(false) => ControlFlow::Continue(()),
+            Ok(true) => {
+                position.note(found.position);
+                ControlFlow::Break(Ok(true))
+            }
+            Err(error) => ControlFlow::Break(Err(error)),
+        }
     });
     found.break_value().unwrap_or(Ok(false))
 }
@@ -191,7 +202,11 @@ impl Test {
 }
 
 fn all(tests: &[Test], value: Option<Value<'_>>, cx: &EvalContext<'_>) -> Result<bool> {
+    let many = tests.len() > UNCOUNTED_MAX;
     for test in tests {
+        if many {
+            cx.shared.work(4)?;
+        }
         if !test.matches(value, cx, &mut Position::default())? {
             return Ok(false);
         }
@@ -206,6 +221,7 @@ fn element_matches<'a>(
     mut test: impl FnMut(Value<'a>, &EvalContext<'_>) -> Result<bool>,
 ) -> Result<bool> {
     for (index, element) in array.iter().enumerate() {
+        cx.shared.work(1)?;
         if test(element, cx)? {
             position.note(Some(index as u32));
             return Ok(true);

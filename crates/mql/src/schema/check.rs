@@ -38,6 +38,15 @@ impl<'s> Check<'s> {
         })
     }
 
+    /// Counts the work of one rule; false if the check has failed.
+    fn goes_on(&self) -> bool {
+        if let Err(error) = self.shared.work(2) {
+            self.failure.set(Some(error));
+            return false;
+        }
+        true
+    }
+
     /// `result`, or the error of a match.
     pub(super) fn finish<T>(self, result: T) -> Result<T> {
         self.failure.into_inner().map_or(Ok(result), Err)
@@ -47,7 +56,8 @@ impl<'s> Check<'s> {
 impl Rules {
     /// True if the value complies with all keywords that apply to its type.
     pub(super) fn accept(&self, value: Value<'_>, check: &Check<'_>) -> bool {
-        self.types.as_ref().is_none_or(|types| types.contains(value.kind()))
+        check.goes_on()
+            && self.types.as_ref().is_none_or(|types| types.contains(value.kind()))
             && self.encrypted.as_ref().is_none_or(|encrypted| encrypted.accepts(value))
             && self.accept_by_type(value, check)
             && self.accept_logic(value, check)

@@ -340,6 +340,7 @@ impl<'r> Run<'r> {
         header(out, Type::Array, element.key_bytes());
         let start = begin(out);
         for (index, item) in array.as_doc().iter().enumerate() {
+            self.cx.shared.work(4)?;
             let mut matching = Nodes::new();
             for (name, node) in selected.iter().flat_map(|elements| elements.children.iter()) {
                 if name.is_empty() || self.filters.matches(name, item.value(), self.cx)? {

@@ -5,6 +5,7 @@ use super::super::operator::Call;
 use super::check_length;
 use super::coerce::text_of;
 use crate::context::EvalContext;
+use memchr::memmem;
 use quire_document::Value;
 use quire_document::number::Number;
 use quire_error::{Error, Result};
@@ -73,7 +74,7 @@ pub(super) fn index_of_bytes<'a>(
     let end = search.end.unwrap_or(text.len()).min(text.len());
     let found = match text.get(search.start..end) {
         Some(part) if find.is_empty() => Some(0).filter(|_| part.len() + search.start <= end),
-        Some(part) => part.windows(find.len()).position(|window| window == find),
+        Some(part) => memmem::find(part, find),
         None => None,
     };
     let at = found.map_or(-1, |at| (at + search.start) as i32);
@@ -87,18 +88,30 @@ pub(super) fn index_of_code_points<'a>(
     let Some(search) = Search::new(call, cx, (40093, 40094))? else { return Ok(Some(Value::Null)) };
     let count = search.text.chars().count();
     let end = search.end.unwrap_or(count).min(count);
-    // What is found begins before the end, but may reach beyond it.
-    let mut starts = search.text.char_indices().enumerate().take(end).skip(search.start);
-    let found = starts.find(|(_, (byte, _))| {
-        search.text.get(*byte..).is_some_and(|rest| rest.starts_with(search.find))
-    });
+    let starts = search.text.char_indices().enumerate().take(end).skip(search.start);
+    let found = first_at(search.text, search.find, starts.map(|(point, (byte, _))| (point, byte)));
     let both_empty = count == 0 && search.find.is_empty() && search.start == 0;
     let at = match found {
-        Some((point, _)) => point as i32,
+        Some(point) => point as i32,
         None if both_empty => 0,
         None => -1,
     };
     Ok(Some(Value::Int32(at)))
+}
+
+/// The code point of the first of `starts` at which `find` begins. What is found begins at one of
+/// them, but may reach beyond the last.
+fn first_at(
+    text: &str,
+    find: &str,
+    mut starts: impl Iterator<Item = (usize, usize)>,
+) -> Option<usize> {
+    let (point, byte) = starts.next()?;
+    let found = byte + memmem::find(text.get(byte..)?.as_bytes(), find.as_bytes())?;
+    match found == byte {
+        true => Some(point),
+        false => starts.find(|(_, byte)| *byte == found).map(|(point, _)| point),
+    }
 }
 
 pub(super) fn split<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {

@@ -5,6 +5,10 @@ use super::coerce::text_of;
 use crate::context::EvalContext;
 use quire_document::Value;
 use quire_error::Result;
+use std::collections::HashSet;
+
+/// Up to this many characters a list is walked.
+const LISTED_MAX: usize = 32;
 
 /// What goes without `chars`: white space of the manual's table, and NUL.
 const WHITE_SPACE: &[char] = &[
@@ -37,7 +41,14 @@ pub(super) fn run<'a>(
     } else {
         WHITE_SPACE
     };
-    let text = if left { text.trim_start_matches(chars) } else { text };
-    let text = if right { text.trim_end_matches(chars) } else { text };
+    // Many characters are looked up by their hash: a list of them would be walked for each.
+    let set: HashSet<char> =
+        if chars.len() > LISTED_MAX { chars.iter().copied().collect() } else { HashSet::new() };
+    let trimmed = |c: char| match chars.len() > LISTED_MAX {
+        true => set.contains(&c),
+        false => chars.contains(&c),
+    };
+    let text = if left { text.trim_start_matches(trimmed) } else { text };
+    let text = if right { text.trim_end_matches(trimmed) } else { text };
     Ok(Some(Value::String(text)))
 }

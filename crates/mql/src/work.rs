@@ -1,0 +1,142 @@
+//! A counter of work, so that an operation looks at its interrupt within one document, too.
+//!
+//! A clock would cost more than most of what is counted. A unit stands for about ten nanoseconds:
+//! one element of an array, or 64 bytes that are copied.
+
+use crate::context::Shared;
+use quire_document::{Array, Value};
+use quire_error::Result;
+use std::cell::Cell;
+use std::cmp::Ordering;
+
+/// Units between two looks at the interrupt.
+const LOOK_UNITS: u32 = 1 << 16;
+
+/// Elements that are sorted between two looks.
+const SORTED_AT_ONCE: usize = 1 << 14;
+
+thread_local! {
+    /// Units that this thread may still spend before it looks at the interrupt.
+    static LEFT: Cell<u32> = const { Cell::new(LOOK_UNITS) };
+}
+
+impl Shared {
+    /// Counts `units` of work. Fails if the operation was killed or its deadline passed, which it
+    /// looks at once in `LOOK_UNITS`.
+    #[inline]
+    pub fn work(&self, units: u32) -> Result<()> {
+        match LEFT.get().checked_sub(units) {
+            Some(left) => {
+                LEFT.set(left);
+                Ok(())
+            }
+            None => self.look(),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn look(&self) -> Result<()> {
+        LEFT.set(LOOK_UNITS);
+        self.check_interrupt()
+    }
+}
+
+/// Units that walking over `bytes` of BSON takes.
+pub(crate) fn units(bytes: usize) -> u32 {
+    u32::try_from(bytes / 64).unwrap_or(u32::MAX).saturating_add(1)
+}
+
+/// Bytes of a value that an operator may walk over.
+pub(crate) fn bytes_of(value: Value<'_>) -> usize {
+    match value {
+        Value::Document(doc) => doc.as_bytes().len(),
+        Value::Array(array) => array.as_bytes().len(),
+        Value::String(text) => text.len(),
+        _ => 0,
+    }
+}
+
+/// Units that walking over an array takes.
+pub(crate) fn units_of(array: Array<'_>) -> u32 {
+    units(array.as_bytes().len())
+}
+
+/// Sorts as `sort_by` does (stable), with looks at the interrupt: runs first, then merges of two.
+pub(crate) fn sort_by<T: Copy>(
+    items: &mut Vec<T>,
+    shared: &Shared,
+    order: impl Fn(&T, &T) -> Ordering,
+) -> Result<()> {
+    if items.len() <= SORTED_AT_ONCE {
+        items.sort_by(&order);
+        return Ok(());
+    }
+    for run in items.chunks_mut(SORTED_AT_ONCE) {
+        shared.check_interrupt()?;
+        run.sort_by(&order);
+    }
+    let mut merged = Vec::with_capacity(items.len());
+    let mut width = SORTED_AT_ONCE;
+    while width < items.len() {
+        merged.clear();
+        for pair in items.chunks(width * 2) {
+            let (left, right) = pair.split_at(width.min(pair.len()));
+            merge(left, right, &mut merged, shared, &order)?;
+        }
+        std::mem::swap(items, &mut merged);
+        width *= 2;
+    }
+    Ok(())
+}
+
+fn merge<T: Copy>(
+    mut left: &[T],
+    mut right: &[T],
+    out: &mut Vec<T>,
+    shared: &Shared,
+    order: &impl Fn(&T, &T) -> Ordering,
+) -> Result<()> {
+    while let ([first, left_rest @ ..], [second, right_rest @ ..]) = (left, right) {
+        shared.work(8)?;
+        if order(second, first).is_lt() {
+            out.push(*second);
+            right = right_rest;
+        } else {
+            out.push(*first);
+            left = left_rest;
+        }
+    }
+    out.extend_from_slice(left);
+    out.extend_from_slice(right);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use quire_document::testing::Generator;
+    use quire_error::{Error, ErrorCode};
+    use std::sync::Arc;
+
+    #[test]
+    fn sorting_in_runs_is_stable_and_complete() {
+        let mut random = Generator::new(1);
+        for count in [0, 5, SORTED_AT_ONCE, SORTED_AT_ONCE + 1, 5 * SORTED_AT_ONCE + 77] {
+            let mut items: Vec<(u64, usize)> =
+                (0..count).map(|at| (random.below(99), at)).collect();
+            let mut wanted = items.clone();
+            wanted.sort_by_key(|(key, _)| *key);
+            sort_by(&mut items, &Shared::default(), |a, b| a.0.cmp(&b.0)).unwrap();
+            assert!(items == wanted, "{count}");
+        }
+    }
+
+    #[test]
+    fn a_killed_sort_ends() {
+        let killed = || Err(Error::new(ErrorCode::Interrupted, "killed"));
+        let shared = Shared::default().with_interrupt(Arc::new(killed));
+        let mut items: Vec<usize> = (0..3 * SORTED_AT_ONCE).rev().collect();
+        assert!(sort_by(&mut items, &shared, Ord::cmp).is_err());
+    }
+}

@@ -1,0 +1,121 @@
+//! Operations that take long inside one document look at the interrupt. Time is measured by work:
+//! the interrupt here is one of a killed operation, and what does not look at it succeeds.
+
+use bumpalo::Bump;
+use quire_document::{ArrayBuf, DocBuf, Value, ValueBuf, doc};
+use quire_error::{Error, ErrorCode};
+use quire_mql::{EvalContext, Expression, Filter, ParseContext, Shared, Update, UpdateSpec};
+use std::sync::Arc;
+
+fn killed() -> Shared {
+    let check = || Err(Error::new(ErrorCode::Interrupted, "operation was interrupted"));
+    Shared::default().with_interrupt(Arc::new(check))
+}
+
+/// A document with an array `v` of 100,000 numbers in no order, and one of as many documents.
+fn input() -> DocBuf {
+    let numbers: ArrayBuf = (0..100_000).map(|at| at * 7919 % 100_003).collect();
+    let documents: ArrayBuf = (0..100_000)
+        .map(|at| ValueBuf::from(doc! { "x": at }))
+        .collect::<Vec<_>>()
+        .iter()
+        .collect();
+    doc! { "v": &numbers, "d": &documents }
+}
+
+fn assert_interrupted<T>(what: &str, result: quire_error::Result<T>) {
+    match result {
+        Ok(_) => panic!("{what} did not look at the interrupt"),
+        Err(error) => assert_eq!(error.code(), ErrorCode::Interrupted, "{what}: {error}"),
+    }
+}
+
+#[test]
+fn expressions_over_one_large_array_are_interrupted() {
+    let root = input();
+    for expression in [
+        doc! { "$sortArray": { "input": "$v", "sortBy": 1 } },
+        doc! { "$sortArray": { "input": "$d", "sortBy": { "x": -1 } } },
+        doc! { "$setUnion": ["$v", "$v"] },
+        doc! { "$setIntersection": ["$v", "$v"] },
+        doc! { "$setDifference": ["$v", ["$v"]] },
+        doc! { "$setIsSubset": ["$v", "$v"] },
+        doc! { "$maxN": { "input": "$v", "n": 3 } },
+        doc! { "$reduce": { "input": "$v", "initialValue": 0, "in": { "$add": ["$$value", "$$this"] } } },
+        doc! { "$filter": { "input": "$v", "cond": { "$eq": ["$$this", -1] } } },
+        doc! { "$size": { "$concatArrays": ["$v", "$v", "$v", "$d", "$d", "$d"] } },
+    ] {
+        let what = format!("{expression:?}");
+        let value = Value::Document(expression.as_doc());
+        let parsed = Expression::parse(value, &ParseContext::default()).unwrap();
+        let (arena, shared) = (Bump::new(), killed());
+        let cx = EvalContext::new(&arena, root.as_doc(), &shared);
+        assert_interrupted(&what, parsed.eval(&cx).map(|value| value.is_some()));
+    }
+}
+
+#[test]
+fn filters_over_one_large_array_are_interrupted() {
+    let root = input();
+    let clauses: ArrayBuf = (0..1000)
+        .map(|at| ValueBuf::from(doc! { "v": -1 - at }))
+        .collect::<Vec<_>>()
+        .iter()
+        .collect();
+    for query in [
+        doc! { "v": -1 },
+        doc! { "v": { "$all": [1, 2, -1] } },
+        doc! { "d.x": -1 },
+        doc! { "v": { "$elemMatch": { "$lt": 0 } } },
+        doc! { "d": { "$elemMatch": { "x": -1 } } },
+        doc! { "$or": &clauses },
+        doc! { "$nor": &clauses },
+        doc! { "$jsonSchema": { "properties": { "v": { "items": { "bsonType": "int" } } } } },
+    ] {
+        let filter = Filter::parse(query.as_doc(), &ParseContext::default()).unwrap();
+        let (arena, shared) = (Bump::new(), killed());
+        let cx = EvalContext::new(&arena, root.as_doc(), &shared);
+        assert_interrupted(
+            &format!("{:.100}", format!("{query:?}")),
+            filter.matches(root.as_doc(), &cx),
+        );
+    }
+}
+
+#[test]
+fn array_filters_over_one_large_array_are_interrupted() {
+    let (root, update, filter) = (input(), doc! { "$set": { "v.$[e]": 0 } }, doc! { "e": -1 });
+    let filters = [filter.as_doc()];
+    let update = Value::Document(update.as_doc());
+    let spec = UpdateSpec { update, array_filters: &filters, multi: false };
+    let parsed = Update::parse(spec, &ParseContext::default()).unwrap();
+    let (arena, shared) = (Bump::new(), killed());
+    let cx = EvalContext::new(&arena, root.as_doc(), &shared);
+    assert_interrupted("$[e]", parsed.apply(root.as_doc(), None, &cx, &mut Vec::new()));
+}
+
+/// These took the square of the length; the test ends because they no longer do.
+#[test]
+fn searching_for_a_long_text_takes_linear_time() {
+    let (text, find) = ("a".repeat(2_000_000), format!("{}b", "a".repeat(1_000_000)));
+    let others: String = (0x4e00..0x9e00).filter_map(char::from_u32).collect();
+    let root = doc! { "t": text.as_str(), "f": find.as_str(), "c": others.as_str() };
+    for (expression, wanted) in [
+        (doc! { "$indexOfCP": ["$t", "$f"] }, -1),
+        (doc! { "$indexOfBytes": ["$t", "$f"] }, -1),
+        (doc! { "$indexOfCP": ["$f", "b", 10] }, 1_000_000),
+        (doc! { "$indexOfCP": ["$f", "b", 0, 1_000_000] }, -1),
+        (doc! { "$indexOfCP": ["日本語日本", "本", 2] }, 4),
+        (
+            doc! { "$strLenCP": { "$trim": { "input": "$t", "chars": { "$concat": ["$c", "a"] } } } },
+            0,
+        ),
+    ] {
+        let value = Value::Document(expression.as_doc());
+        let parsed = Expression::parse(value, &ParseContext::default()).unwrap();
+        let (arena, shared) = (Bump::new(), Shared::default());
+        let cx = EvalContext::new(&arena, root.as_doc(), &shared);
+        let found = parsed.eval(&cx).unwrap().and_then(|value| value.as_number()?.exact_i64());
+        assert_eq!(found, Some(wanted), "{:.100}", format!("{expression:?}"));
+    }
+}
