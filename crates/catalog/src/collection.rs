@@ -40,7 +40,8 @@ impl Collection {
         options: CollectionOptions,
         id_index: IndexId,
     ) -> Self {
-        let indexes = vec![Arc::new(Index::id_index(id_index, options.id_index_version()))];
+        let (version, collation) = (options.id_index_version(), options.collation().cloned());
+        let indexes = vec![Arc::new(Index::id_index(id_index, version, collation))];
         Collection { id, uuid, namespace, options, indexes, epoch: 1, frozen: false }
     }
 

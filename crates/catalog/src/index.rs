@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use quire_document::{Doc, DocBuf};
+use quire_mql::collation::Collation;
 
 use crate::key::KeySpec;
 use crate::{IndexId, IndexSpec};
@@ -84,8 +85,8 @@ impl Index {
     }
 
     /// The `_id` index.
-    pub fn id_index(id: IndexId, version: i32) -> Self {
-        let spec = IndexSpec { version, ..IndexSpec::id() };
+    pub fn id_index(id: IndexId, version: i32, collation: Option<Arc<Collation>>) -> Self {
+        let spec = IndexSpec { version, collation, ..IndexSpec::id() };
         Index::new(id, spec, IndexState::Ready)
     }
 

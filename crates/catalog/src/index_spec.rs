@@ -37,6 +37,8 @@ pub struct IndexSpec {
     pub partial_filter: Option<DocBuf>,
     /// How the index compares strings; `None` for byte order.
     pub collation: Option<Arc<Collation>>,
+    /// It names no collation, so it takes its collection's. Not stored.
+    pub inherits_collation: bool,
     /// The index version.
     pub version: i32,
     /// Options of other index kinds that mongod keeps on any index, as they are shown back.
@@ -96,6 +98,7 @@ impl IndexSpec {
         match Self::parse_fields(spec) {
             Ok(mut parsed) => {
                 parsed.parse_expiry(spec)?;
+                parsed.parse_collation(spec)?;
                 parsed.finished()
             }
             Err(error) if error.code() == ErrorCode::location(13103) => Err(error),
@@ -113,6 +116,7 @@ impl IndexSpec {
             return Err(not_id_pattern(parsed.key.as_doc()));
         }
         let mut parsed = parsed.finished()?;
+        parsed.parse_collation(spec)?;
         parsed.name = "_id_".to_owned();
         Ok(parsed)
     }
@@ -176,7 +180,12 @@ impl IndexSpec {
                         debug_doc(spec)
                     )));
                 }
-                Value::Document(collation) => self.collation = parse_collation(collation)?,
+                // Read last: `parse_collation`.
+                Value::Document(collation) if !collation.is_empty() => {}
+                Value::Document(_) => {
+                    let text = "The field 'collation' cannot be an empty object.";
+                    return Err(Error::bad_value(text));
+                }
                 other => return Err(must_be(name, "an object", other)),
             },
             "storageEngine" => self.keep_storage_engine(value)?,
@@ -269,6 +278,46 @@ impl IndexSpec {
             )));
         }
         Ok(())
+    }
+
+    /// `collation`, whose errors have a text of their own.
+    fn parse_collation(&mut self, spec: Doc<'_>) -> Result<()> {
+        self.inherits_collation = !spec.contains("collation");
+        let Some(Value::Document(collation)) = spec.get("collation") else { return Ok(()) };
+        self.collation = Collation::parse(collation).map_err(|error| {
+            let mut shown = spec.to_owned();
+            if !spec.contains("v") {
+                shown.append("v", self.version);
+            }
+            error.context(&format!(
+                "failed to add collation information to index spec for index creation: {}",
+                debug_doc(shown.as_doc())
+            ))
+        })?;
+        Ok(())
+    }
+
+    /// Returns the specification with the collection's collation, if it names none.
+    ///
+    /// # Errors
+    /// `BadValue` if it is the `_id` index's and has another collation than the collection.
+    pub fn in_collection(&self, default: Option<&Arc<Collation>>) -> Result<Self> {
+        let collation = match self.inherits_collation {
+            true => default.cloned(),
+            false => self.collation.clone(),
+        };
+        if self.is_id() && collation.as_ref() != default {
+            let shown = |collation: Option<&Arc<Collation>>| match collation {
+                Some(collation) => debug_doc(collation.to_document().as_doc()),
+                None => "{ locale: \"simple\" }".to_owned(),
+            };
+            return Err(Error::bad_value(format!(
+                "The _id index must have the same collation as the collection. Index collation: {}, collection collation: {}",
+                shown(collation.as_ref()),
+                shown(default)
+            )));
+        }
+        Ok(IndexSpec { collation, inherits_collation: false, ..self.clone() })
     }
 
     fn check_id_options(&self, spec: Doc<'_>) -> Result<()> {
@@ -443,8 +492,8 @@ impl IndexSpec {
     }
 
     /// From what [`to_document`](Self::to_document) gave. Fields it does not know are kept as
-    /// extras, so nothing is lost.
-    pub fn from_document(doc: Doc<'_>) -> Self {
+    /// extras, so nothing is lost. Fails if its collation is none that this server knows.
+    pub fn from_document(doc: Doc<'_>) -> Result<Self> {
         let mut spec = IndexSpec { version: 2, ..IndexSpec::default() };
         for (name, value) in doc.fields() {
             match (name, value) {
@@ -464,18 +513,15 @@ impl IndexSpec {
                 ("expireAfterSeconds", Value::Int64(seconds)) => {
                     spec.expire_after_seconds = Some(seconds);
                 }
-                ("collation", Value::Document(collation)) => match Collation::parse(collation) {
-                    Ok(collation) => spec.collation = collation,
-                    Err(_) => {
-                        spec.extra.append(name, value);
-                    }
-                },
+                ("collation", Value::Document(stored)) => {
+                    spec.collation = Collation::parse(stored)?;
+                }
                 _ => {
                     spec.extra.append(name, value);
                 }
             }
         }
-        spec
+        Ok(spec)
     }
 
     fn debug(&self) -> String {
@@ -544,15 +590,6 @@ fn expiry(spec: Doc<'_>, value: Value<'_>) -> Result<i64> {
         )));
     }
     Ok(seconds)
-}
-
-/// Returns the collation that a document describes; `None` for byte order.
-fn parse_collation(collation: Doc<'_>) -> Result<Option<Arc<Collation>>> {
-    match collation.get("locale") {
-        Some(Value::String("simple")) => Ok(None),
-        Some(Value::String(_)) => Err(Error::not_built("a collation (createIndexes.collation)")),
-        _ => Err(Error::bad_value("collation: the field 'locale' must be a string")),
-    }
 }
 
 fn without_unknown(spec: Doc<'_>) -> DocBuf {

@@ -3,6 +3,10 @@
 
 use quire_document::{Doc, DocBuf, DocWriter, Value};
 use quire_error::{Error, ErrorCode, Result};
+use quire_mql::Collation;
+use std::sync::Arc;
+
+use crate::IndexSpec;
 
 /// The options of a collection.
 #[derive(Debug, Clone, Default)]
@@ -11,6 +15,8 @@ pub struct CollectionOptions {
     document: DocBuf,
     /// The version of the `_id` index, where `idIndex` asks for one; kept in that index.
     id_index_version: Option<i32>,
+    /// The collation that operations and indexes have if they name none.
+    collation: Option<Arc<Collation>>,
 }
 
 /// The option that no client can give.
@@ -36,7 +42,7 @@ impl CollectionOptions {
     /// name or generic arguments. What other commands share (comment, writeConcern, ...) must
     /// have been taken out.
     pub fn parse(fields: Doc<'_>) -> Result<Self> {
-        let (mut document, mut id_index_version) = (Vec::new(), None);
+        let (mut document, mut id_index, mut default) = (Vec::new(), None, None);
         let mut writer = DocWriter::new(&mut document);
         for (name, value) in fields.fields() {
             if let Some((_, feature)) = NOT_BUILT.iter().find(|(option, _)| *option == name) {
@@ -48,10 +54,10 @@ impl CollectionOptions {
             match name {
                 "capped" => refuse_capped(fields, value)?,
                 "size" | "max" => refuse_size(name, fields, value)?,
-                "collation" => refuse_collation(value)?,
+                "collation" => default = collation(value)?,
                 "storageEngine" => keep_storage_engine(&mut writer, name, value)?,
                 "indexOptionDefaults" => keep_index_defaults(&mut writer, value)?,
-                "idIndex" => id_index_version = parse_id_index(value)?,
+                "idIndex" => id_index = parse_id_index(value)?,
                 "autoIndexId" => keep_auto_index_id(&mut writer, value)?,
                 TEMPORARY => {
                     return Err(Error::new(
@@ -68,13 +74,31 @@ impl CollectionOptions {
                 }
             }
         }
+        if let Some(collation) = &default {
+            writer.append("collation", &collation.to_document());
+        }
         writer.finish();
-        Ok(CollectionOptions { document: DocBuf::from_valid_bytes(document), id_index_version })
+        if let Some(IndexSpec { collation, inherits_collation: false, .. }) = &id_index
+            && *collation != default
+        {
+            let text = "'idIndex' must have the same collation as the collection.";
+            return Err(Error::bad_value(text));
+        }
+        Ok(CollectionOptions {
+            document: DocBuf::from_valid_bytes(document),
+            id_index_version: id_index.map(|spec| spec.version),
+            collation: default,
+        })
     }
 
-    /// From what [`document`](Self::document) gave.
-    pub fn from_document(document: DocBuf) -> Self {
-        CollectionOptions { document, id_index_version: None }
+    /// From what [`document`](Self::document) gave. Fails if its collation is none that this
+    /// server knows.
+    pub fn from_document(document: DocBuf) -> Result<Self> {
+        let collation = match document.get("collation") {
+            Some(Value::Document(stored)) => Collation::parse(stored)?,
+            _ => None,
+        };
+        Ok(CollectionOptions { document, id_index_version: None, collation })
     }
 
     /// The same for a collection that goes at the next start, as the copy that a rename makes.
@@ -82,7 +106,7 @@ impl CollectionOptions {
     pub fn temporary(&self) -> Self {
         let mut document = self.document.clone();
         document.append(TEMPORARY, true);
-        Self::from_document(document)
+        CollectionOptions { document, ..self.clone() }
     }
 
     /// Whether the collection goes at the next start.
@@ -93,6 +117,11 @@ impl CollectionOptions {
     /// The version of the `_id` index that is made with the collection.
     pub fn id_index_version(&self) -> i32 {
         self.id_index_version.unwrap_or(2)
+    }
+
+    /// The collation that operations and indexes have if they name none.
+    pub fn collation(&self) -> Option<&Arc<Collation>> {
+        self.collation.as_ref()
     }
 
     /// As `listCollections` shows them.
@@ -152,17 +181,10 @@ fn refuse_size(name: &str, fields: Doc<'_>, value: Value<'_>) -> Result<()> {
     }
 }
 
-fn refuse_collation(value: Value<'_>) -> Result<()> {
+fn collation(value: Value<'_>) -> Result<Option<Arc<Collation>>> {
     match value {
-        Value::Document(collation) => match collation.get("locale") {
-            Some(Value::String("simple")) => Ok(()),
-            None => Err(Error::location(
-                40414,
-                "BSON field 'create.collation.locale' is missing but a required field",
-            )),
-            Some(_) => Err(Error::not_built("a collation (create.collation)")),
-        },
-        Value::Null | Value::Undefined => Ok(()),
+        Value::Document(collation) => Collation::parse_default(collation),
+        Value::Null | Value::Undefined => Ok(None),
         other => Err(wrong_type("create.collation", other, "object")),
     }
 }
@@ -247,10 +269,10 @@ pub(crate) fn check_storage_engine(doc: Doc<'_>) -> Result<()> {
     Ok(())
 }
 
-fn parse_id_index(value: Value<'_>) -> Result<Option<i32>> {
+fn parse_id_index(value: Value<'_>) -> Result<Option<IndexSpec>> {
     match value {
         Value::Null | Value::Undefined => Ok(None),
-        Value::Document(spec) => Ok(Some(crate::IndexSpec::parse_id_index(spec)?.version)),
+        Value::Document(spec) => IndexSpec::parse_id_index(spec).map(Some),
         other => Err(wrong_type("create.idIndex", other, "object")),
     }
 }

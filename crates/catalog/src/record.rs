@@ -139,7 +139,7 @@ pub fn decode_collection(
         };
         let index_id = IndexId(u32::try_from(number).map_err(|_| broken("indexes.id"))?);
         let state = if ready { IndexState::Ready } else { IndexState::WriteOnly };
-        let mut index = Index::new(index_id, IndexSpec::from_document(spec), state);
+        let mut index = Index::new(index_id, IndexSpec::from_document(spec)?, state);
         if let Some(facts) = multikey(index_id)? {
             index.multikey = Arc::new(Multikey::decode(index.keys.fields().len(), facts.as_doc())?);
         }
@@ -149,7 +149,7 @@ pub fn decode_collection(
         id,
         uuid,
         namespace: Namespace::parse(namespace)?,
-        options: CollectionOptions::from_document(options.to_owned()),
+        options: CollectionOptions::from_document(options.to_owned())?,
         indexes,
         epoch: epoch as u64,
         frozen: false,

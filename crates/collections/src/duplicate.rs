@@ -1,10 +1,11 @@
 //! 11000 DuplicateKey, with mongod's text and details.
 
 use quire_catalog::{Collection, Index, debug_doc};
-use quire_document::{Doc, DocBuf, DocWriter, Value, doc};
+use quire_document::{DocBuf, DocWriter, Value, doc};
 use quire_error::{Error, ErrorCode};
 
-/// The error for a key that another document has. `values` are those of the refused document.
+/// The error for a key that another document has. `values` are those of the refused document. Under
+/// a collation their strings are shown as their sort keys in hexadecimal digits, as mongod does.
 pub fn duplicate_key_error(
     collection: &Collection,
     index: &Index,
@@ -12,17 +13,25 @@ pub fn duplicate_key_error(
 ) -> Error {
     let key_value = DocBuf::build(|writer: &mut DocWriter<'_>| {
         for (field, value) in index.keys.fields().iter().zip(values) {
-            writer.append(&field.path, value.unwrap_or(Value::Null));
+            let value = value.unwrap_or(Value::Null);
+            match index.keys.collation() {
+                Some(collation) => writer.append(&field.path, &collation.hex_value(value)),
+                None => writer.append(&field.path, value),
+            };
         }
     });
-    from_parts(collection.namespace.as_str(), &index.name, index.key(), key_value.as_doc())
-}
-
-fn from_parts(namespace: &str, index: &str, pattern: Doc<'_>, value: Doc<'_>) -> Error {
+    let collation = match index.keys.collation() {
+        Some(collation) => {
+            format!(" collation: {}", debug_doc(collation.to_document().as_doc()))
+        }
+        None => String::new(),
+    };
     let message = format!(
-        "E11000 duplicate key error collection: {namespace} index: {index} dup key: {}",
-        debug_doc(value)
+        "E11000 duplicate key error collection: {} index: {}{collation} dup key: {}",
+        collection.namespace,
+        index.name,
+        debug_doc(key_value.as_doc())
     );
-    let details = doc! { "keyPattern": pattern, "keyValue": value };
+    let details = doc! { "keyPattern": index.key(), "keyValue": &key_value };
     Error::new(ErrorCode::DuplicateKey, message).with_details(details.into_bytes())
 }

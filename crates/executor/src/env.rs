@@ -8,7 +8,8 @@ use parking_lot::Mutex;
 use quire_collections::{View, from_interruption};
 use quire_document::{Doc, Value, ValueBuf};
 use quire_error::{Error, ErrorCode, Result};
-use quire_mql::{EvalContext, Expression, Known, ParseContext, Shared, UserVariable};
+use quire_mql::collation::as_collator;
+use quire_mql::{Collation, EvalContext, Expression, Known, ParseContext, Shared, UserVariable};
 use quire_storage::Interrupt;
 
 use crate::params::ExecParams;
@@ -31,8 +32,13 @@ pub(crate) struct Env {
 }
 
 impl Env {
-    /// Evaluates the variables of `let`.
-    pub fn new(params: ExecParams, let_vars: Doc<'_>, allow_disk_use: bool) -> Result<Self> {
+    /// Evaluates the variables of `let`. Strings compare by `collation`.
+    pub fn new(
+        params: ExecParams,
+        collation: Option<&Arc<Collation>>,
+        let_vars: Doc<'_>,
+        allow_disk_use: bool,
+    ) -> Result<Self> {
         let interrupt = Arc::new(Mutex::new(Arc::clone(&params.interrupt)));
         let watched = Arc::clone(&interrupt);
         let mut shared = Shared::new(params.now_ms)
@@ -40,7 +46,9 @@ impl Env {
             .with_interrupt(Arc::new(move || watched.lock().check().map_err(from_interruption)));
         shared.cluster_time = params.cluster_time;
         shared.user_roles = params.user_roles.clone();
+        shared.collator = as_collator(collation);
         let mut base = ParseContext::default();
+        base.collator = as_collator(collation);
         base.cluster_time = params.cluster_time.is_some();
         base.api_strict = params.api_strict;
         // A variable sees those before it, but not the clock.

@@ -213,7 +213,7 @@ mod tests {
     fn env(bytes: usize, may_spill: bool) -> Env {
         let mut params = ExecParams::new(Interrupt::new(), 0);
         params.stage_bytes_max = bytes;
-        Env::new(params, Doc::empty(), may_spill).unwrap()
+        Env::new(params, None, Doc::empty(), may_spill).unwrap()
     }
 
     #[test]

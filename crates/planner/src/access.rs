@@ -34,7 +34,7 @@ impl Candidate {
     pub fn holds_all(&self, filter: &Condition, collation: Option<&Collation>) -> bool {
         self.keys.partial().is_none_or(|partial| {
             self.keys.collation() == collation
-                && crate::partial::implies(filter, partial.condition())
+                && crate::partial::implies(filter, partial.condition(), self.keys.collator())
         })
     }
 }

@@ -20,7 +20,8 @@ pub(crate) fn plan_count(
 ) -> Result<Plan> {
     let (skip, limit) = (request.skip, request.limit);
     let filter = Filter::parse(request.filter.as_doc(), context)?;
-    let find = FindRequest::search(&request.namespace, &request.filter, request.hint.as_ref());
+    let (namespace, hint) = (&request.namespace, request.hint.as_ref());
+    let find = FindRequest::search(namespace, &request.filter, hint, &request.collation);
     let mut plan = plan_find(&FindQuery::of_filter(&find, Some(&filter)), stats)?;
     let everything = plan.filter.as_ref().is_some_and(Condition::is_always_true);
     if request.hint.is_none()

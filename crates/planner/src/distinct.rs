@@ -8,6 +8,7 @@ use crate::plan::{IndexScan, Node, Plan, ProjectionKind, Reshape};
 use crate::request::{DistinctRequest, FindRequest};
 use quire_document::DocBuf;
 use quire_error::Result;
+use quire_mql::collation::Collation;
 use quire_mql::{Filter, ParseContext};
 use std::sync::Arc;
 
@@ -21,16 +22,18 @@ pub(crate) fn plan_distinct(
     stats: &dyn Statistics,
 ) -> Result<Plan> {
     let filter = Filter::parse(request.filter.as_doc(), context)?;
-    let find = FindRequest::search(&request.namespace, &request.filter, request.hint.as_ref());
+    let (namespace, hint) = (&request.namespace, request.hint.as_ref());
+    let find = FindRequest::search(namespace, &request.filter, hint, &request.collation);
     let mut plan = plan_find(&FindQuery::of_filter(&find, Some(&filter)), stats)?;
     if plan.missing {
         return Ok(plan);
     }
+    let collation = plan.collation.clone();
+    let collation = collation.as_deref();
     if filter.is_always_true() {
         let Some(collection) = plan.root.collection() else { return Ok(plan) };
-        if let Choice::Any(indexes) =
-            choice(collection, request.hint.as_ref(), filter.root(), find.collation.as_deref())?
-            && let Some(scan) = whole_index(&indexes, &request.key)
+        if let Choice::Any(indexes) = choice(collection, hint, filter.root(), collation)?
+            && let Some(scan) = whole_index(&indexes, &request.key, collation)
         {
             plan.root = distinct_scan(scan, 0, &request.key);
         }
@@ -40,7 +43,7 @@ pub(crate) fn plan_distinct(
         && let Node::IndexScan(scan) = &**input
         && scan.filter.is_none()
         && let Some(field) = scan.field(&request.key)
-        && usable(scan, field)
+        && usable(scan, field, collation)
     {
         plan.root = distinct_scan(IndexScan::clone(scan), field, &request.key);
     }
@@ -48,26 +51,40 @@ pub(crate) fn plan_distinct(
 }
 
 /// The shortest index that begins with the key.
-fn whole_index(indexes: &[Candidate], key: &str) -> Option<IndexScan> {
+fn whole_index(
+    indexes: &[Candidate],
+    key: &str,
+    collation: Option<&Collation>,
+) -> Option<IndexScan> {
     indexes
         .iter()
         .filter(|candidate| {
             candidate.index.keys.fields().first().is_some_and(|field| field.path == key)
         })
         .map(Candidate::scan)
-        .filter(|scan| usable(scan, 0))
+        .filter(|scan| usable(scan, 0, collation))
         .min_by_key(|scan| scan.bounds.len())
 }
 
-/// Keys of arrays are elements, not values, and long keys are not whole.
-fn usable(scan: &IndexScan, field: usize) -> bool {
-    scan.gives_value(field)
+/// Keys of arrays are elements, not values, and long keys are not whole. Under another collation
+/// values that the query tells apart may have one key.
+fn usable(scan: &IndexScan, field: usize, collation: Option<&Collation>) -> bool {
+    let in_order = scan.bounds.get(field).is_some_and(|intervals| {
+        scan.keys.collation().is_some() && scan.keys.gives_order(field, intervals, collation)
+    });
+    scan.gives_value(field) && scan.keys.collation() == collation
+        || in_order && !scan.multikey.field(field) && !scan.index.has_long_keys()
 }
 
 fn distinct_scan(scan: IndexScan, field: usize, key: &str) -> Node {
-    let dotted = key.contains('.');
-    let kind = if dotted { ProjectionKind::Default } else { ProjectionKind::Covered };
-    let input = Box::new(Node::DistinctScan { scan: Box::new(scan), field });
+    let gives_value = scan.gives_value(field);
+    let kind = match (key.contains('.'), gives_value) {
+        (true, _) => ProjectionKind::Default,
+        (false, true) => ProjectionKind::Covered,
+        (false, false) => ProjectionKind::Simple,
+    };
+    let scan = Node::DistinctScan { scan: Box::new(scan), field };
+    let input = Box::new(if gives_value { scan } else { scan.fetched() });
     // The values are taken from the keys as they come.
     let spec = Reshape {
         shown: DocBuf::new(),

@@ -2,7 +2,8 @@
 //! they ran.
 
 use crate::plan::{IndexScan, Node, Plan};
-use quire_document::{DocBuf, DocWriter, Value};
+use quire_catalog::key::{Interval, Intervals};
+use quire_document::{ArrayBuf, DocBuf, DocWriter, Value, ValueBuf};
 use quire_mql::filter::Node as Condition;
 use quire_mql::stage::StageBody;
 
@@ -88,6 +89,9 @@ pub fn query_planner(plan: &Plan, out: &mut DocWriter<'_>) {
     if !matches!(plan.root, Node::RecordStoreFastCount { .. }) {
         let filter = plan.filter.as_ref().map(Condition::to_bson);
         out.append("parsedQuery", &filter.unwrap_or_default());
+    }
+    if let Some(collation) = &plan.collation {
+        out.append("collation", &collation.to_document());
     }
     out.append("indexFilterSet", false);
     let shape = format!("{:08X}", shape_hash(plan) as u32);
@@ -346,6 +350,9 @@ fn index_facts(scan: &IndexScan, out: &mut DocWriter<'_>) {
     let index = &scan.index;
     out.append("keyPattern", index.key());
     out.append("indexName", index.name.as_str());
+    if let Some(collation) = scan.keys.collation() {
+        out.append("collation", &collation.to_document());
+    }
     out.append("isMultiKey", scan.multikey.any());
     if scan.keys.kind().tracks_arrays {
         let mut paths = out.document("multiKeyPaths");
@@ -376,9 +383,39 @@ fn index_bounds(scan: &IndexScan) -> DocBuf {
             return;
         }
         for (at, (field, intervals)) in scan.keys.fields().iter().zip(&scan.bounds).enumerate() {
-            out.append(&field.path, &intervals.print(scan.is_reversed(at)));
+            out.append(&field.path, &print(scan, at, intervals));
         }
     })
+}
+
+/// The bounds of a field; sort keys print as `CollationKey(0x...)`.
+fn print(scan: &IndexScan, at: usize, intervals: &Intervals) -> ArrayBuf {
+    if scan.keys.collation().is_none() {
+        return intervals.print(scan.is_reversed(at));
+    }
+    let shown = intervals.0.iter().map(|interval| Interval {
+        low: shown_key(interval.low.as_value()),
+        high: shown_key(interval.high.as_value()),
+        ..interval.clone()
+    });
+    let texts = Intervals(shown.collect()).print(scan.is_reversed(at));
+    let unquoted = texts.as_array().iter().map(|text| {
+        let text = text.as_str().unwrap_or_default();
+        text.replace("\"CollationKey", "CollationKey").replace(")\"", ")")
+    });
+    let unquoted: Vec<String> = unquoted.collect();
+    unquoted.iter().map(String::as_str).collect()
+}
+
+/// A bound's value as explain shows it: the bytes of a sort key in hexadecimal digits.
+fn shown_key(value: Value<'_>) -> ValueBuf {
+    match value {
+        Value::String(text) if !text.is_empty() => {
+            let digits: String = text.chars().map(|byte| format!("{:02x}", byte as u32)).collect();
+            ValueBuf::new(format!("CollationKey(0x{digits})").as_str())
+        }
+        other => ValueBuf::new(other),
+    }
 }
 
 /// The two ends of the one range that a COUNT_SCAN visits.
@@ -397,7 +434,10 @@ fn count_bounds(scan: &IndexScan) -> DocBuf {
                     (interval.high.as_value(), interval.high_inclusive)
                 };
                 *inclusive &= belongs;
-                out.append(&field.path, value);
+                match scan.keys.collation() {
+                    Some(_) => out.append(&field.path, &shown_key(value)),
+                    None => out.append(&field.path, value),
+                };
             }
         })
     };
@@ -443,6 +483,7 @@ fn shape_hash(plan: &Plan) -> u64 {
     if let Some(filter) = &plan.filter {
         crate::shape::hash(filter, &mut hasher);
     }
+    plan.collation.as_ref().map(|collation| collation.spec()).hash(&mut hasher);
     plan.sort.as_bytes().hash(&mut hasher);
     let mut projected: Vec<(&str, &[u8])> = plan
         .projection

@@ -5,7 +5,7 @@ use crate::choose::{Statistics, rank};
 use crate::covering::ProjectionFacts;
 use crate::hint::{Choice, choice};
 use crate::plan::{Node, Plan, Reshape};
-use crate::request::{FindRequest, Hint};
+use crate::request::{FindRequest, Hint, collation_of};
 use crate::sort_order::{self, SortPart};
 use quire_catalog::Collection;
 use quire_document::{Doc, Value, ValueBuf};
@@ -31,6 +31,8 @@ pub struct FindQuery<'r> {
     pub sort: Option<Arc<SortPattern>>,
     /// The projection, if there is one.
     pub projection: Option<Arc<Reshape>>,
+    /// The collection, if it was looked up and exists.
+    pub collection: Option<Arc<Collection>>,
 }
 
 impl<'r> FindQuery<'r> {
@@ -38,10 +40,17 @@ impl<'r> FindQuery<'r> {
     ///
     /// # Errors
     /// What `mql` says about the filter, the sort and the projection.
-    pub fn compile(request: &'r FindRequest, context: &ParseContext) -> Result<Self> {
+    pub fn compile(
+        request: &'r FindRequest,
+        context: &ParseContext,
+        stats: &dyn Statistics,
+    ) -> Result<Self> {
+        let collection = stats.collection(&request.namespace)?;
         let compile = || Filter::parse(request.filter.as_doc(), context);
-        let filter = (!is_id_lookup(request)).then(compile).transpose()?;
+        let point = is_id_lookup(request, collection.as_deref());
+        let filter = (!point).then(compile).transpose()?;
         let mut query = FindQuery::of_filter(request, filter.as_ref());
+        query.collection = collection;
         query.compile_sort(context)?;
         query.projection = projection(request, context)?.map(Arc::new);
         Ok(query)
@@ -53,7 +62,7 @@ impl<'r> FindQuery<'r> {
             always if always.is_always_true() => Condition::And(Vec::new()),
             root => root.clone().with_implied(),
         });
-        FindQuery { request, filter, sort: None, projection: None }
+        FindQuery { request, filter, sort: None, projection: None, collection: None }
     }
 
     /// Compiles the sort of the request.
@@ -94,6 +103,11 @@ fn projection(request: &FindRequest, context: &ParseContext) -> Result<Option<Re
 /// 51176 for `min` and `max` that do not fit.
 pub fn plan_find(query: &FindQuery<'_>, stats: &dyn Statistics) -> Result<Plan> {
     let request = query.request;
+    let found = match &query.collection {
+        Some(found) => Some(Arc::clone(found)),
+        None => stats.collection(&request.namespace)?,
+    };
+    let collation = collation_of(&request.collation, found.as_deref());
     let plan = |root, rejected, missing| Plan {
         namespace: request.namespace.clone(),
         filter: query.filter.clone(),
@@ -103,13 +117,13 @@ pub fn plan_find(query: &FindQuery<'_>, stats: &dyn Statistics) -> Result<Plan> 
         sort: request.sort.clone(),
         projection: request.projection.clone(),
         of_pipeline: request.of_pipeline,
-        collation: request.collation.clone(),
+        collation: collation.cloned(),
     };
-    let Some(collection) = &stats.collection(&request.namespace)? else {
+    let Some(collection) = &found else {
         return Ok(plan(Node::Eof, Vec::new(), true));
     };
-    let finish = Finish::new(query)?;
-    if wants_plain_documents(request) {
+    let finish = Finish::new(query, collation.map(|collation| &**collation))?;
+    if wants_plain_documents(request) && ids_compare_alike(collection, collation) {
         let id = query.filter.as_ref().and_then(compiled_id_equality);
         if let Some(id) = id.or_else(|| id_equality(request.filter.as_doc())) {
             return Ok(plan(finish.id_hack(collection, ValueBuf::new(id)), Vec::new(), false));
@@ -158,11 +172,11 @@ fn candidates(
     finish: &Finish<'_>,
 ) -> Result<Vec<Node>> {
     if !request.min.as_doc().is_empty() || !request.max.as_doc().is_empty() {
-        let scan = crate::min_max::scan(request, collection)?;
+        let scan = crate::min_max::scan(request, collection, finish.collation)?;
         let node = with_filter(Node::IndexScan(Box::new(scan)), filter);
         return Ok(vec![finish.finish(node)]);
     }
-    let collation = request.collation.as_deref();
+    let collation = finish.collation;
     let collection_scan = |backward| Node::CollScan {
         collection: Arc::clone(collection),
         filter: (!filter.is_always_true()).then(|| filter.clone()),
@@ -224,7 +238,7 @@ fn whole_scans(
         }
         let scan = candidate.scan();
         if !candidate.index.has_long_keys()
-            && sort_order::direction(&scan, parts, finish.collation()).is_some()
+            && sort_order::direction(&scan, parts, finish.collation).is_some()
         {
             let node = with_filter(Node::IndexScan(Box::new(scan)), filter);
             out.push(finish.finish(node));
@@ -247,14 +261,23 @@ fn wants_plain_documents(request: &FindRequest) -> bool {
         && request.min.as_doc().is_empty()
         && request.max.as_doc().is_empty()
         && !request.show_record_id
-        && request.collation.is_none()
         && !request.sort.as_doc().contains("$natural")
 }
 
 /// Whether a request is a lookup by `_id` as it is written: its filter never fails to parse, and
 /// planning needs no tree of it.
-pub fn is_id_lookup(request: &FindRequest) -> bool {
-    wants_plain_documents(request) && id_equality(request.filter.as_doc()).is_some()
+pub fn is_id_lookup(request: &FindRequest, collection: Option<&Collection>) -> bool {
+    let alike = |collection| {
+        ids_compare_alike(collection, collation_of(&request.collation, Some(collection)))
+    };
+    wants_plain_documents(request)
+        && collection.is_none_or(alike)
+        && id_equality(request.filter.as_doc()).is_some()
+}
+
+/// Whether the `_id` index compares strings as a query with this collation does.
+fn ids_compare_alike(collection: &Collection, collation: Option<&Arc<Collation>>) -> bool {
+    collection.options.collation() == collation
 }
 
 /// The value of a filter that is an equality on `_id` and nothing else.
@@ -290,6 +313,8 @@ fn is_point(value: Value<'_>) -> bool {
 struct Finish<'r> {
     query: &'r FindQuery<'r>,
     request: &'r FindRequest,
+    /// How the request compares strings.
+    collation: Option<&'r Collation>,
     /// The sort, if it is one that indexes may give.
     sort: Option<Vec<SortPart>>,
     /// `{$natural: ...}`: backward or not.
@@ -300,7 +325,7 @@ struct Finish<'r> {
 }
 
 impl<'r> Finish<'r> {
-    fn new(query: &'r FindQuery<'r>) -> Result<Self> {
+    fn new(query: &'r FindQuery<'r>, collation: Option<&'r Collation>) -> Result<Self> {
         let request = query.request;
         let sort = request.sort.as_doc();
         let natural = match request.hint {
@@ -325,12 +350,8 @@ impl<'r> Finish<'r> {
         if reads_sort_key && !request.of_pipeline && sort.is_empty() {
             return Err(Error::bad_value("cannot use sortKey $meta projection without a sort"));
         }
-        Ok(Finish { query, request, sort: parts.flatten(), natural, projection, reads_sort_key })
-    }
-
-    /// How the request compares strings.
-    fn collation(&self) -> Option<&Collation> {
-        self.request.collation.as_deref()
+        let sort = parts.flatten();
+        Ok(Finish { query, request, collation, sort, natural, projection, reads_sort_key })
     }
 
     fn sorts(&self) -> bool {
@@ -381,7 +402,7 @@ impl<'r> Finish<'r> {
                 Some(parts) if !long_keys => {
                     let pattern = self.query.sort.as_ref();
                     pattern.and_then(|pattern| {
-                        sort_order::ordered(&node, parts, pattern, self.collation())
+                        sort_order::ordered(&node, parts, pattern, self.collation)
                     })
                 }
                 _ => None,

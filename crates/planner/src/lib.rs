@@ -32,6 +32,6 @@ pub use planning::plan;
 pub use quire_catalog::key::{Interval, Intervals};
 pub use request::{
     AggregateRequest, CountRequest, DistinctRequest, FindRequest, Hint, ReadRequest, Verbosity,
-    WriteKind,
+    WriteKind, collation_of,
 };
 pub use shape::{aggregate_shape, find_shape};

@@ -8,11 +8,16 @@ use quire_catalog::key::Intervals;
 use quire_catalog::{Collection, Index};
 use quire_document::{Doc, DocBuf, compare};
 use quire_error::{Error, ErrorCode, Result};
+use quire_mql::collation::Collation;
 use std::cmp::Ordering;
 use std::sync::Arc;
 
 /// The scan that `min` and `max` ask for.
-pub(crate) fn scan(request: &FindRequest, collection: &Arc<Collection>) -> Result<IndexScan> {
+pub(crate) fn scan(
+    request: &FindRequest,
+    collection: &Arc<Collection>,
+    collation: Option<&Collation>,
+) -> Result<IndexScan> {
     let (min, max) = (request.min.as_doc(), request.max.as_doc());
     let fail = |location, why| Err(planner_error(location, &request.namespace, why));
     if !min.is_empty() && !max.is_empty() && !same_names(min, max) {
@@ -38,8 +43,7 @@ pub(crate) fn scan(request: &FindRequest, collection: &Arc<Collection>) -> Resul
         bound.is_empty()
             || bound.iter().map(|e| e.key()).eq(index.keys.fields().iter().map(|f| f.path.as_str()))
     };
-    let collated = index.keys.collation() == request.collation.as_deref()
-        || !(has_strings(min) || has_strings(max));
+    let collated = index.keys.collation() == collation || !(has_strings(min) || has_strings(max));
     if !fits(min) || !fits(max) || !collated {
         return fail(51174, "The index chosen is not compatible with min/max");
     }

@@ -1,10 +1,13 @@
 //! Whether a filter only matches documents that a partial index holds.
 
 use quire_catalog::key::{Field, Tightness, bounds, wants_null};
+use quire_document::Collator;
 use quire_mql::filter::{Comparison, Node, PathNode, Test};
 
-/// True if everything that `filter` matches is matched by `partial`. May say no too often.
-pub(crate) fn implies(filter: &Node, partial: &Node) -> bool {
+/// True if everything that `filter` matches is matched by `partial`. May say no too often. Both
+/// compare strings by `collator`.
+pub(crate) fn implies(filter: &Node, partial: &Node, collator: Option<&dyn Collator>) -> bool {
+    let implies = |filter: &Node, partial: &Node| implies(filter, partial, collator);
     if let Node::And(parts) = partial {
         return parts.iter().all(|part| implies(filter, part));
     }
@@ -17,14 +20,14 @@ pub(crate) fn implies(filter: &Node, partial: &Node) -> bool {
         Node::Always(false) => true,
         single => match partial {
             Node::Or(parts) => parts.iter().any(|part| implies(single, part)),
-            Node::Path(wanted) => implied(single, wanted) || equal(single, partial),
+            Node::Path(wanted) => implied(single, wanted, collator) || equal(single, partial),
             _ => equal(single, partial),
         },
     }
 }
 
 /// One condition against one test.
-fn implied(filter: &Node, wanted: &PathNode) -> bool {
+fn implied(filter: &Node, wanted: &PathNode, collator: Option<&dyn Collator>) -> bool {
     let given = match filter {
         Node::Path(given) => given,
         Node::Not(child) => return negation_implies(child, wanted),
@@ -37,7 +40,7 @@ fn implied(filter: &Node, wanted: &PathNode) -> bool {
         (Test::Exists, Test::Exists) => true,
         (test, Test::Exists) => is_of_values(test) && !wants_null(test),
         (test, wanted) => {
-            let of = |test| bounds(test, false, Field::default());
+            let of = |test| bounds(test, false, Field { collator, ..Field::default() });
             let (Some((inside, _)), Some((outside, Tightness::Exact))) = (of(test), of(wanted))
             else {
                 return false;

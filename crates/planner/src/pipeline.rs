@@ -68,6 +68,7 @@ impl Head {
         let find = FindRequest {
             namespace: request.namespace.clone(),
             hint: request.hint.clone(),
+            collation: request.collation.clone(),
             of_pipeline: true,
             ..FindRequest::default()
         };

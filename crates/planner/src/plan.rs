@@ -450,7 +450,10 @@ impl Node {
         let (mut first, mut same): (Option<&IndexScan>, bool) = (None, true);
         self.for_each_scan(&mut |scan| match first {
             None => first = Some(scan),
-            Some(other) => same &= other.index.id == scan.index.id,
+            Some(other) => {
+                // Another scan of an index with sort keys may have strings where this has none.
+                same &= other.index.id == scan.index.id && scan.keys.collation().is_none();
+            }
         });
         first.filter(|_| same)
     }

@@ -22,12 +22,12 @@ pub fn plan(
     stats: &dyn Statistics,
 ) -> Result<Plan> {
     Ok(match request {
-        ReadRequest::Find(find) => plan_find(&FindQuery::compile(find, context)?, stats)?,
+        ReadRequest::Find(find) => plan_find(&FindQuery::compile(find, context, stats)?, stats)?,
         ReadRequest::Aggregate(aggregate) => plan_pipeline(aggregate, context, stats)?,
         ReadRequest::Count(count) => plan_count(count, context, stats)?,
         ReadRequest::Distinct(distinct) => plan_distinct(distinct, context, stats)?,
         ReadRequest::Write(find, kind) => {
-            let found = plan_find(&FindQuery::compile(find, context)?, stats)?;
+            let found = plan_find(&FindQuery::compile(find, context, stats)?, stats)?;
             written(found, *kind)
         }
     })

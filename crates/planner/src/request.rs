@@ -4,8 +4,9 @@
 
 use std::sync::Arc;
 
+use quire_catalog::Collection;
 use quire_document::{Doc, DocBuf, ValueBuf};
-use quire_mql::collation::Collation;
+use quire_mql::collation::{AskedCollation, Collation};
 
 /// Which index, or which direction of the collection, a request insists on.
 #[derive(Debug, Clone, PartialEq)]
@@ -47,26 +48,40 @@ pub struct FindRequest {
     pub let_vars: DocBuf,
     /// `allowDiskUse`, if the client said so (the default is true).
     pub allow_disk_use: Option<bool>,
+    /// How strings compare.
+    pub collation: AskedCollation,
     /// The client's comment.
     pub comment: Option<ValueBuf>,
     /// It is the head of a pipeline: the projection stays above the sort.
     pub of_pipeline: bool,
     /// Only so many of the documents are wanted, at random.
     pub sample: Option<u64>,
-    /// How filter, sort, `min` and `max` compare strings; `None` for byte order.
-    pub collation: Option<Arc<Collation>>,
 }
 
 impl FindRequest {
     /// The search that another command begins with.
-    pub fn search(namespace: &str, filter: &DocBuf, hint: Option<&Hint>) -> Self {
+    pub fn search(
+        namespace: &str,
+        filter: &DocBuf,
+        hint: Option<&Hint>,
+        collation: &AskedCollation,
+    ) -> Self {
         FindRequest {
             namespace: namespace.to_owned(),
             filter: filter.clone(),
             hint: hint.cloned(),
+            collation: collation.clone(),
             ..FindRequest::default()
         }
     }
+}
+
+/// Returns the collation of a request on this collection; `None` is the simple one.
+pub fn collation_of<'c>(
+    asked: &'c AskedCollation,
+    collection: Option<&'c Collection>,
+) -> Option<&'c Arc<Collation>> {
+    asked.or(collection.and_then(|collection| collection.options.collation()))
 }
 
 /// An `aggregate`.
@@ -85,6 +100,8 @@ pub struct AggregateRequest {
     pub let_vars: DocBuf,
     /// `allowDiskUse`, if the client said so (the default is true).
     pub allow_disk_use: Option<bool>,
+    /// How strings compare.
+    pub collation: AskedCollation,
     /// The client's comment.
     pub comment: Option<ValueBuf>,
 }
@@ -102,6 +119,8 @@ pub struct CountRequest {
     pub skip: u64,
     /// Most documents to count; 0 for all (a negative limit counts as its absolute value).
     pub limit: u64,
+    /// How strings compare.
+    pub collation: AskedCollation,
     /// The client's comment.
     pub comment: Option<ValueBuf>,
 }
@@ -117,6 +136,8 @@ pub struct DistinctRequest {
     pub filter: DocBuf,
     /// The index to use.
     pub hint: Option<Hint>,
+    /// How strings compare.
+    pub collation: AskedCollation,
     /// The client's comment.
     pub comment: Option<ValueBuf>,
 }
@@ -162,6 +183,18 @@ impl<'r> From<&'r DistinctRequest> for ReadRequest<'r> {
 }
 
 impl ReadRequest<'_> {
+    /// Returns the collection that the request names first and the collation that it asks for.
+    pub fn target(&self) -> (&str, &AskedCollation) {
+        match self {
+            ReadRequest::Find(request) | ReadRequest::Write(request, _) => {
+                (&request.namespace, &request.collation)
+            }
+            ReadRequest::Aggregate(request) => (&request.namespace, &request.collation),
+            ReadRequest::Count(request) => (&request.namespace, &request.collation),
+            ReadRequest::Distinct(request) => (&request.namespace, &request.collation),
+        }
+    }
+
     /// Returns the variables of `let`, their expressions not yet evaluated.
     pub fn let_vars(&self) -> Doc<'_> {
         match self {

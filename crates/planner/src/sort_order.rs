@@ -88,7 +88,7 @@ pub(crate) fn ordered(
                 return Some(Node::IndexScan(scan));
             }
             let scans = explode(scan, sort, collation)?;
-            let inputs = scans.into_iter().map(|scan| Node::IndexScan(Box::new(scan))).collect();
+            let inputs = scans.into_iter().map(|scan| mergeable(scan, sort)).collect();
             Some(Node::SortMerge { pattern: Arc::clone(pattern), inputs })
         }
         Node::Fetch { filter, input } => {
@@ -100,6 +100,7 @@ pub(crate) fn ordered(
             for input in inputs {
                 match ordered(input, sort, pattern, collation)? {
                     Node::SortMerge { inputs, .. } => merged.extend(inputs),
+                    Node::IndexScan(scan) => merged.push(mergeable(*scan, sort)),
                     other => merged.push(other),
                 }
             }
@@ -111,6 +112,15 @@ pub(crate) fn ordered(
         }
         _ => None,
     }
+}
+
+/// The scan as a merge takes it, which compares values: with documents, where its keys hold sort
+/// keys in place of strings.
+fn mergeable(scan: IndexScan, sort: &[SortPart]) -> Node {
+    let gives = |part: &SortPart| scan.field(&part.path).is_none_or(|at| scan.gives_value(at));
+    let by_keys = scan.keys.collation().is_none() || sort.iter().all(gives);
+    let node = Node::IndexScan(Box::new(scan));
+    if by_keys { node } else { node.fetched() }
 }
 
 /// Splits a scan whose leading fields are points into one scan for each combination of them, so
@@ -126,11 +136,12 @@ fn explode(
     let start = scan.bounds.iter().take_while(|intervals| intervals.is_points()).count();
     let prefix = scan.bounds.get(..start)?;
     let following = scan.keys.fields().get(start..)?;
-    let gives =
-        sort.len() <= following.len()
-            && sort.iter().zip(following).enumerate().all(|(at, (part, field))| {
-                part.path == field.path && !scan.multikey.field(start + at)
-            });
+    let gives = sort.len() <= following.len()
+        && sort.iter().zip(following).enumerate().all(|(at, (part, field))| {
+            part.path == field.path
+                && scan.keys.gives_order(start + at, &scan.bounds[start + at], collation)
+                && !scan.multikey.field(start + at)
+        });
     if !gives {
         return None;
     }

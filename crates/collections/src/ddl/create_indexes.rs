@@ -113,7 +113,10 @@ impl Store {
                 )?,
             };
             let before = collection.indexes.len();
-            let new = new_specs(&collection, &request.specs)?;
+            let default = collection.options.collation();
+            let specs = request.specs.iter().map(|spec| spec.in_collection(default));
+            let specs = specs.collect::<Result<Vec<IndexSpec>>>()?;
+            let new = new_specs(&collection, &specs)?;
             let reply = BuiltIndexes {
                 before,
                 after: before + new.len(),

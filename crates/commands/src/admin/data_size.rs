@@ -4,7 +4,7 @@ use crate::frame::args::{Arg, arguments, missing};
 use crate::frame::context::Context;
 use quire_catalog::{Collection, Index, Namespace};
 use quire_collections::{IndexCursor, IndexEntry, IndexRange};
-use quire_document::{Doc, DocWriter, Value};
+use quire_document::{Doc, DocWriter, Value, ValueBuf};
 use quire_error::{Error, ErrorCode, Result};
 use quire_storage::Direction;
 use std::sync::Arc;
@@ -114,8 +114,12 @@ fn bounds(index: &Index, key: Doc<'_>, min: Doc<'_>, max: Doc<'_>) -> Result<Ind
     };
     values(min)?;
     values(max)?;
-    let min: Vec<Value<'_>> = min.fields().map(|(_, value)| value).collect();
-    let max: Vec<Value<'_>> = max.fields().map(|(_, value)| value).collect();
+    let keyed = |bound: Doc<'_>| -> Vec<ValueBuf> {
+        bound.fields().map(|(_, value)| index.keys.key_value(value)).collect()
+    };
+    let (min, max) = (keyed(min), keyed(max));
+    let min: Vec<Value<'_>> = min.iter().map(ValueBuf::as_value).collect();
+    let max: Vec<Value<'_>> = max.iter().map(ValueBuf::as_value).collect();
     Ok(IndexRange::new(index, &min, true, &max, false))
 }
 

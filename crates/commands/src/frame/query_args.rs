@@ -5,6 +5,7 @@ use crate::frame::args::{Arg, fields};
 use quire_catalog::{Uuid, debug_value};
 use quire_document::{Doc, DocBuf, Value, ValueBuf};
 use quire_error::{Error, ErrorCode, Result};
+use quire_mql::collation::AskedCollation;
 use quire_planner::Hint;
 
 /// A document argument of which null means "not given".
@@ -55,55 +56,12 @@ fn without_decimals(pattern: Doc<'_>) -> DocBuf {
     })
 }
 
-/// A collation: only the simple one is built. Its document is checked all the same.
-pub fn collation(arg: &Arg<'_>) -> Result<()> {
-    if arg.is_null() {
-        return Ok(());
+/// A collation; null and an empty document leave the collection's default.
+pub fn collation(arg: &Arg<'_>) -> Result<AskedCollation> {
+    match arg.is_null() {
+        true => Ok(AskedCollation::Default),
+        false => AskedCollation::parse(arg.document()?),
     }
-    let doc = arg.document()?;
-    if doc.is_empty() {
-        return Ok(());
-    }
-    for field in fields("collation", doc) {
-        match field.name() {
-            "locale" | "caseFirst" | "alternate" | "maxVariable" => {
-                field.string()?;
-            }
-            "caseLevel" | "numericOrdering" | "normalization" | "backwards" => {
-                field.safe_bool()?;
-            }
-            "strength" => {
-                if !matches!(field.integer()?, 1..=5) {
-                    let text = "Collation 'strength' must be an integer 1 through 5";
-                    return Err(Error::failed_to_parse(text));
-                }
-            }
-            "version" => {
-                field.string()?;
-            }
-            _ => return Err(field.unknown()),
-        }
-    }
-    match doc.get("locale") {
-        Some(Value::String("simple")) => Ok(()),
-        Some(Value::String(locale)) if !plausible_locale(locale) => {
-            let text = format!("Field 'locale' is invalid in: {{ locale: \"{locale}\" }}");
-            Err(Error::bad_value(text))
-        }
-        Some(_) => Err(Error::not_built("collation")),
-        None => Err(crate::frame::args::missing("collation", "locale")),
-    }
-}
-
-/// True for what has the shape of a locale: a language of two or three letters, then parts.
-fn plausible_locale(locale: &str) -> bool {
-    let (name, options) = locale.split_once('@').unwrap_or((locale, ""));
-    let mut parts = name.split('_');
-    let language = parts.next().unwrap_or_default();
-    (2..=3).contains(&language.len())
-        && language.bytes().all(|byte| byte.is_ascii_lowercase())
-        && parts.all(|part| (2..=8).contains(&part.len()))
-        && options.is_ascii()
 }
 
 /// The limit of `count`: a negative one counts as its absolute value.

@@ -87,7 +87,7 @@ pub fn parse(cx: &Context<'_>, body: Doc<'_>) -> Result<Parsed> {
             "allowDiskUse" => request.allow_disk_use = Some(arg.bool()?),
             "hint" => request.hint = hint(&arg)?,
             "let" => request.let_vars = owned(&arg)?,
-            "collation" => collation(&arg)?,
+            "collation" => request.collation = collation(&arg)?,
             "bypassDocumentValidation" if arg.is_null() => {}
             "bypassDocumentValidation" => {
                 arg.safe_bool()?;

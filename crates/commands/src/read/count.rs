@@ -40,7 +40,7 @@ pub fn parse(cx: &Context<'_>, body: Doc<'_>) -> Result<CountRequest> {
             "skip" if !arg.is_null() => request.skip = arg.integer_from(0)? as u64,
             "skip" => {}
             "hint" => request.hint = hint(&arg)?,
-            "collation" => collation(&arg)?,
+            "collation" => request.collation = collation(&arg)?,
             "fields" | "queryOptions" | "includeQueryStatsMetrics" => {}
             _ => return Err(arg.unknown()),
         }

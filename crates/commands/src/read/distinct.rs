@@ -40,7 +40,7 @@ pub fn parse(cx: &Context<'_>, body: Doc<'_>) -> Result<DistinctRequest> {
             "key" => key = Some(arg.string()?),
             "query" => request.filter = owned(&arg)?,
             "hint" => request.hint = hint(&arg)?,
-            "collation" => collation(&arg)?,
+            "collation" => request.collation = collation(&arg)?,
             "includeQueryStatsMetrics" => {
                 arg.bool()?;
             }

@@ -32,7 +32,7 @@ pub fn parse_find(namespace: String, body: Doc<'_>) -> Result<(FindRequest, Batc
             "max" => request.max = arg.document()?.to_owned(),
             "let" => request.let_vars = owned(&arg)?,
             "hint" => request.hint = hint(&arg)?,
-            "collation" => collation(&arg)?,
+            "collation" => request.collation = collation(&arg)?,
             "skip" if !arg.is_null() => request.skip = arg.integer_from(0)? as u64,
             "limit" if !arg.is_null() => request.limit = arg.integer_from(0)? as u64,
             "batchSize" if !arg.is_null() => {

@@ -15,6 +15,7 @@ use quire_document::{Doc, DocBuf, DocWriter, Value};
 use quire_error::{Error, ErrorClass, ErrorCode, Result};
 use quire_executor::UnitOfWork;
 use quire_executor::modify::insert_many;
+use quire_mql::collation::AskedCollation;
 use quire_session::{Source, Unit};
 
 /// One element of `nsInfo`.
@@ -351,6 +352,7 @@ fn parse_update(op: Doc<'_>) -> Result<Op<'_>> {
 fn parse_delete(op: Doc<'_>) -> Result<Op<'_>> {
     const OWNER: &str = "delete";
     let (mut at, mut filter, mut multi, mut chosen) = (0, None, false, None);
+    let mut order = AskedCollation::Default;
     for arg in fields(OWNER, op) {
         match arg.name() {
             "delete" => at = place(&arg)?,
@@ -358,11 +360,11 @@ fn parse_delete(op: Doc<'_>) -> Result<Op<'_>> {
             "filter" => filter = Some(arg.document()?),
             "multi" => multi = flag(&arg)?,
             "hint" => chosen = hint(&arg)?,
-            "collation" => collation(&arg)?,
+            "collation" => order = collation(&arg)?,
             _ => return Err(arg.unknown()),
         }
     }
     let filter = filter.ok_or_else(|| missing(OWNER, "filter"))?;
-    let statement = delete::Statement { filter, one: !multi, hint: chosen };
+    let statement = delete::Statement { filter, one: !multi, hint: chosen, collation: order };
     Ok(Op { place: at, action: Action::Delete(statement) })
 }

@@ -11,6 +11,7 @@ use quire_catalog::{Namespace, debug_value};
 use quire_document::{Doc, DocBuf, DocWriter};
 use quire_error::{Error, Result};
 use quire_executor::modify::{DeleteOutcome, DeleteRequest, delete};
+use quire_mql::collation::AskedCollation;
 use quire_planner::Hint;
 use quire_session::Unit;
 use std::time::Instant;
@@ -24,6 +25,8 @@ pub struct Statement<'a> {
     pub one: bool,
     /// `hint`.
     pub hint: Option<Hint>,
+    /// `collation`.
+    pub collation: AskedCollation,
 }
 
 pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
@@ -82,6 +85,7 @@ pub fn run_one(
         filter: statement.filter,
         one: statement.one,
         hint: statement.hint.clone(),
+        collation: statement.collation.clone(),
         let_vars,
     };
     cx.begin_statements(unit, place..place + 1)?;
@@ -111,7 +115,7 @@ pub fn parse(doc: Doc<'_>) -> Result<Statement<'_>> {
                 has_limit = true;
             }
             "hint" => statement.hint = hint(&arg)?,
-            "collation" => collation(&arg)?,
+            "collation" => statement.collation = collation(&arg)?,
             "sampleId" => return Err(Error::not_built("delete.deletes.sampleId")),
             _ => return Err(arg.unknown()),
         }

@@ -17,6 +17,7 @@ pub fn update(cx: &Context<'_>, body: Doc<'_>, show: &mut Show<'_>) -> Result<Do
         filter: statement.filter.to_owned(),
         sort: statement.sort.to_owned(),
         hint: statement.hint.clone(),
+        collation: statement.collation.clone(),
         ..FindRequest::default()
     };
     let kind = WriteKind::Update { multi: statement.multi, upsert: statement.upsert };
@@ -30,6 +31,7 @@ pub fn delete(cx: &Context<'_>, body: Doc<'_>, show: &mut Show<'_>) -> Result<Do
         namespace: cx.target(body)?.as_str().to_owned(),
         filter: statement.filter.to_owned(),
         hint: statement.hint.clone(),
+        collation: statement.collation.clone(),
         ..FindRequest::default()
     };
     show(ReadRequest::Write(&request, WriteKind::Delete { multi: !statement.one }))
@@ -44,6 +46,7 @@ pub fn find_and_modify(cx: &Context<'_>, body: Doc<'_>, show: &mut Show<'_>) -> 
         sort: found.sort,
         projection: found.projection,
         hint: found.hint,
+        collation: found.collation,
         limit: 1,
         ..FindRequest::default()
     };

@@ -12,6 +12,7 @@ use quire_error::{Error, Result};
 use quire_executor::modify::{
     FindAndModifyOutcome, FindAndModifyRequest, FoundChange, find_and_modify,
 };
+use quire_mql::collation::AskedCollation;
 use quire_planner::Hint;
 
 /// The arguments.
@@ -35,6 +36,8 @@ pub struct Arguments<'a> {
     pub upsert: bool,
     /// `hint`.
     pub hint: Option<Hint>,
+    /// `collation`.
+    pub collation: AskedCollation,
     /// `let`.
     pub let_vars: DocBuf,
     /// `stmtId`.
@@ -58,10 +61,11 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
         sort: arguments.sort.as_doc(),
         change,
         hint: arguments.hint.clone(),
+        collation: arguments.collation.clone(),
         let_vars: arguments.let_vars.as_doc(),
         answers_after: arguments.new,
     };
-    let projection = crate::write::projecting::Projecting::new(cx, &arguments)?;
+    let projection = crate::write::projecting::Projecting::new(cx, &request.namespace, &arguments)?;
     let mut unit = cx.write_unit(1, &arguments.statement, 1)?;
     if let Some(before) = unit.repeated(0)? {
         let again = repeated::find_and_modify(&before, &arguments)?;
@@ -127,7 +131,7 @@ pub fn parse<'a>(cx: &Context<'_>, body: Doc<'a>) -> Result<Arguments<'a>> {
                 arg.safe_bool()?;
             }
             "hint" => found.hint = hint(&arg)?,
-            "collation" => collation(&arg)?,
+            "collation" => found.collation = collation(&arg)?,
             "stmtId" => {
                 found.statement.read(&arg)?;
             }

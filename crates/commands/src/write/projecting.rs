@@ -3,31 +3,45 @@
 use crate::frame::context::Context;
 use crate::write::find_and_modify::Arguments;
 use bumpalo::Bump;
+use quire_catalog::Namespace;
 use quire_document::{Doc, DocBuf};
 use quire_error::Result;
+use quire_mql::Collation;
+use quire_mql::collation::as_collator;
 use quire_mql::context::{EvalContext, ParseContext};
 use quire_mql::projection::Projection;
+use quire_planner::collation_of;
+use std::sync::Arc;
 
 /// A compiled projection, or none.
-pub struct Projecting(Option<Projection>);
+pub struct Projecting {
+    projection: Option<Projection>,
+    collation: Option<Arc<Collation>>,
+}
 
 impl Projecting {
     /// Compiles `fields`.
-    pub fn new(cx: &Context<'_>, arguments: &Arguments<'_>) -> Result<Self> {
+    pub fn new(cx: &Context<'_>, namespace: &Namespace, arguments: &Arguments<'_>) -> Result<Self> {
         if arguments.projection.as_doc().is_empty() {
-            return Ok(Projecting(None));
+            return Ok(Projecting { projection: None, collation: None });
         }
+        let catalog = cx.service.store.catalog();
+        let collection = catalog.lookup(namespace).map(|found| &**found);
+        let collation = collation_of(&arguments.collation, collection).cloned();
         let names = arguments.let_vars.as_doc().fields().map(|(name, _)| name);
         let mut parse = ParseContext::with_user_variables(names);
+        parse.collator = as_collator(collation.as_ref());
         parse.cluster_time = cx.shared().cluster_time.is_some();
         let (spec, filter) = (arguments.projection.as_doc(), arguments.filter.as_doc());
-        Ok(Projecting(Some(Projection::parse_find(spec, Some(filter), &parse)?)))
+        let projection = Some(Projection::parse_find(spec, Some(filter), &parse)?);
+        Ok(Projecting { projection, collation })
     }
 
     /// The document as the client wants it.
     pub fn apply(&self, cx: &Context<'_>, doc: Doc<'_>) -> Result<DocBuf> {
-        let Some(projection) = &self.0 else { return Ok(doc.to_owned()) };
-        let (arena, shared) = (Bump::new(), cx.shared());
+        let Some(projection) = &self.projection else { return Ok(doc.to_owned()) };
+        let shared = cx.shared().with_collator(as_collator(self.collation.as_ref()));
+        let arena = Bump::new();
         projection.apply_to(doc, &EvalContext::new(&arena, doc, &shared))
     }
 }

@@ -12,6 +12,7 @@ use quire_catalog::Namespace;
 use quire_document::{Doc, DocBuf, DocWriter, Value, ValueBuf};
 use quire_error::{Error, Result};
 use quire_executor::modify::{UpdateOutcome, UpdateRequest, update};
+use quire_mql::collation::AskedCollation;
 use quire_mql::update::stage_of_update;
 use quire_planner::Hint;
 use quire_session::Unit;
@@ -36,6 +37,8 @@ pub struct Statement<'a> {
     pub sort: Doc<'a>,
     /// `hint`.
     pub hint: Option<Hint>,
+    /// `collation`.
+    pub collation: AskedCollation,
 }
 
 impl<'a> Statement<'a> {
@@ -51,7 +54,7 @@ impl<'a> Statement<'a> {
             }
             "sort" => self.sort = arg.document()?,
             "hint" => self.hint = hint(arg)?,
-            "collation" => collation(arg)?,
+            "collation" => self.collation = collation(arg)?,
             _ => return Ok(false),
         }
         Ok(true)
@@ -153,6 +156,7 @@ pub fn run_one(
         upsert: statement.upsert,
         sort: statement.sort,
         hint: statement.hint.clone(),
+        collation: statement.collation.clone(),
         let_vars: variables.as_doc(),
     };
     cx.begin_statements(unit, place..place + 1)?;

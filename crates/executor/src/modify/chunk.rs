@@ -164,9 +164,10 @@ mod tests {
         let mut unit = Committing(&store);
         insert_many(&mut unit, &namespace, &docs, true, &interrupt).unwrap();
 
-        let query = Query::new("db.c", Doc::empty(), Doc::empty(), None, false);
+        let query =
+            Query::new("db.c", Doc::empty(), Doc::empty(), None, &Default::default(), false);
         let params = ExecParams::new(Interrupt::new(), 0);
-        let mut statement = Statement::new(query, None, Doc::empty(), &params).unwrap();
+        let mut statement = Statement::new(query, None, Doc::empty(), None, &params).unwrap();
         let (mut calls, mut in_chunk, mut attempts, mut conflicts, mut written) = (0, 0, 0, 0, 0);
         let last = Cell::new(None);
         let ended = for_all(

@@ -4,6 +4,7 @@ use quire_catalog::Namespace;
 use quire_collections::Effect;
 use quire_document::Doc;
 use quire_error::Result;
+use quire_mql::collation::AskedCollation;
 use quire_planner::Hint;
 use quire_storage::Committed;
 
@@ -25,6 +26,8 @@ pub struct DeleteRequest<'d> {
     pub one: bool,
     /// The index to use.
     pub hint: Option<Hint>,
+    /// The order of strings.
+    pub collation: AskedCollation,
     /// The variables of `let`.
     pub let_vars: Doc<'d>,
 }
@@ -48,8 +51,17 @@ pub fn delete(
 ) -> Result<DeleteOutcome> {
     let namespace = &request.namespace;
     let hint = request.hint.clone();
-    let query = Query::new(namespace.as_str(), request.filter, Doc::empty(), hint, request.one);
-    let mut statement = Statement::new(query, None, request.let_vars, params)?;
+    let query = Query::new(
+        namespace.as_str(),
+        request.filter,
+        Doc::empty(),
+        hint,
+        &request.collation,
+        request.one,
+    );
+    let collection = super::collection(unit, &request.namespace);
+    let mut statement =
+        Statement::new(query, None, request.let_vars, collection.as_deref(), params)?;
     statement.id = unit.statements().first().copied().filter(|_| request.one);
     if request.one {
         let change = change_one(unit, namespace, &mut statement, &mut delete_one)?;

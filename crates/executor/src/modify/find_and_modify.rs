@@ -4,6 +4,7 @@ use quire_catalog::Namespace;
 use quire_collections::{Effect, Image};
 use quire_document::{Doc, DocBuf, Value, ValueBuf};
 use quire_error::Result;
+use quire_mql::collation::AskedCollation;
 use quire_mql::update::UpdateSpec;
 use quire_planner::Hint;
 use quire_storage::Committed;
@@ -45,6 +46,8 @@ pub struct FindAndModifyRequest<'f> {
     pub change: FoundChange<'f>,
     /// The index to use.
     pub hint: Option<Hint>,
+    /// The order of strings.
+    pub collation: AskedCollation,
     /// The variables of `let`.
     pub let_vars: Doc<'f>,
     /// The answer is the document after the change, so that is what a session remembers.
@@ -75,7 +78,14 @@ pub fn find_and_modify(
 ) -> Result<FindAndModifyOutcome> {
     let namespace = &request.namespace;
     let hint = request.hint.clone();
-    let query = Query::new(namespace.as_str(), request.filter, request.sort, hint, true);
+    let query = Query::new(
+        namespace.as_str(),
+        request.filter,
+        request.sort,
+        hint,
+        &request.collation,
+        true,
+    );
     let (spec, upserts) = match request.change {
         FoundChange::Remove => (None, false),
         FoundChange::Update { update, array_filters, upsert } => {
@@ -83,7 +93,9 @@ pub fn find_and_modify(
         }
     };
     let removes = spec.is_none();
-    let mut statement = Statement::new(query, spec, request.let_vars, params)?;
+    let collection = super::collection(unit, &request.namespace);
+    let mut statement =
+        Statement::new(query, spec, request.let_vars, collection.as_deref(), params)?;
     statement.id = unit.statements().first().copied();
     statement.image = Some(if request.answers_after { Image::After } else { Image::Before });
     loop {

@@ -22,7 +22,17 @@ pub use find_and_modify::{
 pub use insert::{InsertOutcome, insert_many};
 pub use update::{UpdateOutcome, UpdateRequest, update};
 
+use std::sync::Arc;
+
+use quire_catalog::{Collection, Namespace};
 use quire_collections::Failure;
+
+use crate::unit::UnitOfWork;
+
+/// Returns the collection of that name as it is now, for what it says about collation.
+fn collection(unit: &dyn UnitOfWork, namespace: &Namespace) -> Option<Arc<Collection>> {
+    unit.store().catalog().lookup(namespace).cloned()
+}
 
 /// Whether a failed attempt lost against another writer.
 fn is_conflict(failure: &Failure) -> bool {

@@ -1,13 +1,17 @@
 //! A compiled statement: its filter, its update, and what evaluating them needs.
 
+use std::sync::Arc;
+
 use bumpalo::Bump;
+use quire_catalog::Collection;
 use quire_collections::{Effect, Image, Keep, Writer};
 use quire_document::{Doc, DocBuf, Value};
 use quire_error::Result;
-use quire_mql::EvalContext;
+use quire_mql::collation::AskedCollation;
 use quire_mql::filter::Filter;
 use quire_mql::update::{Update, UpdateSpec};
-use quire_planner::{FindQuery, FindRequest, Hint, is_id_lookup};
+use quire_mql::{Collation, EvalContext};
+use quire_planner::{FindQuery, FindRequest, Hint, collation_of, is_id_lookup};
 
 use crate::env::Env;
 use crate::examined::Examined;
@@ -27,6 +31,7 @@ impl Query {
         filter: Doc<'_>,
         sort: Doc<'_>,
         hint: Option<Hint>,
+        collation: &AskedCollation,
         one: bool,
     ) -> Self {
         Query {
@@ -35,6 +40,7 @@ impl Query {
                 filter: filter.to_owned(),
                 sort: sort.to_owned(),
                 hint,
+                collation: collation.clone(),
                 limit: u64::from(one),
                 ..FindRequest::default()
             },
@@ -49,6 +55,10 @@ impl Query {
 /// Filter and update, ready to run.
 pub(crate) struct Statement {
     pub env: Env,
+    /// The order of strings; `None` is the simple collation.
+    pub collation: Option<Arc<Collation>>,
+    /// The collection's `_id` index compares strings as the statement does.
+    ids_alike: bool,
     pub query: Query,
     pub filter: Filter,
     pub update: Option<Update>,
@@ -78,17 +88,22 @@ impl Statement {
         query: Query,
         update: Option<UpdateSpec<'_>>,
         let_vars: Doc<'_>,
+        collection: Option<&Collection>,
         params: &ExecParams,
     ) -> Result<Self> {
-        let env = Env::new(params.clone(), let_vars, true)?;
+        let collation = collation_of(&query.request.collation, collection).cloned();
+        let env = Env::new(params.clone(), collation.as_ref(), let_vars, true)?;
         let filter = Filter::parse(query.filter(), &env.parse)?;
         // A write to one `_id` sorts nothing, and its sort may be anything.
-        if !is_id_lookup(&query.request) {
+        if !is_id_lookup(&query.request, collection) {
             FindQuery::of_filter(&query.request, None).compile_sort(&env.parse)?;
         }
         let update = update.map(|spec| Update::parse(spec, &env.parse)).transpose()?;
         Ok(Statement {
             env,
+            ids_alike: collection
+                .is_none_or(|found| found.options.collation() == collation.as_ref()),
+            collation,
             query,
             filter,
             update,
@@ -173,7 +188,7 @@ impl Statement {
     /// plan.
     pub fn id_point(&self) -> Option<Value<'_>> {
         let request = &self.query.request;
-        if request.hint.is_some() {
+        if request.hint.is_some() || !self.ids_alike {
             return None;
         }
         let value = request.filter.get("_id")?;

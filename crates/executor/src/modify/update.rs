@@ -6,6 +6,7 @@ use quire_catalog::{Collection, Namespace};
 use quire_collections::{Attempt, Effect, RecordId, Writer};
 use quire_document::{Doc, DocBuf, Value, ValueBuf};
 use quire_error::Result;
+use quire_mql::collation::AskedCollation;
 use quire_mql::update::UpdateSpec;
 use quire_planner::Hint;
 use quire_storage::Committed;
@@ -37,6 +38,8 @@ pub struct UpdateRequest<'u> {
     pub sort: Doc<'u>,
     /// The index to use.
     pub hint: Option<Hint>,
+    /// The order of strings.
+    pub collation: AskedCollation,
     /// The variables of `let` (and `c` of a pipeline update).
     pub let_vars: Doc<'u>,
 }
@@ -64,13 +67,16 @@ pub fn update(
 ) -> Result<UpdateOutcome> {
     let sort = if request.multi { Doc::empty() } else { request.sort };
     let (namespace, hint) = (request.namespace.as_str(), request.hint.clone());
-    let query = Query::new(namespace, request.filter, sort, hint, !request.multi);
+    let query =
+        Query::new(namespace, request.filter, sort, hint, &request.collation, !request.multi);
     let spec = UpdateSpec {
         update: request.update,
         array_filters: request.array_filters,
         multi: request.multi,
     };
-    let mut statement = Statement::new(query, Some(spec), request.let_vars, params)?;
+    let collection = super::collection(unit, &request.namespace);
+    let mut statement =
+        Statement::new(query, Some(spec), request.let_vars, collection.as_deref(), params)?;
     statement.id = unit.statements().first().copied().filter(|_| !request.multi);
     loop {
         let mut outcome = if request.multi {

@@ -67,7 +67,7 @@ fn lost_race(error: &Error, statement: &mut Statement) -> bool {
     let mut wanted = Vec::new();
     let asked = equalities(filter, &mut wanted)
         && key.fields().all(|(path, value)| {
-            wanted.iter().any(|(name, wanted)| *name == path && equal(*wanted, value, None))
+            wanted.iter().any(|(name, wanted)| *name == path && is_key(*wanted, value, statement))
                 && !statement.update.as_ref().is_some_and(|update| {
                     !update.is_replacement() && !update.is_pipeline() && update.may_change(path)
                 })
@@ -77,6 +77,16 @@ fn lost_race(error: &Error, statement: &mut Statement) -> bool {
         statement.clashes += 1;
     }
     asked && (exactly || statement.clashes <= CLASHES_MAX)
+}
+
+/// Whether a value is the one that the error of a duplicate key names. Under a collation the error
+/// shows sort keys.
+fn is_key(wanted: Value<'_>, shown: Value<'_>, statement: &Statement) -> bool {
+    equal(wanted, shown, None)
+        || statement
+            .collation
+            .as_ref()
+            .is_some_and(|collation| equal(collation.hex_value(wanted).as_value(), shown, None))
 }
 
 /// Collects `path: value` of a filter; false if it is anything but equalities.

@@ -6,8 +6,9 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use quire_document::path::{Leaf, Path};
-use quire_document::{ArrayBuf, Doc, Value, ValueBuf, key};
+use quire_document::{Array, ArrayBuf, Doc, Value, ValueBuf, compare, key};
 use quire_error::{Error, Result};
+use quire_mql::Collation;
 use quire_planner::DistinctRequest;
 
 use crate::examined::Examined;
@@ -30,7 +31,7 @@ pub fn distinct(
 ) -> Result<(ArrayBuf, Examined)> {
     let interrupt = Arc::clone(&params.interrupt);
     let mut execution = open(request, views, params)?;
-    let mut values = Values::new(&request.key);
+    let mut values = Values::new(&request.key, execution.plan.collation.clone());
     let mut failure = None;
     execution.rows(views, &interrupt, usize::MAX, |row| {
         let taken = row.doc_or_key().map(|bytes| values.take(Doc::from_valid_bytes(&bytes)));
@@ -54,11 +55,13 @@ struct Values {
     /// By their encoded form.
     found: BTreeMap<Vec<u8>, ValueBuf>,
     bytes: usize,
+    collation: Option<Arc<Collation>>,
 }
 
 impl Values {
-    fn new(path: &str) -> Self {
-        Values { path: Arc::new(Path::new(path)), found: BTreeMap::new(), bytes: 0 }
+    fn new(path: &str, collation: Option<Arc<Collation>>) -> Self {
+        let path = Arc::new(Path::new(path));
+        Values { path, found: BTreeMap::new(), bytes: 0, collation }
     }
 
     /// Adds what stands at the path, an array's elements in its place.
@@ -66,6 +69,7 @@ impl Values {
         let path = self.path.clone();
         let _ = path.visit::<()>(doc, Leaf::Whole, |found| {
             match found.value {
+                Some(Value::Array(array)) if self.collation.is_some() => self.add_sorted(array),
                 Some(Value::Array(array)) => array.iter().for_each(|element| self.add(element)),
                 Some(other) => self.add(other),
                 None => {}
@@ -74,8 +78,23 @@ impl Values {
         });
     }
 
+    /// Of elements that are equal under a collation the one whose bytes come first stands for all,
+    /// as in mongod.
+    fn add_sorted(&mut self, array: Array<'_>) {
+        let mut elements: Vec<Value<'_>> = array.iter().collect();
+        elements.sort_by(|a, b| compare(*a, *b, None));
+        elements.into_iter().for_each(|element| self.add(element));
+    }
+
     fn add(&mut self, value: Value<'_>) {
-        let encoded = key::encode(value);
+        let encoded = match &self.collation {
+            None => key::encode(value),
+            Some(collation) => {
+                let (mut encoded, mut bits) = (Vec::new(), key::TypeBits::new());
+                key::append_full(value, false, Some(&**collation), &mut encoded, &mut bits);
+                encoded
+            }
+        };
         if let Entry::Vacant(place) = self.found.entry(encoded) {
             let value = ValueBuf::new(value);
             self.bytes += value.size() + 8;

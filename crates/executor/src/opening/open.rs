@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use quire_error::Result;
-use quire_planner::{ReadRequest, plan};
+use quire_planner::{ReadRequest, collation_of, plan};
 
 use crate::env::Env;
 use crate::execution::Execution;
@@ -54,7 +54,11 @@ pub(crate) fn start(
     params: ExecParams,
 ) -> Result<Execution> {
     let disk = request.allow_disk_use().unwrap_or(params.disk_by_default);
-    let mut env = Env::new(params, request.let_vars(), disk)?;
+    let (namespace, asked) = request.target();
+    let view = views.view();
+    let collection = view.catalog().find(namespace).map(|found| &**found);
+    let collation = collation_of(asked, collection);
+    let mut env = Env::new(params, collation, request.let_vars(), disk)?;
     env.parse.no_clock = !request.has_clock();
     let plan = plan(request, &env.parse, &ViewStatistics::new(views.view()))?;
     let root = build(&plan.root, feed)?;

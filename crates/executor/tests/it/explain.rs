@@ -117,6 +117,7 @@ fn explained(case: &Case, command: Doc<'_>, verbosity: Verbosity) -> Option<Resu
             ..FindRequest::default()
         })),
         "count" => run(ReadRequest::Count(&CountRequest {
+            collation: Default::default(),
             namespace,
             filter: part(command, "query"),
             hint: hint(command.get("hint")),
@@ -125,6 +126,7 @@ fn explained(case: &Case, command: Doc<'_>, verbosity: Verbosity) -> Option<Resu
             comment: None,
         })),
         "distinct" => run(ReadRequest::Distinct(&DistinctRequest {
+            collation: Default::default(),
             namespace,
             key: command.get("key")?.as_str()?.into(),
             filter: part(command, "query"),

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod collation;
 mod explain;
 mod group;
 mod metadata;

@@ -183,6 +183,7 @@ impl Run {
 
     fn delete(&mut self, filter: &DocBuf) {
         let request = DeleteRequest {
+            collation: Default::default(),
             namespace: ns(NAME),
             filter: filter.as_doc(),
             one: false,
@@ -204,6 +205,7 @@ impl Run {
         let (change, multi) = (change(&mut self.random), !self.random.one_in(3));
         let by_id = doc! { "_id": 1 };
         let request = UpdateRequest {
+            collation: Default::default(),
             namespace: ns(NAME),
             filter: filter.as_doc(),
             update: change.as_value(),

@@ -67,6 +67,7 @@ impl World {
         upsert: bool,
     ) -> Result<UpdateOutcome> {
         let request = UpdateRequest {
+            collation: Default::default(),
             namespace: self.ns.clone(),
             filter: filter.as_doc(),
             update: Value::Document(change.as_doc()),
@@ -82,6 +83,7 @@ impl World {
 
     fn delete(&self, filter: &DocBuf, one: bool) -> u64 {
         let request = DeleteRequest {
+            collation: Default::default(),
             namespace: self.ns.clone(),
             filter: filter.as_doc(),
             one,
@@ -194,6 +196,7 @@ fn a_queue_gives_each_item_once() {
                 loop {
                     let (filter, sort) = (doc! { "a": { "$gte": 0 } }, doc! { "a": 1 });
                     let request = FindAndModifyRequest {
+                        collation: Default::default(),
                         namespace: world.ns.clone(),
                         filter: filter.as_doc(),
                         sort: sort.as_doc(),
@@ -224,6 +227,7 @@ fn find_and_modify_tells_before_and_after() {
     world.insert(&numbers(0..3), true);
     let (filter, change) = (doc! { "_id": 1 }, doc! { "$set": { "a": 9 } });
     let mut request = FindAndModifyRequest {
+        collation: Default::default(),
         namespace: world.ns.clone(),
         filter: filter.as_doc(),
         sort: Doc::empty(),

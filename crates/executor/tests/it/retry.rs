@@ -28,6 +28,7 @@ fn target<'t>(
 fn increment(store: &Arc<Store>, log: &mut RetryLog, statement: i32, commit: &CommitOptions) {
     let (filter, change) = (doc! { "_id": 1 }, doc! { "$inc": { "n": 1 } });
     let request = UpdateRequest {
+        collation: Default::default(),
         namespace: ns("d.t"),
         filter: filter.as_doc(),
         update: Value::Document(change.as_doc()),
@@ -178,6 +179,7 @@ fn find_and_modify_keeps_the_document_that_it_answered() {
     {
         log.begin(number, 0);
         let request = FindAndModifyRequest {
+            collation: Default::default(),
             namespace: ns("d.t"),
             filter: filter.as_doc(),
             sort: Doc::empty(),

@@ -25,6 +25,7 @@ fn filled() -> Arc<Store> {
     insert_all(&store, NAME, docs.iter().map(DocBuf::as_doc));
     let holes = doc! { "$or": [{ "_id": { "$gte": 2000, "$lt": 6500 } }, { "v": 5 }, { "_id": { "$gte": 11_500 } }] };
     let request = DeleteRequest {
+        collation: Default::default(),
         namespace: ns(NAME),
         filter: holes.as_doc(),
         one: false,

@@ -13,7 +13,7 @@ pub use spec::{Alternate, CaseFirst, CollationSpec, MaxVariable, VERSION};
 use crate::context::Collator;
 use order::Order;
 use parse::Given;
-use quire_document::{Doc, DocBuf};
+use quire_document::{ArrayBuf, Doc, DocBuf, Value, ValueBuf};
 use quire_error::Result;
 use std::cmp::Ordering;
 use std::fmt;
@@ -55,9 +55,39 @@ impl Collation {
         &self.spec
     }
 
+    /// Returns the value with the hexadecimal digits of their sort keys in place of all strings,
+    /// as the error of a duplicate key shows it.
+    pub fn hex_value(&self, value: Value<'_>) -> ValueBuf {
+        with_strings(value, &|text| {
+            let mut sort_key = Vec::with_capacity(text.len() * 2);
+            self.order.sort_key(text, &mut sort_key);
+            let digits: String = sort_key.iter().map(|byte| format!("{byte:02x}")).collect();
+            format!("0x{digits}")
+        })
+    }
+
     /// Returns the complete document, as listings and explain show it.
     pub fn to_document(&self) -> DocBuf {
         self.spec.to_document()
+    }
+}
+
+fn with_strings(value: Value<'_>, change: &dyn Fn(&str) -> String) -> ValueBuf {
+    match value {
+        Value::String(text) => ValueBuf::new(change(text).as_str()),
+        Value::Symbol(text) => ValueBuf::new(Value::Symbol(&change(text))),
+        Value::Document(doc) => ValueBuf::new(&DocBuf::build(|writer| {
+            for (name, value) in doc.fields() {
+                writer.append(name, &with_strings(value, change));
+            }
+        })),
+        Value::Array(array) => {
+            let values: Vec<ValueBuf> =
+                array.iter().map(|value| with_strings(value, change)).collect();
+            let values: ArrayBuf = values.iter().collect();
+            ValueBuf::new(&values)
+        }
+        other => ValueBuf::new(other),
     }
 }
 
