@@ -16,14 +16,17 @@ Quire follows the behaviour of MongoDB 8.2. This page is generated from the regi
 `CommandNotSupported` (115) or the command's own error, naming the feature.
 
 Features that are missing as a whole: transactions of several documents, change
-streams and tailable cursors, joins, windows and views, collation other than `simple`, capped, clustered
-and time-series collections, validators, text, geo, hashed and wildcard indexes, users, roles and TLS,
+streams and tailable cursors, joins, windows and views, capped, clustered and
+time-series collections, validators, text, geo, hashed and wildcard indexes, users, roles and TLS,
 server-side JavaScript (`$where`, `$function`, `$accumulator`: not planned).
 ";
 
 const DIFFERENCES: &str = "
 ## Differences
 
+- Collations have the data of a newer ICU than MongoDB's 57.1 (docs/adr/0005-collation.md): the no-break space counts as a space, not as
+  punctuation; strings compare as if they were normalized, whatever `normalization` says; the variants `search`, `searchjl`, `big5han`
+  and `gb2312han` are missing. `$expr` with `$in` on a path follows the collation, which MongoDB 8.2 drops there.
 - Sessions live in memory: `$listSessions` shows what `$listLocalSessions` shows, the sessions used since the start. What
   retryable writes did is stored, so that they are recognised after a restart. Nobody logs in, so no session belongs to a
   named user: `killAllSessions` with users, and the listings with `users`, find none.

@@ -3,7 +3,7 @@
 use crate::cursors::cursor_reply::{Opening, Rows};
 use crate::frame::args::{Arg, arguments, fields, missing};
 use crate::frame::context::Context;
-use crate::frame::query_args::{collation, flag, hint, owned};
+use crate::frame::query_args::{flag, hint, owned};
 use crate::write::delete;
 use crate::write::statement_ids::StatementIds;
 use crate::write::update::{Statement, checked_update, run_one};
@@ -15,7 +15,6 @@ use quire_document::{Doc, DocBuf, DocWriter, Value};
 use quire_error::{Error, ErrorClass, ErrorCode, Result};
 use quire_executor::UnitOfWork;
 use quire_executor::modify::insert_many;
-use quire_mql::collation::AskedCollation;
 use quire_session::{Source, Unit};
 
 /// One element of `nsInfo`.
@@ -352,7 +351,7 @@ fn parse_update(op: Doc<'_>) -> Result<Op<'_>> {
 fn parse_delete(op: Doc<'_>) -> Result<Op<'_>> {
     const OWNER: &str = "delete";
     let (mut at, mut filter, mut multi, mut chosen) = (0, None, false, None);
-    let mut order = AskedCollation::Default;
+    let mut collation = Doc::empty();
     for arg in fields(OWNER, op) {
         match arg.name() {
             "delete" => at = place(&arg)?,
@@ -360,11 +359,12 @@ fn parse_delete(op: Doc<'_>) -> Result<Op<'_>> {
             "filter" => filter = Some(arg.document()?),
             "multi" => multi = flag(&arg)?,
             "hint" => chosen = hint(&arg)?,
-            "collation" => order = collation(&arg)?,
+            "collation" if arg.is_null() => {}
+            "collation" => collation = arg.document()?,
             _ => return Err(arg.unknown()),
         }
     }
     let filter = filter.ok_or_else(|| missing(OWNER, "filter"))?;
-    let statement = delete::Statement { filter, one: !multi, hint: chosen, collation: order };
+    let statement = delete::Statement { filter, one: !multi, hint: chosen, collation };
     Ok(Op { place: at, action: Action::Delete(statement) })
 }

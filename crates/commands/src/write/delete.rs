@@ -2,7 +2,7 @@
 
 use crate::frame::args::{Arg, arguments, fields, missing};
 use crate::frame::context::Context;
-use crate::frame::query_args::{collation, hint, owned};
+use crate::frame::query_args::{hint, owned};
 use crate::frame::tally::Tally;
 use crate::frame::usage::Class;
 use crate::write::write_reply::{WriteErrors, WriteOptions, statements, write_target};
@@ -25,8 +25,8 @@ pub struct Statement<'a> {
     pub one: bool,
     /// `hint`.
     pub hint: Option<Hint>,
-    /// `collation`.
-    pub collation: AskedCollation,
+    /// `collation`, whose errors are those of the statement.
+    pub collation: Doc<'a>,
 }
 
 pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
@@ -85,7 +85,7 @@ pub fn run_one(
         filter: statement.filter,
         one: statement.one,
         hint: statement.hint.clone(),
-        collation: statement.collation.clone(),
+        collation: AskedCollation::parse(statement.collation)?,
         let_vars,
     };
     cx.begin_statements(unit, place..place + 1)?;
@@ -115,7 +115,8 @@ pub fn parse(doc: Doc<'_>) -> Result<Statement<'_>> {
                 has_limit = true;
             }
             "hint" => statement.hint = hint(&arg)?,
-            "collation" => statement.collation = collation(&arg)?,
+            "collation" if arg.is_null() => {}
+            "collation" => statement.collation = arg.document()?,
             "sampleId" => return Err(Error::not_built("delete.deletes.sampleId")),
             _ => return Err(arg.unknown()),
         }

@@ -7,6 +7,7 @@ use crate::frame::context::Context;
 use crate::write::{delete, find_and_modify, update};
 use quire_document::{Doc, DocBuf, Value};
 use quire_error::{Error, ErrorCode, Result};
+use quire_mql::collation::AskedCollation;
 use quire_planner::{FindRequest, ReadRequest, WriteKind};
 
 /// Shows the plan of an update with one statement.
@@ -17,7 +18,7 @@ pub fn update(cx: &Context<'_>, body: Doc<'_>, show: &mut Show<'_>) -> Result<Do
         filter: statement.filter.to_owned(),
         sort: statement.sort.to_owned(),
         hint: statement.hint.clone(),
-        collation: statement.collation.clone(),
+        collation: AskedCollation::parse(statement.collation)?,
         ..FindRequest::default()
     };
     let kind = WriteKind::Update { multi: statement.multi, upsert: statement.upsert };
@@ -31,7 +32,7 @@ pub fn delete(cx: &Context<'_>, body: Doc<'_>, show: &mut Show<'_>) -> Result<Do
         namespace: cx.target(body)?.as_str().to_owned(),
         filter: statement.filter.to_owned(),
         hint: statement.hint.clone(),
-        collation: statement.collation.clone(),
+        collation: AskedCollation::parse(statement.collation)?,
         ..FindRequest::default()
     };
     show(ReadRequest::Write(&request, WriteKind::Delete { multi: !statement.one }))

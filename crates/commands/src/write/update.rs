@@ -2,7 +2,7 @@
 
 use crate::frame::args::{Arg, arguments, fields, missing};
 use crate::frame::context::Context;
-use crate::frame::query_args::{collation, flag, hint};
+use crate::frame::query_args::{flag, hint};
 use crate::frame::tally::Tally;
 use crate::frame::usage::Class;
 use crate::write::repeated;
@@ -37,8 +37,8 @@ pub struct Statement<'a> {
     pub sort: Doc<'a>,
     /// `hint`.
     pub hint: Option<Hint>,
-    /// `collation`.
-    pub collation: AskedCollation,
+    /// `collation`, whose errors are those of the statement.
+    pub collation: Doc<'a>,
 }
 
 impl<'a> Statement<'a> {
@@ -54,7 +54,8 @@ impl<'a> Statement<'a> {
             }
             "sort" => self.sort = arg.document()?,
             "hint" => self.hint = hint(arg)?,
-            "collation" => self.collation = collation(arg)?,
+            "collation" if arg.is_null() => {}
+            "collation" => self.collation = arg.document()?,
             _ => return Ok(false),
         }
         Ok(true)
@@ -156,7 +157,7 @@ pub fn run_one(
         upsert: statement.upsert,
         sort: statement.sort,
         hint: statement.hint.clone(),
-        collation: statement.collation.clone(),
+        collation: AskedCollation::parse(statement.collation)?,
         let_vars: variables.as_doc(),
     };
     cx.begin_statements(unit, place..place + 1)?;
