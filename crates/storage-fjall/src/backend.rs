@@ -25,6 +25,7 @@ use crate::FjallOptions;
 use crate::damage::Damage;
 use crate::directory::Directory;
 use crate::disk_space::SpaceGauge;
+use crate::durable_mark::DurableMark;
 use crate::error::storage;
 use crate::gaps::{Gaps, Skip};
 use crate::log_sync::LogSync;
@@ -205,6 +206,7 @@ impl Heads {
 pub struct FjallBackend {
     creation: Creation,
     log_sync: LogSync,
+    durable: DurableMark,
     space: SpaceGauge,
     parts: RwLock<Option<Arc<Parts>>>,
     directory: RwLock<Option<Directory>>,
@@ -232,9 +234,10 @@ impl FjallBackend {
         creation: Creation,
         dropped: Arc<DroppedRanges>,
         options: &FjallOptions,
-    ) -> Self {
-        Self {
+    ) -> Result<Self> {
+        Ok(Self {
             creation,
+            durable: directory.durable_mark()?,
             space: SpaceGauge::new(
                 directory.data(),
                 options.space_probe.clone(),
@@ -248,7 +251,7 @@ impl FjallBackend {
             behind: AtomicBool::new(false),
             written: AtomicU64::new(0),
             oldest: AtomicU64::new(0),
-        }
+        })
     }
 
     pub(crate) fn parts(&self) -> Result<Arc<Parts>> {
@@ -409,6 +412,10 @@ impl Backend for FjallBackend {
         persist(if synced { PersistMode::Buffer } else { PersistMode::SyncData })
     }
 
+    fn note_durable(&self, version: u64) {
+        self.durable.note(version);
+    }
+
     fn under_pressure(&self) -> bool {
         if !self.behind.load(Ordering::Relaxed) {
             return false;
@@ -528,6 +535,7 @@ impl Backend for FjallBackend {
             && whole
             && sole
         {
+            self.durable.note_in_tables();
             log_guard::clear(&directory.data())?;
         }
         created.and(flushed)

@@ -13,11 +13,14 @@ use std::path::{Path, PathBuf};
 
 use quire_storage::{Result, StorageError};
 
+use crate::durable_mark::DurableMark;
 use crate::repair_mark;
 use crate::scratch::Scratch;
 
 /// The version of everything in the directory; see docs/format.md.
-pub const FORMAT_VERSION: u32 = 1;
+pub const FORMAT_VERSION: u32 = 2;
+/// The oldest version that this program reads. It becomes the present one with the first open.
+const FORMAT_OLDEST: u32 = 1;
 
 const LOCK: &str = "LOCK";
 const FORMAT: &str = "FORMAT";
@@ -60,6 +63,8 @@ enum State {
     New,
     /// With everything in it.
     Complete,
+    /// With everything in it, in an older format that this program reads.
+    Older,
     /// Without a readable `FORMAT`, which a repair writes again.
     LostFormat,
 }
@@ -69,6 +74,7 @@ enum Format {
     Missing,
     Damaged,
     Current,
+    Older,
 }
 
 impl Directory {
@@ -123,6 +129,24 @@ impl Directory {
         Self { image: Some(image), ..self }
     }
 
+    /// Where it is said how far the log is durable.
+    pub fn durable_mark(&self) -> Result<DurableMark> {
+        match self.image {
+            Some(_) => Ok(DurableMark::none()),
+            None => DurableMark::open(&self.path),
+        }
+    }
+
+    /// Says that the records in it may be of this program's format, if it was older. Before that
+    /// nothing is committed.
+    pub fn upgrade(&mut self) -> Result<()> {
+        if self.state == State::Older {
+            self.completion().write()?;
+            self.state = State::Complete;
+        }
+        Ok(())
+    }
+
     /// Whether its data are an image.
     pub fn is_image(&self) -> bool {
         self.image.is_some()
@@ -135,7 +159,7 @@ impl Directory {
 
     /// Whether the directory has its format file.
     pub fn is_complete(&self) -> bool {
-        self.state == State::Complete
+        matches!(self.state, State::Complete | State::Older)
     }
 
     /// What an operator should know of the directory.
@@ -169,6 +193,7 @@ impl Directory {
         let version = text.strip_prefix(FORMAT_WORD).map(|rest| rest.trim().parse::<u32>());
         match version {
             Some(Ok(FORMAT_VERSION)) => Ok(Format::Current),
+            Some(Ok(FORMAT_OLDEST..FORMAT_VERSION)) => Ok(Format::Older),
             Some(Ok(version)) => Err(StorageError::Unavailable(format!(
                 "the files in {} have format {version}; this program reads format {FORMAT_VERSION}",
                 self.path.display()
@@ -187,8 +212,9 @@ impl Directory {
         let is_data = self.path.join(DATA_VERSION).try_exists()?;
         match self.format()? {
             Format::Current if is_data => Ok(State::Complete),
-            Format::Current if repair && is_there => Ok(State::Complete),
-            Format::Current => corrupt(DATA_VERSION),
+            Format::Older if is_data => Ok(State::Older),
+            Format::Current | Format::Older if repair && is_there => Ok(State::LostFormat),
+            Format::Current | Format::Older => corrupt(DATA_VERSION),
             Format::Missing if !is_there => Ok(State::New),
             Format::Missing if self.path.join(FORMAT_UNFINISHED).try_exists()? => Ok(State::New),
             Format::Missing | Format::Damaged if repair && is_data => Ok(State::LostFormat),

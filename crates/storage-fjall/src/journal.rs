@@ -9,10 +9,12 @@
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use quire_storage::Result;
+use quire_storage::committer::{GroupPlace, group_place};
+use quire_storage::{Result, Space};
 use xxhash_rust::xxh3::Xxh3;
 
 use crate::bytes_at::Reader;
+use crate::inventory::number_of;
 
 const TRAILER: &[u8; 4] = b"FJL\x03";
 /// A later batch's sequence number is greater, but not by more than this.
@@ -25,6 +27,8 @@ pub struct Inspection {
     pub path: PathBuf,
     /// The batches that are whole, in order.
     pub intact: Vec<Range<usize>>,
+    /// What each of them says of its place, in the same order.
+    pub places: Vec<Option<GroupPlace>>,
     /// Where the first batch that is not whole begins; `None` if only zeros follow the last.
     pub damaged_from: Option<usize>,
     /// Length of the file.
@@ -45,15 +49,22 @@ impl Inspection {
     }
 }
 
-/// The sequence number and the end of a whole batch at `at`.
-fn parse_batch(bytes: &[u8], at: usize) -> Option<(u64, usize)> {
+/// A whole batch.
+struct Batch {
+    seqno: u64,
+    end: usize,
+    place: Option<GroupPlace>,
+}
+
+/// The whole batch at `at`.
+fn parse_batch(bytes: &[u8], at: usize) -> Option<Batch> {
     let mut reader = Reader::starting_at(bytes, at);
     if reader.array::<1>()? != [1] {
         return None;
     }
     let count = u32::from_le_bytes(reader.array()?);
     let seqno = u64::from_le_bytes(reader.array()?);
-    let mut hash = Xxh3::new();
+    let (mut hash, mut place) = (Xxh3::new(), None);
     for _ in 0..count {
         let start = reader.position();
         match reader.array::<1>()? {
@@ -62,12 +73,15 @@ fn parse_batch(bytes: &[u8], at: usize) -> Option<(u64, usize)> {
                 if !matches!(kind, 0 | 1 | 2 | 4) || compression > 1 {
                     return None;
                 }
-                reader.take(8)?;
+                let keyspace = u64::from_le_bytes(reader.array()?);
                 let key = u16::from_le_bytes(reader.array()?);
                 reader.take(4)?;
                 let stored = u32::from_le_bytes(reader.array()?);
-                reader.take(usize::from(key))?;
-                reader.take(usize::try_from(stored).ok()?)?;
+                let key = reader.take(usize::from(key))?;
+                let value = reader.take(usize::try_from(stored).ok()?)?;
+                if (keyspace, kind, compression) == (number_of(Space::Meta), 0, 0) {
+                    place = group_place(key, value).or(place);
+                }
             }
             [4] => {
                 reader.take(8)?;
@@ -79,7 +93,8 @@ fn parse_batch(bytes: &[u8], at: usize) -> Option<(u64, usize)> {
     let end = reader.array::<1>()? == [3];
     let checksum = u64::from_le_bytes(reader.array()?);
     let trailer = reader.array::<4>()? == *TRAILER;
-    (end && trailer && checksum == hash.digest()).then_some((seqno, reader.position()))
+    let whole = end && trailer && checksum == hash.digest();
+    whole.then(|| Batch { seqno, end: reader.position(), place })
 }
 
 /// The length without the zeros of whole pages that were only allocated ahead.
@@ -98,6 +113,7 @@ pub fn inspect(path: &Path) -> Result<Inspection> {
     let mut found = Inspection {
         path: path.to_owned(),
         intact: Vec::new(),
+        places: Vec::new(),
         damaged_from: None,
         length: bytes.len(),
     };
@@ -106,10 +122,11 @@ pub fn inspect(path: &Path) -> Result<Inspection> {
         let later = |seqno: u64| {
             last_seqno.is_none_or(|last: u64| seqno > last && seqno - last < SEQNO_LEAP_MAX)
         };
-        match parse_batch(&bytes, at).filter(|(seqno, _)| later(*seqno)) {
-            Some((seqno, end)) => {
-                found.intact.push(at..end);
-                (at, last_seqno) = (end, Some(seqno));
+        match parse_batch(&bytes, at).filter(|batch| later(batch.seqno)) {
+            Some(batch) => {
+                found.intact.push(at..batch.end);
+                found.places.push(batch.place);
+                (at, last_seqno) = (batch.end, Some(batch.seqno));
             }
             None => {
                 found.damaged_from.get_or_insert(at);

@@ -16,6 +16,7 @@ mod bytes_at;
 mod damage;
 mod directory;
 mod disk_space;
+mod durable_mark;
 mod error;
 mod gaps;
 mod image;

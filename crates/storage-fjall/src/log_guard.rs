@@ -2,18 +2,25 @@
 //!
 //! fjall 3.1 refuses to open when a checksum in its log is wrong, which a torn last record can
 //! cause, and silently drops intact records after a hole. So before it opens, every log file is
-//! read here: a torn tail (nothing intact after it) is cut off with a warning; damage with intact
-//! records after it is refused and left as it is, until an operator asks for a repair.
+//! read here. A power cut loses pages of what was not forced out in any order. So what follows damage
+//! is cut off with a warning if nothing says that it was on stable storage: no record after it (each
+//! says how far the log was durable), and not the file `DURABLE`. Everything else is refused and left
+//! as it is, until an operator asks for a repair. What is opened is always a prefix of history.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use quire_storage::Result;
+use quire_storage::committer::group_place;
+use quire_storage::{Result, Space};
 
 use crate::damage::{Damage, refusal};
 use crate::directory::sync_directory;
+use crate::durable_mark::{self, Durable};
+use crate::inventory::{Inventory, number_of};
 use crate::journal::{self, Inspection, inspect};
+use crate::manifest;
+use crate::table_file::Readable;
 
 /// What a log file is worth.
 pub(crate) struct Verdict {
@@ -27,30 +34,141 @@ pub(crate) struct Verdict {
     found: Inspection,
 }
 
-/// Reads every log file, oldest first. Changes nothing.
-pub(crate) fn judge(data: &Path) -> Result<Vec<Verdict>> {
-    let files = journal::files(data)?;
-    let newest = files.last().cloned();
-    files.iter().map(|path| Ok(judge_file(inspect(path)?, Some(path) == newest.as_ref()))).collect()
+/// What is known of history besides the log.
+pub(crate) struct Known<'k> {
+    durable: Durable,
+    inventory: &'k Inventory,
 }
 
-fn judge_file(found: Inspection, is_newest: bool) -> Verdict {
-    let (mut warning, mut damage, mut kept) = (None, None, found.length);
-    if let Some(from) = found.damaged_from {
-        let after = found.intact_after_damage();
-        kept = found.good_end();
-        if after == 0 && is_newest {
-            warning = Some(format!(
-                "{}: the last record, at byte {from}, was not written completely before the crash \
-                 and was removed; it had not been acknowledged as durable",
-                found.path.display()
-            ));
-        } else {
-            let what = format!("the log is damaged, with {after} intact records after the damage");
-            damage = Some(Damage::at(&found.path, u64::try_from(from).unwrap_or(u64::MAX), what));
+impl<'k> Known<'k> {
+    pub fn of(directory: &Path, inventory: &'k Inventory) -> Self {
+        Self { durable: durable_mark::read(directory), inventory }
+    }
+
+    /// Whether all commits up to this version are in tables. Reads tables only where the last clean
+    /// stop does not answer it.
+    fn are_in_tables(&self, version: u64) -> bool {
+        version <= self.durable.in_tables || version <= self.version_in_tables()
+    }
+
+    /// The last version in any table.
+    fn version_in_tables(&self) -> u64 {
+        let meta = usize::try_from(number_of(Space::Meta)).ok();
+        let keyspace = meta.and_then(|number| self.inventory.keyspaces.get(number));
+        let Some((keyspace, manifest)) = keyspace.and_then(|k| Some((k, k.manifest.as_ref()?)))
+        else {
+            return 0;
+        };
+        let rows = manifest.tables.iter().flat_map(|table| {
+            let path = manifest::table_path(&keyspace.path, table.id);
+            let rows = Readable::find(&path, table.seqno);
+            // The engine's own records come first.
+            rows.take_while(|row| row.key.user_key.first() == Some(&0))
+        });
+        let places = rows.filter_map(|row| group_place(&row.key.user_key, &row.value));
+        places.map(|place| place.version).max().unwrap_or(0)
+    }
+}
+
+/// Reads every log file, oldest first. Changes nothing.
+pub(crate) fn judge(data: &Path, known: &Known<'_>) -> Result<Vec<Verdict>> {
+    let files = journal::files(data)?;
+    let count = files.len();
+    // The version up to which history is whole, as far as the log tells.
+    let mut last = None;
+    let mut verdicts = Vec::new();
+    for (number, path) in (1..).zip(files) {
+        let found = inspect(&path)?;
+        verdicts.push(judge_file(found, number == count, known, &mut last));
+    }
+    let ends_at = |version: u64| last.is_some_and(|last| last >= version);
+    let durable = known.durable.version;
+    if !ends_at(durable) && (last.is_some() || !known.are_in_tables(durable)) {
+        if let Some(newest) = verdicts.last_mut().filter(|log| log.damage.is_none()) {
+            let what = "the log is cut short: commits after this were on stable storage";
+            newest.damage = Some(damage_at(&newest.path, newest.found.good_end(), what));
         }
     }
-    Verdict { path: found.path.clone(), kept, warning, damage, found }
+    Ok(verdicts)
+}
+
+fn damage_at(path: &Path, at: usize, what: &str) -> Damage {
+    Damage::at(path, u64::try_from(at).unwrap_or(u64::MAX), what)
+}
+
+fn judge_file(
+    found: Inspection,
+    is_newest: bool,
+    known: &Known<'_>,
+    last: &mut Option<u64>,
+) -> Verdict {
+    let path = found.path.clone();
+    let mut damage = None;
+    let from = found.damaged_from.unwrap_or(usize::MAX);
+    let mut claimed = 0;
+    for (batch, place) in found.intact.iter().zip(&found.places) {
+        if batch.start > from {
+            // What does not tell how far the log was durable may have been durable itself.
+            claimed = claimed.max(place.and_then(|place| place.durable).unwrap_or(u64::MAX));
+            continue;
+        }
+        let Some(place) = place else { continue };
+        let follows = match (place.before, *last) {
+            (None, _) => true,
+            (Some(before), Some(last)) => before == last,
+            (Some(before), None) => known.are_in_tables(before),
+        };
+        if !follows {
+            let what = "commits before this are missing from the log";
+            damage.get_or_insert(damage_at(&path, batch.start, what));
+        }
+        *last = Some(place.version);
+    }
+    let mut verdict = Verdict { path, kept: found.length, warning: None, damage, found };
+    if verdict.found.damaged_from.is_some() {
+        verdict.judge_damage(from, claimed, is_newest, known, *last);
+    }
+    verdict
+}
+
+impl Verdict {
+    /// Damage at the end of the newest file is what a power cut leaves of records that were not
+    /// forced out, if nothing behind it and nothing else says that they were.
+    fn judge_damage(
+        &mut self,
+        from: usize,
+        claimed: u64,
+        is_newest: bool,
+        known: &Known<'_>,
+        last: Option<u64>,
+    ) {
+        let after = self.found.intact_after_damage();
+        let is_whole_to = |version: u64| match last {
+            Some(last) => version <= last,
+            None => known.are_in_tables(version),
+        };
+        self.kept = self.found.good_end();
+        let name = self.path.display();
+        if !is_newest || !is_whole_to(claimed) {
+            let what = format!("the log is damaged, with {after} intact records after the damage");
+            self.damage.get_or_insert(damage_at(&self.path, from, &what));
+        } else if !is_whole_to(known.durable.version) {
+            let what = "the log is damaged in a part that was on stable storage";
+            self.damage.get_or_insert(damage_at(&self.path, from, what));
+        } else {
+            self.warning = Some(match after {
+                0 => format!(
+                    "{name}: the last record, at byte {from}, was not written completely before \
+                     the crash and was removed; it had not been acknowledged as durable"
+                ),
+                _ => format!(
+                    "{name}: the record at byte {from} was not written completely before the crash \
+                     and was removed with the {after} records after it; none of them had been \
+                     acknowledged as durable"
+                ),
+            });
+        }
+    }
 }
 
 /// What is damaged.
@@ -66,8 +184,11 @@ pub(crate) fn guard(logs: &[Verdict], repair: bool) -> Result<Vec<String>> {
     }
     let mut told = Vec::new();
     for log in logs {
-        if log.damage.is_some() {
-            told.push(rewrite(&log.found)?);
+        if let Some(damage) = &log.damage {
+            told.push(match log.found.damaged_from {
+                Some(_) => rewrite(&log.found)?,
+                None => format!("{damage}; they are lost"),
+            });
         } else if let Some(warning) = &log.warning {
             cut(&log.path, log.kept)?;
             told.push(warning.clone());

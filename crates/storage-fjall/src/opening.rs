@@ -12,12 +12,12 @@ use crate::backend::{FjallBackend, Parts};
 use crate::damage::{Damage, refusal};
 use crate::directory::Directory;
 use crate::inventory::{self, Inventory};
-use crate::log_guard::{self, Verdict};
+use crate::log_guard::{self, Known, Verdict};
 use crate::reclaim::DroppedRanges;
 use crate::repair_mark::{self, RepairMark};
 use crate::scratch::{self, Scratch};
 use crate::skeleton::{self, Creation};
-use crate::{FjallOptions, image, salvage};
+use crate::{FjallOptions, durable_mark, image, salvage};
 
 /// What a check found before and at the open.
 pub(crate) struct Examined {
@@ -31,7 +31,7 @@ impl FjallBackend {
     /// Opens a directory for use, or makes one. The texts are warnings for an operator.
     pub fn open(path: &Path, options: &FjallOptions) -> Result<(Self, Vec<String>)> {
         scratch::sweep();
-        let directory = Directory::lock(path, options.repair)?;
+        let mut directory = Directory::lock(path, options.repair)?;
         let data = directory.data();
         let dropped = Arc::new(DroppedRanges::default());
         let open = || open_parts(&data, options, &dropped);
@@ -42,7 +42,7 @@ impl FjallBackend {
             parts = match options.repair {
                 true => repair(path, &data, open, &mut warnings)?,
                 false => {
-                    warnings.extend(make_safe(&data)?);
+                    warnings.extend(make_safe(path, &data)?);
                     open()?
                 }
             };
@@ -51,11 +51,12 @@ impl FjallBackend {
             made = skeleton::prepare(&data)?;
             parts = open()?;
         }
+        directory.upgrade()?;
         let creation = match directory.is_complete() {
             true => Creation::done(),
             false => Creation::start(std::mem::take(&mut made), directory.completion())?,
         };
-        Ok((Self::new(parts, directory, creation, dropped, options), warnings))
+        Ok((Self::new(parts, directory, creation, dropped, options)?, warnings))
     }
 
     /// Looks at a directory without changing it.
@@ -64,7 +65,7 @@ impl FjallBackend {
         let directory = Directory::lock_unchanged(path)?;
         let data = directory.data();
         let inventory = inventory::take(&data);
-        let logs = log_guard::judge(&data)?;
+        let logs = log_guard::judge(&data, &Known::of(path, &inventory))?;
         let mut damages = inventory.damages();
         damages.extend(log_guard::damages(&logs));
         if repair_mark::is_there(path)? {
@@ -91,12 +92,14 @@ impl FjallBackend {
 }
 
 /// Refuses what is damaged, and cuts off what a crash has left of a record.
-fn make_safe(data: &Path) -> Result<Vec<String>> {
-    let damages = inventory::take(data).damages();
+fn make_safe(path: &Path, data: &Path) -> Result<Vec<String>> {
+    let inventory = inventory::take(data);
+    let damages = inventory.damages();
     if !damages.is_empty() {
         return Err(refusal(&damages));
     }
-    log_guard::guard(&log_guard::judge(data)?, false)
+    let logs = log_guard::judge(data, &Known::of(path, &inventory))?;
+    log_guard::guard(&logs, false)
 }
 
 /// Mends under the mark, which stays until the layer above has ended its part.
@@ -112,8 +115,9 @@ fn repair(
     }
     let mut mark = RepairMark::begin(path)?;
     salvage::mend(data, &mut mark, warnings)?;
-    let logs = log_guard::judge(data)?;
+    let logs = log_guard::judge(data, &Known::of(path, &inventory::take(data)))?;
     warnings.extend(log_guard::guard(&logs, true)?);
+    durable_mark::remove(path)?;
     open()
 }
 
@@ -143,5 +147,5 @@ fn open_image(
     let parts = open_parts(&directory.data(), options, &dropped)?;
     // Little is written there, and none of it is kept.
     let options = FjallOptions { reserve_bytes: 0, ..options.clone() };
-    Ok(FjallBackend::new(parts, directory, Creation::done(), dropped, &options))
+    FjallBackend::new(parts, directory, Creation::done(), dropped, &options)
 }

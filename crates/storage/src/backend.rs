@@ -68,6 +68,9 @@ pub trait Backend: Send + Sync + 'static {
         false
     }
 
+    /// Everything up to this version is on stable storage now: what a log must not be short of.
+    fn note_durable(&self, _version: u64) {}
+
     /// Whether a new commit should wait because flushing or compaction is behind.
     fn under_pressure(&self) -> bool {
         false

@@ -22,10 +22,20 @@ struct Crashed {
 }
 
 fn crashed(large: bool) -> Crashed {
+    crashed_with(large, |number| number % 5 == 4 && number < SMALL - 1)
+}
+
+/// `is_forced`: after which records the log is forced out.
+fn crashed_with(large: bool, is_forced: impl Fn(u64) -> bool) -> Crashed {
     let live = TempDir::new().unwrap();
-    let engine = open(live.path(), FjallOptions::default()).unwrap().engine;
+    let mut options = FjallOptions::default();
+    options.committer.tick = None;
+    let engine = open(live.path(), options).unwrap().engine;
     for number in 0..SMALL {
         insert(&engine, 1, number, document(number, 200), CommitOptions::buffered());
+        if is_forced(number) {
+            engine.maintenance(Maintenance::Tick).unwrap();
+        }
     }
     if large {
         insert(&engine, 1, SMALL, document(SMALL, 64 << 10), CommitOptions::buffered());
@@ -143,6 +153,79 @@ fn a_page_of_zeros_before_intact_records_is_refused() {
     crashed.is_refused_then_mended(&hit);
 }
 
+/// A power cut loses pages of what was not forced out in any order. The server refused to start,
+/// though nothing was lost that it had acknowledged as durable.
+#[test]
+fn a_hole_in_the_tail_that_was_not_forced_out_is_trimmed() {
+    for (first, last) in [(250, 252), (201, 201), (260, 298)] {
+        let crashed = crashed_with(false, |number| number == 200);
+        let hole = crashed.batches[first].start..crashed.batches[last].end;
+        crashed.change(|bytes| bytes[hole].fill(0));
+        for round in 0..2 {
+            let opened = open(crashed.directory.path(), FjallOptions::default()).unwrap();
+            assert_eq!(opened.warnings.len(), 1 - round, "{:?}", opened.warnings);
+            let there = numbers(&*opened.engine.snapshot().unwrap(), Space::Doc, 1);
+            assert_eq!(there, (0..first as u64).collect::<Vec<_>>());
+            assert_eq!(opened.engine.counts(1).documents, first as u64);
+            opened.engine.close().unwrap();
+        }
+    }
+}
+
+/// One record before what was forced out is enough.
+#[test]
+fn a_hole_before_what_was_forced_out_is_refused() {
+    for hit in [0, 100, 200] {
+        let crashed = crashed_with(false, |number| number == 200);
+        let hole = crashed.batches[hit].clone();
+        crashed.change(|bytes| bytes[hole].fill(0));
+        crashed.is_refused_then_mended(&[hit as u64]);
+    }
+}
+
+/// It lost its durable tail without a word.
+#[test]
+fn a_log_that_is_cut_short_inside_its_durable_part_is_refused() {
+    for kept in [0, 1, 150, 200] {
+        let crashed = crashed_with(false, |number| number == 200);
+        let end = crashed.batches[kept].start;
+        crashed.change(|bytes| bytes.truncate(end));
+        let before = content_of(crashed.directory.path());
+        let why = open(crashed.directory.path(), FjallOptions::default()).map(|_| ()).unwrap_err();
+        assert!(why.to_string().contains("cut short"), "{why}");
+        let mut after = content_of(crashed.directory.path());
+        let lock = crashed.directory.path().join("LOCK");
+        after.insert(lock.clone(), before[&lock].clone());
+        assert!(before == after);
+        repair(crashed.directory.path()).engine.close().unwrap();
+        end_repair(crashed.directory.path()).unwrap();
+        let engine = open(crashed.directory.path(), FjallOptions::default()).unwrap().engine;
+        let there = numbers(&*engine.snapshot().unwrap(), Space::Doc, 1);
+        assert_eq!(there, (0..kept as u64).collect::<Vec<_>>());
+    }
+}
+
+/// The first of several logs is missing: what it had beyond the tables is gone.
+#[test]
+fn a_log_whose_beginning_is_missing_is_refused() {
+    let crashed = crashed(false);
+    let cut = crashed.batches[10].start;
+    crashed.change(|bytes| *bytes = bytes.split_off(cut));
+    let why = open(crashed.directory.path(), FjallOptions::default()).map(|_| ()).unwrap_err();
+    assert!(why.to_string().contains("missing from the log"), "{why}");
+}
+
+#[test]
+fn a_directory_of_the_format_before_opens_and_becomes_the_present_one() {
+    let directory = flushed();
+    let format = directory.path().join("FORMAT");
+    std::fs::write(&format, "quire-storage 1\n").unwrap();
+    std::fs::remove_file(directory.path().join("DURABLE")).unwrap();
+    let engine = open(directory.path(), FjallOptions::default()).unwrap().engine;
+    assert_eq!(std::fs::read_to_string(&format).unwrap(), "quire-storage 2\n");
+    assert_eq!(engine.counts(1).documents, SMALL);
+}
+
 #[test]
 fn a_flipped_bit_in_the_middle_is_refused() {
     for share in [3, 4, 5, 6] {
@@ -181,6 +264,8 @@ fn a_log_cut_anywhere_leaves_a_prefix_of_history() {
             }
         }
         std::fs::write(&crashed.log, bytes).unwrap();
+        // As if nothing had been forced out.
+        let _ = std::fs::remove_file(crashed.directory.path().join("DURABLE"));
         let image_of_it = TempDir::new().unwrap();
         image(crashed.directory.path(), image_of_it.path());
         let engine = open(image_of_it.path(), FjallOptions::default()).unwrap().engine;

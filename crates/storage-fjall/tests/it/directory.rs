@@ -37,10 +37,10 @@ fn a_newer_format_is_refused_and_left_alone() {
     let directory = TempDir::new().unwrap();
     open(directory.path(), FjallOptions::default()).unwrap().engine.close().unwrap();
     let format = directory.path().join("FORMAT");
-    assert_eq!(std::fs::read_to_string(&format).unwrap(), "quire-storage 1\n");
-    std::fs::write(&format, "quire-storage 2\n").unwrap();
+    assert_eq!(std::fs::read_to_string(&format).unwrap(), "quire-storage 2\n");
+    std::fs::write(&format, "quire-storage 3\n").unwrap();
     let why = refused(directory.path());
-    assert!(why.contains("format 2") && why.contains("format 1"), "{why}");
+    assert!(why.contains("format 3") && why.contains("format 2"), "{why}");
     std::fs::write(&format, "garbage").unwrap();
     let opened = open(directory.path(), FjallOptions::default()).map(|_| ());
     assert!(matches!(opened, Err(StorageError::Corruption { .. })));
@@ -77,7 +77,7 @@ fn data_without_their_format_are_refused_and_mended() {
         assert_eq!((opened.warnings.len(), opened.engine.counts(1).documents), (1, 1));
         opened.engine.close().unwrap();
         quire_storage_fjall::end_repair(directory.path()).unwrap();
-        assert_eq!(std::fs::read_to_string(&format).unwrap(), "quire-storage 1\n");
+        assert_eq!(std::fs::read_to_string(&format).unwrap(), "quire-storage 2\n");
         let engine = open(directory.path(), FjallOptions::default()).unwrap().engine;
         assert_eq!(engine.counts(1).documents, 1);
     }

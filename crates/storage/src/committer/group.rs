@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use parking_lot::{Condvar, Mutex};
 
 use crate::backend::Backend;
+use crate::committer::records::GroupEnd;
 use crate::committer::views::View;
 use crate::committer::{Inner, Numbers, PendingDrop, records};
 use crate::contract::{
@@ -222,7 +223,7 @@ impl<B: Backend> Inner<B> {
         if merged.commits == 0 {
             return results;
         }
-        self.add_records(&mut merged, &numbers);
+        self.add_records(&mut merged, &numbers, before.version);
         let sync = merged.sync;
         if let Err(error) = self.backend.apply(std::mem::take(&mut merged.ops), sync) {
             *numbers = before;
@@ -319,8 +320,10 @@ impl<B: Backend> Inner<B> {
     }
 
     /// Adds the engine's own records: counters, which carry version and time, or else these.
-    fn add_records(&self, merged: &mut Merged, numbers: &Numbers) {
-        let Numbers { version, cluster_time } = *numbers;
+    fn add_records(&self, merged: &mut Merged, numbers: &Numbers, before: u64) {
+        let Numbers { version, cluster_time: time } = *numbers;
+        let durable = self.durable.load(Ordering::Acquire);
+        let end = GroupEnd { version, time, before, durable };
         for collection in &merged.forgotten {
             if !merged.counts.contains_key(collection) {
                 let key = records::counts_key(*collection);
@@ -329,11 +332,11 @@ impl<B: Backend> Inner<B> {
         }
         for (collection, counts) in &merged.counts {
             let key = records::counts_key(*collection);
-            let value = Some(records::counts_value(*counts, version, cluster_time));
+            let value = Some(records::counts_value(*counts, end));
             merged.ops.push(Op { space: Space::Meta, key, value });
         }
         if merged.counts.is_empty() || !merged.forgotten.is_empty() {
-            let (key, value) = records::state(version, cluster_time);
+            let (key, value) = records::state(end);
             merged.ops.push(Op { space: Space::Meta, key, value: Some(value) });
         }
     }

@@ -28,7 +28,7 @@ use keys::KeyTable;
 use records::Recovered;
 use views::{Active, View};
 
-pub use records::{log_key, split_log_key};
+pub use records::{GroupPlace, group_place, log_key, split_log_key};
 
 /// The options of a committer.
 #[derive(Clone)]
@@ -227,6 +227,7 @@ impl<B: Backend> Inner<B> {
     /// Everything up to here is on stable storage.
     fn note_durable(&self, version: u64) {
         self.durable.fetch_max(version, Ordering::AcqRel);
+        self.backend.note_durable(version);
         self.announce_synced();
     }
 
@@ -272,6 +273,7 @@ impl<B: Backend> Inner<B> {
         }
         self.meters.fsyncs.fetch_add(1, Ordering::Relaxed);
         self.durable.fetch_max(covered, Ordering::AcqRel);
+        self.backend.note_durable(covered);
         Ok(())
     }
 

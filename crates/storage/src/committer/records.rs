@@ -21,11 +21,63 @@ pub(crate) struct Recovered {
     pub drops: Vec<PendingDrop>,
 }
 
-/// `00 01`: the last version and cluster time of a group without counters.
-pub(crate) fn state(version: u64, time: ClusterTime) -> (Bytes, Bytes) {
-    let mut value = BytesMut::with_capacity(16);
-    value.put_u64(version);
-    value.put_u64(time.0);
+/// What every group says of its place in the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GroupPlace {
+    /// The last version of the group.
+    pub version: u64,
+    /// The last version of the group before it, if the record tells it: groups follow each other
+    /// without a gap.
+    pub before: Option<u64>,
+    /// The version up to which everything was on stable storage when the group was written, if the
+    /// record tells it.
+    pub durable: Option<u64>,
+}
+
+/// The numbers that end a group's records.
+#[derive(Clone, Copy)]
+pub(crate) struct GroupEnd {
+    pub version: u64,
+    pub time: ClusterTime,
+    pub before: u64,
+    pub durable: u64,
+}
+
+impl GroupEnd {
+    fn put(self, value: &mut BytesMut) {
+        value.put_u64(self.version);
+        value.put_u64(self.time.0);
+        value.put_u64(self.before);
+        value.put_u64(self.durable);
+    }
+}
+
+/// Reads the place of a group from one of the records that each group writes in `Meta`; `None` for
+/// every other key.
+pub fn group_place(key: &[u8], value: &[u8]) -> Option<GroupPlace> {
+    let numbers = match key {
+        [0, 1] => value,
+        [0, COUNTS, ..] => value.get(16..)?,
+        _ => return None,
+    };
+    let (version, _, rest) = place_of(numbers)?;
+    let (before, durable) = rest.unzip();
+    Some(GroupPlace { version, before, durable })
+}
+
+/// Version, cluster time, and in the present format the version before and the durable one.
+fn place_of(bytes: &[u8]) -> Option<(u64, u64, Option<(u64, u64)>)> {
+    if let Some([version, time, before, durable]) = numbers(bytes) {
+        return Some((version, time, Some((before, durable))));
+    }
+    let [version, time] = numbers(bytes)?;
+    Some((version, time, None))
+}
+
+/// `00 01`: the place of a group without counters.
+pub(crate) fn state(end: GroupEnd) -> (Bytes, Bytes) {
+    let mut value = BytesMut::with_capacity(32);
+    end.put(&mut value);
     (Bytes::from_static(&STATE), value.freeze())
 }
 
@@ -37,13 +89,12 @@ pub(crate) fn counts_key(collection: u32) -> Bytes {
     key.freeze()
 }
 
-/// The value of a counter record; it carries version and cluster time as well.
-pub(crate) fn counts_value(counts: Counts, version: u64, time: ClusterTime) -> Bytes {
-    let mut value = BytesMut::with_capacity(32);
+/// The value of a counter record; it carries the group's place as well.
+pub(crate) fn counts_value(counts: Counts, end: GroupEnd) -> Bytes {
+    let mut value = BytesMut::with_capacity(48);
     value.put_u64(counts.documents);
     value.put_u64(counts.bytes);
-    value.put_u64(version);
-    value.put_u64(time.0);
+    end.put(&mut value);
     value.freeze()
 }
 
@@ -139,12 +190,13 @@ fn read_record(key: &Bytes, value: &Bytes, found: &mut Recovered) -> Option<()> 
     };
     match key.get(1)? {
         1 => {
-            let [version, time] = numbers(value)?;
+            let (version, time, _) = place_of(value)?;
             seen(version, time);
         }
         &COUNTS => {
             let collection = u32::from_be_bytes(key.get(2..)?.try_into().ok()?);
-            let [documents, bytes, version, time] = numbers(value)?;
+            let [documents, bytes] = numbers(value.get(..16)?)?;
+            let (version, time, _) = place_of(value.get(16..)?)?;
             seen(version, time);
             found.counts.insert(collection, Counts { documents, bytes });
         }

@@ -1,0 +1,92 @@
+//! The file `DURABLE`: how far the log is known to be on stable storage. It is written after each
+//! fsync of the log, and is itself forced out by nobody: it may lag behind, and never runs ahead. A log
+//! that ends before what it says was cut short, and is refused.
+//!
+//! 24 bytes, big endian: the version up to which all commits are on stable storage, the version up
+//! to which all of them are in tables (as of the last clean stop), and the xxh3-64 of both.
+
+use std::fs::{File, OpenOptions};
+use std::io::{ErrorKind, Seek, SeekFrom, Write};
+use std::path::Path;
+
+use parking_lot::Mutex;
+use quire_storage::Result;
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::bytes_at::Reader;
+
+const NAME: &str = "DURABLE";
+
+/// What the file says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Durable {
+    /// All commits up to this version are on stable storage.
+    pub version: u64,
+    /// All commits up to this version are in tables.
+    pub in_tables: u64,
+}
+
+/// Reads the file. One that is missing or damaged says nothing.
+pub(crate) fn read(directory: &Path) -> Durable {
+    let bytes = std::fs::read(directory.join(NAME)).unwrap_or_default();
+    let parsed = (|| {
+        let mut reader = Reader::new(&bytes);
+        let [version, in_tables, checksum] =
+            [reader.array()?, reader.array()?, reader.array()?].map(u64::from_be_bytes);
+        let whole = reader.is_at_end() && checksum == xxh3_64(bytes.get(..16)?);
+        whole.then_some(Durable { version, in_tables })
+    })();
+    parsed.unwrap_or_default()
+}
+
+/// Removes the file: a repair has to do without what a log has lost.
+pub(crate) fn remove(directory: &Path) -> Result<()> {
+    match std::fs::remove_file(directory.join(NAME)) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(error.into()),
+        _ => Ok(()),
+    }
+}
+
+/// Writes the file of an open directory.
+pub(crate) struct DurableMark(Mutex<(Option<File>, Durable)>);
+
+impl DurableMark {
+    /// Makes the file if it is missing.
+    pub fn open(directory: &Path) -> Result<Self> {
+        let path = directory.join(NAME);
+        let file = OpenOptions::new().write(true).create(true).truncate(false).open(path)?;
+        Ok(Self(Mutex::new((Some(file), read(directory)))))
+    }
+
+    /// Writes nothing, for a directory that nobody reads again.
+    pub fn none() -> Self {
+        Self(Mutex::new((None, Durable::default())))
+    }
+
+    /// All commits up to this version are on stable storage.
+    pub fn note(&self, version: u64) {
+        let (file, durable) = &mut *self.0.lock();
+        if version > durable.version {
+            durable.version = version;
+            write(file.as_mut(), durable);
+        }
+    }
+
+    /// Everything that is on stable storage is in tables, and the log is about to be emptied.
+    pub fn note_in_tables(&self) {
+        let (file, durable) = &mut *self.0.lock();
+        durable.in_tables = durable.version;
+        write(file.as_mut(), durable);
+    }
+}
+
+fn write(file: Option<&mut File>, durable: &Durable) {
+    let Some(file) = file else { return };
+    let mut bytes = [0; 24];
+    bytes[..8].copy_from_slice(&durable.version.to_be_bytes());
+    bytes[8..16].copy_from_slice(&durable.in_tables.to_be_bytes());
+    let checksum = xxh3_64(&bytes[..16]);
+    bytes[16..].copy_from_slice(&checksum.to_be_bytes());
+    // What is not written is only not known.
+    let _ = file.seek(SeekFrom::Start(0)).and_then(|_| file.write_all(&bytes));
+}
