@@ -67,8 +67,10 @@ pub static COMMANDS: &[Subcommand] = &[
     },
 ];
 
-/// Runs the program.
+/// Runs the program. All files that it makes (data, logs, exports, copies) are this user's alone.
 pub fn run(words: Vec<OsString>) -> ExitCode {
+    #[cfg(unix)]
+    rustix::process::umask(rustix::fs::Mode::RWXG | rustix::fs::Mode::RWXO);
     let line: Vec<String> = words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     let name = line.first().map(Path::new).and_then(Path::file_stem);
     let as_mongod = name.is_some_and(|name| name == "mongod");

@@ -33,7 +33,14 @@ fn failed(error: &std::io::Error) -> Error {
 fn unnamed(directory: &Path) -> Result<File> {
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     let path = directory.join(format!("quire-spill-{}-{number}", std::process::id()));
-    let create = || OpenOptions::new().read(true).write(true).create_new(true).open(&path);
+    let create = || {
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create_new(true);
+        // Documents of somebody's: nobody else reads them.
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        options.open(&path)
+    };
     let file = match create() {
         Err(error) if error.kind() == ErrorKind::NotFound => {
             std::fs::create_dir_all(directory).and_then(|()| create())

@@ -7,13 +7,15 @@
 //! - `REPAIR`: a repair has begun and not ended; see `repair_mark`.
 //! - `COPYING`: a backup into this directory has begun and not ended.
 
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{File, TryLockError};
 use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use quire_storage::{Result, StorageError};
 
 use crate::durable_mark::DurableMark;
+use crate::private::{create_directories, file_options, restrict, unlinked_options};
 use crate::repair_mark;
 use crate::scratch::Scratch;
 
@@ -31,6 +33,9 @@ pub(crate) const DATA_VERSION: &str = "data/version";
 /// The mark of a copy that is not whole.
 const COPYING: &str = "COPYING";
 const FORMAT_WORD: &str = "quire-storage";
+/// How often a lock that another process has is tried again, and after which pause.
+const LOCK_TRIES: usize = 20;
+const LOCK_PAUSE: Duration = Duration::from_millis(5);
 
 /// True if a database lies there, or a process is making one: `FORMAT` comes last. One that has
 /// lost its `FORMAT` is one too.
@@ -172,7 +177,8 @@ impl Directory {
     /// Says that the creation of the data begins: what lies there is worth nothing until `FORMAT`
     /// says so. A file system keeps the order of new names, so no `data` comes without it.
     pub fn begin_creation(&self) -> Result<()> {
-        File::create(self.path.join(FORMAT_UNFINISHED))?;
+        restrict(&self.path);
+        file_options().open(self.path.join(FORMAT_UNFINISHED))?;
         Ok(())
     }
 
@@ -224,7 +230,7 @@ impl Directory {
 
     /// Says that a copy into the directory begins: until it ends nobody can open it.
     pub fn begin_copy(&self) -> Result<()> {
-        File::create(self.path.join(COPYING))?.sync_all()?;
+        file_options().open(self.path.join(COPYING))?.sync_all()?;
         sync_directory(&self.path)
     }
 
@@ -275,7 +281,7 @@ impl Completion {
         // Under another name first: a crash leaves the whole line or none, and never a line
         // that is older than what it says is there.
         let unfinished = self.path.join(FORMAT_UNFINISHED);
-        let mut file = File::create(&unfinished)?;
+        let mut file = file_options().truncate(true).open(&unfinished)?;
         writeln!(file, "{FORMAT_WORD} {FORMAT_VERSION}")?;
         file.sync_all()?;
         sync_directory(&self.path)?;
@@ -295,7 +301,7 @@ fn create(path: &Path) -> Result<Vec<PathBuf>> {
             _ => PathBuf::from("."),
         })
         .collect();
-    std::fs::create_dir_all(path)?;
+    create_directories(path)?;
     Ok(parents)
 }
 
@@ -312,12 +318,7 @@ fn check_foreign(path: &Path) -> Result<()> {
 }
 
 fn lock_file(path: &Path) -> Result<File> {
-    let mut file = OpenOptions::new()
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .open(path.join(LOCK))?;
+    let mut file = unlinked_options().read(true).open(path.join(LOCK))?;
     take_lock(path, &mut file)?;
     file.set_len(0)?;
     file.seek(SeekFrom::Start(0))?;
@@ -325,9 +326,18 @@ fn lock_file(path: &Path) -> Result<File> {
     Ok(file)
 }
 
-/// `Unavailable` if another process has the lock.
+/// `Unavailable` if another process has the lock. A process that is just being started by one that had
+/// it shares it for a moment.
 fn take_lock(path: &Path, file: &mut File) -> Result<()> {
-    match file.try_lock() {
+    let mut tried = file.try_lock();
+    for _ in 0..LOCK_TRIES {
+        if !matches!(tried, Err(TryLockError::WouldBlock)) {
+            break;
+        }
+        std::thread::sleep(LOCK_PAUSE);
+        tried = file.try_lock();
+    }
+    match tried {
         Ok(()) => Ok(()),
         Err(TryLockError::WouldBlock) => {
             let mut owner = String::new();

@@ -5,7 +5,7 @@
 //! 24 bytes, big endian: the version up to which all commits are on stable storage, the version up
 //! to which all of them are in tables (as of the last clean stop), and the xxh3-64 of both.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{ErrorKind, Seek, SeekFrom, Write};
 use std::path::Path;
 
@@ -14,6 +14,7 @@ use quire_storage::Result;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::bytes_at::Reader;
+use crate::private::unlinked_options;
 
 const NAME: &str = "DURABLE";
 
@@ -54,7 +55,7 @@ impl DurableMark {
     /// Makes the file if it is missing.
     pub fn open(directory: &Path) -> Result<Self> {
         let path = directory.join(NAME);
-        let file = OpenOptions::new().write(true).create(true).truncate(false).open(path)?;
+        let file = unlinked_options().open(path)?;
         Ok(Self(Mutex::new((Some(file), read(directory)))))
     }
 

@@ -26,6 +26,7 @@ mod log_guard;
 mod log_sync;
 mod manifest;
 mod opening;
+mod private;
 mod rebuild;
 mod reclaim;
 mod repair_mark;

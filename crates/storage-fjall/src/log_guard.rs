@@ -83,11 +83,11 @@ pub(crate) fn judge(data: &Path, known: &Known<'_>) -> Result<Vec<Verdict>> {
     }
     let ends_at = |version: u64| last.is_some_and(|last| last >= version);
     let durable = known.durable.version;
-    if !ends_at(durable) && (last.is_some() || !known.are_in_tables(durable)) {
-        if let Some(newest) = verdicts.last_mut().filter(|log| log.damage.is_none()) {
-            let what = "the log is cut short: commits after this were on stable storage";
-            newest.damage = Some(damage_at(&newest.path, newest.found.good_end(), what));
-        }
+    let is_short = !ends_at(durable) && (last.is_some() || !known.are_in_tables(durable));
+    let newest = verdicts.last_mut().filter(|log| is_short && log.damage.is_none());
+    if let Some(newest) = newest {
+        let what = "the log is cut short: commits after this were on stable storage";
+        newest.damage = Some(damage_at(&newest.path, newest.found.good_end(), what));
     }
     Ok(verdicts)
 }

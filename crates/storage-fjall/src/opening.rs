@@ -13,6 +13,7 @@ use crate::damage::{Damage, refusal};
 use crate::directory::Directory;
 use crate::inventory::{self, Inventory};
 use crate::log_guard::{self, Known, Verdict};
+use crate::private::restrict;
 use crate::reclaim::DroppedRanges;
 use crate::repair_mark::{self, RepairMark};
 use crate::scratch::{self, Scratch};
@@ -52,6 +53,8 @@ impl FjallBackend {
             parts = open()?;
         }
         directory.upgrade()?;
+        // fjall makes its files with the process's mask.
+        restrict(&data);
         let creation = match directory.is_complete() {
             true => Creation::done(),
             false => Creation::start(std::mem::take(&mut made), directory.completion())?,

@@ -5,7 +5,6 @@
 //! One line for each keyspace that is replaced: its number and the name of the directory, beside
 //! `data`, that its files are moved to.
 
-use std::fs::File;
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
@@ -13,6 +12,7 @@ use quire_storage::{Result, StorageError};
 
 use crate::directory::sync_directory;
 use crate::inventory::keyspace_path;
+use crate::private::file_options;
 
 const MARK: &str = "REPAIR";
 const UNFINISHED: &str = "REPAIR.new";
@@ -112,7 +112,7 @@ impl RepairMark {
 
     fn write(&self) -> Result<()> {
         let unfinished = self.directory.join(UNFINISHED);
-        let mut file = File::create(&unfinished)?;
+        let mut file = file_options().truncate(true).open(&unfinished)?;
         for (number, aside) in &self.moves {
             writeln!(file, "{number} {aside}")?;
         }

@@ -231,10 +231,24 @@ struct Pidfile(PathBuf);
 
 impl Pidfile {
     fn write(path: &Path) -> Result<Pidfile, Failure> {
-        std::fs::write(path, format!("{}\n", std::process::id())).map_err(|error| {
+        Pidfile::write_file(path).map_err(|error| {
             Failure::new(1, format!("cannot write the pid file {}: {error}", path.display()))
         })?;
         Ok(Pidfile(path.to_owned()))
+    }
+
+    /// Others may read it, as mongod's; a link is not followed.
+    fn write_file(path: &Path) -> std::io::Result<()> {
+        use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+        let no_follow = rustix::fs::OFlags::NOFOLLOW.bits();
+        let mut file = std::fs::OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .custom_flags(i32::try_from(no_follow).unwrap_or(0))
+            .open(path)?;
+        file.set_permissions(std::fs::Permissions::from_mode(0o644))?;
+        writeln!(file, "{}", std::process::id())
     }
 }
 

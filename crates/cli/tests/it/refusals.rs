@@ -70,3 +70,45 @@ fn check_wants_a_stopped_directory_of_quire() {
     assert!(text(&output.stdout).contains("nothing is wrong"));
     assert!(text(&quire(&["check", "--help"]).stdout).contains("--repair"));
 }
+
+/// The data directory could be read by everybody, and a link in its place was emptied and locked.
+#[test]
+fn files_are_private_and_links_are_not_followed() {
+    use std::os::unix::fs::PermissionsExt;
+    fn modes(path: &std::path::Path, others: &mut Vec<String>) {
+        let mode = path.metadata().unwrap().permissions().mode();
+        if mode & 0o077 != 0 {
+            others.push(format!("{} {mode:o}", path.display()));
+        }
+        if path.is_dir() {
+            path.read_dir().unwrap().for_each(|entry| modes(&entry.unwrap().path(), others));
+        }
+    }
+    let directory = Directory::new();
+    let [path, log] = ["db", "log"].map(|name| directory.join(name));
+    let shown = path.to_str().unwrap();
+    let serving = Serving::start(&["--dbpath", shown, "--logpath", log.to_str().unwrap()]);
+    let document =
+        quire_document::doc! { "insert": "t", "documents": [{ "_id": 1 }], "$db": "test" };
+    serving.run(document);
+    assert_eq!(serving.end().code(), Some(0));
+    let mut others = Vec::new();
+    modes(&path, &mut others);
+    modes(&log, &mut others);
+    assert_eq!(others, Vec::<String>::new());
+
+    let precious = directory.join("precious");
+    std::fs::write(&precious, "mine").unwrap();
+    std::fs::remove_file(path.join("LOCK")).unwrap();
+    std::os::unix::fs::symlink(&precious, path.join("LOCK")).unwrap();
+    let refused = quire(&["serve", "--dbpath", shown, "--port", "0"]);
+    assert_eq!(refused.status.code(), Some(100), "{}", text(&refused.stderr));
+    std::fs::remove_file(path.join("LOCK")).unwrap();
+    let pidfile = directory.join("pid");
+    std::os::unix::fs::symlink(&precious, &pidfile).unwrap();
+    let words =
+        ["serve", "--dbpath", shown, "--port", "0", "--pidfilepath", pidfile.to_str().unwrap()];
+    let refused = quire(&words);
+    assert_eq!(refused.status.code(), Some(1), "{}", text(&refused.stderr));
+    assert_eq!(std::fs::read(&precious).unwrap(), b"mine");
+}

@@ -60,18 +60,20 @@ pub fn group_place(key: &[u8], value: &[u8]) -> Option<GroupPlace> {
         [0, COUNTS, ..] => value.get(16..)?,
         _ => return None,
     };
-    let (version, _, rest) = place_of(numbers)?;
+    let ([version, _], rest) = place_of(numbers)?;
     let (before, durable) = rest.unzip();
     Some(GroupPlace { version, before, durable })
 }
 
+/// Version and cluster time; the version before and the durable one, if they are there.
+type StoredPlace = ([u64; 2], Option<(u64, u64)>);
+
 /// Version, cluster time, and in the present format the version before and the durable one.
-fn place_of(bytes: &[u8]) -> Option<(u64, u64, Option<(u64, u64)>)> {
+fn place_of(bytes: &[u8]) -> Option<StoredPlace> {
     if let Some([version, time, before, durable]) = numbers(bytes) {
-        return Some((version, time, Some((before, durable))));
+        return Some(([version, time], Some((before, durable))));
     }
-    let [version, time] = numbers(bytes)?;
-    Some((version, time, None))
+    Some((numbers(bytes)?, None))
 }
 
 /// `00 01`: the place of a group without counters.
@@ -190,13 +192,13 @@ fn read_record(key: &Bytes, value: &Bytes, found: &mut Recovered) -> Option<()> 
     };
     match key.get(1)? {
         1 => {
-            let (version, time, _) = place_of(value)?;
+            let ([version, time], _) = place_of(value)?;
             seen(version, time);
         }
         &COUNTS => {
             let collection = u32::from_be_bytes(key.get(2..)?.try_into().ok()?);
             let [documents, bytes] = numbers(value.get(..16)?)?;
-            let (version, time, _) = place_of(value.get(16..)?)?;
+            let ([version, time], _) = place_of(value.get(16..)?)?;
             seen(version, time);
             found.counts.insert(collection, Counts { documents, bytes });
         }
