@@ -12,6 +12,11 @@ pub fn run() -> Result<(), String> {
     step("clippy", || {
         cargo(&["clippy", "--workspace", "--all-targets", "--quiet", "--", "--deny", "warnings"])
     })?;
+    step("documentation", || {
+        let mut command = Command::new(env!("CARGO"));
+        command.args(["doc", "--workspace", "--no-deps", "--quiet"]).current_dir(crate::root());
+        run_command(command.env("RUSTDOCFLAGS", "--deny warnings"))
+    })?;
     step("tests", || cargo(&["test", "--workspace"]))
 }
 

@@ -36,7 +36,7 @@ fn generate(table: &str) -> Result<String, String> {
     text.push_str("];\n\n#[allow(non_upper_case_globals)]\n#[rustfmt::skip]\nimpl ErrorCode {\n");
     for (number, name, _) in &rows {
         text.push_str(&format!(
-            "    /// {name} ({number}).\n    pub const {name}: ErrorCode = ErrorCode({number});\n"
+            "    /// MongoDB's code {number}, {name}.\n    pub const {name}: ErrorCode = ErrorCode({number});\n"
         ));
     }
     text.push_str("}\n");

@@ -4,6 +4,7 @@
 mod ci;
 mod codes;
 mod layers;
+mod structure;
 mod tidy;
 
 use std::path::PathBuf;
@@ -13,7 +14,8 @@ const USAGE: &str = "usage: cargo xtask NAME
 
   ci              what CI runs: format, clippy, layers, tidiness, documentation, tests
   layers          compares the crates' dependencies with the table of layers
-  tidy            prints long files and functions, undocumented files, dead paths in documents
+  tidy            prints long files and functions; fails for undocumented files, dead paths in documents, short doc
+                  comments, imports against the order of a crate's folders, two types of one name
   codes           writes crates/error/src/codes.rs from crates/error/codes.csv
   compatibility   writes COMPATIBILITY.md from the registries
   cases ARGS      runs or records case files; --variants runs their reads in other ways (cargo xtask cases help)

@@ -1,6 +1,7 @@
 //! Tidiness that a machine can see: file and function lengths, first lines, unfinished marks,
-//! dead paths in documents.
+//! dead paths in documents, short doc comments. `structure.rs` has the checks of a whole crate.
 
+use crate::structure;
 use std::path::{Path, PathBuf};
 
 const FILE_LINES_MAX: usize = 1000;
@@ -23,8 +24,14 @@ pub fn report(root: &Path) -> Result<(), String> {
 /// Fails for what must not be.
 pub fn check(root: &Path) -> Result<(), String> {
     let mut problems = dead_paths(root)?;
-    for (path, text) in sources(root)? {
-        let name = shown(root, &path);
+    let all = sources(root)?;
+    let named: Vec<(String, &str)> =
+        all.iter().map(|(path, text)| (shown(root, path), &**text)).collect();
+    problems.extend(structure::short_docs(&named));
+    problems.extend(structure::upward_imports(&named));
+    problems.extend(structure::same_names(&named));
+    for (path, text) in &all {
+        let name = shown(root, path);
         if !text.starts_with("//!") && !text.starts_with("#![no_main]") {
             problems.push(format!("{name}: the first line does not say what the file is (//!)"));
         }

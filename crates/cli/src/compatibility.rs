@@ -17,7 +17,7 @@ Quire follows the behaviour of MongoDB 8.2. This page is generated from the regi
 
 Features that are missing as a whole: transactions of several documents, change
 streams and tailable cursors, joins, windows and views, capped, clustered and
-time-series collections, validators, text, geo, hashed and wildcard indexes, users, roles and TLS,
+time-series collections, validators, text, geo and wildcard indexes, TLS,
 server-side JavaScript (`$where`, `$function`, `$accumulator`: not planned).
 ";
 
@@ -57,21 +57,24 @@ const DIFFERENCES: &str = "
 - `freeStorageSize` of `dbStats` and `collStats` is 0: space that deletes leave comes back by compaction.
 - `w` above 1 is done and answers `UnsatisfiableWriteConcern` at once.
 - `$readPreference` is accepted on every command: there is one member, and it is the primary.
-- `explain` has no rejected plans and no `works`; its index bounds and counters are exact.
+- `explain` has no `works`; its index bounds and counters are exact.
 - `authenticationMechanisms`, `internalQueryExecYieldIterations`, `internalQueryFacetBufferSizeBytes`,
   `maxTransactionLockRequestTimeoutMillis`, `maxIndexBuildMemoryUsageMegabytes`, `scramIterationCount`,
   `scramSHA256IterationCount` and `transactionLifetimeLimitSeconds` can be read and set, and have no effect until what
   they bound is built.
 ";
 
-/// The page.
+/// Returns the page in Markdown.
 pub fn markdown() -> String {
     let mut page = HEAD.to_owned();
     commands(&mut page);
     let rows = STAGES.iter().map(|row| (row.name, row.since, row.doc));
     let server = SERVER_STAGES.iter().map(|row| (row.name, row.since, row.summary));
-    table(&mut page, "Aggregation stages", rows.chain(server));
-    let built = |name: &str| SERVER_STAGES.iter().any(|row| row.name == name);
+    // `$documents` stands in no registry: it becomes other stages.
+    let documents = ("$documents", "5.1", "Gives the documents that an array expression holds.");
+    table(&mut page, "Aggregation stages", rows.chain(server).chain([documents]));
+    let built =
+        |name: &str| name == "$documents" || SERVER_STAGES.iter().any(|row| row.name == name);
     let missing: Vec<String> =
         NOT_BUILT.iter().filter(|name| !built(name)).map(|name| format!("`{name}`")).collect();
     let _ = writeln!(page, "\nMissing: {}.", missing.join(", "));

@@ -35,7 +35,7 @@ pub struct Call {
 
 /// A subcommand of `quire`.
 pub struct Subcommand {
-    /// The word.
+    /// The word that selects the tool.
     pub name: &'static str,
     /// One line of help.
     pub summary: &'static str,

@@ -5,7 +5,7 @@ use quire_commands::MONGODB_VERSION;
 /// Quire's own version.
 pub(crate) const QUIRE: &str = env!("CARGO_PKG_VERSION");
 
-/// One line.
+/// Returns the version in one line.
 pub(crate) fn short() -> String {
     format!("quire {QUIRE} (follows MongoDB {MONGODB_VERSION})")
 }

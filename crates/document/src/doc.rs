@@ -208,7 +208,7 @@ impl<'a> Element<'a> {
         self.bytes
     }
 
-    /// The value.
+    /// Returns the value of the element.
     pub fn value(&self) -> Value<'a> {
         decode(self.kind, self.bytes)
     }

@@ -55,7 +55,7 @@ impl DocBuf {
         Doc::from_valid_bytes(self.as_bytes())
     }
 
-    /// All bytes.
+    /// Returns the bytes, length and terminator included.
     pub fn as_bytes(&self) -> &[u8] {
         if self.0.is_empty() { EMPTY } else { &self.0 }
     }
@@ -133,7 +133,7 @@ impl ArrayBuf {
         Array::from_valid_bytes(&self.0)
     }
 
-    /// All bytes.
+    /// Returns the bytes, length and terminator included.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
@@ -196,7 +196,7 @@ impl ValueBuf {
 }
 
 impl ValuesBuf {
-    /// None.
+    /// Returns an empty list.
     pub const fn new() -> Self {
         ValuesBuf { bytes: Vec::new(), ends: Vec::new() }
     }

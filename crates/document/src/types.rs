@@ -6,41 +6,41 @@
 pub enum Type {
     /// 64-bit IEEE 754 number.
     Double = 0x01,
-    /// UTF-8 string.
+    /// A string in UTF-8.
     String = 0x02,
-    /// Embedded document.
+    /// An embedded document.
     Document = 0x03,
-    /// Array.
+    /// An array of values.
     Array = 0x04,
     /// Binary data with a subtype.
     Binary = 0x05,
-    /// Undefined (deprecated).
+    /// Undefined, which is deprecated.
     Undefined = 0x06,
     /// 12-byte object id.
     ObjectId = 0x07,
-    /// Boolean.
+    /// True or false.
     Bool = 0x08,
     /// Milliseconds since the Unix epoch.
     Date = 0x09,
-    /// Null.
+    /// The null value.
     Null = 0x0A,
-    /// Regular expression.
+    /// A regular expression.
     Regex = 0x0B,
-    /// DBPointer (deprecated).
+    /// DBPointer, which is deprecated.
     DbPointer = 0x0C,
-    /// JavaScript code.
+    /// JavaScript code without a scope.
     Code = 0x0D,
-    /// Symbol (deprecated).
+    /// Symbol, which is deprecated.
     Symbol = 0x0E,
     /// JavaScript code with scope (deprecated).
     CodeWithScope = 0x0F,
-    /// 32-bit integer.
+    /// A 32-bit integer.
     Int32 = 0x10,
     /// Internal timestamp: seconds and increment.
     Timestamp = 0x11,
-    /// 64-bit integer.
+    /// A 64-bit integer.
     Int64 = 0x12,
-    /// 128-bit decimal.
+    /// A 128-bit decimal.
     Decimal = 0x13,
     /// Greater than everything else.
     MaxKey = 0x7F,

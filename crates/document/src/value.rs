@@ -43,7 +43,7 @@ pub struct Binary<'a> {
 /// A regular expression value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Regex<'a> {
-    /// The pattern.
+    /// The pattern between the slashes.
     pub pattern: &'a str,
     /// The option letters.
     pub options: &'a str,
@@ -52,7 +52,7 @@ pub struct Regex<'a> {
 /// A DBPointer value (deprecated).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DbPointer<'a> {
-    /// The namespace.
+    /// The namespace that it points into.
     pub namespace: &'a str,
     /// The id it points to.
     pub id: ObjectId,
@@ -61,9 +61,9 @@ pub struct DbPointer<'a> {
 /// JavaScript code with its scope (deprecated).
 #[derive(Clone, Copy, Debug)]
 pub struct CodeWithScope<'a> {
-    /// The source.
+    /// The source of the code.
     pub code: &'a str,
-    /// The variables.
+    /// The variables of the scope.
     pub scope: Doc<'a>,
 }
 

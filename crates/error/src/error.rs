@@ -56,17 +56,17 @@ impl Error {
         Error::new(ErrorCode::location(number), message)
     }
 
-    /// `BadValue` (2).
+    /// Returns a `BadValue` (2).
     pub fn bad_value(message: impl Into<String>) -> Self {
         Error::new(ErrorCode::BadValue, message)
     }
 
-    /// `FailedToParse` (9).
+    /// Returns a `FailedToParse` (9).
     pub fn failed_to_parse(message: impl Into<String>) -> Self {
         Error::new(ErrorCode::FailedToParse, message)
     }
 
-    /// `TypeMismatch` (14).
+    /// Returns a `TypeMismatch` (14).
     pub fn type_mismatch(message: impl Into<String>) -> Self {
         Error::new(ErrorCode::TypeMismatch, message)
     }
@@ -81,7 +81,7 @@ impl Error {
         Error::new(ErrorCode::InternalError, message)
     }
 
-    /// The code.
+    /// Returns the code.
     pub fn code(&self) -> ErrorCode {
         self.0.code
     }

@@ -47,7 +47,7 @@ impl Command {
         self.session = Some(Arc::clone(&session.shared));
     }
 
-    /// A field.
+    /// Returns the value of a field.
     pub(crate) fn get(&self, name: &str) -> Option<&Bson> {
         self.body.get(name)
     }
@@ -176,7 +176,7 @@ macro_rules! standard_option {
 }
 pub(crate) use standard_option;
 
-/// Whole milliseconds.
+/// Returns a duration in whole milliseconds.
 pub(crate) fn millis(duration: Duration) -> i64 {
     i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
 }

@@ -14,19 +14,19 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Error {
-    /// What happened.
+    /// The kind of the failure, with its details.
     pub kind: Box<ErrorKind>,
     labels: HashSet<String>,
 }
 
-/// What happened.
+/// The kinds of failures.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum ErrorKind {
     /// The database does not open, or did not close cleanly.
     #[non_exhaustive]
     Open {
-        /// Why not.
+        /// The reason of the refusal.
         message: String,
     },
     /// A command was refused or failed.
@@ -69,7 +69,7 @@ pub enum ErrorKind {
 pub struct CommandError {
     /// MongoDB's error code.
     pub code: i32,
-    /// Its name.
+    /// The name of the code.
     pub code_name: String,
     /// The text for people.
     pub message: String,
@@ -117,7 +117,7 @@ pub struct IndexedWriteError {
 pub struct WriteConcernError {
     /// MongoDB's error code.
     pub code: i32,
-    /// Its name.
+    /// The name of the code.
     pub code_name: String,
     /// The text for people.
     pub message: String,

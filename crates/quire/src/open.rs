@@ -23,7 +23,7 @@ pub struct OpenOptions {
 }
 
 impl OpenOptions {
-    /// The defaults.
+    /// Returns the default options.
     pub fn new() -> OpenOptions {
         OpenOptions::default()
     }

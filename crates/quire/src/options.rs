@@ -8,9 +8,9 @@ use std::time::Duration;
 /// The names of a database and of a collection in it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Namespace {
-    /// The database.
+    /// The name of the database.
     pub db: String,
-    /// The collection.
+    /// The name of the collection.
     pub coll: String,
 }
 
@@ -174,7 +174,7 @@ pub enum ReturnDocument {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CursorType {
-    /// It ends.
+    /// The cursor ends after its last document.
     #[default]
     NonTailable,
     /// It stays and has later documents once asked again.
@@ -190,7 +190,7 @@ pub struct IndexModel {
     /// Fields and their kinds or directions.
     #[serde(rename = "key")]
     pub keys: Document,
-    /// Everything else.
+    /// All other options, by the names that `createIndexes` gives them.
     #[serde(flatten)]
     pub options: Option<IndexOptions>,
 }
@@ -229,13 +229,13 @@ impl IndexModelBuilder {
         self
     }
 
-    /// Everything else.
+    /// Sets all options but the key pattern.
     pub fn options(mut self, options: impl Into<Option<IndexOptions>>) -> Self {
         self.model.options = options.into();
         self
     }
 
-    /// The model.
+    /// Returns the model that was described.
     pub fn build(self) -> IndexModel {
         self.model
     }
@@ -272,7 +272,7 @@ macro_rules! index_options {
 }
 
 index_options! {
-    /// Its name.
+    /// The name of the index.
     name: String,
     /// Refuses a second document with the same key.
     unique: bool,
@@ -297,7 +297,7 @@ impl IndexOptions {
     }
 }
 
-/// Makes [`IndexOptions`].
+/// Builds an [`IndexOptions`] value step by step.
 #[derive(Clone, Debug, Default)]
 #[must_use]
 pub struct IndexOptionsBuilder {
@@ -311,7 +311,7 @@ impl IndexOptionsBuilder {
         self
     }
 
-    /// The options.
+    /// Returns the options that were set.
     pub fn build(self) -> IndexOptions {
         self.options
     }

@@ -62,11 +62,11 @@ pub struct SummaryBulkWriteResult {
 pub struct VerboseBulkWriteResult {
     /// How much all of them did.
     pub summary: SummaryBulkWriteResult,
-    /// The inserts.
+    /// The results of the inserts, by their places in the request.
     pub insert_results: HashMap<usize, InsertOneResult>,
     /// The updates and replacements.
     pub update_results: HashMap<usize, UpdateResult>,
-    /// The deletes.
+    /// The results of the deletes, by their places in the request.
     pub delete_results: HashMap<usize, DeleteResult>,
 }
 
@@ -90,7 +90,7 @@ pub struct CreateIndexesResult {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[non_exhaustive]
 pub struct CollectionSpecification {
-    /// Its name.
+    /// The name of the collection.
     pub name: String,
     /// `collection`, `view` or `timeseries`.
     #[serde(rename = "type")]
@@ -110,7 +110,7 @@ pub struct CollectionSpecification {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[non_exhaustive]
 pub struct DatabaseSpecification {
-    /// Its name.
+    /// The name of the database.
     pub name: String,
     /// Bytes on disk.
     #[serde(rename = "sizeOnDisk")]

@@ -118,7 +118,7 @@ impl Server {
         &self.shared.service
     }
 
-    /// Open connections.
+    /// Returns the number of open connections.
     pub fn connections(&self) -> usize {
         self.shared.clients.len()
     }

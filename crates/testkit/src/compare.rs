@@ -62,7 +62,7 @@ const ORDERED: &[&str] = &[
 /// What a case has met so far.
 #[derive(Default)]
 pub struct Seen {
-    /// Cursor ids.
+    /// The ids of cursors that replies have named.
     pub cursors: BTreeSet<i64>,
     /// The newest cursor id.
     pub cursor: Option<i64>,

@@ -7,9 +7,9 @@ use quire_document::{ArrayWriter, Doc, DocBuf, DocWriter, Value, ValueBuf, liter
 pub enum Node {
     /// A document; names may repeat.
     Doc(Vec<(String, Node)>),
-    /// An array.
+    /// An array of nodes.
     Array(Vec<Node>),
-    /// Anything else.
+    /// A value that is neither document nor array.
     Leaf(ValueBuf),
 }
 

@@ -22,7 +22,7 @@ pub struct Outcome {
 pub struct Difference {
     /// The command's line in the file.
     pub line: usize,
-    /// The command.
+    /// The text of the command.
     pub command: String,
     /// The recorded reply.
     pub want: String,

@@ -30,7 +30,7 @@ pub fn on_disk(directory: &Path) -> Arc<Service> {
 
 /// A listening server on a free port of this machine.
 pub struct Listening {
-    /// The server.
+    /// The server that listens.
     pub server: Server,
     /// Where it listens.
     pub address: String,

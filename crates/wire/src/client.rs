@@ -14,9 +14,9 @@ pub struct Request {
     pub request_id: i32,
     /// Flag bits; the checksum's bit adds the checksum.
     pub flags: Flags,
-    /// The command.
+    /// The document of the command.
     pub body: DocBuf,
-    /// Document sequences.
+    /// The document sequences, each with the name of its argument.
     pub sequences: Vec<(String, Vec<DocBuf>)>,
     /// Sent as OP_COMPRESSED.
     pub compressor: Option<Compressor>,

@@ -23,7 +23,7 @@ pub enum OpCode {
     KillCursors = 2007,
     /// Another message, compressed.
     Compressed = 2012,
-    /// Every command.
+    /// OP_MSG, which carries every command.
     Msg = 2013,
 }
 

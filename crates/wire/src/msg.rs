@@ -39,7 +39,7 @@ impl Flags {
 /// A parsed OP_MSG, borrowing from the message's bytes.
 #[derive(Debug)]
 pub struct Msg<'a> {
-    /// The flags.
+    /// The flags of the message.
     pub flags: Flags,
     /// The command document.
     pub body: Doc<'a>,

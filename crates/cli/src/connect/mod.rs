@@ -179,7 +179,7 @@ impl Door {
     }
 }
 
-/// Sends commands.
+/// Sends commands to a server or to an open directory.
 pub(crate) enum Client {
     Socket(Socket),
     InProcess(InProcess),

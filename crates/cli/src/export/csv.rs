@@ -5,7 +5,7 @@ use quire_document::extjson::{self, Format};
 use quire_document::{Doc, Path, Value};
 use std::io::Write;
 
-/// Writes rows.
+/// Writes documents as rows of CSV.
 pub(crate) struct CsvWriter<W: Write> {
     rows: csv::Writer<W>,
     fields: Vec<Path>,

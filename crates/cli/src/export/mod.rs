@@ -13,7 +13,7 @@ use quire_document::extjson::{self, Format};
 use quire_document::{Array, Doc, DocBuf, Value, doc};
 use std::io::{BufWriter, Write};
 
-/// Exports.
+/// Runs `quire export`: writes the documents of a collection to a file or to the standard output.
 pub(crate) fn run(call: &Call) -> Result<(), Failure> {
     let Some(options) = Options::parse(call)? else {
         print(&options::help());

@@ -21,7 +21,7 @@ pub(crate) struct Layout {
     pub(crate) tabs: bool,
 }
 
-/// Reads rows.
+/// Reads rows of CSV or TSV.
 pub(crate) struct CsvSource<R> {
     lines: Lines<R>,
     splitter: Splitter,

@@ -11,7 +11,7 @@ use std::io::BufRead;
 /// A document of 16 MiB may be several times longer as text.
 const DOCUMENT_BYTES_MAX: usize = 128 << 20;
 
-/// Reads JSON.
+/// Reads documents in Extended JSON.
 pub(crate) struct JsonSource<R> {
     input: R,
     /// What was read from `input`; everything before `at` is done.

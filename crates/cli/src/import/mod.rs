@@ -25,7 +25,7 @@ use workers::{Batch, Workers};
 const BATCH_DOCUMENTS: usize = 1000;
 const BATCH_BYTES: usize = 8 << 20;
 
-/// Imports.
+/// Runs `quire import`: reads documents from a file or from the standard input and writes them.
 pub(crate) fn run(call: &Call) -> Result<(), Failure> {
     let Some(options) = Options::parse(call)? else {
         print(&options::help());

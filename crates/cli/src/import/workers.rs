@@ -44,7 +44,7 @@ pub(crate) struct Tally {
     pub(crate) ended: Option<String>,
 }
 
-/// Running threads.
+/// The threads that send documents.
 pub(crate) struct Workers {
     queue: SyncSender<Batch>,
     threads: Vec<JoinHandle<()>>,

@@ -4,7 +4,7 @@
 use Status::{NoEffect, Refused, Works};
 use Takes::{Flag, Number, Pair, Text};
 
-/// One option.
+/// One option of `quire serve`.
 pub struct ServeOption {
     /// The spelling after `--`.
     pub name: &'static str,
@@ -18,14 +18,14 @@ pub struct ServeOption {
     pub status: Status,
     /// Values that ask for nothing this server would not do anyway: taken whatever the status.
     pub harmless: &'static [&'static str],
-    /// One sentence.
+    /// One sentence for the help text.
     pub summary: &'static str,
 }
 
 /// What follows an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Takes {
-    /// Nothing.
+    /// The option takes no value.
     Flag,
     /// A text, shown in the help under this name.
     Text(&'static str),

@@ -11,11 +11,11 @@ use crate::Decimal128;
 pub enum Rounding {
     /// To the nearest, ties to the even digit.
     HalfEven,
-    /// Towards zero.
+    /// Rounds towards zero.
     Truncate,
-    /// Towards -Infinity.
+    /// Rounds towards negative infinity.
     Floor,
-    /// Towards Infinity.
+    /// Rounds towards positive infinity.
     Ceiling,
 }
 

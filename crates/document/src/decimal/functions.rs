@@ -31,7 +31,7 @@ thread_local! {
 }
 
 impl Decimal128 {
-    /// pi.
+    /// The number pi with 34 digits.
     pub const PI: Decimal128 = Decimal128::pack(Parts {
         negative: false,
         coefficient: 3_141_592_653_589_793_238_462_643_383_279_503,

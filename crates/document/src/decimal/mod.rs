@@ -40,9 +40,9 @@ pub struct Parts {
 /// A decimal taken apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unpacked {
-    /// A number.
+    /// A finite number in its parts.
     Finite(Parts),
-    /// An infinity.
+    /// Positive or negative infinity.
     Infinite {
         /// True for -Infinity.
         negative: bool,
@@ -58,9 +58,9 @@ impl Decimal128 {
     pub const ONE: Decimal128 = Decimal128::from_bits((6176 << 113) | 1);
     /// The canonical quiet NaN.
     pub const NAN: Decimal128 = Decimal128::from_bits(0x1f << 122);
-    /// Infinity.
+    /// The positive infinity.
     pub const INFINITY: Decimal128 = Decimal128::from_bits(0x1e << 122);
-    /// -Infinity.
+    /// The negative infinity.
     pub const NEG_INFINITY: Decimal128 = Decimal128::from_bits(0x3e << 122);
     /// The largest finite number.
     pub const MAX: Decimal128 = Decimal128::from_bits((12287 << 113) | COEFFICIENT_MAX);

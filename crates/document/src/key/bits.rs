@@ -20,7 +20,7 @@ pub(super) struct BitReader<'a> {
 }
 
 impl TypeBits {
-    /// None yet.
+    /// Returns a list without bits.
     pub fn new() -> Self {
         Self::default()
     }

@@ -16,9 +16,9 @@ pub use text::{conversion_text, message_text, shortest_double};
 pub enum Number {
     /// int or long.
     Int(i64),
-    /// double.
+    /// A 64-bit floating-point number.
     Double(f64),
-    /// decimal.
+    /// A 128-bit decimal number.
     Decimal(Decimal128),
 }
 

@@ -44,7 +44,7 @@ impl Part {
         Part { name: name.into(), index: array_index(name) }
     }
 
-    /// The name.
+    /// Returns the name of the part.
     pub fn name(&self) -> &str {
         &self.name
     }

@@ -8,7 +8,7 @@ use crate::results::DatabaseSpecification;
 use bson::Document;
 
 impl Client {
-    /// The databases.
+    /// Lists the databases with their sizes.
     pub fn list_databases(&self) -> ListDatabases {
         ListDatabases { command: Command::new(&self.embedded, "admin", "listDatabases", 1) }
     }
@@ -29,7 +29,7 @@ pub struct ListDatabases {
 
 impl ListDatabases {
     options! {
-        /// Which ones.
+        /// Lists only databases that match this filter.
         filter: Document => "filter",
     }
 
@@ -59,7 +59,7 @@ pub struct ListDatabaseNames {
 
 impl ListDatabaseNames {
     options! {
-        /// Which ones.
+        /// Lists only databases that match this filter.
         filter: Document => "filter",
     }
 

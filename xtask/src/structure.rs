@@ -1,0 +1,164 @@
+//! Checks of whole crates: the order of their folders, the names of their types, doc comments
+//! that say nothing. The lists below name what still breaks a rule; they only shrink.
+
+use std::collections::BTreeMap;
+
+/// The folders and files of a crate that import only what stands before them.
+const FOLDERS: &[(&str, &[&str])] = &[
+    (
+        "commands",
+        &[
+            "frame", "cursors", "sessions", "users", "admin", "ddl", "write", "read", "requires",
+            "registry", "jobs", "lib",
+        ],
+    ),
+    ("cli", &["exit", "version", "engine", "progress", "connect", "export", "import", "lib"]),
+];
+
+/// Imports against the order that are known.
+const UPWARD: &[(&str, &str)] = &[];
+
+/// Crate, name: public types that share their name with another one of the crate.
+const SAME_NAMES: &[(&str, &str)] = &[
+    ("mql", "Needs"),
+    ("mql", "Node"),
+    ("mql", "Operand"),
+    ("mql", "Operator"),
+    ("commands", "Kind"),
+    ("commands", "Statement"),
+];
+
+/// The most doc comments of one or two words that a crate may have; every other crate none.
+const SHORT_DOCS: &[(&str, usize)] = &[
+    ("access", 6),
+    ("catalog", 20),
+    ("collections", 30),
+    ("commands", 140),
+    ("executor", 40),
+    ("mql", 65),
+    ("planner", 35),
+    ("session", 8),
+    ("storage", 20),
+    ("storage-fjall", 8),
+];
+
+/// The words of a doc comment below which it says too little.
+const WORDS_MIN: usize = 3;
+
+/// Doc comments of one line with one or two words, in crates that have more than the list allows.
+pub fn short_docs(files: &[(String, &str)]) -> Vec<String> {
+    let mut found: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for (name, text) in files {
+        let Some((crate_name, _)) = place(name) else { continue };
+        let lines: Vec<&str> = text.lines().map(str::trim).collect();
+        let is_doc = |at: Option<&&str>| at.is_some_and(|line| line.starts_with("///"));
+        for (at, line) in lines.iter().enumerate() {
+            let alone = !is_doc(at.checked_sub(1).and_then(|before| lines.get(before)))
+                && !is_doc(lines.get(at + 1));
+            if let Some(words) = line.strip_prefix("///")
+                && alone
+                && words.split_whitespace().count() < WORDS_MIN
+            {
+                let problem = format!("{name}:{}: a doc comment says too little: {line}", at + 1);
+                found.entry(crate_name).or_default().push(problem);
+            }
+        }
+    }
+    let allowed =
+        |name: &str| SHORT_DOCS.iter().find(|(row, _)| *row == name).map_or(0, |row| row.1);
+    let over = found.into_iter().filter(|(name, list)| list.len() > allowed(name));
+    over.flat_map(|(_, list)| list).collect()
+}
+
+/// Files that import from a folder which stands behind their own.
+pub fn upward_imports(files: &[(String, &str)]) -> Vec<String> {
+    let mut problems = Vec::new();
+    for (name, text) in files {
+        let Some((crate_name, path)) = place(name) else { continue };
+        let Some((_, order)) = FOLDERS.iter().find(|(row, _)| *row == crate_name) else { continue };
+        let rank = |module: &str| order.iter().position(|row| *row == module);
+        let own = path.split('/').next().unwrap_or(path).trim_end_matches(".rs");
+        let Some(own_rank) = rank(own) else { continue };
+        // Tests may look up to see the whole.
+        let code = text.split("#[cfg(test)]").next().unwrap_or(text);
+        for (at, line) in code.lines().enumerate() {
+            for target in modules(line) {
+                let upward = rank(target).is_some_and(|target| target > own_rank);
+                if upward && !UPWARD.contains(&(name, target)) {
+                    problems.push(format!("{name}:{}: {own} may not import {target}", at + 1));
+                }
+            }
+        }
+    }
+    problems
+}
+
+/// The first modules of the paths in a line that begin at the crate: `frame` of
+/// `crate::frame::args`, and each of `crate::{admin, ddl}`.
+fn modules(line: &str) -> Vec<&str> {
+    let end = |text: &str| text.find(|c: char| !c.is_alphanumeric() && c != '_');
+    let mut found = Vec::new();
+    for rest in line.split("crate::").skip(1) {
+        match rest.strip_prefix('{') {
+            Some(list) => {
+                let list = list.split('}').next().unwrap_or(list);
+                found.extend(list.split(',').map(|item| {
+                    let item = item.trim();
+                    &item[..end(item).unwrap_or(item.len())]
+                }));
+            }
+            None => found.push(&rest[..end(rest).unwrap_or(rest.len())]),
+        }
+    }
+    found
+}
+
+/// Public types that share their name with another one of their crate.
+pub fn same_names(files: &[(String, &str)]) -> Vec<String> {
+    let mut places: BTreeMap<(&str, &str), Vec<String>> = BTreeMap::new();
+    for (name, text) in files {
+        let Some((crate_name, _)) = place(name) else { continue };
+        for (at, line) in text.lines().enumerate() {
+            let Some(rest) = line.trim_start().strip_prefix("pub ") else { continue };
+            let kinds = ["struct ", "enum ", "trait ", "union ", "type "];
+            let Some(rest) = kinds.iter().find_map(|kind| rest.strip_prefix(kind)) else {
+                continue;
+            };
+            let end = rest.find(|c: char| !c.is_alphanumeric()).unwrap_or(rest.len());
+            let place = format!("{name}:{}", at + 1);
+            places.entry((crate_name, &rest[..end])).or_default().push(place);
+        }
+    }
+    let twice = places.into_iter().filter(|(key, at)| at.len() > 1 && !SAME_NAMES.contains(key));
+    twice.map(|((_, name), at)| format!("two types are named {name}: {}", at.join(", "))).collect()
+}
+
+/// The crate of a source file, and the file's path below its folder `src`.
+fn place(name: &str) -> Option<(&str, &str)> {
+    name.strip_prefix("crates/")?.split_once("/src/")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(name: &str, text: &'static str) -> Vec<(String, &'static str)> {
+        vec![(name.to_owned(), text)]
+    }
+
+    #[test]
+    fn a_frame_file_that_imports_a_command_is_found() {
+        let frame = file("crates/commands/src/frame/args.rs", "use crate::{frame, ddl::create};\n");
+        assert_eq!(upward_imports(&frame).len(), 1);
+        let ddl = file("crates/commands/src/ddl/create.rs", "use crate::frame::args::Arg;\n");
+        assert!(upward_imports(&ddl).is_empty());
+    }
+
+    #[test]
+    fn short_docs_and_doubled_names_are_found() {
+        let text = "/// A thing.\npub struct A;\n/// Another thing entirely.\npub enum A {}\n";
+        let files = file("crates/wire/src/lib.rs", text);
+        assert_eq!(short_docs(&files).len(), 1);
+        assert_eq!(same_names(&files).len(), 1);
+    }
+}
