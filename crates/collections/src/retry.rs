@@ -36,6 +36,8 @@ pub enum Effect {
     Update,
     /// Deleted a document.
     Delete,
+    /// Committed a transaction: the statement is its `commitTransaction`.
+    Commit,
 }
 
 /// The document that is kept with a statement.
@@ -85,6 +87,8 @@ pub struct RetryLog {
     rows: u32,
     /// Rows of earlier numbers that the next commit deletes.
     stale: Vec<Bytes>,
+    /// The newest number is that of a committed transaction.
+    transaction: bool,
 }
 
 /// The record that goes with a commit.
@@ -156,6 +160,7 @@ impl RetryLog {
             executed: HashMap::new(),
             rows: 0,
             stale: Vec::new(),
+            transaction: false,
         };
         let first = snapshot.get(Space::Meta, &log.key.0).map_err(from_storage)?;
         let Some(first) = first else { return Ok(log) };
@@ -182,7 +187,8 @@ impl RetryLog {
     }
 
     fn note(&mut self, statements: &[u8], row: u32) -> Result<()> {
-        for_each_statement(statements, |statement, _| {
+        for_each_statement(statements, |statement, (effect, _)| {
+            self.transaction |= effect == Effect::Commit;
             self.executed.insert(statement, row);
         })
     }
@@ -203,8 +209,20 @@ impl RetryLog {
             self.stale = rows.map(|row| self.key.row(before, row)).collect();
         }
         self.number = Some(number);
+        self.transaction = false;
         self.executed = HashMap::new();
         self.rows = 0;
+    }
+
+    /// Whether the newest number is that of a committed transaction.
+    pub fn is_transaction(&self) -> bool {
+        self.transaction
+    }
+
+    /// The record of a transaction's commit was committed.
+    pub fn committed_transaction(&mut self, statements: &[i32]) {
+        self.transaction |= !statements.is_empty();
+        self.committed(statements);
     }
 
     /// Whether the statement has done what it says already.
@@ -275,6 +293,7 @@ impl RetryRow {
             Effect::Insert => 1,
             Effect::Update => 2,
             Effect::Delete => 3,
+            Effect::Commit => 4,
         };
         let (image, doc) = match keep {
             Keep::Nothing => (0, None),
@@ -331,6 +350,7 @@ fn for_each_statement(
             1 => Effect::Insert,
             2 => Effect::Update,
             3 => Effect::Delete,
+            4 => Effect::Commit,
             _ => return Err(broken()),
         };
         let image = match what >> 4 {

@@ -4,17 +4,18 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
+use bytes::Bytes;
 use parking_lot::{Mutex, RwLock};
 use quire_catalog::{
-    CATALOG_FORMAT, Catalog, Collection, CollectionId, FormatRecord, IndexState, Uuid,
-    decode_collection, format_key, low_water_key, multikey_key, parse_collection_key,
-    prefix_of_collections,
+    CATALOG_FORMAT, Catalog, Collection, CollectionId, CollectionOptions, FormatRecord, IndexState,
+    Namespace, Uuid, collection_key, decode_collection, format_key, low_water_key, multikey_key,
+    parse_collection_key, prefix_of_collections,
 };
 use quire_document::{Doc, DocBuf, ObjectId, Timestamp};
 use quire_error::{Error, ErrorCode, Result};
 use quire_storage::rng::Rng;
 use quire_storage::{
-    Clock, ClusterTime, CommitOptions, Counts, Durability, Engine, Interrupt, Mode, OnPublish,
+    Clock, ClusterTime, CommitOptions, Committed, Conflict, Counts, key_hash, Durability, Engine, Interrupt, Mode, OnPublish,
     Page, ScanRequest, Snapshot, Space, StorageError, SystemClock, Txn, Version, begin,
 };
 
@@ -280,6 +281,59 @@ impl Store {
             let before = std::mem::replace(&mut *published, Arc::new(next));
             catalogs.past.lock().keep(before, committed.version);
         }))
+    }
+
+    /// Makes a collection in a client's transaction. Its numbers are used up whatever becomes of it.
+    pub(crate) fn create_with_new_ids(
+        &self,
+        txn: &mut Txn,
+        catalog: &Catalog,
+        namespace: &Namespace,
+        options: CollectionOptions,
+    ) -> Result<(Catalog, Arc<Collection>)> {
+        let mut next_id = self.ddl.lock();
+        self.create_in(txn, catalog, &mut next_id, namespace, options)
+    }
+
+    /// A number for an index that a client's transaction makes.
+    pub(crate) fn take_new_id(&self) -> Result<u32> {
+        crate::ddl::take_id(&mut self.ddl.lock())
+    }
+
+    /// Commits a transaction that made collections, and publishes them with it. `Conflict` if a
+    /// collection of one of the names exists by now.
+    pub(crate) fn commit_created(
+        &self,
+        mut txn: Txn,
+        created: &[Arc<Collection>],
+        options: &CommitOptions,
+    ) -> Result<Committed, StorageError> {
+        self.engine.admit(options.interrupt.as_deref())?;
+        // Every change of the catalog happens under this lock, so the published one stays.
+        let next_id = self.ddl.lock();
+        let record = FormatRecord { format: CATALOG_FORMAT, next_id: *next_id };
+        // It changes under the lock only, so it needs no tracking.
+        let key = Bytes::copy_from_slice(&format_key());
+        txn.put_entry(Space::Meta, key, record.encode().into_bytes().into())?;
+        let published = self.catalog();
+        let mut next = Catalog::clone(&published);
+        for collection in created {
+            let namespace = &collection.namespace;
+            if published.lookup(namespace).is_some() || next.check_db_case(namespace.db()).is_err()
+            {
+                let key = Bytes::copy_from_slice(&collection_key(collection.id));
+                let (space, hash) = (Space::Meta, key_hash(Space::Meta, &key));
+                let conflict = Conflict { space, key, hash, held: false };
+                return Err(StorageError::Conflict(Box::new(conflict)));
+            }
+            next = next.with(Arc::clone(collection));
+        }
+        txn.on_publish(self.publication(next));
+        let committed =
+            txn.commit(CommitOptions { admitted: true, ..CommitOptions::buffered() })?;
+        drop(next_id);
+        self.make_durable(committed.version, options).map_err(StorageError::after_commit)?;
+        Ok(committed)
     }
 
     fn make_durable(&self, version: Version, options: &CommitOptions) -> Result<(), StorageError> {

@@ -2,6 +2,7 @@
 //! write again after a conflict.
 
 mod attempts;
+mod creating;
 mod entries;
 
 use std::sync::Arc;
@@ -45,6 +46,8 @@ pub struct Writer {
     /// The last collection that was found in the catalog.
     known: Option<CollectionId>,
     scratch: Scratch,
+    /// The collections that this writer has made; its commit publishes them.
+    created: Vec<Arc<Collection>>,
     /// What a session will remember of this commit.
     pub(crate) retry: Option<RetryRow>,
 }
@@ -52,6 +55,8 @@ pub struct Writer {
 /// A place to go back to.
 pub struct WriterSavepoint {
     txn: Savepoint,
+    catalog: Arc<Catalog>,
+    created: Vec<Arc<Collection>>,
     counts: SmallVec<[Delta; 2]>,
     grown: usize,
 }
@@ -90,6 +95,7 @@ impl Store {
             grown: Vec::new(),
             known: None,
             scratch: Scratch::default(),
+            created: Vec::new(),
             retry: None,
         })
     }
@@ -176,6 +182,8 @@ impl Writer {
     pub fn savepoint(&self) -> WriterSavepoint {
         WriterSavepoint {
             txn: self.txn.savepoint(),
+            catalog: Arc::clone(&self.catalog),
+            created: self.created.clone(),
             counts: self.counts.clone(),
             grown: self.grown.len(),
         }
@@ -184,6 +192,9 @@ impl Writer {
     /// Undoes what was written since the savepoint.
     pub fn rollback_to(&mut self, to: WriterSavepoint) {
         self.txn.rollback_to(to.txn);
+        self.catalog = to.catalog;
+        self.created = to.created;
+        self.known = None;
         self.counts = to.counts;
         self.grown.truncate(to.grown);
     }
@@ -215,8 +226,11 @@ impl Writer {
                 self.txn.put_entry(Space::Meta, Bytes::copy_from_slice(&key), value)?;
             }
         }
-        let Writer { txn, taken, grown, .. } = self;
-        let ended = txn.commit(options);
+        let Writer { store, txn, taken, grown, created, .. } = self;
+        let ended = match created.is_empty() {
+            true => txn.commit(options),
+            false => store.commit_created(txn, &created, &options),
+        };
         taken.into_iter().for_each(|taken| taken.finish(&ended));
         let committed = ended?;
         grown.iter().for_each(GrownFacts::committed);

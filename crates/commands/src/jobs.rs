@@ -59,6 +59,8 @@ fn keep_up(service: &Arc<Service>, stop: &Arc<Interrupt>) {
             service.cursors.close_idle(Duration::from_millis(number("cursorTimeoutMillis")));
         }
         service.engine.keep_history(service.parameters.history_window());
+        let limit = Duration::from_secs(number("transactionLifetimeLimitSeconds"));
+        service.sessions.abort_expired(limit);
         expiry.run(service, stop);
         if last.elapsed() < Duration::from_secs(number("ttlMonitorSleepSecs"))
             || !service.parameters.flag("ttlMonitorEnabled")

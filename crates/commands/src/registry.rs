@@ -3,7 +3,7 @@
 use crate::cursors::{get_more, kill_cursors};
 use crate::ddl::search_indexes;
 use crate::frame::command::Command;
-use crate::frame::command::InTransaction::{AfterFirst, Anywhere};
+use crate::frame::command::InTransaction::{AfterFirst, Anywhere, Ends};
 use crate::frame::command::Kind::{Other, Read, Write};
 use crate::frame::command::ReadConcerns::{All, ExceptSnapshot, OfCursor};
 use crate::frame::command::{Commands, Target};
@@ -35,8 +35,7 @@ pub static COMMANDS: &[Command] = &[
     Command::new("ping", Other, admin::ping::run, "Answers ok.").v1().before_login(),
     Command::new("buildInfo", Other, admin::build_info::run, "Version and build of the server.")
         .aliases(&["buildinfo"])
-        .before_login()
-        .in_transaction(AfterFirst),
+        .before_login(),
     Command::new("hostInfo", Other, admin::host_info::run, "The machine the server runs on."),
     Command::new("whatsmyuri", Other, admin::whatsmyuri::run, "The client's own address.")
         .before_login(),
@@ -60,8 +59,7 @@ pub static COMMANDS: &[Command] = &[
         admin::connection_status::run,
         "Who this connection is authenticated as.",
     )
-    .before_login()
-    .in_transaction(AfterFirst),
+    .before_login(),
     Command::new("listCommands", Other, admin::list_commands::run, "Every command.").before_login(),
     Command::new("currentOp", Other, admin::current_op::run, "What runs now.").admin(),
     Command::new("killOp", Other, admin::kill_op::run, "Stops a running operation.").admin(),
@@ -190,7 +188,7 @@ pub static COMMANDS: &[Command] = &[
         .target(Target::OfCursor)
         .read_concerns(OfCursor)
         .continues_cursor()
-        .in_transaction(AfterFirst),
+        .in_transaction(Anywhere),
     Command::new("killCursors", Read, kill_cursors::run, "Closes cursors.")
         .v1()
         .in_transaction(AfterFirst),
@@ -262,7 +260,27 @@ pub static COMMANDS: &[Command] = &[
         admin::validate_metadata::run,
         "What of the catalog an API version does not allow.",
     ),
-    // Sessions.
+    // Sessions and transactions.
+    Command::new(
+        "commitTransaction",
+        Write,
+        sessions::commit_transaction::run,
+        "Ends a transaction with its writes.",
+    )
+    .admin()
+    .v1()
+    .target(Target::Database)
+    .in_transaction(Ends),
+    Command::new(
+        "abortTransaction",
+        Write,
+        sessions::abort_transaction::run,
+        "Ends a transaction without its writes.",
+    )
+    .admin()
+    .v1()
+    .target(Target::Database)
+    .in_transaction(Ends),
     Command::new("startSession", Other, sessions::start_session::run, "Begins a session."),
     Command::new("endSessions", Other, sessions::end_sessions::run, "Ends sessions.").v1(),
     Command::new(
@@ -407,11 +425,7 @@ pub static COMMANDS: &[Command] = &[
     .admin()
     .target(Target::Database),
     // Commands of MongoDB that are known and not built yet.
-    Command::missing("abortTransaction", "Ends a transaction without its writes.")
-        .in_transaction(AfterFirst),
     Command::missing("cloneCollectionAsCapped", "A capped copy of a collection."),
-    Command::missing("commitTransaction", "Ends a transaction with its writes.")
-        .in_transaction(AfterFirst),
     Command::missing("compact", "Gives space back."),
     Command::missing("convertToCapped", "Makes a collection capped."),
     Command::missing("filemd5", "A hash of a stored file."),

@@ -43,6 +43,8 @@ pub struct Cursor {
     pub session: Option<SessionId>,
     /// The digest of the user who opened it.
     pub owner: [u8; 32],
+    /// The number of the transaction that opened it; only that reads on.
+    pub transaction: Option<i64>,
     /// The API parameters that opened it, which getMore must repeat.
     pub api: DocBuf,
     /// The command that opened it, for `currentOp` and slow-query lines.
@@ -124,12 +126,13 @@ impl Cursors {
     /// Takes a cursor for a getMore.
     ///
     /// # Errors
-    /// 43 CursorNotFound; 143 CursorInUse; 13 Unauthorized for another namespace or session.
+    /// 43 CursorNotFound; 143 CursorInUse; 13 Unauthorized for another namespace; 50736 to 50741 for
+    /// another session or transaction.
     pub fn checkout(
         &self,
         id: i64,
         namespace: &str,
-        session: Option<SessionId>,
+        (session, transaction): (Option<SessionId>, Option<i64>),
         interrupt: &Arc<Interrupt>,
     ) -> Result<Checkout<'_>> {
         let mut state = self.lock();
@@ -142,6 +145,7 @@ impl Cursors {
             Some(Slot::Idle { cursor, .. }) => cursor,
         };
         check_owner(cursor, id, namespace, session)?;
+        check_transaction(cursor, id, transaction)?;
         let pinned = Slot::Pinned {
             session: cursor.session,
             owner: cursor.owner,
@@ -274,6 +278,24 @@ fn check_owner(
         return Err(Error::location(number, text));
     }
     Ok(())
+}
+
+/// Refuses a getMore that does not belong to the transaction that opened the cursor.
+fn check_transaction(cursor: &Cursor, id: i64, transaction: Option<i64>) -> Result<()> {
+    let (number, text) = match (cursor.transaction, transaction) {
+        (own, other) if own == other => return Ok(()),
+        (None, Some(other)) => {
+            (50739, format!("which was not created in a transaction, in transaction {other}"))
+        }
+        (Some(own), None) => {
+            (50740, format!("which was created in transaction {own}, without a txnNumber"))
+        }
+        (Some(own), Some(other)) => {
+            (50741, format!("which was created in transaction {own}, in transaction {other}"))
+        }
+        (None, None) => return Ok(()),
+    };
+    Err(Error::location(number, format!("Cannot run getMore on cursor {id}, {text}")))
 }
 
 fn not_found(id: i64) -> Error {

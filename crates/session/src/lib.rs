@@ -8,6 +8,7 @@ mod plan_source;
 mod session_id;
 mod sessions;
 mod transaction;
+mod transactions;
 mod unit;
 
 pub use autocommit::{Autocommit, Finished, WriteSettings};
@@ -16,4 +17,5 @@ pub use plan_source::PlanSource;
 pub use session_id::{NOBODY, SessionId};
 pub use sessions::{Session, Sessions, Turn};
 pub use transaction::Transaction;
+pub use transactions::{TransactionCounters, TransactionCounts, TransactionTurn};
 pub use unit::Unit;

@@ -2,6 +2,7 @@
 //! Sessions live in memory; what their writes did is in the store.
 
 use crate::SessionId;
+use crate::transactions::{Held, TransactionCounters, TransactionCounts};
 use parking_lot::{Mutex, RwLock};
 use quire_collections::{RetryLog, Store, from_interruption, load_retry_log};
 use quire_error::{Error, ErrorCode, Result};
@@ -22,20 +23,23 @@ pub struct Session {
     /// Its id.
     pub id: SessionId,
     last_use_ms: AtomicI64,
-    numbered: Mutex<Numbered>,
+    pub(crate) numbered: Mutex<Numbered>,
+    pub(crate) counters: Arc<TransactionCounters>,
 }
 
 /// The writes with a transaction number; one command of a session has them at a time.
 #[derive(Default)]
-struct Numbered {
+pub(crate) struct Numbered {
     /// A command has them.
     taken: bool,
     /// Commands that wait for their turn.
     waiting: Vec<Arc<Interrupt>>,
     /// The newest number that a command brought.
-    newest: Option<i64>,
+    pub newest: Option<i64>,
     /// What is known of the store's records; `None` if they must be read.
     log: Option<RetryLog>,
+    /// The transaction of the newest number, if that is a transaction's.
+    pub transaction: Option<Held>,
 }
 
 /// A session's numbered writes, taken by a command. Dropping it gives them back; what is in memory
@@ -49,6 +53,7 @@ pub struct Turn {
 /// All sessions of a server.
 pub struct Sessions {
     all: RwLock<HashMap<SessionId, Arc<Session>>>,
+    counters: Arc<TransactionCounters>,
     limit: usize,
 }
 
@@ -61,7 +66,7 @@ impl Default for Sessions {
 impl Sessions {
     /// A table of at most `limit` sessions.
     pub fn with_limit(limit: usize) -> Self {
-        Sessions { all: RwLock::default(), limit }
+        Sessions { all: RwLock::default(), counters: Arc::default(), limit }
     }
 
     /// Forgets sessions, the least lately used first, until a sixteenth of the table is free:
@@ -108,9 +113,20 @@ impl Sessions {
         }
         let session = all.entry(id).or_insert_with(|| {
             let last_use_ms = AtomicI64::new(now_ms);
-            Arc::new(Session { id, last_use_ms, numbered: Mutex::default() })
+            let counters = Arc::clone(&self.counters);
+            Arc::new(Session { id, last_use_ms, numbered: Mutex::default(), counters })
         });
         Ok(Arc::clone(session))
+    }
+
+    /// How many transactions have begun and ended.
+    pub fn transaction_counts(&self) -> TransactionCounts {
+        self.counters.counts()
+    }
+
+    /// Calls `work` for every session, with the list locked for reading.
+    pub(crate) fn each(&self, work: &mut dyn FnMut(&Session)) {
+        self.all.read().values().for_each(|session| work(session));
     }
 
     /// Whether the session is in use.
@@ -202,22 +218,36 @@ impl Session {
         now_ms: i64,
         interrupt: &Arc<Interrupt>,
     ) -> Result<Turn> {
-        self.wait_for_turn(interrupt)?;
-        let known = self.numbered.lock().log.take();
-        let mut turn = Turn { session: Arc::clone(self), log: None, kept: false };
-        let mut log = match known {
-            Some(log) => log,
-            None => load_retry_log(store, self.id.key())?,
-        };
-        let newest = self.numbered.lock().newest.max(log.number());
+        let mut turn = self.take(store, interrupt)?;
+        let newest = turn.newest();
         if let Some(newest) = newest.filter(|newest| number < *newest) {
-            turn.log = Some(log);
             turn.kept = true;
             return Err(too_old(&self.id, number, newest));
         }
-        log.begin(number, now_ms);
-        self.numbered.lock().newest = Some(number);
-        turn.log = Some(log);
+        if newest == Some(number) && turn.is_of_transaction() {
+            turn.kept = true;
+            let text = "Cannot retry a retryable write that has been converted into a transaction";
+            return Err(Error::new(ErrorCode::IncompleteTransactionHistory, text));
+        }
+        // A newer number ends an open transaction.
+        let ended = turn.begin(number, now_ms, None);
+        drop(ended);
+        Ok(turn)
+    }
+
+    /// Takes the session's numbered writes; waits while another command has them.
+    pub(crate) fn take(
+        self: &Arc<Self>,
+        store: &Arc<Store>,
+        interrupt: &Arc<Interrupt>,
+    ) -> Result<Turn> {
+        self.wait_for_turn(interrupt)?;
+        let known = self.numbered.lock().log.take();
+        let mut turn = Turn { session: Arc::clone(self), log: None, kept: false };
+        turn.log = Some(match known {
+            Some(log) => log,
+            None => load_retry_log(store, self.id.key())?,
+        });
         Ok(turn)
     }
 
@@ -242,6 +272,37 @@ impl Session {
 }
 
 impl Turn {
+    /// The newest number that the session has seen.
+    pub(crate) fn newest(&mut self) -> Option<i64> {
+        let newest = self.session.numbered.lock().newest;
+        newest.max(self.log().number())
+    }
+
+    /// Whether the newest number is that of a transaction.
+    pub(crate) fn is_of_transaction(&mut self) -> bool {
+        let newest = self.newest();
+        let held = self.session.numbered.lock().transaction.as_ref().map(|held| held.number);
+        (held.is_some() && held == newest)
+            || (self.log().is_transaction() && self.log().number() == newest)
+    }
+
+    /// Goes on with a number; `transaction` is the one that it begins, if it begins one. Returns
+    /// the transaction of an older number.
+    pub(crate) fn begin(
+        &mut self,
+        number: i64,
+        now_ms: i64,
+        transaction: Option<Held>,
+    ) -> Option<Held> {
+        self.log().begin(number, now_ms);
+        let mut numbered = self.session.numbered.lock();
+        if numbered.newest == Some(number) && transaction.is_none() {
+            return None;
+        }
+        numbered.newest = Some(number);
+        std::mem::replace(&mut numbered.transaction, transaction)
+    }
+
     /// The session's log, for the statements to be looked up and noted in.
     pub fn log(&mut self) -> &mut RetryLog {
         self.log.as_mut().expect("a turn has its log until it is dropped")

@@ -1,44 +1,80 @@
 //! A unit of work inside a client's transaction: one snapshot with the transaction's own writes,
-//! which nobody else sees before the commit.
+//! which no other client sees before the commit. A command has it from its session and gives it
+//! back by dropping it.
 
 use std::sync::Arc;
 
-use quire_catalog::Namespace;
-use quire_collections::{Attempt, Store, Writer, WriterMode};
+use quire_catalog::{CollectionOptions, Namespace};
+use quire_collections::{Attempt, BuiltIndexes, CreateIndexes, Store, Writer};
 use quire_error::{Error, Result};
 use quire_executor::{OpenViews, UnitOfWork};
-use quire_storage::{CommitOptions, Committed, Interrupt};
+use quire_storage::{Committed, Interrupt};
 
-/// A client's transaction. Dropping it undoes its writes.
+use crate::Session;
+
+/// A client's transaction, for the length of one command.
 pub struct Transaction {
-    writer: Box<Writer>,
+    session: Arc<Session>,
+    number: i64,
+    store: Arc<Store>,
+    /// `None` only while it is dropped.
+    writer: Option<Box<Writer>>,
 }
 
 impl Transaction {
-    /// Begins on everything committed so far.
-    ///
-    /// # Errors
-    /// What the engine answers.
-    pub fn begin(store: &Arc<Store>) -> Result<Self> {
-        Ok(Transaction { writer: Box::new(store.writer(WriterMode::Transaction)?) })
+    pub(crate) fn new(session: &Arc<Session>, number: i64, writer: Box<Writer>) -> Self {
+        let store = Arc::clone(writer.store());
+        Transaction { session: Arc::clone(session), number, store, writer: Some(writer) }
     }
 
-    /// Commits all writes together.
+    /// Makes a collection, visible to others with the commit.
     ///
     /// # Errors
-    /// What the engine answers.
-    pub fn commit(self, options: CommitOptions) -> Result<Committed> {
-        self.writer.commit(options).map_err(Error::from)
+    /// As [`Writer::create_collection`].
+    pub fn create_collection(
+        &mut self,
+        namespace: &Namespace,
+        options: CollectionOptions,
+    ) -> Result<()> {
+        self.writer_mut()?.create_collection(namespace, options).map(|_| ())
+    }
+
+    /// Makes indexes on a collection that is new in the transaction.
+    ///
+    /// # Errors
+    /// As [`Writer::create_indexes`].
+    pub fn create_indexes(&mut self, request: &CreateIndexes) -> Result<BuiltIndexes> {
+        self.writer_mut()?.create_indexes(request)
+    }
+
+    fn writer(&self) -> Result<&Writer> {
+        self.writer.as_deref().ok_or_else(no_writer)
+    }
+
+    fn writer_mut(&mut self) -> Result<&mut Writer> {
+        self.writer.as_deref_mut().ok_or_else(no_writer)
+    }
+}
+
+fn no_writer() -> Error {
+    Error::internal("a transaction without its writer")
+}
+
+impl Drop for Transaction {
+    fn drop(&mut self) {
+        if let Some(writer) = self.writer.take() {
+            self.session.give_back(self.number, writer);
+        }
     }
 }
 
 impl UnitOfWork for Transaction {
     fn store(&self) -> &Arc<Store> {
-        self.writer.store()
+        &self.store
     }
 
     fn views(&self) -> Result<OpenViews<'_>> {
-        Ok(OpenViews::Pinned(self.writer.view()))
+        Ok(OpenViews::Pinned(self.writer()?.view()))
     }
 
     fn statements(&self) -> &[i32] {
@@ -50,13 +86,14 @@ impl UnitOfWork for Transaction {
         _: &Arc<Interrupt>,
         attempt: &mut dyn FnMut(&mut Writer) -> Attempt<()>,
     ) -> Result<Option<Committed>> {
-        self.writer.statement(attempt).map(|()| None)
+        self.writer_mut()?.statement(attempt).map(|()| None)
     }
 
     fn ensure_collection(&mut self, namespace: &Namespace, _: &Arc<Interrupt>) -> Result<()> {
-        match self.writer.catalog().lookup(namespace) {
-            Some(_) => Ok(()),
-            None => Err(Error::not_built("creating a collection within a transaction")),
+        let writer = self.writer_mut()?;
+        if writer.catalog().lookup(namespace).is_some() {
+            return Ok(());
         }
+        writer.create_collection(namespace, CollectionOptions::default()).map(|_| ())
     }
 }

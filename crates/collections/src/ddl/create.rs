@@ -88,7 +88,7 @@ impl Store {
         Ok(recovered)
     }
 
-    pub(super) fn create_in(
+    pub(crate) fn create_in(
         &self,
         txn: &mut Txn,
         catalog: &Catalog,

@@ -159,7 +159,10 @@ impl Store {
 
 /// The specifications that do not exist yet; the conflicts of mongod for those that clash with
 /// an index or with one another.
-fn new_specs<'s>(collection: &Collection, specs: &'s [IndexSpec]) -> Result<Vec<&'s IndexSpec>> {
+pub(crate) fn new_specs<'s>(
+    collection: &Collection,
+    specs: &'s [IndexSpec],
+) -> Result<Vec<&'s IndexSpec>> {
     let mut new: Vec<&IndexSpec> = Vec::new();
     for spec in specs {
         if spec.compare(&collection.indexes)? == SpecMatch::New {

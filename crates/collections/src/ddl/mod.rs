@@ -13,6 +13,7 @@ mod sizes;
 
 pub(crate) use builds::IndexBuilds;
 pub use builds::{IndexBuild, IndexBuildCounts};
+pub(crate) use create_indexes::new_specs;
 pub use create_indexes::{BuiltIndexes, CreateIndexes};
 pub use drop_indexes::{DropIndexes, DroppedIndexes};
 pub use modify_index::{IndexBefore, IndexChoice, ModifyIndex};
@@ -34,7 +35,7 @@ use crate::layout::collection_end;
 use crate::store::put_meta;
 
 /// The next number for a collection or an index.
-fn take_id(next: &mut u32) -> Result<u32> {
+pub(crate) fn take_id(next: &mut u32) -> Result<u32> {
     let id = *next;
     *next = id.checked_add(1).ok_or_else(|| {
         Error::new(ErrorCode::OperationFailed, "all 2^32 collection and index numbers are used up")

@@ -261,13 +261,16 @@ fn storage_engine(service: &Service, _asked: Option<Value<'_>>, section: &mut Do
     section.append("backupCursorOpen", false);
 }
 
-fn transactions(_service: &Service, _asked: Option<Value<'_>>, section: &mut DocWriter<'_>) {
-    for name in ["retriedCommandsCount", "retriedStatementsCount", "currentOpen", "totalStarted"] {
+fn transactions(service: &Service, _asked: Option<Value<'_>>, section: &mut DocWriter<'_>) {
+    let counts = service.sessions.transaction_counts();
+    let open = service.sessions.open_transactions() as i64;
+    for name in ["retriedCommandsCount", "retriedStatementsCount"] {
         section.append(name, 0i64);
     }
-    for name in ["totalAborted", "totalCommitted"] {
-        section.append(name, 0i64);
-    }
+    section.append("currentOpen", open);
+    section.append("totalStarted", counts.started as i64);
+    section.append("totalAborted", counts.aborted as i64);
+    section.append("totalCommitted", counts.committed as i64);
 }
 
 /// The shape that monitoring tools expect for the cache; the figures are those of this engine: its

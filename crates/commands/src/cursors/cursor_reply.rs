@@ -96,9 +96,12 @@ impl Context<'_> {
                 owner: self.user_digest(),
                 namespace: opening.namespace.clone(),
                 session: self.generic.session,
+                transaction: self.generic.txn_number.filter(|_| self.in_transaction()),
                 api: self.generic.api.to_doc(),
                 command: opening.command.to_owned(),
-                durable_reads: self.command.takes_read_concern() && self.read_level().is_durable(),
+                durable_reads: self.command.takes_read_concern()
+                    && !self.in_transaction()
+                    && self.read_level().is_durable(),
                 no_timeout: opening.no_timeout,
                 time_left: self
                     .interrupt

@@ -2,20 +2,27 @@
 
 use crate::frame::concern::ReadLevel;
 use crate::frame::context::Context;
+use quire_error::Result;
 use quire_executor::ExecParams;
 use quire_session::{Autocommit, Unit};
 use quire_storage::ClusterTime;
 use std::sync::Arc;
 
 impl Context<'_> {
-    /// The unit of work of a command that reads: everything committed so far; at level snapshot the
-    /// state at one time, the one asked for or the latest.
-    pub fn unit(&self) -> Unit {
+    /// The unit of work of a command that reads: its transaction; else everything committed so far;
+    /// at level snapshot the state at one time, the one asked for or the latest.
+    ///
+    /// # Errors
+    /// What the state of the transaction refuses.
+    pub fn unit(&self) -> Result<Unit> {
+        if self.in_transaction() {
+            return self.transaction_unit().map(Unit::Transaction);
+        }
         let time = (self.read_level() == ReadLevel::Snapshot).then(|| {
             let asked = self.generic.read_concern.at_cluster_time;
             ClusterTime(asked.unwrap_or_else(|| self.service.cluster_time()).to_u64())
         });
-        self.unit_at(time)
+        Ok(self.unit_at(time))
     }
 
     /// The unit of work of a command that goes on reading at a time, or at what is committed.

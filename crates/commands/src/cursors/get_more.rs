@@ -22,8 +22,9 @@ struct Request<'a> {
 pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
     let Request { cursor: id, collection, docs } = parse(cx, body)?;
     let namespace = format!("{}.{collection}", cx.db);
-    let session = cx.generic.session;
-    let mut checkout = cx.service.cursors.checkout(id, &namespace, session, &cx.interrupt)?;
+    let transaction = cx.generic.txn_number.filter(|_| cx.in_transaction());
+    let owner = (cx.generic.session, transaction);
+    let mut checkout = cx.service.cursors.checkout(id, &namespace, owner, &cx.interrupt)?;
     let Some(cursor) = checkout.cursor() else {
         return Err(Error::internal("a cursor that was checked out is gone"));
     };
@@ -45,7 +46,10 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
         cx.meet_time_fault(body)?;
     }
     let before = cursor.source.examined().map(|examined| examined.counters).unwrap_or_default();
-    let unit = cx.unit_at(cursor.source.read_time());
+    let unit = match transaction {
+        Some(_) => cx.unit()?,
+        None => cx.unit_at(cursor.source.read_time()),
+    };
     let mut views = unit.views()?;
     let mut shown = reply.document("cursor");
     let end = {

@@ -18,6 +18,9 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, _reply: &mut DocWriter<'_>) -> R
         });
     });
     let options = CollectionOptions::parse(fields.as_doc())?;
+    if cx.in_transaction() {
+        return cx.transaction_unit()?.create_collection(&namespace, options);
+    }
     cx.service.store.create_collection(&namespace, options, &cx.commit_options())?;
     Ok(())
 }

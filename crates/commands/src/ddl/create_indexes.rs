@@ -31,8 +31,13 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     let (arg, indexes) = indexes.ok_or_else(|| missing(cx.command.name, "indexes"))?;
     let specs = specs(&arg, indexes, ignore_unknown)?;
     let request = CreateIndexes { namespace, specs };
-    let options = cx.commit_options();
-    let built = cx.service.store.create_indexes(&request, &cx.interrupt, &options)?;
+    let built = match cx.in_transaction() {
+        true => cx.transaction_unit()?.create_indexes(&request)?,
+        false => {
+            let options = cx.commit_options();
+            cx.service.store.create_indexes(&request, &cx.interrupt, &options)?
+        }
+    };
     reply.append("numIndexesBefore", built.before as i32);
     reply.append("numIndexesAfter", built.after as i32);
     if built.created_collection || built.after > built.before {

@@ -53,6 +53,8 @@ pub enum InTransaction {
     AfterFirst,
     /// It runs as any statement.
     Anywhere,
+    /// It ends the transaction, and runs in none but an open one.
+    Ends,
 }
 
 /// The namespace that a command's log lines and `currentOp` show.

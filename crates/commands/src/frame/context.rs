@@ -10,9 +10,9 @@ use quire_catalog::Namespace;
 use quire_document::{Doc, Timestamp, Value};
 use quire_error::{Error, ErrorCode, Result};
 use quire_mql::context::Shared;
-use quire_session::Session;
+use quire_session::{Session, TransactionTurn};
 use quire_storage::{CommitOptions, Interrupt};
-use std::cell::{Cell, OnceCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::sync::Arc;
 
 /// What a command sees besides its arguments.
@@ -37,6 +37,10 @@ pub struct Context<'c> {
     pub session: Option<Arc<Session>>,
     /// The command has begun to write: its reply tells of its write concern, also if it fails.
     pub writing: Cell<bool>,
+    /// The command's place in its session's transaction, from the moment that it needs it.
+    pub(crate) transaction: RefCell<Option<TransactionTurn>>,
+    /// A statement of the command failed, which aborts the transaction that it runs in.
+    pub statement_failed: Cell<bool>,
     /// The disk had not got the command's writes when its `wtimeout` was over.
     pub timed_out: Cell<bool>,
     /// What [`Context::clock`] read.

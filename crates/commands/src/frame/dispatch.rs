@@ -16,7 +16,7 @@ use crate::frame::tally::Tally;
 use quire_document::memory;
 use quire_document::{Doc, DocWriter, Value};
 use quire_error::{Error, ErrorClass, ErrorCode, Label, Result};
-use std::cell::{Cell, OnceCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -108,6 +108,7 @@ fn run(
     let fault = service.fail_points.strike(FAIL_COMMAND, &cx, request.body);
     let result = fault.as_ref().map_or(Ok(()), |fault| fault.before(&mut cx));
     let result = result.and_then(|()| execute(&mut cx, request.body, &mut reply));
+    cx.leave_transaction(result.is_err());
     drop(running);
     if cx.db == "admin" && command.kind == Kind::Write {
         // Users and roles may be written as documents too.
@@ -143,8 +144,12 @@ fn execute(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
         Kind::Write => Some(service.write_gate.enter(&cx.interrupt)?),
         Kind::Read | Kind::Other => None,
     };
+    if cx.in_transaction() && cx.command.kind == Kind::Read {
+        // A write joins once it is parsed: a malformed one leaves the transaction as it is.
+        cx.join_transaction()?;
+    }
     run(cx, body, reply)?;
-    match cx.command.takes_read_concern() {
+    match cx.command.takes_read_concern() && !cx.in_transaction() {
         true => cx.await_durable_reads(cx.read_level()),
         false => Ok(()),
     }
@@ -171,6 +176,7 @@ fn prepare<'c>(
     gossip::receive(service, generic.cluster_time)?;
     let member = service.options.topology != Topology::Standalone;
     generic.read_concern.check_reached(member.then(|| service.cluster_time()))?;
+    operation_session::check_namespace(&generic, db, request.body)?;
     if command.admin_only && db != "admin" {
         let text = format!("{} may only be run against the admin database.", command.name);
         return Err(Error::new(ErrorCode::Unauthorized, text));
@@ -197,6 +203,8 @@ fn prepare<'c>(
         generic,
         session,
         writing: Cell::new(false),
+        transaction: RefCell::new(None),
+        statement_failed: Cell::new(false),
         timed_out: Cell::new(false),
         operation_id,
         exhaust_allowed: request.exhaust_allowed,
@@ -208,6 +216,9 @@ fn prepare<'c>(
 
 /// Tells a driver that it may repeat a retryable write that failed so.
 fn labelled(cx: &Context<'_>, error: Error) -> Error {
+    if cx.in_transaction() {
+        return crate::frame::transactions::labelled(cx, error);
+    }
     match cx.generic.txn_number.is_some() && error.code().is_a(ErrorClass::RetriableError) {
         true => error.with_label(Label::RetryableWriteError),
         false => error,

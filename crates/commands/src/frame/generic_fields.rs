@@ -1,7 +1,7 @@
 //! The fields that every command takes: their shapes, and what MongoDB refuses about them.
 
 use crate::frame::args::{self, Arg};
-use crate::frame::command::{Command, ReadConcerns};
+use crate::frame::command::{Command, InTransaction, ReadConcerns};
 use crate::frame::concern::{ReadConcern, ReadLevel, WriteConcern};
 use crate::frame::operation_session::{self, TransactionFields};
 use crate::frame::service::Service;
@@ -84,7 +84,7 @@ pub fn generic_fields<'c>(body: Doc<'c>, command: &'static Command) -> Result<Ge
             return Err(Error::new(ErrorCode::IDLDuplicateField, text));
         }
         if args::is_generic(name) {
-            generic_field(&mut generic, Arg::new(command.name, element), command)?;
+            generic_field(&mut generic, Arg::new(command.name, element), command, body)?;
         }
     }
     Ok(generic)
@@ -94,6 +94,7 @@ fn generic_field<'c>(
     generic: &mut Generic<'c>,
     arg: Arg<'c>,
     command: &'static Command,
+    body: Doc<'_>,
 ) -> Result<()> {
     let name = arg.name();
     if arg.is_null() {
@@ -121,9 +122,14 @@ fn generic_field<'c>(
                 return refused.map_or(Ok(()), Err);
             }
             let snapshot = concern.level == Some(ReadLevel::Snapshot);
-            if snapshot && command.read_concerns != ReadConcerns::All
-                || !concern.is_plain() && !command.takes_read_concern()
-            {
+            let unknown = snapshot && command.read_concerns != ReadConcerns::All
+                || !concern.is_plain() && !command.takes_read_concern();
+            // The first command of a transaction chooses the concern of all of them.
+            let chooses = || {
+                command.in_transaction == InTransaction::Anywhere
+                    && body.contains("startTransaction")
+            };
+            if unknown && !chooses() {
                 let text = format!("Command {} does not support this readConcern", command.name);
                 return Err(Error::new(ErrorCode::InvalidOptions, text));
             }

@@ -31,6 +31,7 @@ pub mod query_args;
 pub mod reply;
 pub mod service;
 pub mod tally;
+pub mod transactions;
 pub mod usage;
 pub mod write_gate;
 

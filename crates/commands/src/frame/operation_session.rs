@@ -4,6 +4,7 @@
 use crate::frame::accounts::Identity;
 use crate::frame::args::{self, Arg};
 use crate::frame::command::{Command, InTransaction};
+use crate::frame::concern::ReadLevel;
 use crate::frame::generic_fields::Generic;
 use crate::frame::service::{Service, Topology, now_ms};
 use quire_document::{Doc, Value};
@@ -126,7 +127,7 @@ pub fn check(generic: &Generic<'_>, command: &Command, topology: &Topology) -> R
     }
     if autocommit.is_some() {
         check_in_transaction(command, start == Some(true))?;
-        return Err(Error::not_built("a transaction of several documents"));
+        return check_concerns(generic, command);
     }
     if !command.retryable {
         let name = command.name;
@@ -145,7 +146,8 @@ pub fn check(generic: &Generic<'_>, command: &Command, topology: &Topology) -> R
 fn check_in_transaction(command: &Command, first: bool) -> Result<()> {
     let text = match command.in_transaction {
         InTransaction::Anywhere => return Ok(()),
-        InTransaction::AfterFirst if !first => return Ok(()),
+        InTransaction::AfterFirst | InTransaction::Ends if !first => return Ok(()),
+        InTransaction::Ends => format!("Cannot start a transaction with '{}'", command.name),
         InTransaction::AfterFirst => {
             format!("Cannot run '{}' as the first operation of a transaction.", command.name)
         }
@@ -175,6 +177,56 @@ pub fn owned(
             Err(Error::new(ErrorCode::Unauthorized, text))
         }
     }
+}
+
+/// Checks the concerns of a command in a transaction: the first command chooses the read concern,
+/// the commit the write concern.
+fn check_concerns(generic: &Generic<'_>, command: &Command) -> Result<()> {
+    let invalid = |text: &str| Err(Error::new(ErrorCode::InvalidOptions, text));
+    if generic.write_concern.is_some() && command.in_transaction != InTransaction::Ends {
+        return invalid("writeConcern is not allowed within a multi-statement transaction");
+    }
+    let concern = &generic.read_concern;
+    if generic.transaction.start != Some(true) {
+        let given = concern.level.is_some() || concern.after_cluster_time.is_some();
+        return match given && !command.continues_cursor {
+            true => invalid("Only the first command in a transaction may specify a readConcern"),
+            false => Ok(()),
+        };
+    }
+    if matches!(concern.level, Some(ReadLevel::Available | ReadLevel::Linearizable)) {
+        return invalid(
+            "The readConcern level must be either 'local' (default), 'majority' or 'snapshot' in order to run in a transaction",
+        );
+    }
+    match concern.at_cluster_time {
+        Some(_) => Err(Error::not_built("readConcern.atClusterTime in a transaction")),
+        None => Ok(()),
+    }
+}
+
+/// Refuses the databases and collections that no transaction reads or writes.
+///
+/// # Errors
+/// 263 OperationNotSupportedInTransaction.
+pub fn check_namespace(generic: &Generic<'_>, db: &str, body: Doc<'_>) -> Result<()> {
+    if generic.transaction.autocommit.is_none() {
+        return Ok(());
+    }
+    let collection = body.first().and_then(|first| first.value().as_str()).unwrap_or_default();
+    let text = match (db, collection) {
+        ("config", _) => {
+            "Cannot run command against the config database in a transaction.".to_owned()
+        }
+        ("local", _) => {
+            "Cannot run command against the 'local' database in a transaction.".to_owned()
+        }
+        (_, "system.profile") => format!(
+            "Cannot run command against the '{db}.{collection}' collection in a transaction."
+        ),
+        _ => return Ok(()),
+    };
+    Err(Error::new(ErrorCode::OperationNotSupportedInTransaction, text))
 }
 
 /// The session that the command uses; it begins with its first use.

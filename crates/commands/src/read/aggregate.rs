@@ -36,7 +36,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     }
     let mut request = parsed.request;
     let rows = crate::read::pipeline_sources::take(cx, &mut request)?;
-    let unit = cx.unit();
+    let unit = cx.unit()?;
     let mut views = unit.views()?;
     let execution = match rows {
         Some(rows) => open_fed(&request, Box::new(rows.into_iter()), &views, cx.exec_params())?,

@@ -12,7 +12,7 @@ use quire_planner::{CountRequest, ReadRequest};
 pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
     let request = parse(cx, body)?;
     let params = cx.exec_params();
-    let unit = cx.unit();
+    let unit = cx.unit()?;
     let (found, examined) = count(&request, &mut unit.views()?, params)?;
     cx.tally.examined = Some(examined);
     match i32::try_from(found) {

@@ -13,7 +13,7 @@ use quire_planner::{DistinctRequest, ReadRequest};
 pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
     let request = parse(cx, body)?;
     let params = cx.exec_params();
-    let unit = cx.unit();
+    let unit = cx.unit()?;
     let mut views = unit.views()?;
     let (values, examined) = distinct(&request, &mut views, params)?;
     cx.tally.examined = Some(examined);

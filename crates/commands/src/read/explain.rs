@@ -54,7 +54,7 @@ pub fn write_aggregate(
     reply: &mut DocWriter<'_>,
 ) -> Result<()> {
     let what = ReadRequest::Aggregate(request);
-    let unit = cx.unit();
+    let unit = cx.unit()?;
     let shown = explain(what, Verbosity::QueryPlanner, &mut unit.views()?, cx.exec_params())?;
     let command = DocBuf::build(|writer| {
         let own =
@@ -77,7 +77,7 @@ fn explain_inner(
         let text = format!("Cannot explain cmd: {}", command.name);
         return Err(Error::new(ErrorCode::IllegalOperation, text));
     };
-    let unit = cx.unit();
+    let unit = cx.unit()?;
     let mut views = unit.views()?;
     own(cx, inner, &mut |what| explain(what, verbosity, &mut views, cx.exec_params()))
 }

@@ -15,6 +15,10 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     let namespace = cx.target(body)?;
     namespace.check_readable()?;
     let (mut request, batching) = parse_find(namespace.as_str().to_owned(), body)?;
+    if batching.tailable && cx.in_transaction() {
+        let text = "It is illegal to open a tailable cursor in a transaction";
+        return Err(Error::new(ErrorCode::InvalidOptions, text));
+    }
     if batching.tailable && cx.service.store.catalog().lookup(&namespace).is_some() {
         let text = format!(
             "error processing query: ns={namespace} tailable cursor requested on non capped collection"
@@ -24,7 +28,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     request.comment = comment(cx.generic.comment);
     cx.refuse_table_scan(&namespace, request.filter.as_doc(), request.hint.as_ref())?;
     cx.service.metrics.queries.add(1);
-    let unit = cx.unit();
+    let unit = cx.unit()?;
     let mut views = unit.views()?;
     let execution = open(&request, &views, cx.exec_params())?;
     // A blocking sort has taken its limit in and does not tell that it is reached.

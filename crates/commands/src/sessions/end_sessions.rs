@@ -11,8 +11,9 @@ use std::collections::HashSet;
 pub fn run(cx: &mut Context<'_>, body: Doc<'_>, _reply: &mut DocWriter<'_>) -> Result<()> {
     const ELEMENT: &str = "EndSessionsCmdFromClient.endSessions";
     let ids = named_sessions(cx, "EndSessionsCmdFromClient", ELEMENT, body)?;
+    let ended: HashSet<SessionId> = ids.iter().copied().collect();
+    cx.service.sessions.abort_transactions(&|session| ended.contains(session));
     cx.service.sessions.end(&ids);
-    let ended: HashSet<SessionId> = ids.into_iter().collect();
     cx.service.cursors.kill_sessions(|session| ended.contains(session));
     Ok(())
 }

@@ -1,5 +1,7 @@
 //! Logical sessions: one file a command, the listing stages, and ending idle sessions.
 
+pub mod abort_transaction;
+pub mod commit_transaction;
 pub mod end_sessions;
 pub mod expiry;
 pub mod kill_all_sessions;
@@ -15,7 +17,7 @@ use crate::frame::operation_session::session_id;
 use crate::frame::service::Service;
 use quire_access::{Action, Target};
 use quire_document::{Doc, Value};
-use quire_error::Result;
+use quire_error::{Error, ErrorCode, Result};
 use quire_session::{NOBODY, SessionId};
 
 /// A user as commands about sessions name one.
@@ -33,7 +35,14 @@ impl Service {
     pub(crate) fn kill_sessions(&self, which: &dyn Fn(&SessionId) -> bool, asking: i64) {
         self.operations.kill_sessions(which, asking);
         self.cursors.kill_sessions(which);
+        self.sessions.abort_transactions(which);
     }
+}
+
+/// The error of a command that ends a transaction, sent without one.
+fn outside_transaction(cx: &Context<'_>) -> Error {
+    let text = format!("{} must be run within a transaction", cx.command.name);
+    Error::new(ErrorCode::CommandFailed, text)
 }
 
 /// The command's first field: an array of documents, in which a null is skipped.

@@ -8,7 +8,7 @@ use crate::write::delete;
 use crate::write::statement_ids::StatementIds;
 use crate::write::update::{Statement, checked_update, run_one};
 use crate::write::write_reply::STATEMENTS_MAX;
-use crate::write::writes::write_repeated;
+use crate::write::writes::{fails_command, write_repeated};
 use quire_catalog::{Namespace, Uuid};
 use quire_collections::is_in_doubt;
 use quire_document::{Doc, DocBuf, DocWriter, Value};
@@ -105,8 +105,10 @@ fn perform(
                 writer.append("ok", 1.0).append("idx", at as i32).append_all(row.as_doc());
             })),
             Err(error) if is_in_doubt(&error) => return Err(error),
+            Err(error) if cx.in_transaction() && fails_command(&error) => return Err(error),
             Err(error) => {
                 totals.errors += 1;
+                cx.statement_failed.set(true);
                 let stop = !options.unordered || error.code().is_a(ErrorClass::Interruption);
                 rows.push(error_row(at, op, &error));
                 if stop {

@@ -63,7 +63,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     let repeated = cx.finish_writes(unit)?;
     cx.service.metrics.documents_deleted.add(deleted);
     reply.append("n", deleted as i32);
-    errors.write(reply);
+    errors.write(cx, reply);
     write_repeated(&repeated, reply);
     Ok(())
 }

@@ -54,7 +54,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     reply.append("n", outcome.inserted as i32 + repeated.len() as i32);
     let mut errors = WriteErrors::default();
     errors.extend(outcome.errors);
-    errors.write(reply);
+    errors.write(cx, reply);
     write_repeated(&repeated, reply);
     Ok(())
 }

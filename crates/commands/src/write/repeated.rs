@@ -24,6 +24,7 @@ pub fn update(before: &Remembered) -> Result<UpdateOutcome> {
     match before.effect {
         Effect::Insert => outcome.upserted = Some(inserted_id(before)?),
         Effect::Update => (outcome.matched, outcome.modified) = (1, 1),
+        Effect::Commit => return Err(of_transaction()),
         Effect::Delete => {
             let text = "update retry request is not compatible with previous write in the transaction of type: d";
             return Err(Error::location(40638, text));
@@ -51,6 +52,7 @@ pub fn find_and_modify(before: &Remembered, request: &Arguments<'_>) -> Result<F
         })
     };
     match before.effect {
+        Effect::Commit => Err(of_transaction()),
         Effect::Delete if !request.remove => {
             let text = "is not compatible with previous write in the transaction of type: d";
             Err(refused(40606, text))
@@ -90,6 +92,11 @@ pub fn find_and_modify(before: &Remembered, request: &Arguments<'_>) -> Result<F
             Ok(FoundAgain { last_error: last_error(false, None), value: Some(value) })
         }
     }
+}
+
+/// A session refuses a retryable write under a transaction's number before it looks here.
+fn of_transaction() -> Error {
+    Error::internal("a retryable write under the number of a transaction")
 }
 
 fn inserted_id(before: &Remembered) -> Result<ValueBuf> {

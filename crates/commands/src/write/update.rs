@@ -122,7 +122,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     cx.service.metrics.documents_updated.add(modified);
     reply.append("n", matched as i32).append("nModified", modified as i32);
     write_upserted(&upserted, reply);
-    errors.write(reply);
+    errors.write(cx, reply);
     write_repeated(&repeated, reply);
     Ok(())
 }

@@ -89,6 +89,10 @@ pub fn statements<'c>(
 /// The namespace of a write, which must be one that may come into being.
 pub fn write_target(cx: &Context<'_>, body: Doc<'_>) -> Result<Namespace> {
     let namespace = cx.target(body)?;
+    if cx.in_transaction() && namespace.collection().starts_with("system.") {
+        let text = format!("Cannot write to system collection {namespace} within a transaction.");
+        return Err(Error::location(50791, text));
+    }
     namespace.check_creatable()?;
     if namespace.collection() == SYSTEM_PROFILE {
         let text = format!("cannot write to {namespace}");
@@ -121,11 +125,12 @@ impl WriteErrors {
         self.errors.extend(errors);
     }
 
-    /// Appends `writeErrors`, if there are any.
-    pub fn write(&self, reply: &mut DocWriter<'_>) {
+    /// Appends `writeErrors`, if there are any; they abort the transaction of the command.
+    pub fn write(&self, cx: &Context<'_>, reply: &mut DocWriter<'_>) {
         if self.errors.is_empty() {
             return;
         }
+        cx.statement_failed.set(true);
         let mut list = reply.array("writeErrors");
         let mut bytes = 0;
         for (index, error) in &self.errors {

@@ -12,7 +12,8 @@ use std::time::Duration;
 
 impl Context<'_> {
     /// The unit of work of a command that writes `statements` statements, in `commits` commits.
-    /// Waits for another command that writes under the session's numbers.
+    /// Inside a transaction it is the transaction. Waits for another command that writes under the
+    /// session's numbers.
     ///
     /// # Errors
     /// What the statement ids and the session's numbers refuse.
@@ -23,6 +24,9 @@ impl Context<'_> {
         statements: usize,
     ) -> Result<Unit> {
         ids.check(statements)?;
+        if self.in_transaction() {
+            return self.transaction_unit().map(Unit::Transaction);
+        }
         self.writing.set(true);
         let concern = self.write_concern();
         let limit = u64::try_from(concern.wtimeout).ok().filter(|limit| *limit > 0);
@@ -87,10 +91,12 @@ pub fn check_single(unit: &Unit, many: bool, option: &str) -> Result<()> {
     Ok(())
 }
 
-/// Whether a statement's error fails its whole command: an interruption, a shutdown, and a commit of
-/// which nobody knows what has become.
+/// Whether a statement's error fails its whole command: an interruption, a shutdown, a commit whose
+/// outcome is unknown, and in a transaction a conflict or a snapshot that is gone.
 pub fn fails_command(error: &Error) -> bool {
-    error.code().is_a(ErrorClass::Interruption) || is_in_doubt(error)
+    error.code().is_a(ErrorClass::Interruption)
+        || matches!(error.code(), ErrorCode::WriteConflict | ErrorCode::SnapshotTooOld)
+        || is_in_doubt(error)
 }
 
 /// Appends `retriedStmtIds`, if there are any.

@@ -1,0 +1,85 @@
+//! Collections and indexes that a client's transaction makes: in the transaction's own catalog at
+//! once, published by its commit.
+
+use std::sync::Arc;
+
+use quire_catalog::{
+    Collection, CollectionOptions, Index, IndexId, IndexState, Namespace, collection_key,
+    encode_collection,
+};
+use quire_error::{Error, ErrorCode, Result};
+
+use super::Writer;
+use crate::ddl::{BuiltIndexes, CreateIndexes, new_specs};
+use crate::store::put_meta;
+
+impl Writer {
+    /// Makes a collection, visible to this writer at once and to others with its commit. The commit
+    /// is a conflict if another one has made a collection of the name.
+    ///
+    /// # Errors
+    /// 48 NamespaceExists; what a name or an option is refused with.
+    pub fn create_collection(
+        &mut self,
+        namespace: &Namespace,
+        options: CollectionOptions,
+    ) -> Result<Arc<Collection>> {
+        namespace.check_creatable()?;
+        if self.catalog.lookup(namespace).is_some() {
+            let text = format!("Collection already exists. NS: {namespace}");
+            return Err(Error::new(ErrorCode::NamespaceExists, text));
+        }
+        let (catalog, collection) =
+            self.store.create_with_new_ids(&mut self.txn, &self.catalog, namespace, options)?;
+        self.catalog = Arc::new(catalog);
+        self.created.push(Arc::clone(&collection));
+        Ok(collection)
+    }
+
+    /// Makes indexes on a collection that this writer has made and not written to, and the
+    /// collection if it does not exist.
+    ///
+    /// # Errors
+    /// 263 OperationNotSupportedInTransaction for another collection; what `createIndexes` refuses.
+    pub fn create_indexes(&mut self, request: &CreateIndexes) -> Result<BuiltIndexes> {
+        let namespace = &request.namespace;
+        namespace.check_creatable()?;
+        let existing = self.catalog.lookup(namespace).cloned();
+        let collection = match &existing {
+            Some(collection) => Arc::clone(collection),
+            None => self.create_collection(namespace, CollectionOptions::default())?,
+        };
+        let before = collection.indexes.len();
+        let new = new_specs(&collection, &request.specs)?;
+        let is_own = self.created.iter().any(|created| created.id == collection.id);
+        let reply = BuiltIndexes {
+            before,
+            after: before + new.len(),
+            created_collection: is_own,
+            existed: request.specs.len() - new.len(),
+        };
+        if new.is_empty() {
+            return Ok(BuiltIndexes { created_collection: existing.is_none(), ..reply });
+        }
+        let is_written = self.counts.iter().any(|delta| delta.collection == collection.id.0);
+        if !is_own || is_written {
+            let what = if is_own { "non-empty" } else { "existing" };
+            let text = format!(
+                "Cannot create new indexes on {what} collection {namespace} in a multi-document transaction."
+            );
+            return Err(Error::new(ErrorCode::OperationNotSupportedInTransaction, text));
+        }
+        let mut changed = Collection::clone(&collection);
+        for (count, spec) in new.into_iter().enumerate() {
+            spec.check_room(namespace, before + count)?;
+            let id = IndexId(self.store.take_new_id()?);
+            changed.indexes.push(Arc::new(Index::new(id, spec.clone(), IndexState::Ready)));
+        }
+        put_meta(&mut self.txn, &collection_key(changed.id), encode_collection(&changed))?;
+        let changed = Arc::new(changed);
+        self.catalog = Arc::new(self.catalog.with(Arc::clone(&changed)));
+        self.created.retain(|created| created.id != changed.id);
+        self.created.push(changed);
+        Ok(reply)
+    }
+}

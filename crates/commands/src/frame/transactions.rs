@@ -1,0 +1,82 @@
+//! A command in a client's transaction: joining it, leaving it, and the labels of its errors.
+
+use crate::frame::command::InTransaction;
+use crate::frame::context::Context;
+use crate::frame::service::now_ms;
+use quire_error::{Error, ErrorClass, ErrorCode, Label, Result};
+use quire_session::Transaction;
+
+impl Context<'_> {
+    /// Whether the command belongs to a transaction of several statements.
+    pub fn in_transaction(&self) -> bool {
+        self.generic.transaction.autocommit == Some(false)
+    }
+
+    /// Takes the command's place in its session's transaction, which its first command begins.
+    /// From here on a failure of the command aborts the transaction.
+    ///
+    /// # Errors
+    /// What the state of the transaction refuses: 117, 225, 251, 256.
+    pub fn join_transaction(&self) -> Result<()> {
+        let (Some(session), Some(number)) = (&self.session, self.generic.txn_number) else {
+            return Err(Error::internal("a transaction without a session"));
+        };
+        let mut place = self.transaction.borrow_mut();
+        if place.is_none() {
+            let start = self.generic.transaction.start == Some(true);
+            let store = &self.service.store;
+            let joined =
+                session.join_transaction(store, number, start, now_ms(), &self.interrupt)?;
+            *place = Some(joined);
+        }
+        Ok(())
+    }
+
+    /// The transaction as the unit of work of this command.
+    ///
+    /// # Errors
+    /// As [`join_transaction`](Self::join_transaction).
+    pub fn transaction_unit(&self) -> Result<Transaction> {
+        self.join_transaction()?;
+        match &*self.transaction.borrow() {
+            Some(place) => place.unit(),
+            None => Err(Error::internal("a transaction that was not joined")),
+        }
+    }
+
+    /// Ends the command's part of the transaction; a failed statement aborts it.
+    pub(crate) fn leave_transaction(&self, failed: bool) {
+        if let Some(place) = self.transaction.take() {
+            match failed || self.statement_failed.get() {
+                true => place.abort(),
+                false => place.leave(),
+            }
+        }
+    }
+}
+
+/// Tells a driver what it may try again after an error in a transaction: the whole transaction, or
+/// the commit.
+pub fn labelled(cx: &Context<'_>, error: Error) -> Error {
+    let error = match error.code() {
+        ErrorCode::SnapshotTooOld => {
+            let text = "Read timestamp is older than the oldest available timestamp.";
+            Error::new(ErrorCode::SnapshotUnavailable, text)
+        }
+        _ => error,
+    };
+    let transient = [
+        ErrorCode::WriteConflict,
+        ErrorCode::SnapshotUnavailable,
+        ErrorCode::LockTimeout,
+        ErrorCode::NoSuchTransaction,
+    ];
+    let retriable = error.code().is_a(ErrorClass::RetriableError);
+    if cx.command.in_transaction == InTransaction::Ends && retriable {
+        return error.with_label(Label::RetryableWriteError);
+    }
+    match transient.contains(&error.code()) || retriable {
+        true => error.with_label(Label::TransientTransactionError),
+        false => error,
+    }
+}

@@ -1,0 +1,383 @@
+//! The transaction of a session: none, in progress, committed or aborted. It belongs to the newest
+//! transaction number of the session. What a commit came to is also in the session's record in the
+//! store, written by the commit itself, so that a repeated commit is answered after a restart too.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use quire_collections::{Effect, Keep, Store, Writer, WriterMode, is_in_doubt};
+use quire_error::{Error, ErrorCode, Label, Result};
+use quire_storage::{CommitOptions, Interrupt};
+
+use crate::sessions::{Session, Turn};
+use crate::transaction::Transaction;
+use crate::{SessionId, Sessions};
+
+/// The transaction of a session's newest number.
+pub(crate) struct Held {
+    pub number: i64,
+    state: State,
+    started: Instant,
+}
+
+enum State {
+    /// The writer; `None` while a command has it, and before the first statement.
+    InProgress(Option<Box<Writer>>),
+    Committed,
+    Aborted,
+}
+
+/// How many transactions a server has begun and ended.
+#[derive(Debug, Default)]
+pub struct TransactionCounters {
+    started: AtomicU64,
+    committed: AtomicU64,
+    aborted: AtomicU64,
+}
+
+/// What [`TransactionCounters`] shows.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct TransactionCounts {
+    /// Begun since the start.
+    pub started: u64,
+    /// Committed since the start.
+    pub committed: u64,
+    /// Aborted since the start, by the client or by the server.
+    pub aborted: u64,
+}
+
+/// A command's place in its session's transaction. No other command of the session runs in a
+/// transaction or writes under a number before it is dropped.
+pub struct TransactionTurn {
+    turn: Turn,
+    session: Arc<Session>,
+    number: i64,
+}
+
+impl TransactionCounters {
+    /// The figures.
+    pub fn counts(&self) -> TransactionCounts {
+        TransactionCounts {
+            started: self.started.load(Ordering::Relaxed),
+            committed: self.committed.load(Ordering::Relaxed),
+            aborted: self.aborted.load(Ordering::Relaxed),
+        }
+    }
+}
+
+impl Session {
+    /// Takes the session's transaction of this number for a command; `start` begins it. Waits while
+    /// another command of the session has its turn.
+    ///
+    /// # Errors
+    /// 225 TransactionTooOld, 117 for a number that is in use, 251 NoSuchTransaction, 256
+    /// TransactionCommitted; what ends the wait.
+    pub fn join_transaction(
+        self: &Arc<Self>,
+        store: &Arc<Store>,
+        number: i64,
+        start: bool,
+        now_ms: i64,
+        interrupt: &Arc<Interrupt>,
+    ) -> Result<TransactionTurn> {
+        let mut turn = self.take_number(store, number, interrupt)?;
+        if !start {
+            return match self.state_of(number, &mut turn) {
+                Ok(Known::InProgress) => Ok(self.turn(turn, number)),
+                Ok(Known::Committed) => {
+                    turn.keep();
+                    let text = format!("Transaction {number} has been committed.");
+                    Err(Error::new(ErrorCode::TransactionCommitted, text))
+                }
+                Err(error) => {
+                    turn.keep();
+                    Err(error)
+                }
+            };
+        }
+        if turn.newest() == Some(number) {
+            turn.keep();
+            let text = "Only servers in a sharded cluster can start a new transaction at the active transaction number";
+            return Err(Error::new(ErrorCode::ConflictingOperationInProgress, text));
+        }
+        let writer = match store.writer(WriterMode::Transaction) {
+            Ok(writer) => Some(Box::new(writer)),
+            Err(error) => {
+                turn.keep();
+                return Err(error);
+            }
+        };
+        let begun = Held { number, state: State::InProgress(writer), started: Instant::now() };
+        self.counters.started.fetch_add(1, Ordering::Relaxed);
+        let before = turn.begin(number, now_ms, Some(begun));
+        self.note_aborted(before);
+        Ok(self.turn(turn, number))
+    }
+
+    /// Commits the transaction, or confirms that it was committed before. The outcome is stored
+    /// with the session by the same commit.
+    ///
+    /// # Errors
+    /// As [`join_transaction`](Self::join_transaction); 112 WriteConflict and what the engine
+    /// answers. The transaction is aborted then, unless the outcome is unknown.
+    pub fn commit_transaction(
+        self: &Arc<Self>,
+        store: &Arc<Store>,
+        number: i64,
+        options: CommitOptions,
+        interrupt: &Arc<Interrupt>,
+    ) -> Result<()> {
+        let mut turn = self.take_number(store, number, interrupt)?;
+        match self.state_of(number, &mut turn) {
+            Ok(Known::InProgress) => {}
+            Ok(Known::Committed) => {
+                turn.keep();
+                // The first attempt may have asked for less durability.
+                let waited = match options.durability {
+                    quire_storage::Durability::Synced => {
+                        store.engine().barrier(store.engine().version())
+                    }
+                    quire_storage::Durability::Buffered => Ok(()),
+                };
+                return waited.map_err(quire_collections::from_storage);
+            }
+            Err(error) => {
+                turn.keep();
+                return Err(error);
+            }
+        }
+        let Some(writer) = self.take_writer(number) else {
+            turn.keep();
+            return Err(aborted(number));
+        };
+        turn.log().begin(number, store.clock().now_ms() as i64);
+        match commit(*writer, &mut turn, options) {
+            Ok(()) => {
+                self.end_transaction(number, State::Committed);
+                self.counters.committed.fetch_add(1, Ordering::Relaxed);
+                turn.keep();
+                Ok(())
+            }
+            // The store knows what became of it; a repeated commit reads it there.
+            Err(error) if is_in_doubt(&error) => {
+                self.numbered.lock().transaction = None;
+                Err(error)
+            }
+            Err(error) => {
+                self.abort_open(Some(number));
+                turn.keep();
+                Err(error)
+            }
+        }
+    }
+
+    /// Aborts the transaction for its client.
+    ///
+    /// # Errors
+    /// As [`join_transaction`](Self::join_transaction).
+    pub fn abort_transaction(
+        self: &Arc<Self>,
+        store: &Arc<Store>,
+        number: i64,
+        interrupt: &Arc<Interrupt>,
+    ) -> Result<()> {
+        let joined = self.join_transaction(store, number, false, 0, interrupt)?;
+        joined.abort();
+        Ok(())
+    }
+
+    /// Aborts the session's open transaction, the one of this number if one is given: its writes
+    /// are undone and its locks released, at the end of the command that runs in it.
+    pub fn abort_open(&self, number: Option<i64>) {
+        let ended = {
+            let mut numbered = self.numbered.lock();
+            match &mut numbered.transaction {
+                Some(held) if number.is_none_or(|number| number == held.number) => match held.state
+                {
+                    State::InProgress(_) => {
+                        Some(std::mem::replace(&mut held.state, State::Aborted))
+                    }
+                    State::Committed | State::Aborted => None,
+                },
+                _ => None,
+            }
+        };
+        if ended.is_some() {
+            self.counters.aborted.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// The number and the age of the open transaction, if there is one.
+    pub fn open_transaction(&self) -> Option<(i64, Duration)> {
+        let numbered = self.numbered.lock();
+        let held = numbered.transaction.as_ref()?;
+        matches!(held.state, State::InProgress(_)).then(|| (held.number, held.started.elapsed()))
+    }
+
+    /// Gives a command's writer back; drops it if the transaction was aborted meanwhile.
+    pub(crate) fn give_back(&self, number: i64, writer: Box<Writer>) {
+        let mut numbered = self.numbered.lock();
+        if let Some(held) = &mut numbered.transaction
+            && held.number == number
+            && let State::InProgress(slot) = &mut held.state
+        {
+            *slot = Some(writer);
+            return;
+        }
+        drop(numbered);
+        drop(writer);
+    }
+
+    fn turn(self: &Arc<Self>, turn: Turn, number: i64) -> TransactionTurn {
+        TransactionTurn { turn, session: Arc::clone(self), number }
+    }
+
+    fn take_number(
+        self: &Arc<Self>,
+        store: &Arc<Store>,
+        number: i64,
+        interrupt: &Arc<Interrupt>,
+    ) -> Result<Turn> {
+        let mut turn = self.take(store, interrupt)?;
+        if let Some(newest) = turn.newest().filter(|newest| number < *newest) {
+            let is_transaction = turn.is_of_transaction();
+            turn.keep();
+            return Err(too_old(&self.id, number, newest, is_transaction));
+        }
+        Ok(turn)
+    }
+
+    fn state_of(&self, number: i64, turn: &mut Turn) -> Result<Known> {
+        let numbered = self.numbered.lock();
+        if let Some(held) = numbered.transaction.as_ref().filter(|held| held.number == number) {
+            return match held.state {
+                State::InProgress(_) => Ok(Known::InProgress),
+                State::Committed => Ok(Known::Committed),
+                State::Aborted => Err(aborted(number)),
+            };
+        }
+        drop(numbered);
+        if turn.log().is_transaction() && turn.log().number() == Some(number) {
+            return Ok(Known::Committed);
+        }
+        let active = turn.newest().unwrap_or(-1);
+        let text = format!(
+            "Given transaction number {number} does not match any in-progress transactions. The active transaction number is {active}"
+        );
+        Err(no_such(text))
+    }
+
+    fn take_writer(&self, number: i64) -> Option<Box<Writer>> {
+        let mut numbered = self.numbered.lock();
+        let held = numbered.transaction.as_mut().filter(|held| held.number == number)?;
+        match &mut held.state {
+            State::InProgress(writer) => writer.take(),
+            State::Committed | State::Aborted => None,
+        }
+    }
+
+    fn end_transaction(&self, number: i64, state: State) {
+        let mut numbered = self.numbered.lock();
+        if let Some(held) = numbered.transaction.as_mut().filter(|held| held.number == number) {
+            held.state = state;
+        }
+    }
+
+    fn note_aborted(&self, before: Option<Held>) {
+        if before.is_some_and(|held| matches!(held.state, State::InProgress(_))) {
+            self.counters.aborted.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// What is known of a number's transaction.
+enum Known {
+    InProgress,
+    Committed,
+}
+
+impl TransactionTurn {
+    /// The number of the transaction.
+    pub fn number(&self) -> i64 {
+        self.number
+    }
+
+    /// The transaction as a unit of work, until it is dropped.
+    ///
+    /// # Errors
+    /// 251 NoSuchTransaction if it was aborted meanwhile.
+    pub fn unit(&self) -> Result<Transaction> {
+        let writer = self.session.take_writer(self.number);
+        let writer = writer.ok_or_else(|| aborted(self.number))?;
+        Ok(Transaction::new(&self.session, self.number, writer))
+    }
+
+    /// Ends the command and leaves the transaction open.
+    pub fn leave(self) {
+        self.turn.keep();
+    }
+
+    /// Ends the command and aborts the transaction.
+    pub fn abort(self) {
+        self.session.abort_open(Some(self.number));
+        self.turn.keep();
+    }
+}
+
+impl Sessions {
+    /// Aborts the open transactions of the sessions that `which` picks.
+    pub fn abort_transactions(&self, which: &dyn Fn(&SessionId) -> bool) {
+        self.each(&mut |session| {
+            if which(&session.id) {
+                session.abort_open(None);
+            }
+        });
+    }
+
+    /// Aborts the transactions that have been open for `limit`.
+    pub fn abort_expired(&self, limit: Duration) {
+        self.each(&mut |session| {
+            if let Some((number, _)) = session.open_transaction().filter(|(_, age)| *age >= limit) {
+                session.abort_open(Some(number));
+            }
+        });
+    }
+
+    /// How many transactions are open.
+    pub fn open_transactions(&self) -> usize {
+        let mut open = 0;
+        self.each(&mut |session| open += usize::from(session.open_transaction().is_some()));
+        open
+    }
+}
+
+/// Commits a writer with the record that its session keeps of it.
+fn commit(mut writer: Writer, turn: &mut Turn, options: CommitOptions) -> Result<()> {
+    if writer.is_empty() {
+        // What it has read must be durable as far as the client asks.
+        return writer.commit(options).map(|_| ()).map_err(Error::from);
+    }
+    writer.set_retry_log(turn.log());
+    writer.remember(0, Effect::Commit, Keep::Nothing);
+    let statements = writer.seal_retry().map_err(Error::from)?;
+    writer.commit(options).map_err(Error::from)?;
+    turn.log().committed_transaction(&statements);
+    Ok(())
+}
+
+fn aborted(number: i64) -> Error {
+    no_such(format!("Transaction {number} has been aborted."))
+}
+
+fn no_such(text: String) -> Error {
+    Error::new(ErrorCode::NoSuchTransaction, text).with_label(Label::TransientTransactionError)
+}
+
+fn too_old(id: &SessionId, number: i64, newest: i64, is_transaction: bool) -> Error {
+    let what = if is_transaction { "transaction" } else { "retryable write" };
+    let text = format!(
+        "Cannot start transaction {number} on session {id} because a newer {what} with txnNumber {newest} has already started on this session."
+    );
+    Error::new(ErrorCode::TransactionTooOld, text)
+}
