@@ -15,7 +15,7 @@ Quire follows the behaviour of MongoDB 8.2. This page is generated from the regi
 (`cargo xtask compatibility`); a test compares it with them. What is listed as missing answers
 `CommandNotSupported` (115) or the command's own error, naming the feature.
 
-Features that are missing as a whole: transactions of several documents, change
+Features that are missing as a whole: change
 streams and tailable cursors, joins, windows and views, capped, clustered and
 time-series collections, validators, text, geo and wildcard indexes, TLS,
 server-side JavaScript (`$where`, `$function`, `$accumulator`: not planned).
@@ -57,10 +57,14 @@ const DIFFERENCES: &str = "
 - `freeStorageSize` of `dbStats` and `collStats` is 0: space that deletes leave comes back by compaction.
 - `w` above 1 is done and answers `UnsatisfiableWriteConcern` at once.
 - `$readPreference` is accepted on every command: there is one member, and it is the primary.
+- Transactions: `maxTransactionLockRequestTimeoutMillis` has no effect, since a statement inside takes its locks at once or
+  fails; `readConcern.atClusterTime` is refused inside; a transaction whose snapshot the engine has to take back (64 MB of
+  later writes) ends in 246 SnapshotUnavailable; one commit holds at most what the engine can commit at once (257).
+  `count` outside counts committed documents only. A change of the catalog waits for transactions that used the collection.
 - `explain` has no `works`; its index bounds and counters are exact.
 - `authenticationMechanisms`, `internalQueryExecYieldIterations`, `internalQueryFacetBufferSizeBytes`,
-  `maxTransactionLockRequestTimeoutMillis`, `maxIndexBuildMemoryUsageMegabytes`, `scramIterationCount`,
-  `scramSHA256IterationCount` and `transactionLifetimeLimitSeconds` can be read and set, and have no effect until what
+  `maxTransactionLockRequestTimeoutMillis`, `maxIndexBuildMemoryUsageMegabytes`, `scramIterationCount` and
+  `scramSHA256IterationCount` can be read and set, and have no effect until what
   they bound is built.
 ";
 

@@ -15,8 +15,9 @@ use quire_document::{Doc, DocBuf, ObjectId, Timestamp};
 use quire_error::{Error, ErrorCode, Result};
 use quire_storage::rng::Rng;
 use quire_storage::{
-    Clock, ClusterTime, CommitOptions, Committed, Conflict, Counts, key_hash, Durability, Engine, Interrupt, Mode, OnPublish,
-    Page, ScanRequest, Snapshot, Space, StorageError, SystemClock, Txn, Version, begin,
+    Clock, ClusterTime, CommitOptions, Committed, Conflict, Counts, Durability, Engine, Interrupt,
+    Mode, OnPublish, Page, ScanRequest, Snapshot, Space, StorageError, SystemClock, Txn, Version,
+    begin, key_hash,
 };
 
 use crate::ddl::IndexBuilds;

@@ -46,7 +46,8 @@ impl Drop for Jobs {
 }
 
 /// Every `clientCursorMonitorFrequencySecs` seconds closes cursors that nobody has asked for
-/// `cursorTimeoutMillis`, ends idle sessions, and every `ttlMonitorSleepSecs` seconds removes what
+/// `cursorTimeoutMillis`, ends idle sessions, aborts transactions older than
+/// `transactionLifetimeLimitSeconds`, and every `ttlMonitorSleepSecs` seconds removes what
 /// TTL indexes say has expired.
 fn keep_up(service: &Arc<Service>, stop: &Arc<Interrupt>) {
     let (mut last, mut cursors_seen) = (Instant::now(), Instant::now());
@@ -60,7 +61,7 @@ fn keep_up(service: &Arc<Service>, stop: &Arc<Interrupt>) {
         }
         service.engine.keep_history(service.parameters.history_window());
         let limit = Duration::from_secs(number("transactionLifetimeLimitSeconds"));
-        service.sessions.abort_expired(limit);
+        service.abort_old_transactions(limit);
         expiry.run(service, stop);
         if last.elapsed() < Duration::from_secs(number("ttlMonitorSleepSecs"))
             || !service.parameters.flag("ttlMonitorEnabled")

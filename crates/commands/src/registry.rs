@@ -295,7 +295,8 @@ pub static COMMANDS: &[Command] = &[
         Other,
         sessions::kill_sessions::run,
         "Stops what sessions do and closes their cursors.",
-    ),
+    )
+    .in_transaction(AfterFirst),
     Command::new(
         "killAllSessions",
         Other,

@@ -19,6 +19,8 @@ pub(crate) struct Held {
     pub number: i64,
     state: State,
     started: Instant,
+    /// The collections that it has read or written, by their full names.
+    used: Vec<String>,
 }
 
 enum State {
@@ -50,7 +52,8 @@ pub struct TransactionCounts {
 /// A command's place in its session's transaction. No other command of the session runs in a
 /// transaction or writes under a number before it is dropped.
 pub struct TransactionTurn {
-    turn: Turn,
+    /// `None` once the command has left.
+    turn: Option<Turn>,
     session: Arc<Session>,
     number: i64,
 }
@@ -108,7 +111,12 @@ impl Session {
                 return Err(error);
             }
         };
-        let begun = Held { number, state: State::InProgress(writer), started: Instant::now() };
+        let begun = Held {
+            number,
+            state: State::InProgress(writer),
+            started: Instant::now(),
+            used: Vec::new(),
+        };
         self.counters.started.fetch_add(1, Ordering::Relaxed);
         let before = turn.begin(number, now_ms, Some(begun));
         self.note_aborted(before);
@@ -230,7 +238,7 @@ impl Session {
     }
 
     fn turn(self: &Arc<Self>, turn: Turn, number: i64) -> TransactionTurn {
-        TransactionTurn { turn, session: Arc::clone(self), number }
+        TransactionTurn { turn: Some(turn), session: Arc::clone(self), number }
     }
 
     fn take_number(
@@ -313,15 +321,40 @@ impl TransactionTurn {
         Ok(Transaction::new(&self.session, self.number, writer))
     }
 
+    /// Notes that the transaction reads or writes the collection of this full name, so that a
+    /// change of the collection waits for the transaction.
+    pub fn note_use(&self, namespace: &str) {
+        let mut numbered = self.session.numbered.lock();
+        if let Some(held) = &mut numbered.transaction
+            && held.number == self.number
+            && !held.used.iter().any(|used| used == namespace)
+        {
+            held.used.push(namespace.to_owned());
+        }
+    }
+
     /// Ends the command and leaves the transaction open.
-    pub fn leave(self) {
-        self.turn.keep();
+    pub fn leave(mut self) {
+        if let Some(turn) = self.turn.take() {
+            turn.keep();
+        }
     }
 
     /// Ends the command and aborts the transaction.
-    pub fn abort(self) {
+    pub fn abort(mut self) {
         self.session.abort_open(Some(self.number));
-        self.turn.keep();
+        if let Some(turn) = self.turn.take() {
+            turn.keep();
+        }
+    }
+}
+
+impl Drop for TransactionTurn {
+    fn drop(&mut self) {
+        // A command that panicked may have written half of a statement.
+        if self.turn.is_some() {
+            self.session.abort_open(Some(self.number));
+        }
     }
 }
 
@@ -342,6 +375,18 @@ impl Sessions {
                 session.abort_open(Some(number));
             }
         });
+    }
+
+    /// Whether an open transaction has used a collection that `which` picks by its full name.
+    pub fn is_used(&self, which: &dyn Fn(&str) -> bool) -> bool {
+        let mut found = false;
+        self.each(&mut |session| {
+            let numbered = session.numbered.lock();
+            let open = numbered.transaction.as_ref();
+            let open = open.filter(|held| matches!(held.state, State::InProgress(_)));
+            found |= open.is_some_and(|held| held.used.iter().any(|used| which(used)));
+        });
+        found
     }
 
     /// How many transactions are open.

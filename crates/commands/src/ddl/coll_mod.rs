@@ -34,6 +34,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
         return cx.service.store.catalog().require(&namespace).map(|_| ());
     };
     let change = parse(index)?;
+    cx.await_transactions(&|used| used == namespace.as_str())?;
     let before = cx.service.store.modify_index(&namespace, &change, &cx.commit_options())?;
     if let Some(new) = change.expire_after_seconds {
         if let Some(old) = before.expire_after_seconds {

@@ -34,6 +34,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     let built = match cx.in_transaction() {
         true => cx.transaction_unit()?.create_indexes(&request)?,
         false => {
+            cx.await_transactions(&|used| used == request.namespace.as_str())?;
             let options = cx.commit_options();
             cx.service.store.create_indexes(&request, &cx.interrupt, &options)?
         }

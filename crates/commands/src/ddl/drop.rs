@@ -26,6 +26,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
         let text = "turn off profiling before dropping system.profile collection";
         return Err(Error::new(ErrorCode::IllegalOperation, text));
     }
+    cx.await_transactions(&|used| used == namespace.as_str())?;
     let dropped = cx.service.store.drop_collection(&namespace, &cx.commit_options())?;
     if let Some(collection) = dropped {
         reply.append("nIndexesWas", collection.indexes.len() as i32);

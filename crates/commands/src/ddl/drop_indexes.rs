@@ -19,6 +19,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     }
     let namespace = cx.target(body)?;
     let which = which.ok_or_else(|| missing(cx.command.name, "index"))?;
+    cx.await_transactions(&|used| used == namespace.as_str())?;
     let dropped = cx.service.store.drop_indexes(&namespace, &which, &cx.commit_options())?;
     reply.append("nIndexesWas", dropped.before as i32);
     if matches!(which, DropIndexes::All) {

@@ -40,6 +40,8 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, _reply: &mut DocWriter<'_>) -> R
     let to = to.ok_or_else(|| missing(cx.command.name, "to"))?;
     let (from, to) = (namespace(from)?, namespace(to)?);
     let rename = Rename { from, to, drop_target, from_uuid, target_uuid };
+    let is_meant = |used: &str| used == rename.from.as_str() || used == rename.to.as_str();
+    cx.await_transactions(&is_meant)?;
     cx.service.store.rename_collection(&rename, &cx.interrupt, &cx.commit_options())
 }
 

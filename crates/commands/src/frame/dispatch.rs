@@ -108,7 +108,7 @@ fn run(
     let fault = service.fail_points.strike(FAIL_COMMAND, &cx, request.body);
     let result = fault.as_ref().map_or(Ok(()), |fault| fault.before(&mut cx));
     let result = result.and_then(|()| execute(&mut cx, request.body, &mut reply));
-    cx.leave_transaction(result.is_err());
+    cx.leave_transaction(result.is_err(), &running.operation.namespace);
     drop(running);
     if cx.db == "admin" && command.kind == Kind::Write {
         // Users and roles may be written as documents too.

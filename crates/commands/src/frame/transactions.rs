@@ -5,6 +5,10 @@ use crate::frame::context::Context;
 use crate::frame::service::now_ms;
 use quire_error::{Error, ErrorClass, ErrorCode, Label, Result};
 use quire_session::Transaction;
+use std::time::Duration;
+
+/// Time between two looks of a command that waits for transactions to end.
+const LOOK: Duration = Duration::from_millis(5);
 
 impl Context<'_> {
     /// Whether the command belongs to a transaction of several statements.
@@ -44,9 +48,24 @@ impl Context<'_> {
         }
     }
 
-    /// Ends the command's part of the transaction; a failed statement aborts it.
-    pub(crate) fn leave_transaction(&self, failed: bool) {
+    /// Waits until no open transaction uses a collection that `which` picks by its full name, before
+    /// the command changes or drops it.
+    ///
+    /// # Errors
+    /// What the interrupt says.
+    pub fn await_transactions(&self, which: &dyn Fn(&str) -> bool) -> Result<()> {
+        while self.service.sessions.is_used(which) {
+            let waited = self.interrupt.wait(Some(LOOK), || false);
+            waited.map_err(crate::frame::reply::from_interruption)?;
+        }
+        Ok(())
+    }
+
+    /// Ends the command's part of the transaction, which used the collection `namespace`; a failed
+    /// statement aborts the transaction.
+    pub(crate) fn leave_transaction(&self, failed: bool, namespace: &str) {
         if let Some(place) = self.transaction.take() {
+            place.note_use(namespace);
             match failed || self.statement_failed.get() {
                 true => place.abort(),
                 false => place.leave(),

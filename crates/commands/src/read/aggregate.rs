@@ -123,6 +123,7 @@ pub fn parse(cx: &Context<'_>, body: Doc<'_>) -> Result<Parsed> {
         return Err(Error::failed_to_parse(text));
     }
     check_pipeline(cx, &request)?;
+    check_in_transaction(cx, &request, explain)?;
     request.comment = comment(cx.generic.comment);
     Ok(Parsed { request, batch_size: cursor.flatten(), explain })
 }
@@ -193,6 +194,33 @@ fn check_pipeline(cx: &Context<'_>, request: &AggregateRequest) -> Result<()> {
         return Err(Error::new(ErrorCode::APIStrictError, text));
     }
     Ok(())
+}
+
+/// Refuses what no transaction takes: an explain, and stages that write, follow changes or tell of
+/// the server.
+fn check_in_transaction(cx: &Context<'_>, request: &AggregateRequest, explain: bool) -> Result<()> {
+    const REFUSED: &[&str] = &[
+        "$changeStream",
+        "$collStats",
+        "$currentOp",
+        "$indexStats",
+        "$listLocalSessions",
+        "$listSessions",
+        "$merge",
+        "$out",
+        "$planCacheStats",
+        "$unionWith",
+    ];
+    if !cx.in_transaction() {
+        return Ok(());
+    }
+    let names = request.pipeline.iter().filter_map(|stage| stage.as_doc().first());
+    let text = match names.map(|first| first.key()).find(|name| REFUSED.contains(name)) {
+        Some(name) => format!("Stage not supported inside of a multi-document transaction: {name}"),
+        None if explain => "Operation not permitted in transaction :: caused by :: Explain for the aggregate command cannot run within a multi-document transaction".to_owned(),
+        None => return Ok(()),
+    };
+    Err(Error::new(ErrorCode::OperationNotSupportedInTransaction, text))
 }
 
 fn check_length(stages: usize) -> Result<()> {

@@ -75,6 +75,12 @@ impl Service {
         self.sessions.forget_writes(now - WRITES_KEPT_MS);
     }
 
+    /// Aborts the transactions that have been open for `limit`: their writes are undone and their
+    /// locks released.
+    pub fn abort_old_transactions(&self, limit: Duration) {
+        self.sessions.abort_expired(limit);
+    }
+
     /// Deletes what is stored of the writes of sessions that have ended; answers how many keys.
     ///
     /// # Errors

@@ -95,6 +95,9 @@ fn perform(
 ) -> Result<(Vec<DocBuf>, Totals, Vec<i32>)> {
     let (mut rows, mut totals) = (Vec::new(), Totals::default());
     let mut unit = cx.write_unit(ops.len(), &options.statements, ops.len())?;
+    if let Some(place) = &*cx.transaction.borrow() {
+        namespaces.iter().for_each(|target| place.note_use(target.namespace.as_str()));
+    }
     for (at, op) in ops.iter().enumerate() {
         let Some(target) = namespaces.get(op.place) else { continue };
         let place = (&mut unit, at);

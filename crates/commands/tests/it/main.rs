@@ -14,6 +14,7 @@ mod retryable;
 mod sessions;
 mod snapshot_reads;
 mod stats;
+mod transactions;
 mod validate;
 
 use quire_commands::Outcome;

@@ -110,6 +110,7 @@ fn write_chunk<T>(
 ) -> Attempt<Chunk<T>> {
     let begun = Instant::now();
     let mut chunk = Chunk::new();
+    // A transaction that overwrites its own writes buffers less than before.
     let bytes_before = writer.buffered_bytes();
     for id in ids {
         chunk.done += 1;
@@ -126,8 +127,8 @@ fn write_chunk<T>(
             }
             Err(conflict) => return Err(conflict),
         }
-        let full =
-            writer.buffered_bytes() - bytes_before >= CHUNK_BYTES || begun.elapsed() >= CHUNK_TIME;
+        let full = writer.buffered_bytes().saturating_sub(bytes_before) >= CHUNK_BYTES
+            || begun.elapsed() >= CHUNK_TIME;
         if full {
             break;
         }

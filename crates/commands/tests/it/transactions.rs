@@ -1,0 +1,194 @@
+//! Transactions: what outlives a restart, what releases them, and that no client sees half of one.
+
+use crate::{Client, Server, at, code, number};
+use quire_document::{Binary, DocBuf, Value, doc};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+const ACCOUNTS: i32 = 4;
+
+fn lsid(session: u8) -> DocBuf {
+    let bytes = [session; 16];
+    doc! { "id": Value::Binary(Binary { subtype: 4, bytes: &bytes }) }
+}
+
+/// The command as a statement of a session's transaction.
+fn within(mut command: DocBuf, (session, txn_number): (u8, i64), start: bool) -> DocBuf {
+    command.append("lsid", &lsid(session)).append("txnNumber", txn_number);
+    command.append("autocommit", false);
+    if start {
+        command.append("startTransaction", true);
+    }
+    command
+}
+
+fn insert(id: i32) -> DocBuf {
+    doc! { "insert": "t", "documents": [{ "_id": id, "a": id }], "$db": "test" }
+}
+
+fn commit() -> DocBuf {
+    doc! { "commitTransaction": 1, "$db": "admin" }
+}
+
+fn ids(client: &mut Client) -> usize {
+    let found = client.works(doc! { "find": "t", "$db": "test" });
+    at(&found, "cursor.firstBatch").unwrap().as_array().unwrap().count()
+}
+
+#[test]
+fn a_commit_is_repeated_after_a_restart_and_is_done_once() {
+    let server = Server::new();
+    let mut client = server.client(1);
+    client.works(within(insert(1), (1, 5), true));
+    client.works(within(commit(), (1, 5), false));
+    let restarted = server.reopened();
+    let mut client = restarted.client(1);
+    client.works(within(commit(), (1, 5), false));
+    assert_eq!(code(&client.run(within(insert(2), (1, 5), false))), 256);
+    // A retryable write can't use the number, and an older transaction can't begin.
+    let mut plain = insert(3);
+    plain.append("lsid", &lsid(1)).append("txnNumber", 5i64);
+    assert_eq!(code(&client.run(plain)), 217);
+    assert_eq!(code(&client.run(within(insert(4), (1, 4), true))), 225);
+    assert_eq!(ids(&mut client), 1);
+}
+
+#[test]
+fn an_open_transaction_is_gone_after_a_restart() {
+    let server = Server::new();
+    let mut client = server.client(1);
+    client.works(doc! { "create": "t", "$db": "test" });
+    client.works(within(insert(1), (1, 1), true));
+    let restarted = server.reopened();
+    let mut client = restarted.client(1);
+    let reply = client.run(within(commit(), (1, 1), false));
+    assert_eq!(code(&reply), 251);
+    assert_eq!(ids(&mut client), 0);
+}
+
+/// Whatever ends a transaction, its locks go with it.
+#[test]
+fn ended_sessions_and_old_transactions_release_their_documents() {
+    let server = Server::new();
+    let mut client = server.client(1);
+    client.works(insert(1));
+    let change = doc! { "update": "t", "updates": [{ "q": { "_id": 1 }, "u": { "$inc": { "a": 1 } } }], "$db": "test" };
+    for (session, ends) in [(1, "endSessions"), (2, "killSessions"), (3, "")] {
+        client.works(within(change.clone(), (session, 1), true));
+        match ends {
+            "" => server.0.abort_old_transactions(Duration::ZERO),
+            command => {
+                let mut end = DocBuf::new();
+                end.append(command, &quire_document::array![&lsid(session)]);
+                end.append("$db", "admin");
+                client.works(end);
+            }
+        }
+        client.works(change.clone());
+        assert_eq!(code(&client.run(within(commit(), (session, 1), false))), 251);
+    }
+    let status = client.works(doc! { "serverStatus": 1, "$db": "admin" });
+    assert_eq!(number(&status, "transactions.currentOpen"), Some(0));
+    assert_eq!(number(&status, "transactions.totalAborted"), Some(3));
+}
+
+/// Every plan sees the transaction's own writes, and no others.
+#[test]
+fn plans_inside_agree_with_each_other() {
+    let server = Server::new();
+    let mut client = server.client(1);
+    let index = doc! { "createIndexes": "t", "indexes": [{ "key": { "a": 1 }, "name": "a_1" }], "$db": "test" };
+    client.works(index);
+    (0..20).for_each(|id| drop(client.works(insert(id))));
+    client.works(within(insert(100), (1, 1), true));
+    let change = doc! { "update": "t", "updates": [{ "q": { "a": { "$lt": 5 } }, "u": { "$inc": { "a": 50 } }, "multi": true }], "$db": "test" };
+    client.works(within(change, (1, 1), false));
+    let remove = doc! { "delete": "t", "deletes": [{ "q": { "a": { "$gte": 18, "$lt": 20 } }, "limit": 0 }], "$db": "test" };
+    client.works(within(remove, (1, 1), false));
+    client.works(insert(200));
+    for hint in [doc! { "$natural": 1 }, doc! { "a": 1 }, doc! { "_id": 1 }] {
+        let find =
+            doc! { "find": "t", "filter": { "a": { "$gte": 0 } }, "hint": &hint, "$db": "test" };
+        let found = client.works(within(find, (1, 1), false));
+        let found = at(&found, "cursor.firstBatch").unwrap().as_array().unwrap().count();
+        assert_eq!(found, 19, "{hint:?}");
+    }
+    let group = doc! { "aggregate": "t", "pipeline": [{ "$group": { "_id": Value::Null, "n": { "$sum": 1 }, "top": { "$max": "$a" } } }], "cursor": {}, "$db": "test" };
+    let found = client.works(within(group, (1, 1), false));
+    assert_eq!(number(&found, "cursor.firstBatch.0.n"), Some(19));
+    assert_eq!(number(&found, "cursor.firstBatch.0.top"), Some(100));
+    assert_eq!(ids(&mut client), 21);
+}
+
+fn transfer(client: &mut Client, key: (u8, i64), from: i32, to: i32) -> bool {
+    for (account, amount, start) in [(from, -1, true), (to, 1, false)] {
+        let change = doc! { "update": "bank", "updates": [{ "q": { "_id": account }, "u": { "$inc": { "sum": amount } } }], "$db": "test" };
+        match code(&client.run(within(change, key, start))) {
+            0 => {}
+            112 => return false,
+            other => panic!("a transfer ended in {other}"),
+        }
+    }
+    client.works(within(commit(), key, false));
+    true
+}
+
+fn total(client: &mut Client, key: Option<(u8, i64)>) -> i64 {
+    let mut sum = 0;
+    for account in 0..ACCOUNTS {
+        let find = doc! { "find": "bank", "filter": { "_id": account }, "$db": "test" };
+        let find = match key {
+            Some(key) => within(find, key, account == 0),
+            None => find,
+        };
+        sum += number(&client.works(find), "cursor.firstBatch.0.sum").unwrap();
+    }
+    sum
+}
+
+/// Money only moves: whatever a transaction reads, statement by statement, adds up.
+#[test]
+fn the_bank_keeps_its_sum() {
+    let server = Server::new();
+    let mut client = server.client(1);
+    for account in 0..ACCOUNTS {
+        client.works(
+            doc! { "insert": "bank", "documents": [{ "_id": account, "sum": 100 }], "$db": "test" },
+        );
+    }
+    let done = AtomicBool::new(false);
+    let moved: usize = std::thread::scope(|scope| {
+        let movers: Vec<_> = (0..3u8)
+            .map(|mover| {
+                let server = &server;
+                scope.spawn(move || {
+                    let mut client = server.client(u64::from(mover) + 2);
+                    let pairs = |round: i64| {
+                        let from = ((round + i64::from(mover)) % i64::from(ACCOUNTS)) as i32;
+                        (from, (from + 1 + (round % 3) as i32) % ACCOUNTS)
+                    };
+                    (0..150)
+                        .filter(|round| {
+                            let (from, to) = pairs(*round);
+                            transfer(&mut client, (mover + 10, *round), from, to)
+                        })
+                        .count()
+                })
+            })
+            .collect();
+        let reader = scope.spawn(|| {
+            let mut client = server.client(9);
+            let mut round = 0;
+            while !done.load(Ordering::Relaxed) {
+                assert_eq!(total(&mut client, Some((20, round))), 400);
+                round += 1;
+            }
+        });
+        let moved = movers.into_iter().map(|mover| mover.join().unwrap()).sum();
+        done.store(true, Ordering::Relaxed);
+        reader.join().unwrap();
+        moved
+    });
+    assert!(moved > 0);
+    assert_eq!(total(&mut client, None), 400);
+}
