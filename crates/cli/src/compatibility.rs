@@ -24,7 +24,7 @@ server-side JavaScript (`$where`, `$function`, `$accumulator`: not planned).
 const DIFFERENCES: &str = "
 ## Differences
 
-- Collations have the data of a newer ICU than MongoDB's 57.1 (docs/adr/0005-collation.md): the no-break space counts as a space, not as
+- Collations have the data of a newer ICU than MongoDB's 57.1 (docs/adr/0008-collation.md): the no-break space counts as a space, not as
   punctuation; strings compare as if they were normalized, whatever `normalization` says; the variants `search`, `searchjl`, `big5han`
   and `gb2312han` are missing. `$expr` with `$in` on a path follows the collation, which MongoDB 8.2 drops there.
 - Sessions live in memory: `$listSessions` shows what `$listLocalSessions` shows, the sessions used since the start. What

@@ -232,7 +232,7 @@ mod tests {
         assert!(message(&["word"]).contains("unexpected word"));
         assert!(message(&["--port", "x"]).contains("whole number"));
         assert!(message(&["--port", "1", "--port", "2"]).contains("more than once"));
-        assert!(message(&["--auth"]).contains("logins are not built yet"));
+        assert!(message(&["--keyFile", "k"]).contains("not built yet"));
         assert!(message(&["--tlsMode", "requireTLS"]).contains("TLS is not built yet"));
         assert!(words(&["--tlsMode", "disabled"]).is_ok());
         assert!(message(&["--setParameter", "x"]).contains("NAME=VALUE"));
@@ -261,7 +261,7 @@ mod tests {
         assert!(message("net: 5\n").contains("Unrecognized option: net"));
         assert!(message("net:\n  port: [1]\n").contains("single value"));
         assert!(message("net:\n  ipv6: 3\n").contains("true or false"));
-        assert!(message("security:\n  authorization: enabled\n").contains("not built yet"));
+        assert!(message("security:\n  keyFile: k\n").contains("not built yet"));
         assert!(message("a: [").contains("Error parsing f"));
     }
 }

@@ -65,7 +65,7 @@ const fn harmless(values: &'static [&'static str], option: ServeOption) -> Serve
 }
 
 const TLS: Status = Refused("TLS is not built yet; put a TLS proxy in front");
-const LOGINS: Status = Refused("users and logins are not built yet");
+const LOGINS: Status = Refused("a set has one member; this way to log in is not built yet");
 const ENGINE: Status = NoEffect("the storage engine has no such knob");
 const ONE_LAYOUT: Status = Refused("all databases share one set of files");
 

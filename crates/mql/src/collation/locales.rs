@@ -14,7 +14,7 @@ pub(super) struct Locale {
     pub normalization: bool,
 }
 
-/// Variants for which the library carries no data (docs/adr/0005-collation.md).
+/// Variants for which the library carries no data (docs/adr/0008-collation.md).
 const WITHOUT_DATA: &[&str] = &["search", "searchjl", "big5han", "gb2312han"];
 
 /// ICU's other names of locales, which MongoDB refuses and answers with the name it knows.
