@@ -61,7 +61,7 @@ fn indexes_are_built_over_what_is_there() {
     assert_eq!(code(&doc! { "key": { "b": 1 }, "name": "a_1" }), 86);
     assert_eq!(code(&doc! { "key": { "a": 1 }, "name": "a_1", "unique": true }), 86);
     assert_eq!(code(&doc! { "key": { "a": 1 }, "name": "a_1", "hidden": true }), 85);
-    assert_eq!(code(&doc! { "key": { "a": "hashed" }, "name": "h" }), 115);
+    assert_eq!(code(&doc! { "key": { "a": "2dsphere" }, "name": "h" }), 115);
     assert_clean(&store);
 }
 
