@@ -2,7 +2,7 @@
 //! through [`Statistics`].
 //!
 //! Read in this order: `request.rs` (what is asked), `access.rs` (which indexes can
-//! serve a filter; the intervals of a predicate are `quire_catalog::key`'s), [`plan`] (the stages), `find.rs` (how they are put together),
+//! serve a filter; the intervals of a predicate are `quire_catalog::key`'s), [`mod@plan`] (the stages), `find.rs` (how they are put together),
 //! [`explain`] (how they are printed).
 
 mod access;
