@@ -63,8 +63,7 @@ const DIFFERENCES: &str = "
   `count` outside counts committed documents only. A change of the catalog waits for transactions that used the collection.
 - `explain` has no `works`; its index bounds and counters are exact.
 - `authenticationMechanisms`, `internalQueryExecYieldIterations`, `internalQueryFacetBufferSizeBytes`,
-  `maxTransactionLockRequestTimeoutMillis`, `maxIndexBuildMemoryUsageMegabytes`, `scramIterationCount` and
-  `scramSHA256IterationCount` can be read and set, and have no effect until what
+  `maxTransactionLockRequestTimeoutMillis` and `maxIndexBuildMemoryUsageMegabytes` can be read and set, and have no effect until what
   they bound is built.
 ";
 
