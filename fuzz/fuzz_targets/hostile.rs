@@ -6,7 +6,7 @@ use bumpalo::Bump;
 use libfuzzer_sys::fuzz_target;
 use quire_document::{ArrayBuf, Doc, DocBuf, Value, ValueBuf, doc};
 use quire_error::{Error, ErrorCode};
-use quire_mql::stage::{Transform, Transforms};
+use quire_mql::stage::{Transform, Transforms, find_stage};
 use quire_mql::{EvalContext, Expression, Filter, ParseContext, Shared, Update, UpdateSpec};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -160,7 +160,8 @@ fuzz_target!(|bytes: &[u8]| {
                 let value = choices.expression(2);
                 let fields = doc! { "v": &value, "o": "$$ROOT" };
                 let fields = Value::Document(fields.as_doc());
-                if let Ok(Some(stage)) = Transform::parse("$set", fields, &ParseContext::default()) {
+                let row = find_stage("$set").expect("$set is a stage");
+                if let Ok(Some(stage)) = Transform::parse(row, fields, &ParseContext::default()) {
                     stages.push(stage);
                 }
             }

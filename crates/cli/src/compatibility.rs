@@ -3,9 +3,9 @@
 
 use crate::connect::uri::PASSED_OVER;
 use crate::serve::options::{OPTIONS, Status};
-use quire_commands::{COMMANDS, PARAMETERS, SERVER_STAGES};
+use quire_commands::{COMMANDS, PARAMETERS};
 use quire_mql::accumulator::ACCUMULATORS;
-use quire_mql::stage::{NOT_BUILT, STAGES};
+use quire_mql::stage::STAGES;
 use quire_mql::{expression, filter, update};
 use std::fmt::Write;
 
@@ -71,15 +71,13 @@ const DIFFERENCES: &str = "
 pub fn markdown() -> String {
     let mut page = HEAD.to_owned();
     commands(&mut page);
-    let rows = STAGES.iter().map(|row| (row.name, row.since, row.doc));
-    let server = SERVER_STAGES.iter().map(|row| (row.name, row.since, row.summary));
-    // `$documents` stands in no registry: it becomes other stages.
-    let documents = ("$documents", "5.1", "Gives the documents that an array expression holds.");
-    table(&mut page, "Aggregation stages", rows.chain(server).chain([documents]));
-    let built =
-        |name: &str| name == "$documents" || SERVER_STAGES.iter().any(|row| row.name == name);
-    let missing: Vec<String> =
-        NOT_BUILT.iter().filter(|name| !built(name)).map(|name| format!("`{name}`")).collect();
+    let built = STAGES.iter().filter(|row| row.is_built());
+    table(&mut page, "Aggregation stages", built.map(|row| (row.name, row.since, row.doc)));
+    let missing: Vec<String> = STAGES
+        .iter()
+        .filter(|row| !row.is_built() && !row.needs_search())
+        .map(|row| format!("`{}`", row.name))
+        .collect();
     let _ = writeln!(page, "\nMissing: {}.", missing.join(", "));
     table(
         &mut page,

@@ -28,5 +28,4 @@ pub use frame::service::{
 pub use frame::{MAX_WIRE_VERSION, MONGODB_VERSION, MONGODB_VERSION_ARRAY};
 pub use frame::{log, metrics, service};
 pub use jobs::Jobs;
-pub use read::pipeline_sources::{SERVER_STAGES, ServerStage};
 pub use registry::COMMANDS;

@@ -4,6 +4,7 @@
 
 use crate::expression::{Column, Folding};
 use crate::rounds::Landmarks;
+use crate::stage::Place;
 use crate::work::units;
 use bumpalo::Bump;
 use quire_document::memory::{self, Refused};
@@ -45,6 +46,8 @@ pub struct ParseContext {
     pub redact: bool,
     /// `apiStrict: true`: operators outside the stable API answer `APIStrictError` (323).
     pub api_strict: bool,
+    /// The pipeline that is being parsed; `None` outside of pipelines.
+    pub place: Option<Arc<Place>>,
     /// Constants are not folded (tests compare with and without).
     pub no_folding: bool,
     /// What folding the request's constants has taken.
@@ -128,6 +131,13 @@ impl ParseContext {
     pub fn without_folding(mut self) -> Self {
         self.no_folding = true;
         self
+    }
+
+    /// The same context in the pipeline at `place`.
+    pub fn at(&self, place: Place) -> Self {
+        let mut inner = self.clone();
+        inner.place = Some(Arc::new(place));
+        inner
     }
 
     /// The same context inside an expression that binds `name`.

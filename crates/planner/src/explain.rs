@@ -5,7 +5,7 @@ use crate::plan::{IndexScan, Node, Plan};
 use quire_catalog::key::{Interval, Intervals};
 use quire_document::{ArrayBuf, DocBuf, DocWriter, Value, ValueBuf};
 use quire_mql::filter::Node as Condition;
-use quire_mql::stage::StageBody;
+use quire_mql::stage::{StageBody, find_stage};
 
 /// Bytes that a sort may hold in memory, as explain shows it.
 pub const SORT_BYTES_MAX: u64 = 100 * 1024 * 1024;
@@ -273,6 +273,7 @@ fn facts(node: &Node, stats: Option<&NodeStats>, out: &mut DocWriter<'_>) {
             }
         }
         Node::Eof
+        | Node::OneDocument
         | Node::Stage { .. }
         | Node::Feed { .. }
         | Node::SortKeys { .. }
@@ -493,8 +494,8 @@ fn shape_hash(plan: &Plan) -> u64 {
         .collect();
     projected.sort_unstable();
     projected.hash(&mut hasher);
-    let shaping = ["$group", "$replaceRoot", "$project"];
     let names = plan.stages().into_iter().map(StageBody::name);
-    names.filter(|name| shaping.contains(name)).collect::<Vec<_>>().hash(&mut hasher);
+    let reshapes = |name: &&str| find_stage(name).is_some_and(|row| row.facts.reshapes);
+    names.filter(reshapes).collect::<Vec<_>>().hash(&mut hasher);
     hasher.finish()
 }

@@ -13,7 +13,7 @@ use quire_mql::ParseContext;
 use quire_mql::projection::{Kind, Projection};
 use quire_mql::sort::SortPattern;
 use quire_mql::stage::{
-    Limit, Match, Modified, Skip, Sort, Stage, StageBody, Transform, parse_pipeline,
+    Limit, Match, Modified, Place, Skip, Sort, Stage, StageBody, Transform, parse_pipeline,
 };
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -28,10 +28,20 @@ pub(crate) fn plan_pipeline(
     stats: &dyn Statistics,
 ) -> Result<Plan> {
     let stages = request.pipeline.iter().map(|stage| Value::from(stage.as_doc()));
+    let behind_source = request.fed_by.is_some();
+    let place = Place { behind_source, ..Place::of(&request.namespace) };
+    let context = &context.at(place);
     let mut stages = VecDeque::from(optimise(parse_pipeline(stages, context)?));
-    if let Some(name) = request.fed_by {
-        let root = above(Node::Feed { name }, stages);
-        return Ok(Plan { root, ..Plan::of_feed(&request.namespace) });
+    let leaf = match (request.fed_by, stages.front()) {
+        (Some(name), _) => Some(Node::Feed { name }),
+        (None, Some(Stage::OneDocument(_))) => {
+            stages.pop_front();
+            Some(Node::OneDocument)
+        }
+        _ => None,
+    };
+    if let Some(leaf) = leaf {
+        return Ok(Plan { root: above(leaf, stages), ..Plan::of_feed(&request.namespace) });
     }
     let head = Head::take(request, &mut stages, context)?;
     let mut plan = plan_find(&head.query(), stats)?;

@@ -128,6 +128,8 @@ pub enum Node {
         /// Names what gives them, such as the stage `$currentOp`.
         name: &'static str,
     },
+    /// One empty document, for a `$documents`.
+    OneDocument,
     /// Nothing: the collection does not exist or nothing can match.
     Eof,
     /// All documents in their natural order.
@@ -310,6 +312,7 @@ impl Node {
     pub fn inputs(&self) -> &[Node] {
         match self {
             Node::Eof
+            | Node::OneDocument
             | Node::Feed { .. }
             | Node::CollScan { .. }
             | Node::RandomPicks { .. }
@@ -374,6 +377,7 @@ impl Node {
         match self {
             Node::Stage { stage, .. } => stage.name(),
             Node::Feed { name } => name,
+            Node::OneDocument => "QUEUE",
             Node::Eof => "EOF",
             Node::CollScan { .. } => "COLLSCAN",
             Node::RandomPicks { .. } => "MULTI_ITERATOR",
@@ -422,6 +426,7 @@ impl Node {
             | Node::Fetch { .. }
             | Node::CollScan { .. }
             | Node::IdHack { .. }
+            | Node::OneDocument
             | Node::Eof => true,
             other => other.inputs().iter().all(Node::gives_documents),
         }

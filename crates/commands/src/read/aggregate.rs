@@ -8,15 +8,12 @@ use crate::frame::context::Context;
 use crate::frame::query_args::batch_size;
 use crate::frame::query_args::{collation, comment, hint, owned};
 use quire_catalog::Namespace;
-use quire_document::limits::SUB_PIPELINE_DEPTH_MAX;
 use quire_document::{Doc, DocBuf, DocWriter, Value};
 use quire_error::{Error, ErrorCode, Result};
 use quire_executor::{UnitOfWork, open, open_fed};
+use quire_mql::stage::{Source, StageRow, find_stage, for_each_row, not_in_api};
 use quire_planner::{AggregateRequest, ReadRequest};
 use quire_session::PlanSource;
-
-/// Most stages of a pipeline.
-const STAGES_MAX: usize = 1000;
 
 /// An aggregate with what is not its plan's.
 pub struct Parsed {
@@ -159,39 +156,34 @@ fn namespace(cx: &Context<'_>, body: Doc<'_>) -> Result<String> {
     }
 }
 
-/// What can be said about a pipeline without knowing its stages.
+/// What the request's concerns, its transaction and its source say against its stages.
 fn check_pipeline(cx: &Context<'_>, request: &AggregateRequest) -> Result<()> {
-    check_length(request.pipeline.len())?;
-    for stage in &request.pipeline {
-        check_sub_pipelines(stage.as_doc(), 1)?;
-    }
-    let name = |stage: Option<&DocBuf>| match stage {
-        None => String::new(),
-        Some(stage) => stage.as_doc().first().map_or("{}", |first| first.key()).to_owned(),
-    };
-    let first = name(request.pipeline.first());
-    if request.namespace.ends_with(".$cmd.aggregate")
-        && crate::read::pipeline_sources::needs_collection(&first)
-    {
+    let strict = cx.generic.api.strict == Some(true);
+    for_each_row(request.pipeline.iter().map(|stage| stage.as_doc()), &mut |row| {
+        if strict && !row.facts.in_api { Err(not_in_api(row.name)) } else { Ok(()) }
+    })?;
+    let row = |stage: Option<&DocBuf>| find_stage(stage?.as_doc().first()?.key());
+    let first = row(request.pipeline.first());
+    let no_stage = request.pipeline.is_empty();
+    let reads = |row: &StageRow| row.facts.source == Source::Collection;
+    if request.namespace.ends_with(".$cmd.aggregate") && (no_stage || first.is_some_and(reads)) {
         let text =
             "{aggregate: 1} is not valid for a pipeline whose first stage needs a collection";
         return Err(Error::new(ErrorCode::InvalidNamespace, text));
     }
     let concern = &cx.generic.read_concern;
-    let local_only = ["$currentOp", "$listLocalSessions", "$planCacheStats"];
-    if local_only.contains(&&*first) && !concern.is_plain() {
-        let text = format!("Aggregation stage {first} requires read concern local");
+    if let Some(row) = first.filter(|row| row.facts.local_only)
+        && !concern.is_plain()
+    {
+        let text = format!("Aggregation stage {} requires read concern local", row.name);
         return Err(Error::new(ErrorCode::InvalidOptions, text));
     }
-    let last = name(request.pipeline.last());
-    if ["$out", "$merge"].contains(&&*last) && concern.level == Some(ReadLevel::Linearizable) {
-        let text = format!("Aggregation stage {last} cannot run with read concern linearizable");
+    if let Some(row) = row(request.pipeline.last()).filter(|row| row.facts.writes)
+        && concern.level == Some(ReadLevel::Linearizable)
+    {
+        let text =
+            format!("Aggregation stage {} cannot run with read concern linearizable", row.name);
         return Err(Error::new(ErrorCode::InvalidOptions, text));
-    }
-    let outside = ["$listLocalSessions", "$listSessions", "$planCacheStats", "$search"];
-    if cx.generic.api.strict == Some(true) && outside.contains(&&*first) {
-        let text = format!("stage {first} is not allowed with 'apiStrict: true' in API Version 1");
-        return Err(Error::new(ErrorCode::APIStrictError, text));
     }
     Ok(())
 }
@@ -199,58 +191,21 @@ fn check_pipeline(cx: &Context<'_>, request: &AggregateRequest) -> Result<()> {
 /// Refuses what no transaction takes: an explain, and stages that write, follow changes or tell of
 /// the server.
 fn check_in_transaction(cx: &Context<'_>, request: &AggregateRequest, explain: bool) -> Result<()> {
-    const REFUSED: &[&str] = &[
-        "$changeStream",
-        "$collStats",
-        "$currentOp",
-        "$indexStats",
-        "$listLocalSessions",
-        "$listSessions",
-        "$merge",
-        "$out",
-        "$planCacheStats",
-        "$unionWith",
-    ];
     if !cx.in_transaction() {
         return Ok(());
     }
-    let names = request.pipeline.iter().filter_map(|stage| stage.as_doc().first());
-    let text = match names.map(|first| first.key()).find(|name| REFUSED.contains(name)) {
-        Some(name) => format!("Stage not supported inside of a multi-document transaction: {name}"),
-        None if explain => "Operation not permitted in transaction :: caused by :: Explain for the aggregate command cannot run within a multi-document transaction".to_owned(),
-        None => return Ok(()),
-    };
-    Err(Error::new(ErrorCode::OperationNotSupportedInTransaction, text))
-}
-
-fn check_length(stages: usize) -> Result<()> {
-    if stages <= STAGES_MAX {
-        return Ok(());
-    }
-    let text = format!("Pipeline length must be no longer than {STAGES_MAX} stages");
-    Err(Error::location(7749501, text))
-}
-
-/// Length and nesting of the pipelines inside a stage.
-fn check_sub_pipelines(stage: Doc<'_>, depth: usize) -> Result<()> {
-    let Some(first) = stage.first() else { return Ok(()) };
-    let Value::Document(spec) = first.value() else { return Ok(()) };
-    let inner: Vec<Value<'_>> = match first.key() {
-        "$lookup" | "$unionWith" => spec.get("pipeline").into_iter().collect(),
-        "$facet" => spec.fields().map(|(_, pipeline)| pipeline).collect(),
-        _ => return Ok(()),
-    };
-    for stages in inner.iter().filter_map(|pipeline| pipeline.as_array()) {
-        if depth > SUB_PIPELINE_DEPTH_MAX {
-            let text = format!(
-                "Maximum number of nested sub-pipelines exceeded. Limit is {SUB_PIPELINE_DEPTH_MAX}"
-            );
-            return Err(Error::new(ErrorCode::MaxSubPipelineDepthExceeded, text));
+    let refuse =
+        |text: String| Err(Error::new(ErrorCode::OperationNotSupportedInTransaction, text));
+    for_each_row(request.pipeline.iter().map(|stage| stage.as_doc()), &mut |row| {
+        if row.facts.in_transaction {
+            return Ok(());
         }
-        check_length(stages.count())?;
-        for stage in stages.iter().filter_map(|stage| stage.as_document()) {
-            check_sub_pipelines(stage, depth + 1)?;
-        }
+        let name = row.name;
+        refuse(format!("Stage not supported inside of a multi-document transaction: {name}"))
+    })?;
+    if explain {
+        let text = "Operation not permitted in transaction :: caused by :: Explain for the aggregate command cannot run within a multi-document transaction";
+        return refuse(text.to_owned());
     }
     Ok(())
 }

@@ -13,7 +13,7 @@ use quire_document::{Doc, DocBuf, DocWriter, Value, ValueBuf};
 use quire_error::{Error, Result};
 use quire_executor::modify::{UpdateOutcome, UpdateRequest, update};
 use quire_mql::collation::AskedCollation;
-use quire_mql::update::stage_of_update;
+use quire_mql::stage::row_of;
 use quire_planner::Hint;
 use quire_session::Unit;
 use std::time::Instant;
@@ -217,7 +217,7 @@ pub fn parse(doc: Doc<'_>) -> Result<Statement<'_>> {
 pub fn checked_update<'a>(arg: &Arg<'a>) -> Result<Value<'a>> {
     match arg.value() {
         Value::Array(stages) => {
-            stages.iter().try_for_each(|stage| stage_of_update(stage).map(|_| ()))?;
+            stages.iter().try_for_each(|stage| row_of(stage).map(|_| ()))?;
             Ok(arg.value())
         }
         value @ Value::Document(_) => Ok(value),

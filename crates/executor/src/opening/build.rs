@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use quire_document::DocBuf;
 use quire_error::{Error, Result};
 use quire_mql::filter::{Filter, Node as Condition};
 use quire_mql::stage::{Stage, StageBody};
@@ -71,6 +72,7 @@ impl Builder {
                 Some(feed) => Box::new(FeedOp::new(feed)),
                 None => return Err(Error::internal(format!("nothing feeds {name}"))),
             },
+            Node::OneDocument => Box::new(FeedOp::new(Box::new(vec![DocBuf::new()].into_iter()))),
             Node::Eof => Box::new(Eof),
             Node::CollScan { .. }
             | Node::RandomPicks { .. }
@@ -201,6 +203,9 @@ impl Builder {
             Stage::Sort(sort) => {
                 let input = self.node(input, below)?;
                 Box::new(Sort::new(input, Arc::clone(&sort.pattern), sort.limit, needs.sort_keys))
+            }
+            Stage::OneDocument(_) => {
+                return Err(Error::internal(format!("{} is a leaf", stage.name())));
             }
         })
     }

@@ -2,6 +2,7 @@
 //! and a `$sort`.
 
 use super::Stage;
+use super::facts::Facts;
 use super::pipeline::parse_stage;
 use super::registry::StageRow;
 use crate::context::ParseContext;
@@ -14,6 +15,7 @@ pub(super) const BUCKET: StageRow = StageRow {
     name: "$bucket",
     since: "3.4",
     doc: "Groups documents by the range into which an expression's value falls.",
+    facts: Facts::PLAIN,
     parse: |_, value, cx| parse(value, cx),
 };
 

@@ -1,6 +1,7 @@
 //! `$count`: how many documents; short for a `$group` and a `$project`.
 
 use super::Stage;
+use super::facts::Facts;
 use super::pipeline::parse_stage;
 use super::registry::StageRow;
 use crate::context::ParseContext;
@@ -11,6 +12,7 @@ pub(super) const COUNT: StageRow = StageRow {
     name: "$count",
     since: "3.4",
     doc: "One document with the number of documents.",
+    facts: Facts::PLAIN,
     parse: |_, value, cx| parse(value, cx),
 };
 

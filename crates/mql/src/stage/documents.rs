@@ -1,11 +1,40 @@
-//! `$documents`: documents written down in the pipeline.
+//! `$documents`: documents written down in the pipeline; short for one empty document and the stages
+//! that make an array of it and take that apart.
 
-use quire_document::{DocBuf, Value, doc};
-use quire_error::{Error, Result};
+use super::facts::{Facts, Reads, Source, Standing};
+use super::pipeline::parse_stage;
+use super::registry::StageRow;
+use super::{Modified, Needs, Stage, StageBody};
+use crate::context::ParseContext;
+use quire_document::{DocWriter, Value, doc};
+use quire_error::{Error, ErrorCode, Result};
 
-/// The stages that `$documents` is short for; they run over one empty document. 5858203 for what
-/// can't be an array.
-pub fn documents_as_stages(operand: Value<'_>) -> Result<Vec<DocBuf>> {
+pub(super) const DOCUMENTS: StageRow = StageRow {
+    name: "$documents",
+    since: "5.1",
+    doc: "Gives the documents that an array expression holds.",
+    facts: Facts {
+        standing: Standing::First,
+        reads: Reads::Literal,
+        source: Source::Database,
+        in_facet: false,
+        ..Facts::PLAIN
+    },
+    parse: |name, value, cx| parse(name, value, cx),
+};
+
+/// The beginning of what `$documents` is short for: one empty document in place of the documents of
+/// a collection. The planner makes a leaf of it.
+#[derive(Clone, Copy, Debug)]
+pub struct OneDocument;
+
+/// Parses the operand. 73 InvalidNamespace for a pipeline that reads a collection, 5858203 for
+/// what can't be an array.
+fn parse(name: &str, operand: Value<'_>, cx: &ParseContext) -> Result<Vec<Stage>> {
+    if cx.place.as_deref().is_some_and(|place| !place.has_no_collection()) {
+        let text = format!("'{name}' can only be run with {{aggregate: 1}}");
+        return Err(Error::new(ErrorCode::InvalidNamespace, text));
+    }
     let may_be_array = match operand {
         Value::Array(_) => true,
         Value::String(text) => text.starts_with('$'),
@@ -16,9 +45,31 @@ pub fn documents_as_stages(operand: Value<'_>) -> Result<Vec<DocBuf>> {
         let message = "error in $documents: an array is expected";
         return Err(Error::location(5858203, message));
     }
-    Ok(vec![
+    let mut stages = vec![Stage::OneDocument(OneDocument)];
+    for stage in [
         doc! { "$project": { "_id": false, "_documents": operand } },
         doc! { "$unwind": "$_documents" },
         doc! { "$replaceRoot": { "newRoot": "$_documents" } },
-    ])
+    ] {
+        stages.extend(parse_stage(Value::Document(stage.as_doc()), cx)?);
+    }
+    Ok(stages)
+}
+
+impl StageBody for OneDocument {
+    fn name(&self) -> &'static str {
+        "$queue"
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::only(Default::default())
+    }
+
+    fn modified(&self) -> Modified {
+        Modified::All
+    }
+
+    fn print(&self, writer: &mut DocWriter<'_>) {
+        writer.array("$queue").document();
+    }
 }

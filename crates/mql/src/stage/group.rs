@@ -1,5 +1,6 @@
 //! `$group`: one document for each key, with what accumulators make of its documents.
 
+use super::facts::Facts;
 use super::registry::StageRow;
 use super::{Modified, Needs, Stage, StageBody};
 use crate::accumulator::{AccumulatorSpec, State, Table, in_group};
@@ -14,6 +15,7 @@ pub(super) const GROUP: StageRow = StageRow {
     name: "$group",
     since: "2.2",
     doc: "One document for each value of a key, with accumulated values.",
+    facts: Facts { reshapes: true, ..Facts::PLAIN },
     parse: |_, value, cx| Ok(vec![Stage::Group(Arc::new(Group::parse(value, cx)?))]),
 };
 

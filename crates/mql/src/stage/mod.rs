@@ -1,6 +1,7 @@
 //! Pipeline stages: parsed once; those that work on one document at a time also run here.
 //!
-//! Reading order: this file (what a stage is), `registry` (all of them), `body` (what planner and
+//! Reading order: this file (what a stage is), `registry` (all of them), `facts`
+//! (what is true of a stage wherever it stands), `body` (what planner and
 //! explain ask of a stage), `pipeline` (parsing a whole pipeline), `transform` (stages that make one
 //! document of one), then one file a stage. A new stage is one file here with its parse, `StageBody`
 //! and row, a row in `registry`, a variant of [`Stage`] and, unless it is short for other stages, an
@@ -10,6 +11,7 @@ mod body;
 mod bucket;
 mod count;
 mod documents;
+mod facts;
 mod group;
 mod limit;
 mod matching;
@@ -29,14 +31,17 @@ mod unwind;
 mod tests;
 
 pub use body::StageBody;
-pub use documents::documents_as_stages;
+pub use documents::OneDocument;
+pub use facts::{Facts, Inside, Pipelines, Place, Reads, Source, Standing, not_in_api};
 pub use group::{Group, GroupKey};
 pub use limit::{Limit, Skip};
 pub use matching::Match;
 pub use needs::{Modified, Needs};
-pub use pipeline::{parse_pipeline, parse_stage, pipeline_to_bson};
+pub use pipeline::{
+    for_each_row, parse_pipeline, parse_stage, parse_sub_pipeline, pipeline_to_bson, row_of,
+};
 pub use redact::Redact;
-pub use registry::{NOT_BUILT, STAGES, StageRow, find_stage, is_known, search_not_enabled};
+pub use registry::{STAGES, StageRow, find_stage, search_not_enabled};
 pub use replace_root::ReplaceRoot;
 pub use sample::Sample;
 pub use sort::Sort;
@@ -68,6 +73,8 @@ pub enum Stage {
     Sort(Sort),
     /// `$group`.
     Group(Arc<Group>),
+    /// The beginning of `$documents`.
+    OneDocument(OneDocument),
 }
 
 impl Stage {
@@ -83,6 +90,7 @@ impl Stage {
             Stage::Sample(stage) => stage,
             Stage::Sort(stage) => stage,
             Stage::Group(stage) => &**stage,
+            Stage::OneDocument(stage) => stage,
         }
     }
 }

@@ -1,42 +1,86 @@
-//! Parsing pipelines.
+//! Parsing pipelines: that of a command, and those inside of its stages.
 
-use super::registry::{NOT_BUILT, find_stage, needs_search, search_not_enabled};
+use super::facts::{Inside, Place, Standing, check_place};
+use super::registry::{StageRow, find_stage, first_only};
 use super::{Stage, StageBody};
 use crate::context::ParseContext;
-use quire_document::{ArrayBuf, Value};
-use quire_error::{Error, Result};
+use quire_document::limits::SUB_PIPELINE_DEPTH_MAX;
+use quire_document::{Array, ArrayBuf, Doc, Value};
+use quire_error::{Error, ErrorCode, Result};
 
 /// How many stages a pipeline may have.
 const STAGES_MAX: usize = 1000;
 
-/// Parses a pipeline.
+/// Parses a pipeline that stands at `cx.place`.
 ///
 /// # Errors
-/// 7749501 for more than 1,000 stages, 17313 for a `$text` behind the first stage, and what the
+/// 7749501 for more than 1,000 stages, 17313 for a `$text` behind the first stage, 40602 and 40601
+/// for a stage that is not first or not last and has to be, 40600, 51047, 31441 and 167 for one that
+/// may not stand in this kind of pipeline, 323 for one outside of the stable API, and what the
 /// stages' parsers answer.
 pub fn parse_pipeline<'s>(
     stages: impl ExactSizeIterator<Item = Value<'s>>,
     cx: &ParseContext,
 ) -> Result<Vec<Stage>> {
-    if stages.len() > STAGES_MAX {
+    let count = stages.len();
+    if count > STAGES_MAX {
         let message = format!("Pipeline length must be no longer than {STAGES_MAX} stages");
         return Err(Error::location(7749501, message));
     }
-    let mut parsed = Vec::with_capacity(stages.len());
+    let behind_source = cx.place.as_deref().is_some_and(|place| place.behind_source);
+    let mut parsed = Vec::with_capacity(count);
     for (at, stage) in stages.enumerate() {
-        let filter = stage.as_document().and_then(|stage| stage.get("$match"));
-        let filter = filter.and_then(|filter| filter.as_document());
-        if at > 0 && filter.is_some_and(|filter| super::matching::names(filter, "$text")) {
+        let (row, operand) = row_of(stage)?;
+        check_place(row, cx)?;
+        let (first, last) = (at == 0 && !behind_source, at + 1 == count);
+        match row.facts.standing {
+            Standing::First if !first => return Err(first_only(row.name)),
+            Standing::Last if !last => return Err(last_only(row.name)),
+            _ => {}
+        }
+        let filter = operand.as_document().filter(|_| row.name == "$match" && at > 0);
+        if filter.is_some_and(|filter| super::matching::names(filter, "$text")) {
             let message = "$match with $text is only allowed as the first pipeline stage";
             return Err(Error::location(17313, message));
         }
-        parsed.extend(parse_stage(stage, cx)?);
+        parsed.extend((row.parse)(row.name, operand, cx)?);
     }
     Ok(parsed)
 }
 
+/// Parses the pipeline inside of a stage: one that reads `namespace`, with the variables of `cx`.
+///
+/// # Errors
+/// 232 MaxSubPipelineDepthExceeded for more than 20 levels, and what [`parse_pipeline`] answers.
+pub fn parse_sub_pipeline(
+    stages: Array<'_>,
+    inside: Inside,
+    namespace: &str,
+    cx: &ParseContext,
+) -> Result<Vec<Stage>> {
+    let depth = cx.place.as_deref().map_or(0, |place| place.depth) + 1;
+    if depth > SUB_PIPELINE_DEPTH_MAX {
+        let text = format!(
+            "Maximum number of nested sub-pipelines exceeded. Limit is {SUB_PIPELINE_DEPTH_MAX}"
+        );
+        return Err(Error::new(ErrorCode::MaxSubPipelineDepthExceeded, text));
+    }
+    let place = Place { namespace: namespace.to_owned(), inside, depth, behind_source: false };
+    let stages: Vec<Value<'_>> = stages.iter().collect();
+    parse_pipeline(stages.into_iter(), &cx.at(place))
+}
+
 /// Parses one stage, `{$name: ...}`; a shorthand becomes several.
 pub fn parse_stage(stage: Value<'_>, cx: &ParseContext) -> Result<Vec<Stage>> {
+    let (row, operand) = row_of(stage)?;
+    (row.parse)(row.name, operand, cx)
+}
+
+/// Returns the row of the stage `{$name: operand}` and the operand.
+///
+/// # Errors
+/// 14 TypeMismatch, 40323 and 40324 for what is no stage.
+pub fn row_of(stage: Value<'_>) -> Result<(&'static StageRow, Value<'_>)> {
     let Value::Document(stage) = stage else {
         let message = "Each element of the 'pipeline' array must be an object";
         return Err(Error::type_mismatch(message));
@@ -46,14 +90,36 @@ pub fn parse_stage(stage: Value<'_>, cx: &ParseContext) -> Result<Vec<Stage>> {
         return Err(Error::location(40323, message));
     };
     match find_stage(only.key()) {
-        Some(row) => (row.parse)(row.name, only.value(), cx),
-        None if NOT_BUILT.contains(&only.key()) => Err(Error::not_built(only.key())),
-        None if needs_search(only.key()) => Err(search_not_enabled(only.key())),
+        Some(row) => Ok((row, only.value())),
         None => {
             let message = format!("Unrecognized pipeline stage name: '{}'", only.key());
             Err(Error::location(40324, message))
         }
     }
+}
+
+/// Calls `visit` for each stage of a pipeline that is known, those of the pipelines inside of stages
+/// too, outer ones first.
+pub fn for_each_row<'s>(
+    stages: impl Iterator<Item = Doc<'s>>,
+    visit: &mut dyn FnMut(&'static StageRow) -> Result<()>,
+) -> Result<()> {
+    use super::facts::Pipelines;
+    for first in stages.filter_map(|stage| stage.first()) {
+        let Some(row) = find_stage(first.key()) else { continue };
+        visit(row)?;
+        let operand = first.value().as_document().unwrap_or_default();
+        let inner: Vec<Value<'_>> = match row.facts.pipelines {
+            Pipelines::None => continue,
+            Pipelines::Field(name) => operand.get(name).into_iter().collect(),
+            Pipelines::Each => operand.fields().map(|(_, pipeline)| pipeline).collect(),
+        };
+        for pipeline in inner.iter().filter_map(|pipeline| pipeline.as_array()) {
+            let inner: Vec<Doc<'_>> = pipeline.iter().filter_map(|one| one.as_document()).collect();
+            for_each_row(inner.into_iter(), visit)?;
+        }
+    }
+    Ok(())
 }
 
 /// The stages as explain shows them.
@@ -63,4 +129,9 @@ pub fn pipeline_to_bson(stages: &[Stage]) -> ArrayBuf {
             stage.print(&mut writer.document());
         }
     })
+}
+
+/// 40601 for a stage that does not stand last.
+fn last_only(name: &str) -> Error {
+    Error::location(40601, format!("{name} can only be the final stage in the pipeline"))
 }

@@ -1,5 +1,6 @@
 //! `$project`, `$addFields`, `$set`, `$unset`: the stages that are projections.
 
+use super::facts::Facts;
 use super::registry::StageRow;
 use super::{Stage, Transform};
 use crate::context::ParseContext;
@@ -8,21 +9,37 @@ use quire_document::Value;
 use quire_error::Result;
 use std::sync::Arc;
 
-pub(super) const PROJECT: StageRow =
-    StageRow { name: "$project", since: "2.2", doc: "Keeps, drops or computes fields.", parse };
+pub(super) const PROJECT: StageRow = StageRow {
+    name: "$project",
+    since: "2.2",
+    doc: "Keeps, drops or computes fields.",
+    facts: Facts { reshapes: true, ..Facts::TRANSFORM },
+    parse,
+};
 
 pub(super) const ADD_FIELDS: StageRow = StageRow {
     name: "$addFields",
     since: "3.4",
     doc: "Adds fields that expressions compute.",
+    facts: Facts::TRANSFORM,
     parse,
 };
 
-pub(super) const SET: StageRow =
-    StageRow { name: "$set", since: "4.2", doc: "Adds fields that expressions compute.", parse };
+pub(super) const SET: StageRow = StageRow {
+    name: "$set",
+    since: "4.2",
+    doc: "Adds fields that expressions compute.",
+    facts: Facts::TRANSFORM,
+    parse,
+};
 
-pub(super) const UNSET: StageRow =
-    StageRow { name: "$unset", since: "4.2", doc: "Removes fields.", parse };
+pub(super) const UNSET: StageRow = StageRow {
+    name: "$unset",
+    since: "4.2",
+    doc: "Removes fields.",
+    facts: Facts::TRANSFORM,
+    parse,
+};
 
 fn parse(name: &'static str, value: Value<'_>, cx: &ParseContext) -> Result<Vec<Stage>> {
     let projection = match name {

@@ -1,5 +1,6 @@
 //! `$redact`: keeps, prunes or descends into each document and its sub-documents.
 
+use super::facts::Facts;
 use super::registry::StageRow;
 use super::{Modified, Needs, Stage, StageBody};
 use crate::context::{EvalContext, ParseContext, Slot};
@@ -13,6 +14,7 @@ pub(super) const REDACT: StageRow = StageRow {
     name: "$redact",
     since: "2.6",
     doc: "Keeps, prunes or descends into documents and their sub-documents.",
+    facts: Facts::PLAIN,
     parse: |_, value, cx| Ok(vec![Stage::Redact(Arc::new(Redact::parse(value, cx)?))]),
 };
 

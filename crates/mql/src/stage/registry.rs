@@ -1,8 +1,10 @@
-//! All stages: those that are built, with their parsers, and the names of those that are not yet.
+//! All stages of MongoDB, one row each: how it is parsed and what is true of it. Stages that are
+//! not built and those of the search service have rows too, which say why they are refused.
 
+use super::facts::{Facts, Pipelines, Reads, Source, Standing};
 use super::{
-    Stage, bucket, count, group, limit, matching, project, redact, replace_root, sample, sort,
-    sort_by_count, unwind,
+    Stage, bucket, count, documents, group, limit, matching, project, redact, replace_root, sample,
+    sort, sort_by_count, unwind,
 };
 use crate::context::ParseContext;
 use quire_document::Value;
@@ -11,78 +13,127 @@ use quire_error::{Error, ErrorCode, Result};
 /// Parses the value behind a stage's name; a shorthand becomes several stages.
 pub(super) type ParseFn = fn(&'static str, Value<'_>, &ParseContext) -> Result<Vec<Stage>>;
 
-/// A stage.
+/// A stage that MongoDB knows.
 pub struct StageRow {
     /// Its name with the dollar sign.
     pub name: &'static str,
     /// The MongoDB version that introduced it.
     pub since: &'static str,
-    /// One sentence for COMPATIBILITY.md.
+    /// One sentence for COMPATIBILITY.md; empty for a stage that is refused.
     pub doc: &'static str,
+    /// What is true of it.
+    pub facts: Facts,
     pub(super) parse: ParseFn,
 }
 
-/// All stages that are built.
+/// All stages, by name, those of the search service last.
 pub const STAGES: &[StageRow] = &[
     project::ADD_FIELDS,
     bucket::BUCKET,
+    not_built("$bucketAuto", Facts::PLAIN),
+    not_built("$changeStream", Facts { in_api: true, source: Source::Any, ..LISTED }),
+    not_built("$changeStreamSplitLargeEvent", Facts { in_facet: false, ..Facts::PLAIN }),
+    served(
+        "$collStats",
+        "3.4",
+        "Counts and sizes of the collection.",
+        Facts { in_api: true, ..Facts::SERVER },
+    ),
     count::COUNT,
+    served(
+        "$currentOp",
+        "3.6",
+        "The operations that run now.",
+        Facts { source: Source::Admin, local_only: true, ..LISTED },
+    ),
+    not_built("$densify", Facts::PLAIN),
+    documents::DOCUMENTS,
+    not_built("$facet", Facts { in_facet: false, pipelines: Pipelines::Each, ..Facts::PLAIN }),
+    not_built("$fill", Facts::PLAIN),
+    not_built("$geoNear", Facts { standing: Standing::First, in_facet: false, ..Facts::PLAIN }),
+    not_built("$graphLookup", Facts { reads: Reads::OtherCollection, ..Facts::PLAIN }),
     group::GROUP,
+    served("$indexStats", "3.2", "How often each index was used.", Facts::SERVER),
     limit::LIMIT,
+    not_built("$listCatalog", Facts { source: Source::Any, ..LISTED }),
+    not_built("$listClusterCatalog", Facts { source: Source::Database, ..LISTED }),
+    served(
+        "$listLocalSessions",
+        "3.6",
+        "The sessions in use, as this server knows them.",
+        Facts { source: Source::Database, local_only: true, ..LISTED },
+    ),
+    not_built("$listSampledQueries", Facts { source: Source::Admin, ..LISTED }),
+    served(
+        "$listSessions",
+        "3.6",
+        "The sessions in use.",
+        Facts { source: Source::Sessions, ..LISTED },
+    ),
+    not_built("$lookup", Facts::JOIN),
     matching::MATCH,
+    not_built("$merge", Facts::WRITER),
+    not_built("$out", Facts::WRITER),
+    not_built("$planCacheStats", Facts { local_only: true, ..Facts::SERVER }),
     project::PROJECT,
+    not_built("$querySettings", Facts { source: Source::Any, ..LISTED }),
+    not_built("$queryStats", Facts { source: Source::Admin, ..LISTED }),
+    not_built("$rankFusion", Facts { standing: Standing::First, in_facet: false, ..Facts::PLAIN }),
     redact::REDACT,
     replace_root::REPLACE_ROOT,
     replace_root::REPLACE_WITH,
     sample::SAMPLE,
+    not_built("$score", Facts::PLAIN),
+    not_built("$scoreFusion", Facts { standing: Standing::First, in_facet: false, ..Facts::PLAIN }),
     project::SET,
+    not_built("$setWindowFields", Facts::PLAIN),
+    not_built("$shardedDataDistribution", Facts { source: Source::Admin, ..LISTED }),
     limit::SKIP,
     sort::SORT,
     sort_by_count::SORT_BY_COUNT,
+    not_built("$unionWith", Facts { in_transaction: false, ..Facts::JOIN }),
     project::UNSET,
     unwind::UNWIND,
+    of_search("$listSearchIndexes"),
+    of_search("$search"),
+    of_search("$searchBeta"),
+    of_search("$searchMeta"),
+    of_search("$vectorSearch"),
 ];
 
-/// Stages that MongoDB knows and that are not built here yet.
-pub const NOT_BUILT: &[&str] = &[
-    "$bucketAuto",
-    "$changeStream",
-    "$changeStreamSplitLargeEvent",
-    "$collStats",
-    "$currentOp",
-    "$densify",
-    "$documents",
-    "$facet",
-    "$fill",
-    "$geoNear",
-    "$graphLookup",
-    "$indexStats",
-    "$listCatalog",
-    "$listClusterCatalog",
-    "$listLocalSessions",
-    "$listSampledQueries",
-    "$listSessions",
-    "$lookup",
-    "$merge",
-    "$out",
-    "$planCacheStats",
-    "$querySettings",
-    "$queryStats",
-    "$rankFusion",
-    "$score",
-    "$scoreFusion",
-    "$setWindowFields",
-    "$shardedDataDistribution",
-    "$unionWith",
-];
+/// A stage of the server that no view and no pipeline of another stage may have.
+const LISTED: Facts = Facts { in_lookup: false, in_union: false, in_view: false, ..Facts::SERVER };
 
-/// Stages of the search service that is not there.
-const OF_SEARCH: &[&str] =
-    &["$listSearchIndexes", "$search", "$searchBeta", "$searchMeta", "$vectorSearch"];
+/// A stage that MongoDB knows and that is not built here.
+const fn not_built(name: &'static str, facts: Facts) -> StageRow {
+    StageRow { name, since: "", doc: "", facts, parse: |name, _, _| Err(Error::not_built(name)) }
+}
 
-/// True for a stage of the search service.
-pub fn needs_search(name: &str) -> bool {
-    OF_SEARCH.contains(&name)
+/// A stage of the search service, which is not there.
+const fn of_search(name: &'static str) -> StageRow {
+    let facts = Facts { reads: Reads::Search, source: Source::Any, in_api: false, ..Facts::PLAIN };
+    StageRow { name, since: "", doc: "", facts, parse: |name, _, _| Err(search_not_enabled(name)) }
+}
+
+/// A stage whose documents the server makes: the command takes it off the front of its pipeline.
+///
+/// It is parsed only where that is not so.
+const fn served(
+    name: &'static str,
+    since: &'static str,
+    doc: &'static str,
+    facts: Facts,
+) -> StageRow {
+    let parse: ParseFn = |name, _, _| {
+        Err(Error::not_built(&format!("{name} in an explain or in the pipeline of a stage")))
+    };
+    StageRow { name, since, doc, facts, parse }
+}
+
+/// 40602 for a stage that does not stand first.
+pub(super) fn first_only(name: &str) -> Error {
+    let text = format!("{name} is only valid as the first stage in a pipeline");
+    Error::location(40602, text)
 }
 
 /// 31082 SearchNotEnabled for a command or a stage that needs the search service.
@@ -93,12 +144,19 @@ pub fn search_not_enabled(what: &str) -> Error {
     Error::new(ErrorCode::SearchNotEnabled, text)
 }
 
-/// The stage of that name, if it is built.
-pub fn find_stage(name: &str) -> Option<&'static StageRow> {
-    STAGES.iter().find(|stage| stage.name == name)
+impl StageRow {
+    /// True if it is a stage of the search service.
+    pub fn needs_search(&self) -> bool {
+        self.facts.reads == Reads::Search
+    }
+
+    /// True if the stage is not refused.
+    pub fn is_built(&self) -> bool {
+        !self.doc.is_empty()
+    }
 }
 
-/// True if MongoDB knows a stage of that name.
-pub fn is_known(name: &str) -> bool {
-    find_stage(name).is_some() || NOT_BUILT.contains(&name) || needs_search(name)
+/// The stage of that name.
+pub fn find_stage(name: &str) -> Option<&'static StageRow> {
+    STAGES.iter().find(|stage| stage.name == name)
 }

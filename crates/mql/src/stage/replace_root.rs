@@ -1,5 +1,6 @@
 //! `$replaceRoot`, `$replaceWith`: another document takes each document's place.
 
+use super::facts::Facts;
 use super::registry::StageRow;
 use super::{Stage, Transform};
 use crate::context::{EvalContext, ParseContext};
@@ -13,6 +14,7 @@ pub(super) const REPLACE_ROOT: StageRow = StageRow {
     name: "$replaceRoot",
     since: "3.4",
     doc: "Replaces each document by the one that an expression gives.",
+    facts: Facts { reshapes: true, ..Facts::TRANSFORM },
     parse: |_, value, cx| {
         let stage = ReplaceRoot::parse_root(value, cx)?;
         Ok(vec![Stage::Transform(Transform::ReplaceRoot(Arc::new(stage)))])
@@ -23,6 +25,7 @@ pub(super) const REPLACE_WITH: StageRow = StageRow {
     name: "$replaceWith",
     since: "4.2",
     doc: "Replaces each document by the one that an expression gives.",
+    facts: Facts { reshapes: true, ..Facts::TRANSFORM },
     parse: |_, value, cx| {
         let stage = ReplaceRoot::parse_with(value, cx)?;
         Ok(vec![Stage::Transform(Transform::ReplaceRoot(Arc::new(stage)))])

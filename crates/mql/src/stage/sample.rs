@@ -1,5 +1,6 @@
 //! `$sample`: documents at random.
 
+use super::facts::Facts;
 use super::limit::printed;
 use super::registry::StageRow;
 use super::{Modified, Needs, Stage, StageBody};
@@ -12,6 +13,7 @@ pub(super) const SAMPLE: StageRow = StageRow {
     name: "$sample",
     since: "3.2",
     doc: "Lets through n documents at random.",
+    facts: Facts::PLAIN,
     parse: |_, value, _| Ok(vec![Stage::Sample(Sample(size(value)?))]),
 };
 

@@ -1,6 +1,7 @@
 //! `$sortByCount`: groups by an expression, most frequent first; short for `$group` and `$sort`.
 
 use super::Stage;
+use super::facts::Facts;
 use super::pipeline::parse_stage;
 use super::registry::StageRow;
 use crate::context::ParseContext;
@@ -11,6 +12,7 @@ pub(super) const SORT_BY_COUNT: StageRow = StageRow {
     name: "$sortByCount",
     since: "3.4",
     doc: "How often each value of an expression occurs, most frequent first.",
+    facts: Facts::PLAIN,
     parse: |_, value, cx| parse(value, cx),
 };
 

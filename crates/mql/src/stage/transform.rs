@@ -1,6 +1,6 @@
 //! Stages that make one document of one: also those that a pipeline update may use.
 
-use super::registry::find_stage;
+use super::registry::StageRow;
 use super::{Modified, Needs, ReplaceRoot, Stage, StageBody};
 use crate::context::{EvalContext, ParseContext};
 use crate::expression::Dependencies;
@@ -21,12 +21,10 @@ pub enum Transform {
 
 impl Transform {
     /// Parses a stage if it is one of these.
-    pub fn parse(name: &str, value: Value<'_>, cx: &ParseContext) -> Result<Option<Transform>> {
-        const NAMES: [&str; 6] =
-            ["$addFields", "$project", "$replaceRoot", "$replaceWith", "$set", "$unset"];
-        let Some(row) = find_stage(name).filter(|row| NAMES.contains(&row.name)) else {
+    pub fn parse(row: &StageRow, value: Value<'_>, cx: &ParseContext) -> Result<Option<Transform>> {
+        if !row.facts.in_update {
             return Ok(None);
-        };
+        }
         let mut stages = (row.parse)(row.name, value, cx)?;
         match stages.pop() {
             Some(Stage::Transform(transform)) => Ok(Some(transform)),
@@ -190,6 +188,7 @@ fn named(projection: &Projection) -> BTreeSet<String> {
 mod tests {
     use super::*;
     use crate::context::Shared;
+    use crate::stage::find_stage;
     use bumpalo::Bump;
     use quire_document::testing::Generator;
     use quire_document::{ArrayBuf, DocBuf, ValueBuf, array, doc};
@@ -264,7 +263,8 @@ mod tests {
 
     fn parse(stage: &DocBuf) -> Option<Transform> {
         let stage = stage.as_doc().first()?;
-        let parsed = Transform::parse(stage.key(), stage.value(), &ParseContext::default());
+        let parsed =
+            Transform::parse(find_stage(stage.key())?, stage.value(), &ParseContext::default());
         parsed.unwrap_or_default()
     }
 

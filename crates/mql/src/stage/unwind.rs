@@ -1,5 +1,6 @@
 //! `$unwind`: one document for each element of an array.
 
+use super::facts::Facts;
 use super::registry::StageRow;
 use super::{Modified, Needs, Stage, StageBody};
 use crate::context::{EvalContext, ParseContext};
@@ -13,6 +14,7 @@ pub(super) const UNWIND: StageRow = StageRow {
     name: "$unwind",
     since: "2.2",
     doc: "One document for each element of an array.",
+    facts: Facts::PLAIN,
     parse: |_, value, cx| Ok(vec![Stage::Unwind(Arc::new(Unwind::parse(value, cx)?))]),
 };
 

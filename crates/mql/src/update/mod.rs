@@ -43,7 +43,6 @@ use crate::context::{EvalContext, ParseContext};
 use array_filter::ArrayFilters;
 use modifiers::Modifiers;
 use pipeline::PipelineUpdate;
-pub use pipeline::stage_of_update;
 use quire_document::{Doc, DocBuf, ObjectId, Value};
 use quire_error::{Error, Result};
 use replacement::Replacement;

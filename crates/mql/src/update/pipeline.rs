@@ -5,8 +5,8 @@ use super::limits;
 use super::modifier::depth;
 use super::replacement;
 use crate::context::{EvalContext, ParseContext};
-use crate::stage::{Transform, Transforms};
-use quire_document::{Array, Doc, Element, Value};
+use crate::stage::{Transform, Transforms, row_of};
+use quire_document::{Array, Doc, Value};
 use quire_error::{Error, ErrorCode, Result};
 
 /// The stages, in order.
@@ -67,32 +67,11 @@ fn write_with_id(original: Doc<'_>, doc: Doc<'_>, out: &mut Vec<u8>) {
     end(out, start);
 }
 
-/// The one field of a stage, whose name MongoDB knows as a stage's.
-///
-/// # Errors
-/// 14 TypeMismatch, 40323 and 40324 for what is no stage: such a pipeline fails its command before
-/// anything is done, where a stage that updates do not take fails its statement.
-pub fn stage_of_update(stage: Value<'_>) -> Result<Element<'_>> {
-    let Value::Document(stage) = stage else {
-        let message = "Each element of the 'pipeline' array must be an object";
-        return Err(Error::type_mismatch(message));
-    };
-    let Some(only) = stage.first().filter(|_| stage.count() == 1) else {
-        let message = "A pipeline stage specification object must contain exactly one field.";
-        return Err(Error::location(40323, message));
-    };
-    if !crate::stage::is_known(only.key()) {
-        let message = format!("Unrecognized pipeline stage name: '{}'", only.key());
-        return Err(Error::location(40324, message));
-    }
-    Ok(only)
-}
-
 fn parse_stage(stage: Value<'_>, cx: &ParseContext) -> Result<Transform> {
-    let only = stage_of_update(stage)?;
-    if let Some(transform) = Transform::parse(only.key(), only.value(), cx)? {
+    let (row, operand) = row_of(stage)?;
+    if let Some(transform) = Transform::parse(row, operand, cx)? {
         return Ok(transform);
     }
-    let message = format!("{} is not allowed to be used within an update", only.key());
+    let message = format!("{} is not allowed to be used within an update", row.name);
     Err(Error::new(ErrorCode::InvalidOptions, message))
 }

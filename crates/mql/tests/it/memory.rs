@@ -3,7 +3,7 @@
 use super::allocator::peak;
 use bumpalo::Bump;
 use quire_document::{ArrayBuf, DocBuf, Value, ValueBuf, doc, memory};
-use quire_mql::stage::{Transform, Transforms};
+use quire_mql::stage::{Transform, Transforms, row_of};
 use quire_mql::{EvalContext, Expression, ParseContext, Shared, Update, UpdateSpec};
 
 /// What one evaluation may hold here.
@@ -116,10 +116,10 @@ fn stages_that_double_a_document_end() {
     let arrays = doc! { "$set": { "v": { "$concatArrays": ["$v", "$v"] } } };
     for stage in [twice, arrays] {
         let mut stages = Transforms::default();
-        let first = stage.as_doc().first().unwrap();
+        let (row, operand) = row_of(Value::Document(stage.as_doc())).unwrap();
         for _ in 0..40 {
             let cx = ParseContext::default();
-            stages.push(Transform::parse(first.key(), first.value(), &cx).unwrap().unwrap());
+            stages.push(Transform::parse(row, operand, &cx).unwrap().unwrap());
         }
         let shared = shared();
         let (result, bytes) = peak(|| {
@@ -127,7 +127,7 @@ fn stages_that_double_a_document_end() {
             let cx = EvalContext::new(&arena, root.as_doc(), &shared);
             stages.apply(&cx).map(|doc| doc.len())
         });
-        assert_refused(first.key(), result.unwrap_err(), bytes);
+        assert_refused(row.name, result.unwrap_err(), bytes);
     }
 }
 

@@ -1,0 +1,255 @@
+//! What holds of a stage wherever it stands. Each row of the registry has one [`Facts`]: parsing,
+//! planner and commands decide by them and never by a stage's name.
+
+use super::registry::StageRow;
+use crate::context::ParseContext;
+use quire_error::{Error, ErrorCode, Result};
+
+/// What is true of a stage.
+#[derive(Clone, Copy, Debug)]
+pub struct Facts {
+    /// Where in a pipeline it may stand.
+    pub standing: Standing,
+    /// What gives it the documents that it works on.
+    pub reads: Reads,
+    /// What an `aggregate` that begins with it must name.
+    pub source: Source,
+    /// Which value of its operand is a pipeline.
+    pub pipelines: Pipelines,
+    /// A pipeline of `$facet` may have it.
+    pub in_facet: bool,
+    /// A pipeline of `$lookup` may have it.
+    pub in_lookup: bool,
+    /// A pipeline of `$unionWith` may have it.
+    pub in_union: bool,
+    /// The definition of a view may have it.
+    pub in_view: bool,
+    /// A pipeline update may have it.
+    pub in_update: bool,
+    /// It writes to a collection.
+    pub writes: bool,
+    /// `apiStrict: true` allows it.
+    pub in_api: bool,
+    /// A transaction allows it.
+    pub in_transaction: bool,
+    /// It refuses every read concern but `local`.
+    pub local_only: bool,
+    /// Documents leave it with other fields than they had: part of a plan's shape.
+    pub reshapes: bool,
+}
+
+/// Where in a pipeline a stage may stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// Nothing restricts where it stands.
+    Anywhere,
+    /// First; anywhere else it is refused with 40602.
+    First,
+    /// Last; anywhere else it is refused with 40601.
+    Last,
+}
+
+/// What gives a stage the documents that it works on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reads {
+    /// The stage before it.
+    Input,
+    /// The stage before it, and another collection.
+    OtherCollection,
+    /// The server makes them.
+    Server,
+    /// They are written in the stage.
+    Literal,
+    /// The search service, which is not there.
+    Search,
+}
+
+/// What an `aggregate` that begins with a stage must name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// A collection or a view.
+    Collection,
+    /// A database: `{aggregate: 1}`.
+    Database,
+    /// The database `admin`: `{aggregate: 1}`.
+    Admin,
+    /// The collection `config.system.sessions`.
+    Sessions,
+    /// The stage's own parser decides.
+    Any,
+}
+
+/// Which value of a stage's operand is a pipeline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pipelines {
+    /// It has no pipeline inside.
+    None,
+    /// The one of this field.
+    Field(&'static str),
+    /// The value of each field.
+    Each,
+}
+
+/// What a pipeline is parsed for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Inside {
+    /// The command `aggregate`, or what reads as it does.
+    #[default]
+    Aggregate,
+    /// A branch of a `$facet`.
+    Facet,
+    /// The `pipeline` of a `$lookup`.
+    Lookup,
+    /// The `pipeline` of a `$unionWith`.
+    Union,
+    /// The definition of a view.
+    View,
+}
+
+/// Where the pipeline stands that is being parsed.
+#[derive(Clone, Debug, Default)]
+pub struct Place {
+    /// What it reads: `database.collection`, or `database.$cmd.aggregate` for a pipeline without a
+    /// collection.
+    pub namespace: String,
+    /// What it is parsed for.
+    pub inside: Inside,
+    /// The number of pipelines around it.
+    pub depth: usize,
+    /// A stage that stood before its first one is taken off already.
+    pub behind_source: bool,
+}
+
+impl Facts {
+    /// A stage that works on what the stage before it gives, and that may stand anywhere.
+    pub const PLAIN: Facts = Facts {
+        standing: Standing::Anywhere,
+        reads: Reads::Input,
+        source: Source::Collection,
+        pipelines: Pipelines::None,
+        in_facet: true,
+        in_lookup: true,
+        in_union: true,
+        in_view: true,
+        in_update: false,
+        writes: false,
+        in_api: true,
+        in_transaction: true,
+        local_only: false,
+        reshapes: false,
+    };
+
+    /// A stage that makes one document of one.
+    pub const TRANSFORM: Facts = Facts { in_update: true, ..Facts::PLAIN };
+
+    /// A stage that reads another collection beside its input.
+    pub const JOIN: Facts = Facts {
+        reads: Reads::OtherCollection,
+        pipelines: Pipelines::Field("pipeline"),
+        ..Facts::PLAIN
+    };
+
+    /// A stage whose documents the server makes.
+    pub const SERVER: Facts = Facts {
+        standing: Standing::First,
+        reads: Reads::Server,
+        in_facet: false,
+        in_transaction: false,
+        in_api: false,
+        ..Facts::PLAIN
+    };
+
+    /// A stage that writes the documents that it gets.
+    pub const WRITER: Facts = Facts {
+        standing: Standing::Last,
+        in_facet: false,
+        in_lookup: false,
+        in_union: false,
+        in_view: false,
+        writes: true,
+        in_transaction: false,
+        ..Facts::PLAIN
+    };
+}
+
+impl Place {
+    /// Returns the place of an `aggregate`'s pipeline.
+    pub fn of(namespace: &str) -> Self {
+        Place { namespace: namespace.to_owned(), ..Place::default() }
+    }
+
+    /// True if the pipeline reads no collection.
+    pub fn has_no_collection(&self) -> bool {
+        self.namespace.ends_with(".$cmd.aggregate")
+    }
+
+    /// Returns the database of what it reads.
+    pub fn db(&self) -> &str {
+        self.namespace.split('.').next().unwrap_or_default()
+    }
+}
+
+/// Fails if the pipeline that `cx` parses may not have the stage at all.
+///
+/// # Errors
+/// 40600, 51047, 31441 and 167 for a stage that may not stand in this kind of pipeline, 73
+/// InvalidNamespace for one that needs another source, 323 where `apiStrict` refuses it.
+pub(super) fn check_place(row: &StageRow, cx: &ParseContext) -> Result<()> {
+    if cx.api_strict && !row.facts.in_api {
+        return Err(not_in_api(row.name));
+    }
+    let Some(place) = cx.place.as_deref() else { return Ok(()) };
+    if place.inside != Inside::Aggregate {
+        check_source(row, place)?;
+    }
+    let name = row.name;
+    let (allowed, code, text) = match place.inside {
+        Inside::Aggregate => return Ok(()),
+        Inside::Facet => (
+            row.facts.in_facet,
+            ErrorCode::location(40600),
+            format!("{name} is not allowed to be used within a $facet stage"),
+        ),
+        Inside::Lookup => (
+            row.facts.in_lookup,
+            ErrorCode::location(51047),
+            format!("{name} is not allowed within a $lookup's sub-pipeline"),
+        ),
+        Inside::Union => (
+            row.facts.in_union,
+            ErrorCode::location(31441),
+            format!("{name} is not allowed within a $unionWith's sub-pipeline"),
+        ),
+        Inside::View => (
+            row.facts.in_view,
+            ErrorCode::OptionNotSupportedOnView,
+            format!("The aggregation stage {name} cannot be used in a view definition"),
+        ),
+    };
+    if allowed { Ok(()) } else { Err(Error::new(code, text)) }
+}
+
+/// 323 APIStrictError for a stage that is not part of the stable API.
+pub fn not_in_api(name: &str) -> Error {
+    let text = format!("stage {name} is not allowed with 'apiStrict: true' in API Version 1");
+    Error::new(ErrorCode::APIStrictError, text)
+}
+
+/// Fails with 73 InvalidNamespace for a stage of a sub-pipeline that needs another source than the
+/// pipeline has.
+fn check_source(row: &StageRow, place: &Place) -> Result<()> {
+    let name = row.name;
+    let refuse = |text: String| Err(Error::new(ErrorCode::InvalidNamespace, text));
+    match row.facts.source {
+        Source::Database if !place.has_no_collection() => {
+            refuse(format!("'{name}' can only be run with {{aggregate: 1}}"))
+        }
+        Source::Admin if !place.has_no_collection() || place.db() != "admin" => {
+            refuse(format!("{name} must be run against the 'admin' database with {{aggregate: 1}}"))
+        }
+        Source::Sessions if place.namespace != "config.system.sessions" => {
+            refuse(format!("{name} may only be run against config.system.sessions"))
+        }
+        _ => Ok(()),
+    }
+}
