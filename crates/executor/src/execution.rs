@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use quire_collections::RecordId;
 use quire_document::ArrayWriter;
 use quire_error::Result;
 use quire_planner::Plan;
@@ -17,10 +18,12 @@ use crate::views::Views;
 
 /// Rows pulled at a time.
 const ROWS_MAX: usize = 256;
+/// Bytes of documents that a batch of record ids may have passed through memory.
+const RECORDS_BYTES_MAX: usize = 4 << 20;
 
 /// A running request: what a cursor holds.
 pub struct Execution {
-    pub(crate) env: Env,
+    pub(crate) env: Arc<Env>,
     pub(crate) root: BoxedOperator,
     /// Rows that did not fit into the last batch.
     pub(crate) pending: VecDeque<Row>,
@@ -31,7 +34,7 @@ pub struct Execution {
 }
 
 impl Execution {
-    pub(crate) fn new(env: Env, root: BoxedOperator, plan: Arc<Plan>) -> Self {
+    pub(crate) fn new(env: Arc<Env>, root: BoxedOperator, plan: Arc<Plan>) -> Self {
         Execution {
             env,
             root,
@@ -78,6 +81,31 @@ impl Execution {
         }
         self.returned += docs as u64;
         Ok(BatchEnd { docs, exhausted })
+    }
+
+    /// The record ids of the next documents, at most `max`, for a statement that writes them: it
+    /// reads each again. Empty only at the end.
+    pub(crate) fn next_records(
+        &mut self,
+        views: &mut dyn Views,
+        interrupt: &Arc<Interrupt>,
+        max: usize,
+    ) -> Result<Vec<RecordId>> {
+        let (mut records, mut bytes) = (Vec::new(), 0);
+        self.rows(views, interrupt, max, |row| {
+            if bytes >= RECORDS_BYTES_MAX {
+                return false;
+            }
+            bytes += row.size();
+            records.push(row.record);
+            true
+        })?;
+        Ok(records)
+    }
+
+    /// True if nothing follows what was taken.
+    pub(crate) fn is_done(&self) -> bool {
+        self.exhausted && self.pending.is_empty()
     }
 
     /// True if the plan gives nothing before it has seen everything.

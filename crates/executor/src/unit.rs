@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use quire_catalog::Namespace;
+use quire_catalog::{Collection, Namespace};
 use quire_collections::{Attempt, Store, Writer};
 use quire_error::Result;
 use quire_storage::{Committed, Interrupt};
@@ -15,6 +15,9 @@ use crate::views::OpenViews;
 pub trait UnitOfWork {
     /// The store that is read and written.
     fn store(&self) -> &Arc<Store>;
+
+    /// The collection of that name as a statement would find it now.
+    fn collection(&self, namespace: &Namespace) -> Option<Arc<Collection>>;
 
     /// Views for a call that reads: outside a transaction a fresh one, inside it the transaction's
     /// own with its writes. Drop them before waiting for anything.
@@ -81,6 +84,10 @@ pub(crate) mod testing {
     impl UnitOfWork for Committing<'_> {
         fn store(&self) -> &Arc<Store> {
             self.0
+        }
+
+        fn collection(&self, namespace: &Namespace) -> Option<Arc<Collection>> {
+            self.0.catalog().lookup(namespace).cloned()
         }
 
         fn views(&self) -> Result<OpenViews<'_>> {

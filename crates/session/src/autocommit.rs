@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-use quire_catalog::Namespace;
+use quire_catalog::{Collection, Namespace};
 use quire_collections::{Attempt, Remembered, Store, Writer, from_storage};
 use quire_error::Result;
 use quire_executor::{FreshViews, OpenViews, UnitOfWork};
@@ -216,6 +216,10 @@ impl Autocommit {
 impl UnitOfWork for Autocommit {
     fn store(&self) -> &Arc<Store> {
         &self.store
+    }
+
+    fn collection(&self, namespace: &Namespace) -> Option<Arc<Collection>> {
+        self.store().catalog().lookup(namespace).cloned()
     }
 
     fn views(&self) -> Result<OpenViews<'_>> {

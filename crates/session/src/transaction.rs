@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use quire_catalog::{CollectionOptions, Namespace};
+use quire_catalog::{Collection, CollectionOptions, Namespace};
 use quire_collections::{Attempt, BuiltIndexes, CreateIndexes, Store, Writer};
 use quire_error::{Error, Result};
 use quire_executor::{OpenViews, UnitOfWork};
@@ -71,6 +71,10 @@ impl Drop for Transaction {
 impl UnitOfWork for Transaction {
     fn store(&self) -> &Arc<Store> {
         &self.store
+    }
+
+    fn collection(&self, namespace: &Namespace) -> Option<Arc<Collection>> {
+        self.writer().ok()?.catalog().lookup(namespace).cloned()
     }
 
     fn views(&self) -> Result<OpenViews<'_>> {

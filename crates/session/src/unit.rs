@@ -5,7 +5,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use quire_catalog::Namespace;
+use quire_catalog::{Collection, Namespace};
 use quire_collections::{Attempt, Remembered, Store, Writer};
 use quire_error::Result;
 use quire_executor::{OpenViews, UnitOfWork};
@@ -118,6 +118,10 @@ impl Unit {
 impl UnitOfWork for Unit {
     fn store(&self) -> &Arc<Store> {
         self.of_work().store()
+    }
+
+    fn collection(&self, namespace: &Namespace) -> Option<Arc<Collection>> {
+        self.of_work().collection(namespace)
     }
 
     fn views(&self) -> Result<OpenViews<'_>> {

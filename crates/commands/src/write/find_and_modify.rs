@@ -3,12 +3,14 @@
 use crate::frame::args::arguments;
 use crate::frame::context::Context;
 use crate::frame::query_args::{collation, hint, owned};
+use crate::write::projecting::Projecting;
 use crate::write::repeated;
 use crate::write::statement_ids::StatementIds;
 use crate::write::update::{array_filters, checked_update};
 use crate::write::write_reply::write_target;
 use quire_document::{Doc, DocBuf, DocWriter, Value};
 use quire_error::{Error, Result};
+use quire_executor::UnitOfWork;
 use quire_executor::modify::{
     FindAndModifyOutcome, FindAndModifyRequest, FoundChange, find_and_modify,
 };
@@ -65,8 +67,9 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
         let_vars: arguments.let_vars.as_doc(),
         answers_after: arguments.new,
     };
-    let projection = crate::write::projecting::Projecting::new(cx, &request.namespace, &arguments)?;
     let mut unit = cx.write_unit(1, &arguments.statement, 1)?;
+    let collection = unit.collection(&request.namespace);
+    let projection = Projecting::new(cx, collection.as_deref(), &arguments)?;
     if let Some(before) = unit.repeated(0)? {
         let again = repeated::find_and_modify(&before, &arguments)?;
         let ids = cx.finish_writes(unit)?;

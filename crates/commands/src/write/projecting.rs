@@ -3,7 +3,7 @@
 use crate::frame::context::Context;
 use crate::write::find_and_modify::Arguments;
 use bumpalo::Bump;
-use quire_catalog::Namespace;
+use quire_catalog::Collection;
 use quire_document::{Doc, DocBuf};
 use quire_error::Result;
 use quire_mql::Collation;
@@ -20,13 +20,15 @@ pub struct Projecting {
 }
 
 impl Projecting {
-    /// Compiles `fields`.
-    pub fn new(cx: &Context<'_>, namespace: &Namespace, arguments: &Arguments<'_>) -> Result<Self> {
+    /// Compiles `fields` for the documents of `collection`, if it exists.
+    pub fn new(
+        cx: &Context<'_>,
+        collection: Option<&Collection>,
+        arguments: &Arguments<'_>,
+    ) -> Result<Self> {
         if arguments.projection.as_doc().is_empty() {
             return Ok(Projecting { projection: None, collation: None });
         }
-        let catalog = cx.service.store.catalog();
-        let collection = catalog.lookup(namespace).map(|found| &**found);
         let collation = collation_of(&arguments.collation, collection).cloned();
         let names = arguments.let_vars.as_doc().fields().map(|(name, _)| name);
         let mut parse = ParseContext::with_user_variables(names);

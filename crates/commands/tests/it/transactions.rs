@@ -192,3 +192,23 @@ fn the_bank_keeps_its_sum() {
     assert!(moved > 0);
     assert_eq!(total(&mut client, None), 400);
 }
+
+/// Writes took the collation of a collection from the catalog of all clients, which does not know
+/// what the transaction itself has created.
+#[test]
+fn a_write_follows_the_collation_of_a_collection_that_its_transaction_made() {
+    let server = Server::new();
+    let mut client = server.client(1);
+    let create =
+        doc! { "create": "c", "collation": { "locale": "en", "strength": 2 }, "$db": "test" };
+    client.works(within(create, (1, 1), true));
+    let insert = doc! { "insert": "c", "documents": [{ "_id": 1, "s": "Ann" }, { "_id": 2, "s": "Bob" }], "$db": "test" };
+    client.works(within(insert, (1, 1), false));
+    let update = doc! { "update": "c", "updates": [{ "q": { "s": "ann" }, "u": { "$set": { "a": 1 } } }], "$db": "test" };
+    let updated = client.works(within(update, (1, 1), false));
+    assert_eq!(number(&updated, "nModified"), Some(1));
+    let remove = doc! { "findAndModify": "c", "query": { "s": "BOB" }, "remove": true, "fields": { "same": { "$eq": ["$s", "bOB"] } }, "$db": "test" };
+    let removed = client.works(within(remove, (1, 1), false));
+    let same = at(&removed, "value.same");
+    assert!(matches!(same, Some(Value::Bool(true))), "{removed:?}");
+}

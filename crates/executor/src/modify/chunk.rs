@@ -9,7 +9,6 @@ use quire_error::{Error, Result};
 use quire_storage::Committed;
 
 use crate::UnitOfWork;
-use crate::modify::candidates::Candidates;
 use crate::modify::statement::Statement;
 use crate::record_set::RecordSet;
 
@@ -34,18 +33,17 @@ pub(crate) fn for_all<T>(
     write_one: &mut WriteOne<'_, T>,
     on_commit: &mut dyn FnMut(Vec<T>),
 ) -> Result<Option<Committed>> {
-    let Some(mut candidates) = Candidates::open(unit, statement)? else { return Ok(None) };
-    let collection_id = candidates.collection_id();
+    let Some(mut search) = statement.search(unit)? else { return Ok(None) };
     let mut written = RecordSet::default();
-    let remember = candidates.meets_again();
+    let remember = search.meets_again;
     let mut last = None;
     let mut size = ChunkSize::new(CHUNK_DOCS);
     let mut ids: Vec<RecordId> = Vec::new();
     loop {
         ids.clear();
-        for id in candidates.next(unit, &statement.env, CHUNK_DOCS)? {
-            if !remember || !written.contains(*id, &statement.env)? {
-                ids.push(*id);
+        for id in search.next(unit, statement, CHUNK_DOCS)? {
+            if !remember || !written.contains(id, &statement.env)? {
+                ids.push(id);
             }
         }
         let mut rest = ids.as_slice();
@@ -57,7 +55,7 @@ pub(crate) fn for_all<T>(
                     size.lost();
                 }
                 let found = writer.catalog().lookup(namespace).cloned();
-                let Some(collection) = found.filter(|found| found.id == collection_id) else {
+                let Some(collection) = found.filter(|found| found.id == search.collection) else {
                     return Ok(Chunk { done: rest.len(), ..Chunk::new() });
                 };
                 let part = rest.get(..size.rows()).unwrap_or(rest);
@@ -76,8 +74,8 @@ pub(crate) fn for_all<T>(
             last = committed.or(last);
             rest = rest.get(chunk.done..).unwrap_or(&[]);
         }
-        if candidates.is_done() {
-            candidates.note_examined(&mut statement.examined);
+        if search.is_done() {
+            search.note_examined(&mut statement.examined);
             return Ok(last);
         }
     }

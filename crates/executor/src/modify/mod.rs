@@ -1,12 +1,11 @@
 //! Writes: insert, update, delete and findAndModify, of one document or many.
 //!
-//! A statement writes through its [`UnitOfWork`]. It finds candidates by its
-//! plan, on views that it releases, and reads each of them again in the storage transaction that
-//! writes it. Outside a client's transaction many documents are written in chunks. Each chunk is a
+//! A statement writes through its [`UnitOfWork`]. It finds records as a read does, by a plan
+//! on views that it releases, and reads each of them again in the storage transaction that writes
+//! it. Outside a client's transaction many documents are written in chunks. Each chunk is a
 //! commit of its own, so memory stays bounded and other writers proceed; a chunk that meets a
 //! conflict runs again. A writer that waits holds nothing.
 
-mod candidates;
 mod chunk;
 mod delete;
 mod find_and_modify;
@@ -22,17 +21,7 @@ pub use find_and_modify::{
 pub use insert::{InsertOutcome, insert_many};
 pub use update::{UpdateOutcome, UpdateRequest, update};
 
-use std::sync::Arc;
-
-use quire_catalog::{Collection, Namespace};
 use quire_collections::Failure;
-
-use crate::unit::UnitOfWork;
-
-/// Returns the collection of that name as it is now, for what it says about collation.
-fn collection(unit: &dyn UnitOfWork, namespace: &Namespace) -> Option<Arc<Collection>> {
-    unit.store().catalog().lookup(namespace).cloned()
-}
 
 /// Whether a failed attempt lost against another writer.
 fn is_conflict(failure: &Failure) -> bool {

@@ -3,20 +3,24 @@
 use std::sync::Arc;
 
 use bumpalo::Bump;
-use quire_catalog::Collection;
-use quire_collections::{Effect, Image, Keep, Writer};
+use quire_catalog::{Collection, CollectionId, Namespace};
+use quire_collections::{Effect, Image, Keep, RecordId, Writer};
 use quire_document::{Doc, DocBuf, Value};
 use quire_error::Result;
 use quire_mql::collation::AskedCollation;
 use quire_mql::filter::Filter;
 use quire_mql::update::{Update, UpdateSpec};
 use quire_mql::{Collation, EvalContext};
-use quire_planner::{FindQuery, FindRequest, Hint, collation_of, is_id_lookup};
+use quire_planner::{FindQuery, FindRequest, Hint, Plan, collation_of, is_id_lookup};
 
+use crate::UnitOfWork;
 use crate::env::Env;
-use crate::examined::Examined;
+use crate::examined::{Counters, Examined};
+use crate::execution::Execution;
+use crate::opening::open::open_query;
 use crate::operators::filtering::reset;
 use crate::params::ExecParams;
+use crate::views::Views;
 
 /// The query part of a write.
 #[derive(Debug, Clone, Default)]
@@ -54,7 +58,7 @@ impl Query {
 
 /// Filter and update, ready to run.
 pub(crate) struct Statement {
-    pub env: Env,
+    pub env: Arc<Env>,
     /// The order of strings; `None` is the simple collation.
     pub collation: Option<Arc<Collation>>,
     /// The collection's `_id` index compares strings as the statement does.
@@ -71,6 +75,52 @@ pub(crate) struct Statement {
     /// What finding its documents has looked at.
     pub examined: Examined,
     arena: Bump,
+}
+
+/// The running query of a statement. What it finds are hints: whoever writes looks again.
+pub(crate) struct Search {
+    /// The collection that is read.
+    pub collection: CollectionId,
+    /// It walks an index that the update may change, so that it may meet a record again.
+    pub meets_again: bool,
+    execution: Execution,
+}
+
+impl Search {
+    /// The next records, at most `max`, on a fresh view (a transaction's own if there is one).
+    /// Empty only at the end.
+    pub fn next(
+        &mut self,
+        unit: &dyn UnitOfWork,
+        statement: &Statement,
+        max: usize,
+    ) -> Result<Vec<RecordId>> {
+        let interrupt = &statement.env.params.interrupt;
+        self.execution.next_records(&mut unit.views()?, interrupt, max)
+    }
+
+    /// True once there are no more.
+    pub fn is_done(&self) -> bool {
+        self.execution.is_done()
+    }
+
+    /// Adds what it has looked at to what its statement has.
+    pub fn note_examined(&self, examined: &mut Examined) {
+        let found = self.execution.examined();
+        examined.counters.add(&Counters { returned: 0, ..found.counters });
+        examined.plan = found.plan;
+    }
+}
+
+/// Whether a search may find a record again that its update has changed: a scan in the order of
+/// records never does, one of an index does if the update moves the record's keys.
+fn may_meet_again(plan: &Plan, update: Option<&Update>) -> bool {
+    let Some(update) = update else { return false };
+    let mut again = false;
+    plan.root.for_each_scan(&mut |scan| {
+        again |= scan.keys.fields().iter().any(|field| update.may_change(&field.path));
+    });
+    again
 }
 
 /// What an update makes of a document.
@@ -100,7 +150,7 @@ impl Statement {
         }
         let update = update.map(|spec| Update::parse(spec, &env.parse)).transpose()?;
         Ok(Statement {
-            env,
+            env: Arc::new(env),
             ids_alike: collection
                 .is_none_or(|found| found.options.collation() == collation.as_ref()),
             collation,
@@ -113,6 +163,22 @@ impl Statement {
             examined: Examined::default(),
             arena: Bump::new(),
         })
+    }
+
+    /// Plans the statement's query and makes it ready; `None` if the collection does not exist.
+    pub fn search(&self, unit: &dyn UnitOfWork) -> Result<Option<Search>> {
+        let views = unit.views()?;
+        let request = &self.query.request;
+        let namespace = Namespace::parse(&request.namespace)?;
+        let Some(collection) = views.view().catalog().lookup(&namespace).map(|found| found.id)
+        else {
+            return Ok(None);
+        };
+        let mut query = FindQuery::of_filter(request, Some(&self.filter));
+        query.compile_sort(&self.env.parse)?;
+        let execution = open_query(&query, &self.env, views.view())?;
+        let meets_again = may_meet_again(&execution.plan, self.update.as_ref());
+        Ok(Some(Search { collection, meets_again, execution }))
     }
 
     /// Tells the session what the statement did: from which document, to which.

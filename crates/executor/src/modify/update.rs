@@ -13,7 +13,6 @@ use quire_storage::Committed;
 
 use crate::UnitOfWork;
 use crate::examined::Examined;
-use crate::modify::candidates::Candidates;
 use crate::modify::chunk::for_all;
 use crate::modify::statement::{Applied, Query, Statement};
 use crate::modify::upsert::upsert;
@@ -74,7 +73,7 @@ pub fn update(
         array_filters: request.array_filters,
         multi: request.multi,
     };
-    let collection = super::collection(unit, &request.namespace);
+    let collection = unit.collection(&request.namespace);
     let mut statement =
         Statement::new(query, Some(spec), request.let_vars, collection.as_deref(), params)?;
     statement.id = unit.statements().first().copied().filter(|_| !request.multi);
@@ -179,14 +178,13 @@ pub(super) fn change_one(
         return Ok(answer.map(|answer| (answer, committed)));
     }
     loop {
-        let Some(mut candidates) = Candidates::open(unit, statement)? else { return Ok(None) };
-        let collection_id = candidates.collection_id();
-        let found = candidates.next(unit, &statement.env, 1)?.first().copied();
-        candidates.note_examined(&mut statement.examined);
+        let Some(mut search) = statement.search(unit)? else { return Ok(None) };
+        let found = search.next(unit, statement, 1)?.first().copied();
+        search.note_examined(&mut statement.examined);
         let Some(record) = found else { return Ok(None) };
         let (answer, committed) = unit.write_with(&interrupt, |writer| {
             let collection = writer.catalog().lookup(namespace).cloned();
-            let Some(collection) = collection.filter(|found| found.id == collection_id) else {
+            let Some(collection) = collection.filter(|found| found.id == search.collection) else {
                 return Ok(None);
             };
             let Some(doc) = writer.view().get(&collection, record)? else { return Ok(None) };

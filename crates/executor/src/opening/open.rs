@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use quire_collections::View;
 use quire_error::Result;
-use quire_planner::{ReadRequest, collation_of, plan};
+use quire_planner::{FindQuery, ReadRequest, collation_of, plan, plan_find};
 
 use crate::env::Env;
 use crate::execution::Execution;
@@ -40,6 +41,21 @@ pub fn open_fed<'r>(
     Ok(noted(start(&request.into(), Some(feed), views, params)?))
 }
 
+/// Opens the query of a statement that writes what it finds. The statement has compiled its filter,
+/// and evaluates in the environment `env` too.
+///
+/// # Errors
+/// What the planner says about the hint.
+pub(crate) fn open_query(
+    query: &FindQuery<'_>,
+    env: &Arc<Env>,
+    view: View<'_>,
+) -> Result<Execution> {
+    let plan = plan_find(query, &ViewStatistics::new(view))?;
+    let root = build(&plan.root, None)?;
+    Ok(noted(Execution::new(Arc::clone(env), root, Arc::new(plan))))
+}
+
 /// Notes the use of the plan's indexes, for `$indexStats`.
 fn noted(execution: Execution) -> Execution {
     execution.plan.root.for_each_scan(&mut |scan| scan.index.note_use());
@@ -62,5 +78,5 @@ pub(crate) fn start(
     env.parse.no_clock = !request.has_clock();
     let plan = plan(request, &env.parse, &ViewStatistics::new(views.view()))?;
     let root = build(&plan.root, feed)?;
-    Ok(Execution::new(env, root, Arc::new(plan)))
+    Ok(Execution::new(Arc::new(env), root, Arc::new(plan)))
 }

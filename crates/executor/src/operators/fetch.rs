@@ -10,10 +10,12 @@ use quire_planner::explain::NodeStats;
 
 use crate::env::Run;
 use crate::operators::filtering::Matcher;
-use crate::operators::{BoxedOperator, Operator, over};
+use crate::operators::{BATCH_BYTES, BoxedOperator, Operator, over};
 use crate::row::Row;
 use crate::scans::table::Table;
 
+/// Rows fetched at first, when nothing is known of their size.
+const ROWS_FIRST: usize = 16;
 /// Rows fetched at a time.
 const ROWS_MAX: usize = 256;
 
@@ -25,6 +27,8 @@ pub(crate) struct Fetch {
     rows: Vec<Row>,
     ids: Vec<RecordId>,
     docs: Vec<Option<StoredDoc>>,
+    /// Rows to fetch next: about as many as `BATCH_BYTES` hold.
+    step: usize,
     done: bool,
     stats: NodeStats,
 }
@@ -38,10 +42,17 @@ impl Fetch {
             rows: Vec::new(),
             ids: Vec::new(),
             docs: Vec::new(),
+            step: ROWS_FIRST,
             done: false,
             stats: NodeStats::default(),
         }
     }
+}
+
+/// How many documents to fetch after `count` of them had `bytes`.
+fn step_for(bytes: usize, count: usize) -> usize {
+    let mean = bytes / count.max(1);
+    BATCH_BYTES.checked_div(mean).unwrap_or(ROWS_MAX).clamp(1, ROWS_MAX)
 }
 
 impl Operator for Fetch {
@@ -49,7 +60,7 @@ impl Operator for Fetch {
         let (start, limit) = (out.len(), out.len() + max);
         while out.len() < limit && !self.done {
             self.rows.clear();
-            let wanted = (limit - out.len()).min(ROWS_MAX);
+            let wanted = (limit - out.len()).min(self.step);
             self.done = !self.input.next(run, wanted, &mut self.rows)?;
             self.ids.clear();
             self.ids.extend(self.rows.iter().filter(|row| row.doc.is_none()).map(|row| row.record));
@@ -59,12 +70,15 @@ impl Operator for Fetch {
             } else if !self.ids.is_empty() {
                 run.view().get_many(self.table.resolve(run)?, &self.ids, &mut self.docs)?;
             }
+            let mut bytes = 0;
             let mut docs = self.docs.drain(..);
             for mut row in self.rows.drain(..) {
                 if row.doc.is_none() {
                     let Some(doc) = docs.next().flatten() else { continue };
                     self.stats.docs_examined += 1;
-                    row.doc = Some(doc.into_bytes());
+                    let doc = doc.into_bytes();
+                    bytes += doc.len();
+                    row.doc = Some(doc);
                 }
                 if let Some(filter) = &mut self.filter
                     && !filter.matches(row.doc(), run.scope())?
@@ -74,7 +88,10 @@ impl Operator for Fetch {
                 self.stats.returned += 1;
                 out.push(row);
             }
-            if out.len() > start && out.len() < limit && !self.done && wanted == ROWS_MAX {
+            drop(docs);
+            let is_full = wanted == ROWS_MAX || bytes >= BATCH_BYTES;
+            self.step = step_for(bytes, self.ids.len());
+            if out.len() > start && out.len() < limit && !self.done && is_full {
                 return Ok(true);
             }
         }
@@ -88,5 +105,19 @@ impl Operator for Fetch {
 
     fn stats(&self) -> NodeStats {
         over(&self.input, &self.stats)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Rows of 16 MB were fetched 256 at a time.
+    #[test]
+    fn large_documents_are_fetched_one_by_one_and_small_ones_together() {
+        assert_eq!(step_for(16 * (16 << 20), 16), 1);
+        assert_eq!(step_for(16 << 20, 16), 4);
+        assert_eq!(step_for(1000, 16), ROWS_MAX);
+        assert_eq!(step_for(0, 0), ROWS_MAX);
     }
 }

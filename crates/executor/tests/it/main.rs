@@ -15,7 +15,7 @@ mod threads;
 
 use std::sync::Arc;
 
-use quire_catalog::{IndexSpec, Namespace};
+use quire_catalog::{Collection, IndexSpec, Namespace};
 use quire_collections::{
     Attempt, CreateIndexes, RetryLog, Store, StoreOptions, Writer, prepare_insert,
 };
@@ -41,6 +41,10 @@ impl<'t> Own<'t> {
 impl UnitOfWork for Own<'_> {
     fn store(&self) -> &Arc<Store> {
         self.store
+    }
+
+    fn collection(&self, namespace: &Namespace) -> Option<Arc<Collection>> {
+        self.store().catalog().lookup(namespace).cloned()
     }
 
     fn views(&self) -> Result<OpenViews<'_>> {
@@ -72,6 +76,10 @@ struct InTransaction<'t>(&'t mut Writer);
 impl UnitOfWork for InTransaction<'_> {
     fn store(&self) -> &Arc<Store> {
         self.0.store()
+    }
+
+    fn collection(&self, namespace: &Namespace) -> Option<Arc<Collection>> {
+        self.0.catalog().lookup(namespace).cloned()
     }
 
     fn views(&self) -> Result<OpenViews<'_>> {
