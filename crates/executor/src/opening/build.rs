@@ -10,6 +10,7 @@ use quire_planner::explain::NodeStats;
 use quire_planner::{Node, Reshape};
 
 use crate::grouping::group::{GroupOp, Source};
+use crate::operators::bucket_auto::BucketAutoOp;
 use crate::operators::chain::Chain;
 use crate::operators::feed::{Feed, FeedOp};
 use crate::operators::fetch::Fetch;
@@ -198,6 +199,10 @@ impl Builder {
             }
             Stage::Skip(skip) => {
                 Box::new(Skip { input: self.node(input, below)?, left: skip.0, stats })
+            }
+            Stage::BucketAuto(stage) => {
+                let input = self.node(input, below)?;
+                Box::new(BucketAutoOp::new(input, Arc::clone(stage)))
             }
             Stage::Sample(sample) => Box::new(Sample::new(self.node(input, below)?, sample.0)),
             Stage::Sort(sort) => {

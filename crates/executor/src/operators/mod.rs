@@ -1,5 +1,6 @@
 //! The interface of an operator, and the operators that take their rows from others.
 
+pub(crate) mod bucket_auto;
 pub(crate) mod chain;
 pub(crate) mod feed;
 pub(crate) mod fetch;

@@ -49,7 +49,10 @@ impl Ord for Keyed {
 
 /// Collects rows and gives them back in order.
 pub(crate) struct Sorter {
-    pattern: Arc<SortPattern>,
+    /// What rows are sorted by; `None` if each comes with the bytes of its key.
+    pattern: Option<Arc<SortPattern>>,
+    /// The stage that memory errors name.
+    name: &'static str,
     limit: usize,
     /// A heap of the best, the worst on top, with a limit; else just rows.
     best: BinaryHeap<Keyed>,
@@ -107,8 +110,18 @@ impl Sorter {
     /// A sorter of everything (`limit` 0) or of the first so many.
     pub fn new(pattern: Arc<SortPattern>, limit: u64) -> Self {
         Sorter {
-            pattern,
+            pattern: Some(pattern),
             limit: usize::try_from(limit).unwrap_or(usize::MAX),
+            ..Sorter::by_given_keys("Sort")
+        }
+    }
+
+    /// A sorter for `push_keyed`, part of the stage `name`.
+    pub fn by_given_keys(name: &'static str) -> Self {
+        Sorter {
+            pattern: None,
+            name,
+            limit: 0,
             best: BinaryHeap::new(),
             rows: Vec::new(),
             bytes: 0,
@@ -123,7 +136,15 @@ impl Sorter {
 
     /// Takes a row.
     pub fn push(&mut self, row: Row, run: &Run<'_>) -> Result<()> {
-        let key = sort_bytes(&self.pattern, &row, run, &mut self.arena)?;
+        let key = match &self.pattern {
+            Some(pattern) => sort_bytes(pattern, &row, run, &mut self.arena)?,
+            None => Vec::new(),
+        };
+        self.push_keyed(key, row, run.env)
+    }
+
+    /// Takes a row that sorts by the bytes `key`.
+    pub fn push_keyed(&mut self, key: Vec<u8>, row: Row, env: &Env) -> Result<()> {
         let size = row.size() + key.capacity() + 32;
         if self.keys.is_none()
             && let Some((keys, _)) = row.extra.as_ref().and_then(|extra| extra.key.as_ref())
@@ -148,8 +169,8 @@ impl Sorter {
             self.rows.push(keyed);
         }
         self.bytes += size;
-        if self.bytes > run.env.params.stage_bytes_max {
-            self.spill(run.env)?;
+        if self.bytes > env.params.stage_bytes_max {
+            self.spill(env)?;
         }
         Ok(())
     }
@@ -167,7 +188,7 @@ impl Sorter {
     fn spill(&mut self, env: &Env) -> Result<()> {
         let directory = match &env.params.spill_directory {
             Some(directory) if env.may_spill => directory,
-            _ => return Err(env.memory_error("Sort")),
+            _ => return Err(env.memory_error(self.name)),
         };
         let mut writer = SpillWriter::create(directory)?;
         for keyed in self.take_sorted() {

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod buckets;
 mod collation;
 mod explain;
 mod group;

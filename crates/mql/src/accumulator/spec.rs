@@ -122,6 +122,14 @@ impl AccumulatorSpec {
         }
     }
 
+    /// As `value`, with the codes that errors have outside of a `$group`.
+    pub fn plain_value<'a>(&'a self, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
+        match &self.argument {
+            Argument::One(expression) => expression.eval(cx),
+            Argument::Ranked(ranking) => ranking.eval(cx).map(Some),
+        }
+    }
+
     /// What the documents of a batch give it.
     ///
     /// # Errors
@@ -179,6 +187,16 @@ pub(crate) fn in_group(error: Error, expression: &Expression) -> Error {
     let number = match error.code() {
         ErrorCode::BadValue if calls(expression, "$divide") => 4848401,
         code if code.number() == 16610 => 4848403,
+        _ => return error,
+    };
+    Error::location(number, error.message())
+}
+
+/// The error of an accumulator in another stage than `$group`, where mongod has other codes.
+pub(crate) fn outside_group(error: Error) -> Error {
+    let number = match error.code().number() {
+        5911200 => 40400,
+        7548606 => 5787908,
         _ => return error,
     };
     Error::location(number, error.message())

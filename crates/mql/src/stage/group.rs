@@ -286,7 +286,8 @@ impl GroupKey {
     }
 }
 
-fn check_name(name: &str) -> Result<()> {
+/// Fails for a name that no output field of accumulators can have.
+pub(super) fn check_name(name: &str) -> Result<()> {
     if name.contains('.') {
         let message = format!("The field name '{name}' cannot contain '.'");
         return Err(Error::location(40235, message));

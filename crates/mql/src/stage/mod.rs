@@ -9,9 +9,11 @@
 
 mod body;
 mod bucket;
+mod bucket_auto;
 mod count;
 mod documents;
 mod facts;
+mod granularity;
 mod group;
 mod limit;
 mod matching;
@@ -31,8 +33,10 @@ mod unwind;
 mod tests;
 
 pub use body::StageBody;
+pub use bucket_auto::BucketAuto;
 pub use documents::OneDocument;
 pub use facts::{Facts, Inside, Pipelines, Place, Reads, Source, Standing, not_in_api};
+pub use granularity::Granularity;
 pub use group::{Group, GroupKey};
 pub use limit::{Limit, Skip};
 pub use matching::Match;
@@ -73,6 +77,8 @@ pub enum Stage {
     Sort(Sort),
     /// `$group`.
     Group(Arc<Group>),
+    /// `$bucketAuto`.
+    BucketAuto(Arc<BucketAuto>),
     /// The beginning of `$documents`.
     OneDocument(OneDocument),
 }
@@ -90,6 +96,7 @@ impl Stage {
             Stage::Sample(stage) => stage,
             Stage::Sort(stage) => stage,
             Stage::Group(stage) => &**stage,
+            Stage::BucketAuto(stage) => &**stage,
             Stage::OneDocument(stage) => stage,
         }
     }

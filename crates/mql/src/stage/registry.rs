@@ -3,8 +3,8 @@
 
 use super::facts::{Facts, Pipelines, Reads, Source, Standing};
 use super::{
-    Stage, bucket, count, documents, group, limit, matching, project, redact, replace_root, sample,
-    sort, sort_by_count, unwind,
+    Stage, bucket, bucket_auto, count, documents, group, limit, matching, project, redact,
+    replace_root, sample, sort, sort_by_count, unwind,
 };
 use crate::context::ParseContext;
 use quire_document::Value;
@@ -30,7 +30,7 @@ pub struct StageRow {
 pub const STAGES: &[StageRow] = &[
     project::ADD_FIELDS,
     bucket::BUCKET,
-    not_built("$bucketAuto", Facts::PLAIN),
+    bucket_auto::BUCKET_AUTO,
     not_built("$changeStream", Facts { in_api: true, source: Source::Any, ..LISTED }),
     not_built("$changeStreamSplitLargeEvent", Facts { in_facet: false, ..Facts::PLAIN }),
     served(

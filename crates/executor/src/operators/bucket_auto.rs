@@ -1,0 +1,197 @@
+//! `$bucketAuto`: the documents in the order of a value, cut into buckets as they come.
+
+use std::sync::Arc;
+
+use bumpalo::Bump;
+use quire_document::key::{self, TypeBits};
+use quire_document::{Doc, DocBuf, Value, ValueBuf, compare};
+use quire_error::Result;
+use quire_mql::EvalContext;
+use quire_mql::accumulator::State;
+use quire_mql::stage::BucketAuto;
+use quire_planner::explain::NodeStats;
+
+use crate::env::{Run, Scope};
+use crate::operators::filtering::{renew, reset};
+use crate::operators::sort::{Sorted, Sorter};
+use crate::operators::{BoxedOperator, Operator, over};
+use crate::row::Row;
+
+/// Rows asked for at a time.
+const ROWS_MAX: usize = 1024;
+/// Rows taken into a bucket between two looks at the interrupt.
+const INTERRUPT_ROWS: u64 = 1024;
+
+/// The stage.
+pub(crate) struct BucketAutoOp {
+    input: BoxedOperator,
+    stage: Arc<BucketAuto>,
+    cutter: Option<Cutter>,
+    stats: NodeStats,
+}
+
+impl BucketAutoOp {
+    pub fn new(input: BoxedOperator, stage: Arc<BucketAuto>) -> Self {
+        BucketAutoOp { input, stage, cutter: None, stats: NodeStats::default() }
+    }
+
+    fn collect(&mut self, run: &mut Run<'_>) -> Result<Cutter> {
+        let (mut sorter, mut count) = (Sorter::by_given_keys("$bucketAuto"), 0u64);
+        let (mut rows, mut arena): (Vec<Row>, _) = (Vec::new(), Bump::new());
+        loop {
+            let more = self.input.next(run, ROWS_MAX, &mut rows)?;
+            let Scope { env, variables } = run.scope();
+            for mut row in rows.drain(..) {
+                row.know_doc()?;
+                renew(&mut arena, env)?;
+                let context = EvalContext::new(&arena, row.doc(), &env.shared);
+                let context = context.with_variables(variables);
+                let (value, given) = self.stage.intake(&context)?;
+                let mut bytes = Vec::with_capacity(16);
+                let bits = &mut TypeBits::new();
+                key::append_full(value, false, context.collator(), &mut bytes, bits);
+                sorter.push_keyed(bytes, Row::made(given), env)?;
+                count += 1;
+            }
+            if !more {
+                break;
+            }
+        }
+        self.stats.spills = sorter.spills;
+        let sorted = sorter.finish(run.env)?;
+        Cutter::new(sorted, count, self.stage.buckets())
+    }
+}
+
+impl Operator for BucketAutoOp {
+    fn next(&mut self, run: &mut Run<'_>, max: usize, out: &mut Vec<Row>) -> Result<bool> {
+        let mut cutter = match self.cutter.take() {
+            Some(cutter) => cutter,
+            None => run.for_all(|run| self.collect(run))?,
+        };
+        let mut more = true;
+        for _ in 0..max {
+            let Some(doc) = cutter.bucket(&self.stage, run.scope())? else {
+                more = false;
+                break;
+            };
+            self.stats.returned += 1;
+            out.push(Row::made(doc));
+        }
+        self.cutter = Some(cutter);
+        self.stats.is_eof = !more;
+        Ok(more)
+    }
+
+    fn stats(&self) -> NodeStats {
+        over(&self.input, &self.stats)
+    }
+}
+
+/// Cuts sorted rows into buckets.
+struct Cutter {
+    sorted: Sorted,
+    /// The first row of the next bucket.
+    head: Option<Row>,
+    /// The upper bound of the bucket before, which is the next one's lower bound if bounds are
+    /// rounded.
+    bound: Option<ValueBuf>,
+    /// Rows of a bucket, roughly.
+    size: u64,
+    buckets_left: u32,
+    arena: Bump,
+}
+
+/// The bucket that is being filled.
+struct Bucket<'b> {
+    stage: &'b BucketAuto,
+    states: Vec<Box<dyn State>>,
+    max: ValueBuf,
+    rows: u64,
+}
+
+impl Cutter {
+    fn new(mut sorted: Sorted, count: u64, buckets: u32) -> Result<Self> {
+        let size = (count as f64 / f64::from(buckets)).round() as u64;
+        let head = sorted.next()?;
+        let (bound, arena) = (None, Bump::new());
+        Ok(Cutter { sorted, head, bound, size: size.max(1), buckets_left: buckets, arena })
+    }
+
+    /// Returns the document of the next bucket.
+    fn bucket(&mut self, stage: &BucketAuto, scope: Scope<'_>) -> Result<Option<DocBuf>> {
+        let Some(first) = self.head.take() else { return Ok(None) };
+        reset(&mut self.arena);
+        let context = EvalContext::new(&self.arena, Doc::empty(), &scope.env.shared);
+        let context = context.with_variables(scope.variables);
+        let min = match (stage.granularity(), self.bound.take()) {
+            (None, _) => ValueBuf::new(key_of(&first)),
+            (Some(_), Some(bound)) => bound,
+            (Some(granularity), None) => ValueBuf::new(granularity.round_down(key_of(&first))),
+        };
+        let states = stage.new_states(&context)?;
+        let mut bucket = Bucket { stage, states, max: ValueBuf::new(Value::Null), rows: 0 };
+        bucket.take(&first, scope)?;
+        self.buckets_left = self.buckets_left.saturating_sub(1);
+        let is_last = self.buckets_left == 0;
+        while is_last || bucket.rows < self.size {
+            let Some(row) = self.sorted.next()? else { break };
+            bucket.take(&row, scope)?;
+        }
+        self.head = absorb(&mut self.sorted, &mut bucket, scope, &context)?;
+        self.bound = Some(bucket.max.clone());
+        let bounds = (min.as_value(), bucket.max.as_value());
+        stage.output(bounds, &bucket.states, &context).map(Some)
+    }
+}
+
+/// Takes the rows behind a full bucket that belong to it as well: those with the same value, or
+/// below its rounded upper bound. Sets the bucket's upper bound; returns the row that follows.
+fn absorb(
+    sorted: &mut Sorted,
+    bucket: &mut Bucket<'_>,
+    scope: Scope<'_>,
+    context: &EvalContext<'_>,
+) -> Result<Option<Row>> {
+    let granularity = bucket.stage.granularity();
+    let edge = match granularity {
+        Some(granularity) => ValueBuf::new(granularity.round_up(bucket.max.as_value())),
+        None => bucket.max.clone(),
+    };
+    let belongs = |row: &Row| {
+        let order = compare(key_of(row), edge.as_value(), context.collator());
+        if granularity.is_some() { order.is_lt() } else { order.is_eq() }
+    };
+    let mut next = sorted.next()?;
+    while let Some(row) = next.take_if(|row| belongs(row)) {
+        bucket.take(&row, scope)?;
+        next = sorted.next()?;
+    }
+    let is_zero = compare(bucket.max.as_value(), Value::Int32(0), None).is_eq();
+    match (granularity, &next) {
+        // Zero is in no series: a bucket of zeros ends where the next one begins.
+        (Some(granularity), Some(row)) if is_zero => {
+            bucket.max = ValueBuf::new(granularity.round_down(key_of(row)));
+        }
+        (Some(_), _) if !is_zero => bucket.max = edge,
+        (None, Some(row)) => bucket.max = ValueBuf::new(key_of(row)),
+        _ => {}
+    }
+    Ok(next)
+}
+
+impl Bucket<'_> {
+    fn take(&mut self, row: &Row, scope: Scope<'_>) -> Result<()> {
+        if self.rows.is_multiple_of(INTERRUPT_ROWS) {
+            scope.env.check_interrupt()?;
+        }
+        self.rows += 1;
+        self.max = ValueBuf::new(key_of(row));
+        self.stage.add(&mut self.states, row.doc())
+    }
+}
+
+/// The value by which a row falls into a bucket.
+fn key_of(row: &Row) -> Value<'_> {
+    row.doc().get("key").unwrap_or(Value::Null)
+}
