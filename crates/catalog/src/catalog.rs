@@ -7,6 +7,7 @@ use foldhash::fast::RandomState;
 use quire_document::{Binary, DocBuf, Value};
 use quire_error::{Error, ErrorCode, Result};
 
+use crate::view::{SYSTEM_VIEWS, ViewDefinition, invalid_definition};
 use crate::{Collection, Namespace};
 
 /// Everything that exists at one version. Cheap to share, never changed in place.
@@ -21,6 +22,10 @@ pub struct Catalog {
 pub struct Database {
     name: Arc<str>,
     collections: HashMap<Arc<str>, Arc<Collection>, RandomState>,
+    /// By name; none has the name of a collection.
+    views: HashMap<Arc<str>, Arc<ViewDefinition>, RandomState>,
+    /// A document of `system.views` cannot be read.
+    has_invalid_view: bool,
 }
 
 impl Catalog {
@@ -69,8 +74,9 @@ impl Catalog {
         self.collection(db, collection)
     }
 
-    /// The collection, or 26 NamespaceNotFound.
+    /// The collection, or 26 NamespaceNotFound; 166 CommandNotSupportedOnView for a view.
     pub fn require(&self, namespace: &Namespace) -> Result<&Arc<Collection>> {
+        self.refuse_view(namespace)?;
         self.lookup(namespace).ok_or_else(|| {
             Error::new(ErrorCode::NamespaceNotFound, format!("ns does not exist: {namespace}"))
         })
@@ -132,24 +138,59 @@ impl Catalog {
     /// stood there.
     #[must_use]
     pub fn with(&self, collection: Arc<Collection>) -> Self {
+        let db = collection.namespace.db().to_owned();
+        self.with_changed(&db, |database| {
+            database.collections.insert(collection.namespace.collection().into(), collection);
+        })
+    }
+
+    /// The next catalog, in which the view stands under its name, replacing the one before.
+    #[must_use]
+    pub fn with_view(&self, view: Arc<ViewDefinition>) -> Self {
+        let name: Arc<str> = view.namespace.collection().into();
+        let db = view.namespace.db().to_owned();
+        self.with_changed(&db, |database| {
+            database.views.insert(name, view);
+        })
+    }
+
+    /// The next catalog, without the view.
+    #[must_use]
+    pub fn without_view(&self, namespace: &Namespace) -> Self {
+        self.with_changed(namespace.db(), |database| {
+            database.views.remove(namespace.collection());
+        })
+    }
+
+    /// The next catalog, in which the views of a database cannot be used.
+    #[must_use]
+    pub fn with_invalid_view(&self, db: &str) -> Self {
+        self.with_changed(db, |database| database.has_invalid_view = true)
+    }
+
+    fn with_changed(&self, db: &str, change: impl FnOnce(&mut Database)) -> Self {
         let mut next = self.next();
-        let db: Arc<str> = collection.namespace.db().into();
-        let mut database = match next.databases.get(&db) {
+        let mut database = match next.databases.get(db) {
             Some(database) => Database::clone(database),
-            None => Database::new(Arc::clone(&db)),
+            None => Database::new(db.into()),
         };
-        database.collections.insert(collection.namespace.collection().into(), collection);
-        next.databases.insert(db, Arc::new(database));
+        change(&mut database);
+        next.databases.insert(db.into(), Arc::new(database));
         next
     }
 
-    /// The next catalog, without what stood under the namespace.
+    /// The next catalog, without what stood under the namespace. All views of a database go with
+    /// its `system.views`.
     #[must_use]
     pub fn without(&self, namespace: &Namespace) -> Self {
         let mut next = self.next();
         if let Some(database) = next.databases.get(namespace.db()) {
             let mut database = Database::clone(database);
             database.collections.remove(namespace.collection());
+            if namespace.collection() == SYSTEM_VIEWS {
+                database.views.clear();
+                database.has_invalid_view = false;
+            }
             if database.collections.is_empty() {
                 next.databases.remove(namespace.db());
             } else {
@@ -174,7 +215,12 @@ impl Catalog {
 
 impl Database {
     fn new(name: Arc<str>) -> Self {
-        Database { name, collections: HashMap::default() }
+        Database {
+            name,
+            collections: HashMap::default(),
+            views: HashMap::default(),
+            has_invalid_view: false,
+        }
     }
 
     /// The name.
@@ -190,6 +236,29 @@ impl Database {
     /// All collections, in no order.
     pub fn collections(&self) -> impl Iterator<Item = &Arc<Collection>> {
         self.collections.values()
+    }
+
+    /// The view with this name.
+    pub fn view(&self, name: &str) -> Option<&Arc<ViewDefinition>> {
+        self.views.get(name)
+    }
+
+    /// All views, in no order.
+    pub fn views(&self) -> impl Iterator<Item = &Arc<ViewDefinition>> {
+        self.views.values()
+    }
+
+    /// Returns true if there is a view, or a definition that cannot be read.
+    pub fn has_views(&self) -> bool {
+        self.has_invalid_view || !self.views.is_empty()
+    }
+
+    /// Fails with 182 InvalidViewDefinition if a definition cannot be read.
+    pub fn check_views(&self) -> Result<()> {
+        match self.has_invalid_view {
+            true => Err(invalid_definition()),
+            false => Ok(()),
+        }
     }
 
     /// How many collections there are.

@@ -18,6 +18,8 @@ mod options;
 mod partial;
 mod record;
 mod text;
+mod view;
+mod view_graph;
 
 pub use catalog::{Catalog, Database};
 pub use collection::{Collection, Uuid};
@@ -33,6 +35,7 @@ pub use record::{
     prefixes_of_numbers,
 };
 pub use text::{debug_doc, debug_value};
+pub use view::{ResolvedView, SYSTEM_VIEWS, VIEW_DEPTH_MAX, ViewDefinition};
 
 /// Longest namespace (`db.collection`), in bytes. MongoDB: 255 (73 InvalidNamespace).
 pub const NAMESPACE_BYTES_MAX: usize = 255;

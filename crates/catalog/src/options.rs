@@ -30,8 +30,6 @@ const NOT_BUILT: &[(&str, &str)] = &[
     ("validationAction", "a validator (create.validationAction)"),
     ("clusteredIndex", "a clustered collection (create.clusteredIndex)"),
     ("expireAfterSeconds", "a time-series collection (create.expireAfterSeconds)"),
-    ("viewOn", "a view (create.viewOn)"),
-    ("pipeline", "a view (create.pipeline)"),
     ("changeStreamPreAndPostImages", "create.changeStreamPreAndPostImages"),
     ("encryptedFields", "an encrypted collection (create.encryptedFields)"),
     ("recordPreImages", "create.recordPreImages"),

@@ -35,7 +35,7 @@ pub use check::{check, check_collection};
 pub use chunk_size::ChunkSize;
 pub use ddl::{
     BuiltIndexes, CreateIndexes, DropIndexes, DroppedIndexes, IndexBefore, IndexChoice,
-    ModifyIndex, Rename, collection_sizes,
+    ModifyIndex, ModifyView, Rename, collection_sizes,
 };
 pub use ddl::{CollectionSizes, IndexSize};
 pub use ddl::{IndexBuild, IndexBuildCounts};

@@ -21,7 +21,7 @@ use quire_storage::{
 };
 
 use crate::ddl::IndexBuilds;
-use crate::failure::{Failure, from_storage};
+use crate::failure::{Attempt, Failure, from_storage};
 use crate::id_cache::IdCache;
 use crate::layout::{collection_end, damaged, record_id_of};
 use crate::low_water::RecordIds;
@@ -102,6 +102,7 @@ impl Store {
             next_object: AtomicU32::new(next_object),
             random: Mutex::new(random),
         });
+        store.load_views()?;
         store.drop_unfinished()?;
         Ok(store)
     }
@@ -227,42 +228,53 @@ impl Store {
     pub(crate) fn change_catalog<T>(
         &self,
         options: &CommitOptions,
-        mut change: impl FnMut(&mut Txn, &Arc<Catalog>, &mut u32) -> Result<(Option<Catalog>, T)>,
+        change: impl FnMut(&mut Txn, &Arc<Catalog>, &mut u32) -> Result<(Option<Catalog>, T)>,
+    ) -> Result<T> {
+        self.ddl_statement(options, || self.begin(Mode::Write), change)
+    }
+
+    /// [`change_catalog`](Self::change_catalog) of a statement that writes in what `begin` makes.
+    pub(crate) fn ddl_statement<W: DdlWriter, T>(
+        &self,
+        options: &CommitOptions,
+        begin: impl Fn() -> Result<(W, Arc<Catalog>)>,
+        mut change: impl FnMut(&mut W, &Arc<Catalog>, &mut u32) -> Result<(Option<Catalog>, T)>,
     ) -> Result<T> {
         let mut turn = None;
         loop {
             self.engine.admit(options.interrupt.as_deref()).map_err(from_storage)?;
             let mut next_id = self.ddl.lock();
-            let (mut txn, catalog) = self.begin(Mode::Write)?;
+            let (mut writer, catalog) = begin()?;
             if let Some(turn) = &turn {
-                txn.set_turn(turn);
+                writer.txn().set_turn(turn);
             }
             let mut next = *next_id;
-            let (changed, answer) = match change(&mut txn, &catalog, &mut next) {
+            let (changed, answer) = match change(&mut writer, &catalog, &mut next) {
                 Ok((Some(changed), answer)) => (changed, answer),
                 nothing => {
                     drop(next_id);
                     // The answer rests on what others have changed.
-                    self.make_durable(txn.version(), options).map_err(from_storage)?;
+                    let version = writer.txn().version();
+                    self.make_durable(version, options).map_err(from_storage)?;
                     return nothing.map(|(_, answer)| answer);
                 }
             };
             if next != *next_id {
                 let record = FormatRecord { format: CATALOG_FORMAT, next_id: next };
-                put_meta(&mut txn, &format_key(), record.encode())?;
+                put_meta(writer.txn(), &format_key(), record.encode())?;
             }
-            txn.on_publish(self.publication(changed));
+            writer.txn().on_publish(self.publication(changed));
             let buffered = CommitOptions { admitted: true, ..CommitOptions::buffered() };
-            let version = match txn.commit(buffered) {
+            let version = match writer.commit_ddl(buffered) {
                 Ok(committed) => committed.version,
-                Err(StorageError::Conflict(conflict)) => {
+                Err(Failure::Conflict(conflict)) => {
                     // Other statements, that of the holder too, go on meanwhile.
                     drop(next_id);
                     let interrupt = options.interrupt.clone().unwrap_or_else(Interrupt::new);
                     turn = self.before_retry(Failure::Conflict(conflict), turn, &interrupt)?;
                     continue;
                 }
-                Err(error) => return Err(from_storage(error)),
+                Err(Failure::Error(error)) => return Err(error),
             };
             *next_id = next;
             drop(next_id);
@@ -320,8 +332,9 @@ impl Store {
         let mut next = Catalog::clone(&published);
         for collection in created {
             let namespace = &collection.namespace;
-            if published.lookup(namespace).is_some() || next.check_db_case(namespace.db()).is_err()
-            {
+            let is_taken =
+                published.lookup(namespace).is_some() || published.view(namespace).is_some();
+            if is_taken || next.check_db_case(namespace.db()).is_err() {
                 let key = Bytes::copy_from_slice(&collection_key(collection.id));
                 let (space, hash) = (Space::Meta, key_hash(Space::Meta, &key));
                 let conflict = Conflict { space, key, hash, held: false };
@@ -349,6 +362,11 @@ impl Store {
         CollectionCursor::new(collection, quire_storage::Direction::Forward)
     }
 
+    /// Publishes a catalog that was read from what the engine holds.
+    pub(crate) fn publish_loaded(&self, catalog: Catalog) {
+        *self.catalogs.published.write() = Arc::new(catalog);
+    }
+
     fn drop_unfinished(&self) -> Result<()> {
         let options = CommitOptions::buffered();
         for collection in self.catalog().collections() {
@@ -364,6 +382,25 @@ impl Store {
             }
         }
         Ok(())
+    }
+}
+
+/// What a DDL statement writes in.
+pub(crate) trait DdlWriter {
+    /// The storage transaction.
+    fn txn(&mut self) -> &mut Txn;
+
+    /// Commits it.
+    fn commit_ddl(self, options: CommitOptions) -> Attempt<Committed>;
+}
+
+impl DdlWriter for Txn {
+    fn txn(&mut self) -> &mut Txn {
+        self
+    }
+
+    fn commit_ddl(self, options: CommitOptions) -> Attempt<Committed> {
+        Ok(self.commit(options)?)
     }
 }
 

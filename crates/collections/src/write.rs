@@ -20,6 +20,7 @@ use crate::low_water::RecordIds;
 use crate::multikey::GrownFacts;
 use crate::prepare::check_size;
 use crate::retry::RetryRow;
+use crate::store::DdlWriter;
 use crate::{RecordId, Store, View};
 use entries::Scratch;
 
@@ -253,6 +254,12 @@ impl Writer {
         &mut self.txn
     }
 
+    /// Writes from here on under a catalog that this writer's commit publishes.
+    pub(crate) fn set_catalog(&mut self, catalog: Catalog) {
+        self.catalog = Arc::new(catalog);
+        self.known = None;
+    }
+
     /// The commit fails if the collection changes meanwhile.
     pub(crate) fn guard(&mut self, collection: &Collection) -> Attempt<()> {
         if collection.frozen {
@@ -327,6 +334,16 @@ impl Writer {
             }
             None => self.counts.push(Delta { collection: number, documents, bytes }),
         }
+    }
+}
+
+impl DdlWriter for Writer {
+    fn txn(&mut self) -> &mut Txn {
+        &mut self.txn
+    }
+
+    fn commit_ddl(self, options: CommitOptions) -> Attempt<Committed> {
+        self.commit(options)
     }
 }
 

@@ -17,7 +17,10 @@ pub trait UnitOfWork {
     fn store(&self) -> &Arc<Store>;
 
     /// The collection of that name as a statement would find it now.
-    fn collection(&self, namespace: &Namespace) -> Option<Arc<Collection>>;
+    ///
+    /// # Errors
+    /// 166 CommandNotSupportedOnView if the name is a view's.
+    fn collection(&self, namespace: &Namespace) -> Result<Option<Arc<Collection>>>;
 
     /// Views for a call that reads: outside a transaction a fresh one, inside it the transaction's
     /// own with its writes. Drop them before waiting for anything.
@@ -86,8 +89,8 @@ pub(crate) mod testing {
             self.0
         }
 
-        fn collection(&self, namespace: &Namespace) -> Option<Arc<Collection>> {
-            self.0.catalog().lookup(namespace).cloned()
+        fn collection(&self, namespace: &Namespace) -> Result<Option<Arc<Collection>>> {
+            self.0.catalog().writable(namespace)
         }
 
         fn views(&self) -> Result<OpenViews<'_>> {

@@ -218,8 +218,8 @@ impl UnitOfWork for Autocommit {
         &self.store
     }
 
-    fn collection(&self, namespace: &Namespace) -> Option<Arc<Collection>> {
-        self.store().catalog().lookup(namespace).cloned()
+    fn collection(&self, namespace: &Namespace) -> Result<Option<Arc<Collection>>> {
+        self.store().catalog().writable(namespace)
     }
 
     fn views(&self) -> Result<OpenViews<'_>> {

@@ -73,8 +73,8 @@ impl UnitOfWork for Transaction {
         &self.store
     }
 
-    fn collection(&self, namespace: &Namespace) -> Option<Arc<Collection>> {
-        self.writer().ok()?.catalog().lookup(namespace).cloned()
+    fn collection(&self, namespace: &Namespace) -> Result<Option<Arc<Collection>>> {
+        self.writer()?.catalog().writable(namespace)
     }
 
     fn views(&self) -> Result<OpenViews<'_>> {

@@ -120,7 +120,7 @@ impl UnitOfWork for Unit {
         self.of_work().store()
     }
 
-    fn collection(&self, namespace: &Namespace) -> Option<Arc<Collection>> {
+    fn collection(&self, namespace: &Namespace) -> Result<Option<Arc<Collection>>> {
         self.of_work().collection(namespace)
     }
 

@@ -19,7 +19,6 @@ mod disk_space;
 mod durable_mark;
 mod error;
 mod gaps;
-mod held;
 mod image;
 mod inventory;
 pub mod journal;
@@ -34,7 +33,6 @@ mod repair_mark;
 mod salvage;
 mod scratch;
 mod skeleton;
-mod snapshot;
 mod table_file;
 mod tombstones;
 

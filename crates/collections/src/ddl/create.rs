@@ -23,6 +23,10 @@ impl Store {
     ) -> Result<Arc<Collection>> {
         namespace.check_creatable()?;
         self.change_catalog(options, |txn, catalog, next_id| {
+            if catalog.view(namespace).is_some() {
+                let text = format!("A view already exists. NS: {namespace}");
+                return Err(Error::new(ErrorCode::NamespaceExists, text));
+            }
             if let Some(existing) = catalog.lookup(namespace) {
                 if existing.options.same_as(&collection_options) {
                     return Ok((None, Arc::clone(existing)));
@@ -52,6 +56,7 @@ impl Store {
         if let Some(existing) = self.catalog().lookup(namespace) {
             return Ok(Arc::clone(existing));
         }
+        self.catalog().refuse_view(namespace)?;
         namespace.check_creatable()?;
         // The write that follows carries the durability that its client wants, and comes later
         // in the log than this.
@@ -60,6 +65,7 @@ impl Store {
             if let Some(existing) = catalog.lookup(namespace) {
                 return Ok((None, Arc::clone(existing)));
             }
+            catalog.refuse_view(namespace)?;
             let options = CollectionOptions::default();
             let (next, created) = self.create_in(txn, catalog, next_id, namespace, options)?;
             Ok((Some(next), created))

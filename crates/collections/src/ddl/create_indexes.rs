@@ -100,7 +100,7 @@ impl Store {
 
     fn announce(&self, request: &CreateIndexes, options: &CommitOptions) -> Result<Announced> {
         self.change_catalog(options, |txn, catalog, next_id| {
-            let existing = catalog.lookup(&request.namespace).cloned();
+            let existing = catalog.writable(&request.namespace)?;
             let created = existing.is_none();
             let (base, collection): (Catalog, Arc<Collection>) = match existing {
                 Some(collection) => (Catalog::clone(catalog), collection),

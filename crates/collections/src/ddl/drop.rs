@@ -10,7 +10,8 @@ use super::drop_data;
 use crate::Store;
 
 impl Store {
-    /// Drops a collection and answers what it was; `None` if there was none.
+    /// Drops a collection and answers what it was; `None` if there was none. All views of a
+    /// database go with its `system.views`.
     pub fn drop_collection(
         &self,
         namespace: &Namespace,

@@ -42,6 +42,7 @@ impl Store {
         options: &CommitOptions,
     ) -> Result<DroppedIndexes> {
         self.change_catalog(options, |txn, catalog, _| {
+            catalog.refuse_view(namespace)?;
             let collection = catalog.lookup(namespace).ok_or_else(|| {
                 Error::new(ErrorCode::NamespaceNotFound, format!("ns not found {namespace}"))
             })?;

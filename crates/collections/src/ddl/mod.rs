@@ -10,6 +10,7 @@ mod index_build;
 mod modify_index;
 mod rename;
 mod sizes;
+mod views;
 
 pub(crate) use builds::IndexBuilds;
 pub use builds::{IndexBuild, IndexBuildCounts};
@@ -19,6 +20,7 @@ pub use drop_indexes::{DropIndexes, DroppedIndexes};
 pub use modify_index::{IndexBefore, IndexChoice, ModifyIndex};
 pub use rename::Rename;
 pub use sizes::{CollectionSizes, IndexSize, collection_sizes};
+pub use views::ModifyView;
 
 use std::sync::Arc;
 

@@ -51,6 +51,7 @@ impl Store {
         options: &CommitOptions,
     ) -> Result<IndexBefore> {
         self.change_catalog(options, |txn, catalog, _| {
+            catalog.refuse_view(namespace)?;
             let collection = catalog
                 .lookup(namespace)
                 .ok_or_else(|| Error::new(ErrorCode::NamespaceNotFound, "ns does not exist"))?;

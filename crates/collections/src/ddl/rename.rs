@@ -244,10 +244,18 @@ fn check_names<'c>(
     to: &Namespace,
     drop_target: bool,
 ) -> Result<&'c Arc<Collection>> {
+    if catalog.view(from).is_some() {
+        let text = format!("cannot rename view: {from}");
+        return Err(Error::new(ErrorCode::CommandNotSupportedOnView, text));
+    }
     let source = catalog.lookup(from).ok_or_else(|| {
         Error::new(ErrorCode::NamespaceNotFound, format!("Source collection {from} does not exist"))
     })?;
     catalog.check_db_case(to.db())?;
+    if catalog.view(to).is_some() {
+        let text = format!("a view already exists with that name: {to}");
+        return Err(Error::new(ErrorCode::NamespaceExists, text));
+    }
     if !drop_target && catalog.lookup(to).is_some() {
         return Err(Error::new(ErrorCode::NamespaceExists, "target namespace exists"));
     }

@@ -18,7 +18,7 @@ impl Writer {
     /// is a conflict if another one has made a collection of the name.
     ///
     /// # Errors
-    /// 48 NamespaceExists; what a name or an option is refused with.
+    /// 48 NamespaceExists, 166 CommandNotSupportedOnView; what a name or an option is refused with.
     pub fn create_collection(
         &mut self,
         namespace: &Namespace,
@@ -29,6 +29,7 @@ impl Writer {
             let text = format!("Collection already exists. NS: {namespace}");
             return Err(Error::new(ErrorCode::NamespaceExists, text));
         }
+        self.catalog.refuse_view(namespace)?;
         let (catalog, collection) =
             self.store.create_with_new_ids(&mut self.txn, &self.catalog, namespace, options)?;
         self.catalog = Arc::new(catalog);
@@ -44,7 +45,7 @@ impl Writer {
     pub fn create_indexes(&mut self, request: &CreateIndexes) -> Result<BuiltIndexes> {
         let namespace = &request.namespace;
         namespace.check_creatable()?;
-        let existing = self.catalog.lookup(namespace).cloned();
+        let existing = self.catalog.writable(namespace)?;
         let collection = match &existing {
             Some(collection) => Arc::clone(collection),
             None => self.create_collection(namespace, CollectionOptions::default())?,

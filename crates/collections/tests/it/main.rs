@@ -8,6 +8,7 @@ mod ddl;
 mod model;
 mod pressure;
 mod threads;
+mod views;
 
 use std::sync::Arc;
 

@@ -28,6 +28,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     }
     let namespace = cx.target(body)?;
     let catalog = cx.service.store.catalog();
+    catalog.refuse_view(&namespace)?;
     reply.append("ns", namespace.as_str());
     storage_stats(cx, catalog.lookup(&namespace).map(|found| &**found), scale, reply)
 }
@@ -76,6 +77,13 @@ fn section(
     arg: &Arg<'_>,
     row: &mut DocWriter<'_>,
 ) -> Result<()> {
+    if matches!(arg.name(), "count" | "storageStats" | "queryExecStats") {
+        if arg.is_null() {
+            return Ok(());
+        }
+        let refused = cx.service.store.catalog().refuse_view(namespace);
+        refused.map_err(|error| error.context("PlanExecutor error during aggregation"))?;
+    }
     match arg.name() {
         "count" => {
             arg.document()?;

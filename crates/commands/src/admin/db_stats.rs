@@ -10,6 +10,7 @@ use quire_error::Result;
 #[derive(Default)]
 struct Sums {
     collections: i64,
+    views: i64,
     documents: u64,
     bytes: u64,
     storage_bytes: u64,
@@ -30,7 +31,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     let sums = sums(cx)?;
     let scaled = |bytes: u64| bytes as f64 / scale as f64;
     reply.append("db", cx.db);
-    reply.append("collections", sums.collections).append("views", 0i64);
+    reply.append("collections", sums.collections).append("views", sums.views);
     reply.append("objects", sums.documents as i64);
     let average = match sums.documents {
         0 => 0.0,
@@ -64,6 +65,7 @@ fn sums(cx: &Context<'_>) -> Result<Sums> {
     let catalog = cx.service.store.catalog();
     let mut sums = Sums::default();
     let Some(database) = catalog.database(cx.db) else { return Ok(sums) };
+    sums.views = database.views().count() as i64;
     for collection in database.collections() {
         let sizes = collection_sizes(&cx.service.store, collection)?;
         sums.collections += 1;

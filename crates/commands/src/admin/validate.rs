@@ -34,6 +34,10 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     let options = Options::read(body);
     options.check(cx.service.options.topology == Topology::Standalone)?;
     let catalog = cx.service.store.catalog();
+    if catalog.view(&namespace).is_some() {
+        let text = "Cannot validate a view";
+        return Err(Error::new(ErrorCode::CommandNotSupportedOnView, text));
+    }
     let Some(collection) = catalog.lookup(&namespace) else {
         let text = format!("Collection '{namespace}' does not exist to validate.");
         return Err(Error::new(ErrorCode::NamespaceNotFound, text));

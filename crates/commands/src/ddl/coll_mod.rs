@@ -1,22 +1,30 @@
-//! `collMod`: changes an index; the options of collections that it can change are not built.
+//! `collMod`: changes an index or a view; the options of collections that it can change are not built.
 
+use crate::ddl::view_definition::{check_stages, pipeline, view_on};
 use crate::frame::args::{Arg, arguments, fields};
 use crate::frame::context::Context;
-use quire_collections::{IndexChoice, ModifyIndex};
+use quire_catalog::ViewDefinition;
+use quire_collections::{IndexChoice, ModifyIndex, ModifyView};
 use quire_document::{Doc, DocWriter, Value};
 use quire_error::{Error, ErrorCode, Result};
 
 pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
-    let mut index = None;
+    let (mut index, mut view) = (None, ModifyView::default());
+    // Options of collections only.
+    let (mut given, mut not_built) = (None, None);
     for arg in arguments(cx.command.name, body) {
+        if !matches!(arg.name(), "viewOn" | "pipeline") {
+            given = given.or(Some(arg.name()));
+        }
         match arg.name() {
             "index" if !arg.is_null() => index = Some(arg.document()?),
             "index" => {}
+            "viewOn" if !arg.is_null() => view.on = Some(view_on(cx, &arg)?),
+            "pipeline" if !arg.is_null() => view.pipeline = Some(pipeline(&arg)?),
+            "viewOn" | "pipeline" => {}
             "validator"
             | "validationLevel"
             | "validationAction"
-            | "viewOn"
-            | "pipeline"
             | "expireAfterSeconds"
             | "timeseries"
             | "cappedSize"
@@ -24,15 +32,32 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
             | "dryRun"
             | "changeStreamPreAndPostImages"
             | "recordPreImages" => {
-                return Err(Error::not_built(&format!("collMod.{}", arg.name())));
+                not_built = not_built.or(Some(arg.name()));
             }
             _ => return Err(arg.unknown()),
         }
     }
     let namespace = cx.target(body)?;
-    let Some(index) = index else {
-        return cx.service.store.catalog().require(&namespace).map(|_| ());
-    };
+    let catalog = cx.service.store.catalog();
+    if let Some(before) = catalog.view(&namespace) {
+        return match given {
+            None => modify_view(cx, before, &view),
+            Some(option) => {
+                let text = format!("option not supported on a view: {option}");
+                Err(Error::new(ErrorCode::InvalidOptions, text))
+            }
+        };
+    }
+    if let Some(option) = not_built {
+        return Err(Error::not_built(&format!("collMod.{option}")));
+    }
+    catalog.require(&namespace)?;
+    let of_view = [("viewOn", view.on.is_some()), ("pipeline", view.pipeline.is_some())];
+    if let Some((option, _)) = of_view.iter().find(|(_, given)| *given) {
+        let text = format!("'{option}' option only supported on a view");
+        return Err(Error::new(ErrorCode::InvalidOptions, text));
+    }
+    let Some(index) = index else { return Ok(()) };
     let change = parse(index)?;
     cx.await_transactions(&|used| used == namespace.as_str())?;
     let before = cx.service.store.modify_index(&namespace, &change, &cx.commit_options())?;
@@ -47,6 +72,11 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
         reply.append("hidden_new", new);
     }
     Ok(())
+}
+
+fn modify_view(cx: &Context<'_>, before: &ViewDefinition, change: &ModifyView) -> Result<()> {
+    check_stages(cx, &change.applied(before))?;
+    cx.service.store.modify_view(&before.namespace, change, &cx.commit_options())
 }
 
 fn parse(index: Doc<'_>) -> Result<ModifyIndex> {

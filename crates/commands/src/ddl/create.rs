@@ -1,31 +1,102 @@
-//! `create`: makes a collection.
+//! `create`: makes a collection or a view.
 
-use crate::frame::args::{is_generic, missing};
+use crate::ddl::view_definition::{check_stages, pipeline, view_on};
+use crate::frame::args::{arguments, is_generic, missing};
 use crate::frame::context::Context;
-use quire_catalog::CollectionOptions;
+use quire_catalog::{CollectionOptions, Namespace, ViewDefinition};
 use quire_document::{Doc, DocBuf, DocWriter};
 use quire_error::{Error, ErrorCode, Result};
+use std::sync::Arc;
 
 pub fn run(cx: &mut Context<'_>, body: Doc<'_>, _reply: &mut DocWriter<'_>) -> Result<()> {
     let namespace = cx.target(body)?;
     if body.is_empty() {
         return Err(missing(cx.command.name, "create"));
     }
-    let fields = DocBuf::build(|writer| {
-        let own = body.iter().skip(1).filter(|element| !is_generic(element.key_bytes()));
-        own.for_each(|element| {
-            writer.append_element(element);
-        });
-    });
+    let fields = fields_without(body, &["viewOn", "pipeline"]);
     if cx.in_transaction() {
         cx.join_transaction()?;
         refuse_kinds(body)?;
+    }
+    if let Some(view) = view(cx, &namespace, body)? {
+        return cx.service.store.create_view(&Arc::new(view), &cx.commit_options());
     }
     let options = CollectionOptions::parse(fields.as_doc())?;
     if cx.in_transaction() {
         return cx.transaction_unit()?.create_collection(&namespace, options);
     }
     cx.service.store.create_collection(&namespace, options, &cx.commit_options())?;
+    Ok(())
+}
+
+/// The fields of the command that are options of the collection, without those named.
+fn fields_without(body: Doc<'_>, left_out: &[&str]) -> DocBuf {
+    DocBuf::build(|writer| {
+        let own = body.iter().skip(1).filter(|element| !is_generic(element.key_bytes()));
+        own.filter(|element| !left_out.contains(&element.key())).for_each(|element| {
+            writer.append_element(element);
+        });
+    })
+}
+
+/// The view that the command defines; `None` if it makes a collection.
+fn view(cx: &Context<'_>, namespace: &Namespace, body: Doc<'_>) -> Result<Option<ViewDefinition>> {
+    let (mut on, mut stages) = (None, None);
+    for arg in arguments(cx.command.name, body).filter(|arg| !arg.is_null()) {
+        match arg.name() {
+            "viewOn" => on = Some(view_on(cx, &arg)?),
+            "pipeline" => stages = Some(pipeline(&arg)?),
+            _ => {}
+        }
+    }
+    let invalid = |text: &str| Err(Error::new(ErrorCode::InvalidOptions, text));
+    let Some(on) = on else {
+        return match stages {
+            None => Ok(None),
+            Some(_) => invalid("'pipeline' requires 'viewOn' to also be specified"),
+        };
+    };
+    if body.get("timeseries").is_some_and(|options| !options.is_nullish()) {
+        return invalid("'timeseries' is not allowed with 'viewOn'");
+    }
+    if body.get("idIndex").is_some_and(|index| !index.is_nullish()) {
+        return invalid("'idIndex' is not allowed with 'viewOn'");
+    }
+    check_ignored(body)?;
+    let rest = fields_without(body, &[&["viewOn", "pipeline"], IGNORED].concat());
+    let collation = CollectionOptions::parse(rest.as_doc())?.collation().cloned();
+    let pipeline = stages.unwrap_or_default();
+    let view = ViewDefinition { namespace: namespace.clone(), on: on.into(), pipeline, collation };
+    check_stages(cx, &view)?;
+    Ok(Some(view))
+}
+
+/// Options that say nothing about a view; MongoDB takes them and leaves them out.
+const IGNORED: &[&str] =
+    &["capped", "size", "max", "validator", "validationLevel", "validationAction"];
+
+/// The values of ignored options that are refused all the same.
+fn check_ignored(body: Doc<'_>) -> Result<()> {
+    let known: [(&str, &[&str]); 2] = [
+        ("validationLevel", &["off", "strict", "moderate"]),
+        ("validationAction", &["error", "warn", "errorAndLog"]),
+    ];
+    for (name, values) in known {
+        let Some(given) = body.get(name).filter(|given| !given.is_nullish()) else { continue };
+        let Some(given) = given.as_str() else {
+            let text = format!(
+                "BSON field 'create.{name}' is the wrong type '{}', expected type 'string'",
+                given.type_name()
+            );
+            return Err(Error::type_mismatch(text));
+        };
+        if !values.contains(&given) {
+            let text = format!(
+                "Enumeration value '{given}' for field 'create.{name}' is not a valid value."
+            );
+            return Err(Error::bad_value(text));
+        }
+    }
     Ok(())
 }
 

@@ -27,6 +27,10 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
         return Err(Error::new(ErrorCode::IllegalOperation, text));
     }
     cx.await_transactions(&|used| used == namespace.as_str())?;
+    if cx.service.store.drop_view(&namespace, &cx.commit_options())? {
+        reply.append("ns", namespace.as_str());
+        return Ok(());
+    }
     let dropped = cx.service.store.drop_collection(&namespace, &cx.commit_options())?;
     if let Some(collection) = dropped {
         reply.append("nIndexesWas", collection.indexes.len() as i32);

@@ -5,7 +5,7 @@ use crate::frame::context::Context;
 use crate::frame::matching::filter_documents;
 use crate::frame::query_args::{batch_size, owned};
 use quire_access::{Action, Target};
-use quire_catalog::Collection;
+use quire_catalog::{Collection, ViewDefinition};
 use quire_document::{Binary, Doc, DocBuf, DocWriter, Value};
 use quire_error::Result;
 
@@ -30,11 +30,14 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     let catalog = cx.service.store.catalog();
     let mut rows: Vec<DocBuf> = match catalog.database(cx.db) {
         Some(database) => {
+            database.check_views()?;
             let is_own = |name: &str| !own_only || cx.may_use(name);
             let shown = database
                 .collections()
                 .filter(|collection| is_own(collection.namespace.collection()));
-            shown.map(|collection| row(collection, name_only)).collect()
+            let views = database.views().filter(|view| is_own(view.namespace.collection()));
+            let views = views.map(|view| view_row(view, name_only));
+            shown.map(|collection| row(collection, name_only)).chain(views).collect()
         }
         None => Vec::new(),
     };
@@ -70,6 +73,16 @@ fn row(collection: &Collection, name_only: bool) -> DocBuf {
         }
         if let Some(index) = collection.id_index() {
             writer.append("idIndex", &index.to_document());
+        }
+    })
+}
+
+fn view_row(view: &ViewDefinition, name_only: bool) -> DocBuf {
+    DocBuf::build(|writer| {
+        writer.append("name", view.namespace.collection()).append("type", "view");
+        if !name_only {
+            writer.append("options", &view.options());
+            writer.document("info").append("readOnly", true);
         }
     })
 }

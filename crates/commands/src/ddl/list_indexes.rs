@@ -30,6 +30,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     }
     let namespace = cx.target(body)?;
     let catalog = cx.service.store.catalog();
+    catalog.refuse_view(&namespace)?;
     let Some(collection) = catalog.lookup(&namespace) else {
         let text = format!("ns does not exist: {namespace}");
         return Err(Error::new(ErrorCode::NamespaceNotFound, text));

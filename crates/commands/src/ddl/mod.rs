@@ -11,3 +11,4 @@ pub mod list_databases;
 pub mod list_indexes;
 pub mod rename_collection;
 pub mod search_indexes;
+mod view_definition;

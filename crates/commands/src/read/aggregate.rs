@@ -7,13 +7,13 @@ use crate::frame::concern::ReadLevel;
 use crate::frame::context::Context;
 use crate::frame::query_args::batch_size;
 use crate::frame::query_args::{collation, comment, hint, owned};
+use crate::read::{on_view, pipeline_sources};
 use quire_catalog::Namespace;
 use quire_document::{Doc, DocBuf, DocWriter, Value};
 use quire_error::{Error, ErrorCode, Result};
-use quire_executor::{UnitOfWork, open, open_fed};
+use quire_executor::UnitOfWork;
 use quire_mql::stage::{Source, StageRow, find_stage, for_each_row, not_in_api};
 use quire_planner::{AggregateRequest, ReadRequest};
-use quire_session::PlanSource;
 
 /// An aggregate with what is not its plan's.
 pub struct Parsed {
@@ -32,16 +32,8 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
         return crate::read::explain::write_aggregate(cx, &parsed.request, body, reply);
     }
     let mut request = parsed.request;
-    let rows = crate::read::pipeline_sources::take(cx, &mut request)?;
-    let unit = cx.unit()?;
-    let mut views = unit.views()?;
-    let execution = match rows {
-        Some(rows) => open_fed(&request, Box::new(rows.into_iter()), &views, cx.exec_params())?,
-        None => open(&request, &views, cx.exec_params())?,
-    };
-    cx.tally.stillborn = false;
     let opening = Opening {
-        namespace: request.namespace,
+        namespace: request.namespace.clone(),
         batch_size: parsed.batch_size,
         single_batch: false,
         no_timeout: false,
@@ -49,8 +41,14 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
         full_batch_stays_open: true,
         command: body,
     };
-    let source = PlanSource::new(execution, views.time());
-    cx.open_cursor(reply, opening, Box::new(source), &mut views)
+    let unit = cx.unit()?;
+    let mut views = unit.views()?;
+    if !pipeline_sources::is_of_name(&request)
+        && let Some(resolved) = on_view::resolved(ReadRequest::Aggregate(&request), &views)?
+    {
+        request = resolved;
+    }
+    cx.open_pipeline(reply, request, opening, &mut views)
 }
 
 /// Shows the plan. In an `explain` an aggregate needs no `cursor` and must not have `explain: true`.
@@ -156,12 +154,17 @@ fn namespace(cx: &Context<'_>, body: Doc<'_>) -> Result<String> {
     }
 }
 
-/// What the request's concerns, its transaction and its source say against its stages.
-fn check_pipeline(cx: &Context<'_>, request: &AggregateRequest) -> Result<()> {
+/// Fails with 323 APIStrictError for a stage outside of the stable API, where the client keeps to it.
+pub fn check_stable_api(cx: &Context<'_>, request: &AggregateRequest) -> Result<()> {
     let strict = cx.generic.api.strict == Some(true);
     for_each_row(request.pipeline.iter().map(|stage| stage.as_doc()), &mut |row| {
         if strict && !row.facts.in_api { Err(not_in_api(row.name)) } else { Ok(()) }
-    })?;
+    })
+}
+
+/// What the request's concerns, its transaction and its source say against its stages.
+fn check_pipeline(cx: &Context<'_>, request: &AggregateRequest) -> Result<()> {
+    check_stable_api(cx, request)?;
     let row = |stage: Option<&DocBuf>| find_stage(stage?.as_doc().first()?.key());
     let first = row(request.pipeline.first());
     let no_stage = request.pipeline.is_empty();

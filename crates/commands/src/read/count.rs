@@ -4,6 +4,7 @@ use crate::frame::args::arguments;
 use crate::frame::command::Show;
 use crate::frame::context::Context;
 use crate::frame::query_args::{collation, comment, count_limit, hint, owned};
+use crate::read::on_view;
 use quire_document::{Doc, DocBuf, DocWriter};
 use quire_error::Result;
 use quire_executor::{UnitOfWork, count};
@@ -13,7 +14,11 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     let request = parse(cx, body)?;
     let params = cx.exec_params();
     let unit = cx.unit()?;
-    let (found, examined) = count(&request, &mut unit.views()?, params)?;
+    let mut views = unit.views()?;
+    let (found, examined) = match on_view::resolved(ReadRequest::Count(&request), &views)? {
+        Some(pipeline) => count(&pipeline, &mut views, params)?,
+        None => count(&request, &mut views, params)?,
+    };
     cx.tally.examined = Some(examined);
     match i32::try_from(found) {
         Ok(found) => reply.append("n", found),

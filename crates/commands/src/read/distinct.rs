@@ -5,6 +5,7 @@ use crate::frame::args::{arguments, missing};
 use crate::frame::command::Show;
 use crate::frame::context::Context;
 use crate::frame::query_args::{collation, comment, hint, owned};
+use crate::read::on_view;
 use quire_document::{Doc, DocBuf, DocWriter};
 use quire_error::{Error, Result};
 use quire_executor::{UnitOfWork, distinct};
@@ -15,7 +16,11 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     let params = cx.exec_params();
     let unit = cx.unit()?;
     let mut views = unit.views()?;
-    let (values, examined) = distinct(&request, &mut views, params)?;
+    let key = &request.key;
+    let (values, examined) = match on_view::resolved(ReadRequest::Distinct(&request), &views)? {
+        Some(pipeline) => distinct(key, &pipeline, &mut views, params)?,
+        None => distinct(key, &request, &mut views, params)?,
+    };
     cx.tally.examined = Some(examined);
     reply.append("values", &values);
     write_read_time(reply, views.time());

@@ -3,9 +3,10 @@
 use crate::frame::args::{Arg, arguments, missing};
 use crate::frame::command::Command;
 use crate::frame::context::Context;
+use crate::read::on_view;
 use quire_document::{Doc, DocBuf, DocWriter, Value};
 use quire_error::{Error, ErrorCode, Result};
-use quire_executor::{UnitOfWork, explain};
+use quire_executor::{OpenViews, UnitOfWork, explain};
 use quire_planner::{AggregateRequest, ReadRequest, Verbosity};
 
 pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
@@ -53,9 +54,10 @@ pub fn write_aggregate(
     body: Doc<'_>,
     reply: &mut DocWriter<'_>,
 ) -> Result<()> {
-    let what = ReadRequest::Aggregate(request);
     let unit = cx.unit()?;
-    let shown = explain(what, Verbosity::QueryPlanner, &mut unit.views()?, cx.exec_params())?;
+    let mut views = unit.views()?;
+    let what = ReadRequest::Aggregate(request);
+    let shown = explain_resolved(cx, what, Verbosity::QueryPlanner, &mut views)?;
     let command = DocBuf::build(|writer| {
         let own =
             body.iter().filter(|element| !crate::frame::args::is_generic(element.key_bytes()));
@@ -79,7 +81,22 @@ fn explain_inner(
     };
     let unit = cx.unit()?;
     let mut views = unit.views()?;
-    own(cx, inner, &mut |what| explain(what, verbosity, &mut views, cx.exec_params()))
+    own(cx, inner, &mut |what| explain_resolved(cx, what, verbosity, &mut views))
+}
+
+/// Explains the request, on a view the pipeline that it is there.
+fn explain_resolved(
+    cx: &Context<'_>,
+    what: ReadRequest<'_>,
+    verbosity: Verbosity,
+    views: &mut OpenViews<'_>,
+) -> Result<DocBuf> {
+    match on_view::resolved(what, views)? {
+        Some(pipeline) => {
+            explain(ReadRequest::Aggregate(&pipeline), verbosity, views, cx.exec_params())
+        }
+        None => explain(what, verbosity, views, cx.exec_params()),
+    }
 }
 
 fn parse_verbosity(arg: &Arg<'_>) -> Result<Verbosity> {

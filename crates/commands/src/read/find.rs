@@ -5,6 +5,7 @@ use crate::frame::command::Show;
 use crate::frame::context::Context;
 use crate::frame::query_args::comment;
 use crate::read::find_request::parse_find;
+use crate::read::on_view;
 use quire_document::{Doc, DocBuf, DocWriter};
 use quire_error::{Error, ErrorCode, Result};
 use quire_executor::{UnitOfWork, open};
@@ -30,6 +31,19 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     cx.service.metrics.queries.add(1);
     let unit = cx.unit()?;
     let mut views = unit.views()?;
+    if let Some(pipeline) = on_view::resolved(ReadRequest::Find(&request), &views)? {
+        on_view::check_batching(&batching)?;
+        let opening = Opening {
+            namespace: request.namespace,
+            batch_size: batching.batch_size,
+            single_batch: batching.single_batch,
+            no_timeout: false,
+            limit: 0,
+            full_batch_stays_open: true,
+            command: body,
+        };
+        return cx.open_pipeline(reply, pipeline, opening, &mut views);
+    }
     let execution = open(&request, &views, cx.exec_params())?;
     // A blocking sort has taken its limit in and does not tell that it is reached.
     let limit = if execution.blocks() { 0 } else { request.limit };

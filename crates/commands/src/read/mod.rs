@@ -6,4 +6,5 @@ pub mod distinct;
 pub mod explain;
 pub mod find;
 pub mod find_request;
+pub mod on_view;
 pub mod pipeline_sources;

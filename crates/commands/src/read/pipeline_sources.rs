@@ -42,6 +42,13 @@ pub fn take(cx: &Context<'_>, request: &mut AggregateRequest) -> Result<Option<V
     Ok(Some(rows))
 }
 
+/// True for a pipeline whose first stage tells of the name that the request has, whether it is a
+/// collection's or a view's. Other pipelines on a view run behind the stages of the view.
+pub fn is_of_name(request: &AggregateRequest) -> bool {
+    let first = request.pipeline.first().and_then(|stage| stage.as_doc().first());
+    first.is_some_and(|first| first.key() == "$collStats")
+}
+
 /// `$currentOp`.
 fn running_operations(
     cx: &Context<'_>,

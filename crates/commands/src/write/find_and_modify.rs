@@ -68,7 +68,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
         answers_after: arguments.new,
     };
     let mut unit = cx.write_unit(1, &arguments.statement, 1)?;
-    let collection = unit.collection(&request.namespace);
+    let collection = unit.collection(&request.namespace)?;
     let projection = Projecting::new(cx, collection.as_deref(), &arguments)?;
     if let Some(before) = unit.repeated(0)? {
         let again = repeated::find_and_modify(&before, &arguments)?;

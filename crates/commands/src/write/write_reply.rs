@@ -6,7 +6,7 @@ use crate::frame::profiler::SYSTEM_PROFILE;
 use crate::frame::reply::write_write_error;
 use crate::write::statement_ids::StatementIds;
 use crate::write::writes::fails_command;
-use quire_catalog::Namespace;
+use quire_catalog::{Namespace, SYSTEM_VIEWS};
 use quire_document::{Doc, DocWriter, Value};
 use quire_error::{Error, ErrorCode, Result};
 
@@ -94,7 +94,7 @@ pub fn write_target(cx: &Context<'_>, body: Doc<'_>) -> Result<Namespace> {
         return Err(Error::location(50791, text));
     }
     namespace.check_creatable()?;
-    if namespace.collection() == SYSTEM_PROFILE {
+    if matches!(namespace.collection(), SYSTEM_PROFILE | SYSTEM_VIEWS) {
         let text = format!("cannot write to {namespace}");
         return Err(Error::new(ErrorCode::InvalidNamespace, text));
     }

@@ -59,7 +59,7 @@ pub fn delete(
         &request.collation,
         request.one,
     );
-    let collection = unit.collection(&request.namespace);
+    let collection = unit.collection(&request.namespace)?;
     let mut statement =
         Statement::new(query, None, request.let_vars, collection.as_deref(), params)?;
     statement.id = unit.statements().first().copied().filter(|_| request.one);

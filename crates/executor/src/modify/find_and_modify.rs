@@ -93,7 +93,7 @@ pub fn find_and_modify(
         }
     };
     let removes = spec.is_none();
-    let collection = unit.collection(&request.namespace);
+    let collection = unit.collection(&request.namespace)?;
     let mut statement =
         Statement::new(query, spec, request.let_vars, collection.as_deref(), params)?;
     statement.id = unit.statements().first().copied();

@@ -73,7 +73,7 @@ pub fn update(
         array_filters: request.array_filters,
         multi: request.multi,
     };
-    let collection = unit.collection(&request.namespace);
+    let collection = unit.collection(&request.namespace)?;
     let mut statement =
         Statement::new(query, Some(spec), request.let_vars, collection.as_deref(), params)?;
     statement.id = unit.statements().first().copied().filter(|_| !request.multi);

@@ -9,7 +9,7 @@ use quire_document::path::{Leaf, Path};
 use quire_document::{Array, ArrayBuf, Doc, Value, ValueBuf, compare, key};
 use quire_error::{Error, Result};
 use quire_mql::Collation;
-use quire_planner::DistinctRequest;
+use quire_planner::ReadRequest;
 
 use crate::examined::Examined;
 use crate::opening::open::open;
@@ -19,19 +19,21 @@ use crate::views::Views;
 /// Largest reply. MongoDB: 16 MiB (17217).
 const REPLY_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// The distinct values at a path, arrays taken apart, in MongoDB's order of values.
+/// The distinct values at the path `key`, arrays taken apart, in MongoDB's order of values. The
+/// request is a `distinct`, or the pipeline that a `distinct` on a view has become.
 ///
 /// # Errors
 /// What `mql` says about the filter, the planner about the hint; 17217 if the values do not fit
 /// into a reply.
-pub fn distinct(
-    request: &DistinctRequest,
+pub fn distinct<'r>(
+    key: &str,
+    request: impl Into<ReadRequest<'r>>,
     views: &mut dyn Views,
     params: ExecParams,
 ) -> Result<(ArrayBuf, Examined)> {
     let interrupt = Arc::clone(&params.interrupt);
     let mut execution = open(request, views, params)?;
-    let mut values = Values::new(&request.key, execution.plan.collation.clone());
+    let mut values = Values::new(key, execution.plan.collation.clone());
     let mut failure = None;
     execution.rows(views, &interrupt, usize::MAX, |row| {
         let taken = row.doc_or_key().map(|bytes| values.take(Doc::from_valid_bytes(&bytes)));

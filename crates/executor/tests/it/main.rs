@@ -44,8 +44,8 @@ impl UnitOfWork for Own<'_> {
         self.store
     }
 
-    fn collection(&self, namespace: &Namespace) -> Option<Arc<Collection>> {
-        self.store().catalog().lookup(namespace).cloned()
+    fn collection(&self, namespace: &Namespace) -> Result<Option<Arc<Collection>>> {
+        self.store().catalog().writable(namespace)
     }
 
     fn views(&self) -> Result<OpenViews<'_>> {
@@ -79,8 +79,8 @@ impl UnitOfWork for InTransaction<'_> {
         self.0.store()
     }
 
-    fn collection(&self, namespace: &Namespace) -> Option<Arc<Collection>> {
-        self.0.catalog().lookup(namespace).cloned()
+    fn collection(&self, namespace: &Namespace) -> Result<Option<Arc<Collection>>> {
+        self.0.catalog().writable(namespace)
     }
 
     fn views(&self) -> Result<OpenViews<'_>> {

@@ -396,11 +396,11 @@ fn distinct_values() {
         ..DistinctRequest::default()
     };
     let mut views = FreshViews::new(&store).unwrap();
-    let (before, _) = distinct(&request, &mut views, params()).unwrap();
+    let (before, _) = distinct(&request.key, &request, &mut views, params()).unwrap();
     let spec = doc! { "key": { "a.b": 1 }, "name": "ab" };
     create_indexes(&store, "db.t", [spec.as_doc()].into_iter()).unwrap();
     let mut views = FreshViews::new(&store).unwrap();
-    let (after, _) = distinct(&request, &mut views, params()).unwrap();
+    let (after, _) = distinct(&request.key, &request, &mut views, params()).unwrap();
     let sorted = |values: &ArrayBuf| {
         let mut keys: Vec<Vec<u8>> =
             values.as_array().iter().map(quire_document::key::encode).collect();
@@ -421,7 +421,7 @@ fn distinct_by_an_index_finds_null_behind_missing_fields() {
     let request =
         DistinctRequest { namespace: "db.t".into(), key: "b".into(), ..DistinctRequest::default() };
     let mut views = FreshViews::new(&store).unwrap();
-    let (values, _) = distinct(&request, &mut views, params()).unwrap();
+    let (values, _) = distinct(&request.key, &request, &mut views, params()).unwrap();
     let expected: ArrayBuf = [Value::Null, Value::Int32(5)].into_iter().collect();
     assert_eq!(values, expected);
 }

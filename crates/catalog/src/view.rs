@@ -1,0 +1,224 @@
+//! Views: pipelines that are read as collections are. A definition is a document of the collection
+//! `system.views` of its database; the catalog holds all of them, so that a reader finds the
+//! collection below a view without I/O.
+
+use std::sync::Arc;
+
+use quire_document::{Array, Doc, DocBuf, DocWriter, Value};
+use quire_error::{Error, ErrorCode, Result};
+use quire_mql::Collation;
+
+use crate::{Catalog, Collection, Namespace};
+
+/// The collection with the definitions of a database's views.
+pub const SYSTEM_VIEWS: &str = "system.views";
+/// Most views that stand on each other. MongoDB: 20 (165 ViewDepthLimitExceeded).
+pub const VIEW_DEPTH_MAX: usize = 20;
+/// Most bytes that the stages of a view have. MongoDB: 16,000,000 (195
+/// ViewPipelineMaxSizeExceeded).
+const PIPELINE_BYTES_MAX: usize = 16_000_000;
+
+/// The definition of a view.
+#[derive(Debug, Clone)]
+pub struct ViewDefinition {
+    /// Its name.
+    pub namespace: Namespace,
+    /// The collection or the view of the same database that the pipeline reads. It need not exist.
+    pub on: Arc<str>,
+    /// The stages, one document each.
+    pub pipeline: Vec<DocBuf>,
+    /// The collation of the pipeline and of every read of the view. A view does not inherit that
+    /// of its collection.
+    pub collation: Option<Arc<Collation>>,
+}
+
+/// What a view stands for.
+#[derive(Debug, Clone)]
+pub struct ResolvedView {
+    /// The view's own name.
+    pub view: Namespace,
+    /// The collection below all views, as `database.collection`. It need not exist.
+    pub namespace: String,
+    /// The stages of all views between the collection and the reader, in the order in which they
+    /// run.
+    pub pipeline: Vec<DocBuf>,
+    /// The collation of the view.
+    pub collation: Option<Arc<Collation>>,
+}
+
+impl ViewDefinition {
+    /// Fails with 195 ViewPipelineMaxSizeExceeded if the stages have too many bytes.
+    pub fn check_size(&self) -> Result<()> {
+        let bytes: usize = self.pipeline.iter().map(|stage| stage.as_bytes().len()).sum();
+        if bytes <= PIPELINE_BYTES_MAX {
+            return Ok(());
+        }
+        let text =
+            format!("View pipeline exceeds maximum size; maximum size is {PIPELINE_BYTES_MAX}");
+        Err(Error::new(ErrorCode::ViewPipelineMaxSizeExceeded, text))
+    }
+
+    /// Returns the definition as `listCollections` shows it.
+    pub fn options(&self) -> DocBuf {
+        DocBuf::build(|writer| self.write_options(writer))
+    }
+
+    /// Returns the document of `system.views`.
+    pub fn document(&self) -> DocBuf {
+        DocBuf::build(|writer| {
+            writer.append("_id", self.namespace.as_str());
+            self.write_options(writer);
+        })
+    }
+
+    fn write_options(&self, writer: &mut DocWriter<'_>) {
+        writer.append("viewOn", &*self.on);
+        {
+            let mut stages = writer.array("pipeline");
+            self.pipeline.iter().for_each(|stage| {
+                stages.push(stage);
+            });
+        }
+        if let Some(collation) = &self.collation {
+            writer.append("collation", &collation.to_document());
+        }
+    }
+
+    /// Reads a document of `system.views`, the inverse of [`document`](Self::document).
+    ///
+    /// # Errors
+    /// 182 InvalidViewDefinition.
+    pub fn from_document(doc: Doc<'_>) -> Result<Self> {
+        let (Some(Value::String(name)), Some(Value::String(on)), Some(Value::Array(stages))) =
+            (doc.get("_id"), doc.get("viewOn"), doc.get("pipeline"))
+        else {
+            return Err(invalid_definition());
+        };
+        let collation = match doc.get("collation") {
+            None => None,
+            Some(Value::Document(stored)) => {
+                Collation::parse(stored).map_err(|_| invalid_definition())?
+            }
+            Some(_) => return Err(invalid_definition()),
+        };
+        Ok(ViewDefinition {
+            namespace: Namespace::parse(name).map_err(|_| invalid_definition())?,
+            on: on.into(),
+            pipeline: documents(stages).ok_or_else(invalid_definition)?,
+            collation,
+        })
+    }
+
+    /// Returns the collections and views of the same database that the view reads: its source, then
+    /// those that stages name.
+    pub fn sources(&self) -> Vec<&str> {
+        let mut found = vec![&*self.on];
+        self.pipeline.iter().for_each(|stage| named_by_stage(stage.as_doc(), &mut found));
+        found
+    }
+}
+
+fn documents(stages: Array<'_>) -> Option<Vec<DocBuf>> {
+    stages.iter().map(|stage| stage.as_document().map(Doc::to_owned)).collect()
+}
+
+/// The error of every use of a database's views while one of its definitions cannot be read.
+pub(crate) fn invalid_definition() -> Error {
+    let text = "Invalid view definition detected in the view catalog. Drop the collection system.views of the database to remove its views";
+    Error::new(ErrorCode::InvalidViewDefinition, text)
+}
+
+/// Appends the collections of the same database that a stage reads besides its input.
+fn named_by_stage<'s>(stage: Doc<'s>, found: &mut Vec<&'s str>) {
+    let Some(only) = stage.first() else { return };
+    let options = only.value().as_document().unwrap_or_default();
+    let nested = |pipeline: Option<Value<'s>>, found: &mut Vec<&'s str>| {
+        let stages = pipeline.and_then(|pipeline| pipeline.as_array());
+        let stages = stages.into_iter().flat_map(|stages| stages.iter());
+        stages
+            .filter_map(|stage| stage.as_document())
+            .for_each(|stage| named_by_stage(stage, found));
+    };
+    match only.key() {
+        "$lookup" | "$graphLookup" => {
+            found.extend(options.get("from").and_then(|from| from.as_str()));
+            nested(options.get("pipeline"), found);
+        }
+        "$unionWith" => {
+            found.extend(only.value().as_str());
+            found.extend(options.get("coll").and_then(|from| from.as_str()));
+            nested(options.get("pipeline"), found);
+        }
+        "$facet" => options.fields().for_each(|(_, pipeline)| nested(Some(pipeline), found)),
+        "$rankFusion" | "$scoreFusion" => {
+            let input = options.get("input").and_then(|input| input.as_document());
+            let pipelines = input.and_then(|input| input.get("pipelines")?.as_document());
+            let pipelines = pipelines.into_iter().flat_map(|pipelines| pipelines.fields());
+            pipelines.for_each(|(_, pipeline)| nested(Some(pipeline), found));
+        }
+        _ => {}
+    }
+}
+
+impl Catalog {
+    /// Returns what the view `full`, as `database.view`, stands for; `None` if no view has the name.
+    ///
+    /// # Errors
+    /// 165 ViewDepthLimitExceeded; 182 InvalidViewDefinition if a definition of the database cannot
+    /// be read.
+    pub fn resolve(&self, full: &str) -> Result<Option<ResolvedView>> {
+        let Some((db, name)) = full.split_once('.') else { return Ok(None) };
+        let Some(database) = self.database(db).filter(|database| database.has_views()) else {
+            return Ok(None);
+        };
+        database.check_views()?;
+        let Some(first) = database.view(name) else { return Ok(None) };
+        let mut chain = vec![first];
+        let mut last = first;
+        while let Some(below) = database.view(&last.on) {
+            if chain.len() == VIEW_DEPTH_MAX {
+                return Err(too_deep());
+            }
+            chain.push(below);
+            last = below;
+        }
+        let stages = chain.iter().rev().flat_map(|view| view.pipeline.iter().cloned());
+        Ok(Some(ResolvedView {
+            view: first.namespace.clone(),
+            namespace: format!("{db}.{}", last.on),
+            pipeline: stages.collect(),
+            collation: first.collation.clone(),
+        }))
+    }
+
+    /// Returns the view of that name.
+    pub fn view(&self, namespace: &Namespace) -> Option<&Arc<ViewDefinition>> {
+        self.database(namespace.db())?.view(namespace.collection())
+    }
+
+    /// Returns the collection that a write to the name goes to, if it exists.
+    ///
+    /// # Errors
+    /// 166 CommandNotSupportedOnView if the name is a view's.
+    pub fn writable(&self, namespace: &Namespace) -> Result<Option<Arc<Collection>>> {
+        self.refuse_view(namespace)?;
+        Ok(self.lookup(namespace).cloned())
+    }
+
+    /// Fails with 166 CommandNotSupportedOnView if the name is a view's.
+    pub fn refuse_view(&self, namespace: &Namespace) -> Result<()> {
+        match self.view(namespace) {
+            None => Ok(()),
+            Some(_) => Err(Error::new(
+                ErrorCode::CommandNotSupportedOnView,
+                format!("Namespace {namespace} is a view, not a collection"),
+            )),
+        }
+    }
+}
+
+/// The error of too many views on each other.
+pub(crate) fn too_deep() -> Error {
+    let text = format!("View depth limit exceeded; maximum depth is {VIEW_DEPTH_MAX}");
+    Error::new(ErrorCode::ViewDepthLimitExceeded, text)
+}

@@ -1,0 +1,58 @@
+//! Reads of views: the namespace is resolved before anything is planned, and the request becomes a
+//! pipeline on the collection below.
+
+use crate::cursors::cursor_reply::Opening;
+use crate::frame::context::Context;
+use crate::read::pipeline_sources;
+use quire_document::DocWriter;
+use quire_error::{Error, ErrorCode, Result};
+use quire_executor::{OpenViews, Views, open, open_fed};
+use quire_planner::{AggregateRequest, ReadRequest, on_view};
+use quire_session::PlanSource;
+
+use crate::read::find_request::Batching;
+
+/// Returns the pipeline that answers the request if it names a view. The catalog is that of
+/// `views`.
+///
+/// # Errors
+/// What resolving the view answers, and what the request asks of it that no view has.
+pub fn resolved(request: ReadRequest<'_>, views: &dyn Views) -> Result<Option<AggregateRequest>> {
+    let (namespace, _) = request.target();
+    let view = views.view().catalog().resolve(namespace)?;
+    view.map(|view| on_view(&request, &view)).transpose()
+}
+
+/// Fails with 168 InvalidPipelineOperator for an option of a find's cursor that no pipeline has.
+pub fn check_batching(batching: &Batching) -> Result<()> {
+    let text = if batching.tailable {
+        "Tailable cursors are not supported in aggregation."
+    } else if batching.no_timeout {
+        "Cursor option noCursorTimeout not supported in aggregation."
+    } else {
+        return Ok(());
+    };
+    Err(Error::new(ErrorCode::InvalidPipelineOperator, text))
+}
+
+impl Context<'_> {
+    /// Runs a pipeline and replies with its cursor.
+    pub fn open_pipeline(
+        &mut self,
+        reply: &mut DocWriter<'_>,
+        mut request: AggregateRequest,
+        opening: Opening<'_>,
+        views: &mut OpenViews<'_>,
+    ) -> Result<()> {
+        let rows = pipeline_sources::take(self, &mut request)?;
+        let execution = match rows {
+            Some(rows) => {
+                open_fed(&request, Box::new(rows.into_iter()), views, self.exec_params())?
+            }
+            None => open(&request, views, self.exec_params())?,
+        };
+        self.tally.stillborn = false;
+        let source = PlanSource::new(execution, views.time());
+        self.open_cursor(reply, opening, Box::new(source), views)
+    }
+}
