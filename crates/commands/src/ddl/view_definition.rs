@@ -8,7 +8,6 @@ use quire_error::{Error, ErrorCode, Result};
 use quire_mql::ParseContext;
 use quire_mql::collation::as_collator;
 use quire_mql::stage::{Inside, Place, Reads, Source, parse_pipeline, row_of};
-use quire_planner::AggregateRequest;
 
 /// Reads the argument `viewOn`.
 ///
@@ -50,12 +49,7 @@ pub fn pipeline(arg: &Arg<'_>) -> Result<Vec<DocBuf>> {
 /// parsing the stages answers.
 pub fn check_stages(cx: &Context<'_>, view: &ViewDefinition) -> Result<()> {
     let namespace = &view.namespace;
-    let request = AggregateRequest {
-        namespace: format!("{}.{}", namespace.db(), view.on),
-        pipeline: view.pipeline.clone(),
-        ..AggregateRequest::default()
-    };
-    crate::read::aggregate::check_stable_api(cx, &request)?;
+    cx.check_stages_api(&view.pipeline)?;
     for (at, stage) in view.pipeline.iter().enumerate() {
         check_stage(namespace, at, stage.as_doc())?;
     }
@@ -63,7 +57,8 @@ pub fn check_stages(cx: &Context<'_>, view: &ViewDefinition) -> Result<()> {
     parse.collator = as_collator(view.collation.as_ref());
     parse.cluster_time = cx.clock().1.is_some();
     parse.api_strict = cx.generic.api.strict == Some(true);
-    let place = Place { inside: Inside::View, ..Place::of(&request.namespace) };
+    let source = format!("{}.{}", namespace.db(), view.on);
+    let place = Place { inside: Inside::View, ..Place::of(&source) };
     // What the server makes has no parser: the command that reads the view takes it off.
     let first = view.pipeline.first().map(|stage| row_of(Value::Document(stage.as_doc())));
     let is_served = matches!(first, Some(Ok((row, _))) if row.facts.reads == Reads::Server);

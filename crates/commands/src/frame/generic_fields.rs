@@ -3,10 +3,12 @@
 use crate::frame::args::{self, Arg};
 use crate::frame::command::{Command, InTransaction, ReadConcerns};
 use crate::frame::concern::{ReadConcern, ReadLevel, WriteConcern};
+use crate::frame::context::Context;
 use crate::frame::operation_session::{self, TransactionFields};
 use crate::frame::service::Service;
 use quire_document::{Doc, DocBuf, Value};
 use quire_error::{Error, ErrorCode, Result};
+use quire_mql::stage::{for_each_row, not_in_api};
 use quire_session::SessionId;
 use std::collections::HashSet;
 
@@ -169,6 +171,20 @@ pub fn max_time(arg: &Arg<'_>) -> Result<u64> {
         return Err(Error::bad_value(text));
     }
     Ok(whole as u64)
+}
+
+impl Context<'_> {
+    /// Checks a pipeline's stages, those inside of stages too, where the client keeps to the Stable
+    /// API.
+    ///
+    /// # Errors
+    /// 323 APIStrictError.
+    pub fn check_stages_api(&self, pipeline: &[DocBuf]) -> Result<()> {
+        let strict = self.generic.api.strict == Some(true);
+        for_each_row(pipeline.iter().map(DocBuf::as_doc), &mut |row| {
+            if strict && !row.facts.in_api { Err(not_in_api(row.name)) } else { Ok(()) }
+        })
+    }
 }
 
 /// Checks the Stable API's parameters against the command and its fields.

@@ -12,7 +12,7 @@ use quire_catalog::Namespace;
 use quire_document::{Doc, DocBuf, DocWriter, Value};
 use quire_error::{Error, ErrorCode, Result};
 use quire_executor::UnitOfWork;
-use quire_mql::stage::{Source, StageRow, find_stage, for_each_row, not_in_api};
+use quire_mql::stage::{Source, StageRow, find_stage, for_each_row};
 use quire_planner::{AggregateRequest, ReadRequest};
 
 /// An aggregate with what is not its plan's.
@@ -154,17 +154,9 @@ fn namespace(cx: &Context<'_>, body: Doc<'_>) -> Result<String> {
     }
 }
 
-/// Fails with 323 APIStrictError for a stage outside of the stable API, where the client keeps to it.
-pub fn check_stable_api(cx: &Context<'_>, request: &AggregateRequest) -> Result<()> {
-    let strict = cx.generic.api.strict == Some(true);
-    for_each_row(request.pipeline.iter().map(|stage| stage.as_doc()), &mut |row| {
-        if strict && !row.facts.in_api { Err(not_in_api(row.name)) } else { Ok(()) }
-    })
-}
-
 /// What the request's concerns, its transaction and its source say against its stages.
 fn check_pipeline(cx: &Context<'_>, request: &AggregateRequest) -> Result<()> {
-    check_stable_api(cx, request)?;
+    cx.check_stages_api(&request.pipeline)?;
     let row = |stage: Option<&DocBuf>| find_stage(stage?.as_doc().first()?.key());
     let first = row(request.pipeline.first());
     let no_stage = request.pipeline.is_empty();
