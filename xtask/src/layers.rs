@@ -11,6 +11,7 @@ const LAYERS: &[(&str, u8)] = &[
     ("storage-fjall", 2),
     ("wire", 2),
     ("access", 2),
+    ("tls", 2),
     ("mql", 2),
     ("catalog", 3),
     ("collections", 4),

@@ -24,7 +24,7 @@ Options:
   -h, --help   Shows this help.";
 
 enum Request {
-    Running { target: Target, to: PathBuf },
+    Running { target: Box<Target>, to: PathBuf },
     Stopped { from: PathBuf, to: PathBuf },
 }
 
@@ -89,7 +89,7 @@ fn parse(call: &Call) -> Result<Option<Request>, Failure> {
         (false, Ok([from, to])) => Ok(Some(Request::Stopped { from, to })),
         (false, Err(_)) => Err(bad("two directories are needed: from and to".to_owned())),
         (true, Err(paths)) => match <[PathBuf; 1]>::try_from(paths) {
-            Ok([to]) => Ok(Some(Request::Running { target, to })),
+            Ok([to]) => Ok(Some(Request::Running { target: Box::new(target), to })),
             Err(_) => Err(bad("one directory is needed: where the copy goes".to_owned())),
         },
         (true, Ok(_)) => Err(bad("one directory is needed: where the copy goes".to_owned())),

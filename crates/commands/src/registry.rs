@@ -40,6 +40,13 @@ pub static COMMANDS: &[Command] = &[
     Command::new("whatsmyuri", Other, admin::whatsmyuri::run, "The client's own address.")
         .before_login(),
     Command::new("logRotate", Other, admin::log_rotate::run, "Opens a new log file.").admin(),
+    Command::new(
+        "rotateCertificates",
+        Other,
+        admin::rotate_certificates::run,
+        "Reads the files of TLS again.",
+    )
+    .admin(),
     Command::new("shutdown", Other, admin::shutdown::run, "Stops the server.").admin(),
     Command::new("getParameter", Other, admin::parameters::get, "Reads server parameters.").admin(),
     Command::new("setParameter", Other, admin::parameters::set, "Changes server parameters.")

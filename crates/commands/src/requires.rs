@@ -19,6 +19,7 @@ pub static REQUIRES: &[(&str, Requires)] = &[
     ("hostInfo", Cluster(&[HostInfo])),
     ("whatsmyuri", Nothing),
     ("logRotate", Cluster(&[LogRotate])),
+    ("rotateCertificates", Cluster(&[RotateCertificates])),
     ("shutdown", Cluster(&[Shutdown])),
     ("getParameter", Cluster(&[GetParameter])),
     ("setParameter", Cluster(&[SetParameter])),

@@ -4,6 +4,7 @@ use crate::budget::{Budget, Share, UNCOUNTED_BYTES};
 use crate::clients::Client;
 use crate::inbox::{Arrival, Inbox, Owner};
 use crate::server::Shared;
+use crate::tls;
 use quire_commands::{Connection, ConnectionInfo, Outcome, Request, Sequence};
 use quire_document::Doc;
 use quire_storage::Interrupt;
@@ -19,13 +20,22 @@ const RESTING_REPLY_BYTES: usize = 4096;
 const HTTP_ANSWER: &[u8] = b"HTTP/1.0 200 OK\r\nConnection: close\r\nContent-Type: text/plain\r\n\
 Content-Length: 85\r\n\r\nIt looks like you are trying to access MongoDB over HTTP on the native driver port.\r\n";
 
+/// A record of TLS with the fatal alert `handshake_failure` (RFC 8446, section 6.2).
+const NO_TLS_ALERT: &[u8] = &[21, 3, 1, 0, 2, 2, 40];
+
 /// Serves a client until it or the server goes; answers why it ended.
 pub(crate) fn serve(shared: &Shared, client: &Client) -> String {
+    if let Err(error) = tls::secure(shared, &client.socket) {
+        shared.log_bad_input(&format!("conn{}", client.id), &error);
+        return error.message().to_owned();
+    }
+    let encryption = client.socket.encryption();
+    let certificate = encryption.and_then(|(session, _)| session.client());
     let info = ConnectionInfo {
         id: client.id,
         peer: client.peer,
         local: client.socket.local(),
-        certificate_subject: None,
+        certificate_subject: certificate.map(|certificate| certificate.subject),
     };
     let connection = shared.service.connect(info);
     let mut session = Session {
@@ -285,7 +295,7 @@ impl Session<'_> {
                 Ok(Next::Message)
             }
             Malformed::Ignore(_) => {
-                self.shared.log_malformed(self.connection.name(), malformed);
+                self.shared.log_bad_input(self.connection.name(), malformed.error());
                 Ok(Next::Message)
             }
             Malformed::HangUp(_) => {
@@ -296,9 +306,14 @@ impl Session<'_> {
     }
 
     fn hang_up(&self, malformed: &Malformed, first_bytes: Option<&[u8; HEADER_BYTES]>) {
-        if first_bytes.is_some_and(Header::is_http) {
-            let _ = self.client.socket.write_all([HTTP_ANSWER, &[], &[]]);
+        let answer: &[u8] = match first_bytes {
+            Some(bytes) if Header::is_http(bytes) => HTTP_ANSWER,
+            Some(bytes) if Header::is_tls(bytes) => NO_TLS_ALERT,
+            _ => &[],
+        };
+        if !answer.is_empty() {
+            let _ = self.client.socket.write_all([answer, &[], &[]]);
         }
-        self.shared.log_malformed(self.connection.name(), malformed);
+        self.shared.log_bad_input(self.connection.name(), malformed.error());
     }
 }

@@ -14,8 +14,10 @@ mod refuse;
 pub mod server;
 pub mod signals;
 mod socket;
+pub mod tls;
 mod watch;
 
 pub use listener::{Endpoint, Listeners, StartError};
 pub use server::{Server, ServerOptions};
 pub use signals::Stop;
+pub use tls::{Encryption, TlsMode};

@@ -131,7 +131,7 @@ impl Door {
                 }),
                 Door::Unix(listener, ..) => listener.accept().and_then(|(stream, _)| {
                     stream.set_nonblocking(false)?;
-                    Ok(Socket::Unix(stream))
+                    Ok(Socket::unix(stream))
                 }),
             };
             match accepted {

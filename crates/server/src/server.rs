@@ -5,11 +5,12 @@ use crate::clients::{Client, Clients, lock};
 use crate::listener::{Endpoint, Listeners, StartError};
 use crate::refuse::Refusals;
 use crate::socket::Socket;
+use crate::tls::Encryption;
 use crate::{connection, watch};
 use quire_commands::Service;
 use quire_commands::log::{LogLine, Severity};
 use quire_document::DocBuf;
-use quire_wire::Malformed;
+use quire_error::Error;
 use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::os::unix::net::UnixStream;
@@ -39,6 +40,10 @@ pub struct ServerOptions {
     pub request_bytes_max: u64,
     /// The same for replies: a client whose last reply was large waits before its next request runs.
     pub reply_bytes_max: u64,
+    /// How long a client may take from its connection to the end of its handshake.
+    pub handshake_limit: Duration,
+    /// TLS on the TCP endpoints; `None` for plain connections only.
+    pub encryption: Option<Arc<Encryption>>,
 }
 
 impl Default for ServerOptions {
@@ -49,6 +54,8 @@ impl Default for ServerOptions {
             stack_bytes: 4 << 20,
             request_bytes_max: 128 << 20,
             reply_bytes_max: 256 << 20,
+            handshake_limit: Duration::from_secs(30),
+            encryption: None,
         }
     }
 }
@@ -171,7 +178,7 @@ impl Shared {
         let served = catch_unwind(AssertUnwindSafe(|| connection::serve(self, client)));
         client.end();
         let reason = served.unwrap_or_else(|_| "the connection's thread panicked".to_owned());
-        client.socket.close();
+        client.socket.finish();
         self.leave(client);
         self.log_connection(22944, "Connection ended", client, Some(&reason));
     }
@@ -208,8 +215,7 @@ impl Shared {
         self.watcher_bell.notify_all();
     }
 
-    pub(crate) fn log_malformed(&self, context: &str, malformed: &Malformed) {
-        let error = malformed.error();
+    pub(crate) fn log_bad_input(&self, context: &str, error: &Error) {
         let attributes = DocBuf::build(|writer| {
             let mut shown = writer.document("error");
             shown.append("code", error.code().number());

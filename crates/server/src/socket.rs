@@ -1,11 +1,14 @@
-//! TCP and unix sockets behind one type.
+//! TCP and unix sockets behind one type, encrypted or not.
 
+use quire_tls::ServerSession;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, Shutdown, sockopt};
 use std::io::{self, IoSlice, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 /// How long one write may make no progress before the client counts as lost.
@@ -20,9 +23,17 @@ const SLOWEST_BYTES_PER_S: u64 = 16 * 1024;
 /// How long a silent TCP peer may be gone before the kernel asks.
 const KEEPALIVE_AFTER: Duration = Duration::from_secs(120);
 
+/// Fewer bytes than a message has in an encrypted record: they can only be an alert, a farewell.
+const FAREWELL_BYTES_MAX: usize = 47;
+
 /// A client's socket. Reading and writing take `&self`, so that the watcher can look at it too.
-#[derive(Debug)]
-pub(crate) enum Socket {
+pub(crate) struct Socket {
+    stream: Stream,
+    /// What the client speaks since its handshake, on TCP only.
+    tls: OnceLock<Box<ServerSession>>,
+}
+
+enum Stream {
     Tcp(TcpStream),
     Unix(UnixStream),
 }
@@ -34,30 +45,51 @@ impl Socket {
         let _ = stream.set_nodelay(true);
         let _ = sockopt::set_socket_keepalive(&stream, true);
         let _ = sockopt::set_tcp_keepidle(&stream, KEEPALIVE_AFTER);
-        Socket::Tcp(stream)
+        Socket { stream: Stream::Tcp(stream), tls: OnceLock::new() }
+    }
+
+    /// Takes over an accepted connection of this machine.
+    pub(crate) fn unix(stream: UnixStream) -> Socket {
+        Socket { stream: Stream::Unix(stream), tls: OnceLock::new() }
+    }
+
+    /// Returns the stream below, if it is TCP.
+    pub(crate) fn as_tcp(&self) -> Option<&TcpStream> {
+        match &self.stream {
+            Stream::Tcp(stream) => Some(stream),
+            Stream::Unix(_) => None,
+        }
+    }
+
+    /// Reads and writes through `session` from now on.
+    pub(crate) fn encrypt(&self, session: ServerSession) {
+        let fresh = self.tls.set(Box::new(session)).is_ok();
+        debug_assert!(fresh, "a connection has one handshake");
+    }
+
+    /// Returns the encryption and the stream below it, if the connection is encrypted.
+    pub(crate) fn encryption(&self) -> Option<(&ServerSession, &TcpStream)> {
+        self.tls.get().map(Box::as_ref).zip(self.as_tcp())
     }
 
     /// The client's address, if it has one.
     pub(crate) fn peer(&self) -> Option<SocketAddr> {
-        match self {
-            Socket::Tcp(stream) => stream.peer_addr().ok(),
-            Socket::Unix(_) => None,
-        }
+        self.as_tcp()?.peer_addr().ok()
     }
 
     /// The server's address that the client reached.
     pub(crate) fn local(&self) -> Option<SocketAddr> {
-        match self {
-            Socket::Tcp(stream) => stream.local_addr().ok(),
-            Socket::Unix(_) => None,
-        }
+        self.as_tcp()?.local_addr().ok()
     }
 
     pub(crate) fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        if let Some((session, stream)) = self.encryption() {
+            return session.read(stream, buffer);
+        }
         loop {
-            let result = match self {
-                Socket::Tcp(stream) => (&*stream).read(buffer),
-                Socket::Unix(stream) => (&*stream).read(buffer),
+            let result = match &self.stream {
+                Stream::Tcp(stream) => (&*stream).read(buffer),
+                Stream::Unix(stream) => (&*stream).read(buffer),
             };
             match result {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -74,10 +106,7 @@ impl Socket {
         IoSlice::advance_slices(&mut rest, 0);
         let mut deadline: Option<Instant> = None;
         while !rest.is_empty() {
-            let result = match self {
-                Socket::Tcp(stream) => (&*stream).write_vectored(rest),
-                Socket::Unix(stream) => (&*stream).write_vectored(rest),
-            };
+            let result = self.write(rest);
             match result {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(written) => {
@@ -99,23 +128,40 @@ impl Socket {
         Ok(())
     }
 
+    fn write(&self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
+        match (self.encryption(), &self.stream) {
+            (Some((session, stream)), _) => session.write(stream, parts),
+            (None, Stream::Tcp(stream)) => (&*stream).write_vectored(parts),
+            (None, Stream::Unix(stream)) => (&*stream).write_vectored(parts),
+        }
+    }
+
     /// Lets writes fail that make no progress.
     pub(crate) fn bound_writes(&self) -> io::Result<()> {
         self.set_write_timeout(Some(WRITE_STALL))
     }
 
     pub(crate) fn set_read_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
-        match self {
-            Socket::Tcp(stream) => stream.set_read_timeout(timeout),
-            Socket::Unix(stream) => stream.set_read_timeout(timeout),
+        match &self.stream {
+            Stream::Tcp(stream) => stream.set_read_timeout(timeout),
+            Stream::Unix(stream) => stream.set_read_timeout(timeout),
         }
     }
 
     pub(crate) fn set_write_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
-        match self {
-            Socket::Tcp(stream) => stream.set_write_timeout(timeout),
-            Socket::Unix(stream) => stream.set_write_timeout(timeout),
+        match &self.stream {
+            Stream::Tcp(stream) => stream.set_write_timeout(timeout),
+            Stream::Unix(stream) => stream.set_write_timeout(timeout),
         }
+    }
+
+    /// Says farewell where the protocol has one, then ends both directions. For the thread that
+    /// reads and writes.
+    pub(crate) fn finish(&self) {
+        if let Some((session, stream)) = self.encryption() {
+            session.finish(stream);
+        }
+        self.close();
     }
 
     /// Ends both directions; a thread that reads or writes it wakes up.
@@ -130,10 +176,30 @@ impl Socket {
 
     /// True if the client has closed its side and left nothing to read. Takes nothing out.
     pub(crate) fn is_gone(&self) -> bool {
+        if self.encryption().is_some() {
+            return self.has_said_farewell();
+        }
         let mut byte = [0u8; 1];
         match rustix::net::recv(self, &mut byte[..], RecvFlags::PEEK | RecvFlags::DONTWAIT) {
             Ok((_, 0)) => true,
             Ok(_) | Err(Errno::AGAIN | Errno::INTR) => false,
+            Err(_) => true,
+        }
+    }
+
+    /// As [`is_gone`](Self::is_gone) for an encrypted connection: its last record, which nobody
+    /// reads while a command runs, stands before the end of the stream.
+    fn has_said_farewell(&self) -> bool {
+        let closed = PollFlags::RDHUP | PollFlags::HUP | PollFlags::ERR;
+        let mut looked = [PollFd::new(self, closed)];
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        if !poll(&mut looked, Some(&now)).is_ok_and(|ready| ready > 0) {
+            return false;
+        }
+        let mut bytes = [0u8; FAREWELL_BYTES_MAX + 1];
+        match rustix::net::recv(self, &mut bytes[..], RecvFlags::PEEK | RecvFlags::DONTWAIT) {
+            Ok((_, count)) => count <= FAREWELL_BYTES_MAX,
+            Err(Errno::AGAIN | Errno::INTR) => false,
             Err(_) => true,
         }
     }
@@ -146,9 +212,9 @@ fn patience(bytes: u64) -> Duration {
 
 impl AsFd for Socket {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        match self {
-            Socket::Tcp(stream) => stream.as_fd(),
-            Socket::Unix(stream) => stream.as_fd(),
+        match &self.stream {
+            Stream::Tcp(stream) => stream.as_fd(),
+            Stream::Unix(stream) => stream.as_fd(),
         }
     }
 }

@@ -101,10 +101,15 @@ impl Header {
     pub fn is_http(bytes: &[u8; HEADER_BYTES]) -> bool {
         [&b"GET "[..], b"HEAD", b"POST"].iter().any(|method| bytes.starts_with(method))
     }
+
+    /// True if the first bytes of a connection are those of a TLS handshake.
+    pub fn is_tls(bytes: &[u8; HEADER_BYTES]) -> bool {
+        bytes.starts_with(&[0x16, 3])
+    }
 }
 
 fn foreign_protocol(bytes: &[u8; HEADER_BYTES]) -> String {
-    if bytes.starts_with(&[0x16, 3]) {
+    if Header::is_tls(bytes) {
         "the client speaks TLS, which this server was not started with".to_owned()
     } else if Header::is_http(bytes) {
         "the client speaks HTTP".to_owned()

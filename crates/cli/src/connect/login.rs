@@ -1,9 +1,9 @@
-//! Logging in to a running server by SCRAM, and where the password comes from: the URI, a file, or
-//! a prompt.
+//! Logging in to a running server by SCRAM or by certificate, and where the password comes from: the
+//! URI, a file, or a prompt.
 
 use super::integer;
 use super::socket::Socket;
-use super::uri::Login;
+use super::uri::{Login, X509};
 use quire_access::Mechanism;
 use quire_access::scram::ClientLogin;
 use quire_document::{Binary, DocBuf, Value, doc};
@@ -20,7 +20,7 @@ pub(crate) fn password_of_file(path: &Path) -> Result<String, String> {
     Ok(text.trim_end_matches(['\r', '\n']).to_owned())
 }
 
-/// Asks for the password of a user at the terminal; it is not shown.
+/// Asks for the password of a user, or of a key, at the terminal; it is not shown.
 ///
 /// # Errors
 /// A text for people, if there is no terminal.
@@ -31,11 +31,24 @@ pub(crate) fn prompt(user: &str) -> Result<String, String> {
     rpassword::prompt_password(format!("Password of {user}: ")).map_err(|error| error.to_string())
 }
 
+/// Logs a connection in by the certificate that it has shown.
+fn log_in_by_certificate(socket: &mut Socket, login: &Login) -> Result<(), String> {
+    let mut command = doc! { "authenticate": 1, "mechanism": X509 };
+    if !login.user.is_empty() {
+        command.append("user", login.user.as_str());
+    }
+    command.append("$db", login.source.as_str());
+    step(socket, command).map(drop)
+}
+
 /// Logs a connection in.
 ///
 /// # Errors
 /// A text for people: what the server answered.
 pub(crate) fn log_in(socket: &mut Socket, login: &Login, password: &str) -> Result<(), String> {
+    if login.mechanism.as_deref() == Some(X509) {
+        return log_in_by_certificate(socket, login);
+    }
     let name = login.mechanism.as_deref().unwrap_or(Mechanism::Sha256.name());
     let mechanism = Mechanism::parse(name)
         .ok_or_else(|| format!("the mechanism '{name}' is not supported here"))?;

@@ -10,9 +10,11 @@ use crate::exit::{FAILED, Failure};
 use directory::{Directory, InProcess};
 use lexopt::{Arg, Parser};
 use quire_document::{DocBuf, Value};
+use quire_tls::{ClientTls, TlsError};
 use socket::Socket;
+use std::ffi::OsString;
 use std::path::PathBuf;
-use uri::{Login, Uri};
+use uri::{GivenLogin, TlsOptions, Uri, X509};
 
 /// The options that say where the data are, for a help text.
 pub(crate) const HELP: &str =
@@ -23,6 +25,17 @@ pub(crate) const HELP: &str =
   --passwordFile FILE  A file that holds the password, in place of the question.
   --authenticationDatabase DB
                        The database of the user. Default: admin
+  --authenticationMechanism NAME
+                       SCRAM-SHA-256, SCRAM-SHA-1, or MONGODB-X509, where the certificate
+                       names the user.
+  --tls                Speaks TLS, as every option below does.
+  --tlsCAFile FILE     The authorities that are trusted. Default: those of the system.
+  --tlsCertificateKeyFile FILE
+                       The certificate and key to show. The password of a key is asked for.
+  --tlsAllowInvalidHostnames
+                       The server's certificate may be of any name.
+  --tlsAllowInvalidCertificates
+                       The server's certificate is not checked.
   --dbpath DIR         The directory of a stopped server instead.";
 
 /// Where the data are, as the command line says it.
@@ -35,6 +48,8 @@ pub(crate) struct Target {
     user: Option<String>,
     source: Option<String>,
     password_file: Option<PathBuf>,
+    mechanism: Option<String>,
+    tls: TlsOptions,
 }
 
 impl Target {
@@ -48,14 +63,33 @@ impl Target {
             Arg::Long("username") => Taken::User,
             Arg::Long("authenticationDatabase") => Taken::Source,
             Arg::Long("passwordFile") => Taken::PasswordFile,
+            Arg::Long("authenticationMechanism") => Taken::Mechanism,
+            Arg::Long("tls") => Taken::Tls,
+            Arg::Long("tlsCAFile") => Taken::Authorities,
+            Arg::Long("tlsCertificateKeyFile") => Taken::Certificate,
+            Arg::Long("tlsAllowInvalidHostnames") => Taken::AnyName,
+            Arg::Long("tlsAllowInvalidCertificates") => Taken::AnyCertificate,
             _ => return None,
         })
     }
 
     /// Reads the value of an option that was taken.
     pub(crate) fn set(&mut self, taken: Taken, parser: &mut Parser) -> Result<(), lexopt::Error> {
-        let value = parser.value()?;
         match taken {
+            Taken::Tls => self.tls.enabled = Some(true),
+            Taken::AnyName => self.tls.files.any_name = true,
+            Taken::AnyCertificate => self.tls.files.any_certificate = true,
+            other => return self.set_value(other, parser.value()?),
+        }
+        Ok(())
+    }
+
+    fn set_value(&mut self, taken: Taken, value: OsString) -> Result<(), lexopt::Error> {
+        match taken {
+            Taken::Tls | Taken::AnyName | Taken::AnyCertificate => {}
+            Taken::Authorities => self.tls.files.authorities = Some(value.into()),
+            Taken::Certificate => self.tls.files.certificate_key = Some(value.into()),
+            Taken::Mechanism => self.mechanism = Some(lexopt::ValueExt::string(value)?),
             Taken::Dbpath => self.dbpath = Some(value.into()),
             Taken::PasswordFile => self.password_file = Some(value.into()),
             Taken::User => self.user = Some(lexopt::ValueExt::string(value)?),
@@ -69,7 +103,9 @@ impl Target {
 
     /// Whether a server was named.
     pub(crate) fn names_a_server(&self) -> bool {
-        self.uri.is_some() || self.host.is_some() || self.port.is_some() || self.user.is_some()
+        let login = self.user.is_some() || self.mechanism.is_some();
+        let server = self.uri.is_some() || self.host.is_some() || self.port.is_some();
+        server || login || self.tls != TlsOptions::default()
     }
 
     /// The database that the URI names.
@@ -87,7 +123,7 @@ impl Target {
     pub(crate) fn open(&self, tool: &str) -> Result<Door, Failure> {
         if let Some(path) = &self.dbpath {
             if self.names_a_server() {
-                let text = "--dbpath excludes --uri, --host, --port and --username";
+                let text = "--dbpath excludes --uri, --host, --port, --username and TLS";
                 return Err(Failure::options(text));
             }
             return Ok(Door::Directory(Directory::open(path)?));
@@ -105,21 +141,24 @@ impl Target {
         };
         let mut uri = Uri::parse(&uri).map_err(Failure::options)?;
         self.complete_login(&mut uri).map_err(Failure::options)?;
-        Ok(Door::Server { uri: Box::new(uri), tool: tool.to_owned() })
+        let tls = self.open_tls(&mut uri).map_err(Failure::options)?;
+        Ok(Door::Server { uri: Box::new(uri), tls, tool: tool.to_owned() })
     }
 
     /// Adds what the options say about the user, and the password, asked for once.
     fn complete_login(&self, uri: &mut Uri) -> Result<(), String> {
-        if let Some(user) = &self.user {
-            let login = Login {
-                user: user.clone(),
+        if self.user.is_some() || self.mechanism.is_some() {
+            let given = GivenLogin {
+                user: self.user.clone(),
                 password: None,
-                source: "admin".to_owned(),
-                mechanism: None,
+                source: self.source.clone(),
+                mechanism: self.mechanism.clone(),
             };
-            if uri.login.replace(login).is_some() {
-                return Err("--username excludes a user in --uri".to_owned());
+            if uri.login.is_some() {
+                let text = "--username and --authenticationMechanism exclude a user in --uri";
+                return Err(text.to_owned());
             }
+            uri.login = given.login(None)?;
         }
         let Some(login) = &mut uri.login else {
             return match self.source.is_some() || self.password_file.is_some() {
@@ -130,6 +169,9 @@ impl Target {
         if let Some(source) = &self.source {
             login.source = source.clone();
         }
+        if login.mechanism.as_deref() == Some(X509) {
+            return Ok(());
+        }
         if let Some(path) = &self.password_file {
             login.password = Some(login::password_of_file(path)?);
         }
@@ -138,9 +180,26 @@ impl Target {
         }
         Ok(())
     }
+
+    /// Adds what the options say about TLS, and reads its files; `None` for plain connections.
+    fn open_tls(&self, uri: &mut Uri) -> Result<Option<ClientTls>, String> {
+        let (own, files) = (&self.tls.files, &mut uri.tls.files);
+        uri.tls.enabled = uri.tls.enabled.or(self.tls.enabled);
+        files.any_name |= own.any_name;
+        files.any_certificate |= own.any_certificate;
+        files.authorities = own.authorities.clone().or(files.authorities.take());
+        files.certificate_key = own.certificate_key.clone().or(files.certificate_key.take());
+        let Some(files) = uri.tls.files()? else { return Ok(None) };
+        let mut files = files.clone();
+        let text = |error: TlsError| error.to_string();
+        if files.password.is_none() && files.needs_password().map_err(text)? {
+            files.password = Some(login::prompt("the certificate's key")?);
+        }
+        ClientTls::open(&files).map(Some).map_err(text)
+    }
 }
 
-/// An option of [`Target`] whose value comes next.
+/// An option of [`Target`] that was met.
 #[derive(Clone, Copy)]
 pub(crate) enum Taken {
     Uri,
@@ -150,11 +209,17 @@ pub(crate) enum Taken {
     User,
     Source,
     PasswordFile,
+    Mechanism,
+    Tls,
+    Authorities,
+    Certificate,
+    AnyName,
+    AnyCertificate,
 }
 
 /// A way to the data, through which any number of clients can go.
 pub(crate) enum Door {
-    Server { uri: Box<Uri>, tool: String },
+    Server { uri: Box<Uri>, tls: Option<ClientTls>, tool: String },
     Directory(Directory),
 }
 
@@ -162,8 +227,8 @@ impl Door {
     /// A new client.
     pub(crate) fn client(&self) -> Result<Client, Failure> {
         match self {
-            Door::Server { uri, tool } => {
-                let socket = Socket::connect(uri, tool);
+            Door::Server { uri, tls, tool } => {
+                let socket = Socket::connect(uri, tls.as_ref(), tool);
                 socket.map(Client::Socket).map_err(|text| Failure::new(FAILED, text))
             }
             Door::Directory(directory) => Ok(Client::InProcess(directory.client())),

@@ -3,6 +3,7 @@
 use super::uri::{Host, Uri};
 use super::{Documents, integer};
 use quire_document::{DocBuf, Value, doc};
+use quire_tls::ClientTls;
 use quire_wire::client::{Request, parse_response};
 use quire_wire::limits::{HEADER_BYTES, MESSAGE_BYTES_MAX};
 use std::io::{Read, Write};
@@ -23,14 +24,18 @@ impl Socket {
     ///
     /// # Errors
     /// A text for people: which hosts were tried, and what became of it.
-    pub(crate) fn connect(uri: &Uri, tool: &str) -> Result<Socket, String> {
+    pub(crate) fn connect(
+        uri: &Uri,
+        tls: Option<&ClientTls>,
+        tool: &str,
+    ) -> Result<Socket, String> {
         let mut tried = Vec::new();
         for host in &uri.hosts {
             let failed = |why: String| match host {
                 Host::Tcp(name, port) => format!("{name}:{port}: {why}"),
                 Host::Unix(path) => format!("{}: {why}", path.display()),
             };
-            let socket = open(host, uri).map_err(|error| error.to_string());
+            let socket = open(host, uri, tls).map_err(|error| error.to_string());
             match socket.and_then(|socket| socket.greet(uri, tool)) {
                 Ok(socket) => return Ok(socket),
                 Err(why) => tried.push(failed(why)),
@@ -110,7 +115,7 @@ impl Socket {
     }
 }
 
-fn open(host: &Host, uri: &Uri) -> std::io::Result<Socket> {
+fn open(host: &Host, uri: &Uri, tls: Option<&ClientTls>) -> std::io::Result<Socket> {
     let stream: Box<dyn Stream> = match host {
         Host::Unix(path) => {
             let stream = UnixStream::connect(path)?;
@@ -131,8 +136,19 @@ fn open(host: &Host, uri: &Uri) -> std::io::Result<Socket> {
             }
             let stream = found.ok_or(last)?;
             stream.set_nodelay(true)?;
-            stream.set_read_timeout(uri.socket_timeout)?;
-            Box::new(stream)
+            let stream: Box<dyn Stream> = match tls {
+                Some(tls) => {
+                    stream.set_read_timeout(Some(uri.connect_timeout))?;
+                    let secure = tls.connect(stream, name)?;
+                    secure.sock.set_read_timeout(uri.socket_timeout)?;
+                    Box::new(secure)
+                }
+                None => {
+                    stream.set_read_timeout(uri.socket_timeout)?;
+                    Box::new(stream)
+                }
+            };
+            stream
         }
     };
     Ok(Socket { stream, next_id: 1 })

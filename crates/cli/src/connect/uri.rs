@@ -1,5 +1,6 @@
 //! Connection strings: `mongodb://host:port,.../database?option=value`.
 
+use quire_tls::ClientFiles;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -13,6 +14,7 @@ pub(crate) enum Host {
 /// Who logs in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Login {
+    /// With MONGODB-X509 it may be empty: the certificate names the user.
     pub(crate) user: String,
     pub(crate) password: Option<String>,
     /// The database that the user belongs to.
@@ -33,9 +35,34 @@ pub(crate) struct Uri {
     pub(crate) app_name: Option<String>,
     /// The first host is taken, whatever it is.
     pub(crate) direct: bool,
+    /// TLS, as far as the options have said.
+    pub(crate) tls: TlsOptions,
     pub(crate) connect_timeout: Duration,
     /// How long a reply may take; `None` for ever.
     pub(crate) socket_timeout: Option<Duration>,
+}
+
+/// Whether TLS is spoken, and how.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct TlsOptions {
+    /// `None`: only if an option of TLS was given.
+    pub(crate) enabled: Option<bool>,
+    pub(crate) files: ClientFiles,
+}
+
+impl TlsOptions {
+    /// Returns the files and rules, or `None` for a plain connection.
+    ///
+    /// # Errors
+    /// TLS is turned off and asked for at the same time.
+    pub(crate) fn files(&self) -> Result<Option<&ClientFiles>, String> {
+        let asked = self.files != ClientFiles::default();
+        match self.enabled {
+            Some(false) if asked => Err("options of TLS exclude tls=false".to_owned()),
+            Some(true) | None if asked || self.enabled.is_some() => Ok(Some(&self.files)),
+            _ => Ok(None),
+        }
+    }
 }
 
 const PORT: u16 = 27017;
@@ -81,14 +108,16 @@ impl Uri {
             None => (None, hosts),
         };
         let database = decode(path.strip_prefix('/').unwrap_or(path))?;
-        let source = if database.is_empty() { "admin" } else { &database };
+        let (user, password) = user.map(user_of).transpose()?.unzip();
+        let mut given = GivenLogin { user, password: password.flatten(), ..GivenLogin::default() };
         let mut uri = Uri {
-            login: user.map(|user| login(user, source)).transpose()?,
+            login: None,
             hosts: hosts.split(',').map(host).collect::<Result<_, _>>()?,
             database: Some(database).filter(|database| !database.is_empty()),
             replica_set: None,
             app_name: None,
             direct: false,
+            tls: TlsOptions::default(),
             connect_timeout: CONNECT_TIMEOUT,
             socket_timeout: None,
         };
@@ -96,12 +125,19 @@ impl Uri {
             let Some((name, value)) = option.split_once('=') else {
                 return Err(format!("the URI's option '{option}' has no value"));
             };
-            uri.set(name, &decode(value)?)?;
+            let value = decode(value)?;
+            match name.to_ascii_lowercase().as_str() {
+                "authsource" => given.source = Some(value),
+                "authmechanism" => given.mechanism = Some(value),
+                other => uri.set(name, other, &value)?,
+            }
         }
+        uri.login = given.login(uri.database.as_deref())?;
         Ok(uri)
     }
 
-    fn set(&mut self, name: &str, value: &str) -> Result<(), String> {
+    /// Sets an option; `name` is the spelling of the URI and `known` that in small letters.
+    fn set(&mut self, name: &str, known: &str, value: &str) -> Result<(), String> {
         let millis = || match value.parse() {
             Ok(0) => Ok(None),
             Ok(millis) => Ok(Some(Duration::from_millis(millis))),
@@ -112,22 +148,25 @@ impl Uri {
             "false" => Ok(false),
             _ => Err(format!("the URI's {name} is neither true nor false: '{value}'")),
         };
-        match name.to_ascii_lowercase().as_str() {
+        match known {
             "replicaset" => self.replica_set = Some(value.to_owned()),
             "appname" => self.app_name = Some(value.to_owned()),
-            "authsource" | "authmechanism" => {
-                let lonely = || format!("the URI's {name} needs a user");
-                let login = self.login.as_mut().ok_or_else(lonely)?;
-                match name.eq_ignore_ascii_case("authSource") {
-                    true => login.source = value.to_owned(),
-                    false => login.mechanism = Some(value.to_owned()),
-                }
-            }
             "directconnection" => self.direct = flag()?,
             "connecttimeoutms" => self.connect_timeout = millis()?.unwrap_or(CONNECT_TIMEOUT),
             "sockettimeoutms" => self.socket_timeout = millis()?,
-            "tls" | "ssl" if flag()? => return Err("TLS is not supported yet".into()),
-            "tls" | "ssl" => {}
+            "tls" | "ssl" => {
+                let enabled = flag()?;
+                if self.tls.enabled.replace(enabled).is_some_and(|before| before != enabled) {
+                    return Err("the URI's tls and ssl contradict each other".into());
+                }
+            }
+            "tlscafile" => self.tls.files.authorities = Some(value.into()),
+            "tlscertificatekeyfile" => self.tls.files.certificate_key = Some(value.into()),
+            "tlscertificatekeyfilepassword" => self.tls.files.password = Some(value.to_owned()),
+            "tlsallowinvalidhostnames" => self.tls.files.any_name |= flag()?,
+            "tlsallowinvalidcertificates" | "tlsinsecure" => {
+                self.tls.files.any_certificate |= flag()?;
+            }
             known if PASSED_OVER.contains(&known) => {}
             "w" | "journal" | "wtimeoutms" | "readconcernlevel" => {
                 return Err(format!("the URI's {name} is an option of the command line here"));
@@ -138,8 +177,45 @@ impl Uri {
     }
 }
 
+/// The mechanism whose users are named by their certificates.
+pub(crate) const X509: &str = "MONGODB-X509";
+const EXTERNAL: &str = "$external";
+
+/// What was said about the user, here and there.
+#[derive(Default)]
+pub(crate) struct GivenLogin {
+    pub(crate) user: Option<String>,
+    pub(crate) password: Option<String>,
+    pub(crate) source: Option<String>,
+    pub(crate) mechanism: Option<String>,
+}
+
+impl GivenLogin {
+    /// Returns the login, if there is one. `database` is the user's if nothing else says so.
+    ///
+    /// # Errors
+    /// A user is missing, or the database is not that of the mechanism.
+    pub(crate) fn login(self, database: Option<&str>) -> Result<Option<Login>, String> {
+        let by_certificate = self.mechanism.as_deref() == Some(X509);
+        let default = if by_certificate { EXTERNAL } else { database.unwrap_or("admin") };
+        let user = match self.user {
+            Some(user) => user,
+            None if by_certificate => String::new(),
+            None if self.source.is_some() || self.mechanism.is_some() => {
+                return Err("the database or the mechanism of a login needs a user".to_owned());
+            }
+            None => return Ok(None),
+        };
+        let source = self.source.unwrap_or_else(|| default.to_owned());
+        if by_certificate && source != EXTERNAL {
+            return Err(format!("the users of {X509} belong to {EXTERNAL}, not to '{source}'"));
+        }
+        Ok(Some(Login { user, password: self.password, source, mechanism: self.mechanism }))
+    }
+}
+
 /// Reads `user` or `user:password`.
-fn login(text: &str, source: &str) -> Result<Login, String> {
+fn user_of(text: &str) -> Result<(String, Option<String>), String> {
     let (user, password) = match text.split_once(':') {
         Some((user, password)) => (user, Some(decode(password)?)),
         None => (text, None),
@@ -148,7 +224,7 @@ fn login(text: &str, source: &str) -> Result<Login, String> {
     if user.is_empty() {
         return Err("the URI's user has no name".to_owned());
     }
-    Ok(Login { user, password, source: source.to_owned(), mechanism: None })
+    Ok((user, password))
 }
 
 fn host(text: &str) -> Result<Host, String> {
@@ -219,6 +295,23 @@ mod tests {
         let of = login("mongodb://u@a/shop?authSource=admin&authMechanism=SCRAM-SHA-1");
         assert_eq!((of.source.as_str(), of.password), ("admin", None));
         assert_eq!(of.mechanism.as_deref(), Some("SCRAM-SHA-1"));
+        let of = login("mongodb://CN%3Dc@a/?authMechanism=MONGODB-X509");
+        assert_eq!((of.user.as_str(), of.source.as_str()), ("CN=c", "$external"));
+        let of = login("mongodb://a/?authMechanism=MONGODB-X509&tls=true");
+        assert_eq!((of.user.as_str(), of.source.as_str()), ("", "$external"));
+    }
+
+    #[test]
+    fn tls_is_on_where_an_option_asks_for_it() {
+        let on = |options: &str| {
+            let uri = Uri::parse(&format!("mongodb://a/?{options}")).unwrap();
+            uri.tls.files().map(|files| files.is_some())
+        };
+        assert_eq!(on("retryWrites=true"), Ok(false));
+        assert_eq!(on("tls=true"), Ok(true));
+        assert_eq!(on("ssl=false"), Ok(false));
+        assert_eq!(on("tlsCAFile=ca.pem"), Ok(true));
+        assert!(on("tls=false&tlsCAFile=ca.pem").is_err());
     }
 
     #[test]
@@ -231,7 +324,10 @@ mod tests {
             ("mongodb+srv://a", "not supported"),
             ("mongodb://:p@a", "no name"),
             ("mongodb://a/?authSource=x", "needs a user"),
-            ("mongodb://a/?tls=true", "TLS"),
+            ("mongodb://a/?authMechanism=SCRAM-SHA-1", "needs a user"),
+            ("mongodb://u@a/?authMechanism=MONGODB-X509&authSource=admin", "$external"),
+            ("mongodb://a/?tls=true&ssl=false", "contradict"),
+            ("mongodb://a/?tls=maybe", "neither true nor false"),
             ("mongodb://a/?tls", "no value"),
             ("mongodb://a/?nonsense=1", "nonsense"),
             ("mongodb://a/?socketTimeoutMS=soon", "milliseconds"),

@@ -233,8 +233,8 @@ mod tests {
         assert!(message(&["--port", "x"]).contains("whole number"));
         assert!(message(&["--port", "1", "--port", "2"]).contains("more than once"));
         assert!(message(&["--keyFile", "k"]).contains("not built yet"));
-        assert!(message(&["--tlsMode", "requireTLS"]).contains("TLS is not built yet"));
-        assert!(words(&["--tlsMode", "disabled"]).is_ok());
+        assert!(message(&["--sslMode", "requireSSL"]).contains("begin with --tls"));
+        assert!(words(&["--sslMode", "disabled"]).is_ok());
         assert!(message(&["--setParameter", "x"]).contains("NAME=VALUE"));
         assert!(message(&["--fork"]).contains("service manager"));
     }

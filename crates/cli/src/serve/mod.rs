@@ -1,5 +1,6 @@
 //! `quire serve`: from the command line to a listening server, and to its clean end.
 
+mod encryption;
 mod given;
 mod machine;
 mod memory;

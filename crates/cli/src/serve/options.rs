@@ -64,7 +64,8 @@ const fn harmless(values: &'static [&'static str], option: ServeOption) -> Serve
     ServeOption { harmless: values, ..option }
 }
 
-const TLS: Status = Refused("TLS is not built yet; put a TLS proxy in front");
+const ONE_MEMBER: Status = Refused("a set has one member");
+const OLD_TLS: Status = Refused("the options that begin with --tls take its place");
 const LOGINS: Status = Refused("a set has one member; this way to log in is not built yet");
 const ENGINE: Status = NoEffect("the storage engine has no such knob");
 const ONE_LAYOUT: Status = Refused("all databases share one set of files");
@@ -152,22 +153,27 @@ pub static OPTIONS: &[ServeOption] = &[
     row("keyFile", "security.keyFile", Text("FILE"), LOGINS, "The key of a replica set."),
     row("clusterAuthMode", "security.clusterAuthMode", Text("MODE"), LOGINS, "How members of a set log in."),
     row("transitionToAuth", "security.transitionToAuth", Flag, LOGINS, "Allows clients with and without login."),
-    harmless(&["disabled"], row("tlsMode", "net.tls.mode", Text("MODE"), TLS, "Speaks TLS.")),
-    row("tlsCertificateKeyFile", "net.tls.certificateKeyFile", Text("FILE"), TLS, "The server's certificate and key."),
-    row("tlsCertificateKeyFilePassword", "net.tls.certificateKeyFilePassword", Text("TEXT"), TLS, "The key's password."),
-    row("tlsClusterFile", "net.tls.clusterFile", Text("FILE"), TLS, "The certificate towards other members."),
-    row("tlsClusterCAFile", "net.tls.clusterCAFile", Text("FILE"), TLS, "The authority of other members."),
-    row("tlsCAFile", "net.tls.CAFile", Text("FILE"), TLS, "The certificate authority."),
-    row("tlsCRLFile", "net.tls.CRLFile", Text("FILE"), TLS, "Revoked certificates."),
-    row("tlsAllowConnectionsWithoutCertificates", "net.tls.allowConnectionsWithoutCertificates", Flag, TLS, "Clients need no certificate."),
-    row("tlsAllowInvalidCertificates", "net.tls.allowInvalidCertificates", Flag, TLS, "Checks no certificates."),
-    row("tlsAllowInvalidHostnames", "net.tls.allowInvalidHostnames", Flag, TLS, "Checks no host names."),
-    row("tlsDisabledProtocols", "net.tls.disabledProtocols", Text("NAMES"), TLS, "Protocols to refuse."),
-    row("tlsFIPSMode", "net.tls.FIPSMode", Flag, TLS, "Uses FIPS mode."),
-    row("tlsOnNormalPorts", "", Flag, TLS, "Speaks TLS on the port."),
-    harmless(&["disabled"], row("sslMode", "net.ssl.mode", Text("MODE"), TLS, "Speaks TLS.")),
-    row("sslPEMKeyFile", "net.ssl.PEMKeyFile", Text("FILE"), TLS, "The server's certificate and key."),
-    row("sslCAFile", "net.ssl.CAFile", Text("FILE"), TLS, "The certificate authority."),
+    row("tlsMode", "net.tls.mode", Text("MODE"), Works, "Which clients speak TLS: 'disabled', 'allowTLS' or 'preferTLS' (those that want), 'requireTLS'."),
+    row("tlsCertificateKeyFile", "net.tls.certificateKeyFile", Text("FILE"), Works, "The server's certificate, its chain and its key, as PEM."),
+    row("tlsCertificateKeyFilePassword", "net.tls.certificateKeyFilePassword", Text("TEXT"), Works, "The password of a key that is encrypted (PKCS #8); better in the configuration file than here."),
+    row("tlsCAFile", "net.tls.CAFile", Text("FILE"), Works, "The authorities whose clients are trusted, as PEM."),
+    row("tlsCRLFile", "net.tls.CRLFile", Text("FILE"), Works, "Lists of revoked certificates, as PEM: of each authority that clients come from."),
+    row("tlsAllowConnectionsWithoutCertificates", "net.tls.allowConnectionsWithoutCertificates", Flag, Works, "Clients need no certificate; one that they show must be good."),
+    row("tlsDisabledProtocols", "net.tls.disabledProtocols", Text("NAMES"), Works, "Versions to refuse, with commas between: TLS1_2, TLS1_3. Older ones are never spoken."),
+    row("tlsAllowInvalidHostnames", "net.tls.allowInvalidHostnames", Flag, NoEffect("the server connects to no other"), "Checks no names of other members."),
+    row("tlsAllowInvalidCertificates", "net.tls.allowInvalidCertificates", Flag, Refused("a certificate that is not checked proves nothing; --tlsAllowConnectionsWithoutCertificates asks for none"), "Checks no certificates."),
+    row("tlsClusterFile", "net.tls.clusterFile", Text("FILE"), ONE_MEMBER, "The certificate towards other members."),
+    row("tlsClusterPassword", "net.tls.clusterPassword", Text("TEXT"), ONE_MEMBER, "The password of that certificate's key."),
+    row("tlsClusterCAFile", "net.tls.clusterCAFile", Text("FILE"), ONE_MEMBER, "The authority of other members."),
+    row("tlsClusterAuthX509ExtensionValue", "net.tls.clusterAuthX509.extensionValue", Text("TEXT"), ONE_MEMBER, "What marks the certificates of other members."),
+    row("tlsLogVersions", "net.tls.logVersions", Text("NAMES"), NoEffect("serverStatus.transportSecurity counts the versions"), "Versions whose use is logged."),
+    row("tlsCertificateSelector", "net.tls.certificateSelector", Text("TEXT"), Refused("--tlsCertificateKeyFile names a file"), "The certificate in the system's store."),
+    row("tlsClusterCertificateSelector", "net.tls.clusterCertificateSelector", Text("TEXT"), ONE_MEMBER, "The same towards other members."),
+    row("tlsFIPSMode", "net.tls.FIPSMode", Flag, Refused("the cryptography here is not certified"), "Uses FIPS mode."),
+    row("tlsOnNormalPorts", "", Flag, OLD_TLS, "Speaks TLS on the port."),
+    harmless(&["disabled"], row("sslMode", "net.ssl.mode", Text("MODE"), OLD_TLS, "Speaks TLS.")),
+    row("sslPEMKeyFile", "net.ssl.PEMKeyFile", Text("FILE"), OLD_TLS, "The server's certificate and key."),
+    row("sslCAFile", "net.ssl.CAFile", Text("FILE"), OLD_TLS, "The certificate authority."),
 ];
 
 /// The option of this name.

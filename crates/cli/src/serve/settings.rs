@@ -1,5 +1,6 @@
 //! From what was asked for to what the server does: every value checked, every default filled in.
 
+use super::encryption::{self, TlsSettings};
 use super::given::Given;
 use super::machine;
 use super::options::Takes;
@@ -29,6 +30,8 @@ pub(crate) struct Settings {
     pub(crate) pidfile: Option<PathBuf>,
     /// Clients log in.
     pub(crate) access_control: bool,
+    /// `None`: connections are plain.
+    pub(crate) tls: Option<TlsSettings>,
     pub(crate) parameters: Vec<(String, String)>,
     pub(crate) profile_level: i32,
     pub(crate) slow_sample_rate: f64,
@@ -75,6 +78,7 @@ impl Settings {
             },
             pidfile: given.text("pidfilepath").map(PathBuf::from),
             access_control: access_control(given)?,
+            tls: TlsSettings::new(given)?,
             parameters: parameters(given)?,
             profile_level: profile_level(given)?,
             slow_sample_rate: slow_sample_rate(given)?,
@@ -320,6 +324,9 @@ fn parsed(given: &Given) -> DocBuf {
         let last = values.last().map_or("", String::as_str);
         let node = match option.takes {
             Takes::Flag => Node::Flag,
+            Takes::Text(_) if option.name == encryption::PASSWORD => {
+                Node::Text(encryption::HIDDEN.to_owned())
+            }
             Takes::Number(_) => last.parse().map_or(Node::Text(last.to_owned()), Node::Number),
             Takes::Text(_) => Node::Text(last.to_owned()),
             Takes::Pair(_) => {

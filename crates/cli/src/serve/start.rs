@@ -1,5 +1,6 @@
 //! The order of the start and of the end.
 
+use super::encryption::{TlsSettings, without_passwords};
 use super::settings::{LogSettings, Settings};
 use super::watch::{LOOK_EVERY, Watch};
 use crate::exit::{ABRUPT, FAILED, Failure, NETWORK};
@@ -48,13 +49,14 @@ fn serve_until_stopped(
     log: &Arc<JsonLog>,
     stop: &Stop,
 ) -> Result<(), Failure> {
+    let encryption = settings.tls.clone().map(TlsSettings::open).transpose()?.map(Arc::new);
     let listeners = Listeners::bind(&settings.endpoints).map_err(|error| cannot_listen(&error))?;
     let engine = open_engine(&settings, log)?;
     let asked = stop.clone();
     let options = ServiceOptions {
         topology: settings.set_name.clone().map_or(Topology::Standalone, Topology::ReplicaSet),
         advertise: settings.advertise.clone(),
-        argv: call.line.clone(),
+        argv: without_passwords(&call.line),
         parsed_options: settings.parsed.clone(),
         storage_engine: if settings.dbpath.is_some() { "fjall" } else { "memory" },
         parameters: settings.parameters.clone(),
@@ -62,6 +64,7 @@ fn serve_until_stopped(
         on_shutdown: Arc::new(move || asked.request("the shutdown command")),
         access_control: settings.access_control,
         data_directory: settings.dbpath.clone(),
+        certificate: encryption.clone().map(|encryption| encryption as _),
     };
     let service = Service::open(engine, options).map_err(|error| match error.code() {
         ErrorCode::BadValue => Failure::options(error.message()),
@@ -75,6 +78,7 @@ fn serve_until_stopped(
     let server_options = ServerOptions {
         connections_max: connections_max(settings.connections_max),
         quiet: settings.log.quiet,
+        encryption: encryption.clone(),
         ..ServerOptions::default()
     };
     let mut server = Server::start(Arc::clone(&service), listeners, server_options)
@@ -128,7 +132,9 @@ fn log_start(log: &JsonLog, settings: &Settings, call: &Call) {
     log.control(Severity::Info, 21951, "Options set by command line", attributes);
     let text = "Access control is not enabled for the database. Read and write access to data and \
                 configuration is unrestricted";
-    log.control(Severity::Warning, 22120, text, DocBuf::new());
+    if !settings.access_control {
+        log.control(Severity::Warning, 22120, text, DocBuf::new());
+    }
     if call.as_mongod {
         log.control(Severity::Info, 1, "This is Quire, started as mongod", DocBuf::new());
     }
@@ -182,7 +188,7 @@ fn announce(server: &Server, settings: &Settings, call: &Call, log: &JsonLog) {
         Endpoint::Tcp(address) => Some(i32::from(address.port())),
         Endpoint::Unix(..) => None,
     });
-    let attributes = doc! { "port": port.unwrap_or(0), "ssl": "off" };
+    let attributes = doc! { "port": port.unwrap_or(0), "ssl": if settings.tls.is_some() { "on" } else { "off" } };
     log.control(Severity::Info, 23016, "Waiting for connections", attributes);
     if settings.set_name.is_some() {
         let line = LogLine {

@@ -3,6 +3,9 @@
 #![allow(clippy::unwrap_used)]
 
 mod backup;
+#[path = "../../../server/tests/it/certificates.rs"]
+#[allow(dead_code)] // What only the tests of the server use.
+mod certificates;
 mod check;
 mod compatibility;
 mod crash;
@@ -13,6 +16,7 @@ mod names;
 mod refusals;
 mod retries;
 mod serving;
+mod tls;
 
 use quire_document::DocBuf;
 use quire_wire::client::{Request, parse_response};

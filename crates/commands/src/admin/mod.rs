@@ -25,6 +25,8 @@ pub mod parameters;
 pub mod ping;
 pub mod profile;
 pub mod repl_set;
+pub mod rotate_certificates;
+mod server_security;
 pub mod server_status;
 pub mod set_default_rw_concern;
 pub mod shutdown;

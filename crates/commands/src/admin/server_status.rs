@@ -1,5 +1,6 @@
 //! `serverStatus`: the counters that monitoring reads, in MongoDB's shape.
 
+use crate::admin::server_security;
 use crate::frame::MONGODB_VERSION;
 use crate::frame::args::is_generic;
 use crate::frame::args::truth;
@@ -36,8 +37,10 @@ const SECTIONS: &[Section] = &[
     ("opcounters", true, opcounters),
     ("opcountersRepl", true, opcounters_repl),
     ("repl", true, repl),
+    ("security", true, server_security::security),
     ("storageEngine", true, storage_engine),
     ("transactions", true, transactions),
+    ("transportSecurity", true, server_security::transport),
     ("wiredTiger", true, wired_tiger),
 ];
 

@@ -78,6 +78,7 @@ impl ServiceOptions {
             log: Arc::new(NoLog),
             on_shutdown: Arc::new(|| {}),
             access_control: false,
+            certificate: None,
             data_directory: data_directory.map(Path::to_owned),
         }
     }

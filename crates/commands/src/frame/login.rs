@@ -15,6 +15,8 @@ pub struct Login {
     pub step: Step,
     /// The server's last message ends the login, without an empty exchange after it.
     pub skips_empty: bool,
+    /// It began inside a `hello`.
+    pub speculative: bool,
 }
 
 /// What a login waits for.

@@ -46,6 +46,42 @@ pub struct NetworkMetrics {
     pub requests: Counter,
 }
 
+/// Handshakes of TLS that succeeded, by version.
+#[derive(Default)]
+pub struct TransportMetrics {
+    /// TLS 1.2.
+    pub tls12: Counter,
+    /// TLS 1.3.
+    pub tls13: Counter,
+}
+
+/// Logins by one mechanism.
+#[derive(Default)]
+pub struct LoginMetrics {
+    /// Begun.
+    pub received: Counter,
+    /// Those that succeeded.
+    pub successful: Counter,
+    /// Begun inside a `hello`.
+    pub speculative_received: Counter,
+    /// Those of them that succeeded.
+    pub speculative_successful: Counter,
+}
+
+impl LoginMetrics {
+    /// Notes that a login begins.
+    pub fn begin(&self, speculative: bool) {
+        self.received.add(1);
+        self.speculative_received.add(speculative.into());
+    }
+
+    /// Notes that a login has succeeded.
+    pub fn succeed(&self, speculative: bool) {
+        self.successful.add(1);
+        self.speculative_successful.add(speculative.into());
+    }
+}
+
 /// How many operations of a kind there were, how long they took, and how that is spread.
 pub struct Latency {
     /// How many.
@@ -158,6 +194,14 @@ impl CommandCounts {
 pub struct Metrics {
     /// The listener's part.
     pub network: NetworkMetrics,
+    /// Encrypted connections.
+    pub transport: TransportMetrics,
+    /// Logins by MONGODB-X509.
+    pub x509: LoginMetrics,
+    /// Logins by SCRAM-SHA-1.
+    pub scram_sha1: LoginMetrics,
+    /// Logins by SCRAM-SHA-256.
+    pub scram_sha256: LoginMetrics,
     /// Documents inserted.
     pub inserts: Counter,
     /// Queries.

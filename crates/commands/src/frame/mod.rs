@@ -9,6 +9,7 @@ pub mod account;
 pub mod accounts;
 pub mod args;
 pub mod authorize;
+pub mod certificate;
 pub mod command;
 pub mod concern;
 pub mod concern_defaults;

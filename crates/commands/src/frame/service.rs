@@ -1,6 +1,7 @@
 //! What one server holds, and the door through which the listener hands in requests.
 
 use crate::frame::accounts::{AccessControl, Identity};
+use crate::frame::certificate::ServerCertificate;
 use crate::frame::command::Commands;
 use crate::frame::concern_defaults::ConcernDefaults;
 use crate::frame::dispatch;
@@ -56,6 +57,8 @@ pub struct ServiceOptions {
     pub access_control: bool,
     /// The directory of the data, `None` for memory only.
     pub data_directory: Option<std::path::PathBuf>,
+    /// The certificate that clients see; `None` without TLS.
+    pub certificate: Option<Arc<dyn ServerCertificate>>,
 }
 
 /// One database server without its sockets.
@@ -159,6 +162,11 @@ impl ConnectionInfo {
 }
 
 impl Service {
+    /// Returns the certificate that clients see, if there is TLS.
+    pub fn certificate(&self) -> Option<&dyn ServerCertificate> {
+        self.options.certificate.as_deref()
+    }
+
     /// Opens a service over an engine that answers the commands of a table.
     ///
     /// # Errors

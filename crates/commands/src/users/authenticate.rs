@@ -3,38 +3,65 @@
 
 use crate::frame::args::arguments;
 use crate::frame::context::Context;
-use crate::users::sasl::{admit, refuse};
+use crate::frame::metrics::{LoginMetrics, Metrics};
+use crate::users::sasl::{MechanismName, admit, refuse};
 use quire_access::UserName;
 use quire_access::scram::failed;
 use quire_document::{Doc, DocWriter};
 use quire_error::{Error, ErrorCode, Result};
 
-const X509: &str = "MONGODB-X509";
+/// The mechanism of this command.
+#[derive(Clone, Copy)]
+struct X509;
+
+impl MechanismName for X509 {
+    fn text(self) -> &'static str {
+        "MONGODB-X509"
+    }
+
+    fn counts(self, metrics: &Metrics) -> &LoginMetrics {
+        &metrics.x509
+    }
+}
 
 pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
+    let db = cx.db.to_owned();
+    log_in(cx, &db, body, false, reply)
+}
+
+/// Logs in, as the command of its own or inside a `hello`.
+pub fn log_in(
+    cx: &mut Context<'_>,
+    db: &str,
+    body: Doc<'_>,
+    speculative: bool,
+    reply: &mut DocWriter<'_>,
+) -> Result<()> {
     let (mut mechanism, mut named) = (None, None);
-    for arg in arguments(cx.command.name, body) {
+    for arg in arguments("authenticate", body) {
         match arg.name() {
             "mechanism" => mechanism = Some(arg.string()?),
             "user" => named = Some(arg.string()?),
+            "db" if speculative => {}
             _ => return Err(arg.unknown()),
         }
     }
-    if mechanism != Some(X509) {
+    if mechanism != Some(X509.text()) {
         let name = mechanism.unwrap_or_default();
         let text = format!("Unsupported mechanism on authentication database: {name}");
         return Err(Error::new(ErrorCode::MechanismUnavailable, text));
     }
-    if cx.db != "$external" {
+    if db != "$external" {
         let text = "X.509 authentication must always use the $external database.";
         return Err(Error::new(ErrorCode::ProtocolError, text));
     }
+    X509.counts(&cx.service.metrics).begin(speculative);
     let Some(subject) = cx.connection.info.certificate_subject.clone() else {
         let text = "No verified subject name available from client";
-        let nobody = UserName::new(named.unwrap_or_default(), cx.db);
+        let nobody = UserName::new(named.unwrap_or_default(), db);
         return Err(refuse(cx, &nobody, X509, Error::new(failed().code(), text)));
     };
-    let name = UserName::new(&subject, cx.db);
+    let name = UserName::new(&subject, db);
     if named.is_some_and(|named| named != subject) {
         let text = "There is no x.509 client certificate matching the user.";
         return Err(refuse(cx, &name, X509, Error::new(failed().code(), text)));
@@ -42,7 +69,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     let Some(user) = cx.service.find_user(&name)? else {
         return Err(refuse(cx, &name, X509, failed()));
     };
-    admit(cx, &user, X509)?;
-    reply.append("dbname", cx.db).append("user", subject.as_str());
+    admit(cx, &user, X509, speculative)?;
+    reply.append("dbname", db).append("user", subject.as_str());
     Ok(())
 }

@@ -8,7 +8,9 @@ use crate::frame::args::{Arg, fields, missing};
 use crate::frame::context::Context;
 use crate::frame::log::{LogLine, Severity};
 use crate::frame::login::{Login, Step};
+use crate::frame::metrics::{LoginMetrics, Metrics};
 use crate::users::arguments::iterations;
+use crate::users::authenticate;
 use quire_access::scram::{ClientFirst, Credential, failed};
 use quire_access::{Mechanism, Restrictions, User, UserName};
 use quire_document::{Binary, Doc, DocBuf, DocWriter, Value};
@@ -31,23 +33,25 @@ struct Start<'a> {
 pub fn start(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
     let start = parse_start(body)?;
     let db = cx.db.to_owned();
-    begin(cx, &db, &start, reply)
+    begin(cx, &db, &start, false, reply)
 }
 
 /// The first step inside a `hello`: answers nothing if it is none or fails, and the driver then
 /// logs in the longer way.
 pub fn speculative(cx: &mut Context<'_>, attempt: Doc<'_>, reply: &mut DocWriter<'_>) {
     let db = attempt.get("db").and_then(|db| db.as_str()).unwrap_or("admin").to_owned();
-    let first = attempt.first().map(|first| first.key());
-    if first != Some("saslStart") {
-        return;
-    }
-    let Ok(start) = parse_start(attempt) else { return };
-    let answer = DocBuf::build(|out| {
-        // A failure is told by the login that the driver begins next.
-        let _ = begin(cx, &db, &start, out);
-    });
-    if answer.get("payload").is_some() {
+    let mut done = Ok(());
+    let answer = match attempt.first().map(|first| first.key()) {
+        Some("saslStart") => DocBuf::build(|out| {
+            done = parse_start(attempt).and_then(|start| begin(cx, &db, &start, true, out));
+        }),
+        Some("authenticate") => DocBuf::build(|out| {
+            done = authenticate::log_in(cx, &db, attempt, true, out);
+        }),
+        _ => return,
+    };
+    // A failure is told by the login that the driver begins next.
+    if done.is_ok() {
         reply.append("speculativeAuthenticate", &answer);
     }
 }
@@ -72,7 +76,7 @@ pub fn proceed(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -
         let text = "sasl: Mismatched conversation id";
         return Err(Error::new(ErrorCode::ProtocolError, text));
     }
-    let Login { user, stored, mechanism, step, skips_empty } = *login;
+    let Login { user, stored, mechanism, step, skips_empty, speculative } = *login;
     match step {
         Step::Proof(exchange) => {
             let proof = match exchange.finish(payload) {
@@ -82,16 +86,16 @@ pub fn proceed(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -
             // A decoy's proof cannot be met, so that the user is stored.
             let stored = stored.ok_or_else(failed)?;
             if skips_empty {
-                admit(cx, &stored, mechanism)?;
+                admit(cx, &stored, mechanism, speculative)?;
             } else {
                 let (stored, step) = (Some(stored), Step::Empty);
-                cx.connection.login =
-                    Some(Box::new(Login { user, stored, mechanism, step, skips_empty }));
+                let login = Login { user, stored, mechanism, step, skips_empty, speculative };
+                cx.connection.login = Some(Box::new(login));
             }
             write_step(reply, skips_empty, proof.as_bytes());
         }
         Step::Empty if payload.is_empty() => {
-            admit(cx, &stored.ok_or_else(failed)?, mechanism)?;
+            admit(cx, &stored.ok_or_else(failed)?, mechanism, speculative)?;
             write_step(reply, true, b"");
         }
         Step::Empty => return Err(refuse(cx, &user, mechanism, failed())),
@@ -106,10 +110,12 @@ fn begin(
     cx: &mut Context<'_>,
     db: &str,
     start: &Start<'_>,
+    speculative: bool,
     reply: &mut DocWriter<'_>,
 ) -> Result<()> {
     cx.connection.login = None;
     let mechanism = mechanism(start.mechanism)?;
+    mechanism.counts(&cx.service.metrics).begin(speculative);
     let first = match ClientFirst::parse(start.payload) {
         Ok(first) => first,
         Err(error) => return Err(refuse(cx, &UserName::new("", db), mechanism, error)),
@@ -123,7 +129,8 @@ fn begin(
     });
     let (exchange, answer) = first.answer(mechanism, credential)?;
     let (step, skips_empty) = (Step::Proof(Box::new(exchange)), start.skips_empty);
-    cx.connection.login = Some(Box::new(Login { user, stored, mechanism, step, skips_empty }));
+    cx.connection.login =
+        Some(Box::new(Login { user, stored, mechanism, step, skips_empty, speculative }));
     write_step(reply, false, answer.as_bytes());
     Ok(())
 }
@@ -177,7 +184,12 @@ fn mechanism(name: &str) -> Result<Mechanism> {
 }
 
 /// Logs a user in who has proved the identity, unless the restrictions forbid this address.
-pub fn admit(cx: &mut Context<'_>, user: &User, mechanism: impl MechanismName) -> Result<()> {
+pub fn admit(
+    cx: &mut Context<'_>,
+    user: &User,
+    mechanism: impl MechanismName,
+    speculative: bool,
+) -> Result<()> {
     if let Some(known) = &cx.connection.identity
         && known.name != user.name
     {
@@ -196,6 +208,7 @@ pub fn admit(cx: &mut Context<'_>, user: &User, mechanism: impl MechanismName) -
         return Err(refuse(cx, &user.name, mechanism, failed()));
     }
     log(cx, Severity::Info, 20250, "Successful authentication", &user.name, mechanism.text());
+    mechanism.counts(&cx.service.metrics).succeed(speculative);
     cx.connection.failed_logins = 0;
     cx.connection.identity = Some(std::sync::Arc::new(identity));
     Ok(())
@@ -217,21 +230,25 @@ pub fn refuse(
     error
 }
 
-/// The name of a mechanism for the log.
+/// A mechanism as the log and the counters know it.
 pub trait MechanismName: Copy {
     /// The name on the wire.
     fn text(self) -> &'static str;
+
+    /// Its counters.
+    fn counts(self, metrics: &Metrics) -> &LoginMetrics;
 }
 
 impl MechanismName for Mechanism {
     fn text(self) -> &'static str {
         self.name()
     }
-}
 
-impl MechanismName for &'static str {
-    fn text(self) -> &'static str {
-        self
+    fn counts(self, metrics: &Metrics) -> &LoginMetrics {
+        match self {
+            Mechanism::Sha1 => &metrics.scram_sha1,
+            Mechanism::Sha256 => &metrics.scram_sha256,
+        }
     }
 }
 

@@ -123,6 +123,7 @@ impl Server {
             log,
             on_shutdown: Arc::new(|| {}),
             access_control,
+            certificate: None,
             data_directory: None,
         };
         Server(Service::open(engine, options).unwrap())

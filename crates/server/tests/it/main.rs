@@ -3,13 +3,15 @@
 #![allow(clippy::unwrap_used)]
 
 mod broken;
+mod certificates;
 mod exchange;
 mod limits;
 mod stop;
+mod tls;
 
 use quire_commands::{Service, ServiceOptions, Topology, log::NoLog};
 use quire_document::{DocBuf, Value, doc};
-use quire_server::{Endpoint, Listeners, Server, ServerOptions};
+use quire_server::{Encryption, Endpoint, Listeners, Server, ServerOptions};
 use quire_wire::client::{Request, Response, parse_response};
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -26,6 +28,11 @@ fn server(options: ServerOptions) -> (Server, SocketAddr) {
 }
 
 fn service() -> Arc<Service> {
+    service_with(None)
+}
+
+/// A service whose listener may have a certificate.
+fn service_with(certificate: Option<Arc<Encryption>>) -> Arc<Service> {
     let options = ServiceOptions {
         topology: Topology::ReplicaSet("rs0".into()),
         advertise: None,
@@ -37,6 +44,7 @@ fn service() -> Arc<Service> {
         on_shutdown: Arc::new(|| {}),
         access_control: false,
         data_directory: None,
+        certificate: certificate.map(|certificate| certificate as _),
     };
     Service::open(quire_storage::open_memory().unwrap(), options).unwrap()
 }
