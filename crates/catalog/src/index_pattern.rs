@@ -75,6 +75,19 @@ pub(crate) fn check_pattern(key: Doc<'_>) -> Result<()> {
             plugin = Some(name);
         }
         check_path(path)?;
+        let illegal = match direction {
+            Value::String(plugin) => is_wildcard_path(path) && plugin != "text",
+            _ => false,
+        };
+        if illegal {
+            return Err(illegal_name());
+        }
+    }
+    if plugin.is_some() && key.fields().any(is_wildcard_term) {
+        return Err(cannot(format!(
+            "Wildcard indexes do not allow compounding with a special index type. Found: {}",
+            debug_doc(key)
+        )));
     }
     for (at, (path, _)) in key.fields().enumerate() {
         if key.fields().skip(at + 1).any(|(other, _)| other == path) {
@@ -97,6 +110,9 @@ fn check_direction(path: &str, direction: Value<'_>) -> Result<()> {
         Value::String("geoHaystack") => {
             Err(cannot("GeoHaystack indexes cannot be created in version 4.9 and above"))
         }
+        Value::String("wildcard") if is_wildcard_path(path) => Err(cannot(
+            "The key pattern value for an 'wildcard' index must be a non-zero number, not a string.",
+        )),
         Value::String("wildcard") => {
             Err(Error::location(7246202, "The index plugin 'wildcard' is not allowed.")
                 .with_message("Index type 'wildcard' is not a valid index plugin"))
@@ -115,9 +131,6 @@ fn check_direction(path: &str, direction: Value<'_>) -> Result<()> {
                 Err(cannot("Values in the index key pattern cannot be NaN."))
             }
             Some(0.0) => Err(cannot("Values in the index key pattern cannot be 0.")),
-            Some(number) if number < 0.0 && is_wildcard_path(path) => {
-                Err(cannot("A numeric value in a $** index key pattern must be positive."))
-            }
             Some(_) => Ok(()),
             None => Err(cannot(format!(
                 "Values in v:2 index key pattern cannot be of type {}. Only numbers > 0, numbers < 0, and strings are allowed.",
@@ -146,11 +159,18 @@ fn check_path(path: &str) -> Result<()> {
         part.starts_with('$') && !allowed
     };
     if path.split('.').enumerate().any(illegal) {
-        return Err(cannot(
-            "Index key contains an illegal field name: field name starts with '$'.",
-        ));
+        return Err(illegal_name());
     }
     Ok(())
+}
+
+fn illegal_name() -> Error {
+    cannot("Index key contains an illegal field name: field name starts with '$'.")
+}
+
+/// Returns true for a field of a key pattern that stands for all paths.
+fn is_wildcard_term((path, direction): (&str, Value<'_>)) -> bool {
+    is_wildcard_path(path) && !matches!(direction, Value::String(_))
 }
 
 /// Returns true if a direction asks for descending order.
@@ -169,7 +189,8 @@ pub(crate) fn is_ordinary(key: Doc<'_>) -> bool {
     plugin_of(key).is_none()
 }
 
-fn is_wildcard_path(path: &str) -> bool {
+/// Returns true for `$**` and for what ends in `.$**`.
+pub(crate) fn is_wildcard_path(path: &str) -> bool {
     path == "$**" || path.ends_with(".$**")
 }
 
@@ -187,7 +208,7 @@ pub(crate) fn has_plugin(spec: Doc<'_>, plugin: &str) -> bool {
 }
 
 pub(crate) fn has_wildcard(spec: Doc<'_>) -> bool {
-    matches!(spec.get("key"), Some(Value::Document(key)) if key.fields().any(|(path, _)| is_wildcard_path(path)))
+    matches!(spec.get("key"), Some(Value::Document(key)) if key.fields().any(is_wildcard_term))
 }
 
 pub(crate) fn decimal_is_zero(number: Decimal128) -> bool {

@@ -11,7 +11,7 @@ use crate::index_pattern::{
     cannot, check_pattern, decimal_is_zero, decimal_to_i64, has_plugin, has_wildcard,
     is_id_pattern, is_reversed_id, not_id_pattern, number, plugin_of, same_pattern,
 };
-use crate::key::Kind;
+use crate::key::{self, Kind};
 use crate::{Index, Namespace, PartialFilter, debug_doc, debug_value};
 
 /// The specification of one index, normalised.
@@ -39,6 +39,8 @@ pub struct IndexSpec {
     pub collation: Option<Arc<Collation>>,
     /// It names no collation, so it takes its collection's. Not stored.
     pub inherits_collation: bool,
+    /// The fields that a wildcard index holds, as they were written.
+    pub wildcard_projection: Option<DocBuf>,
     /// The index version.
     pub version: i32,
     /// Options of other index kinds that mongod keeps on any index, as they are shown back.
@@ -202,14 +204,20 @@ impl IndexSpec {
                 }
             }
             "wildcardProjection" => {
-                if !matches!(value, Value::Document(doc) if !doc.is_empty()) {
+                let Value::Document(projection) = value else {
                     return Err(must_be(name, "a non-empty object", value));
-                }
+                };
                 if !has_wildcard(spec) {
                     return Err(Error::bad_value(
                         "The field 'wildcardProjection' is only allowed in an 'wildcard' index",
                     ));
                 }
+                if projection.is_empty() {
+                    return Err(Error::failed_to_parse(
+                        "The 'wildcardProjection' field can't be an empty object",
+                    ));
+                }
+                self.wildcard_projection = Some(projection.to_owned());
             }
             extra if EXTRAS.contains(&extra) => self.keep_extra(extra, value)?,
             other => {
@@ -440,6 +448,7 @@ impl IndexSpec {
             && self.sparse.unwrap_or(false) == other.sparse.unwrap_or(false)
             && self.collation == other.collation
             && self.partial_signature() == other.partial_signature()
+            && key::same_paths(self, other)
     }
 
     fn partial_signature(&self) -> Option<Vec<u8>> {
@@ -485,6 +494,9 @@ impl IndexSpec {
         if let Some(collation) = &self.collation {
             doc.append("collation", &collation.to_document());
         }
+        if let Some(projection) = &self.wildcard_projection {
+            doc.append("wildcardProjection", projection);
+        }
         doc.extend(|writer| {
             writer.append_all(self.extra.as_doc());
         });
@@ -512,6 +524,9 @@ impl IndexSpec {
                 }
                 ("expireAfterSeconds", Value::Int64(seconds)) => {
                     spec.expire_after_seconds = Some(seconds);
+                }
+                ("wildcardProjection", Value::Document(projection)) => {
+                    spec.wildcard_projection = Some(projection.to_owned());
                 }
                 ("collation", Value::Document(stored)) => {
                     spec.collation = Collation::parse(stored)?;

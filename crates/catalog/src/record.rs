@@ -1,13 +1,14 @@
 //! How the catalog is stored: keys and BSON records of `Space::Meta` (docs/format.md, "Catalog").
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use quire_document::{Binary, Doc, DocBuf, Value, doc};
 use quire_error::{Error, Result};
 
 use crate::{
-    Collection, CollectionId, CollectionOptions, Index, IndexId, IndexSpec, IndexState, Multikey,
-    Namespace, Uuid,
+    Collection, CollectionId, CollectionOptions, FactsBuf, Index, IndexId, IndexSpec, IndexState,
+    Multikey, Namespace, Uuid,
 };
 
 /// The version of everything above the engine: catalog, documents, record ids, index entries.
@@ -141,7 +142,9 @@ pub fn decode_collection(
         let state = if ready { IndexState::Ready } else { IndexState::WriteOnly };
         let mut index = Index::new(index_id, IndexSpec::from_document(spec)?, state);
         if let Some(facts) = multikey(index_id)? {
-            index.multikey = Arc::new(Multikey::decode(index.keys.fields().len(), facts.as_doc())?);
+            let facts = FactsBuf::decode(facts.as_doc())?;
+            let fields = index.keys.fields().len();
+            index.multikey = Arc::new(Multikey::restored(fields, &facts));
         }
         indexes.push(Arc::new(index));
     }
@@ -156,21 +159,27 @@ pub fn decode_collection(
     })
 }
 
-impl Multikey {
-    /// Facts as they are stored.
-    pub fn encode_facts(paths: &[u64], long_keys: bool) -> DocBuf {
+impl FactsBuf {
+    /// As they are stored.
+    pub fn encode(&self) -> DocBuf {
         DocBuf::build(|writer| {
             let mut array = writer.array("paths");
-            for bits in paths {
+            for bits in &self.paths {
                 array.push(*bits as i64);
             }
             array.finish();
-            writer.append("longKeys", long_keys);
+            writer.append("longKeys", self.long_keys);
+            if !self.arrays.is_empty() {
+                let mut arrays = writer.array("arrays");
+                for path in &self.arrays {
+                    arrays.push(path.as_str());
+                }
+            }
         })
     }
 
-    /// The inverse of [`encode_facts`](Self::encode_facts).
-    pub fn decode_facts(doc: Doc<'_>) -> Result<(Vec<u64>, bool)> {
+    /// The inverse of [`encode`](Self::encode).
+    pub fn decode(doc: Doc<'_>) -> Result<Self> {
         let (Some(Value::Array(array)), Some(Value::Bool(long_keys))) =
             (doc.get("paths"), doc.get("longKeys"))
         else {
@@ -180,12 +189,17 @@ impl Multikey {
             Value::Int64(bits) => Ok(bits as u64),
             _ => Err(broken("multikey.paths")),
         };
-        Ok((array.iter().map(bits).collect::<Result<Vec<u64>>>()?, long_keys))
-    }
-
-    fn decode(fields: usize, doc: Doc<'_>) -> Result<Self> {
-        let (paths, long_keys) = Self::decode_facts(doc)?;
-        Ok(Multikey::restored(fields, &paths, long_keys))
+        let paths = array.iter().map(bits).collect::<Result<Vec<u64>>>()?;
+        let path = |value| match value {
+            Value::String(path) => Ok(path.to_owned()),
+            _ => Err(broken("multikey.arrays")),
+        };
+        let arrays = match doc.get("arrays") {
+            None => BTreeSet::new(),
+            Some(Value::Array(arrays)) => arrays.iter().map(path).collect::<Result<_>>()?,
+            Some(_) => return Err(broken("multikey.arrays")),
+        };
+        Ok(FactsBuf { paths, long_keys, arrays })
     }
 }
 
@@ -214,7 +228,8 @@ mod tests {
         let spec = IndexSpec::parse(spec.as_doc(), false).unwrap();
         collection.indexes.push(Arc::new(Index::new(IndexId(9), spec, IndexState::WriteOnly)));
         let record = encode_collection(&collection);
-        let facts = Multikey::encode_facts(&[0, 1 << 63], true);
+        let arrays = BTreeSet::from(["a.b".to_owned()]);
+        let facts = FactsBuf { paths: vec![0, 1 << 63], long_keys: true, arrays }.encode();
         let back = decode_collection(CollectionId(7), record.as_doc(), |id| {
             Ok((id == IndexId(9)).then(|| facts.clone()))
         })
@@ -223,6 +238,7 @@ mod tests {
         let index = &back.indexes[1];
         assert!(index.unique && !index.keys.is_sparse() && index.keys.is_descending(1));
         assert_eq!(index.multikey_paths().0, [0, 1 << 63]);
+        assert!(index.multikey.is_array("a.b"));
         assert!(index.has_long_keys() && back.id_index().is_some());
         let format = FormatRecord { format: 1, next_id: u32::MAX };
         assert_eq!(FormatRecord::decode(format.encode().as_doc()).unwrap(), format);

@@ -17,7 +17,7 @@ Quire follows the behaviour of MongoDB 8.2. This page is generated from the regi
 
 Features that are missing as a whole: change
 streams and tailable cursors, joins, windows and views, capped, clustered and
-time-series collections, validators, text, geo and wildcard indexes, TLS,
+time-series collections, validators, text and geo indexes, TLS,
 server-side JavaScript (`$where`, `$function`, `$accumulator`: not planned).
 ";
 

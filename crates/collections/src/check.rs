@@ -10,7 +10,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use quire_catalog::key::Arena;
-use quire_catalog::{Collection, Index, IndexState, MultikeyPaths};
+use quire_catalog::{Collection, Facts, FactsBuf, Index, IndexState};
 use quire_document::{limits::Limits, validate};
 use quire_error::{Error, ErrorCode, Result};
 use quire_storage::{CommitOptions, Counts, Interrupt, Mode, Snapshot, Space, begin};
@@ -89,8 +89,7 @@ struct Documents {
 
 /// What the documents ask of an index.
 struct Demand {
-    multikey: Vec<u64>,
-    long: bool,
+    facts: FactsBuf,
     entries: Tally,
 }
 
@@ -130,8 +129,7 @@ impl Checker<'_> {
 
     fn read_documents(&mut self, snapshot: &dyn Snapshot) -> Result<Documents> {
         let demand = |index: &Arc<Index>| Demand {
-            multikey: vec![0; index.keys.fields().len()],
-            long: false,
+            facts: FactsBuf { paths: vec![0; index.keys.fields().len()], ..FactsBuf::default() },
             entries: Tally::default(),
         };
         let demands = self.collection.indexes.iter().map(demand).collect();
@@ -183,9 +181,11 @@ impl Checker<'_> {
             match index.keys.generate(doc.as_doc(), &arena) {
                 Ok(generated) => {
                     keys.encode(index, &generated)?;
-                    let bits = demand.multikey.iter_mut().zip(&generated.multikey);
-                    bits.for_each(|(all, more)| *all |= more);
-                    demand.long |= keys.has_long();
+                    demand.facts.merge(&Facts {
+                        paths: &generated.multikey,
+                        long_keys: keys.has_long(),
+                        arrays: &generated.arrays,
+                    });
                     demand.entries.add_document(keys, id);
                 }
                 Err(error) => {
@@ -246,19 +246,20 @@ impl Checker<'_> {
     fn check_facts(&mut self, demands: &[Demand]) -> Result<()> {
         let collection = self.collection;
         for (index, demand) in collection.indexes.iter().zip(demands) {
-            let Demand { multikey: bits, long, .. } = demand;
-            if index.state == IndexState::WriteOnly || index.multikey.stored_covers(bits, *long) {
+            let FactsBuf { paths, long_keys, arrays } = &demand.facts;
+            let arrays = arrays.iter().map(String::as_str).collect();
+            let facts = Facts { paths, long_keys: *long_keys, arrays: &arrays };
+            if index.state == IndexState::WriteOnly || index.multikey.stored_covers(&facts) {
                 continue;
             }
-            let known = index.multikey_paths();
-            let missing = !known.covers(&MultikeyPaths(bits.clone()));
+            let missing = !index.multikey.covers(&Facts { long_keys: false, ..facts });
             let what = if missing { "multikey paths" } else { "long keys" };
             let problem = format!("{} does not know all its {what}", index.name);
             let mends = self.repair != Repair::Nothing;
             self.find(problem, Problem::Index(index.name.clone()), mends);
             if mends {
                 let mut txn = begin(self.store.engine(), Mode::Write).map_err(from_storage)?;
-                let grown = crate::multikey::grow(&mut txn, index, bits, *long)?;
+                let grown = crate::multikey::grow(&mut txn, index, &facts)?;
                 txn.commit(CommitOptions::synced()).map_err(from_storage)?;
                 grown.iter().for_each(crate::multikey::GrownFacts::committed);
             }

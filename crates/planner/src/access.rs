@@ -2,10 +2,11 @@
 
 use crate::choose::{Statistics, cheapest};
 use crate::plan::{IndexScan, Node};
-use quire_catalog::key::{Intervals, KeySpec, Predicate, Tightness};
+use quire_catalog::key::{Intervals, KeySpec, Predicate, Tightness, View};
 use quire_catalog::{Collection, Index, MultikeyPaths};
 use quire_mql::collation::Collation;
 use quire_mql::filter::{Node as Condition, PathNode, Test};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// An index that may be used, with the array paths it is known to have.
@@ -24,9 +25,29 @@ impl Candidate {
         Candidate { collection, index: Arc::clone(index), keys, multikey: index.multikey_paths() }
     }
 
+    /// Returns the ways to see the index that may answer predicates on these paths: itself, or
+    /// the views of a wildcard index.
+    fn views(self, paths: &BTreeSet<String>) -> Vec<Candidate> {
+        if !self.keys.is_wildcard() {
+            return vec![self];
+        }
+        let of_paths =
+            paths.iter().filter_map(|path| self.keys.view_of_path(path, &self.index.multikey));
+        let views = self.keys.view_of_regular_fields().into_iter().chain(of_paths);
+        let with = |View { keys, multikey }| Candidate { keys, multikey, ..self.clone() };
+        views.map(with).collect()
+    }
+
     /// Returns a scan of the whole index.
     pub fn scan(&self) -> IndexScan {
-        IndexScan::whole(&self.collection, &self.index, self.multikey.clone())
+        let mut scan = IndexScan::whole(&self.collection, &self.index, self.multikey.clone());
+        scan.keys = Arc::clone(&self.keys);
+        scan
+    }
+
+    /// Returns true if the index can be used without a predicate.
+    pub fn stands_alone(&self) -> bool {
+        !self.keys.is_wildcard()
     }
 
     /// Returns true if the index holds every document that the filter matches. `collation` is how
@@ -73,6 +94,16 @@ struct Way {
     exact: Vec<bool>,
     /// The place of the index among the candidates, by which branches of `$or` are sorted.
     rank: usize,
+}
+
+/// Replaces each wildcard index by its views of the paths that a filter tests.
+pub(crate) fn views(indexes: Vec<Candidate>, filter: &Condition) -> Vec<Candidate> {
+    if !indexes.iter().any(|candidate| candidate.keys.is_wildcard()) {
+        return indexes;
+    }
+    let mut paths = BTreeSet::new();
+    tested_paths(filter, "", &mut paths);
+    indexes.into_iter().flat_map(|candidate| candidate.views(&paths)).collect()
 }
 
 impl Access<'_> {
@@ -147,6 +178,7 @@ impl Access<'_> {
                 served[usable.conjunct] = Served::By(tightness);
             }
         }
+        candidate.keys.bound_paths(&mut scan.bounds);
         let by_key = !candidate.multikey.any();
         let (mut key_filter, mut checked, mut rest) = (Vec::new(), Vec::new(), Vec::new());
         for (conjunct, served) in conjuncts.iter().zip(&served) {
@@ -224,13 +256,16 @@ impl Access<'_> {
                 .filter(|at| self.usable_bounds(&usable[*at], candidate, field).is_some())
                 .collect()
         };
-        let leading = on_field(0);
+        // Before the value that a path leads to stands the path, which no predicate tests.
+        let first = usize::from(candidate.keys.path_field() == Some(0));
+        let leading = on_field(first);
         let mut out: Vec<Vec<Vec<usize>>> = Vec::new();
         for lead in &leading {
             let mut chosen = vec![*lead];
             let mut assigned = vec![vec![*lead]];
             let others: Vec<Vec<usize>> = (0..fields.len()).map(on_field).collect();
             assigned.resize(fields.len(), Vec::new());
+            assigned.swap(0, first);
             for (field, members) in others.iter().enumerate() {
                 for at in members {
                     let fits = chosen
@@ -243,7 +278,10 @@ impl Access<'_> {
                 }
             }
             assigned.iter_mut().for_each(|members| members.sort_unstable());
-            if !out.contains(&assigned) {
+            let value = candidate.keys.path_field().map(|at| at + 1);
+            let finds = !candidate.keys.views_path()
+                || value.is_some_and(|value| !assigned[value].is_empty());
+            if finds && !out.contains(&assigned) {
                 out.push(assigned);
             }
         }
@@ -303,7 +341,9 @@ fn merge_leaves(ways: Vec<(Way, Option<&Condition>)>) -> Vec<Node> {
             _ => None,
         };
         // Scans that other conjuncts bound as well stay apart.
-        let scan = scan.filter(|(scan, _)| scan.bounds.iter().skip(1).all(Intervals::is_all));
+        let scan = scan.filter(|(scan, _)| {
+            scan.bounds.iter().skip(1).all(Intervals::is_all) && !scan.keys.is_wildcard()
+        });
         let (Some((scan, tightness)), Some(leaf)) = (scan, leaf) else {
             out.push(way.node);
             continue;
@@ -379,6 +419,34 @@ fn collect_usable<'p>(conjuncts: &[&'p Condition]) -> Vec<Usable<'p>> {
     out
 }
 
+/// Adds the paths of all tests in a filter.
+fn tested_paths(condition: &Condition, prefix: &str, out: &mut BTreeSet<String>) {
+    match condition {
+        Condition::And(children) | Condition::Or(children) => {
+            children.iter().for_each(|child| tested_paths(child, prefix, out));
+        }
+        Condition::Not(child) => tested_paths(child, prefix, out),
+        Condition::Path(node) => {
+            let path = joined(prefix, node.path.as_str());
+            match &node.test {
+                Test::ElemMatchObject(scope) => tested_paths(&scope.node, &path, out),
+                _ => {
+                    out.insert(path);
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+fn joined(prefix: &str, path: &str) -> String {
+    match (prefix, path) {
+        ("", path) => path.to_owned(),
+        (_, "") => prefix.to_owned(),
+        (prefix, path) => format!("{prefix}.{path}"),
+    }
+}
+
 fn collect_from<'p>(
     conjunct: usize,
     condition: &'p Condition,
@@ -394,11 +462,7 @@ fn collect_from<'p>(
         },
         _ => return,
     };
-    let path = match (prefix, node.path.as_str()) {
-        ("", path) => path.to_owned(),
-        (_, "") => prefix.to_owned(),
-        (prefix, path) => format!("{prefix}.{path}"),
-    };
+    let path = joined(prefix, node.path.as_str());
     if let Test::ElemMatchObject(scope) = &node.test {
         if negated {
             return;

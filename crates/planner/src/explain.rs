@@ -2,7 +2,7 @@
 //! they ran.
 
 use crate::plan::{IndexScan, Node, Plan};
-use quire_catalog::key::{Interval, Intervals};
+use quire_catalog::key::{Interval, Intervals, KeyField};
 use quire_document::{ArrayBuf, DocBuf, DocWriter, Value, ValueBuf};
 use quire_mql::filter::Node as Condition;
 use quire_mql::stage::{StageBody, find_stage};
@@ -349,7 +349,7 @@ fn duplicates(stats: &NodeStats, out: &mut DocWriter<'_>) {
 
 fn index_facts(scan: &IndexScan, out: &mut DocWriter<'_>) {
     let index = &scan.index;
-    out.append("keyPattern", index.key());
+    out.append("keyPattern", &scan.keys.shown_pattern(index.key()));
     out.append("indexName", index.name.as_str());
     if let Some(collation) = scan.keys.collation() {
         out.append("collation", &collation.to_document());
@@ -357,7 +357,7 @@ fn index_facts(scan: &IndexScan, out: &mut DocWriter<'_>) {
     out.append("isMultiKey", scan.multikey.any());
     if scan.keys.kind().tracks_arrays {
         let mut paths = out.document("multiKeyPaths");
-        for (at, field) in scan.keys.fields().iter().enumerate() {
+        for (at, field) in shown_fields(scan) {
             let bits = scan.multikey.0.get(at).copied().unwrap_or(0);
             let mut list = paths.array(&field.path);
             for prefix in array_prefixes(&field.path, bits) {
@@ -383,15 +383,24 @@ fn index_bounds(scan: &IndexScan) -> DocBuf {
         if scan.range.is_some() {
             return;
         }
-        for (at, (field, intervals)) in scan.keys.fields().iter().zip(&scan.bounds).enumerate() {
+        for ((at, field), intervals) in bounded_fields(scan) {
             out.append(&field.path, &print(scan, at, intervals));
         }
     })
 }
 
+/// The fields of the scanned keys with their places.
+fn shown_fields(scan: &IndexScan) -> impl Iterator<Item = (usize, &KeyField)> {
+    scan.keys.fields().iter().enumerate().filter(|(at, _)| scan.keys.is_shown(*at))
+}
+
+fn bounded_fields(scan: &IndexScan) -> impl Iterator<Item = ((usize, &KeyField), &Intervals)> {
+    shown_fields(scan).filter_map(|(at, field)| Some(((at, field), scan.bounds.get(at)?)))
+}
+
 /// The bounds of a field; sort keys print as `CollationKey(0x...)`.
 fn print(scan: &IndexScan, at: usize, intervals: &Intervals) -> ArrayBuf {
-    if scan.keys.collation().is_none() {
+    if !scan.keys.holds_sort_keys(at) {
         return intervals.print(scan.is_reversed(at));
     }
     let shown = intervals.0.iter().map(|interval| Interval {
@@ -424,8 +433,7 @@ fn count_bounds(scan: &IndexScan) -> DocBuf {
     let (mut start_inclusive, mut end_inclusive) = (true, true);
     let end = |first: bool, inclusive: &mut bool| {
         DocBuf::build(|out| {
-            for (at, (field, intervals)) in scan.keys.fields().iter().zip(&scan.bounds).enumerate()
-            {
+            for ((at, field), intervals) in bounded_fields(scan) {
                 let Some(interval) = intervals.0.first() else { continue };
                 // Behind an exclusive value come all keys that begin with it, or none of them.
                 let low = (first == *inclusive) != scan.is_reversed(at);
@@ -435,9 +443,9 @@ fn count_bounds(scan: &IndexScan) -> DocBuf {
                     (interval.high.as_value(), interval.high_inclusive)
                 };
                 *inclusive &= belongs;
-                match scan.keys.collation() {
-                    Some(_) => out.append(&field.path, &shown_key(value)),
-                    None => out.append(&field.path, value),
+                match scan.keys.holds_sort_keys(at) {
+                    true => out.append(&field.path, &shown_key(value)),
+                    false => out.append(&field.path, value),
                 };
             }
         })

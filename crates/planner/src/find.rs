@@ -1,6 +1,6 @@
 //! From a `find` to its plan.
 
-use crate::access::{Access, Candidate};
+use crate::access::{Access, Candidate, views};
 use crate::choose::{Statistics, rank};
 use crate::covering::ProjectionFacts;
 use crate::hint::{Choice, choice};
@@ -9,7 +9,7 @@ use crate::request::{FindRequest, Hint, collation_of};
 use crate::sort_order::{self, SortPart};
 use quire_catalog::Collection;
 use quire_document::{Doc, Value, ValueBuf};
-use quire_error::{Error, Result};
+use quire_error::{Error, ErrorCode, Result};
 use quire_mql::collation::Collation;
 use quire_mql::filter::{Comparison, Node as Condition, Test, is_operator_document};
 use quire_mql::projection::Projection;
@@ -197,7 +197,8 @@ fn candidates(
         Choice::Any(indexes) => (indexes, false),
         Choice::Only(index) => (vec![index], true),
     };
-    let access = Access { indexes, stats, collation };
+    let alone = !hinted || indexes.iter().all(Candidate::stands_alone);
+    let access = Access { indexes: views(indexes, filter), stats, collation };
     let mut nodes = match access.indexes.first() {
         Some(only) if hinted && !only.holds_all(filter, collation) => Vec::new(),
         _ => access.nodes(filter),
@@ -207,6 +208,9 @@ fn candidates(
     let settled = rooted_or && !nodes.is_empty();
     if finish.sorts() && !settled && nodes.iter().all(Node::blocks) {
         nodes.extend(whole_scans(&access.indexes, filter, hinted, finish));
+    }
+    if nodes.is_empty() && !alone {
+        return Err(no_plan(&request.namespace, access.indexes.is_empty()));
     }
     if nodes.is_empty() {
         nodes.push(match access.indexes.first() {
@@ -233,7 +237,7 @@ fn whole_scans(
     let Some(parts) = &finish.sort else { return Vec::new() };
     let mut out = Vec::new();
     for candidate in indexes {
-        if candidate.index.keys.is_sparse() && !hinted {
+        if !candidate.stands_alone() || candidate.index.keys.is_sparse() && !hinted {
             continue;
         }
         let scan = candidate.scan();
@@ -469,6 +473,21 @@ fn has_long_keys(node: &Node) -> bool {
     let mut long = false;
     node.for_each_scan(&mut |scan| long |= scan.index.has_long_keys());
     long
+}
+
+/// The error of a hinted wildcard index that cannot answer. `unserved` says that it holds no path
+/// of the filter.
+fn no_plan(namespace: &str, unserved: bool) -> Error {
+    let why = match unserved {
+        true => "No query solutions",
+        false => "$hint: refusing to build whole-index solution, because it's a wildcard index",
+    };
+    Error::new(
+        ErrorCode::NoQueryExecutionPlans,
+        format!(
+            "error processing query: ns={namespace} planner returned error :: caused by :: {why}"
+        ),
+    )
 }
 
 /// The error of a plan that cannot be made.

@@ -457,7 +457,7 @@ impl Node {
             None => first = Some(scan),
             Some(other) => {
                 // Another scan of an index with sort keys may have strings where this has none.
-                same &= other.index.id == scan.index.id && scan.keys.collation().is_none();
+                same &= Arc::ptr_eq(&other.keys, &scan.keys) && scan.keys.collation().is_none();
             }
         });
         first.filter(|_| same)
@@ -516,8 +516,20 @@ impl IndexScan {
             Some(_) => &all,
         };
         !self.multikey.field(field)
+            && self.has_one_path()
             && !self.index.has_long_keys()
             && self.keys.gives_value(field, intervals)
+    }
+
+    /// Returns false if it visits keys of several paths of a wildcard index.
+    fn has_one_path(&self) -> bool {
+        let path = self.keys.path_field().and_then(|at| self.bounds.get(at));
+        path.is_none_or(Intervals::is_point)
+    }
+
+    /// Returns true if it may visit several keys of a document.
+    pub fn repeats_documents(&self) -> bool {
+        self.multikey.any() || !self.has_one_path()
     }
 
     /// True if one range of keys is all that it visits: points, then one interval, then

@@ -1,5 +1,7 @@
 //! The keys of one document in one index, not yet encoded.
 
+use std::collections::BTreeSet;
+
 use quire_document::Value;
 use quire_document::path::KeyArrays;
 use smallvec::smallvec;
@@ -17,12 +19,19 @@ pub struct GeneratedKeys<'a> {
     pub fields: usize,
     /// For each field the path components that were arrays.
     pub multikey: KeyArrays,
+    /// In a wildcard index the paths of arrays, and marks of those that hold arrays.
+    pub arrays: BTreeSet<&'a str>,
 }
 
 impl<'a> GeneratedKeys<'a> {
     /// No keys of `fields` values.
     pub(super) fn new(fields: usize) -> Self {
-        GeneratedKeys { values: Vec::new(), fields, multikey: smallvec![0; fields] }
+        GeneratedKeys {
+            values: Vec::new(),
+            fields,
+            multikey: smallvec![0; fields],
+            arrays: BTreeSet::new(),
+        }
     }
 
     /// Returns the keys.

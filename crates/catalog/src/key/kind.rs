@@ -3,11 +3,13 @@
 use quire_document::Doc;
 use quire_error::Result;
 
-use super::{Arena, Bounds, GeneratedKeys, KeyField, KeySpec, Predicate, hashed, ordinary};
+use super::{
+    Arena, Bounds, GeneratedKeys, KeyField, KeySpec, Predicate, hashed, ordinary, wildcard,
+};
 use crate::IndexSpec;
 
 /// Every kind of index that is built, in the order in which a key pattern is compared with them.
-pub const KINDS: &[&Kind] = &[&ordinary::KIND, &hashed::KIND];
+pub const KINDS: &[&Kind] = &[&ordinary::KIND, &hashed::KIND, &wildcard::KIND];
 
 /// Returns true if a change of a document changes the top-level field of this name.
 pub type Differs<'d> = dyn Fn(&str) -> bool + 'd;

@@ -16,13 +16,14 @@ mod hashed;
 mod interval;
 mod kind;
 mod ordinary;
+mod wildcard;
 
 use std::fmt;
 use std::sync::Arc;
 
 use quire_document::key::{self, KeyError, KeyReader, TypeBits};
 use quire_document::path::Path;
-use quire_document::{Collator, Doc, Value, ValueBuf};
+use quire_document::{Collator, Doc, DocBuf, Value, ValueBuf};
 use quire_error::Result;
 use quire_mql::collation::{Collation, as_collator};
 use quire_mql::filter::Test;
@@ -33,6 +34,9 @@ pub use bounds::{Bounds, Field, Tightness, bounds, wants_null};
 pub use generated::{Arena, GeneratedKeys};
 pub use interval::{Interval, Intervals};
 pub use kind::{KINDS, Kind};
+pub use wildcard::View;
+use wildcard::Wildcard;
+pub(crate) use wildcard::same_paths;
 
 /// What an index holds of a document.
 #[derive(Clone)]
@@ -44,6 +48,8 @@ pub struct KeySpec {
     sparse: bool,
     partial: Option<Arc<PartialFilter>>,
     collation: Option<Arc<Collation>>,
+    /// The wildcard term, if the kind has one.
+    wildcard: Option<Wildcard>,
 }
 
 /// One value of each key.
@@ -64,6 +70,8 @@ pub enum Part {
     Value,
     /// The hash of the value, a long.
     Hash,
+    /// The path of the value in the field that follows, a string.
+    Path,
 }
 
 /// A test of one path whose matches an index may find.
@@ -97,6 +105,7 @@ impl KeySpec {
             sparse: spec.sparse.unwrap_or(false),
             partial,
             collation: spec.collation.clone(),
+            wildcard: Wildcard::of(spec),
         }
     }
 
@@ -133,6 +142,34 @@ impl KeySpec {
     /// Returns the place of the field with this path.
     pub fn field(&self, path: &str) -> Option<usize> {
         self.fields.iter().position(|field| field.path == path)
+    }
+
+    /// Returns the key pattern as explain shows it: `written`, and in place of a wildcard term the
+    /// path that the keys are scanned for.
+    pub fn shown_pattern(&self, written: Doc<'_>) -> DocBuf {
+        let Some(at) = self.path_field() else { return written.to_owned() };
+        DocBuf::build(|out| {
+            for (place, (path, direction)) in written.fields().enumerate() {
+                if place != at {
+                    out.append(path, direction);
+                    continue;
+                }
+                out.append(&self.fields[at].path, direction);
+                if self.is_shown(at + 1) {
+                    out.append(&self.fields[at + 1].path, direction);
+                }
+            }
+        })
+    }
+
+    /// Returns true if strings in a field of the keys are sort keys of a collation.
+    pub fn holds_sort_keys(&self, field: usize) -> bool {
+        self.fields.get(field).is_some_and(|field| self.collator_of(field).is_some())
+    }
+
+    /// Returns the collation of the strings in one field of the keys.
+    fn collator_of(&self, field: &KeyField) -> Option<&dyn Collator> {
+        self.collator().filter(|_| field.part != Part::Path)
     }
 
     /// Returns true if the values of a field are in descending order.
@@ -176,8 +213,8 @@ impl KeySpec {
     /// Appends the values of one key and their type bits. `values` are those of the first fields;
     /// `None` is a missing value.
     pub fn append(&self, values: &[Option<Value<'_>>], key: &mut Vec<u8>, bits: &mut TypeBits) {
-        let collator = self.collator();
         for (field, value) in self.fields.iter().zip(values) {
+            let collator = self.collator_of(field);
             match value {
                 Some(value) => key::append_full(*value, field.descending, collator, key, bits),
                 None => key::append_missing(field.descending, key, bits),
@@ -188,7 +225,7 @@ impl KeySpec {
     /// Appends a key value of a field, for a bound.
     pub fn append_bound(&self, field: usize, value: Value<'_>, key: &mut Vec<u8>) {
         let descending = self.is_descending(field);
-        match &self.collation {
+        match self.fields.get(field).and_then(|field| self.collator_of(field)) {
             None => key::append(value, descending, key),
             Some(_) => collated::append(value, descending, key),
         }
@@ -208,10 +245,11 @@ impl KeySpec {
     /// The bytes are not a key of this specification.
     pub fn decode(&self, key: &[u8], bits: &[u8]) -> Result<Vec<Option<ValueBuf>>, KeyError> {
         let mut reader = KeyReader::new(key, bits);
-        if self.collation.is_some() {
-            reader = reader.with_sort_keys();
-        }
-        self.fields.iter().map(|field| reader.next(field.descending)).collect()
+        let value = |field: &KeyField| {
+            reader.has_sort_keys(self.collator_of(field).is_some());
+            reader.next(field.descending)
+        };
+        self.fields.iter().map(value).collect()
     }
 
     /// Returns the intervals of key values of `field` that can hold matches of the predicate;

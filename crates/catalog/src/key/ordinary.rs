@@ -108,7 +108,7 @@ pub(super) fn sparse_serves(test: &Test, negated: bool) -> bool {
 
 /// The entries of an array do not say that none of its elements is null, nor what the array as
 /// a whole is to an expression.
-fn multikey_serves(test: &Test, negated: bool) -> bool {
+pub(super) fn multikey_serves(test: &Test, negated: bool) -> bool {
     match test {
         Test::ElemMatchValue(_) => !negated,
         test if negated => !wants_null(test),

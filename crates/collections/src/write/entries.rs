@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use quire_catalog::key::{Arena, GeneratedKeys};
-use quire_catalog::{Collection, Index, IndexState};
+use quire_catalog::{Collection, Facts, Index, IndexState};
 use quire_document::Doc;
 use quire_storage::{Snapshot, Space, StorageError};
 
@@ -131,7 +131,12 @@ impl Writer {
         keys: &EntryKeys,
     ) -> Attempt<()> {
         if keys.has_long() || generated.multikey.iter().any(|bits| *bits != 0) {
-            let grown = grow(&mut self.txn, index, &generated.multikey, keys.has_long())?;
+            let facts = Facts {
+                paths: &generated.multikey,
+                long_keys: keys.has_long(),
+                arrays: &generated.arrays,
+            };
+            let grown = grow(&mut self.txn, index, &facts)?;
             self.grown.extend(grown);
         }
         Ok(())

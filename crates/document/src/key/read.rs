@@ -29,12 +29,10 @@ impl<'a> KeyReader<'a> {
         KeyReader { bytes, bits, sort_keys: false }
     }
 
-    /// Reads a key that was written under a collation. A string comes back as its sort key: each
-    /// byte as the character with that number.
-    #[must_use]
-    pub const fn with_sort_keys(mut self) -> Self {
-        self.sort_keys = true;
-        self
+    /// Says whether the values that follow were written under a collation. A string then comes back
+    /// as its sort key: each byte as the character with that number.
+    pub const fn has_sort_keys(&mut self, sort_keys: bool) {
+        self.sort_keys = sort_keys;
     }
 
     /// The next value, exactly as it was; `None` where the field was missing.

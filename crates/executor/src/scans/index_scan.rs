@@ -53,7 +53,7 @@ impl IndexScanOp {
         counts: bool,
     ) -> Self {
         let one_range = scan.range.is_some() || scan.is_one_range();
-        let seen = scan.multikey.any().then(RecordSet::default);
+        let seen = scan.repeats_documents().then(RecordSet::default);
         IndexScanOp {
             table: Table::new(&scan.collection),
             direction: if scan.backward { Direction::Reverse } else { Direction::Forward },
@@ -263,6 +263,11 @@ fn grown_multikey(collection: &Collection, scan: &IndexScan, by_keys: bool) -> R
     let killed = |why: String| Err(Error::new(ErrorCode::QueryPlanKilled, why));
     match collection.index_by_id(scan.index.id) {
         None => killed(format!("index '{}' dropped", scan.index.name)),
+        Some(index) if scan.keys.is_wildcard() => match scan.keys.view_again(&index.multikey) {
+            Some(view) if scan.multikey.covers(&view.multikey) => Ok(false),
+            Some(_) if !by_keys => Ok(true),
+            _ => killed(format!("index '{}' has met new arrays", index.name)),
+        },
         Some(index) if scan.multikey.covers(&index.multikey_paths()) => Ok(false),
         Some(index) if by_keys => killed(format!("index '{}' became multikey", index.name)),
         Some(_) => Ok(true),

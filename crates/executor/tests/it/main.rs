@@ -7,6 +7,7 @@ mod collation;
 mod explain;
 mod group;
 mod metadata;
+mod metamorphic;
 mod model;
 mod modify;
 mod plans;

@@ -9,7 +9,7 @@ use crate::context::ParseContext;
 use crate::expression::is_true;
 use crate::expression::{Expression, find_operator};
 use quire_document::{Doc, Value};
-use quire_error::{Error, Result};
+use quire_error::{Error, ErrorCode, Result};
 
 /// What a projection may use where it stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -277,6 +277,12 @@ impl<'c> Parser<'c> {
         operand: Value<'_>,
         doc: Doc<'_>,
     ) -> Result<()> {
+        if name == "$elemMatch" && !self.policy.computed {
+            return Err(Error::new(
+                ErrorCode::InvalidPipelineOperator,
+                "Cannot use $elemMatch in this context",
+            ));
+        }
         self.check_computed()?;
         if self.policy.find_operators {
             if name == "$elemMatch" {

@@ -1,0 +1,153 @@
+//! The keys of a document in a wildcard index: for each value that is no document its path and
+//! itself, between the values of the regular fields.
+
+use quire_document::path::{Lookup, Path};
+use quire_document::{Array, Doc, DocBuf, Value};
+use quire_error::{Error, Result};
+
+use super::tree::Tree;
+use super::{Wildcard, nested_mark};
+use crate::MultikeyPaths;
+use crate::key::{Arena, GeneratedKeys, KeySpec};
+
+/// Walks a document and adds a key for each value that the index holds.
+struct Walk<'a, 'k> {
+    arena: &'a Arena,
+    /// The path of what is looked at.
+    path: String,
+    /// The values of the regular fields before and after the wildcard term.
+    regular: (Vec<Option<Value<'a>>>, Vec<Option<Value<'a>>>),
+    keys: &'k mut GeneratedKeys<'a>,
+}
+
+pub(super) fn generate<'a>(
+    spec: &KeySpec,
+    doc: Doc<'a>,
+    arena: &'a Arena,
+    keys: &mut GeneratedKeys<'a>,
+) -> Result<()> {
+    let Some(Wildcard { at, tree, .. }) = &spec.wildcard else { return Ok(()) };
+    let values =
+        |paths: &[Path]| paths.iter().map(|path| regular(path, doc)).collect::<Result<Vec<_>>>();
+    let before = values(spec.paths.get(..*at).unwrap_or(&[]))?;
+    let after = values(spec.paths.get(at + 2..).unwrap_or(&[]))?;
+    let compound = spec.fields.len() > 2;
+    let mut walk = Walk { arena, path: String::new(), regular: (before, after), keys };
+    walk.document(doc, tree);
+    if compound && walk.keys.values.is_empty() {
+        // A document without any path still has its regular fields.
+        walk.push(Value::MinKey, Value::MinKey);
+    }
+    if !keys.arrays.is_empty()
+        && let Some(bits) = keys.multikey.get_mut(at + 1)
+    {
+        *bits |= MultikeyPaths::bit(0);
+    }
+    Ok(())
+}
+
+/// Returns the value of a regular field; `None` if nothing stands there.
+fn regular<'a>(path: &Path, doc: Doc<'a>) -> Result<Option<Value<'a>>> {
+    match path.lookup(doc) {
+        Lookup::Missing => Ok(None),
+        Lookup::Value(Value::Array(_)) | Lookup::Array(..) => Err(Error::location(
+            7246301,
+            format!(
+                "The non-wildcard field '{}' of a compound wildcard index cannot be an array",
+                path.as_str()
+            ),
+        )),
+        Lookup::Value(value) => Ok(Some(value)),
+    }
+}
+
+impl<'a> Walk<'a, '_> {
+    /// Adds the keys of the fields of a document. Returns false if there are none.
+    fn document(&mut self, doc: Doc<'a>, tree: &Tree) -> bool {
+        let before = self.keys.values.len();
+        let end = self.path.len();
+        for (name, value) in doc.fields() {
+            // No path of a query leads to a name with a dot.
+            if name.contains('.') {
+                continue;
+            }
+            let Some(below) = tree.below(name) else { continue };
+            if end > 0 {
+                self.path.push('.');
+            }
+            self.path.push_str(name);
+            self.value(value, below);
+            self.path.truncate(end);
+        }
+        self.keys.values.len() > before
+    }
+
+    fn value(&mut self, value: Value<'a>, tree: &Tree) {
+        match value {
+            Value::Document(doc) => self.object(doc, tree),
+            Value::Array(array) => self.array(array, tree),
+            value => self.leaf(value, tree),
+        }
+    }
+
+    fn object(&mut self, doc: Doc<'a>, tree: &Tree) {
+        if self.document(doc, tree) {
+            return;
+        }
+        // The field exists although nothing below it has a key.
+        let value = match doc.is_empty() {
+            true => Doc::empty(),
+            false => self.held_back(),
+        };
+        self.leaf(Value::Document(value), tree);
+    }
+
+    /// Returns a document that stands for one whose fields have no keys: it is not empty.
+    fn held_back(&self) -> Doc<'a> {
+        let bytes = DocBuf::build(|writer| {
+            writer.append("", Value::Null);
+        });
+        Doc::from_valid_bytes(self.arena.alloc_slice_copy(bytes.as_bytes()))
+    }
+
+    fn array(&mut self, array: Array<'a>, tree: &Tree) {
+        self.note(self.path.clone());
+        if array.is_empty() {
+            self.leaf(Value::Undefined, tree);
+        }
+        let path = tree.holds_values().then(|| self.arena.alloc_str(&self.path) as &'a str);
+        for element in array.iter() {
+            match element {
+                Value::Document(doc) => self.object(doc, tree),
+                element => {
+                    if matches!(element, Value::Array(_)) {
+                        self.note(nested_mark(&self.path));
+                    }
+                    if let Some(path) = path {
+                        self.push(Value::String(path), element);
+                    }
+                }
+            }
+        }
+    }
+
+    fn leaf(&mut self, value: Value<'a>, tree: &Tree) {
+        if tree.holds_values() {
+            let path: &'a str = self.arena.alloc_str(&self.path);
+            self.push(Value::String(path), value);
+        }
+    }
+
+    fn note(&mut self, mark: String) {
+        if !self.keys.arrays.contains(mark.as_str()) {
+            self.keys.arrays.insert(self.arena.alloc_str(&mark));
+        }
+    }
+
+    fn push(&mut self, path: Value<'a>, value: Value<'a>) {
+        let (before, after) = &self.regular;
+        self.keys.values.extend_from_slice(before);
+        self.keys.values.extend([Some(path), Some(value)]);
+        self.keys.values.extend_from_slice(after);
+    }
+}

@@ -1,0 +1,309 @@
+//! The wildcard index: a key for each path of a document, of the path and the value that stands
+//! there, alone or between regular fields.
+//!
+//! MongoDB's manual, "Wildcard Indexes". The keys have two fields for the wildcard term, `$_path`
+//! and the value. Read in this order: this file, `tree.rs` (which paths the index holds),
+//! `generate.rs` (the keys of a document) and `view.rs` (the index as that of one path).
+
+mod generate;
+mod tree;
+mod view;
+
+use std::sync::Arc;
+
+use quire_document::{DocBuf, Value};
+use quire_error::{Error, Result};
+use quire_mql::filter::Test;
+
+use self::tree::Tree;
+pub use self::view::View;
+use super::bounds::bounds;
+use super::kind::Differs;
+use super::ordinary::{self, multikey_serves, sparse_serves};
+use super::{Bounds, Field, Intervals, KeyField, KeySpec, Kind, Part, Predicate, Tightness};
+use crate::index_pattern::{cannot, is_wildcard_path, plugin_of};
+use crate::{IndexSpec, debug_doc};
+
+/// The name in messages.
+const NAME: &str = "wildcard";
+/// The name of the field that holds paths.
+const PATH: &str = "$_path";
+
+/// This kind's row of the registry.
+pub(super) const KIND: Kind = Kind {
+    name: NAME,
+    doc: "Keys with the path and the value of every field, or of those that a projection leaves.",
+    fits: |pattern| plugin_of(pattern) == Some(NAME),
+    check,
+    fields,
+    generate: generate::generate,
+    is_touched,
+    bounds: field_bounds,
+    tracks_arrays: true,
+};
+
+/// The wildcard term of a key specification.
+#[derive(Debug, Clone)]
+pub(super) struct Wildcard {
+    /// The place of the field that holds paths; that of the value follows it.
+    at: usize,
+    /// The paths that have keys.
+    tree: Arc<Tree>,
+    looks: Looks,
+}
+
+/// Where a view looks.
+#[derive(Debug, Clone)]
+enum Looks {
+    /// At all paths.
+    Everywhere,
+    /// At the values of these paths.
+    At(Vec<String>),
+}
+
+impl Wildcard {
+    /// Returns the wildcard term of a specification, if it has one.
+    pub(super) fn of(spec: &IndexSpec) -> Option<Self> {
+        let is_term = |(path, direction): (&str, Value<'_>)| {
+            is_wildcard_path(path) && !matches!(direction, Value::String(_))
+        };
+        let at = spec.key.as_doc().fields().position(is_term)?;
+        let (term, _) = spec.key.as_doc().fields().nth(at)?;
+        let projection = spec.wildcard_projection.as_ref().map(DocBuf::as_doc);
+        Some(Wildcard { at, tree: Arc::new(Tree::new(term, projection)), looks: Looks::Everywhere })
+    }
+}
+
+/// Returns true if two specifications with one key pattern hold the same paths.
+pub(crate) fn same_paths(a: &IndexSpec, b: &IndexSpec) -> bool {
+    match (Wildcard::of(a), Wildcard::of(b)) {
+        (Some(a), Some(b)) => a.tree == b.tree,
+        _ => true,
+    }
+}
+
+/// Returns the mark of a path whose array has arrays among its elements. No path holds its byte.
+fn nested_mark(path: &str) -> String {
+    format!("{path}\0")
+}
+
+fn check(spec: &IndexSpec) -> Result<()> {
+    let key = spec.key.as_doc();
+    if key.fields().filter(|(path, _)| is_wildcard_path(path)).count() > 1 {
+        return Err(Error::location(
+            7246201,
+            format!("A wildcard index can have one wildcard term only: {}", debug_doc(key)),
+        ));
+    }
+    if let Some(projection) = &spec.wildcard_projection {
+        if !key.contains("$**") {
+            return Err(Error::failed_to_parse(
+                "The field 'wildcardProjection' is only allowed when 'key' is {\"$**\": ±1}",
+            ));
+        }
+        tree::check(projection.as_doc())?;
+    }
+    let unsupported = |option: &str| {
+        Err(cannot(format!("Index type 'wildcard' does not support the {option} option")))
+    };
+    if spec.unique {
+        return unsupported("unique");
+    }
+    if spec.sparse == Some(true) {
+        return unsupported("sparse");
+    }
+    if spec.expire_after_seconds.is_some() {
+        return Err(cannot("Index type 'wildcard' cannot be a TTL index"));
+    }
+    if spec.version == 1 {
+        return Err(cannot(format!(
+            "bad index key pattern {}: 'wildcard' index plugin is not allowed with index version v:1",
+            debug_doc(key)
+        )));
+    }
+    check_regular_fields(spec)
+}
+
+/// A path may not stand both in a regular field and below the wildcard term.
+fn check_regular_fields(spec: &IndexSpec) -> Result<()> {
+    let key = spec.key.as_doc();
+    if key.count() == 1 {
+        return Ok(());
+    }
+    if key.contains("$**") && spec.wildcard_projection.is_none() {
+        return Err(Error::location(
+            7246208,
+            "A compound wildcard index on all fields must have a 'wildcardProjection'",
+        ));
+    }
+    let Some(Wildcard { tree, .. }) = Wildcard::of(spec) else { return Ok(()) };
+    let mut regular = key.fields().filter(|(path, _)| !is_wildcard_path(path));
+    match regular.find(|(path, _)| tree.touches(path)) {
+        None => Ok(()),
+        Some((path, _)) if spec.wildcard_projection.is_some() => Err(Error::location(
+            7246209,
+            format!("The 'wildcardProjection' must exclude the regular field '{path}'"),
+        )),
+        Some((path, _)) => Err(Error::location(
+            7246204,
+            format!("The regular field '{path}' overlaps with the wildcard field"),
+        )),
+    }
+}
+
+/// Returns one field for each field of the key pattern, two for the wildcard term.
+fn fields(spec: &IndexSpec) -> Vec<KeyField> {
+    let fields = ordinary::fields(spec).into_iter().flat_map(|field| {
+        let path = is_wildcard_path(&field.path).then(|| KeyField {
+            path: PATH.to_owned(),
+            part: Part::Path,
+            ..field
+        });
+        [path, Some(field)].into_iter().flatten()
+    });
+    fields.collect()
+}
+
+/// Returns true unless the index holds paths below one field only and that field stays.
+fn is_touched(spec: &KeySpec, differs: &Differs<'_>) -> bool {
+    let Some(wildcard) = &spec.wildcard else { return true };
+    let regular = spec.fields.iter().zip(&spec.paths).enumerate();
+    let mut regular = regular.filter(|(at, _)| *at != wildcard.at && *at != wildcard.at + 1);
+    let below = match &*wildcard.tree {
+        Tree::Only(fields) => fields.keys().any(|name| differs(name)),
+        _ => true,
+    };
+    below || regular.any(|(_, (_, path))| differs(path.first()))
+}
+
+fn field_bounds(spec: &KeySpec, field: usize, predicate: &Predicate<'_>) -> Option<Bounds> {
+    let wildcard = spec.wildcard.as_ref()?;
+    if field != wildcard.at + 1 {
+        return ordinary::field_bounds(spec, field, predicate);
+    }
+    let Looks::At(paths) = &wildcard.looks else { return None };
+    let Predicate { test, negated, path, multikey, .. } = *predicate;
+    // A document without the path has no key.
+    if !sparse_serves(test, negated) || compares_whole(test) {
+        return None;
+    }
+    if multikey && !multikey_serves(test, negated) {
+        return None;
+    }
+    let last = path.rsplit('.').next().unwrap_or_default();
+    let facts = Field {
+        sparse_single: true,
+        whole_arrays: view::is_position(last),
+        collator: spec.collator(),
+    };
+    let (intervals, tightness) = bounds(test, negated, facts)?;
+    if view::hold_documents(&intervals) && !intervals.is_all() {
+        // The keys of a document are those of its fields: all of them may be of a match.
+        return Some((Intervals::all(), Tightness::InexactFetch));
+    }
+    Some((intervals, if paths.len() > 1 { Tightness::InexactFetch } else { tightness }))
+}
+
+/// Returns true if a test compares with a document or an array that is not empty. The index has a
+/// key for each value within it, none for the whole.
+fn compares_whole(test: &Test) -> bool {
+    let whole = |value: Value<'_>| match value {
+        Value::Document(doc) => !doc.is_empty(),
+        Value::Array(array) => !array.is_empty(),
+        _ => false,
+    };
+    let is_container = |value: Value<'_>| matches!(value, Value::Document(_) | Value::Array(_));
+    match test {
+        Test::Compare(comparison, operand) | Test::Implied(comparison, operand) => {
+            let value = operand.value();
+            whole(value) || is_container(value) && *comparison != quire_mql::filter::Comparison::Eq
+        }
+        Test::In(list) => list.values().any(whole),
+        Test::Not(inner) => compares_whole(inner),
+        Test::ElemMatchValue(tests) | Test::All(tests) => tests.iter().any(compares_whole),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::key::{Arena, GeneratedKeys};
+    use crate::{Facts, FactsBuf, Multikey, debug_value};
+    use quire_document::doc;
+
+    fn keys_of(spec: &DocBuf) -> KeySpec {
+        KeySpec::new(&IndexSpec::parse(spec.as_doc(), false).unwrap())
+    }
+
+    fn texts(keys: &GeneratedKeys<'_>) -> Vec<String> {
+        let text = |key: &[Option<Value<'_>>]| {
+            let shown = key.iter().map(|value| value.map_or("-".into(), debug_value));
+            shown.collect::<Vec<_>>().join(" ")
+        };
+        keys.keys().map(text).collect()
+    }
+
+    #[test]
+    fn each_path_has_keys() {
+        let spec = keys_of(&doc! { "key": { "$**": 1 }, "name": "w" });
+        let doc = doc! {
+            "_id": 1, "a": { "b": 2, "c": {} }, "d": [3, { "e": 4 }, [5]], "f": [], "g.h": 6,
+        };
+        let arena = Arena::new();
+        let keys = spec.generate(doc.as_doc(), &arena).unwrap();
+        let expected =
+            ["\"a.b\" 2", "\"a.c\" {}", "\"d\" 3", "\"d.e\" 4", "\"d\" [ 5 ]", "\"f\" undefined"];
+        assert_eq!(texts(&keys), expected);
+        assert_eq!(keys.arrays.iter().copied().collect::<Vec<_>>(), ["d", "d\0", "f"]);
+    }
+
+    #[test]
+    fn regular_fields_stand_in_each_key_and_hold_no_arrays() {
+        let spec = doc! {
+            "key": { "k": 1, "$**": 1 }, "name": "w", "wildcardProjection": { "a": 1 },
+        };
+        let (spec, arena) = (keys_of(&spec), Arena::new());
+        let keys = |doc: &DocBuf| Ok::<_, Error>(texts(&spec.generate(doc.as_doc(), &arena)?));
+        assert_eq!(keys(&doc! { "k": 7, "a": [1, 2] }).unwrap(), ["7 \"a\" 1", "7 \"a\" 2"]);
+        assert_eq!(keys(&doc! { "b": 1 }).unwrap(), ["- MinKey MinKey"]);
+        assert_eq!(keys(&doc! { "k": [1] }).unwrap_err().code().number(), 7246301);
+    }
+
+    #[test]
+    fn a_view_knows_the_arrays_of_its_path() {
+        let spec = keys_of(&doc! { "key": { "$**": 1 }, "name": "w" });
+        let facts = Multikey::new(2);
+        let view = |path: &str| spec.view_of_path(path, &facts);
+        let looks = |path: &str| match &view(path).unwrap().keys.wildcard {
+            Some(Wildcard { looks: Looks::At(paths), .. }) => paths.clone(),
+            _ => Vec::new(),
+        };
+        assert_eq!(looks("a.0.b"), ["a.0.b"]);
+        assert!(view("_id").is_none());
+        let mut grown = FactsBuf { paths: vec![0, 0], ..FactsBuf::default() };
+        let arrays = ["a", "n", "n\0"].into_iter().collect();
+        grown.merge(&Facts { paths: &[0, 1], long_keys: false, arrays: &arrays });
+        facts.grow(&grown);
+        assert_eq!(looks("a.0.b"), ["a.b", "a.0.b"]);
+        assert_eq!(view("a.0.b").unwrap().multikey.0, [0, 1]);
+        assert_eq!(view("b").unwrap().multikey.0, [0, 0]);
+        assert!(view("n.0").is_none() && view("n.x").is_some());
+    }
+
+    #[test]
+    fn specifications_are_checked() {
+        let code = |spec: DocBuf| {
+            IndexSpec::parse(spec.as_doc(), false).map_or_else(|error| error.code().number(), |_| 0)
+        };
+
+        assert_eq!(code(doc! { "key": { "$**": 1 }, "name": "w", "unique": true }), 67);
+        assert_eq!(code(doc! { "key": { "$**": 1, "a.$**": 1 }, "name": "w" }), 7246201);
+        assert_eq!(code(doc! { "key": { "a": 1, "$**": 1 }, "name": "w" }), 7246208);
+        assert_eq!(code(doc! { "key": { "a.b": 1, "a.$**": 1 }, "name": "w" }), 7246204);
+        assert_eq!(code(doc! { "key": { "a": "hashed", "b.$**": 1 }, "name": "w" }), 67);
+        let overlap =
+            doc! { "key": { "a": 1, "$**": 1 }, "name": "w", "wildcardProjection": { "b": 0 } };
+        assert_eq!(code(overlap), 7246209);
+    }
+}

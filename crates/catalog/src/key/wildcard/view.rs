@@ -1,0 +1,176 @@
+//! What a wildcard index is to one query: the index of one path, or of its regular fields alone.
+//!
+//! The planner asks for a view of each path that a filter tests. A view has the fields of the
+//! index's keys, the wildcard term among them under the name of the path, and the places of
+//! arrays in that path.
+
+use std::sync::Arc;
+
+use quire_document::{Array, Doc, Value};
+
+use super::{Looks, Wildcard, nested_mark};
+use crate::key::{Interval, Intervals, KeySpec};
+use crate::{Multikey, MultikeyPaths};
+
+/// The largest number of array positions in a path that a wildcard index serves.
+const POSITIONS_MAX: usize = 8;
+
+/// A wildcard index as the index of one path.
+#[derive(Debug, Clone)]
+pub struct View {
+    /// What the keys hold.
+    pub keys: Arc<KeySpec>,
+    /// For each field the components of its path that are arrays.
+    pub multikey: MultikeyPaths,
+}
+
+impl KeySpec {
+    /// Returns true if keys hold the path of a value beside it.
+    pub fn is_wildcard(&self) -> bool {
+        self.wildcard.is_some()
+    }
+
+    /// Returns the place of the field that holds paths.
+    pub fn path_field(&self) -> Option<usize> {
+        self.wildcard.as_ref().map(|wildcard| wildcard.at)
+    }
+
+    /// Returns the index of one path that this wildcard index holds; `None` if it cannot find all
+    /// values of the path. `facts` say which paths are arrays.
+    pub fn view_of_path(&self, path: &str, facts: &Multikey) -> Option<View> {
+        let wildcard = self.wildcard.as_ref()?;
+        let components: Vec<&str> = path.split('.').collect();
+        if components.iter().filter(|part| is_position(part)).count() > POSITIONS_MAX {
+            return None;
+        }
+        let mut walk = Stored { facts, components: &components, bits: 0, paths: Vec::new() };
+        if !walk.walk(0, &mut Vec::new(), false) {
+            return None;
+        }
+        if !walk.paths.iter().all(|path| wildcard.tree.holds(path)) {
+            return None;
+        }
+        let (bits, paths) = (walk.bits, walk.paths);
+        let mut keys = self.clone();
+        keys.fields.get_mut(wildcard.at + 1)?.path = path.to_owned();
+        keys.wildcard = Some(Wildcard { looks: Looks::At(paths), ..wildcard.clone() });
+        let mut multikey = MultikeyPaths(vec![0; self.fields.len()]);
+        *multikey.0.get_mut(wildcard.at + 1)? = bits;
+        Some(View { keys: Arc::new(keys), multikey })
+    }
+
+    /// Returns the index of the regular fields before the wildcard term, if there are any.
+    pub fn view_of_regular_fields(&self) -> Option<View> {
+        let wildcard = self.wildcard.as_ref().filter(|wildcard| wildcard.at > 0)?;
+        let mut keys = self.clone();
+        keys.wildcard = Some(Wildcard { looks: Looks::Everywhere, ..wildcard.clone() });
+        let multikey = MultikeyPaths(vec![0; self.fields.len()]);
+        Some(View { keys: Arc::new(keys), multikey })
+    }
+
+    /// Returns the view of the same path over the facts as they are now; `None` if its keys stand
+    /// under other paths by now.
+    pub fn view_again(&self, facts: &Multikey) -> Option<View> {
+        let wildcard = self.wildcard.as_ref()?;
+        match &wildcard.looks {
+            Looks::At(paths) => {
+                let path = &self.fields.get(wildcard.at + 1)?.path;
+                let view = self.view_of_path(path, facts)?;
+                let same = matches!(&view.keys.wildcard, Some(Wildcard { looks: Looks::At(now), .. }) if now == paths);
+                same.then_some(view)
+            }
+            Looks::Everywhere => self.view_of_regular_fields(),
+        }
+    }
+
+    /// Returns true if the view is that of a path.
+    pub fn views_path(&self) -> bool {
+        self.wildcard.as_ref().is_some_and(|wildcard| matches!(wildcard.looks, Looks::At(_)))
+    }
+
+    /// Returns false for the field of a view that stands for no path.
+    pub fn is_shown(&self, field: usize) -> bool {
+        self.wildcard.as_ref().is_none_or(|wildcard| field != wildcard.at + 1 || self.views_path())
+    }
+
+    /// Sets the bounds of the field that holds paths, once those of the value are known.
+    pub fn bound_paths(&self, bounds: &mut [Intervals]) {
+        let Some(Wildcard { at, looks, .. }) = &self.wildcard else { return };
+        let Looks::At(paths) = looks else {
+            if let Some(bound) = bounds.get_mut(*at) {
+                *bound = any_path();
+            }
+            return;
+        };
+        let below = bounds.get(at + 1).is_some_and(hold_documents);
+        let intervals = paths.iter().flat_map(|path| {
+            let point = Intervals::point(path.as_str());
+            let (low, high) = (format!("{path}."), format!("{path}/"));
+            let subpaths =
+                || Intervals::of(Interval::new(low.as_str(), true, high.as_str(), false));
+            [Some(point), below.then(subpaths)].into_iter().flatten()
+        });
+        let intervals = Intervals::union_of(intervals);
+        if let Some(bound) = bounds.get_mut(*at) {
+            *bound = intervals;
+        }
+    }
+}
+
+/// Paths, and what stands in the place of a path for a document without any.
+fn any_path() -> Intervals {
+    let strings = Interval::new(Value::String(""), true, Value::Document(Doc::empty()), false);
+    Intervals::point(Value::MinKey).union(Intervals::of(strings))
+}
+
+/// Returns true if the intervals hold documents that are not empty, which have no key of their own.
+pub(super) fn hold_documents(intervals: &Intervals) -> bool {
+    let (empty, behind) = (Value::Document(Doc::empty()), Value::Array(Array::empty()));
+    let documents = Intervals::of(Interval::new(empty, false, behind, false));
+    !intervals.intersect(&documents).0.is_empty()
+}
+
+/// Returns true if a component may be a position in an array.
+pub(super) fn is_position(component: &str) -> bool {
+    let digits = component.bytes().all(|byte| byte.is_ascii_digit());
+    digits && !component.is_empty() && (component == "0" || !component.starts_with('0'))
+}
+
+/// Finds the paths under which the values of a queried path are stored: with and without each
+/// position that follows an array, whose elements have its path.
+struct Stored<'q> {
+    facts: &'q Multikey,
+    components: &'q [&'q str],
+    /// The components that are arrays.
+    bits: u64,
+    paths: Vec<String>,
+}
+
+impl<'q> Stored<'q> {
+    /// Goes on at component `at`; `path` leads to it. Returns false if the index cannot tell,
+    /// because an array stands within an array.
+    fn walk(&mut self, at: usize, path: &mut Vec<&'q str>, in_element: bool) -> bool {
+        let Some(component) = self.components.get(at).copied() else {
+            self.paths.push(path.join("."));
+            return true;
+        };
+        if is_position(component) && !in_element && !path.is_empty() {
+            let array = path.join(".");
+            if self.facts.is_array(&array) {
+                if self.facts.is_array(&nested_mark(&array)) {
+                    return false;
+                }
+                if !self.walk(at + 1, path, true) {
+                    return false;
+                }
+            }
+        }
+        path.push(component);
+        if self.facts.is_array(&path.join(".")) {
+            self.bits |= MultikeyPaths::bit(at);
+        }
+        let found = self.walk(at + 1, path, false);
+        path.pop();
+        found
+    }
+}
