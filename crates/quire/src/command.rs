@@ -47,6 +47,11 @@ impl Command {
         self.session = Some(Arc::clone(&session.shared));
     }
 
+    /// Returns the command's fields.
+    pub(crate) fn body_mut(&mut self) -> &mut Document {
+        &mut self.body
+    }
+
     /// Returns the value of a field.
     pub(crate) fn get(&self, name: &str) -> Option<&Bson> {
         self.body.get(name)
@@ -71,8 +76,13 @@ impl Command {
     /// Runs it with the documents of one of its arguments.
     pub(crate) fn run_with(mut self, documents: Option<Documents<'_>>) -> Result<RawDocumentBuf> {
         if let Some(session) = &self.session {
-            session.prepare(&mut self.body);
+            session.prepare(&mut self.body)?;
         }
+        self.send(documents)
+    }
+
+    /// Runs it as it is, in its session, with fields that it has already.
+    pub(crate) fn send(mut self, documents: Option<Documents<'_>>) -> Result<RawDocumentBuf> {
         self.body.insert("$db", self.db);
         let body = self.body.to_vec().map_err(Error::serialization)?;
         let reply = checked(self.embedded.call(&body, documents)?)?;

@@ -44,6 +44,7 @@ pub mod options;
 mod reply;
 pub mod results;
 mod session;
+mod transaction;
 mod write_model;
 
 pub use bson;

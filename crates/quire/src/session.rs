@@ -1,9 +1,11 @@
-//! A session: an id that commands carry, what they have seen of time, and for a snapshot session
-//! the one time at which all of it is read.
+//! A session: an id that commands carry, what they have seen of time, for a snapshot session the
+//! one time at which all of it is read, and its transaction.
 
 use crate::Client;
 use crate::command::Command;
 use crate::embedded::Embedded;
+use crate::error::{Error, Result};
+use crate::transaction::{End, TransactionOptions, Transactions};
 use bson::spec::BinarySubtype;
 use bson::{Binary, Bson, Document, RawBsonRef, RawDocument, Timestamp, doc};
 use parking_lot::Mutex;
@@ -14,7 +16,8 @@ const READS: &[&str] = &["find", "aggregate", "distinct", "count"];
 
 /// A session of a [`Client`]. Operations join it by their `session` option; it ends when it is
 /// dropped. In process everybody sees every write that has returned, so a session is needed for
-/// one thing only: a *snapshot session* reads everything at one time.
+/// two things: a [transaction](ClientSession::start_transaction), and a *snapshot session*, which
+/// reads everything at one time.
 ///
 /// ```
 /// use quire::bson::{Document, doc};
@@ -39,6 +42,7 @@ pub(crate) struct Shared {
     id: Document,
     snapshot: bool,
     seen: Mutex<Seen>,
+    transactions: Mutex<Transactions>,
 }
 
 #[derive(Default)]
@@ -53,7 +57,8 @@ impl ClientSession {
         let bytes = bson::Uuid::new().bytes().to_vec();
         let id = Bson::Binary(Binary { subtype: BinarySubtype::Uuid, bytes });
         let seen = Mutex::new(Seen { snapshot_time, ..Seen::default() });
-        let shared = Arc::new(Shared { id: doc! { "id": id }, snapshot, seen });
+        let transactions = Mutex::default();
+        let shared = Arc::new(Shared { id: doc! { "id": id }, snapshot, seen, transactions });
         ClientSession { client: client.clone(), shared }
     }
 
@@ -81,21 +86,61 @@ impl ClientSession {
     pub fn snapshot_time(&self) -> Option<Timestamp> {
         self.shared.seen.lock().snapshot_time
     }
+
+    pub(crate) fn begin(&self, options: TransactionOptions) -> Result<()> {
+        if self.shared.snapshot {
+            let text = "Transactions are not supported in snapshot sessions";
+            return Err(Error::invalid_argument(text));
+        }
+        self.shared.transactions.lock().start(options)
+    }
+
+    pub(crate) fn is_in_transaction(&self) -> bool {
+        self.shared.transactions.lock().is_open()
+    }
+
+    /// Ends the transaction and tells the database if it knows of it.
+    pub(crate) fn end(&self, end: End) -> Result<()> {
+        let name = match end {
+            End::Commit => "commitTransaction",
+            End::Abort => "abortTransaction",
+        };
+        let mut command = Command::new(&self.client.embedded, "admin", name, 1);
+        command.set_session(self);
+        command.set("lsid", self.shared.id.clone());
+        {
+            let mut transactions = self.shared.transactions.lock();
+            if !transactions.end(end)? {
+                return Ok(());
+            }
+            transactions.prepare_end(end, command.body_mut());
+        }
+        let reply = command.send(None)?;
+        match crate::error::write_concern_error(&reply)? {
+            Some(_) => Error::from_write_reply(&reply),
+            None => Ok(()),
+        }
+    }
 }
 
 impl Shared {
     /// Adds the session's fields to a command.
-    pub fn prepare(&self, body: &mut Document) {
+    ///
+    /// # Errors
+    /// A concern that an operation in a transaction does not take.
+    pub fn prepare(&self, body: &mut Document) -> Result<()> {
+        self.transactions.lock().prepare(body)?;
         body.insert("lsid", self.id.clone());
         let reads = body.keys().next().is_some_and(|name| READS.contains(&name.as_str()));
         if !self.snapshot || !reads {
-            return;
+            return Ok(());
         }
         let mut concern = doc! { "level": "snapshot" };
         if let Some(time) = self.seen.lock().snapshot_time {
             concern.insert("atClusterTime", time);
         }
         body.insert("readConcern", concern);
+        Ok(())
     }
 
     /// Notes the times that a reply tells.
@@ -119,6 +164,7 @@ impl Shared {
 
 impl Drop for ClientSession {
     fn drop(&mut self) {
+        // The database aborts the session's transaction, too.
         let ids = vec![Bson::Document(self.shared.id.clone())];
         let embedded: &Arc<Embedded> = &self.client.embedded;
         // A database that was closed has no sessions any more.

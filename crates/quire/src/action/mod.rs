@@ -14,6 +14,7 @@ mod insert;
 mod list_collections;
 mod run_command;
 mod start_session;
+mod transactions;
 mod update;
 
 pub use aggregate::Aggregate;
@@ -30,6 +31,7 @@ pub use insert::{InsertMany, InsertOne};
 pub use list_collections::{ListCollectionNames, ListCollections};
 pub use run_command::{RunCommand, RunCursorCommand};
 pub use start_session::StartSession;
+pub use transactions::{AbortTransaction, CommitTransaction, StartTransaction};
 pub use update::{ReplaceOne, Update};
 
 pub(crate) use insert::prepare;

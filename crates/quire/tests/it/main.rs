@@ -9,6 +9,7 @@ mod errors;
 mod sessions;
 mod shop;
 mod threads;
+mod transactions;
 
 use quire::Client;
 

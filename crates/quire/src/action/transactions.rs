@@ -1,0 +1,190 @@
+//! `start_transaction`, `commit_transaction`, `abort_transaction`.
+
+use crate::ClientSession;
+use crate::error::Result;
+use crate::options::{ReadConcern, WriteConcern};
+use crate::transaction::{End, TransactionOptions};
+use std::hash::{BuildHasher, RandomState};
+use std::time::{Duration, Instant};
+
+/// How long [`StartTransaction::and_run`] goes on trying, as in every driver.
+const TRY_FOR: Duration = Duration::from_secs(120);
+/// The longest pause before the second attempt; each later one is half as long again.
+const FIRST_PAUSE: Duration = Duration::from_millis(5);
+/// No pause is longer.
+const LONGEST_PAUSE: Duration = Duration::from_millis(500);
+
+const TRANSIENT: &str = "TransientTransactionError";
+const UNKNOWN_RESULT: &str = "UnknownTransactionCommitResult";
+
+impl ClientSession {
+    /// Begins a transaction: the session's operations belong to it until it is committed or
+    /// aborted. They see one state of the database and their own writes; nobody else sees a write
+    /// before the commit.
+    ///
+    /// ```
+    /// use quire::bson::{Document, doc};
+    /// # fn main() -> quire::error::Result<()> {
+    /// let client = quire::Client::in_memory()?;
+    /// let accounts = client.database("bank").collection::<Document>("accounts");
+    /// accounts.insert_many([doc! { "_id": "ada", "sum": 10 }, doc! { "_id": "bob", "sum": 0 }]).run()?;
+    /// let mut session = client.start_session().run()?;
+    /// session.start_transaction().and_run(|session| {
+    ///     let give = doc! { "$inc": { "sum": -5 } };
+    ///     accounts.update_one(doc! { "_id": "ada" }, give).session(&*session).run()?;
+    ///     let take = doc! { "$inc": { "sum": 5 } };
+    ///     accounts.update_one(doc! { "_id": "bob" }, take).session(&*session).run()
+    /// })?;
+    /// assert_eq!(accounts.count_documents(doc! { "sum": 5 }).run()?, 2);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn start_transaction(&mut self) -> StartTransaction<'_> {
+        StartTransaction { session: self, options: TransactionOptions::default() }
+    }
+
+    /// Commits the transaction. May be called again after an error with the label
+    /// `UnknownTransactionCommitResult`.
+    pub fn commit_transaction(&mut self) -> CommitTransaction<'_> {
+        CommitTransaction { session: self }
+    }
+
+    /// Aborts the transaction: none of its writes happens.
+    pub fn abort_transaction(&mut self) -> AbortTransaction<'_> {
+        AbortTransaction { session: self }
+    }
+}
+
+/// Begins a transaction; see [`ClientSession::start_transaction`].
+#[must_use = "an action does nothing before `run`"]
+pub struct StartTransaction<'a> {
+    session: &'a mut ClientSession,
+    options: TransactionOptions,
+}
+
+impl StartTransaction<'_> {
+    /// Which writes it must see: `local`, `majority` or `snapshot`. It reads one state with each.
+    pub fn read_concern(mut self, value: ReadConcern) -> Self {
+        self.options.read_concern = Some(value);
+        self
+    }
+
+    /// How durable the commit must be.
+    pub fn write_concern(mut self, value: WriteConcern) -> Self {
+        self.options.write_concern = Some(value);
+        self
+    }
+
+    /// The commit gives up after this time.
+    pub fn max_commit_time(mut self, value: Duration) -> Self {
+        self.options.max_commit_time = Some(value);
+        self
+    }
+
+    /// Begins it.
+    ///
+    /// # Errors
+    /// One is in progress; the session is a snapshot session.
+    pub fn run(self) -> Result<()> {
+        self.session.begin(self.options)
+    }
+
+    /// Begins it, calls `body`, and commits. Does all of it again while a conflict with another
+    /// transaction or something else that is transient prevents it, for at most 120 seconds. If
+    /// `body` fails in another way, or has ended the transaction itself, its result is the answer.
+    ///
+    /// `body` may run several times, so what it does beside the database must bear that. It must
+    /// return the errors of its operations.
+    ///
+    /// # Errors
+    /// Those of [`run`](Self::run), of `body` and of the commit.
+    pub fn and_run<T>(self, mut body: impl FnMut(&mut ClientSession) -> Result<T>) -> Result<T> {
+        let Self { session, options } = self;
+        let since = Instant::now();
+        let mut pause = FIRST_PAUSE;
+        loop {
+            session.begin(options.clone())?;
+            let result = body(session);
+            let error = match result {
+                Ok(_) if !session.is_in_transaction() => return result,
+                Ok(value) => match commit(session, since) {
+                    Ok(()) => return Ok(value),
+                    Err(error) => error,
+                },
+                Err(error) => {
+                    if session.is_in_transaction() {
+                        // The transaction that failed may be gone already.
+                        let _ = session.abort_transaction().run();
+                    }
+                    error
+                }
+            };
+            if !error.contains_label(TRANSIENT) || since.elapsed() + pause >= TRY_FOR {
+                return Err(error);
+            }
+            std::thread::sleep(pause.mul_f64(share()));
+            pause = pause.mul_f64(1.5).min(LONGEST_PAUSE);
+        }
+    }
+}
+
+/// Commits until it is known whether that has worked.
+fn commit(session: &mut ClientSession, since: Instant) -> Result<()> {
+    /// MaxTimeMSExpired: the caller wanted no longer wait.
+    const EXPIRED: i32 = 50;
+    loop {
+        match session.commit_transaction().run() {
+            Err(error)
+                if error.contains_label(UNKNOWN_RESULT)
+                    && error.code() != Some(EXPIRED)
+                    && since.elapsed() < TRY_FOR => {}
+            result => return result,
+        }
+    }
+}
+
+/// A random number from 0 to 1, so that two that clash do not clash again.
+fn share() -> f64 {
+    RandomState::new().hash_one(()) as f64 / u64::MAX as f64
+}
+
+/// Commits a transaction; see [`ClientSession::commit_transaction`].
+#[must_use = "an action does nothing before `run`"]
+pub struct CommitTransaction<'a> {
+    session: &'a mut ClientSession,
+}
+
+impl CommitTransaction<'_> {
+    /// Commits it.
+    ///
+    /// # Errors
+    /// There is none, or it was aborted; what the database answers: 112 WriteConflict and 251
+    /// NoSuchTransaction have the label `TransientTransactionError`.
+    pub fn run(self) -> Result<()> {
+        self.session.end(End::Commit)
+    }
+}
+
+/// Aborts a transaction; see [`ClientSession::abort_transaction`].
+#[must_use = "an action does nothing before `run`"]
+pub struct AbortTransaction<'a> {
+    session: &'a mut ClientSession,
+}
+
+impl AbortTransaction<'_> {
+    /// Aborts it. What the database answers is no error: an open transaction that it does not know
+    /// has been aborted.
+    ///
+    /// # Errors
+    /// There is none, or it was committed or aborted before.
+    pub fn run(self) -> Result<()> {
+        match self.session.end(End::Abort) {
+            Err(error)
+                if matches!(*error.kind, crate::error::ErrorKind::InvalidArgument { .. }) =>
+            {
+                Err(error)
+            }
+            _ => Ok(()),
+        }
+    }
+}
