@@ -49,7 +49,7 @@ const DIFFERENCES: &str = "
   `queryHash`, `locks` and `storage` figures: the last two are there and empty.
 - `fsync` with `lock` holds writers back and flushes; the engine may go on rewriting its files, so copy a directory
   with `quire backup`, not with `cp`.
-- `currentOp` and `$currentOp` show running operations only: `idleConnections`, `idleCursors` and `idleSessions` add
+- `currentOp` and `$currentOp` show running operations and idle transactions: `idleConnections` and `idleCursors` add
   nothing.
 - `validate` reads one snapshot while others write. It compares the counters too, unless the collection is written to
   all the time: then a warning says so.
@@ -58,8 +58,8 @@ const DIFFERENCES: &str = "
 - `w` above 1 is done and answers `UnsatisfiableWriteConcern` at once.
 - `$readPreference` is accepted on every command: there is one member, and it is the primary.
 - Transactions: `maxTransactionLockRequestTimeoutMillis` has no effect, since a statement inside takes its locks at once or
-  fails; `readConcern.atClusterTime` is refused inside; a transaction whose snapshot the engine has to take back (64 MB of
-  later writes) ends in 246 SnapshotUnavailable; one commit holds at most what the engine can commit at once (257).
+  fails; a transaction whose snapshot the engine has to take back (many
+  long ones under load, docs/limits.md) ends in 246 SnapshotUnavailable; one commit holds at most what the engine can commit at once (257).
   `count` outside counts committed documents only. A change of the catalog waits for transactions that used the collection.
 - `explain` has no `works`; its index bounds and counters are exact.
 - `authenticationMechanisms`, `internalQueryExecYieldIterations`, `internalQueryFacetBufferSizeBytes`,

@@ -135,11 +135,19 @@ impl Store {
     /// # Errors
     /// 239 SnapshotTooOld if the state at that time is not kept any more.
     pub fn read_view_at(self: &Arc<Self>, time: ClusterTime) -> Result<ReadView> {
+        let (snapshot, catalog) = self.snapshot_at(time)?;
+        Ok(ReadView::new(Arc::clone(self), catalog, snapshot))
+    }
+
+    pub(crate) fn snapshot_at(
+        &self,
+        time: ClusterTime,
+    ) -> Result<(Box<dyn Snapshot>, Arc<Catalog>)> {
         let snapshot = self.engine.snapshot_at(time).map_err(from_storage)?;
         let published = self.catalogs.published.read();
         let catalog = self.catalogs.past.lock().at(snapshot.version(), &published);
         let catalog = catalog.ok_or_else(|| from_storage(StorageError::SnapshotTooOld))?;
-        Ok(ReadView::new(Arc::clone(self), catalog, snapshot))
+        Ok((snapshot, catalog))
     }
 
     /// A transaction with the catalog that fits it.

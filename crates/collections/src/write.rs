@@ -11,7 +11,10 @@ use bytes::Bytes;
 use quire_catalog::{Catalog, Collection, CollectionId, collection_key, low_water_key};
 use quire_document::Doc;
 use quire_error::{Error, ErrorCode, Result};
-use quire_storage::{CommitOptions, Committed, KeyTurn, Mode, Savepoint, Space, StorageError, Txn};
+use quire_storage::{
+    ClusterTime, CommitOptions, Committed, KeyTurn, Mode, Savepoint, Space, StorageError, Txn,
+    begin_on,
+};
 use smallvec::SmallVec;
 
 use crate::failure::{Attempt, Failure};
@@ -31,6 +34,8 @@ pub enum WriterMode {
     Statement,
     /// A client's transaction: conflicts show at [`Writer::push`].
     Transaction,
+    /// A client's transaction on the state at a time of the recent past.
+    TransactionAt(ClusterTime),
 }
 
 /// Where a commit stands in history.
@@ -80,13 +85,19 @@ struct Taken {
 }
 
 impl Store {
-    /// Begins to write on everything committed so far.
+    /// Begins to write on everything committed so far, or up to the time that the mode names.
+    ///
+    /// # Errors
+    /// 239 SnapshotTooOld if the state at that time is not kept any more.
     pub fn writer(self: &Arc<Self>, mode: WriterMode) -> Result<Writer> {
-        let mode = match mode {
-            WriterMode::Statement => Mode::Write,
-            WriterMode::Transaction => Mode::Transaction,
+        let (txn, catalog) = match mode {
+            WriterMode::Statement => self.begin(Mode::Write)?,
+            WriterMode::Transaction => self.begin(Mode::Transaction)?,
+            WriterMode::TransactionAt(time) => {
+                let (snapshot, catalog) = self.snapshot_at(time)?;
+                (begin_on(self.engine(), snapshot, Mode::Transaction), catalog)
+            }
         };
-        let (txn, catalog) = self.begin(mode)?;
         Ok(Writer {
             store: Arc::clone(self),
             catalog,

@@ -17,5 +17,7 @@ pub use plan_source::PlanSource;
 pub use session_id::{NOBODY, SessionId};
 pub use sessions::{Session, Sessions, Turn};
 pub use transaction::Transaction;
-pub use transactions::{TransactionCounters, TransactionCounts, TransactionTurn};
+pub use transactions::{
+    OpenTransaction, Start, TransactionCounters, TransactionCounts, TransactionTurn,
+};
 pub use unit::Unit;

@@ -7,8 +7,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use quire_collections::{Effect, Keep, Store, Writer, WriterMode, is_in_doubt};
+use quire_document::DocBuf;
 use quire_error::{Error, ErrorCode, Label, Result};
-use quire_storage::{CommitOptions, Interrupt};
+use quire_storage::{ClusterTime, CommitOptions, Interrupt};
 
 use crate::sessions::{Session, Turn};
 use crate::transaction::Transaction;
@@ -19,6 +20,11 @@ pub(crate) struct Held {
     pub number: i64,
     state: State,
     started: Instant,
+    start: Start,
+    /// When the command began that runs in it now.
+    joined: Option<Instant>,
+    /// How long commands have run in it, without the one that runs now.
+    active: Duration,
     /// The collections that it has read or written, by their full names.
     used: Vec<String>,
 }
@@ -49,6 +55,38 @@ pub struct TransactionCounts {
     pub aborted: u64,
 }
 
+/// How a transaction begins.
+#[derive(Debug, Clone)]
+pub struct Start {
+    /// The time of day, in milliseconds.
+    pub now_ms: i64,
+    /// The time whose state it reads; everything committed so far if none.
+    pub at: Option<ClusterTime>,
+    /// The parameters of the Stable API that its other commands must repeat.
+    pub api: DocBuf,
+    /// What `currentOp` shows of its parameters.
+    pub parameters: DocBuf,
+    /// What `currentOp` shows of the client that began it.
+    pub client: DocBuf,
+}
+
+/// An open transaction, for `currentOp`.
+#[derive(Debug, Clone)]
+pub struct OpenTransaction {
+    /// The session.
+    pub session: SessionId,
+    /// How it began.
+    pub start: Start,
+    /// The time of what it reads; `None` while a command runs in it.
+    pub read_time: Option<ClusterTime>,
+    /// How long it has been open.
+    pub open: Duration,
+    /// For how much of that commands ran in it.
+    pub active: Duration,
+    /// Whether one runs now.
+    pub is_active: bool,
+}
+
 /// A command's place in its session's transaction. No other command of the session runs in a
 /// transaction or writes under a number before it is dropped.
 pub struct TransactionTurn {
@@ -74,18 +112,17 @@ impl Session {
     /// another command of the session has its turn.
     ///
     /// # Errors
-    /// 225 TransactionTooOld, 117 for a number that is in use, 251 NoSuchTransaction, 256
+    /// 239 SnapshotTooOld for a time that is not kept any more, 225 TransactionTooOld, 117 for a number that is in use, 251 NoSuchTransaction, 256
     /// TransactionCommitted; what ends the wait.
     pub fn join_transaction(
         self: &Arc<Self>,
         store: &Arc<Store>,
         number: i64,
-        start: bool,
-        now_ms: i64,
+        start: Option<Start>,
         interrupt: &Arc<Interrupt>,
     ) -> Result<TransactionTurn> {
         let mut turn = self.take_number(store, number, interrupt)?;
-        if !start {
+        let Some(start) = start else {
             return match self.state_of(number, &mut turn) {
                 Ok(Known::InProgress) => Ok(self.turn(turn, number)),
                 Ok(Known::Committed) => {
@@ -98,13 +135,14 @@ impl Session {
                     Err(error)
                 }
             };
-        }
+        };
         if turn.newest() == Some(number) {
             turn.keep();
             let text = "Only servers in a sharded cluster can start a new transaction at the active transaction number";
             return Err(Error::new(ErrorCode::ConflictingOperationInProgress, text));
         }
-        let writer = match store.writer(WriterMode::Transaction) {
+        let mode = start.at.map_or(WriterMode::Transaction, WriterMode::TransactionAt);
+        let writer = match store.writer(mode) {
             Ok(writer) => Some(Box::new(writer)),
             Err(error) => {
                 turn.keep();
@@ -115,10 +153,13 @@ impl Session {
             number,
             state: State::InProgress(writer),
             started: Instant::now(),
+            joined: None,
+            active: Duration::ZERO,
             used: Vec::new(),
+            start,
         };
         self.counters.started.fetch_add(1, Ordering::Relaxed);
-        let before = turn.begin(number, now_ms, Some(begun));
+        let before = turn.begin(number, begun.start.now_ms, Some(begun));
         self.note_aborted(before);
         Ok(self.turn(turn, number))
     }
@@ -190,7 +231,7 @@ impl Session {
         number: i64,
         interrupt: &Arc<Interrupt>,
     ) -> Result<()> {
-        let joined = self.join_transaction(store, number, false, 0, interrupt)?;
+        let joined = self.join_transaction(store, number, None, interrupt)?;
         joined.abort();
         Ok(())
     }
@@ -223,6 +264,30 @@ impl Session {
         matches!(held.state, State::InProgress(_)).then(|| (held.number, held.started.elapsed()))
     }
 
+    /// The parameters of the Stable API that the transaction of this number began with, while it
+    /// is known.
+    pub fn transaction_api(&self, number: i64) -> Option<DocBuf> {
+        let numbered = self.numbered.lock();
+        let held = numbered.transaction.as_ref().filter(|held| held.number == number)?;
+        Some(held.start.api.clone())
+    }
+
+    /// The open transaction, if there is one.
+    fn describe_open(&self) -> Option<OpenTransaction> {
+        let numbered = self.numbered.lock();
+        let held = numbered.transaction.as_ref()?;
+        let State::InProgress(writer) = &held.state else { return None };
+        let running = held.joined.map(|since| since.elapsed());
+        Some(OpenTransaction {
+            session: self.id,
+            start: held.start.clone(),
+            read_time: writer.as_ref().map(|writer| writer.view().cluster_time()),
+            open: held.started.elapsed(),
+            active: held.active + running.unwrap_or_default(),
+            is_active: running.is_some(),
+        })
+    }
+
     /// Gives a command's writer back; drops it if the transaction was aborted meanwhile.
     pub(crate) fn give_back(&self, number: i64, writer: Box<Writer>) {
         let mut numbered = self.numbered.lock();
@@ -238,6 +303,9 @@ impl Session {
     }
 
     fn turn(self: &Arc<Self>, turn: Turn, number: i64) -> TransactionTurn {
+        if let Some(held) = &mut self.numbered.lock().transaction {
+            held.joined = Some(Instant::now());
+        }
         TransactionTurn { turn: Some(turn), session: Arc::clone(self), number }
     }
 
@@ -335,6 +403,7 @@ impl TransactionTurn {
 
     /// Ends the command and leaves the transaction open.
     pub fn leave(mut self) {
+        self.note_left();
         if let Some(turn) = self.turn.take() {
             turn.keep();
         }
@@ -345,6 +414,15 @@ impl TransactionTurn {
         self.session.abort_open(Some(self.number));
         if let Some(turn) = self.turn.take() {
             turn.keep();
+        }
+    }
+
+    fn note_left(&self) {
+        if let Some(held) = &mut self.session.numbered.lock().transaction
+            && held.number == self.number
+            && let Some(since) = held.joined.take()
+        {
+            held.active += since.elapsed();
         }
     }
 }
@@ -359,6 +437,14 @@ impl Drop for TransactionTurn {
 }
 
 impl Sessions {
+    /// All open transactions, those of the sessions that began first before others.
+    pub fn list_transactions(&self) -> Vec<OpenTransaction> {
+        let mut open = Vec::new();
+        self.each(&mut |session| open.extend(session.describe_open()));
+        open.sort_by_key(|transaction| std::cmp::Reverse(transaction.open));
+        open
+    }
+
     /// Aborts the open transactions of the sessions that `which` picks.
     pub fn abort_transactions(&self, which: &dyn Fn(&SessionId) -> bool) {
         self.each(&mut |session| {

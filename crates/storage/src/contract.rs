@@ -517,7 +517,7 @@ pub trait Engine: Send + Sync {
 
     /// A view of the state at a time: everything committed up to it and nothing after it. Every
     /// commit from now on gets a later time. `SnapshotTooOld` for a time whose state is not known
-    /// any more; the last seconds are ([`keep_history`](Self::keep_history)). Not for commits.
+    /// any more; the last seconds are ([`keep_history`](Self::keep_history)).
     fn snapshot_at(&self, time: ClusterTime) -> Result<Box<dyn Snapshot>>;
 
     /// How long the past stays readable by [`snapshot_at`](Self::snapshot_at), at the most: much

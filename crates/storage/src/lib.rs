@@ -36,4 +36,4 @@ pub use memory::{open_memory, open_memory_with};
 pub use publish::{OnPublish, PublishFn};
 pub use simulated::{Crash, Faults, SimulatedDisk};
 pub use turn::KeyTurn;
-pub use txn::{CommitOptions, Mode, Savepoint, Txn, begin};
+pub use txn::{CommitOptions, Mode, Savepoint, Txn, begin, begin_on};

@@ -74,8 +74,13 @@ pub struct Savepoint {
 
 /// Begins a transaction on everything committed so far.
 pub fn begin(engine: &Arc<dyn Engine>, mode: Mode) -> Result<Txn> {
-    Ok(Txn {
-        snapshot: engine.snapshot()?,
+    Ok(begin_on(engine, engine.snapshot()?, mode))
+}
+
+/// Begins a transaction on a snapshot of this engine.
+pub fn begin_on(engine: &Arc<dyn Engine>, snapshot: Box<dyn Snapshot>, mode: Mode) -> Txn {
+    Txn {
+        snapshot,
         engine: Arc::clone(engine),
         mode,
         overlay: Overlay::default(),
@@ -88,7 +93,7 @@ pub fn begin(engine: &Arc<dyn Engine>, mode: Mode) -> Result<Txn> {
         turn: None,
         on_publish: None,
         pushed: 0,
-    })
+    }
 }
 
 /// A snapshot, the writes on it, and what they rely on.

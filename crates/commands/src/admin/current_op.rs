@@ -5,9 +5,11 @@ use crate::frame::context::Context;
 use crate::frame::operation::Operation;
 use crate::frame::reply::number;
 use crate::frame::service::{Service, application_name, now_ms};
-use quire_document::{Doc, DocBuf, DocWriter, Value};
+use quire_document::{Doc, DocBuf, DocWriter, Timestamp, Value};
 use quire_error::{Error, Result};
+use quire_session::OpenTransaction;
 use std::sync::Arc;
+use std::time::Duration;
 
 pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
     let mut filter = DocBuf::new();
@@ -26,7 +28,8 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
         }
     }
     let own = body.get("$ownOps").and_then(|own| own.as_bool()).unwrap_or(false);
-    let rows = rows(cx, !own);
+    let mut rows = rows(cx, !own);
+    rows.extend(idle_transactions(cx, !own));
     let kept = crate::frame::matching::filter_documents(cx, filter.as_doc(), &rows)?;
     {
         let mut inprog = reply.array("inprog");
@@ -52,11 +55,59 @@ pub fn rows(cx: &Context<'_>, all_users: bool) -> Vec<DocBuf> {
     };
     let host = crate::frame::host::host_name();
     let builds = service.store.index_builds();
+    let open = service.sessions.list_transactions();
     let row = |operation: &Arc<Operation>| {
         let build = builds.iter().find(|build| build.is_stopped_by(&operation.interrupt));
-        row(service, operation, build.map(|build| build.progress()), &host)
+        let inside = operation.session.filter(|_| operation.body.get("autocommit").is_some());
+        let transaction = open.iter().find(|open| Some(open.session) == inside);
+        let mut row = row(service, operation, build.map(|build| build.progress()), &host);
+        if let Some(transaction) = transaction {
+            row.append("transaction", &transaction_row(cx, transaction));
+        }
+        row
     };
     service.operations.list().iter().filter(is_shown).map(row).collect()
+}
+
+/// Returns one document for each open transaction that no command runs in: those of every user, or
+/// the client's own.
+pub fn idle_transactions(cx: &Context<'_>, all_users: bool) -> Vec<DocBuf> {
+    let own = cx.identity().filter(|_| !all_users).map(|identity| identity.digest);
+    let host = crate::frame::host::host_name();
+    let mut open = cx.service.sessions.list_transactions();
+    open.retain(|open| !open.is_active && own.is_none_or(|own| own == open.session.user));
+    let row = |open: &OpenTransaction| {
+        DocBuf::build(|row| {
+            row.append("type", "idleSession").append("host", host.as_str());
+            row.append("desc", "inactive transaction");
+            row.append_all(open.start.client.as_doc());
+            open.session.write(&mut row.document("lsid"));
+            row.append("active", false);
+            row.append("transaction", &transaction_row(cx, open));
+            row.append("waitingForLock", false);
+            row.document("locks").finish();
+            row.document("lockStats").finish();
+        })
+    };
+    open.iter().map(row).collect()
+}
+
+/// `transaction` of a row.
+fn transaction_row(cx: &Context<'_>, open: &OpenTransaction) -> DocBuf {
+    let limit_s = cx.service.parameters.number("transactionLifetimeLimitSeconds");
+    let micros = |time: Duration| i64::try_from(time.as_micros()).unwrap_or(i64::MAX);
+    DocBuf::build(|row| {
+        row.append("parameters", &open.start.parameters);
+        if let Some(time) = open.read_time {
+            row.append("readTimestamp", Timestamp::from_u64(time.0));
+        }
+        row.append("startWallClockTime", iso_time(open.start.now_ms).as_str());
+        row.append("timeOpenMicros", micros(open.open));
+        row.append("timeActiveMicros", micros(open.active));
+        row.append("timeInactiveMicros", micros(open.open.saturating_sub(open.active)));
+        let ends_ms = open.start.now_ms.saturating_add(limit_s.saturating_mul(1000));
+        row.append("expiryTime", iso_time(ends_ms).as_str());
+    })
 }
 
 /// `progress`: documents that the operation has read to build indexes, and how many there are.

@@ -3,7 +3,7 @@
 //! panic guard, finish the reply, count and log.
 
 use crate::frame::account::{Ended, end_command, log_panic, shown_body};
-use crate::frame::command::{Command, Kind, Target};
+use crate::frame::command::{Command, InTransaction, Kind, Target};
 use crate::frame::context::Context;
 use crate::frame::fail_points::FAIL_COMMAND;
 use crate::frame::generic_fields::{check_api, generic_fields};
@@ -120,7 +120,9 @@ fn run(
     if let Err(error) = result {
         return Err(Failed { error: labelled(&cx, error), unsatisfied });
     }
-    let retryable = cx.generic.txn_number.is_some();
+    // In a transaction the commit alone may be repeated.
+    let retryable = cx.generic.txn_number.is_some()
+        && (!cx.in_transaction() || cx.command.in_transaction == InTransaction::Ends);
     let told = fault.is_some_and(|fault| fault.after(retryable, &mut reply));
     if let Some(error) = unsatisfied.filter(|_| !told) {
         reply::write_write_concern_error(&mut reply, &error);
@@ -144,6 +146,9 @@ fn execute(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
         Kind::Write => Some(service.write_gate.enter(&cx.interrupt)?),
         Kind::Read | Kind::Other => None,
     };
+    if cx.in_transaction() && cx.generic.transaction.start != Some(true) {
+        cx.check_transaction_api()?;
+    }
     if cx.in_transaction() && cx.command.kind == Kind::Read {
         // A write joins once it is parsed: a malformed one leaves the transaction as it is.
         cx.join_transaction()?;

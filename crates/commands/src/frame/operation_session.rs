@@ -151,6 +151,9 @@ fn check_in_transaction(command: &Command, first: bool) -> Result<()> {
         InTransaction::AfterFirst => {
             format!("Cannot run '{}' as the first operation of a transaction.", command.name)
         }
+        InTransaction::Refused if command.name == "count" => {
+            "Cannot run 'count' in a multi-document transaction. Please see http://dochub.mongodb.org/core/transaction-count for a recommended alternative.".to_owned()
+        }
         InTransaction::Refused => {
             format!("Cannot run '{}' in a multi-document transaction.", command.name)
         }
@@ -188,7 +191,9 @@ fn check_concerns(generic: &Generic<'_>, command: &Command) -> Result<()> {
     }
     let concern = &generic.read_concern;
     if generic.transaction.start != Some(true) {
-        let given = concern.level.is_some() || concern.after_cluster_time.is_some();
+        let given = concern.level.is_some()
+            || concern.after_cluster_time.is_some()
+            || concern.at_cluster_time.is_some();
         return match given && !command.continues_cursor {
             true => invalid("Only the first command in a transaction may specify a readConcern"),
             false => Ok(()),
@@ -199,10 +204,7 @@ fn check_concerns(generic: &Generic<'_>, command: &Command) -> Result<()> {
             "The readConcern level must be either 'local' (default), 'majority' or 'snapshot' in order to run in a transaction",
         );
     }
-    match concern.at_cluster_time {
-        Some(_) => Err(Error::not_built("readConcern.atClusterTime in a transaction")),
-        None => Ok(()),
-    }
+    Ok(())
 }
 
 /// Refuses the databases and collections that no transaction reads or writes.

@@ -2,9 +2,11 @@
 
 use crate::frame::command::InTransaction;
 use crate::frame::context::Context;
-use crate::frame::service::now_ms;
+use crate::frame::service::{application_name, now_ms};
+use quire_document::{DocBuf, Value};
 use quire_error::{Error, ErrorClass, ErrorCode, Label, Result};
-use quire_session::Transaction;
+use quire_session::{Start, Transaction};
+use quire_storage::ClusterTime;
 use std::time::Duration;
 
 /// Time between two looks of a command that waits for transactions to end.
@@ -27,13 +29,71 @@ impl Context<'_> {
         };
         let mut place = self.transaction.borrow_mut();
         if place.is_none() {
-            let start = self.generic.transaction.start == Some(true);
+            let at = self.generic.read_concern.at_cluster_time;
+            let at = at.map(|time| ClusterTime(time.to_u64()));
+            let starts = self.generic.transaction.start == Some(true);
+            let start = starts.then(|| Start {
+                now_ms: now_ms(),
+                at,
+                api: self.generic.api.to_doc(),
+                parameters: self.transaction_parameters(number),
+                client: self.client_row(),
+            });
             let store = &self.service.store;
-            let joined =
-                session.join_transaction(store, number, start, now_ms(), &self.interrupt)?;
+            let joined = session.join_transaction(store, number, start, &self.interrupt)?;
             *place = Some(joined);
         }
         Ok(())
+    }
+
+    /// Refuses a command whose parameters of the Stable API are not those of the transaction's
+    /// first command. The transaction goes on.
+    ///
+    /// # Errors
+    /// 347 APIMismatchError.
+    pub fn check_transaction_api(&self) -> Result<()> {
+        let (Some(session), Some(number)) = (&self.session, self.generic.txn_number) else {
+            return Ok(());
+        };
+        let used = self.generic.api.to_doc();
+        match session.transaction_api(number) {
+            Some(first) if first.as_bytes() != used.as_bytes() => {
+                let text = format!(
+                    "API parameter mismatch: {} used params {}, the transaction's first command used {}",
+                    self.command.name,
+                    quire_catalog::debug_doc(used.as_doc()),
+                    quire_catalog::debug_doc(first.as_doc())
+                );
+                Err(Error::new(ErrorCode::APIMismatchError, text))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// `parameters` of the transaction in `currentOp`.
+    fn transaction_parameters(&self, number: i64) -> DocBuf {
+        DocBuf::build(|row| {
+            row.append("txnNumber", number).append("autocommit", false);
+            let mut concern = row.document("readConcern");
+            concern.append("level", self.read_level().name());
+            if let Some(time) = self.generic.read_concern.at_cluster_time {
+                concern.append("atClusterTime", time);
+            }
+        })
+    }
+
+    /// The fields of a row of `currentOp` that tell of the client.
+    fn client_row(&self) -> DocBuf {
+        DocBuf::build(|row| {
+            if let Some(peer) = self.connection.remote() {
+                row.append("client", peer.as_str());
+            }
+            if let Some(client) = self.connection.client_metadata() {
+                let name = application_name(client);
+                row.append_some("appName", name.map(Value::String));
+                row.append("clientMetadata", client);
+            }
+        })
     }
 
     /// The transaction as the unit of work of this command.
@@ -89,6 +149,7 @@ pub fn labelled(cx: &Context<'_>, error: Error) -> Error {
         ErrorCode::SnapshotUnavailable,
         ErrorCode::LockTimeout,
         ErrorCode::NoSuchTransaction,
+        ErrorCode::PreparedTransactionInProgress,
     ];
     let retriable = error.code().is_a(ErrorClass::RetriableError);
     if cx.command.in_transaction == InTransaction::Ends && retriable {

@@ -84,8 +84,13 @@ fn running_operations(
         let text = "$currentOp must be run against the 'admin' database with {aggregate: 1}";
         return Err(Error::new(ErrorCode::InvalidNamespace, text));
     }
-    let all_users = options.get("allUsers").and_then(|all| all.as_bool()).unwrap_or(false);
-    Ok(current_op::rows(cx, all_users))
+    let flag =
+        |name: &str, default| options.get(name).and_then(|on| on.as_bool()).unwrap_or(default);
+    let mut rows = current_op::rows(cx, flag("allUsers", false));
+    if flag("idleSessions", true) {
+        rows.extend(current_op::idle_transactions(cx, flag("allUsers", false)));
+    }
+    Ok(rows)
 }
 
 /// `$indexStats`.

@@ -66,6 +66,68 @@ fn an_open_transaction_is_gone_after_a_restart() {
     assert_eq!(ids(&mut client), 0);
 }
 
+/// The time was refused inside transactions.
+#[test]
+fn a_transaction_reads_at_the_time_that_it_names() {
+    let server = Server::new();
+    let mut client = server.client(1);
+    let first = client.works(insert(1));
+    let time = first.get("operationTime").unwrap();
+    client.works(insert(2));
+    let find = doc! { "find": "t", "$db": "test" };
+    let begin = |key| {
+        let concern = doc! { "level": "snapshot", "atClusterTime": time };
+        let mut command = within(find.clone(), key, true);
+        command.append("readConcern", &concern);
+        command
+    };
+    let count =
+        |reply: &DocBuf| at(reply, "cursor.firstBatch").unwrap().as_array().unwrap().count();
+    assert_eq!(count(&client.works(begin((1, 1)))), 1);
+    client.works(within(insert(3), (1, 1), false));
+    assert_eq!(count(&client.works(within(find.clone(), (1, 1), false))), 2);
+    client.works(within(commit(), (1, 1), false));
+    assert_eq!(ids(&mut client), 3);
+    // What was written after the time is a conflict.
+    client.works(begin((1, 2)));
+    let change = doc! { "update": "t", "updates": [{ "q": { "_id": 1 }, "u": { "$set": { "a": 9 } } }], "$db": "test" };
+    client.works(change.clone());
+    assert_eq!(code(&client.run(within(change, (1, 2), false))), 112);
+    assert_eq!(code(&client.run(within(insert(4), (1, 2), false))), 251, "it is aborted");
+}
+
+#[test]
+fn current_op_shows_idle_transactions() {
+    let server = Server::new();
+    let (mut client, mut other) = (server.client(1), server.client(2));
+    client.works(doc! { "create": "t", "$db": "test" });
+    client.works(within(insert(1), (1, 7), true));
+    let rows = |client: &mut Client, idle: bool| {
+        let stage = doc! { "$currentOp": { "idleSessions": idle } };
+        let pipeline = quire_document::array![&stage];
+        let reply = client.works(doc! {
+            "aggregate": 1, "pipeline": &pipeline, "cursor": {}, "$db": "admin",
+        });
+        let batch = at(&reply, "cursor.firstBatch").unwrap().as_array().unwrap();
+        let idle = |row: &Value<'_>| {
+            let kind = row.as_document().and_then(|row| row.get("type")?.as_str());
+            kind == Some("idleSession")
+        };
+        let row = batch.iter().find(|row| idle(row)).and_then(|row| row.as_document());
+        row.map(|row| row.to_owned())
+    };
+    assert!(rows(&mut other, false).is_none());
+    let row = rows(&mut other, true).expect("the transaction is shown");
+    assert_eq!(number(&row, "transaction.parameters.txnNumber"), Some(7));
+    assert_eq!(row.get("active").and_then(|active| active.as_bool()), Some(false));
+    assert!(
+        number(&row, "transaction.timeOpenMicros") >= number(&row, "transaction.timeActiveMicros")
+    );
+    assert!(at(&row, "transaction.readTimestamp").is_some());
+    client.works(within(commit(), (1, 7), false));
+    assert!(rows(&mut other, true).is_none());
+}
+
 /// Whatever ends a transaction, its locks go with it.
 #[test]
 fn ended_sessions_and_old_transactions_release_their_documents() {

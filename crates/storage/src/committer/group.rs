@@ -245,7 +245,8 @@ impl<B: Backend> Inner<B> {
     ) -> Vec<Result<Committed>> {
         let now_ms = self.options.clock.now_ms();
         let floor = ClusterTime(self.clock_floor.load(Ordering::Acquire));
-        let oldest = self.active.oldest().unwrap_or(numbers.version);
+        // A transaction may begin on a view of the history, and clashes with what came after it.
+        let oldest = self.oldest_version().unwrap_or(numbers.version);
         let oldest_base = self.bases.lock().first_key_value().map_or(oldest, |(base, _)| *base);
         let mut keys = self.keys.lock();
         keys.prune(oldest.min(oldest_base).min(numbers.version));
