@@ -3,17 +3,21 @@
 //! `gate snapshot DIR [--no-caps|--no-snapshot]`: 100 MB of data, 2 GB of updates while one
 //! snapshot stays open.
 //! `gate queue DIR`: 500,000 records, taken one by one from the head of an index.
+//! `gate long DIR SECONDS SNAPSHOTS [--engine]`: four writers overwrite 100 MB while that many
+//! snapshots, begun one second after another, stay open; `--engine` leaves them to fjall.
 //! `gate soak DIR MINUTES GIGABYTES`: load, then overwrite at random for that long.
 
 #![allow(clippy::unwrap_used)]
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use quire_storage::rng::Rng;
 use quire_storage::{
-    Bytes, CommitOptions, CommitterOptions, Engine, Mode, Page, ScanRequest, Space, begin,
+    Bytes, CommitOptions, CommitterOptions, Engine, Mode, Page, ScanRequest, Snapshot, Space,
+    StorageError, begin, key_hash,
 };
 use quire_storage_fjall::{FjallOptions, open};
 
@@ -60,9 +64,18 @@ fn load(engine: &Arc<dyn Engine>, documents: u64, rng: &mut Rng) {
 }
 
 fn update(engine: &Arc<dyn Engine>, documents: u64, rng: &mut Rng) {
-    let mut txn = begin(engine, Mode::Write).expect("a transaction");
-    txn.put(Space::Doc, record(rng.below(documents)), document(rng)).expect("a write");
-    txn.commit(CommitOptions::buffered()).expect("a commit");
+    let (key, value) = (record(rng.below(documents)), document(rng));
+    loop {
+        let mut txn = begin(engine, Mode::Write).expect("a transaction");
+        txn.put(Space::Doc, key.clone(), value.clone()).expect("a write");
+        match txn.commit(CommitOptions::buffered()) {
+            Err(StorageError::Conflict(_)) => {}
+            other => {
+                other.expect("a commit");
+                return;
+            }
+        }
+    }
 }
 
 /// Reads up to `rows_max` rows of a new snapshot; rows a second.
@@ -172,6 +185,108 @@ fn soak(path: &Path, minutes: u64, gigabytes: u64) {
     engine.close().expect("the engine closes");
 }
 
+/// What four threads write while a snapshot stays open.
+fn long(path: &Path, seconds: u64, snapshots: u64, caps: bool) {
+    const DOCUMENTS: u64 = 100_000;
+    let engine = open(path, options(caps)).expect("the engine opens").engine;
+    load(&engine, DOCUMENTS, &mut Rng::new(1));
+    engine.maintenance(quire_storage::Maintenance::Flush).expect("a flush");
+    println!("{snapshots} snapshots: resident {} MB after the load", resident_mb());
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for writer in 0..4 {
+            let (engine, stop) = (&engine, &stop);
+            scope.spawn(move || {
+                let mut rng = Rng::new(10 + writer);
+                while !stop.load(Ordering::Relaxed) {
+                    update(engine, DOCUMENTS, &mut rng);
+                }
+            });
+        }
+        let mut held = Vec::new();
+        let mut commits = engine.stats().commits;
+        for second in 0..seconds {
+            if second < snapshots {
+                let snapshot = engine.snapshot().expect("a snapshot");
+                match checksum(&*snapshot) {
+                    Ok(sum) => held.push((snapshot, sum)),
+                    Err(error) => println!("a snapshot was taken while it was read: {error:?}"),
+                }
+            }
+            std::thread::sleep(Duration::from_secs(1));
+            if second % 5 == 4 {
+                report(&engine, &held, second + 1, &mut commits);
+            }
+        }
+        stop.store(true, Ordering::Relaxed);
+        let now = Instant::now();
+        let mut wrong = 0;
+        for (number, (held, sum)) in held.iter().enumerate() {
+            let sum_now = checksum(&**held);
+            if sum_now.as_ref() != Ok(sum) {
+                println!("snapshot {number}: {sum} is now {sum_now:?}");
+                wrong += 1;
+            }
+        }
+        println!(
+            "{wrong} of {} snapshots changed or taken, read in {:?}",
+            held.len(),
+            now.elapsed()
+        );
+    });
+    engine.maintenance(quire_storage::Maintenance::Tick).expect("a tick");
+    println!("closed: resident {} MB, disk {} MB", resident_mb(), engine.stats().disk_bytes >> 20);
+    engine.close().expect("the engine closes");
+}
+
+type Held = (Box<dyn Snapshot>, u64);
+
+fn report(engine: &Arc<dyn Engine>, held: &[Held], second: u64, commits: &mut u64) {
+    let stats = engine.stats();
+    let (mut point, mut rows, mut scanned) = (Duration::ZERO, 0, Duration::ZERO);
+    if let Some((held, _)) = held.first() {
+        let since = Instant::now();
+        let found = (0..1000).filter(|n| held.get(Space::Doc, &record(n * 97)).is_ok()).count();
+        point = since.elapsed() / 1000;
+        let since = Instant::now();
+        let mut page = Page::default();
+        let range = ScanRequest::new(Space::Doc, b"", b"").rows_max(20_000);
+        let _ = held.scan(&ScanRequest { bytes_max: usize::MAX, ..range }, &mut page);
+        (rows, scanned) = (page.rows.len().min(found * 20), since.elapsed());
+    }
+    println!(
+        "{second} s: {} writes/s, resident {} MB, memtables {} MB, disk {} MB, {} held with {} MB, \
+         taken {}, conflict keys {}, held point read {point:?}, held scan {:.0} rows/s, new scan {:.0} rows/s",
+        (stats.commits - *commits) / 5,
+        resident_mb(),
+        stats.memtable_bytes >> 20,
+        stats.disk_bytes >> 20,
+        stats.snapshots_held,
+        stats.snapshots_held_bytes >> 20,
+        stats.snapshots_revoked,
+        stats.conflict_keys,
+        rows as f64 / scanned.as_secs_f64().max(1e-9),
+        scan_speed(engine, 20_000, 0),
+    );
+    *commits = engine.stats().commits;
+}
+
+/// A number that tells two states of the documents apart.
+fn checksum(snapshot: &dyn Snapshot) -> Result<u64, StorageError> {
+    let (mut sum, mut page, mut start) = (0u64, Page::default(), Bytes::new());
+    loop {
+        snapshot.scan(&ScanRequest::new(Space::Doc, &start, b""), &mut page)?;
+        for (key, value) in &page.rows {
+            let hash = key_hash(Space::Doc, key).wrapping_add(key_hash(Space::Idx, value));
+            sum = sum.wrapping_mul(31).wrapping_add(hash);
+        }
+        match page.resume.take() {
+            Some(next) => start = next,
+            None => return Ok(sum),
+        }
+    }
+}
+
 /// The head is found through the index, without a low-water mark: the worst case.
 fn queue(path: &Path) {
     const RECORDS: u64 = 500_000;
@@ -221,12 +336,17 @@ fn main() {
         ["snapshot", path, "--no-caps"] => snapshot_test(Path::new(path), false, true),
         ["snapshot", path, "--no-snapshot"] => snapshot_test(Path::new(path), true, false),
         ["queue", path] => queue(Path::new(path)),
+        ["long", path, seconds, snapshots, ref rest @ ..] => {
+            let number = |text: &str| text.parse().expect("a number");
+            long(Path::new(path), number(seconds), number(snapshots), rest.is_empty());
+        }
         ["soak", path, minutes, gigabytes] => {
             let number = |text: &str| text.parse().expect("a number");
             soak(Path::new(path), number(minutes), number(gigabytes));
         }
         _ => eprintln!(
-            "gate snapshot DIR [--no-caps|--no-snapshot] | gate queue DIR | gate soak DIR MINUTES GIGABYTES"
+            "gate snapshot DIR [--no-caps|--no-snapshot] | gate queue DIR \
+             | gate long DIR SECONDS SNAPSHOTS [--engine] | gate soak DIR MINUTES GIGABYTES"
         ),
     }
 }

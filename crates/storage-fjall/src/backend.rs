@@ -1,7 +1,6 @@
 //! fjall as raw ordered bytes: four shared keyspaces, batches that always reach at least the
 //! operating system, and backpressure that is felt before a commit is queued.
 
-use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -11,14 +10,12 @@ use bytes::Bytes;
 use fjall::compaction::Leveled;
 use fjall::config::{BlockSizePolicy, CompressionPolicy, RestartIntervalPolicy};
 use fjall::{
-    AbstractTree, CompressionType, Database, Guard, Keyspace, KeyspaceCreateOptions, PersistMode,
-    Readable,
+    AbstractTree, CompressionType, Database, Keyspace, KeyspaceCreateOptions, PersistMode,
 };
 use parking_lot::RwLock;
-use quire_storage::backend::{Backend, RawSnapshot, Reclaimed, last_key};
+use quire_storage::backend::{Backend, Reclaimed, last_key};
 use quire_storage::{
-    Caps, Direction, DropRange, EngineStats, Interrupt, Maintenance, Op, Page, Result, ScanRequest,
-    Size, Space, StorageError,
+    Caps, DropRange, EngineStats, Interrupt, Maintenance, Op, Result, Size, Space, StorageError,
 };
 
 use crate::FjallOptions;
@@ -27,10 +24,12 @@ use crate::directory::Directory;
 use crate::disk_space::SpaceGauge;
 use crate::durable_mark::DurableMark;
 use crate::error::storage;
-use crate::gaps::{Gaps, Skip};
+use crate::gaps::Gaps;
+use crate::held::HeldMemtables;
 use crate::log_sync::LogSync;
 use crate::reclaim::{DroppedRanges, Factory};
 use crate::skeleton::Creation;
+use crate::snapshot::FjallSnapshot;
 use crate::tombstones::Tombstones;
 use crate::{inventory, journal, log_guard};
 
@@ -55,7 +54,7 @@ const LOOK_EVERY_BYTES: u64 = 256 << 10;
 const JOURNALS_BYTES_MAX: u64 = 512 << 20;
 
 /// The memtable size of a space: what is written most gets most.
-const fn memtable_bytes(space: Space) -> u64 {
+pub(crate) const fn memtable_bytes(space: Space) -> u64 {
     match space {
         Space::Meta => 8 << 20,
         Space::Doc => 32 << 20,
@@ -181,9 +180,9 @@ impl Parts {
 }
 
 /// What is known about dead keys: gaps to skip, tombstones to compact away.
-struct Heads {
+pub(crate) struct Heads {
     gaps: [Gaps; 4],
-    tombstones: Tombstones,
+    pub tombstones: Tombstones,
 }
 
 impl Heads {
@@ -191,7 +190,7 @@ impl Heads {
         Self { gaps: Space::ALL.map(|_| Gaps::new(slow)), tombstones: Tombstones::default() }
     }
 
-    fn gaps(&self, space: Space) -> &Gaps {
+    pub fn gaps(&self, space: Space) -> &Gaps {
         let [meta, doc, idx, log] = &self.gaps;
         match space {
             Space::Meta => meta,
@@ -214,16 +213,9 @@ pub struct FjallBackend {
     heads: Arc<Heads>,
     behind: AtomicBool,
     written: AtomicU64,
-    /// The sequence number of the oldest snapshot in use.
+    /// The sequence number of the oldest snapshot in use that fjall knows.
     pub(crate) oldest: AtomicU64,
-}
-
-/// A snapshot of all keyspaces.
-pub struct FjallSnapshot {
-    pub(crate) snapshot: fjall::Snapshot,
-    pub(crate) parts: Arc<Parts>,
-    heads: Arc<Heads>,
-    epoch: u64,
+    held: Arc<HeldMemtables>,
 }
 
 impl FjallBackend {
@@ -251,6 +243,7 @@ impl FjallBackend {
             behind: AtomicBool::new(false),
             written: AtomicU64::new(0),
             oldest: AtomicU64::new(0),
+            held: Arc::default(),
         })
     }
 
@@ -262,80 +255,6 @@ impl FjallBackend {
     pub(crate) fn data(&self) -> Result<PathBuf> {
         self.directory.read().as_ref().map(Directory::data).ok_or(StorageError::Closed)
     }
-}
-
-fn place(space: Space, key: &[u8]) -> String {
-    format!("{} {key:02x?}", space.name())
-}
-
-impl RawSnapshot for FjallSnapshot {
-    fn get(&self, space: Space, key: &[u8]) -> Result<Option<Bytes>> {
-        match self.snapshot.get(self.parts.space(space), key) {
-            Ok(found) => Ok(found.map(Bytes::from)),
-            Err(error) => Err(storage(error, &place(space, key))),
-        }
-    }
-
-    fn scan(&self, request: &ScanRequest<'_>, page: &mut Page) -> Result<()> {
-        let bound;
-        let mut request = *request;
-        match self.heads.gaps(request.space).skip(self.epoch, &request) {
-            Skip::Nothing => {}
-            Skip::All => return Ok(()),
-            Skip::To(key) => {
-                bound = key;
-                request = request.resumed(&bound);
-            }
-        }
-        let request = &request;
-        if request.is_empty() {
-            return Ok(());
-        }
-        let upper =
-            if request.end.is_empty() { Bound::Unbounded } else { Bound::Excluded(request.end) };
-        let range = (Bound::Included(request.start), upper);
-        let since = Instant::now();
-        let mut rows = self.snapshot.range::<&[u8], _>(self.parts.space(request.space), range);
-        let first = match request.direction {
-            Direction::Forward => rows.next(),
-            Direction::Reverse => rows.next_back(),
-        };
-        let waited = since.elapsed();
-        match request.direction {
-            Direction::Forward => fill(first.into_iter().chain(rows), request, page)?,
-            Direction::Reverse => fill(first.into_iter().chain(rows.rev()), request, page)?,
-        }
-        let first = page.rows.first().map(|(key, _)| &key[..]);
-        self.heads.gaps(request.space).learn(self.epoch, request, first, waited);
-        self.heads.tombstones.scanned(request.space, page.rows.len(), since);
-        Ok(())
-    }
-}
-
-fn fill(
-    rows: impl Iterator<Item = Guard>,
-    request: &ScanRequest<'_>,
-    page: &mut Page,
-) -> Result<()> {
-    let failed = |error| storage(error, &place(request.space, request.start));
-    let mut bytes = 0;
-    let mut full = false;
-    for row in rows {
-        if full {
-            page.resume_after_last(request.direction);
-            return Ok(());
-        }
-        let (key, value) = if request.keys_only {
-            (Bytes::from(row.key().map_err(failed)?), Bytes::new())
-        } else {
-            let (key, value) = row.into_inner().map_err(failed)?;
-            (Bytes::from(key), Bytes::from(value))
-        };
-        bytes += key.len() + value.len();
-        page.rows.push((key, value));
-        full = page.rows.len() >= request.rows_max.max(1) || bytes >= request.bytes_max;
-    }
-    Ok(())
 }
 
 impl Backend for FjallBackend {
@@ -350,7 +269,15 @@ impl Backend for FjallBackend {
         let heads = Arc::clone(&self.heads);
         // No batch is being written now, so the epoch of one space is that of all.
         let epoch = heads.gaps(Space::Idx).epoch();
-        Ok(FjallSnapshot { snapshot: parts.db.snapshot(), parts, heads, epoch })
+        Ok(FjallSnapshot::new(parts, heads, epoch))
+    }
+
+    fn hold(&self, snap: &FjallSnapshot) -> Result<Option<FjallSnapshot>> {
+        snap.hold(&self.held)
+    }
+
+    fn held_bytes(&self) -> u64 {
+        self.held.bytes()
     }
 
     fn apply(&self, ops: Vec<Op>, sync: bool) -> Result<()> {
@@ -488,7 +415,7 @@ impl Backend for FjallBackend {
     /// fjall forgets old table lists, and the memtables that they keep alive, only when something
     /// else happens in a keyspace; an idle server would keep its last ones for ever.
     fn housekeeping(&self, oldest: &FjallSnapshot) {
-        let seqno = oldest.snapshot.seqno();
+        let Some(seqno) = oldest.seqno() else { return };
         self.oldest.store(seqno, Ordering::Relaxed);
         Space::ALL.into_iter().for_each(|space| self.heads.gaps(space).tick());
         for space in &oldest.parts.spaces {
@@ -510,6 +437,7 @@ impl Backend for FjallBackend {
         let Ok(parts) = self.parts() else { return };
         let trees = parts.spaces.iter().map(|space| &space.tree);
         stats.memtable_bytes = trees.map(|tree| tree.version_memtable_size_sum()).sum();
+        stats.snapshots_held_bytes = self.held.bytes();
         stats.cache_bytes = parts.db.cache_size();
         stats.cache_capacity_bytes = parts.db.cache_capacity();
         let journals = self.data().and_then(|data| journal::files(&data)).unwrap_or_default();

@@ -1,17 +1,18 @@
 //! A consistent copy while writers go on: a snapshot streamed in key order into a new directory.
 //! Never hard links: fjall rewrites and removes live files as it likes.
 
+use std::ops::Bound;
 use std::path::Path;
 use std::sync::Arc;
 
-use fjall::Readable;
 use quire_storage::{Interrupt, Result, Space, StorageError};
 
-use crate::backend::{FjallSnapshot, Parts};
+use crate::backend::Parts;
 use crate::directory::Directory;
 use crate::error::storage;
 use crate::reclaim::DroppedRanges;
 use crate::skeleton;
+use crate::snapshot::{FjallSnapshot, Rows};
 
 const CACHE_BYTES: u64 = 8 << 20;
 /// Rows between two looks at the interrupt.
@@ -61,7 +62,8 @@ fn copy(snap: &FjallSnapshot, directory: &Directory, interrupt: &Interrupt) -> R
     directory.begin_copy()?;
     // All iterators first: each holds its tables from then on, also when the copy takes longer
     // than a snapshot may live.
-    let spaces = Space::ALL.map(|space| (space, snap.snapshot.iter(snap.parts.space(space))));
+    let all = (Bound::Unbounded, Bound::Unbounded);
+    let spaces = Space::ALL.map(|space| (space, snap.rows(space, all)));
     let made = skeleton::prepare(&directory.data())?;
     let copy = Parts::open(&directory.data(), CACHE_BYTES, 1, &Arc::new(DroppedRanges::default()))?;
     for (space, rows) in spaces {
@@ -73,7 +75,7 @@ fn copy(snap: &FjallSnapshot, directory: &Directory, interrupt: &Interrupt) -> R
     directory.end_copy()
 }
 
-fn copy_space(rows: fjall::Iter, copy: &Parts, space: Space, interrupt: &Interrupt) -> Result<()> {
+fn copy_space(rows: Rows, copy: &Parts, space: Space, interrupt: &Interrupt) -> Result<()> {
     let failed = |error| storage(error, space.name());
     let mut rows = rows.peekable();
     if rows.peek().is_none() {
@@ -85,7 +87,7 @@ fn copy_space(rows: fjall::Iter, copy: &Parts, space: Space, interrupt: &Interru
         if number % LOOK_EVERY == 0 {
             interrupt.check()?;
         }
-        let (key, value) = row.into_inner().map_err(failed)?;
+        let (key, value) = row.map_err(failed)?;
         ingestion.write(key, value).map_err(failed)?;
     }
     ingestion.finish().map_err(failed)

@@ -19,6 +19,7 @@ mod disk_space;
 mod durable_mark;
 mod error;
 mod gaps;
+mod held;
 mod image;
 mod inventory;
 pub mod journal;
@@ -33,6 +34,7 @@ mod repair_mark;
 mod salvage;
 mod scratch;
 mod skeleton;
+mod snapshot;
 mod table_file;
 mod tombstones;
 

@@ -50,6 +50,18 @@ pub trait Backend: Send + Sync + 'static {
     /// A view of everything applied so far. Never called while `apply` runs.
     fn snapshot(&self) -> Result<Self::Snap>;
 
+    /// Returns a snapshot with the content of `snap`, which is open, for which the backend need
+    /// not keep what is written after it, so that it can live long under load. `None` if the
+    /// backend has no such thing.
+    fn hold(&self, _snap: &Self::Snap) -> Result<Option<Self::Snap>> {
+        Ok(None)
+    }
+
+    /// Estimates the memory that only held snapshots keep.
+    fn held_bytes(&self) -> u64 {
+        0
+    }
+
     /// Applies a batch as a whole and, if `sync`, forces it and everything before it to stable
     /// storage. Never called twice at once. An error poisons the engine.
     fn apply(&self, ops: Vec<Op>, sync: bool) -> Result<()>;

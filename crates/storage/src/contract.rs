@@ -482,6 +482,10 @@ pub struct EngineStats {
     pub pressure_us: u64,
     /// Snapshots (distinct versions) that are open, the current one included.
     pub snapshots: u64,
+    /// Snapshots that the engine holds apart, because much was written since they were opened.
+    pub snapshots_held: u64,
+    /// Bytes of memory that only those need.
+    pub snapshots_held_bytes: u64,
     /// Snapshots that were taken from their owner by the caps.
     pub snapshots_revoked: u64,
     /// Keys in the conflict table.

@@ -5,7 +5,13 @@ use crate::exit::Failure;
 use lexopt::{Arg, Parser};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use yaml_rust2::parser::{Event, Parser as YamlParser};
 use yaml_rust2::{Yaml, YamlLoader};
+
+/// Values that a configuration file may hold: some thirty times the number of options.
+const VALUES_MAX: usize = 10_000;
+/// Maps and lists within each other.
+const DEPTH_MAX: usize = 100;
 
 /// The options that were given, by name; an option may come several times only if it is a pair.
 #[derive(Debug, Default)]
@@ -73,6 +79,7 @@ impl Given {
     /// Adds what a configuration file says where the command line said nothing.
     pub(crate) fn add_file(&mut self, text: &str, path: &str) -> Result<(), Failure> {
         let bad = |what: String| Failure::options(format!("Error parsing {path}: {what}"));
+        check_size(text).map_err(bad)?;
         let documents = YamlLoader::load_from_str(text).map_err(|error| bad(error.to_string()))?;
         let mut from_file = Given::default();
         match documents.as_slice() {
@@ -184,6 +191,42 @@ fn is_section(path: &str) -> bool {
     options::OPTIONS.iter().any(within)
 }
 
+/// Fails for a file that would become very many values: an alias stands for a whole copy of what
+/// its anchor names, so that a few lines may ask for more than there is memory.
+fn check_size(text: &str) -> Result<(), String> {
+    let mut events = YamlParser::new_from_str(text);
+    // How many values each anchor stands for; the anchors that are open, with the count before them.
+    let mut anchors: BTreeMap<usize, usize> = BTreeMap::new();
+    let mut open: Vec<(usize, usize)> = Vec::new();
+    let mut values = 0usize;
+    loop {
+        let (event, _) = events.next_token().map_err(|error| error.to_string())?;
+        match event {
+            Event::StreamEnd => return Ok(()),
+            Event::Scalar(_, _, anchor, _) => {
+                values += 1;
+                anchors.insert(anchor, 1);
+            }
+            Event::Alias(anchor) => values += anchors.get(&anchor).copied().unwrap_or(1),
+            Event::SequenceStart(anchor, _) | Event::MappingStart(anchor, _) => {
+                open.push((anchor, values));
+                values += 1;
+            }
+            Event::SequenceEnd | Event::MappingEnd => {
+                if let Some((anchor, before)) = open.pop() {
+                    anchors.insert(anchor, values - before);
+                }
+            }
+            _ => {}
+        }
+        if values > VALUES_MAX || open.len() > DEPTH_MAX {
+            return Err(format!(
+                "it holds more than {VALUES_MAX} values, with aliases counted in full, or nests deeper than {DEPTH_MAX}"
+            ));
+        }
+    }
+}
+
 fn scalar(value: &Yaml) -> Option<String> {
     match value {
         Yaml::String(text) | Yaml::Real(text) => Some(text.clone()),
@@ -200,6 +243,26 @@ mod tests {
     fn words(words: &[&str]) -> Result<Given, Failure> {
         let words: Vec<OsString> = words.iter().map(OsString::from).collect();
         Given::from_words(&words, "quire serve")
+    }
+
+    /// Ten lines of aliases took all memory.
+    #[test]
+    fn a_file_of_aliases_is_refused_before_it_is_unfolded() {
+        let mut text = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
+        for level in 1..10 {
+            let inner = format!("*a{}", level - 1);
+            let list = vec![inner; 10].join(", ");
+            text.push_str(&format!("a{level}: &a{level} [{list}]\n"));
+        }
+        let refused = |text: &str| match Given::default().add_file(text, "c.yaml") {
+            Ok(()) => panic!("{text:.40} was taken"),
+            Err(failure) => failure.message,
+        };
+        assert!(refused(&text).contains("more than 10000 values"), "{}", refused(&text));
+        assert!(!refused(&"[".repeat(100_000)).is_empty());
+        let mut given = Given::default();
+        let shared = "net: &n {port: 7}\n";
+        assert!(given.add_file(shared, "c.yaml").is_ok());
     }
 
     #[test]

@@ -6,6 +6,7 @@ mod conformance;
 mod crash;
 mod damage;
 mod directory;
+mod long_snapshots;
 mod overload;
 mod space;
 mod support;

@@ -201,6 +201,7 @@ fn a_snapshot_cannot_keep_more_than_its_cap() {
     let directory = TempDir::new().unwrap();
     let committer = CommitterOptions {
         snapshot_retained_bytes_max: 4 << 20,
+        snapshots_held_bytes_max: 0,
         snapshot_grace: Duration::ZERO,
         history_window: Duration::ZERO,
         ..CommitterOptions::default()

@@ -164,6 +164,7 @@ impl<B: Backend> Engine for Committer<B> {
         let freed = drops.iter().filter(|drop| drop.freed).count() as u64;
         let ranges_dropped = drops.len() as u64 - freed;
         drop(drops);
+        let (in_use, held) = inner.active.sizes();
         let mut stats = EngineStats {
             commits: meters.commits.load(Ordering::Relaxed),
             conflicts: meters.conflicts.load(Ordering::Relaxed),
@@ -171,7 +172,8 @@ impl<B: Backend> Engine for Committer<B> {
             fsyncs: meters.fsyncs.load(Ordering::Relaxed),
             written_bytes: meters.written_bytes.load(Ordering::Relaxed),
             pressure_us: meters.pressure_us.load(Ordering::Relaxed),
-            snapshots: inner.active.len() as u64,
+            snapshots: in_use as u64,
+            snapshots_held: held as u64,
             snapshots_revoked: meters.revoked.load(Ordering::Relaxed),
             conflict_keys,
             locks,

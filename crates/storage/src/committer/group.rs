@@ -384,18 +384,6 @@ impl<B: Backend> Inner<B> {
         Ok(())
     }
 
-    /// Takes snapshots that retain too much from their owners.
-    pub(crate) fn enforce_caps(&self) {
-        let written = self.meters.written_bytes.load(Ordering::Relaxed);
-        let options = &self.options;
-        let revoked = self.active.enforce(|age, written_before| {
-            let retained = written.saturating_sub(written_before);
-            age > options.snapshot_age_max
-                || (age >= options.snapshot_grace && retained > options.snapshot_retained_bytes_max)
-        });
-        self.meters.revoked.fetch_add(revoked, Ordering::Relaxed);
-    }
-
     /// Waits before a commit is queued, so that no leader ever sleeps in the backend.
     pub(crate) fn wait_for_pressure(&self, interrupt: Option<&Interrupt>) -> Result<()> {
         if !self.backend.under_pressure() {

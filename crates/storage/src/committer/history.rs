@@ -132,10 +132,10 @@ impl<B: Backend> Inner<B> {
         kept.into_iter().chain(self.active.oldest()).min()
     }
 
-    /// The backend's snapshot of that version.
+    /// The backend's snapshot of the oldest version for which it keeps later versions.
     pub(crate) fn oldest_snapshot(&self) -> Option<Arc<B::Snap>> {
         let kept = self.history.lock().oldest().map(|past| (past.version, Arc::clone(&past.snap)));
-        let used = self.active.first().and_then(|view| Some((view.version, view.raw().ok()?)));
+        let used = self.active.first_live().and_then(|view| Some((view.version, view.raw().ok()?)));
         kept.into_iter().chain(used).min_by_key(|(version, _)| *version).map(|(_, snap)| snap)
     }
 }

@@ -39,7 +39,7 @@ type Woken = Vec<Arc<Interrupt>>;
 /// The conflict table, the lock table and the lines for keys.
 pub(crate) struct KeyTable {
     last: HashMapOfHashes<u64>,
-    /// Every entry ever put into `last`, in the order of versions.
+    /// One entry for each key of `last`, with the version that it had when the entry was made.
     order: VecDeque<(u64, KeyHash)>,
     /// A commit on an older base cannot be judged any more.
     floor: u64,
@@ -112,12 +112,14 @@ impl KeyTable {
     /// Remembers the keys that a commit writes.
     pub fn record(&mut self, version: u64, checks: &[Check]) {
         for check in checks.iter().filter(|check| check.write) {
-            self.last.insert(check.hash, version);
-            self.order.push_back((version, check.hash));
+            if self.last.insert(check.hash, version).is_none() {
+                self.order.push_back((version, check.hash));
+            }
         }
     }
 
-    /// Forgets what no snapshot can clash with, and over the cap what old ones could.
+    /// Forgets what no snapshot can clash with, and over the cap what old ones could. A key that
+    /// was written again since its entry was made gets a new entry, so each write is paid once.
     pub fn prune(&mut self, oldest: u64) {
         self.floor = self.floor.max(oldest);
         while let Some((version, hash)) = self.order.front().copied() {
@@ -128,8 +130,10 @@ impl KeyTable {
                 self.floor = version;
             }
             self.order.pop_front();
-            if self.last.get(&hash) == Some(&version) {
-                self.last.remove(&hash);
+            match self.last.get(&hash) {
+                Some(newest) if *newest > self.floor => self.order.push_back((*newest, hash)),
+                Some(_) => drop(self.last.remove(&hash)),
+                None => {}
             }
         }
         if self.order.is_empty() && self.order.capacity() > 4096 {

@@ -37,8 +37,12 @@ pub struct CommitterOptions {
     pub clock: Arc<dyn Clock>,
     /// How long a snapshot may live once a newer commit exists.
     pub snapshot_age_max: Duration,
-    /// How many bytes may be committed while a snapshot lives before its owner loses it.
+    /// How many bytes may be committed while a snapshot lives before the backend must hold it
+    /// apart; its owner loses it if the backend cannot.
     pub snapshot_retained_bytes_max: u64,
+    /// How much memory the snapshots that are held apart may keep. One that would need more is not
+    /// held.
+    pub snapshots_held_bytes_max: u64,
     /// How long after the first newer commit a snapshot is safe from the cap on bytes, so that a
     /// single statement gets through the heaviest load.
     pub snapshot_grace: Duration,
@@ -56,10 +60,11 @@ impl Default for CommitterOptions {
         Self {
             clock: Arc::new(SystemClock),
             snapshot_age_max: Duration::from_secs(90),
-            snapshot_retained_bytes_max: 64 << 20,
+            snapshot_retained_bytes_max: 32 << 20,
+            snapshots_held_bytes_max: 256 << 20,
             snapshot_grace: Duration::from_secs(1),
             history_window: Duration::from_secs(60),
-            conflict_keys_max: 1 << 20,
+            conflict_keys_max: 4 << 20,
             tick: Some(Duration::from_millis(100)),
         }
     }

@@ -3,23 +3,44 @@
 //! backend, and the oldest version in use is the first key of one small map.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock, Weak};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use bytes::Bytes;
 use parking_lot::{Mutex, RwLock};
 
-use crate::backend::RawSnapshot;
+use crate::backend::{Backend, RawSnapshot};
+use crate::committer::Inner;
 use crate::committer::history::Past;
 use crate::contract::{ClusterTime, Page, ScanRequest, Snapshot, Space, Version};
 use crate::error::{Result, StorageError};
 
-/// The views that somebody still holds, by version.
-pub(crate) struct Active<S>(Mutex<BTreeMap<u64, Weak<View<S>>>>);
+/// The views in use.
+pub(crate) struct Active<S>(Mutex<InUse<S>>);
+
+/// Views by version. A view is in one of the two maps.
+struct InUse<S> {
+    /// The backend keeps every later version of every key for these.
+    live: BTreeMap<u64, Weak<View<S>>>,
+    /// The backend holds these apart (`Backend::hold`).
+    held: BTreeMap<u64, Weak<View<S>>>,
+}
+
+impl<S> InUse<S> {
+    fn get(&self, version: u64) -> Option<Arc<View<S>>> {
+        self.live.get(&version).or_else(|| self.held.get(&version))?.upgrade()
+    }
+
+    fn remove(&mut self, version: u64) {
+        self.live.remove(&version);
+        self.held.remove(&version);
+    }
+}
 
 impl<S> Default for Active<S> {
     fn default() -> Self {
-        Self(Mutex::new(BTreeMap::new()))
+        Self(Mutex::new(InUse { live: BTreeMap::new(), held: BTreeMap::new() }))
     }
 }
 
@@ -52,7 +73,7 @@ impl<S> View<S> {
             superseded: OnceLock::new(),
             active: Arc::clone(active),
         });
-        active.0.lock().insert(version, Arc::downgrade(&view));
+        active.0.lock().live.insert(version, Arc::downgrade(&view));
         view
     }
 
@@ -61,7 +82,7 @@ impl<S> View<S> {
     pub fn of_the_past(active: &Arc<Active<S>>, past: &Past<S>) -> Arc<Self> {
         let mut in_use = active.0.lock();
         let version = past.version.as_u64();
-        if let Some(view) = in_use.get(&version).and_then(Weak::upgrade) {
+        if let Some(view) = in_use.get(version) {
             return view;
         }
         let view = Arc::new(Self {
@@ -72,7 +93,7 @@ impl<S> View<S> {
             superseded: OnceLock::from(Instant::now()),
             active: Arc::clone(active),
         });
-        in_use.insert(version, Arc::downgrade(&view));
+        in_use.live.insert(version, Arc::downgrade(&view));
         view
     }
 
@@ -94,8 +115,25 @@ impl<S> View<S> {
         self.snap.read().clone().ok_or(StorageError::SnapshotTooOld)
     }
 
+    /// Replaces the backend's snapshot by one that the backend holds apart, and counts the view
+    /// among those from now on.
+    fn hold(self: &Arc<Self>, snap: S) {
+        let version = self.version.as_u64();
+        let mut slot = self.snap.write();
+        if slot.is_none() {
+            return;
+        }
+        let before = slot.replace(Arc::new(snap));
+        drop(slot);
+        drop(before);
+        let mut in_use = self.active.0.lock();
+        if in_use.live.remove(&version).is_some() {
+            in_use.held.insert(version, Arc::downgrade(self));
+        }
+    }
+
     fn revoke(&self) {
-        self.active.0.lock().remove(&self.version.as_u64());
+        self.active.0.lock().remove(self.version.as_u64());
         let snap = self.snap.write().take();
         drop(snap);
     }
@@ -110,10 +148,13 @@ impl<S> View<S> {
 
 impl<S> Drop for View<S> {
     fn drop(&mut self) {
-        let mut active = self.active.0.lock();
-        let key = self.version.as_u64();
-        if active.get(&key).is_some_and(|weak| weak.strong_count() == 0) {
-            active.remove(&key);
+        let mut in_use = self.active.0.lock();
+        let version = self.version.as_u64();
+        let InUse { live, held } = &mut *in_use;
+        for views in [live, held] {
+            if views.get(&version).is_some_and(|weak| weak.strong_count() == 0) {
+                views.remove(&version);
+            }
         }
     }
 }
@@ -121,54 +162,93 @@ impl<S> Drop for View<S> {
 impl<S> Active<S> {
     /// The oldest version that a snapshot in use stands on.
     pub fn oldest(&self) -> Option<u64> {
-        self.0.lock().first_key_value().map(|(version, _)| *version)
+        let in_use = self.0.lock();
+        let (live, held) = (in_use.live.first_key_value(), in_use.held.first_key_value());
+        live.into_iter().chain(held).map(|(version, _)| *version).min()
     }
 
     /// Whether the snapshot of this version is in use and has not been taken.
     pub fn contains(&self, version: u64) -> bool {
-        self.0.lock().contains_key(&version)
+        let in_use = self.0.lock();
+        in_use.live.contains_key(&version) || in_use.held.contains_key(&version)
     }
 
-    /// How many distinct versions are in use.
-    pub fn len(&self) -> usize {
-        self.0.lock().len()
+    /// How many distinct versions are in use, and how many of them are held.
+    pub fn sizes(&self) -> (usize, usize) {
+        let in_use = self.0.lock();
+        (in_use.live.len() + in_use.held.len(), in_use.held.len())
     }
 
-    /// All views in use, oldest first.
-    pub fn all(&self) -> Vec<Arc<View<S>>> {
-        self.0.lock().values().filter_map(Weak::upgrade).collect()
+    /// The views in use for which the backend keeps later versions, oldest first.
+    pub fn live(&self) -> Vec<Arc<View<S>>> {
+        self.0.lock().live.values().filter_map(Weak::upgrade).collect()
     }
 
-    /// The oldest view in use.
-    pub fn first(&self) -> Option<Arc<View<S>>> {
-        self.0.lock().values().find_map(Weak::upgrade)
+    /// The held views, oldest first.
+    pub fn held(&self) -> Vec<Arc<View<S>>> {
+        self.0.lock().held.values().filter_map(Weak::upgrade).collect()
     }
 
-    /// Takes every view that is `too_old`, by its age since the first newer commit and by the
-    /// bytes that had been written before it, from its owners; how many those were.
-    pub fn enforce(&self, too_old: impl Fn(Duration, u64) -> bool) -> u64 {
-        let mut revoked = 0;
-        for view in self.all() {
-            let Some(since) = view.superseded.get() else { continue };
-            if too_old(since.elapsed(), view.written_before) {
-                view.revoke();
-                revoked += 1;
-            }
-        }
-        revoked
+    /// The oldest view in use for which the backend keeps later versions.
+    pub fn first_live(&self) -> Option<Arc<View<S>>> {
+        self.0.lock().live.values().find_map(Weak::upgrade)
     }
 
-    /// Whether the oldest view retains more than this.
+    /// Whether the backend keeps more than this for the oldest view.
     pub fn over(&self, retained_max: u64, written: u64) -> bool {
-        let first = self.first();
+        let first = self.first_live();
         first.is_some_and(|view| written.saturating_sub(view.written_before) > retained_max)
     }
 
     /// Takes all views from their owners: the engine closes.
     pub fn revoke_all(&self) {
-        for view in self.all() {
+        for view in self.live().into_iter().chain(self.held()) {
             view.revoke();
         }
+    }
+}
+
+impl<B: Backend> Inner<B> {
+    /// Bounds what snapshots cost: holds those apart that have retained much, and takes those from
+    /// their owners that are too old or cannot be held.
+    pub(crate) fn enforce_caps(&self) {
+        let written = self.meters.written_bytes.load(Ordering::Relaxed);
+        let options = &self.options;
+        let mut revoked = 0;
+        for view in self.active.live() {
+            let Some(age) = view.superseded.get().map(Instant::elapsed) else { continue };
+            let retained = written.saturating_sub(view.written_before);
+            let is_over = retained > options.snapshot_retained_bytes_max;
+            let is_old = age > options.snapshot_age_max;
+            if is_old || is_over && !self.hold(&view) && age >= options.snapshot_grace {
+                view.revoke();
+                revoked += 1;
+            }
+        }
+        for view in self.active.held() {
+            let age = view.superseded.get().map(Instant::elapsed).unwrap_or_default();
+            if age > options.snapshot_age_max {
+                view.revoke();
+                revoked += 1;
+            }
+        }
+        self.meters.revoked.fetch_add(revoked, Ordering::Relaxed);
+    }
+
+    /// Has the backend hold a view apart, if it can and if that does not cost too much memory: those
+    /// that are held already go first. Returns false if the view stays as it is.
+    fn hold(&self, view: &Arc<View<B::Snap>>) -> bool {
+        let Ok(snap) = view.raw() else { return true };
+        match self.backend.hold(&snap) {
+            Ok(Some(held)) if self.has_room_for_held() => {
+                view.hold(held);
+                true
+            }
+            Ok(_) | Err(_) => false,
+        }
+    }
+    fn has_room_for_held(&self) -> bool {
+        self.backend.held_bytes() <= self.options.snapshots_held_bytes_max
     }
 }
 

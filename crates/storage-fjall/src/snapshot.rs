@@ -1,0 +1,178 @@
+//! What readers have of fjall: a snapshot that fjall keeps everything for, or one that is held
+//! apart (`held.rs`).
+
+use std::ops::Bound;
+use std::sync::Arc;
+use std::time::Instant;
+
+use bytes::Bytes;
+use fjall::{Guard, LsmError, Readable, SeqNo, UserKey, UserValue};
+use lsm_tree::InternalValue;
+use quire_storage::backend::RawSnapshot;
+use quire_storage::{Direction, Page, Result, ScanRequest, Space};
+
+use crate::backend::{Heads, Parts};
+use crate::error::storage;
+use crate::gaps::Skip;
+use crate::held::{Bounds, Held, HeldMemtables, HeldRows};
+
+/// A snapshot of all keyspaces.
+pub struct FjallSnapshot {
+    reads: Reads,
+    pub(crate) parts: Arc<Parts>,
+    heads: Arc<Heads>,
+    epoch: u64,
+}
+
+/// What a snapshot reads.
+enum Reads {
+    /// What fjall keeps for it.
+    Live(fjall::Snapshot),
+    /// What it holds itself.
+    Held(Held),
+}
+
+/// The rows of a range by rising keys, and backwards.
+pub(crate) enum Rows {
+    Live(fjall::Iter),
+    Held(HeldRows),
+}
+
+/// A row of a range, or why it cannot be read.
+type Row = std::result::Result<(UserKey, UserValue), fjall::Error>;
+
+impl Iterator for Rows {
+    type Item = Row;
+
+    fn next(&mut self) -> Option<Row> {
+        match self {
+            Rows::Live(rows) => rows.next().map(Guard::into_inner),
+            Rows::Held(rows) => rows.next().map(held_row),
+        }
+    }
+}
+
+impl DoubleEndedIterator for Rows {
+    fn next_back(&mut self) -> Option<Row> {
+        match self {
+            Rows::Live(rows) => rows.next_back().map(Guard::into_inner),
+            Rows::Held(rows) => rows.next_back().map(held_row),
+        }
+    }
+}
+
+fn held_row(row: std::result::Result<InternalValue, LsmError>) -> Row {
+    row.map(|row| (row.key.user_key, row.value)).map_err(fjall::Error::from)
+}
+
+impl FjallSnapshot {
+    /// A snapshot of everything written so far.
+    pub(crate) fn new(parts: Arc<Parts>, heads: Arc<Heads>, epoch: u64) -> Self {
+        let reads = Reads::Live(parts.db.snapshot());
+        Self { reads, parts, heads, epoch }
+    }
+
+    /// The sequence number up to which fjall keeps everything for it; `None` if it is held.
+    pub(crate) fn seqno(&self) -> Option<SeqNo> {
+        match &self.reads {
+            Reads::Live(snapshot) => Some(snapshot.seqno()),
+            Reads::Held(_) => None,
+        }
+    }
+
+    /// Returns a held snapshot of the same content; see
+    /// [`Backend::hold`](quire_storage::backend::Backend::hold).
+    pub(crate) fn hold(&self, counted: &Arc<HeldMemtables>) -> Result<Option<Self>> {
+        let Reads::Live(snapshot) = &self.reads else { return Ok(None) };
+        Ok(Some(Self {
+            reads: Reads::Held(Held::new(&self.parts, snapshot.seqno(), counted)?),
+            parts: Arc::clone(&self.parts),
+            heads: Arc::clone(&self.heads),
+            epoch: self.epoch,
+        }))
+    }
+
+    /// The rows of a range, which keep what they need from then on.
+    pub(crate) fn rows(&self, space: Space, bounds: Bounds<'_>) -> Rows {
+        match &self.reads {
+            Reads::Live(snapshot) => {
+                Rows::Live(snapshot.range::<&[u8], _>(self.parts.space(space), bounds))
+            }
+            Reads::Held(held) => Rows::Held(held.range(space, bounds)),
+        }
+    }
+}
+
+fn place(space: Space, key: &[u8]) -> String {
+    format!("{} {key:02x?}", space.name())
+}
+
+impl RawSnapshot for FjallSnapshot {
+    fn get(&self, space: Space, key: &[u8]) -> Result<Option<Bytes>> {
+        let found = match &self.reads {
+            Reads::Live(snapshot) => snapshot.get(self.parts.space(space), key),
+            Reads::Held(held) => {
+                let mut rows = held.range(space, (Bound::Included(key), Bound::Included(key)));
+                rows.next().map(held_row).transpose().map(|row| row.map(|(_, value)| value))
+            }
+        };
+        match found {
+            Ok(found) => Ok(found.map(Bytes::from)),
+            Err(error) => Err(storage(error, &place(space, key))),
+        }
+    }
+
+    fn scan(&self, request: &ScanRequest<'_>, page: &mut Page) -> Result<()> {
+        let bound;
+        let mut request = *request;
+        match self.heads.gaps(request.space).skip(self.epoch, &request) {
+            Skip::Nothing => {}
+            Skip::All => return Ok(()),
+            Skip::To(key) => {
+                bound = key;
+                request = request.resumed(&bound);
+            }
+        }
+        let request = &request;
+        if request.is_empty() {
+            return Ok(());
+        }
+        let upper =
+            if request.end.is_empty() { Bound::Unbounded } else { Bound::Excluded(request.end) };
+        let range = (Bound::Included(request.start), upper);
+        let since = Instant::now();
+        let mut rows = self.rows(request.space, range);
+        let first = match request.direction {
+            Direction::Forward => rows.next(),
+            Direction::Reverse => rows.next_back(),
+        };
+        let waited = since.elapsed();
+        match request.direction {
+            Direction::Forward => fill(first.into_iter().chain(rows), request, page)?,
+            Direction::Reverse => fill(first.into_iter().chain(rows.rev()), request, page)?,
+        }
+        let first = page.rows.first().map(|(key, _)| &key[..]);
+        self.heads.gaps(request.space).learn(self.epoch, request, first, waited);
+        self.heads.tombstones.scanned(request.space, page.rows.len(), since);
+        Ok(())
+    }
+}
+
+fn fill(rows: impl Iterator<Item = Row>, request: &ScanRequest<'_>, page: &mut Page) -> Result<()> {
+    let failed = |error| storage(error, &place(request.space, request.start));
+    let mut bytes = 0;
+    let mut full = false;
+    for row in rows {
+        if full {
+            page.resume_after_last(request.direction);
+            return Ok(());
+        }
+        let (key, value) = row.map_err(failed)?;
+        let key = Bytes::from(key);
+        let value = if request.keys_only { Bytes::new() } else { Bytes::from(value) };
+        bytes += key.len() + value.len();
+        page.rows.push((key, value));
+        full = page.rows.len() >= request.rows_max.max(1) || bytes >= request.bytes_max;
+    }
+    Ok(())
+}
