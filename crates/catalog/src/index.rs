@@ -32,7 +32,7 @@ pub struct Index {
     pub unique: bool,
     /// Maintained, and invisible to the planner.
     pub hidden: bool,
-    /// Documents expire so many seconds after the date in the field (TTL).
+    /// Seconds after the date in the field at which a document expires (TTL).
     pub expire_after_seconds: Option<i64>,
     /// The index version, 1 or 2.
     pub version: i32,

@@ -105,8 +105,8 @@ impl<'a> Doc<'a> {
         self.iter().count()
     }
 
-    /// Whether documents and arrays nest in at most so many levels, this document counted. Small
-    /// documents need no look.
+    /// Returns true if documents and arrays nest in at most `levels` levels, with this document as the
+    /// first. A document that is too small to nest deeper is not read.
     pub fn nests_within(self, levels: usize) -> bool {
         self.len() < levels * LEVEL_BYTES_MIN || nests_within(self, levels)
     }
@@ -272,8 +272,8 @@ fn int64(bytes: &[u8]) -> Option<i64> {
     Some(i64::from_le_bytes(bytes.get(..8)?.try_into().ok()?))
 }
 
-/// How many bytes values of a type take: so many, and as many as the length at their beginning
-/// says where `mask` lets it through.
+/// The size of the values of a type: a fixed number of bytes, plus the length that stands at the
+/// beginning of the value, masked by `mask` (0 for types of a fixed size).
 #[derive(Clone, Copy)]
 struct Shape {
     fixed: u32,

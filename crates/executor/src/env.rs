@@ -170,7 +170,7 @@ impl<'r> Run<'r> {
         self.wanting(usize::MAX, work)
     }
 
-    /// Runs what takes about so many rows from its input.
+    /// Runs `work`, which takes about `rows` rows from its input.
     pub fn wanting<T>(&mut self, rows: usize, work: impl FnOnce(&mut Self) -> T) -> T {
         let wanted = std::mem::replace(&mut self.wanted, rows);
         let result = work(self);

@@ -75,7 +75,7 @@ pub struct BatchLimits {
 }
 
 impl BatchLimits {
-    /// At most so many documents, and what a reply can hold (16 MiB).
+    /// Returns the limits of a batch of at most `docs_max` documents and 16 MiB, the size of a reply.
     pub fn docs(docs_max: usize) -> Self {
         BatchLimits { docs_max, bytes_max: 16 * 1024 * 1024 }
     }

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-/// Up to so many names are compared one by one.
+/// The largest number of names that are compared one by one; more are hashed.
 const LINEAR_NAMES_MAX: usize = 12;
 
 /// Different names, numbered from 0 in the order in which they came.

@@ -22,10 +22,10 @@ const SHORT_BYTES: usize = 1024;
 /// So many elements are walked rather than looked up.
 const NEAR: usize = 64;
 
-/// One of so many elements has its beginning noted.
+/// Elements from one noted beginning to the next.
 const STRIDE: usize = 16;
 
-/// Noting a name costs so many times what walking past it costs.
+/// What noting a name costs, in units of walking past it.
 const NAME_COST: usize = 8;
 
 /// The rounds of a loop: each has an arena whose content is dropped before the next.
@@ -323,7 +323,7 @@ mod tests {
         }
     }
 
-    /// A document of so many fields, some of whose names come twice, and of an array as long.
+    /// A document with this number of fields, some of whose names come twice, and an array as long.
     fn large(random: &mut Generator, fields: u64) -> DocBuf {
         DocBuf::build(|writer| {
             let mut object = writer.document("object");

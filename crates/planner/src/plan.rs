@@ -203,18 +203,18 @@ pub enum Node {
         /// What to sort.
         input: Box<Node>,
     },
-    /// Without the first so many.
+    /// The rows of its input without the first `count`.
     Skip {
-        /// How many.
+        /// The number of rows to leave out.
         count: u64,
-        /// From what.
+        /// Gives the rows.
         input: Box<Node>,
     },
-    /// The first so many.
+    /// At most `count` rows of its input, then the end.
     Limit {
-        /// How many.
+        /// The largest number of rows.
         count: u64,
-        /// Of what.
+        /// Gives the rows.
         input: Box<Node>,
     },
     /// Documents with only some fields, or others.

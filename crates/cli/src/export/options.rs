@@ -24,8 +24,8 @@ What is read:
   -q, --query JSON     Which documents.
   --queryFile FILE     The same in a file.
   --sort JSON          In which order.
-  --skip N             Leaves out so many.
-  --limit N            At most so many.
+  --skip N             Leaves out the first N documents.
+  --limit N            Writes at most N documents.
   --assertExists       Fails if there is no such collection.
 
 What is written:

@@ -51,7 +51,7 @@ enum Mode {
     AlwaysOn,
     /// So many times more.
     Times(i64),
-    /// Always, after so many chances let pass.
+    /// Always, after this number of chances has passed without effect.
     Skip(i64),
     /// With this probability.
     Sometimes(f64),

@@ -8,7 +8,7 @@ use quire_document::{Doc, DocWriter};
 use quire_error::Result;
 use quire_executor::modify::insert_many;
 
-/// Up to so many documents go into one commit; more are several commits with one wait at the end.
+/// The largest number of documents in one commit. More are several commits with one wait at the end.
 const COMMIT_DOCS: usize = 1000;
 
 pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {

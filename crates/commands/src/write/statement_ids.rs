@@ -51,7 +51,7 @@ impl StatementIds {
         Ok(())
     }
 
-    /// The ids of so many statements, in their order.
+    /// Returns the ids of the first `statements` statements, in their order.
     pub fn list(&self, statements: usize) -> Vec<i32> {
         match &self.each {
             Some(each) => each.clone(),

@@ -12,7 +12,7 @@ use quire_error::{Error, ErrorCode, Result};
 
 /// Most statements in one command. MongoDB: 100,000 (16 InvalidLength).
 pub const STATEMENTS_MAX: usize = 100_000;
-/// Errors whose texts are all told; after so many bytes of text only codes follow.
+/// Bytes of error texts that a reply holds. Errors beyond them are reported by their codes alone.
 const ERROR_TEXT_BYTES_MAX: usize = 1024 * 1024;
 
 /// What every write command takes besides its statements.

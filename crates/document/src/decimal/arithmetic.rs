@@ -134,7 +134,7 @@ impl Decimal128 {
     }
 
     /// Rounds to `place` digits after the point (before it, where negative) as `$round` and `$trunc`
-    /// do: a number that can't have so many digits, an infinity and NaN stay as they are.
+    /// do: a number without room for those digits, an infinity and NaN stay unchanged.
     pub fn round_to_place(self, place: i32, rounding: Rounding) -> Self {
         let rounded = self.quantize(place.saturating_neg(), rounding);
         if rounded.is_nan() { self } else { rounded }

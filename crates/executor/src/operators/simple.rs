@@ -11,7 +11,7 @@ use crate::row::Row;
 /// Rows asked for at a time where they are only counted.
 const ROWS_MAX: usize = 1024;
 
-/// The first so many rows.
+/// At most `left` rows of its input, then the end.
 pub(crate) struct Limit {
     pub input: BoxedOperator,
     pub left: u64,
@@ -39,7 +39,7 @@ impl Operator for Limit {
     }
 }
 
-/// All rows but the first so many.
+/// The rows of its input without the first `left`.
 pub(crate) struct Skip {
     pub input: BoxedOperator,
     pub left: u64,

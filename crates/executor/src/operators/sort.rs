@@ -107,7 +107,7 @@ impl Ord for Keyed2 {
 }
 
 impl Sorter {
-    /// A sorter of everything (`limit` 0) or of the first so many.
+    /// Returns a sorter that keeps the first `limit` rows, or all of them for 0.
     pub fn new(pattern: Arc<SortPattern>, limit: u64) -> Self {
         Sorter {
             pattern: Some(pattern),

@@ -13,7 +13,7 @@ pub(crate) fn processors() -> usize {
     *PROCESSORS
 }
 
-/// The right to run so many threads besides one's own, until dropped.
+/// Permission to run this number of threads besides the caller's own, until it is dropped.
 pub(crate) struct Helpers(usize);
 
 impl Helpers {

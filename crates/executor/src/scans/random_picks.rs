@@ -44,7 +44,7 @@ impl Random {
     }
 }
 
-/// Whether so many documents are better drawn than found by a scan.
+/// Returns true if it costs less to draw `size` documents than to find them by a scan.
 pub(crate) fn draws(view: &View<'_>, collection: &Collection, size: u64) -> bool {
     view.record_ids(collection).is_ok_and(|ids| expected(view, collection, &ids, size).is_some())
 }
@@ -152,8 +152,8 @@ fn pick(run: &mut Run<'_>, table: &mut Table, size: u64) -> Result<Picks> {
     Ok(picks)
 }
 
-/// How many ids have to be drawn, on the average, until so many of them exist; `None` if that is
-/// no better than reading everything.
+/// Returns the expected number of ids to draw until `size` of them exist; `None` if a scan costs no
+/// more.
 fn expected_draws(documents: u64, ids: &Range<u64>, size: u64) -> Option<u64> {
     if documents <= SMALL_DOCS || ids.is_empty() {
         return None;

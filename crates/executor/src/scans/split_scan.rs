@@ -18,7 +18,7 @@ use crate::row::Row;
 use crate::scans::helper_threads::Helpers;
 use crate::scans::scan_pieces::{Kept, Piece, Pieces};
 
-/// Rows that a piece should have: a processor has room in its own cache for the blocks of so many.
+/// Rows that a piece should have: their blocks fit into the cache of one core.
 const PIECE_ROWS: u64 = 512;
 /// Pieces of a stretch, for each thread. At its end the threads wait for each other.
 const PIECES_EACH: usize = 64;

@@ -10,7 +10,7 @@ use quire_document::{Array, Doc, Value, message};
 use quire_error::{Error, Result};
 use std::collections::HashMap;
 
-/// Up to so many keys are compared one by one.
+/// The largest number of keys that are compared one by one; more are hashed.
 const COMPARED_KEYS_MAX: usize = 16;
 
 /// This family's rows of the registry.

@@ -18,7 +18,7 @@ pub enum Column<'a> {
     Bool(Vec<bool>),
     /// All are strings.
     Text(Vec<&'a str>),
-    /// The same for so many documents; `None` is missing.
+    /// One value for all documents, and their number; `None` is missing.
     Same(Option<Value<'a>>, usize),
     /// Anything; `None` is missing.
     Values(Vec<Option<Value<'a>>>),
@@ -31,7 +31,7 @@ pub enum OwnedColumn {
     Plain(Column<'static>),
     /// Strings behind each other, and where each of them ends.
     Text(String, Vec<usize>),
-    /// The same for so many documents.
+    /// One value for all documents, and their number.
     Same(ValueBuf, usize),
     /// Anything.
     Values(ValuesBuf),
@@ -239,7 +239,7 @@ impl<'a> Column<'a> {
         }
     }
 
-    /// Ends a column of so many rows: those at the end that were left out are missing.
+    /// Ends a column of this number of rows; those left out at its end are missing.
     pub(super) fn end(&mut self, rows: usize) {
         match self {
             Column::Values(values) => values.resize(rows, None),

@@ -33,11 +33,11 @@ pub struct Operator {
 pub enum Arity {
     /// Any number of arguments.
     Any,
-    /// Exactly so many; 16020 otherwise.
+    /// Exactly this number; 16020 otherwise.
     Exactly(usize),
-    /// From so many to so many; 28667 otherwise.
+    /// At least the first number and at most the second; 28667 otherwise.
     Between(usize, usize),
-    /// At least so many; the code of the error otherwise.
+    /// At least the first number; the second is the code of the error otherwise.
     AtLeast(usize, i32),
     /// An object with named arguments.
     Named(&'static Fields),

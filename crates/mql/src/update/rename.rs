@@ -26,7 +26,7 @@ pub(super) struct Rename {
 /// What a rename found at its source; `None` where nothing stands there.
 pub(super) type Source<'r> = Option<Element<'r>>;
 
-/// Up to so many renames walk the document each for itself.
+/// The largest number of renames of which each walks the document for itself.
 const WALKING_RENAMES_MAX: usize = 8;
 
 /// Finds fields of a document for some renames: where they are many, by tables of the fields of
@@ -39,7 +39,7 @@ pub(super) struct Finder<'r> {
 type Fields<'r> = HashMap<&'r [u8], Element<'r>>;
 
 impl<'r> Finder<'r> {
-    /// For so many renames in `root`.
+    /// Returns a finder for `renames` renames in `root`.
     pub(super) fn new(root: Doc<'r>, renames: usize) -> Self {
         let tables = (renames > WALKING_RENAMES_MAX).then(HashMap::new);
         Finder { root, tables }

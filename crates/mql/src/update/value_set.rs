@@ -4,7 +4,7 @@ use super::extreme;
 use crate::context::EvalContext;
 use quire_document::Value;
 
-/// Up to so many values a look at each is cheaper than an order.
+/// The largest number of values that are compared one by one; more are sorted first.
 pub(super) const LINEAR_MAX: usize = 8;
 
 /// Values, in MongoDB's order (under the update's collation) if there are many.

@@ -39,11 +39,11 @@ impl CreateCollection {
         clustered_index: Document => "clusteredIndex",
         /// Documents of a clustered or time-series collection go after so long.
         expire_after_seconds: Duration => "expireAfterSeconds" as seconds,
-        /// At most so many documents, if it is capped.
+        /// The largest number of documents, if it is capped.
         max: u64 => "max" as count,
         /// The view's pipeline.
         pipeline: Vec<Document> => "pipeline",
-        /// At most so many bytes, if it is capped.
+        /// The largest size in bytes, if it is capped.
         size: u64 => "size" as count,
         /// Makes a time-series collection.
         timeseries: Document => "timeseries",

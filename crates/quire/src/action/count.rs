@@ -38,7 +38,7 @@ impl CountDocuments {
         self
     }
 
-    /// Leaves out so many documents.
+    /// Leaves out this number of documents at the beginning.
     pub fn skip(mut self, skip: u64) -> Self {
         self.skip = Some(skip);
         self

@@ -38,7 +38,7 @@ impl<T> Find<T> {
     options! {
         /// Spills to disk what does not fit into memory (the default).
         allow_disk_use: bool => "allowDiskUse",
-        /// At most so many documents; 0 for all.
+        /// Returns at most this number of documents; 0 is all.
         limit: i64 => "limit",
         /// Index keys below this one.
         max: Document => "max",
@@ -52,7 +52,7 @@ impl<T> Find<T> {
         return_key: bool => "returnKey",
         /// Adds the record's id.
         show_record_id: bool => "showRecordId",
-        /// Leaves out so many documents.
+        /// Leaves out this number of documents at the beginning.
         skip: u64 => "skip" as count,
         /// The order of the documents.
         sort: Document => "sort",
@@ -111,7 +111,7 @@ impl<T> FindOne<T> {
         return_key: bool => "returnKey",
         /// Adds the record's id.
         show_record_id: bool => "showRecordId",
-        /// Leaves out so many documents.
+        /// Leaves out this number of documents at the beginning.
         skip: u64 => "skip" as count,
         /// Which one is the first.
         sort: Document => "sort",
