@@ -278,7 +278,7 @@ index_options! {
     unique: bool,
     /// Leaves out documents without the field.
     sparse: bool,
-    /// Documents go so many seconds after the date in the field.
+    /// Seconds after the date in the field at which a document expires.
     expire_after_seconds: i64,
     /// Only documents that match are in the index.
     partial_filter_expression: Document,
