@@ -52,7 +52,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
         let _writing = service.write_gate.enter(&cx.interrupt)?;
         service.make_profile(cx.db)?;
     }
-    service.profiler.set(cx.db, setting);
+    service.profiler.set(cx.db, setting)?;
     if let Some(slow_ms) = slow_ms {
         service.parameters.set_slow_ms(slow_ms);
     }

@@ -11,7 +11,7 @@ use crate::frame::service::{Service, now_ms, random_u64};
 use quire_catalog::{Collection, Namespace};
 use quire_collections::{CollectionCursor, prepare_insert};
 use quire_document::{Doc, DocBuf};
-use quire_error::Result;
+use quire_error::{Error, ErrorCode, Result};
 use quire_mql::context::{EvalContext, ParseContext, Shared};
 use quire_mql::filter::Filter;
 use quire_storage::{CommitOptions, Direction, Interrupt};
@@ -24,6 +24,8 @@ pub const PROFILE_BYTES_MAX: u64 = 1024 * 1024;
 /// Oldest entries that go at once when there are too many bytes.
 const TRIM_BYTES: usize = 128 * 1024;
 const TRIM_DOCS: usize = 1000;
+/// Databases that may have settings of their own: a setting keeps a compiled filter.
+const DATABASES_MAX: usize = 1000;
 /// The collection that holds the entries.
 pub const SYSTEM_PROFILE: &str = "system.profile";
 
@@ -110,14 +112,24 @@ impl Profiler {
     }
 
     /// Changes the settings of a database.
-    pub fn set(&self, db: &str, setting: Setting) {
+    ///
+    /// # Errors
+    /// 146 ExceededMemoryLimit if too many databases have settings of their own.
+    pub fn set(&self, db: &str, setting: Setting) -> Result<()> {
         let mut databases = self.write();
         let default = self.default_level.load(Ordering::Relaxed);
         match setting.level == default && setting.filter.is_none() {
             true => drop(databases.remove(db)),
+            false if databases.len() >= DATABASES_MAX && !databases.contains_key(db) => {
+                let text = format!(
+                    "the profiler keeps the settings of at most {DATABASES_MAX} databases; set the level of another to 0 first"
+                );
+                return Err(Error::new(ErrorCode::ExceededMemoryLimit, text));
+            }
             false => drop(databases.insert(db.to_owned(), setting)),
         }
         self.engaged.store(default > 0 || !databases.is_empty(), Ordering::Relaxed);
+        Ok(())
     }
 
     /// What becomes of an operation on `db` whose entry `entry` makes.
@@ -255,24 +267,24 @@ mod tests {
         let judge = |slow: bool| profiler.judge("db", slow, || doc! { "op": "query" });
         let verdict = |log: bool, record: bool| Verdict { log, record };
         assert_eq!((judge(false), judge(true)), (verdict(false, false), verdict(true, false)));
-        profiler.set("db", Setting { level: 1, filter: None });
+        profiler.set("db", Setting { level: 1, filter: None }).unwrap();
         assert_eq!((judge(false), judge(true)), (verdict(false, false), verdict(true, true)));
         profiler.set_sample_rate(0.0);
         assert_eq!(judge(true), verdict(false, false));
-        profiler.set("db", Setting { level: 2, filter: None });
+        profiler.set("db", Setting { level: 2, filter: None }).unwrap();
         assert_eq!(judge(false), verdict(false, true));
         let filter =
             |filter: DocBuf| Some(Arc::new(ProfileFilter::parse(filter.as_doc()).unwrap()));
-        profiler.set("db", Setting { level: 1, filter: filter(doc! { "op": "query" }) });
+        profiler.set("db", Setting { level: 1, filter: filter(doc! { "op": "query" }) }).unwrap();
         assert_eq!(judge(false), verdict(true, true));
-        profiler.set("db", Setting { level: 1, filter: filter(doc! { "op": "insert" }) });
+        profiler.set("db", Setting { level: 1, filter: filter(doc! { "op": "insert" }) }).unwrap();
         assert_eq!(judge(true), verdict(false, false));
         assert!(profiler.is_engaged());
-        profiler.set("db", Setting::default());
+        profiler.set("db", Setting::default()).unwrap();
         assert!(!profiler.is_engaged());
         profiler.set_default_level(2);
         assert_eq!(judge(false), verdict(false, true));
-        profiler.set("db", Setting::default());
+        profiler.set("db", Setting::default()).unwrap();
         assert_eq!(judge(false), verdict(false, false));
     }
 

@@ -156,3 +156,20 @@ fn slow_operations_are_logged_with_what_mongod_tells() {
     assert!(number(find, "durationMillis").is_some() && number(find, "reslen").unwrap() > 50);
     assert_eq!(number(&slow[2].1, "nModified"), Some(1));
 }
+
+/// Each name of a database with a filter took memory for ever.
+#[test]
+fn settings_of_very_many_databases_are_refused() {
+    let server = Server::new();
+    let mut client = server.client(1);
+    let set = |number: i32, filter: &DocBuf| {
+        doc! { "profile": 0, "filter": filter, "$db": format!("db{number}").as_str() }
+    };
+    let filter = doc! { "millis": { "$gt": 5 } };
+    (0..1000).for_each(|number| drop(client.works(set(number, &filter))));
+    assert_eq!(code(&client.run(set(1000, &filter))), 146);
+    // A database that has settings may change them, and one that gives them up makes room.
+    client.works(set(7, &doc! { "millis": { "$gt": 6 } }));
+    client.works(doc! { "profile": 0, "filter": "unset", "$db": "db7" });
+    client.works(set(1000, &filter));
+}
