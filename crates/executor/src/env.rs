@@ -165,6 +165,25 @@ impl<'r> Run<'r> {
         self.views.is_pinned()
     }
 
+    /// Runs `work` with these values of the variables, those of the stages around it included.
+    pub fn bound<T>(
+        &mut self,
+        variables: &[Option<Value<'_>>],
+        work: impl FnOnce(&mut Run<'_>) -> T,
+    ) -> T {
+        let mut inner = Run {
+            env: self.env,
+            views: &mut *self.views,
+            variables,
+            generation: self.generation,
+            wanted: self.wanted,
+            renewed: self.renewed,
+        };
+        let result = work(&mut inner);
+        (self.generation, self.renewed) = (inner.generation, inner.renewed);
+        result
+    }
+
     /// Runs what takes all rows that its input has.
     pub fn for_all<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> T {
         self.wanting(usize::MAX, work)

@@ -2,13 +2,15 @@
 //!
 //! Read in this order: `views.rs` (where it reads), `unit.rs` (the unit of work that it belongs to),
 //! `params.rs` (what it is given), `opening` (how a request becomes operators), `execution.rs` (how
-//! they are pulled), `operators` and `scans` (the operators), `grouping` (`$group`), `modify` (writes
+//! they are pulled), `operators` and `scans` (the operators), `grouping` (`$group`), `joins` (stages that
+//! read other collections), `modify` (writes
 //! of many documents).
 
 mod env;
 mod examined;
 mod execution;
 mod grouping;
+mod joins;
 pub mod modify;
 mod opening;
 mod operators;

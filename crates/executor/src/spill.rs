@@ -79,6 +79,11 @@ impl SpillWriter {
 }
 
 impl SpillReader {
+    /// Goes back to the beginning of the file.
+    pub fn restart(&mut self) -> Result<()> {
+        self.file.seek(SeekFrom::Start(0)).map(|_| ()).map_err(|error| failed(&error))
+    }
+
     /// The next part; `None` at the end of the file.
     pub fn read(&mut self) -> Result<Option<Vec<u8>>> {
         let mut len = [0; 4];

@@ -39,8 +39,48 @@ pub struct NodeStats {
     pub failure: Option<(i32, String)>,
     /// Time spent in it and below, in milliseconds.
     pub millis: u64,
+    /// What a join found in its other collection.
+    pub joined: Option<Box<JoinStats>>,
     /// Of what it reads from.
     pub inputs: Vec<NodeStats>,
+}
+
+/// How a join finds foreign documents.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum JoinStrategy {
+    /// It reads through them for documents of the input.
+    #[default]
+    NestedLoop,
+    /// It has them in memory, found by the hash of a key.
+    Hash,
+    /// By an index.
+    Index,
+}
+
+impl JoinStrategy {
+    /// Returns MongoDB's name of it.
+    pub fn name(self) -> &'static str {
+        match self {
+            JoinStrategy::NestedLoop => "NestedLoopJoin",
+            JoinStrategy::Hash => "HashJoin",
+            JoinStrategy::Index => "IndexedLoopJoin",
+        }
+    }
+}
+
+/// What a join did with its other collection.
+#[derive(Debug, Clone, Default)]
+pub struct JoinStats {
+    /// How it found documents.
+    pub strategy: JoinStrategy,
+    /// Documents looked at.
+    pub docs_examined: u64,
+    /// Index keys looked at.
+    pub keys_examined: u64,
+    /// Times that a whole collection was read.
+    pub collection_scans: u64,
+    /// The names of the indexes that were read.
+    pub indexes_used: Vec<String>,
 }
 
 impl NodeStats {

@@ -3,13 +3,16 @@
 
 use crate::choose::Statistics;
 use crate::find::{FindQuery, plan_find};
+use crate::inner::{Around, plan_inner};
 use crate::plan::{Node, Plan, Reshape};
-use crate::request::{AggregateRequest, FindRequest};
+use crate::request::{AggregateRequest, FindRequest, Hint};
 use crate::rewrite::{has_parent, optimise};
+use quire_catalog::NAMESPACE_BYTES_MAX;
 use quire_document::limits::DEPTH_MAX;
 use quire_document::{Doc, DocBuf, Value};
 use quire_error::{Error, ErrorCode, Result};
 use quire_mql::ParseContext;
+use quire_mql::collation::AskedCollation;
 use quire_mql::projection::{Kind, Projection};
 use quire_mql::sort::SortPattern;
 use quire_mql::stage::{
@@ -17,6 +20,19 @@ use quire_mql::stage::{
 };
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
+
+/// What a pipeline reads and how.
+#[derive(Clone, Debug)]
+pub(crate) struct Source {
+    /// `database.collection`, or `database.$cmd.aggregate` for a pipeline without a collection.
+    pub namespace: String,
+    /// The index to use.
+    pub hint: Option<Hint>,
+    /// How strings compare.
+    pub collation: AskedCollation,
+    /// What gives the documents if no collection does.
+    pub fed_by: Option<&'static str>,
+}
 
 /// Plans a pipeline.
 ///
@@ -27,23 +43,45 @@ pub(crate) fn plan_pipeline(
     context: &ParseContext,
     stats: &dyn Statistics,
 ) -> Result<Plan> {
-    let stages = request.pipeline.iter().map(|stage| Value::from(stage.as_doc()));
     let behind_source = request.fed_by.is_some();
-    let place = Place { behind_source, ..Place::of(&request.namespace) };
-    let context = &context.at(place);
-    let mut stages = VecDeque::from(optimise(parse_pipeline(stages, context)?));
-    let leaf = match (request.fed_by, stages.front()) {
+    let context = &context.at(Place { behind_source, ..Place::of(&request.namespace) });
+    let stages = request.pipeline.iter().map(|stage| Value::from(stage.as_doc()));
+    let stages = parse_pipeline(stages, context)?;
+    let source = Source {
+        namespace: request.namespace.clone(),
+        hint: request.hint.clone(),
+        collation: request.collation.clone(),
+        fed_by: request.fed_by,
+    };
+    plan_stages(&source, stages, context, stats)
+}
+
+/// Plans stages that are parsed.
+///
+/// # Errors
+/// As [`plan_pipeline`].
+pub(crate) fn plan_stages(
+    source: &Source,
+    stages: Vec<Stage>,
+    context: &ParseContext,
+    stats: &dyn Statistics,
+) -> Result<Plan> {
+    let mut stages = VecDeque::from(optimise(stages));
+    let leaf = match (source.fed_by, stages.front()) {
         (Some(name), _) => Some(Node::Feed { name }),
         (None, Some(Stage::OneDocument(_))) => {
             stages.pop_front();
             Some(Node::OneDocument)
         }
+        // No collection has so long a name.
+        _ if source.namespace.len() > NAMESPACE_BYTES_MAX => Some(Node::Eof),
         _ => None,
     };
     if let Some(leaf) = leaf {
-        return Ok(Plan { root: above(leaf, stages), ..Plan::of_feed(&request.namespace) });
+        let around = Around { context, stats, collation: &source.collation };
+        return Ok(Plan { root: above(leaf, stages, around)?, ..Plan::of_feed(&source.namespace) });
     }
-    let head = Head::take(request, &mut stages, context)?;
+    let head = Head::take(source, &mut stages, context)?;
     let mut plan = plan_find(&head.query(), stats)?;
     let mut root = plan.root;
     if head.counts_only {
@@ -54,7 +92,8 @@ pub(crate) fn plan_pipeline(
     {
         root = Node::SortKeys { pattern, input: Box::new(root) };
     }
-    plan.root = above(root, stages);
+    let collation = AskedCollation::Own(plan.collation.clone());
+    plan.root = above(root, stages, Around { context, stats, collation: &collation })?;
     Ok(plan)
 }
 
@@ -70,15 +109,11 @@ struct Head {
 
 impl Head {
     /// Takes the stages that a query of the collection can answer off the front of `stages`.
-    fn take(
-        request: &AggregateRequest,
-        stages: &mut VecDeque<Stage>,
-        context: &ParseContext,
-    ) -> Result<Self> {
+    fn take(source: &Source, stages: &mut VecDeque<Stage>, context: &ParseContext) -> Result<Self> {
         let find = FindRequest {
-            namespace: request.namespace.clone(),
-            hint: request.hint.clone(),
-            collation: request.collation.clone(),
+            namespace: source.namespace.clone(),
+            hint: source.hint.clone(),
+            collation: source.collation.clone(),
             of_pipeline: true,
             ..FindRequest::default()
         };
@@ -233,9 +268,11 @@ fn without_fetch(node: Node) -> Node {
 }
 
 /// Puts stages above a node, the first of them lowest.
-fn above(node: Node, stages: VecDeque<Stage>) -> Node {
-    let stages = limit_sorts(stages);
-    stages.into_iter().fold(node, |input, stage| Node::Stage { stage, input: Box::new(input) })
+pub(crate) fn above(node: Node, stages: VecDeque<Stage>, around: Around<'_>) -> Result<Node> {
+    limit_sorts(stages).into_iter().try_fold(node, |input, stage| {
+        let inner = plan_inner(&stage, around)?;
+        Ok(Node::Stage { stage, input: Box::new(input), inner })
+    })
 }
 
 /// Gives each `$sort` the `$limit` that follows it, also behind a `$skip`. The sort then gives no

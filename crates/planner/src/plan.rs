@@ -1,5 +1,6 @@
 //! The plan: a tree of stages under MongoDB's names, and what is known about the request.
 
+use crate::inner::Inner;
 use quire_catalog::key::{Intervals, KeySpec};
 use quire_catalog::{Collection, Index, MultikeyPaths};
 use quire_document::{DocBuf, ValueBuf};
@@ -74,12 +75,24 @@ impl Plan {
     pub fn stages(&self) -> Vec<&Stage> {
         let mut stages = Vec::new();
         let mut node = &self.root;
-        while let Node::Stage { stage, input } = node {
+        while let Node::Stage { stage, input, .. } = node {
             stages.push(stage);
             node = input;
         }
         stages.reverse();
         stages
+    }
+
+    /// Returns the plans inside of each of [`Plan::stages`].
+    pub fn inner_plans(&self) -> Vec<&Inner> {
+        let mut plans = Vec::new();
+        let mut node = &self.root;
+        while let Node::Stage { inner, input, .. } = node {
+            plans.push(inner);
+            node = input;
+        }
+        plans.reverse();
+        plans
     }
 }
 
@@ -122,6 +135,8 @@ pub enum Node {
         stage: Stage,
         /// Gives the documents that go in.
         input: Box<Node>,
+        /// The plans of the pipelines inside of it.
+        inner: Inner,
     },
     /// Documents that come from outside of the collections: whoever opens the plan gives them.
     Feed {

@@ -12,7 +12,7 @@ use quire_catalog::Namespace;
 use quire_document::{Doc, DocBuf, DocWriter, Value};
 use quire_error::{Error, ErrorCode, Result};
 use quire_executor::UnitOfWork;
-use quire_mql::stage::{Source, StageRow, find_stage, for_each_row};
+use quire_mql::stage::{find_stage, for_each_row};
 use quire_planner::{AggregateRequest, ReadRequest};
 
 /// An aggregate with what is not its plan's.
@@ -159,13 +159,6 @@ fn check_pipeline(cx: &Context<'_>, request: &AggregateRequest) -> Result<()> {
     cx.check_stages_api(&request.pipeline)?;
     let row = |stage: Option<&DocBuf>| find_stage(stage?.as_doc().first()?.key());
     let first = row(request.pipeline.first());
-    let no_stage = request.pipeline.is_empty();
-    let reads = |row: &StageRow| row.facts.source == Source::Collection;
-    if request.namespace.ends_with(".$cmd.aggregate") && (no_stage || first.is_some_and(reads)) {
-        let text =
-            "{aggregate: 1} is not valid for a pipeline whose first stage needs a collection";
-        return Err(Error::new(ErrorCode::InvalidNamespace, text));
-    }
     let concern = &cx.generic.read_concern;
     if let Some(row) = first.filter(|row| row.facts.local_only)
         && !concern.is_plain()

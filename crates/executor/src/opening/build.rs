@@ -7,9 +7,13 @@ use quire_error::{Error, Result};
 use quire_mql::filter::{Filter, Node as Condition};
 use quire_mql::stage::{Stage, StageBody};
 use quire_planner::explain::NodeStats;
-use quire_planner::{Node, Reshape};
+use quire_planner::{Inner, Node, Reshape};
 
 use crate::grouping::group::{GroupOp, Source};
+use crate::joins::facet::FacetOp;
+use crate::joins::graph_lookup::GraphLookupOp;
+use crate::joins::lookup::LookupOp;
+use crate::joins::union_with::UnionWith;
 use crate::operators::bucket_auto::BucketAutoOp;
 use crate::operators::chain::Chain;
 use crate::operators::feed::{Feed, FeedOp};
@@ -32,7 +36,13 @@ use crate::scans::table::Table;
 
 /// Makes the operators of a plan. `feed` fills its leaf that no collection feeds.
 pub(crate) fn build(root: &Node, feed: Option<Box<dyn Feed>>) -> Result<BoxedOperator> {
-    Builder { feed }.node(root, Needs::default())
+    let leaf = feed.map(|feed| Box::new(FeedOp::new(feed)) as BoxedOperator);
+    Builder { leaf }.node(root, Needs::default())
+}
+
+/// Makes the operators of stages above `leaf`, which takes the place of their `Node::Feed`.
+pub(crate) fn build_over(root: &Node, leaf: BoxedOperator) -> Result<BoxedOperator> {
+    Builder { leaf: Some(leaf) }.node(root, Needs::default())
 }
 
 /// What the nodes above need of a node's rows besides their documents.
@@ -61,16 +71,17 @@ impl Needs {
 }
 
 struct Builder {
-    feed: Option<Box<dyn Feed>>,
+    /// Takes the place of the leaf that no collection feeds.
+    leaf: Option<BoxedOperator>,
 }
 
 impl Builder {
     fn node(&mut self, node: &Node, needs: Needs) -> Result<BoxedOperator> {
         let stats = NodeStats::default();
         Ok(match node {
-            Node::Stage { stage, input } => return self.stage(stage, input, node, needs),
-            Node::Feed { name } => match self.feed.take() {
-                Some(feed) => Box::new(FeedOp::new(feed)),
+            Node::Stage { stage, input, .. } => return self.stage(stage, input, node, needs),
+            Node::Feed { name } => match self.leaf.take() {
+                Some(leaf) => leaf,
                 None => return Err(Error::internal(format!("nothing feeds {name}"))),
             },
             Node::OneDocument => Box::new(FeedOp::new(Box::new(vec![DocBuf::new()].into_iter()))),
@@ -209,6 +220,10 @@ impl Builder {
                 let input = self.node(input, below)?;
                 Box::new(Sort::new(input, Arc::clone(&sort.pattern), sort.limit, needs.sort_keys))
             }
+            Stage::UnionWith(_) | Stage::Lookup(_) | Stage::Facet(_) | Stage::GraphLookup(_) => {
+                let input = self.node(input, below)?;
+                return with_inner(node, input);
+            }
             Stage::OneDocument(_) => {
                 return Err(Error::internal(format!("{} is a leaf", stage.name())));
             }
@@ -219,7 +234,7 @@ impl Builder {
     /// itself, and these stages as one chain.
     fn source(&mut self, node: &Node, needs: Needs) -> Result<(Source, Chain)> {
         let (mut node, mut needs, mut stages) = (node, needs, Vec::new());
-        while let Node::Stage { stage, input } = node
+        while let Node::Stage { stage, input, .. } = node
             && stage.streams()
         {
             needs = needs.below(stage);
@@ -244,6 +259,26 @@ impl Builder {
         }
         Ok((source, chain))
     }
+}
+
+/// Makes the operator of a stage that has plans inside.
+fn with_inner(node: &Node, input: BoxedOperator) -> Result<BoxedOperator> {
+    let Node::Stage { stage, inner, .. } = node else {
+        return Err(Error::internal(format!("{} is no stage", node.name())));
+    };
+    Ok(match (stage, inner) {
+        (Stage::UnionWith(_), Inner::Union(other)) => Box::new(UnionWith::new(input, other)),
+        (Stage::Facet(facet), Inner::Branches(branches)) => {
+            Box::new(FacetOp::new(input, facet, branches))
+        }
+        (Stage::Lookup(lookup), Inner::Foreign(foreign)) => {
+            Box::new(LookupOp::new(input, lookup, foreign))
+        }
+        (Stage::GraphLookup(graph), Inner::Foreign(foreign)) => {
+            Box::new(GraphLookupOp::new(input, graph, foreign))
+        }
+        _ => return Err(Error::internal(format!("{} was not planned", stage.name()))),
+    })
 }
 
 /// The scan of a collection, if the node does nothing else, and the projection that keeps what

@@ -3,13 +3,16 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use quire_document::{ArrayWriter, DocBuf, DocWriter};
+use quire_document::{ArrayWriter, DocBuf, DocWriter, Value};
 use quire_error::Result;
 use quire_mql::Filter;
-use quire_mql::stage::StageBody;
-use quire_planner::explain::{NodeStats, after_running, execution_stats, query_planner};
+use quire_mql::stage::{Stage, StageBody};
+use quire_planner::explain::{
+    JoinStrategy, NodeStats, after_running, execution_stats, query_planner,
+};
 use quire_planner::{
-    FindQuery, Node, Plan, ReadRequest, Verbosity, add_intersection, aggregate_shape, find_shape,
+    FindQuery, Foreign, Inner, Node, Plan, ReadRequest, Verbosity, add_intersection,
+    aggregate_shape, find_shape,
 };
 use quire_storage::Interrupt;
 
@@ -124,17 +127,50 @@ fn write_stages(plan: &Plan, stats: Option<&NodeStats>, all: bool, out: &mut Arr
         }
         stage_counters(levels.first().copied(), &mut first);
     }
-    for (at, stage) in stages.into_iter().enumerate() {
+    for (at, (stage, inner)) in stages.into_iter().zip(plan.inner_plans()).enumerate() {
         let mut one = out.document();
-        match plan.cursor() {
-            Node::RandomPicks { size, .. } if at == 0 => {
+        match (plan.cursor(), stage, inner) {
+            (Node::RandomPicks { size, .. }, _, _) if at == 0 => {
                 let size = i64::try_from(*size).unwrap_or(i64::MAX);
                 one.document("$sampleFromRandomCursor").append("size", size);
             }
+            (_, Stage::UnionWith(union), Inner::Union(other)) => {
+                let mut shown = one.document(union.name());
+                shown.append_some("coll", union.from.name.as_deref().map(Value::from));
+                let stats = levels.get(at + 1).and_then(|level| level.inputs.get(1));
+                write_stages(other, stats, all, &mut shown.array("pipeline"));
+            }
             _ => stage.print(&mut one),
+        }
+        if let Inner::Foreign(foreign) = inner {
+            join_facts(foreign, levels.get(at + 1).copied(), &mut one);
         }
         stage_counters(levels.get(at + 1).copied(), &mut one);
     }
+}
+
+/// How a join finds foreign documents, and what it looked at.
+fn join_facts(foreign: &Foreign, stats: Option<&NodeStats>, out: &mut DocWriter<'_>) {
+    let joined = stats.and_then(|stats| stats.joined.as_deref());
+    let planned = match (&foreign.key, &foreign.index) {
+        (_, Some(_)) => JoinStrategy::Index,
+        (Some(_), None) => JoinStrategy::Hash,
+        (None, None) => JoinStrategy::NestedLoop,
+    };
+    let strategy = joined.map_or(planned, |joined| joined.strategy);
+    out.append("strategy", strategy.name());
+    if let Some(index) = &foreign.index {
+        out.append("indexName", index.as_str());
+    }
+    let Some(joined) = joined else { return };
+    let long = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
+    out.append("totalDocsExamined", long(joined.docs_examined));
+    out.append("totalKeysExamined", long(joined.keys_examined));
+    out.append("collectionScans", long(joined.collection_scans));
+    let mut indexes = out.array("indexesUsed");
+    joined.indexes_used.iter().for_each(|name| {
+        indexes.push(name.as_str());
+    });
 }
 
 fn stage_counters(stats: Option<&NodeStats>, out: &mut DocWriter<'_>) {

@@ -28,6 +28,11 @@ pub(super) const DOCUMENTS: StageRow = StageRow {
 #[derive(Clone, Copy, Debug)]
 pub struct OneDocument;
 
+impl OneDocument {
+    /// The number of stages that a `$documents` becomes.
+    pub const STAGES: usize = 4;
+}
+
 /// Parses the operand. 73 InvalidNamespace for a pipeline that reads a collection, 5858203 for
 /// what can't be an array.
 fn parse(name: &str, operand: Value<'_>, cx: &ParseContext) -> Result<Vec<Stage>> {

@@ -116,6 +116,8 @@ pub struct Place {
     pub inside: Inside,
     /// The number of pipelines around it.
     pub depth: usize,
+    /// It is a branch of a `$facet`, or stands inside of one.
+    pub below_facet: bool,
     /// A stage that stood before its first one is taken off already.
     pub behind_source: bool,
 }
@@ -192,24 +194,16 @@ impl Place {
 /// Fails if the pipeline that `cx` parses may not have the stage at all.
 ///
 /// # Errors
-/// 40600, 51047, 31441 and 167 for a stage that may not stand in this kind of pipeline, 73
-/// InvalidNamespace for one that needs another source, 323 where `apiStrict` refuses it.
+/// 51047, 31441 and 167 for a stage that may not stand in this kind of pipeline, 323 where
+/// `apiStrict` refuses it.
 pub(super) fn check_place(row: &StageRow, cx: &ParseContext) -> Result<()> {
     if cx.api_strict && !row.facts.in_api {
         return Err(not_in_api(row.name));
     }
     let Some(place) = cx.place.as_deref() else { return Ok(()) };
-    if place.inside != Inside::Aggregate {
-        check_source(row, place)?;
-    }
     let name = row.name;
     let (allowed, code, text) = match place.inside {
-        Inside::Aggregate => return Ok(()),
-        Inside::Facet => (
-            row.facts.in_facet,
-            ErrorCode::location(40600),
-            format!("{name} is not allowed to be used within a $facet stage"),
-        ),
+        Inside::Aggregate | Inside::Facet => return Ok(()),
         Inside::Lookup => (
             row.facts.in_lookup,
             ErrorCode::location(51047),
@@ -235,12 +229,18 @@ pub fn not_in_api(name: &str) -> Error {
     Error::new(ErrorCode::APIStrictError, text)
 }
 
-/// Fails with 73 InvalidNamespace for a stage of a sub-pipeline that needs another source than the
-/// pipeline has.
-fn check_source(row: &StageRow, place: &Place) -> Result<()> {
+/// Fails for a stage of a sub-pipeline that reads what the pipeline has not.
+///
+/// # Errors
+/// 73 InvalidNamespace for one that needs another source, 40600 for one that no `$facet` may have.
+pub(super) fn check_source(row: &StageRow, cx: &ParseContext) -> Result<()> {
+    let Some(place) = cx.place.as_deref().filter(|place| place.depth > 0) else { return Ok(()) };
     let name = row.name;
     let refuse = |text: String| Err(Error::new(ErrorCode::InvalidNamespace, text));
     match row.facts.source {
+        Source::Database if place.inside == Inside::Facet && row.facts.reads == Reads::Literal => {
+            check_facet(row, place)
+        }
         Source::Database if !place.has_no_collection() => {
             refuse(format!("'{name}' can only be run with {{aggregate: 1}}"))
         }
@@ -250,6 +250,29 @@ fn check_source(row: &StageRow, place: &Place) -> Result<()> {
         Source::Sessions if place.namespace != "config.system.sessions" => {
             refuse(format!("{name} may only be run against config.system.sessions"))
         }
+        _ if place.inside == Inside::Facet || row.facts.reads != Reads::Literal => {
+            check_facet(row, place)
+        }
         _ => Ok(()),
     }
+}
+
+fn check_facet(row: &StageRow, place: &Place) -> Result<()> {
+    if row.facts.in_facet || !place.below_facet {
+        return Ok(());
+    }
+    let text = format!("{} is not allowed to be used within a $facet stage", row.name);
+    Err(Error::location(40600, text))
+}
+
+/// Fails with 73 InvalidNamespace for a pipeline without a collection whose first stage needs one.
+/// `first` is `None` for no stages.
+pub(super) fn check_first(first: Option<&StageRow>, cx: &ParseContext) -> Result<()> {
+    let Some(place) = cx.place.as_deref() else { return Ok(()) };
+    let reads_collection = first.is_none_or(|row| row.facts.source == Source::Collection);
+    if place.inside != Inside::Aggregate || !place.has_no_collection() || !reads_collection {
+        return Ok(());
+    }
+    let text = "{aggregate: 1} is not valid for a pipeline whose first stage needs a collection";
+    Err(Error::new(ErrorCode::InvalidNamespace, text))
 }

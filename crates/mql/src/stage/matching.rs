@@ -63,6 +63,7 @@ impl StageBody for Match {
             Some(paths) => reads.paths.extend(paths.into_iter().map(str::to_owned)),
             None => reads.whole_document = true,
         }
+        add_expressions(self.filter.root(), &mut reads);
         Needs::reading(reads)
     }
 
@@ -78,6 +79,21 @@ impl StageBody for Match {
     fn print(&self, writer: &mut DocWriter<'_>) {
         let condition = self.filter.root().clone().with_implied();
         writer.append("$match", &condition.to_bson());
+    }
+}
+
+/// Adds the variables that the expressions of a condition read, and whether its answer changes from
+/// call to call.
+fn add_expressions(node: &Node, reads: &mut Dependencies) {
+    match node {
+        Node::Expr(test) => {
+            let inner = test.expression().dependencies();
+            reads.variables.extend(inner.variables);
+            reads.volatile |= inner.volatile;
+        }
+        Node::SampleRate(_) => reads.volatile = true,
+        Node::Not(inner) => add_expressions(inner, reads),
+        other => other.children().iter().for_each(|child| add_expressions(child, reads)),
     }
 }
 

@@ -12,10 +12,13 @@ mod bucket;
 mod bucket_auto;
 mod count;
 mod documents;
+mod facet;
 mod facts;
 mod granularity;
+mod graph_lookup;
 mod group;
 mod limit;
+mod lookup;
 mod matching;
 mod needs;
 mod pipeline;
@@ -26,7 +29,9 @@ mod replace_root;
 mod sample;
 mod sort;
 mod sort_by_count;
+mod sub_pipeline;
 mod transform;
+mod union_with;
 mod unwind;
 
 #[cfg(test)]
@@ -35,10 +40,13 @@ mod tests;
 pub use body::StageBody;
 pub use bucket_auto::BucketAuto;
 pub use documents::OneDocument;
+pub use facet::Facet;
 pub use facts::{Facts, Inside, Pipelines, Place, Reads, Source, Standing, not_in_api};
 pub use granularity::Granularity;
+pub use graph_lookup::GraphLookup;
 pub use group::{Group, GroupKey};
 pub use limit::{Limit, Skip};
+pub use lookup::{Lookup, VariableEquality};
 pub use matching::Match;
 pub use needs::{Modified, Needs};
 pub use pipeline::{
@@ -49,8 +57,10 @@ pub use registry::{STAGES, StageRow, find_stage, search_not_enabled};
 pub use replace_root::ReplaceRoot;
 pub use sample::Sample;
 pub use sort::Sort;
+pub use sub_pipeline::From;
 pub use transform::{Transform, Transforms};
-pub use unwind::{Position, Unwind};
+pub use union_with::UnionWith;
+pub use unwind::{Position, Unwind, write_at};
 
 use quire_document::DocWriter;
 use std::sync::Arc;
@@ -81,6 +91,14 @@ pub enum Stage {
     BucketAuto(Arc<BucketAuto>),
     /// The beginning of `$documents`.
     OneDocument(OneDocument),
+    /// `$unionWith`: the documents of another collection behind those of the input.
+    UnionWith(Arc<UnionWith>),
+    /// `$lookup`: joins with another collection.
+    Lookup(Arc<Lookup>),
+    /// `$facet`: several pipelines over the same documents.
+    Facet(Arc<Facet>),
+    /// `$graphLookup`: a recursive search in another collection.
+    GraphLookup(Arc<GraphLookup>),
 }
 
 impl Stage {
@@ -98,6 +116,10 @@ impl Stage {
             Stage::Group(stage) => &**stage,
             Stage::BucketAuto(stage) => &**stage,
             Stage::OneDocument(stage) => stage,
+            Stage::UnionWith(stage) => &**stage,
+            Stage::Lookup(stage) => &**stage,
+            Stage::Facet(stage) => &**stage,
+            Stage::GraphLookup(stage) => &**stage,
         }
     }
 }

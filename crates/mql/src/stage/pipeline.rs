@@ -1,6 +1,6 @@
 //! Parsing pipelines: that of a command, and those inside of its stages.
 
-use super::facts::{Inside, Place, Standing, check_place};
+use super::facts::{Inside, Place, Reads, Standing, check_first, check_place, check_source};
 use super::registry::{StageRow, find_stage, first_only};
 use super::{Stage, StageBody};
 use crate::context::ParseContext;
@@ -31,12 +31,20 @@ pub fn parse_pipeline<'s>(
     let mut parsed = Vec::with_capacity(count);
     for (at, stage) in stages.enumerate() {
         let (row, operand) = row_of(stage)?;
+        // Literal documents are refused elsewhere than at the beginning before all else.
+        let written = row.facts.reads == Reads::Literal;
+        if !written {
+            check_source(row, cx)?;
+        }
         check_place(row, cx)?;
-        let (first, last) = (at == 0 && !behind_source, at + 1 == count);
+        let (is_first, is_last) = (at == 0 && !behind_source, at + 1 == count);
         match row.facts.standing {
-            Standing::First if !first => return Err(first_only(row.name)),
-            Standing::Last if !last => return Err(last_only(row.name)),
+            Standing::First if !is_first => return Err(first_only(row.name)),
+            Standing::Last if !is_last => return Err(last_only(row.name)),
             _ => {}
+        }
+        if written {
+            check_source(row, cx)?;
         }
         let filter = operand.as_document().filter(|_| row.name == "$match" && at > 0);
         if filter.is_some_and(|filter| super::matching::names(filter, "$text")) {
@@ -44,6 +52,12 @@ pub fn parse_pipeline<'s>(
             return Err(Error::location(17313, message));
         }
         parsed.extend((row.parse)(row.name, operand, cx)?);
+        if is_first {
+            check_first(Some(row), cx)?;
+        }
+    }
+    if count == 0 && !behind_source {
+        check_first(None, cx)?;
     }
     Ok(parsed)
 }
@@ -58,14 +72,17 @@ pub fn parse_sub_pipeline(
     namespace: &str,
     cx: &ParseContext,
 ) -> Result<Vec<Stage>> {
-    let depth = cx.place.as_deref().map_or(0, |place| place.depth) + 1;
+    let around = cx.place.as_deref();
+    let depth = around.map_or(0, |place| place.depth) + 1;
     if depth > SUB_PIPELINE_DEPTH_MAX {
         let text = format!(
             "Maximum number of nested sub-pipelines exceeded. Limit is {SUB_PIPELINE_DEPTH_MAX}"
         );
         return Err(Error::new(ErrorCode::MaxSubPipelineDepthExceeded, text));
     }
-    let place = Place { namespace: namespace.to_owned(), inside, depth, behind_source: false };
+    let below_facet = around.is_some_and(|place| place.below_facet) || inside == Inside::Facet;
+    let namespace = namespace.to_owned();
+    let place = Place { namespace, inside, depth, below_facet, behind_source: false };
     let stages: Vec<Value<'_>> = stages.iter().collect();
     parse_pipeline(stages.into_iter(), &cx.at(place))
 }

@@ -1,10 +1,10 @@
 //! All stages of MongoDB, one row each: how it is parsed and what is true of it. Stages that are
 //! not built and those of the search service have rows too, which say why they are refused.
 
-use super::facts::{Facts, Pipelines, Reads, Source, Standing};
+use super::facts::{Facts, Reads, Source, Standing};
 use super::{
-    Stage, bucket, bucket_auto, count, documents, group, limit, matching, project, redact,
-    replace_root, sample, sort, sort_by_count, unwind,
+    Stage, bucket, bucket_auto, count, documents, facet, graph_lookup, group, limit, lookup,
+    matching, project, redact, replace_root, sample, sort, sort_by_count, union_with, unwind,
 };
 use crate::context::ParseContext;
 use quire_document::Value;
@@ -48,10 +48,10 @@ pub const STAGES: &[StageRow] = &[
     ),
     not_built("$densify", Facts::PLAIN),
     documents::DOCUMENTS,
-    not_built("$facet", Facts { in_facet: false, pipelines: Pipelines::Each, ..Facts::PLAIN }),
+    facet::FACET,
     not_built("$fill", Facts::PLAIN),
     not_built("$geoNear", Facts { standing: Standing::First, in_facet: false, ..Facts::PLAIN }),
-    not_built("$graphLookup", Facts { reads: Reads::OtherCollection, ..Facts::PLAIN }),
+    graph_lookup::GRAPH_LOOKUP,
     group::GROUP,
     served("$indexStats", "3.2", "How often each index was used.", Facts::SERVER),
     limit::LIMIT,
@@ -70,7 +70,7 @@ pub const STAGES: &[StageRow] = &[
         "The sessions in use.",
         Facts { source: Source::Sessions, ..LISTED },
     ),
-    not_built("$lookup", Facts::JOIN),
+    lookup::LOOKUP,
     matching::MATCH,
     not_built("$merge", Facts::WRITER),
     not_built("$out", Facts::WRITER),
@@ -91,7 +91,7 @@ pub const STAGES: &[StageRow] = &[
     limit::SKIP,
     sort::SORT,
     sort_by_count::SORT_BY_COUNT,
-    not_built("$unionWith", Facts { in_transaction: false, ..Facts::JOIN }),
+    union_with::UNION_WITH,
     project::UNSET,
     unwind::UNWIND,
     of_search("$listSearchIndexes"),
@@ -111,7 +111,13 @@ const fn not_built(name: &'static str, facts: Facts) -> StageRow {
 
 /// A stage of the search service, which is not there.
 const fn of_search(name: &'static str) -> StageRow {
-    let facts = Facts { reads: Reads::Search, source: Source::Any, in_api: false, ..Facts::PLAIN };
+    let facts = Facts {
+        reads: Reads::Search,
+        source: Source::Any,
+        in_api: false,
+        in_facet: false,
+        ..Facts::PLAIN
+    };
     StageRow { name, since: "", doc: "", facts, parse: |name, _, _| Err(search_not_enabled(name)) }
 }
 

@@ -2,12 +2,13 @@
 
 use super::facts::Facts;
 use super::registry::StageRow;
+use super::sub_pipeline::parse_path;
 use super::{Modified, Needs, Stage, StageBody};
 use crate::context::{EvalContext, ParseContext};
-use crate::expression::{Dependencies, FieldPath, PATH_COMPONENTS_MAX};
+use crate::expression::{Dependencies, FieldPath};
 use bumpalo::Bump;
-use quire_document::{Doc, DocWriter, Value};
-use quire_error::{Error, ErrorCode, Result};
+use quire_document::{Doc, DocBuf, DocWriter, Value};
+use quire_error::{Error, Result};
 use std::sync::Arc;
 
 pub(super) const UNWIND: StageRow = StageRow {
@@ -111,7 +112,7 @@ impl Unwind {
             }
             let inner = cx.with_arena(&scratch);
             let with = inner.document(|writer| {
-                set(cx.root, &path, Some(element.value()), writer);
+                write_at(cx.root, &path, Some(element.value()), writer);
                 Ok(())
             })?;
             emit(&inner.with_root(self.indexed(with, Some(index), &inner)?))?;
@@ -141,10 +142,18 @@ impl Unwind {
             return emit(&cx.with_root(self.indexed(cx.root, None, cx)?));
         }
         let without = cx.document(|writer| {
-            set(cx.root, path, None, writer);
+            write_at(cx.root, path, None, writer);
             Ok(())
         })?;
         emit(&cx.with_root(self.indexed(without, None, cx)?))
+    }
+
+    /// Returns the document with the element's position in its place.
+    pub fn indexed_doc(&self, doc: DocBuf, index: Option<i64>) -> DocBuf {
+        let Some(path) = &self.index else { return doc };
+        let path: Vec<&str> = path.components().collect();
+        let index = index.map_or(Value::Null, Value::Int64);
+        DocBuf::build(|writer| write_at(doc.as_doc(), &path, Some(index), writer))
     }
 
     /// The document with the element's position in its place.
@@ -158,7 +167,7 @@ impl Unwind {
         let path: Vec<&str> = path.components().collect();
         let index = index.map_or(Value::Null, Value::Int64);
         cx.document(|writer| {
-            set(doc, &path, Some(index), writer);
+            write_at(doc, &path, Some(index), writer);
             Ok(())
         })
     }
@@ -243,13 +252,6 @@ fn options<'v>(spec: Doc<'v>) -> Result<Options<'v>> {
     Ok((path, index, preserve))
 }
 
-fn parse_path(path: &str) -> Result<FieldPath> {
-    if path.split('.').count() > PATH_COMPONENTS_MAX {
-        return Err(Error::new(ErrorCode::Overflow, "FieldPath is too long"));
-    }
-    FieldPath::parse(path)
-}
-
 /// The value at a path through documents only.
 fn nested<'a>(doc: Doc<'a>, path: &[&str]) -> Option<Value<'a>> {
     let (first, rest) = path.split_first()?;
@@ -260,8 +262,9 @@ fn nested<'a>(doc: Doc<'a>, path: &[&str]) -> Option<Value<'a>> {
     }
 }
 
-/// Writes `doc` with another value (or none) at a path; what is missing on the way is created.
-fn set(doc: Doc<'_>, path: &[&str], value: Option<Value<'_>>, writer: &mut DocWriter<'_>) {
+/// Writes `doc` with another value (or none) at a path through documents. What is missing on the way
+/// is created, what is no document there is replaced.
+pub fn write_at(doc: Doc<'_>, path: &[&str], value: Option<Value<'_>>, writer: &mut DocWriter<'_>) {
     let Some((first, rest)) = path.split_first() else { return };
     let mut found = false;
     for element in doc.iter() {
@@ -274,7 +277,7 @@ fn set(doc: Doc<'_>, path: &[&str], value: Option<Value<'_>>, writer: &mut DocWr
             writer.append_some(first, value);
         } else {
             let inner = element.value().as_document().unwrap_or(Doc::empty());
-            set(inner, rest, value, &mut writer.document(first));
+            write_at(inner, rest, value, &mut writer.document(first));
         }
     }
     if found {
@@ -283,6 +286,6 @@ fn set(doc: Doc<'_>, path: &[&str], value: Option<Value<'_>>, writer: &mut DocWr
     if rest.is_empty() {
         writer.append_some(first, value);
     } else {
-        set(Doc::empty(), rest, value, &mut writer.document(first));
+        write_at(Doc::empty(), rest, value, &mut writer.document(first));
     }
 }

@@ -1,0 +1,227 @@
+//! `$graphLookup`: a breadth-first search for each row; each step looks up all values that the step
+//! before it has found.
+
+use std::collections::{HashSet, VecDeque};
+use std::sync::Arc;
+
+use bumpalo::Bump;
+use quire_document::limits::DEPTH_MAX;
+use quire_document::{ArrayBuf, Collator, Doc, DocBuf, Value, ValueBuf};
+use quire_error::{Error, ErrorCode, Result};
+use quire_mql::EvalContext;
+use quire_mql::stage::{GraphLookup, write_at};
+use quire_planner::Foreign;
+use quire_planner::explain::NodeStats;
+
+use crate::env::{Env, Run};
+use crate::joins::foreign::ForeignSide;
+use crate::joins::keys::{Key, encode, for_each_local};
+use crate::operators::filtering::renew;
+use crate::operators::{BATCH_BYTES, BoxedOperator, Operator};
+use crate::params::STAGE_BYTES_MAX;
+use crate::row::Row;
+
+/// The stage.
+pub(crate) struct GraphLookupOp {
+    input: BoxedOperator,
+    stage: Arc<GraphLookup>,
+    side: ForeignSide,
+    waiting: VecDeque<Row>,
+    done: bool,
+    arena: Bump,
+    stats: NodeStats,
+}
+
+/// What one search has found.
+#[derive(Default)]
+struct Search {
+    found: Vec<(Row, u64)>,
+    /// The `_id`s of the found documents.
+    ids: HashSet<Key>,
+    /// The values that were looked up.
+    asked: HashSet<Key>,
+    /// The values that the next step looks up.
+    frontier: Vec<ValueBuf>,
+    bytes: usize,
+}
+
+impl Search {
+    /// Adds a value to those of the next step, unless it was looked up before.
+    fn ask(&mut self, value: Value<'_>, collator: Option<&dyn Collator>) -> Result<()> {
+        let key = encode(Some(value), collator);
+        self.bytes += key.len();
+        if self.asked.insert(key) {
+            let value = ValueBuf::new(value);
+            self.frontier.push(value);
+        }
+        self.check()
+    }
+
+    fn check(&self) -> Result<()> {
+        if self.bytes <= STAGE_BYTES_MAX { Ok(()) } else { Err(too_large()) }
+    }
+}
+
+fn too_large() -> Error {
+    Error::location(40099, "$graphLookup reached maximum memory consumption")
+}
+
+impl GraphLookupOp {
+    pub fn new(input: BoxedOperator, stage: &Arc<GraphLookup>, foreign: &Arc<Foreign>) -> Self {
+        GraphLookupOp {
+            input,
+            stage: Arc::clone(stage),
+            side: ForeignSide::new(foreign),
+            waiting: VecDeque::new(),
+            done: false,
+            arena: Bump::new(),
+            stats: NodeStats::default(),
+        }
+    }
+
+    /// Returns the row with what a search from it finds.
+    fn search(&mut self, mut row: Row, run: &mut Run<'_>) -> Result<Row> {
+        row.know_doc()?;
+        let env = run.env;
+        let collator = collator_of(env);
+        let mut search = Search::default();
+        renew(&mut self.arena, env)?;
+        let context = EvalContext::new(&self.arena, row.doc(), &env.shared);
+        match self.stage.start_with.eval(&context.with_variables(run.scope().variables))? {
+            Some(Value::Array(values)) => {
+                values.iter().try_for_each(|value| search.ask(value, collator))?;
+            }
+            Some(value) => search.ask(value, collator)?,
+            None => {}
+        }
+        let mut depth = 0;
+        while !search.frontier.is_empty() {
+            env.check_interrupt()?;
+            let frontier = std::mem::take(&mut search.frontier);
+            self.step(&frontier, depth, &mut search, run)?;
+            if self.stage.depth_max == Some(depth) {
+                break;
+            }
+            depth += 1;
+        }
+        let doc = self.result(&row, &search)?;
+        let record = row.record;
+        Ok(Row { record, ..Row::made(doc) })
+    }
+
+    /// Looks up values; in halves where the documents of all are too large together.
+    fn step(
+        &mut self,
+        values: &[ValueBuf],
+        depth: u64,
+        search: &mut Search,
+        run: &mut Run<'_>,
+    ) -> Result<()> {
+        let bytes_max = match values.len() {
+            0 | 1 => STAGE_BYTES_MAX,
+            _ => run.env.params.stage_bytes_max,
+        };
+        if !self.side.hold(&mut values.iter().map(ValueBuf::as_value), bytes_max, run)? {
+            if values.len() < 2 {
+                return Err(too_large());
+            }
+            let (left, right) = values.split_at(values.len() / 2);
+            self.step(left, depth, search, run)?;
+            return self.step(right, depth, search, run);
+        }
+        let collator = collator_of(run.env);
+        let keys: Vec<Key> =
+            values.iter().map(|value| encode(Some(value.as_value()), collator)).collect();
+        for place in self.side.places(&keys) {
+            let Some(row) = self.side.row(place) else { continue };
+            let Some(id) = row.doc().get("_id") else {
+                let text = format!(
+                    "Documents in the '{}' namespace must contain an _id for de-duplication in $graphLookup",
+                    self.side.plan().namespace()
+                );
+                return Err(Error::location(40271, text));
+            };
+            if !search.ids.insert(encode(Some(id), None)) {
+                continue;
+            }
+            let mut failed = Ok(());
+            for_each_local(&self.stage.connect_from, row.doc(), |value| {
+                if let (Some(value), true) = (value, failed.is_ok()) {
+                    failed = search.ask(value, collator);
+                }
+            });
+            failed?;
+            let mut row = row.clone();
+            row.detach();
+            search.bytes += row.size();
+            search.found.push((row, depth));
+            search.check()?;
+        }
+        Ok(())
+    }
+
+    /// The row's document with the found ones.
+    fn result(&self, row: &Row, search: &Search) -> Result<DocBuf> {
+        let depth_path: Option<Vec<&str>> =
+            self.stage.depth_field.as_ref().map(|path| path.components().collect());
+        let found = ArrayBuf::build(|writer| {
+            for (row, depth) in &search.found {
+                match &depth_path {
+                    None => {
+                        writer.push(row.doc());
+                    }
+                    Some(path) => {
+                        let depth = Value::Int64(i64::try_from(*depth).unwrap_or(i64::MAX));
+                        write_at(row.doc(), path, Some(depth), &mut writer.document());
+                    }
+                }
+            }
+        });
+        let path: Vec<&str> = self.stage.output.components().collect();
+        let found = Value::Array(found.as_array());
+        let doc = DocBuf::build(|writer| write_at(row.doc(), &path, Some(found), writer));
+        if Doc::nests_within(doc.as_doc(), DEPTH_MAX) {
+            return Ok(doc);
+        }
+        let text = format!("a result exceeds the limit of {DEPTH_MAX} levels of nesting");
+        Err(Error::new(ErrorCode::Overflow, text))
+    }
+}
+
+fn collator_of(env: &Env) -> Option<&dyn Collator> {
+    env.shared.collator.as_deref().map(|collator| collator as &dyn Collator)
+}
+
+impl Operator for GraphLookupOp {
+    fn next(&mut self, run: &mut Run<'_>, max: usize, out: &mut Vec<Row>) -> Result<bool> {
+        let (limit, mut bytes) = (out.len() + max, 0);
+        while out.len() < limit && bytes < BATCH_BYTES {
+            if let Some(row) = self.waiting.pop_front() {
+                let row = self.search(row, run)?;
+                bytes += row.size();
+                self.stats.returned += 1;
+                out.push(row);
+            } else if self.done {
+                self.stats.is_eof = true;
+                return Ok(false);
+            } else {
+                let mut rows = Vec::new();
+                self.done = !self.input.next(run, limit - out.len(), &mut rows)?;
+                self.waiting.extend(rows);
+            }
+        }
+        Ok(true)
+    }
+
+    fn rest(&mut self) {
+        self.input.rest();
+        self.side.rest();
+        self.waiting.iter_mut().for_each(Row::detach);
+    }
+
+    fn stats(&self) -> NodeStats {
+        let (joined, read) = self.side.stats();
+        let inputs = vec![self.input.stats(), read];
+        NodeStats { inputs, joined: Some(Box::new(joined)), ..self.stats.clone() }
+    }
+}

@@ -1,0 +1,333 @@
+//! `$lookup`: joins batches of rows with what the foreign side has for their keys.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use bumpalo::Bump;
+use quire_document::limits::DEPTH_MAX;
+use quire_document::{ArrayBuf, ArrayWriter, Doc, DocBuf, Value, ValueBuf};
+use quire_error::{Error, ErrorCode, Result};
+use quire_mql::EvalContext;
+use quire_mql::stage::{Lookup, Position, write_at};
+use quire_planner::explain::NodeStats;
+use quire_planner::{Foreign, ForeignKey, Node};
+
+use crate::env::{Env, Run};
+use crate::joins::foreign::ForeignSide;
+use crate::joins::keys::{Key, encode, for_each_local};
+use crate::joins::rows::{drain, run_over};
+use crate::opening::build::{build, build_over};
+use crate::operators::filtering::renew;
+use crate::operators::{BoxedOperator, Operator};
+use crate::params::STAGE_BYTES_MAX;
+use crate::row::Row;
+
+/// Rows of the input that are joined at a time, at first and later.
+const BATCH_ROWS: (usize, usize) = (16, 1024);
+
+/// A row of the input with what it is joined by.
+struct Local {
+    row: Row,
+    /// The values of the variables of `let`.
+    variables: Vec<Option<ValueBuf>>,
+    keys: Vec<Option<ValueBuf>>,
+}
+
+/// The stage.
+pub(crate) struct LookupOp {
+    input: BoxedOperator,
+    stage: Arc<Lookup>,
+    side: ForeignSide,
+    /// What each document is joined with, where that is always the same, as one array.
+    constant: Option<ArrayBuf>,
+    batch_rows: usize,
+    ready: VecDeque<Row>,
+    done: bool,
+    arena: Bump,
+    stats: NodeStats,
+}
+
+impl LookupOp {
+    pub fn new(input: BoxedOperator, stage: &Arc<Lookup>, foreign: &Arc<Foreign>) -> Self {
+        LookupOp {
+            input,
+            stage: Arc::clone(stage),
+            side: ForeignSide::new(foreign),
+            constant: None,
+            batch_rows: BATCH_ROWS.0,
+            ready: VecDeque::new(),
+            done: false,
+            arena: Bump::new(),
+            stats: NodeStats::default(),
+        }
+    }
+
+    /// Pulls and joins the next batch of the input.
+    fn advance(&mut self, run: &mut Run<'_>, wanted: usize) -> Result<()> {
+        run.env.check_interrupt()?;
+        let mut rows = Vec::new();
+        self.done = !self.input.next(run, wanted.min(self.batch_rows), &mut rows)?;
+        self.batch_rows = (self.batch_rows * 4).min(BATCH_ROWS.1);
+        let mut batch = Vec::with_capacity(rows.len());
+        for row in rows {
+            batch.push(self.local(row, run)?);
+        }
+        self.join(batch, run)
+    }
+
+    /// Evaluates what a row is joined by.
+    fn local(&mut self, mut row: Row, run: &Run<'_>) -> Result<Local> {
+        row.know_doc()?;
+        renew(&mut self.arena, run.env)?;
+        let outer = run.scope().variables;
+        let context = EvalContext::new(&self.arena, row.doc(), &run.env.shared);
+        let context = context.with_variables(outer);
+        let mut variables = Vec::with_capacity(self.stage.variables.len());
+        for variable in self.stage.variables.iter() {
+            variables.push(variable.eval(&context)?.map(ValueBuf::new));
+        }
+        let mut keys = Vec::new();
+        match (&self.stage.fields, &self.side.plan().key, &self.stage.equality) {
+            (Some((local, _)), _, _) => {
+                for_each_local(local, row.doc(), |value| keys.push(value.map(ValueBuf::new)));
+            }
+            (None, Some(ForeignKey::Value(..)), Some(equality)) => {
+                let bound = bound(outer, &variables);
+                let context = EvalContext::new(&self.arena, Doc::empty(), &run.env.shared);
+                let value = equality.value.eval(&context.with_variables(&bound))?;
+                keys.push(value.map(ValueBuf::new));
+            }
+            _ => {}
+        }
+        Ok(Local { row, variables, keys })
+    }
+
+    /// Joins a batch; in halves where its foreign documents are too many.
+    fn join(&mut self, mut batch: Vec<Local>, run: &mut Run<'_>) -> Result<()> {
+        if batch.is_empty() {
+            return Ok(());
+        }
+        if self.side.plan().key.is_none() {
+            return self.join_without_key(batch, run);
+        }
+        let keys = batch.iter().flat_map(|local| &local.keys);
+        let mut keys = keys.map(|key| key.as_ref().map_or(Value::Null, ValueBuf::as_value));
+        let bytes_max = match batch.len() {
+            1 => STAGE_BYTES_MAX,
+            _ => run.env.params.stage_bytes_max,
+        };
+        if !self.side.hold(&mut keys, bytes_max, run)? {
+            if batch.len() == 1 {
+                return Err(self.too_large());
+            }
+            let rest = batch.split_off(batch.len() / 2);
+            self.batch_rows = batch.len();
+            self.join(batch, run)?;
+            return self.join(rest, run);
+        }
+        let collator = run.env.shared.collator.clone();
+        for local in batch {
+            let encoded = local.keys.iter().map(|key| {
+                let value = key.as_ref().map(ValueBuf::as_value);
+                encode(value, collator.as_deref().map(|collator| collator as _))
+            });
+            let encoded: Vec<Key> = encoded.collect();
+            let places = self.side.places(&encoded);
+            let found: Vec<Row> =
+                places.iter().filter_map(|place| self.side.row(*place).cloned()).collect();
+            let found = self.through_tail(found, &local, run)?;
+            self.emit(local.row, &found, run.env)?;
+        }
+        Ok(())
+    }
+
+    /// Joins each row with all that the foreign side gives.
+    fn join_without_key(&mut self, batch: Vec<Local>, run: &mut Run<'_>) -> Result<()> {
+        let foreign = Arc::clone(self.side.plan());
+        if !self.side.hold_everything(run)? {
+            for local in batch {
+                let found = self.stream(&foreign, &local, run)?;
+                self.emit(local.row, &found, run.env)?;
+            }
+            return Ok(());
+        }
+        for local in batch {
+            if foreign.tail.is_some() {
+                let found = self.through_tail(self.side.everything().to_vec(), &local, run)?;
+                self.emit(local.row, &found, run.env)?;
+            } else if self.stage.unwind.is_some() {
+                let found = self.side.everything().to_vec();
+                self.emit(local.row, &found, run.env)?;
+            } else {
+                let everything = self.side.everything();
+                let constant = self.constant.get_or_insert_with(|| array_of(everything));
+                let joined = Value::Array(constant.as_array());
+                let doc = joined_doc(&self.stage, &local.row, joined);
+                self.push(local.row.record, checked(doc)?);
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends the foreign documents of a row through what varies from row to row.
+    fn through_tail(
+        &mut self,
+        found: Vec<Row>,
+        local: &Local,
+        run: &mut Run<'_>,
+    ) -> Result<Vec<Row>> {
+        let foreign = Arc::clone(self.side.plan());
+        let Some(tail) = &foreign.tail else { return Ok(found) };
+        if found.is_empty() && only_streams(tail) {
+            return Ok(found);
+        }
+        let variables = bound(run.scope().variables, &local.variables);
+        let (found, stats) = run.bound(&variables, |run| run_over(tail, found, run))?;
+        self.side.note(None, &stats);
+        Ok(found)
+    }
+
+    /// Runs the whole foreign pipeline for one row, because it does not fit in memory.
+    fn stream(&mut self, foreign: &Foreign, local: &Local, run: &mut Run<'_>) -> Result<Vec<Row>> {
+        let source = build(&foreign.whole.root, None)?;
+        let mut operator = match &foreign.tail {
+            Some(tail) => build_over(tail, source)?,
+            None => source,
+        };
+        let variables = bound(run.scope().variables, &local.variables);
+        let (mut found, mut bytes) = (Vec::new(), 0);
+        let drained = run.bound(&variables, |run| {
+            drain(&mut operator, run, &mut |mut row| {
+                row.detach();
+                bytes += row.size();
+                found.push(row);
+                Ok(bytes <= STAGE_BYTES_MAX)
+            })
+        });
+        drained?;
+        self.side.note(Some(&foreign.whole), &operator.stats());
+        if bytes > STAGE_BYTES_MAX { Err(self.too_large()) } else { Ok(found) }
+    }
+
+    /// Gives a row with what it was joined with, or a row for each of them.
+    fn emit(&mut self, row: Row, found: &[Row], env: &Env) -> Result<()> {
+        let bytes: usize = found.iter().map(|row| row.doc().len()).sum();
+        if bytes > STAGE_BYTES_MAX {
+            return Err(self.too_large());
+        }
+        let Some(unwind) = self.stage.unwind.clone() else {
+            let joined = array_of(found);
+            let doc = joined_doc(&self.stage, &row, Value::Array(joined.as_array()));
+            self.push(row.record, checked(doc)?);
+            return Ok(());
+        };
+        renew(&mut self.arena, env)?;
+        let arena = std::mem::take(&mut self.arena);
+        let context = EvalContext::new(&arena, row.doc(), &env.shared);
+        let mut made = Vec::new();
+        for (at, joined) in found.iter().enumerate() {
+            let doc = joined_doc(&self.stage, &row, Value::Document(joined.doc()));
+            made.push(unwind.indexed_doc(doc, Some(at as i64)));
+        }
+        if found.is_empty() && unwind.preserves() {
+            let none = Value::Array(quire_document::Array::empty());
+            let with = joined_doc(&self.stage, &row, none);
+            let context = context.with_root(with.as_doc());
+            unwind.for_each(&context, Position::default(), 1, &mut |inner| {
+                made.push(inner.root.to_owned());
+                Ok(())
+            })?;
+        }
+        self.arena = arena;
+        for doc in made {
+            self.push(row.record, checked(doc)?);
+        }
+        Ok(())
+    }
+
+    fn push(&mut self, record: quire_collections::RecordId, doc: DocBuf) {
+        let mut row = Row::made(doc);
+        row.record = record;
+        self.stats.returned += 1;
+        self.ready.push_back(row);
+    }
+
+    fn too_large(&self) -> Error {
+        let text = format!(
+            "Total size of documents in {} matching pipeline's $lookup stage exceeds {STAGE_BYTES_MAX} bytes",
+            self.side.plan().namespace()
+        );
+        Error::location(4568, text)
+    }
+}
+
+/// Fails with 15 Overflow for a document that nests too deeply.
+fn checked(doc: DocBuf) -> Result<DocBuf> {
+    if doc.as_doc().nests_within(DEPTH_MAX) {
+        return Ok(doc);
+    }
+    let text = format!("a result exceeds the limit of {DEPTH_MAX} levels of nesting");
+    Err(Error::new(ErrorCode::Overflow, text))
+}
+
+/// The variables around a stage and those that it adds.
+fn bound<'v>(
+    outer: &'v [Option<Value<'v>>],
+    own: &'v [Option<ValueBuf>],
+) -> Vec<Option<Value<'v>>> {
+    let own = own.iter().map(|value| value.as_ref().map(ValueBuf::as_value));
+    outer.iter().copied().chain(own).collect()
+}
+
+/// True if the stages give nothing for no documents.
+fn only_streams(node: &Node) -> bool {
+    use quire_mql::stage::StageBody;
+    match node {
+        Node::Stage { stage, input, .. } => stage.streams() && only_streams(input),
+        _ => true,
+    }
+}
+
+fn array_of(rows: &[Row]) -> ArrayBuf {
+    let fill = |writer: &mut ArrayWriter<'_>| {
+        rows.iter().for_each(|row| {
+            writer.push(row.doc());
+        });
+    };
+    ArrayBuf::build(fill)
+}
+
+/// The row's document with a value at the path of the result.
+fn joined_doc(stage: &Lookup, row: &Row, joined: Value<'_>) -> DocBuf {
+    let path: Vec<&str> = stage.output.components().collect();
+    DocBuf::build(|writer| write_at(row.doc(), &path, Some(joined), writer))
+}
+
+impl Operator for LookupOp {
+    fn next(&mut self, run: &mut Run<'_>, max: usize, out: &mut Vec<Row>) -> Result<bool> {
+        let limit = out.len() + max;
+        loop {
+            let count = (limit - out.len()).min(self.ready.len());
+            out.extend(self.ready.drain(..count));
+            if out.len() == limit {
+                return Ok(true);
+            }
+            if self.done {
+                self.stats.is_eof = true;
+                return Ok(false);
+            }
+            self.advance(run, limit - out.len())?;
+        }
+    }
+
+    fn rest(&mut self) {
+        self.input.rest();
+        self.side.rest();
+    }
+
+    fn stats(&self) -> NodeStats {
+        let (joined, read) = self.side.stats();
+        let inputs = vec![self.input.stats(), read];
+        NodeStats { inputs, joined: Some(Box::new(joined)), ..self.stats.clone() }
+    }
+}

@@ -1,0 +1,79 @@
+//! Rows that are there already as the leaf of a pipeline inside of a stage, and running such a
+//! pipeline to its end.
+
+use quire_error::Result;
+use quire_planner::Node;
+use quire_planner::explain::NodeStats;
+
+use crate::env::Run;
+use crate::opening::build::build_over;
+use crate::operators::{BoxedOperator, Operator};
+use crate::row::Row;
+
+/// Rows asked for at a time.
+const ROWS_MAX: usize = 256;
+
+/// Gives rows that are in memory.
+pub(crate) struct Rows {
+    rows: std::vec::IntoIter<Row>,
+    stats: NodeStats,
+}
+
+impl Rows {
+    pub fn new(rows: Vec<Row>) -> Self {
+        Rows { rows: rows.into_iter(), stats: NodeStats::default() }
+    }
+}
+
+impl Operator for Rows {
+    fn next(&mut self, _: &mut Run<'_>, max: usize, out: &mut Vec<Row>) -> Result<bool> {
+        let before = out.len();
+        out.extend(self.rows.by_ref().take(max));
+        self.stats.returned += (out.len() - before) as u64;
+        self.stats.is_eof = self.rows.len() == 0;
+        Ok(!self.stats.is_eof)
+    }
+
+    fn stats(&self) -> NodeStats {
+        self.stats.clone()
+    }
+}
+
+/// Pulls all rows of an operator with their documents known. `take` answers false to stop.
+pub(super) fn drain(
+    operator: &mut BoxedOperator,
+    run: &mut Run<'_>,
+    take: &mut dyn FnMut(Row) -> Result<bool>,
+) -> Result<()> {
+    run.for_all(|run| {
+        let mut rows = Vec::new();
+        loop {
+            let more = operator.next(run, ROWS_MAX, &mut rows)?;
+            for mut row in rows.drain(..) {
+                row.know_doc()?;
+                if !take(row)? {
+                    return Ok(());
+                }
+            }
+            if !more {
+                return Ok(());
+            }
+        }
+    })
+}
+
+/// Runs the stages of `node` over rows in place of its leaf; returns what comes out, and what the
+/// stages did.
+pub(super) fn run_over(
+    node: &Node,
+    rows: Vec<Row>,
+    run: &mut Run<'_>,
+) -> Result<(Vec<Row>, NodeStats)> {
+    let mut operator = build_over(node, Box::new(Rows::new(rows)))?;
+    let mut out = Vec::new();
+    drain(&mut operator, run, &mut |row| {
+        out.push(row);
+        Ok(true)
+    })?;
+    Ok((out, operator.stats()))
+}

@@ -1,0 +1,112 @@
+//! `$facet`: several pipelines over the same documents; one document with what each of them gives.
+
+use super::facts::{Facts, Inside, Pipelines};
+use super::pipeline::{parse_sub_pipeline, pipeline_to_bson};
+use super::registry::StageRow;
+use super::{Modified, Needs, Stage, StageBody};
+use crate::context::ParseContext;
+use crate::expression::Dependencies;
+use quire_document::{Doc, DocWriter, Value};
+use quire_error::{Error, Result};
+use std::sync::Arc;
+
+pub(super) const FACET: StageRow = StageRow {
+    name: "$facet",
+    since: "3.4",
+    doc: "Runs several pipelines over the same documents.",
+    facts: Facts { in_facet: false, pipelines: Pipelines::Each, ..Facts::PLAIN },
+    parse: |_, value, cx| Ok(vec![Stage::Facet(Arc::new(Facet::parse(value, cx)?))]),
+};
+
+/// A parsed `$facet`.
+#[derive(Debug)]
+pub struct Facet {
+    /// The fields of the result and their pipelines.
+    pub branches: Vec<(Box<str>, Vec<Stage>)>,
+}
+
+impl Facet {
+    fn parse(value: Value<'_>, cx: &ParseContext) -> Result<Self> {
+        let Some(spec) = value.as_document().filter(|spec| !spec.is_empty()) else {
+            let text = "the $facet specification must be a non-empty object";
+            return Err(Error::location(40169, text));
+        };
+        spec.fields().try_for_each(|(name, pipeline)| check_branch(name, pipeline))?;
+        let namespace = cx.place.as_deref().map_or("", |place| &place.namespace);
+        let mut branches = Vec::new();
+        for (name, pipeline) in spec.fields() {
+            let Value::Array(stages) = pipeline else { continue };
+            let parsed = parse_sub_pipeline(stages, Inside::Facet, namespace, cx)?;
+            branches.push((name.into(), parsed));
+        }
+        Ok(Facet { branches })
+    }
+}
+
+/// Checks what can be said about a branch without parsing its stages.
+fn check_branch(name: &str, pipeline: Value<'_>) -> Result<()> {
+    crate::expression::check_field_name(name)?;
+    if name.contains('.') {
+        return Err(Error::location(16412, "FieldPath field names may not contain '.'."));
+    }
+    let Value::Array(stages) = pipeline else {
+        let kind = pipeline.type_name();
+        let text = format!("arguments to $facet must be arrays, {name} is type {kind}");
+        return Err(Error::location(40170, text));
+    };
+    let wrong = |stage: &Value<'_>| stage.as_document().is_none_or(Doc::is_empty);
+    match stages.iter().find(wrong) {
+        None => Ok(()),
+        Some(stage) => {
+            let kind = stage.type_name();
+            let text = format!(
+                "elements of arrays in $facet spec must be non-empty objects, {name} argument contained an element of type {kind}"
+            );
+            Err(Error::location(40171, text))
+        }
+    }
+}
+
+impl StageBody for Facet {
+    fn name(&self) -> &'static str {
+        FACET.name
+    }
+
+    /// What the branches need; all of it if one of them lets its input through.
+    fn needs(&self) -> Needs {
+        let mut reads = Dependencies::default();
+        for (_, stages) in &self.branches {
+            let mut exhausted = false;
+            for stage in stages {
+                let needs = stage.needs();
+                // A later stage reads what an earlier one gives it.
+                reads.variables.extend(needs.reads.variables);
+                reads.metadata.extend(needs.reads.metadata);
+                reads.volatile |= needs.reads.volatile;
+                if exhausted {
+                    continue;
+                }
+                reads.whole_document |= needs.reads.whole_document;
+                reads.paths.extend(needs.reads.paths);
+                exhausted = needs.exhaustive;
+            }
+            reads.whole_document |= !exhausted;
+        }
+        Needs::only(reads)
+    }
+
+    fn modified(&self) -> Modified {
+        Modified::All
+    }
+
+    fn print(&self, writer: &mut DocWriter<'_>) {
+        let mut inner = writer.document(FACET.name);
+        for (name, stages) in &self.branches {
+            let mut branch = inner.array(name);
+            branch.document().document("$teeConsumer");
+            for stage in pipeline_to_bson(stages).as_array().iter() {
+                branch.push(stage);
+            }
+        }
+    }
+}

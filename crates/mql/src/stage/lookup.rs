@@ -1,0 +1,332 @@
+//! `$lookup`: for each document the documents of another collection that belong to it.
+
+use super::facts::{Facts, Inside};
+use super::registry::StageRow;
+use super::sub_pipeline::{From, add_outer_reads, parse_over, parse_path, stages_of};
+use super::{Match, Modified, Needs, Stage, StageBody, Unwind};
+use crate::context::{ParseContext, UserVariable};
+use crate::expression::{Dependencies, Expression, FieldPath, check_variable_name};
+use crate::update::text;
+use quire_document::path::Path;
+use quire_document::{Array, Doc, DocBuf, DocWriter, Value};
+use quire_error::{Error, ErrorCode, Result};
+use std::sync::Arc;
+
+pub(super) const LOOKUP: StageRow = StageRow {
+    name: "$lookup",
+    since: "3.2",
+    doc: "Joins each document with documents of another collection.",
+    facts: Facts::JOIN,
+    parse: |_, value, cx| Ok(vec![Stage::Lookup(Arc::new(Lookup::parse(value, cx)?))]),
+};
+
+/// A parsed `$lookup`.
+#[derive(Clone, Debug)]
+pub struct Lookup {
+    /// The foreign collection.
+    pub from: From,
+    /// Where the joined documents go.
+    pub output: FieldPath,
+    /// `localField` and `foreignField`.
+    pub fields: Option<(Path, Path)>,
+    /// The variables of `let`: their values follow those of the variables around the stage.
+    pub variables: Arc<Vec<Expression>>,
+    /// The number of variables around the stage.
+    pub outer_variables: usize,
+    /// What is done with the foreign documents.
+    pub pipeline: Vec<Stage>,
+    /// An equality that the first stage of the pipeline asks for.
+    pub equality: Option<Arc<VariableEquality>>,
+    /// A `$unwind` of the joined documents, which happens while they are joined.
+    pub unwind: Option<Arc<Unwind>>,
+    /// A filter of the joined documents that stood behind the `$unwind`.
+    pub filter: Option<Arc<Match>>,
+    /// `let` and `pipeline` as they were written.
+    written: DocBuf,
+}
+
+/// `{$expr: {$eq: ["$path", expression]}}` where the expression reads variables only. The filter it
+/// is part of still decides; it tells which foreign documents can pass.
+#[derive(Debug)]
+pub struct VariableEquality {
+    /// The foreign field.
+    pub foreign: FieldPath,
+    /// Gives the value that the field must have.
+    pub value: Expression,
+}
+
+/// The operands as they come.
+#[derive(Default)]
+struct Spec<'v> {
+    from: Option<Value<'v>>,
+    output: Option<&'v str>,
+    local: Option<&'v str>,
+    foreign: Option<&'v str>,
+    variables: Option<Doc<'v>>,
+    pipeline: Option<Array<'v>>,
+}
+
+impl Lookup {
+    fn parse(value: Value<'_>, cx: &ParseContext) -> Result<Self> {
+        let Value::Document(fields) = value else {
+            let text = format!(
+                "the $lookup stage specification must be an object, but found {}",
+                value.type_name()
+            );
+            return Err(Error::failed_to_parse(text));
+        };
+        let from = from(fields, cx)?;
+        let spec = Spec::read(fields)?;
+        let Some(output) = spec.output else {
+            let text = "BSON field '$lookup.as' is missing but a required field";
+            return Err(Error::location(40414, text));
+        };
+        let output = parse_path(output)?;
+        let fields = match (spec.local, spec.foreign) {
+            (None, None) => None,
+            (Some(local), Some(foreign)) => Some((
+                Path::new(&parse_path(local)?.to_string()),
+                Path::new(&parse_path(foreign)?.to_string()),
+            )),
+            _ => {
+                let text = "$lookup requires both or neither of 'localField' and 'foreignField' to be specified";
+                return Err(Error::failed_to_parse(text));
+            }
+        };
+        if spec.pipeline.is_none() && spec.variables.is_some() {
+            let text = match fields {
+                Some(_) => "$lookup with a 'let' argument must also specify 'pipeline'",
+                None => NEITHER,
+            };
+            return Err(Error::failed_to_parse(text));
+        }
+        if spec.pipeline.is_none() && fields.is_none() {
+            return Err(Error::failed_to_parse(NEITHER));
+        }
+        let outer_variables = cx.variables.len();
+        let (variables, inner) = variables(spec.variables.unwrap_or_default(), cx)?;
+        let pipeline = parse_over(spec.pipeline, Inside::Lookup, &from, &inner)?;
+        let equality = match (&fields, spec.pipeline) {
+            (None, Some(stages)) => equality(stages, &inner)?.map(Arc::new),
+            _ => None,
+        };
+        let written = spec.written();
+        let variables = Arc::new(variables);
+        let (unwind, filter) = (None, None);
+        Ok(Lookup {
+            from,
+            output,
+            fields,
+            variables,
+            outer_variables,
+            pipeline,
+            equality,
+            unwind,
+            filter,
+            written,
+        })
+    }
+
+    /// Returns how many stages of the pipeline come before the first that reads a variable of `let`
+    /// or gives something else each time. What they give is the same for each document.
+    pub fn uncorrelated(&self) -> usize {
+        let varies = |stage: &Stage| {
+            let reads = stage.needs().reads;
+            let own = reads.variables.iter().any(|index| *index >= self.outer_variables);
+            own || reads.volatile || matches!(stage, Stage::Sample(_))
+        };
+        let first = self.pipeline.iter().position(varies);
+        first.unwrap_or(self.pipeline.len())
+    }
+}
+
+const NEITHER: &str =
+    "$lookup requires either 'pipeline' or both 'localField' and 'foreignField' to be specified";
+
+/// Reads `from`, before all other operands.
+fn from(fields: Doc<'_>, cx: &ParseContext) -> Result<From> {
+    match fields.get("from") {
+        Some(Value::String(name)) => From::named(name, cx),
+        Some(Value::Document(named)) => {
+            for (name, value) in named.fields() {
+                match (name, value) {
+                    ("db" | "coll", Value::String(_)) => {}
+                    ("db" | "coll", other) => {
+                        return Err(Error::type_mismatch(format!(
+                            "BSON field '$lookup.from.{name}' is the wrong type '{}', expected type 'string'",
+                            other.type_name()
+                        )));
+                    }
+                    _ => return Err(unknown(&format!("from.{name}"))),
+                }
+            }
+            let text =
+                "$lookup with syntax {from: {db:<>, coll:<>},..} is not supported for these names";
+            Err(Error::failed_to_parse(text))
+        }
+        None => {
+            let stages = fields.get("pipeline").and_then(|stages| stages.as_array());
+            From::written("$lookup", stages, cx)
+        }
+        Some(other) => {
+            let text =
+                format!("$lookup 'from' field must be a string, but found {}", other.type_name());
+            Err(Error::failed_to_parse(text))
+        }
+    }
+}
+
+fn unknown(name: &str) -> Error {
+    let text = format!("BSON field '$lookup.{name}' is an unknown field.");
+    Error::new(ErrorCode::IDLUnknownField, text)
+}
+
+impl<'v> Spec<'v> {
+    fn read(fields: Doc<'v>) -> Result<Self> {
+        let mut spec = Spec::default();
+        let mut seen: Vec<&str> = Vec::new();
+        for (name, value) in fields.fields() {
+            if seen.contains(&name) {
+                let text = format!("BSON field '$lookup.{name}' is a duplicate field");
+                return Err(Error::new(ErrorCode::IDLDuplicateField, text));
+            }
+            seen.push(name);
+            match (name, value) {
+                ("from", value) => spec.from = Some(value),
+                ("pipeline", value) => spec.pipeline = Some(stages_of(value)?),
+                ("as" | "localField" | "foreignField" | "let", Value::Null) => {}
+                ("let", Value::Document(doc)) => spec.variables = Some(doc),
+                ("let", other) => {
+                    return Err(Error::type_mismatch(format!(
+                        "$lookup argument 'let: {}' must be an object, is type {}",
+                        text::value(other),
+                        other.type_name()
+                    )));
+                }
+                ("as", Value::String(text)) => spec.output = Some(text),
+                // As in mongod an empty text is none.
+                ("localField" | "foreignField", Value::String("")) => {}
+                ("localField", Value::String(text)) => spec.local = Some(text),
+                ("foreignField", Value::String(text)) => spec.foreign = Some(text),
+                ("as" | "localField" | "foreignField", other) => {
+                    return Err(Error::type_mismatch(format!(
+                        "BSON field '$lookup.{name}' is the wrong type '{}', expected type 'string'",
+                        other.type_name()
+                    )));
+                }
+                (other, _) => return Err(unknown(other)),
+            }
+        }
+        Ok(spec)
+    }
+
+    /// Returns `let` and `pipeline` as explain shows them.
+    fn written(&self) -> DocBuf {
+        DocBuf::build(|writer| {
+            if let Some(stages) = self.pipeline {
+                writer.append("let", self.variables.unwrap_or_default());
+                writer.append("pipeline", stages);
+            }
+        })
+    }
+}
+
+/// Parses `let`; the context that is given back knows the variables.
+fn variables(spec: Doc<'_>, cx: &ParseContext) -> Result<(Vec<Expression>, ParseContext)> {
+    let mut inner = cx.clone();
+    let mut expressions = Vec::new();
+    for (name, value) in spec.fields() {
+        check_variable_name(name, true)?;
+        expressions.push(Expression::parse(value, cx)?);
+        let variable = UserVariable { name: name.into(), known: None };
+        Arc::make_mut(&mut inner.variables).push(variable);
+    }
+    Ok((expressions, inner))
+}
+
+/// Returns the first equality of a foreign field with variables that a leading `$match` has at its
+/// top or in a `$and` of its `$expr`.
+fn equality(stages: Array<'_>, cx: &ParseContext) -> Result<Option<VariableEquality>> {
+    let first = stages.iter().next().and_then(|stage| stage.as_document());
+    let filter = first.and_then(|stage| stage.get("$match")?.as_document());
+    let Some(condition) = filter.and_then(|filter| filter.get("$expr")?.as_document()) else {
+        return Ok(None);
+    };
+    let mut conditions = vec![condition];
+    if let Some(all) = condition.get("$and").and_then(|all| all.as_array()) {
+        conditions.extend(all.iter().filter_map(|one| one.as_document()));
+    }
+    for condition in conditions {
+        let Some(sides) = condition.get("$eq").and_then(|sides| sides.as_array()) else { continue };
+        let sides: Vec<Value<'_>> = sides.iter().collect();
+        let [left, right] = sides.as_slice() else { continue };
+        for (field, other) in [(*left, *right), (*right, *left)] {
+            let Value::String(path) = field else { continue };
+            let Some(path) = path.strip_prefix('$').filter(|path| !path.starts_with('$')) else {
+                continue;
+            };
+            let value = Expression::parse(other, cx)?;
+            let reads = value.dependencies();
+            let constant = reads.paths.is_empty() && !reads.whole_document;
+            if constant && !reads.volatile && reads.metadata.is_empty() {
+                return Ok(Some(VariableEquality { foreign: FieldPath::parse(path)?, value }));
+            }
+        }
+    }
+    Ok(None)
+}
+
+impl StageBody for Lookup {
+    fn name(&self) -> &'static str {
+        LOOKUP.name
+    }
+
+    fn needs(&self) -> Needs {
+        let mut reads = Dependencies::default();
+        if let Some((local, _)) = &self.fields {
+            reads.paths.insert(local.as_str().to_owned());
+        }
+        self.variables.iter().for_each(|variable| variable.add_dependencies(&mut reads));
+        add_outer_reads(&self.pipeline, self.outer_variables, &mut reads);
+        Needs::reading(reads)
+    }
+
+    fn modified(&self) -> Modified {
+        let mut paths: std::collections::BTreeSet<String> = [self.output.to_string()].into();
+        let index = self.unwind.as_ref().and_then(|unwind| unwind.index_path());
+        paths.extend(index.map(FieldPath::to_string));
+        Modified::Paths(paths)
+    }
+
+    fn print(&self, writer: &mut DocWriter<'_>) {
+        let mut inner = writer.document(LOOKUP.name);
+        inner.append_some("from", self.from.name.as_deref().map(Value::from));
+        inner.append("as", self.output.to_string().as_str());
+        if let Some((local, foreign)) = &self.fields {
+            inner.append("localField", local.as_str()).append("foreignField", foreign.as_str());
+        }
+        match &self.filter {
+            None => {
+                inner.append_all(self.written.as_doc());
+            }
+            Some(filter) => {
+                let written = self.written.as_doc();
+                let variables = written.get("let").and_then(|variables| variables.as_document());
+                inner.append("let", variables.unwrap_or_default());
+                let mut stages = inner.array("pipeline");
+                let own = written.get("pipeline").and_then(|stages| stages.as_array());
+                own.into_iter().flat_map(|own| own.iter()).for_each(|stage| {
+                    stages.push(stage);
+                });
+                filter.print(&mut stages.document());
+            }
+        }
+        if let Some(unwind) = &self.unwind {
+            let mut unwinding = inner.document("unwinding");
+            unwinding.append("preserveNullAndEmptyArrays", unwind.preserves());
+            if let Some(index) = unwind.index_path() {
+                unwinding.append("includeArrayIndex", index.to_string().as_str());
+            }
+        }
+    }
+}

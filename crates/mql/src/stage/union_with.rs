@@ -1,0 +1,92 @@
+//! `$unionWith`: the documents of another collection after those of the input.
+
+use super::facts::{Facts, Inside};
+use super::registry::StageRow;
+use super::sub_pipeline::{From, add_outer_reads, parse_over, stages_of};
+use super::{Modified, Needs, Stage, StageBody};
+use crate::context::ParseContext;
+use crate::expression::Dependencies;
+use quire_document::{DocWriter, Value};
+use quire_error::{Error, ErrorCode, Result};
+use std::sync::Arc;
+
+pub(super) const UNION_WITH: StageRow = StageRow {
+    name: "$unionWith",
+    since: "4.4",
+    doc: "Adds the documents of another collection, or of a pipeline over it.",
+    facts: Facts { in_transaction: false, ..Facts::JOIN },
+    parse: |_, value, cx| Ok(vec![Stage::UnionWith(Arc::new(UnionWith::parse(value, cx)?))]),
+};
+
+/// A parsed `$unionWith`.
+#[derive(Debug)]
+pub struct UnionWith {
+    /// The other collection.
+    pub from: From,
+    /// What is done with its documents.
+    pub pipeline: Vec<Stage>,
+}
+
+impl UnionWith {
+    fn parse(value: Value<'_>, cx: &ParseContext) -> Result<Self> {
+        let (name, stages) = match value {
+            Value::String(name) => (Some(name), None),
+            Value::Document(spec) => {
+                let (mut name, mut stages) = (None, None);
+                for (field, value) in spec.fields() {
+                    match (field, value) {
+                        ("coll", Value::String(text)) => name = Some(text),
+                        ("coll", other) => {
+                            return Err(Error::type_mismatch(format!(
+                                "BSON field '$unionWith.coll' is the wrong type '{}', expected type 'string'",
+                                other.type_name()
+                            )));
+                        }
+                        ("pipeline", value) => stages = Some(stages_of(value)?),
+                        (other, _) => {
+                            let text =
+                                format!("BSON field '$unionWith.{other}' is an unknown field.");
+                            return Err(Error::new(ErrorCode::IDLUnknownField, text));
+                        }
+                    }
+                }
+                (name, stages)
+            }
+            other => {
+                return Err(Error::failed_to_parse(format!(
+                    "the $unionWith stage specification must be an object or string, but found {}",
+                    other.type_name()
+                )));
+            }
+        };
+        let from = match name {
+            Some(name) => From::named(name, cx)?,
+            None => From::written("$unionWith", stages, cx)?,
+        };
+        let pipeline = parse_over(stages, Inside::Union, &from, cx)?;
+        Ok(UnionWith { from, pipeline })
+    }
+}
+
+impl StageBody for UnionWith {
+    fn name(&self) -> &'static str {
+        UNION_WITH.name
+    }
+
+    /// All of the input gets through beside the other documents.
+    fn needs(&self) -> Needs {
+        let mut reads = Dependencies { whole_document: true, ..Dependencies::default() };
+        add_outer_reads(&self.pipeline, usize::MAX, &mut reads);
+        Needs::reading(reads)
+    }
+
+    fn modified(&self) -> Modified {
+        Modified::All
+    }
+
+    fn print(&self, writer: &mut DocWriter<'_>) {
+        let mut inner = writer.document(UNION_WITH.name);
+        inner.append_some("coll", self.from.name.as_deref().map(Value::from));
+        inner.append("pipeline", &super::pipeline_to_bson(&self.pipeline));
+    }
+}

@@ -1,0 +1,217 @@
+//! Plans of the pipelines inside of stages: those over other collections, and the branches of a
+//! `$facet`.
+
+use crate::choose::Statistics;
+use crate::pipeline::{Source, above, plan_stages};
+use crate::plan::{Node, Plan};
+use crate::request::Hint;
+use crate::resolve::resolve;
+use crate::rewrite::optimise;
+use quire_document::ValueBuf;
+use quire_document::path::Path;
+use quire_error::{Error, Result};
+use quire_mql::ParseContext;
+use quire_mql::collation::AskedCollation;
+use quire_mql::expression::{Expression, FieldPath};
+use quire_mql::filter::{InList, Node as Condition, PathNode, Test};
+use quire_mql::stage::{From, GraphLookup, Lookup, Match, OneDocument, Stage};
+use std::sync::Arc;
+
+/// The plans inside of a stage.
+#[derive(Clone, Debug)]
+pub enum Inner {
+    /// The stage works on its input alone.
+    Nothing,
+    /// The other documents of a `$unionWith`.
+    Union(Arc<Plan>),
+    /// The branches of a `$facet`; their leaves are [`Node::Feed`]s.
+    Branches(Arc<[Node]>),
+    /// The foreign side of a `$lookup` or a `$graphLookup`.
+    Foreign(Arc<Foreign>),
+}
+
+/// The foreign side of a join, planned once for all documents of the input.
+#[derive(Debug)]
+pub struct Foreign {
+    /// What is read, up to the stage that compares or that varies: all of it.
+    pub whole: Plan,
+    /// By which field foreign documents are found, if by one.
+    pub key: Option<ForeignKey>,
+    /// The name of the index that finds documents by a few keys; `None` if there is none.
+    pub index: Option<String>,
+    /// What is done with the documents that belong to one document of the input, above a
+    /// [`Node::Feed`]; `None` if they are taken as they are.
+    pub tail: Option<Node>,
+    /// The number of variables around the stage and of its own. Those of the stage have no values
+    /// in `whole`, which does not read them.
+    pub variables: usize,
+    /// The stages that `whole` stands for.
+    stages: Vec<Stage>,
+    source: Source,
+    context: ParseContext,
+}
+
+/// By which field foreign documents are found.
+#[derive(Debug)]
+pub enum ForeignKey {
+    /// As a filter compares: elements of arrays too, null and missing alike.
+    Field(Path),
+    /// As an expression compares: one value, which may be missing. More documents than these may be
+    /// found, because a filter behind them decides.
+    Value(Expression, FieldPath),
+}
+
+impl ForeignKey {
+    fn path(&self) -> Path {
+        match self {
+            ForeignKey::Field(path) => path.clone(),
+            ForeignKey::Value(_, path) => Path::new(&path.to_string()),
+        }
+    }
+}
+
+/// What planning the pipelines inside of a stage needs to know of the pipeline around it.
+#[derive(Clone, Copy)]
+pub(crate) struct Around<'a> {
+    pub context: &'a ParseContext,
+    pub stats: &'a dyn Statistics,
+    /// How the whole request compares strings.
+    pub collation: &'a AskedCollation,
+}
+
+/// Plans what is inside of a stage.
+pub(crate) fn plan_inner(stage: &Stage, around: Around<'_>) -> Result<Inner> {
+    Ok(match stage {
+        Stage::UnionWith(union) => {
+            let (source, mut stages) = foreign_source(&union.from, around)?;
+            stages.extend(union.pipeline.iter().cloned());
+            Inner::Union(Arc::new(plan_stages(&source, stages, around.context, around.stats)?))
+        }
+        Stage::Facet(facet) => {
+            let branch = |(_, stages): &(Box<str>, Vec<Stage>)| {
+                let stages = optimise(stages.clone()).into();
+                above(Node::Feed { name: "$teeConsumer" }, stages, around)
+            };
+            Inner::Branches(facet.branches.iter().map(branch).collect::<Result<_>>()?)
+        }
+        Stage::Lookup(lookup) => Inner::Foreign(Arc::new(plan_lookup(lookup, around)?)),
+        Stage::GraphLookup(graph) => Inner::Foreign(Arc::new(plan_graph(graph, around)?)),
+        _ => Inner::Nothing,
+    })
+}
+
+/// Returns what a stage's collection stands for, and the stages of a view.
+fn foreign_source(from: &From, around: Around<'_>) -> Result<(Source, Vec<Stage>)> {
+    let resolved = resolve(&from.namespace, around.context, around.stats)?;
+    let source = Source {
+        namespace: resolved.namespace,
+        hint: None::<Hint>,
+        collation: around.collation.clone(),
+        fed_by: None,
+    };
+    Ok((source, resolved.stages))
+}
+
+fn plan_lookup(lookup: &Lookup, around: Around<'_>) -> Result<Foreign> {
+    let (source, mut stages) = foreign_source(&lookup.from, around)?;
+    let own = &lookup.pipeline;
+    let shared = shared_stages(lookup)?;
+    let equality = lookup.equality.as_ref().filter(|_| shared == 0 && !own.is_empty());
+    let key = match (&lookup.fields, equality) {
+        (Some((_, foreign)), _) => Some(ForeignKey::Field(foreign.clone())),
+        (None, Some(equality)) => Some(ForeignKey::Value(
+            Expression::path(&equality.foreign.to_string())?,
+            equality.foreign.clone(),
+        )),
+        (None, None) => None,
+    };
+    stages.extend(own.iter().take(shared).cloned());
+    let mut tail: Vec<Stage> = own.iter().skip(shared).cloned().collect();
+    tail.extend(lookup.filter.clone().map(Stage::Match));
+    let variables = lookup.outer_variables + lookup.variables.len();
+    let foreign = Foreign::new(source, stages, key, tail, around)?;
+    Ok(Foreign { variables, ..foreign })
+}
+
+/// Returns how many stages of the pipeline come before what varies from document to document.
+fn shared_stages(lookup: &Lookup) -> Result<usize> {
+    let uncorrelated = lookup.uncorrelated();
+    match (&lookup.fields, lookup.pipeline.first()) {
+        (None, _) => Ok(uncorrelated),
+        // The fields are those of the documents that are written down.
+        (Some(_), Some(Stage::OneDocument(_))) if uncorrelated >= OneDocument::STAGES => {
+            Ok(OneDocument::STAGES)
+        }
+        (Some(_), Some(Stage::OneDocument(_))) => {
+            Err(Error::not_built("$lookup by fields of $documents that read its variables"))
+        }
+        // Behind an equality of fields the whole pipeline runs for each document.
+        (Some(_), _) => Ok(0),
+    }
+}
+
+fn plan_graph(graph: &GraphLookup, around: Around<'_>) -> Result<Foreign> {
+    let (source, mut stages) = foreign_source(&graph.from, around)?;
+    stages.extend(graph.restriction.clone().map(Stage::Match));
+    let key = Some(ForeignKey::Field(graph.connect_to.clone()));
+    Foreign::new(source, stages, key, Vec::new(), around)
+}
+
+impl Foreign {
+    fn new(
+        source: Source,
+        stages: Vec<Stage>,
+        key: Option<ForeignKey>,
+        tail: Vec<Stage>,
+        around: Around<'_>,
+    ) -> Result<Self> {
+        let whole = plan_stages(&source, stages.clone(), around.context, around.stats)?;
+        let tail = match tail.is_empty() {
+            true => None,
+            false => {
+                let feed = Node::Feed { name: "$lookup" };
+                Some(above(feed, optimise(tail).into(), around)?)
+            }
+        };
+        let context = around.context.clone();
+        let mut foreign =
+            Foreign { whole, key, index: None, tail, variables: 0, stages, source, context };
+        foreign.index = foreign.find_index(around.stats)?;
+        Ok(foreign)
+    }
+
+    /// Plans the same for the documents with one of these keys.
+    ///
+    /// # Errors
+    /// What planning the pipeline answers.
+    pub fn with_keys(&self, keys: Vec<ValueBuf>, stats: &dyn Statistics) -> Result<Plan> {
+        let mut stages = self.stages.clone();
+        if let Some(key) = &self.key {
+            let list = InList::new(keys, Vec::new(), self.context.collator.clone());
+            let node = PathNode::new(key.path(), Test::In(list));
+            stages.push(Stage::Match(Arc::new(Match::all_of(vec![Condition::Path(node)]))));
+        }
+        plan_stages(&self.source, stages, &self.context, stats)
+    }
+
+    /// Returns the collection that is read, `database.collection`.
+    pub fn namespace(&self) -> &str {
+        &self.source.namespace
+    }
+
+    /// Returns the name of the index that a plan by keys uses.
+    fn find_index(&self, stats: &dyn Statistics) -> Result<Option<String>> {
+        let Some(key) = &self.key else { return Ok(None) };
+        let example = [ValueBuf::new(0), ValueBuf::new("")];
+        let plan = self.with_keys(example.into(), stats)?;
+        let path = key.path();
+        let mut name = None;
+        plan.cursor().for_each_scan(&mut |scan| {
+            let bounded = scan.field(path.as_str()).and_then(|field| scan.bounds.get(field));
+            if bounded.is_some_and(|intervals| !intervals.is_all()) {
+                name = Some(scan.index.name.clone());
+            }
+        });
+        Ok(name)
+    }
+}
