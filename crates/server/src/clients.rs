@@ -3,7 +3,8 @@
 use crate::socket::Socket;
 use quire_storage::Interrupt;
 use std::collections::HashMap;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -13,6 +14,8 @@ pub(crate) struct Client {
     pub(crate) socket: Socket,
     /// The client's address, if it has one: a closed socket would not tell it any more.
     pub(crate) peer: Option<SocketAddr>,
+    /// It has sent a message and, where users log in, has logged in.
+    proven: AtomicBool,
     running: Mutex<Option<Running>>,
 }
 
@@ -28,13 +31,20 @@ struct Running {
 #[derive(Default)]
 pub(crate) struct Clients {
     open: Mutex<HashMap<u64, Arc<Client>>>,
+    /// Connections by address that have not proven themselves.
+    unproven: Mutex<HashMap<IpAddr, usize>>,
     changed: Condvar,
 }
 
 impl Client {
     pub(crate) fn new(id: u64, socket: Socket) -> Arc<Client> {
         let peer = socket.peer();
-        Arc::new(Client { id, socket, peer, running: Mutex::new(None) })
+        let proven = AtomicBool::new(false);
+        Arc::new(Client { id, socket, peer, proven, running: Mutex::new(None) })
+    }
+
+    fn address(&self) -> Option<IpAddr> {
+        self.peer.map(|peer| peer.ip().to_canonical())
     }
 
     /// Notes that an operation begins.
@@ -62,14 +72,41 @@ impl Client {
 }
 
 impl Clients {
+    /// Adds a connection.
     pub(crate) fn insert(&self, client: &Arc<Client>) {
+        if let Some(address) = client.address() {
+            *lock(&self.unproven).entry(address).or_default() += 1;
+        }
         lock(&self.open).insert(client.id, Arc::clone(client));
         self.changed.notify_all();
     }
 
-    pub(crate) fn remove(&self, id: u64) {
-        lock(&self.open).remove(&id);
+    /// Removes a connection.
+    pub(crate) fn remove(&self, client: &Client) {
+        self.prove(client);
+        lock(&self.open).remove(&client.id);
         self.changed.notify_all();
+    }
+
+    /// Notes that a connection no longer counts among those that have not proven themselves.
+    pub(crate) fn prove(&self, client: &Client) {
+        let Some(address) = client.address() else { return };
+        if client.proven.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let mut unproven = lock(&self.unproven);
+        if let Some(count) = unproven.get_mut(&address) {
+            *count -= 1;
+            if *count == 0 {
+                unproven.remove(&address);
+            }
+        }
+    }
+
+    /// Returns how many connections from the address of `peer` have not proven themselves.
+    pub(crate) fn unproven(&self, peer: Option<SocketAddr>) -> usize {
+        let address = peer.map(|peer| peer.ip().to_canonical());
+        address.and_then(|address| lock(&self.unproven).get(&address).copied()).unwrap_or(0)
     }
 
     pub(crate) fn len(&self) -> usize {

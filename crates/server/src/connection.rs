@@ -8,7 +8,7 @@ use crate::tls;
 use quire_commands::{Connection, ConnectionInfo, Outcome, Request, Sequence};
 use quire_document::Doc;
 use quire_storage::Interrupt;
-use quire_wire::limits::HEADER_BYTES;
+use quire_wire::limits::{HEADER_BYTES, MESSAGE_BYTES_MAX};
 use quire_wire::{Compressor, Flags, Header, Incoming, Malformed, OpCode, Reply};
 use std::io;
 use std::sync::Arc;
@@ -16,6 +16,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Reply buffers beyond this go back when the connection rests.
 const RESTING_REPLY_BYTES: usize = 4096;
+
+/// The largest message of a client that has to log in first.
+const LOGIN_BYTES_MAX: u32 = 1 << 20;
 
 const HTTP_ANSWER: &[u8] = b"HTTP/1.0 200 OK\r\nConnection: close\r\nContent-Type: text/plain\r\n\
 Content-Length: 85\r\n\r\nIt looks like you are trying to access MongoDB over HTTP on the native driver port.\r\n";
@@ -120,12 +123,16 @@ impl Session<'_> {
     fn run(&mut self) -> io::Result<&'static str> {
         self.client.socket.bound_writes()?;
         let mut inbox = Inbox::new();
-        let mut first = true;
+        let (mut first, mut proven) = (true, false);
         loop {
             let buffers = [&self.expanded, &self.reply, &self.packed];
             let large = buffers.iter().any(|buffer| buffer.capacity() > RESTING_REPLY_BYTES);
             let socket = &self.client.socket;
-            let arrival = inbox.next(socket, large, self);
+            let bytes_max = self.message_bytes_max();
+            let arrival = match first {
+                true => inbox.first(socket, bytes_max, self.shared.options.handshake_limit, self),
+                false => inbox.next(socket, bytes_max, large, self),
+            };
             let network = &self.shared.service.metrics.network;
             network.bytes_in.add(inbox.take_received());
             let header = match arrival? {
@@ -145,7 +152,19 @@ impl Session<'_> {
                 Next::Message => inbox.consume(&header),
                 Next::Close(reason) => return Ok(reason),
             }
+            if !proven && !self.connection.needs_login() {
+                self.shared.clients.prove(self.client);
+                proven = true;
+            }
             self.give_back(&mut inbox);
+        }
+    }
+
+    /// The largest message that the client may send now.
+    fn message_bytes_max(&self) -> u32 {
+        match self.connection.needs_login() {
+            true => LOGIN_BYTES_MAX,
+            false => MESSAGE_BYTES_MAX as u32,
         }
     }
 
@@ -182,7 +201,11 @@ impl Session<'_> {
     ) -> io::Result<Next> {
         let (mut header, mut message) = (*header, message);
         if header.opcode == OpCode::Compressed {
-            let bytes = header.length as u64 + quire_wire::expanded_bytes(message);
+            let expanded_bytes = quire_wire::expanded_bytes(message);
+            if expanded_bytes > self.message_bytes_max().into() {
+                return Ok(Next::Close("the client sent a message that expands to too much"));
+            }
+            let bytes = header.length as u64 + expanded_bytes;
             let stopping = &self.shared.stopping;
             if !take_share(&self.shared.requests, &mut self.request_share, bytes, stopping) {
                 return Ok(Next::Close("the server stops"));

@@ -1,10 +1,10 @@
 //! From bytes to whole messages: one buffer a connection, one read a message where it fits.
 
 use crate::socket::Socket;
-use quire_wire::limits::{HEADER_BYTES, MESSAGE_BYTES_MAX};
+use quire_wire::limits::HEADER_BYTES;
 use quire_wire::{Header, Malformed};
 use std::io;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// What an idle connection keeps, and what the first read may bring.
 const RESTING_BYTES: usize = 4096;
@@ -26,6 +26,8 @@ pub(crate) struct Inbox {
     received: u64,
     /// A read that times out ends the wait with an error.
     impatient: bool,
+    /// When the message that is awaited must be there.
+    deadline: Option<Instant>,
 }
 
 /// Whose inbox it is, with large buffers of its own and a part of what all connections may hold.
@@ -54,7 +56,15 @@ pub(crate) enum Arrival {
 impl Inbox {
     pub(crate) fn new() -> Inbox {
         let buffer = Vec::new();
-        Inbox { buffer, start: 0, end: 0, ticking: false, received: 0, impatient: false }
+        Inbox {
+            buffer,
+            start: 0,
+            end: 0,
+            ticking: false,
+            received: 0,
+            impatient: false,
+            deadline: None,
+        }
     }
 
     /// An inbox whose waits end with an error when the socket's own timeout passes.
@@ -62,11 +72,30 @@ impl Inbox {
         Inbox { impatient: true, ..Inbox::new() }
     }
 
-    /// Waits for a whole message. If this inbox has a large buffer, or `owner_is_large`, the owner
+    /// Waits for the first message of a connection, of `bytes_max` at most.
+    ///
+    /// # Errors
+    /// `TimedOut` if it is not there after `limit`.
+    pub(crate) fn first(
+        &mut self,
+        socket: &Socket,
+        bytes_max: u32,
+        limit: Duration,
+        owner: &mut impl Owner,
+    ) -> io::Result<Arrival> {
+        (self.deadline, self.impatient) = (Some(Instant::now() + limit), true);
+        let arrival = self.next_up_to(socket, bytes_max, owner);
+        (self.deadline, self.impatient) = (None, false);
+        socket.set_read_timeout(None)?;
+        arrival
+    }
+
+    /// Waits for a whole message of at most `bytes_max`. If this inbox has a large buffer, or `owner_is_large`, the owner
     /// rests when nothing came for a while.
     pub(crate) fn next(
         &mut self,
         socket: &Socket,
+        bytes_max: u32,
         owner_is_large: bool,
         owner: &mut impl Owner,
     ) -> io::Result<Arrival> {
@@ -74,7 +103,7 @@ impl Inbox {
         if self.start == self.end {
             self.set_ticking(socket, large)?;
         }
-        self.next_up_to(socket, MESSAGE_BYTES_MAX as u32, owner)
+        self.next_up_to(socket, bytes_max, owner)
     }
 
     /// As [`next`](Self::next), and a message of more than `bytes_max` is an error.
@@ -101,7 +130,8 @@ impl Inbox {
             Err(malformed) => return Ok(Arrival::Malformed(malformed, first)),
         };
         if header.length > bytes_max {
-            return Err(io::ErrorKind::InvalidData.into());
+            let text = format!("a message of {} bytes, more than {bytes_max}", header.length);
+            return Err(io::Error::new(io::ErrorKind::InvalidData, text));
         }
         if self.available() < header.length as usize && header.length as usize > LARGE_BYTES {
             self.set_ticking(socket, true)?;
@@ -152,6 +182,13 @@ impl Inbox {
     fn fill(&mut self, socket: &Socket, needed: usize, owner: &mut impl Owner) -> io::Result<bool> {
         self.make_room(needed.min(self.available().saturating_mul(2).max(UNPROVEN_BYTES)));
         loop {
+            if let Some(deadline) = self.deadline {
+                let left = deadline.saturating_duration_since(Instant::now());
+                if left.is_zero() {
+                    return Err(io::ErrorKind::TimedOut.into());
+                }
+                socket.set_read_timeout(Some(left))?;
+            }
             let room = self.buffer.get_mut(self.end..).unwrap_or_default();
             match socket.read(room) {
                 Ok(0) => return Ok(false),

@@ -190,10 +190,16 @@ impl Shared {
     /// Gives a new connection its thread, or refuses it.
     fn admit(self: &Arc<Self>, socket: Socket) {
         let network = &self.service.metrics.network;
-        if self.clients.len() >= self.options.connections_max {
+        let unproven_max = self.options.unproven_max;
+        let limit = if self.clients.len() >= self.options.connections_max {
+            Some(self.options.connections_max)
+        } else {
+            (self.clients.unproven(socket.peer()) >= unproven_max).then_some(unproven_max)
+        };
+        if let Some(limit) = limit {
             network.connections_rejected.add(1);
             self.log_refused(&socket);
-            crate::refuse::refuse(self, socket, self.options.connections_max);
+            crate::refuse::refuse(self, socket, limit);
             return;
         }
         let id = self.next_connection.fetch_add(1, Ordering::Relaxed) + 1;

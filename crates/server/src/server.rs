@@ -40,8 +40,12 @@ pub struct ServerOptions {
     pub request_bytes_max: u64,
     /// The same for replies: a client whose last reply was large waits before its next request runs.
     pub reply_bytes_max: u64,
-    /// How long a client may take from its connection to the end of its handshake.
+    /// How long a client may take from its connection to the end of its handshake of TLS, and from
+    /// there to its first message.
     pub handshake_limit: Duration,
+    /// Connections of one address that have sent nothing yet or, where users log in, have not
+    /// logged in: one client cannot take all connections without a password.
+    pub unproven_max: usize,
     /// TLS on the TCP endpoints; `None` for plain connections only.
     pub encryption: Option<Arc<Encryption>>,
 }
@@ -55,6 +59,7 @@ impl Default for ServerOptions {
             request_bytes_max: 128 << 20,
             reply_bytes_max: 256 << 20,
             handshake_limit: Duration::from_secs(30),
+            unproven_max: 5_000,
             encryption: None,
         }
     }
@@ -193,7 +198,7 @@ impl Shared {
 
     pub(crate) fn leave(&self, client: &Client) {
         self.service.metrics.network.connections_current.sub(1);
-        self.clients.remove(client.id);
+        self.clients.remove(client);
     }
 
     /// The watcher's pause: without clients it lasts until one comes.

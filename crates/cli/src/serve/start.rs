@@ -75,8 +75,10 @@ fn serve_until_stopped(
         .start_jobs()
         .map_err(|error| Failure::new(FAILED, format!("cannot start a thread: {error}")))?;
     quire_document::memory::set_pool_bytes(super::request_memory::budget_bytes());
+    let connections_max = connections_max(settings.connections_max);
     let server_options = ServerOptions {
-        connections_max: connections_max(settings.connections_max),
+        connections_max,
+        unproven_max: (connections_max / 4).max(16),
         quiet: settings.log.quiet,
         encryption: encryption.clone(),
         ..ServerOptions::default()

@@ -5,6 +5,7 @@
 //! change moves a generation on, and each command compares one number.
 
 use crate::frame::context::Context;
+use crate::frame::failed_logins::FailedLogins;
 use crate::frame::service::{Connection, Service};
 use quire_access::{Inherited, Privileges, Role, RoleName, Roles, User, UserName};
 use quire_catalog::{Collection, Namespace};
@@ -27,6 +28,8 @@ pub struct AccessControl {
     generation: AtomicU64,
     /// Keys the salts of users that do not exist.
     pub secret: Vec<u8>,
+    /// Failed logins by address.
+    pub failed_logins: FailedLogins,
     roles: Mutex<Option<(u64, Arc<Roles>)>>,
 }
 
@@ -58,6 +61,7 @@ impl AccessControl {
             enforced,
             generation: AtomicU64::new(1),
             secret: quire_access::scram::random(32)?,
+            failed_logins: FailedLogins::default(),
             roles: Mutex::new(None),
         })
     }

@@ -16,6 +16,7 @@ pub mod concern_defaults;
 pub mod context;
 pub mod dispatch;
 pub mod fail_points;
+pub mod failed_logins;
 pub mod generic_fields;
 pub mod gossip;
 pub mod host;

@@ -154,6 +154,13 @@ pub struct Connection {
     pub(crate) failed_logins: u32,
 }
 
+impl Connection {
+    /// Returns true if the client may only log in: access control is on, and nobody is logged in.
+    pub fn needs_login(&self) -> bool {
+        self.service.access.enforced && self.identity.is_none()
+    }
+}
+
 impl ConnectionInfo {
     /// Whether the client sits at another machine.
     pub fn is_remote(&self) -> bool {

@@ -15,7 +15,7 @@ use quire_access::scram::{ClientFirst, Credential, failed};
 use quire_access::{Mechanism, Restrictions, User, UserName};
 use quire_document::{Binary, Doc, DocBuf, DocWriter, Value};
 use quire_error::{Error, ErrorCode, Result};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long the answer to a failed login waits: a client that guesses passwords does not get on.
 const FAILURE_PAUSE: Duration = Duration::from_millis(10);
@@ -116,6 +116,7 @@ fn begin(
     cx.connection.login = None;
     let mechanism = mechanism(start.mechanism)?;
     mechanism.counts(&cx.service.metrics).begin(speculative);
+    wait_for_turn(cx);
     let first = match ClientFirst::parse(start.payload) {
         Ok(first) => first,
         Err(error) => return Err(refuse(cx, &UserName::new("", db), mechanism, error)),
@@ -133,6 +134,17 @@ fn begin(
         Some(Box::new(Login { user, stored, mechanism, step, skips_empty, speculative }));
     write_step(reply, false, answer.as_bytes());
     Ok(())
+}
+
+/// Waits if many logins from the client's address have failed.
+fn wait_for_turn(cx: &Context<'_>) {
+    let Some(peer) = cx.connection.info.peer else { return };
+    let failed = &cx.service.access.failed_logins;
+    let pause = failed.pause(peer.ip().to_canonical(), Instant::now());
+    if !pause.is_zero() {
+        // Ends early only with the operation itself.
+        let _ = cx.interrupt.wait(Some(pause), || false);
+    }
 }
 
 fn write_step(reply: &mut DocWriter<'_>, done: bool, payload: &[u8]) {
@@ -222,6 +234,9 @@ pub fn refuse(
     error: Error,
 ) -> Error {
     log(cx, Severity::Info, 5286307, "Failed to authenticate", user, mechanism.text());
+    if let Some(peer) = cx.connection.info.peer {
+        cx.service.access.failed_logins.note(peer.ip().to_canonical(), Instant::now());
+    }
     let failures = &mut cx.connection.failed_logins;
     *failures = failures.saturating_add(1);
     let pause = FAILURE_PAUSE.saturating_mul(1 << (*failures).min(8)).min(FAILURE_PAUSE_MAX);

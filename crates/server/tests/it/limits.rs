@@ -1,9 +1,11 @@
 //! The limit on connections, and what refused ones leave behind.
 
-use crate::{Client, code, eventually, ok, ping, server};
+use crate::{Client, code, eventually, listen, ok, ping, server, service_with};
 use quire_document::doc;
 use quire_server::{Endpoint, Listeners, ServerOptions, StartError};
+use quire_wire::{Header, OpCode};
 use std::io::Write;
+use std::time::{Duration, Instant};
 
 #[test]
 fn a_full_server_says_so() {
@@ -95,4 +97,74 @@ fn a_server_stops_while_messages_wait_for_room() {
     let since = std::time::Instant::now();
     server.stop();
     assert!(since.elapsed() < std::time::Duration::from_secs(9));
+}
+
+fn of_length(length: u32, opcode: OpCode) -> [u8; 16] {
+    Header { length, request_id: 1, response_to: 0, opcode }.to_bytes()
+}
+
+/// A connection that says nothing, or goes on for ever with its first message, would keep a thread
+/// and a place among the connections.
+#[test]
+fn the_first_message_must_come_soon() {
+    let limit = Duration::from_millis(300);
+    let options = ServerOptions { handshake_limit: limit, ..ServerOptions::default() };
+    let (server, address) = server(options);
+    let began = Instant::now();
+    let mut silent = Client::new(address);
+    let mut slow = Client::new(address);
+    let mut fast = Client::new(address);
+    assert!(ok(&fast.run(ping())));
+    slow.stream.write_all(&of_length(40_000, OpCode::Msg)).unwrap();
+    while slow.stream.write_all(&[0; 8]).is_ok() {
+        assert!(began.elapsed() < Duration::from_secs(10));
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert!(silent.is_closed());
+    assert!(began.elapsed() >= limit);
+    assert!(ok(&fast.run(ping())));
+    eventually("two have gone", || server.connections() == 1);
+}
+
+#[test]
+fn before_a_login_messages_are_small() {
+    let (_server, address) = listen(service_with(None, true), ServerOptions::default());
+    let mut client = Client::new(address);
+    let padded = |bytes: usize| {
+        doc! { "ping": 1, "comment": "x".repeat(bytes).as_str(), "$db": "admin" }
+    };
+    assert!(ok(&client.run(padded(900 << 10))));
+    client.stream.write_all(&of_length((1 << 20) + 1, OpCode::Msg)).unwrap();
+    assert!(client.is_closed());
+    // Small, but says that it expands to more.
+    let mut client = Client::new(address);
+    let mut message = of_length(16 + 9 + 10, OpCode::Compressed).to_vec();
+    message.extend_from_slice(&OpCode::Msg.number().to_le_bytes());
+    message.extend_from_slice(&(40i32 << 20).to_le_bytes());
+    message.push(3);
+    message.extend_from_slice(&[0; 10]);
+    client.stream.write_all(&message).unwrap();
+    assert!(client.is_closed());
+}
+
+#[test]
+fn one_address_cannot_take_all_connections_without_a_login() {
+    let options = ServerOptions { unproven_max: 3, ..ServerOptions::default() };
+    let (server, address) = listen(service_with(None, true), options.clone());
+    let mut inside: Vec<Client> = (0..3).map(|_| Client::new(address)).collect();
+    // An answer is no login.
+    inside.iter_mut().for_each(|client| assert!(ok(&client.run(ping()))));
+    assert_eq!(code(&Client::new(address).run(ping())), 462);
+    inside.pop();
+    eventually("there is room again", || server.connections() == 2);
+    assert!(ok(&Client::new(address).run(ping())));
+
+    // Where nobody logs in, the first message is enough.
+    let (_server, address) = listen(service_with(None, false), options);
+    let mut inside = Vec::new();
+    for _ in 0..10 {
+        let mut client = Client::new(address);
+        assert!(ok(&client.run(ping())));
+        inside.push(client);
+    }
 }

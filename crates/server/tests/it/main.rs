@@ -20,7 +20,11 @@ use std::time::{Duration, Instant};
 
 /// A server in memory on a free port.
 fn server(options: ServerOptions) -> (Server, SocketAddr) {
-    let service = service();
+    listen(service(), options)
+}
+
+/// Serves a service on a free port.
+fn listen(service: Arc<Service>, options: ServerOptions) -> (Server, SocketAddr) {
     let listeners = Listeners::bind(&[Endpoint::Tcp(([127, 0, 0, 1], 0).into())]).unwrap();
     let server = Server::start(service, listeners, options).unwrap();
     let Endpoint::Tcp(address) = server.endpoints()[0].clone() else { panic!("no address") };
@@ -28,11 +32,11 @@ fn server(options: ServerOptions) -> (Server, SocketAddr) {
 }
 
 fn service() -> Arc<Service> {
-    service_with(None)
+    service_with(None, false)
 }
 
-/// A service whose listener may have a certificate.
-fn service_with(certificate: Option<Arc<Encryption>>) -> Arc<Service> {
+/// A service whose listener may have a certificate, and whose clients may have to log in.
+fn service_with(certificate: Option<Arc<Encryption>>, access_control: bool) -> Arc<Service> {
     let options = ServiceOptions {
         topology: Topology::ReplicaSet("rs0".into()),
         advertise: None,
@@ -42,7 +46,7 @@ fn service_with(certificate: Option<Arc<Encryption>>) -> Arc<Service> {
         parameters: Vec::new(),
         log: Arc::new(NoLog),
         on_shutdown: Arc::new(|| {}),
-        access_control: false,
+        access_control,
         data_directory: None,
         certificate: certificate.map(|certificate| certificate as _),
     };

@@ -1,9 +1,9 @@
 //! Encrypted connections: modes, versions, certificates that must not get in, and logins by them.
 
 use crate::certificates::{Authority, Unusual};
-use crate::{Client, eventually, ok, ping, service_with};
+use crate::{Client, eventually, listen, ok, ping, service_with};
 use quire_document::{DocBuf, Value, doc};
-use quire_server::{Encryption, Endpoint, Listeners, Server, ServerOptions, TlsMode};
+use quire_server::{Encryption, Server, ServerOptions, TlsMode};
 use quire_tls::{ClientFiles, ClientTls, ServerFiles, ServerTls, Versions};
 use quire_wire::client::{Request, parse_response};
 use std::io::{self, Read, Write};
@@ -34,15 +34,13 @@ impl Secured {
         };
         change(&authority, &mut files);
         let encryption = Arc::new(Encryption { mode, tls: ServerTls::open(files).unwrap() });
-        let service = service_with(Some(encryption.clone()));
-        let listeners = Listeners::bind(&[Endpoint::Tcp(([127, 0, 0, 1], 0).into())]).unwrap();
+        let service = service_with(Some(encryption.clone()), false);
         let options = ServerOptions {
             encryption: Some(encryption),
             handshake_limit: Duration::from_millis(500),
             ..ServerOptions::default()
         };
-        let server = Server::start(service, listeners, options).unwrap();
-        let Endpoint::Tcp(address) = server.endpoints()[0].clone() else { panic!("no address") };
+        let (server, address) = listen(service, options);
         Secured { server, address, authority }
     }
 
