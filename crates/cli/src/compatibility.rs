@@ -6,6 +6,7 @@ use crate::serve::options::{OPTIONS, Status};
 use quire_commands::{COMMANDS, PARAMETERS};
 use quire_mql::accumulator::ACCUMULATORS;
 use quire_mql::stage::STAGES;
+use quire_mql::window::WINDOW_FUNCTIONS;
 use quire_mql::{expression, filter, update};
 use std::fmt::Write;
 
@@ -16,7 +17,7 @@ Quire follows the behaviour of MongoDB 8.2. This page is generated from the regi
 `CommandNotSupported` (115) or the command's own error, naming the feature.
 
 Features that are missing as a whole: change
-streams and tailable cursors, joins, windows and views, capped, clustered and
+streams and tailable cursors, joins and views, capped, clustered and
 time-series collections, validators, text and geo indexes, TLS,
 server-side JavaScript (`$where`, `$function`, `$accumulator`: not planned).
 ";
@@ -95,6 +96,11 @@ pub fn markdown() -> String {
         expression::operators().map(|row| (row.name, row.since, row.doc)),
     );
     table(&mut page, "Accumulators", ACCUMULATORS.iter().map(|row| (row.name, row.since, row.doc)));
+    table(
+        &mut page,
+        "Window functions",
+        WINDOW_FUNCTIONS.iter().map(|row| (row.name, row.since, row.doc)),
+    );
     parameters(&mut page);
     options(&mut page);
     uri_options(&mut page);

@@ -52,10 +52,13 @@ mod trigonometry;
 mod types;
 mod variables;
 
+pub(crate) use arithmetic::{difference, product, quotient, total};
 pub use batch::Batch;
 pub use boolean::is_true;
 pub use column::{Column, OwnedColumn};
 pub use comparison::compare_results;
+pub use dates::Unit;
+pub(crate) use dates::moved_date;
 pub use dependencies::Dependencies;
 pub use extract::Extractor;
 pub use field_path::{FieldPath, PATH_COMPONENTS_MAX, check_field_name};

@@ -13,6 +13,7 @@ pub mod schema;
 pub mod sort;
 pub mod stage;
 pub mod update;
+pub mod window;
 mod work;
 
 pub use collation::Collation;

@@ -41,6 +41,8 @@ pub struct NodeStats {
     pub millis: u64,
     /// What a join found in its other collection.
     pub joined: Option<Box<JoinStats>>,
+    /// What it held in memory at most, for stages that tell.
+    pub memory: Option<Box<MemoryUse>>,
     /// Of what it reads from.
     pub inputs: Vec<NodeStats>,
 }
@@ -81,6 +83,24 @@ pub struct JoinStats {
     pub collection_scans: u64,
     /// The names of the indexes that were read.
     pub indexes_used: Vec<String>,
+}
+
+/// What a stage with several functions held in memory at most.
+#[derive(Debug, Clone, Default)]
+pub struct MemoryUse {
+    /// The largest number of bytes of each function, by its output field.
+    pub functions: Vec<(Box<str>, u64)>,
+    /// The largest number of bytes of the stage.
+    pub total: u64,
+}
+
+impl MemoryUse {
+    /// Notes the bytes that each function holds now.
+    pub fn note(&mut self, bytes: impl Iterator<Item = usize>) {
+        for ((_, most), bytes) in self.functions.iter_mut().zip(bytes) {
+            *most = (*most).max(bytes as u64);
+        }
+    }
 }
 
 impl NodeStats {

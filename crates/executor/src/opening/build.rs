@@ -24,6 +24,7 @@ use crate::operators::sample::Sample;
 use crate::operators::simple::{Count, Limit, ReturnKey, Skip, Subplan};
 use crate::operators::sort::Sort;
 use crate::operators::union::{Merge, Union};
+use crate::operators::windows::Windows;
 use crate::operators::would_write::WouldWrite;
 use crate::operators::{BoxedOperator, Eof};
 use crate::scans::collection_scan::CollectionScan;
@@ -210,6 +211,14 @@ impl Builder {
             }
             Stage::Skip(skip) => {
                 Box::new(Skip { input: self.node(input, below)?, left: skip.0, stats })
+            }
+            Stage::WindowFields(stage) => {
+                let owned_rows = match input {
+                    Node::Sort { input, .. } => input.gives_documents(),
+                    Node::Stage { stage: Stage::Sort(_), .. } => true,
+                    _ => false,
+                };
+                Box::new(Windows::new(self.node(input, below)?, owned_rows, Arc::clone(stage)))
             }
             Stage::BucketAuto(stage) => {
                 let input = self.node(input, below)?;

@@ -8,7 +8,7 @@ use quire_error::Result;
 use quire_mql::Filter;
 use quire_mql::stage::{Stage, StageBody};
 use quire_planner::explain::{
-    JoinStrategy, NodeStats, after_running, execution_stats, query_planner,
+    JoinStrategy, MemoryUse, NodeStats, after_running, execution_stats, query_planner,
 };
 use quire_planner::{
     FindQuery, Foreign, Inner, Node, Plan, ReadRequest, Verbosity, add_intersection,
@@ -175,7 +175,23 @@ fn join_facts(foreign: &Foreign, stats: Option<&NodeStats>, out: &mut DocWriter<
 
 fn stage_counters(stats: Option<&NodeStats>, out: &mut DocWriter<'_>) {
     if let Some(stats) = stats {
+        if let Some(memory) = &stats.memory {
+            memory_use(memory, stats.spills, out);
+        }
         out.append("nReturned", i64::try_from(stats.returned).unwrap_or(i64::MAX));
         out.append("executionTimeMillisEstimate", i64::try_from(stats.millis).unwrap_or(i64::MAX));
     }
+}
+
+fn memory_use(memory: &MemoryUse, spills: u64, out: &mut DocWriter<'_>) {
+    let long = |bytes: u64| i64::try_from(bytes).unwrap_or(i64::MAX);
+    {
+        let mut functions = out.document("maxFunctionMemoryUsageBytes");
+        for (field, bytes) in &memory.functions {
+            functions.append(field, long(*bytes));
+        }
+    }
+    out.append("maxTotalMemoryUsageBytes", long(memory.total));
+    out.append("usedDisk", spills > 0);
+    out.append("spills", long(spills));
 }

@@ -11,6 +11,7 @@ pub(crate) mod sample;
 pub(crate) mod simple;
 pub(crate) mod sort;
 pub(crate) mod union;
+pub(crate) mod windows;
 pub(crate) mod would_write;
 
 use quire_error::Result;

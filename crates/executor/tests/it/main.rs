@@ -14,6 +14,7 @@ mod plans;
 mod retry;
 mod sample;
 mod threads;
+mod windows;
 
 use std::sync::Arc;
 

@@ -29,8 +29,12 @@ mod tests;
 
 pub use average::Average;
 pub(crate) use extreme::replaces;
+pub(crate) use n_values::evaluate_n;
 pub(crate) use percentile::to_f64;
 pub use percentile::{Quantiles, quantile};
+pub(crate) use push::array_of;
+pub use ranked::Ranking;
+pub(crate) use registry::Parsed;
 pub use registry::{ACCUMULATORS, Accumulator, find_accumulator};
 pub use spec::{AccumulatorSpec, Argument};
 pub(crate) use spec::{in_group, outside_group};
@@ -83,7 +87,12 @@ pub trait State: Send + fmt::Debug {
 pub(crate) struct Collation(Option<Arc<dyn Collator>>);
 
 impl Collation {
-    fn as_deref(&self) -> Option<&dyn Collator> {
+    /// Strings compare by `collator`; by their bytes if there is none.
+    pub(crate) fn new(collator: Option<Arc<dyn Collator>>) -> Self {
+        Collation(collator)
+    }
+
+    pub(crate) fn as_deref(&self) -> Option<&dyn Collator> {
         self.0.as_deref()
     }
 }

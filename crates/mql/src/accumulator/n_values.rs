@@ -78,7 +78,7 @@ fn parse(name: &'static str, keeps: Keeps, value: Value<'_>, cx: &ParseContext) 
 }
 
 /// How many values an accumulator keeps: a whole number above 0.
-pub(super) fn evaluate_n(n: &Expression, cx: &EvalContext<'_>) -> Result<usize> {
+pub(crate) fn evaluate_n(n: &Expression, cx: &EvalContext<'_>) -> Result<usize> {
     let value = eval(n, cx)?;
     let number = value.and_then(|value| value.as_number()).and_then(|number| number.exact_i64());
     match number {

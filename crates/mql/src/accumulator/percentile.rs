@@ -99,6 +99,16 @@ impl Quantiles {
         self.each(cx, |share| digest.quantile(share))
     }
 
+    /// The result for `count` sorted numbers, of which `at` gives the one at a rank.
+    pub(crate) fn of_ranks<'a>(
+        &self,
+        count: usize,
+        at: &dyn Fn(usize) -> Option<f64>,
+        cx: &EvalContext<'a>,
+    ) -> Result<Value<'a>> {
+        self.each(cx, |share| quantile_at(count, at, share, self.continuous))
+    }
+
     fn each<'a>(
         &self,
         cx: &EvalContext<'a>,
@@ -206,15 +216,25 @@ pub(crate) fn to_f64(value: Value<'_>) -> Option<f64> {
 
 /// The quantile of sorted numbers: the one at rank `ceil(share * n)`, or interpolated.
 pub fn quantile(sorted: &[f64], share: f64, continuous: bool) -> Option<f64> {
-    let last = sorted.len().checked_sub(1)?;
+    quantile_at(sorted.len(), &|rank| sorted.get(rank).copied(), share, continuous)
+}
+
+/// As `quantile`, of `count` numbers of which `at` gives the one at a rank.
+fn quantile_at(
+    count: usize,
+    at: &dyn Fn(usize) -> Option<f64>,
+    share: f64,
+    continuous: bool,
+) -> Option<f64> {
+    let last = count.checked_sub(1)?;
     if !continuous {
-        let rank = (share * sorted.len() as f64).ceil() as usize;
-        return sorted.get(rank.saturating_sub(1).min(last)).copied();
+        let rank = (share * count as f64).ceil() as usize;
+        return at(rank.saturating_sub(1).min(last));
     }
     let rank = share * last as f64;
-    let (low, high) = (sorted.get(rank.floor() as usize)?, sorted.get(rank.ceil() as usize)?);
+    let (low, high) = (at(rank.floor() as usize)?, at(rank.ceil() as usize)?);
     if low == high || rank.fract() == 0.0 {
-        return Some(*low);
+        return Some(low);
     }
     Some(low * (1.0 - rank.fract()) + high * rank.fract())
 }

@@ -62,7 +62,7 @@ impl State for Push {
 }
 
 /// The array, or the error that `$concatArrays` and `$setUnion` answer to anything else.
-pub(super) fn array_of<'v>(name: &str, value: Value<'v>) -> Result<quire_document::Array<'v>> {
+pub(crate) fn array_of<'v>(name: &str, value: Value<'v>) -> Result<quire_document::Array<'v>> {
     value.as_array().ok_or_else(|| {
         Error::type_mismatch(format!(
             "{name} requires array inputs, but input {} is of type {}",

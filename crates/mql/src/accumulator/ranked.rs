@@ -45,7 +45,7 @@ pub struct Ranking {
 
 impl Ranking {
     /// For `cx.root`: an array of its sort key and its output.
-    pub(super) fn eval<'a>(&'a self, cx: &EvalContext<'a>) -> Result<Value<'a>> {
+    pub(crate) fn eval<'a>(&'a self, cx: &EvalContext<'a>) -> Result<Value<'a>> {
         let key = self.sort.key(cx.root, cx)?;
         let output = self.output.eval(cx)?.unwrap_or(Value::Null);
         let array = cx.array(|writer| {
@@ -58,7 +58,16 @@ impl Ranking {
         Ok(Value::Array(array))
     }
 
-    pub(super) fn add_dependencies(&self, needed: &mut Dependencies) {
+    /// Returns the bytes by which a value of `eval` is ordered, and its output.
+    pub(crate) fn split<'v>(&self, value: Value<'v>) -> Option<(Vec<u8>, Value<'v>)> {
+        let mut key = parts(value);
+        let output = key.pop()?;
+        let mut bytes = Vec::with_capacity(24);
+        self.sort.append_bytes(&key, &mut bytes);
+        Some((bytes, output))
+    }
+
+    pub(crate) fn add_dependencies(&self, needed: &mut Dependencies) {
         for path in self.sort.parts().iter().filter_map(|part| part.path()) {
             needed.paths.insert(path.as_str().to_owned());
         }

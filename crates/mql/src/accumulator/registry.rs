@@ -39,15 +39,15 @@ pub(super) enum ParseStyle {
 }
 
 /// A parsed accumulator.
-pub(super) struct Parsed {
-    pub(super) argument: Argument,
+pub(crate) struct Parsed {
+    pub(crate) argument: Argument,
     /// How many values it keeps, for those that keep n.
-    pub(super) n: Option<Expression>,
-    pub(super) make: Make,
+    pub(crate) n: Option<Expression>,
+    pub(crate) make: Make,
 }
 
 /// Makes the state of a group, given n (0 where there is none).
-pub(super) type Make = Arc<dyn Fn(usize, Collation) -> Box<dyn State> + Send + Sync>;
+pub(crate) type Make = Arc<dyn Fn(usize, Collation) -> Box<dyn State> + Send + Sync>;
 
 impl Accumulator {
     /// An accumulator of one expression.
@@ -80,6 +80,11 @@ impl Accumulator {
         if value.as_array().is_some() {
             return Err(not_unary(self.name));
         }
+        self.parsed_in_window(value, cx)
+    }
+
+    /// As `parsed`; as a window function it may have an array of expressions as its argument.
+    pub(crate) fn parsed_in_window(&self, value: Value<'_>, cx: &ParseContext) -> Result<Parsed> {
         match self.parse {
             ParseStyle::Unary(make) => {
                 Ok(Parsed::unary(Expression::parse(value, cx)?, move |collation| make(collation)))

@@ -7,6 +7,7 @@ use super::array_access::type_name;
 use super::operator::{Arity, Call, Operator};
 use crate::context::EvalContext;
 use quire_document::decimal::Rounding;
+use quire_document::number::{self, OnOverflow};
 use quire_document::{Decimal128, Value};
 use quire_error::{Error, ErrorCode, Result};
 
@@ -150,11 +151,16 @@ fn decimal_to_i64(number: Decimal128) -> Option<i64> {
 fn subtract<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
     let (left, right) = (call.eval(0, cx)?, call.eval(1, cx)?);
     let (Some(left), Some(right)) = (left, right) else { return Ok(Some(Value::Null)) };
+    difference(left, right).map(Some)
+}
+
+/// What `$subtract` makes of two values.
+pub(crate) fn difference<'a>(left: Value<'_>, right: Value<'_>) -> Result<Value<'a>> {
     if left.is_nullish() || right.is_nullish() {
-        return Ok(Some(Value::Null));
+        return Ok(Value::Null);
     }
     let difference = match (left, right) {
-        (Value::Date(left), right) => return subtract_from_date(left, right).map(Some),
+        (Value::Date(left), right) => return subtract_from_date(left, right),
         (left, right) if !left.is_number() || !right.is_number() => {
             return Err(cannot_subtract(left, right));
         }
@@ -172,7 +178,17 @@ fn subtract<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>
             _ => Value::Double(as_double(left) - as_double(right)),
         },
     };
-    Ok(Some(difference))
+    Ok(difference)
+}
+
+/// The sum of two numbers; null if either is no number.
+pub(crate) fn total(left: Value<'_>, right: Value<'_>) -> Value<'static> {
+    number::add(left, right, OnOverflow::Double).unwrap_or(Value::Null)
+}
+
+/// The product of two numbers; null if either is no number.
+pub(crate) fn product(left: Value<'_>, right: Value<'_>) -> Value<'static> {
+    number::multiply(left, right, OnOverflow::Double).unwrap_or(Value::Null)
 }
 
 /// The value of an int or a long.
@@ -251,6 +267,15 @@ impl Product {
 
 fn divide<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
     let (left, right) = (call.eval(0, cx)?, call.eval(1, cx)?);
+    divided(left, right).map(Some)
+}
+
+/// What `$divide` makes of two values.
+pub(crate) fn quotient<'a>(left: Value<'_>, right: Value<'_>) -> Result<Value<'a>> {
+    divided(Some(left), Some(right))
+}
+
+fn divided<'a>(left: Option<Value<'_>>, right: Option<Value<'_>>) -> Result<Value<'a>> {
     let by_zero = || Error::bad_value("can't $divide by zero");
     match (left, right) {
         (Some(a), Some(b)) if a.is_number() && b.is_number() => {
@@ -259,16 +284,16 @@ fn divide<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>>
                 if divisor.is_zero() {
                     return Err(by_zero());
                 }
-                return Ok(Some(Value::Decimal(as_decimal(a).divide(divisor))));
+                return Ok(Value::Decimal(as_decimal(a).divide(divisor)));
             }
             let divisor = as_double(b);
             if divisor == 0.0 {
                 return Err(by_zero());
             }
-            Ok(Some(Value::Double(as_double(a) / divisor)))
+            Ok(Value::Double(as_double(a) / divisor))
         }
         (None | Some(Value::Null | Value::Undefined), _)
-        | (_, None | Some(Value::Null | Value::Undefined)) => Ok(Some(Value::Null)),
+        | (_, None | Some(Value::Null | Value::Undefined)) => Ok(Value::Null),
         (left, right) => {
             let text = format!(
                 "$divide only supports numeric types, not {} and {}",

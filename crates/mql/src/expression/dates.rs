@@ -20,6 +20,7 @@ mod zone;
 mod tests;
 
 pub(crate) use arguments::millis;
+pub(crate) use arithmetic::moved_date;
 pub(crate) use lenient::parse_text;
 
 pub(super) use arithmetic::OPERATORS as ARITHMETIC;
@@ -27,3 +28,4 @@ pub(super) use components::OPERATORS as COMPONENTS;
 pub(super) use parts::OPERATORS as PARTS;
 pub(super) use read::OPERATORS as READ;
 pub(super) use text::OPERATORS as TEXT;
+pub use units::Unit;

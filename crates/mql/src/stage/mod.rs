@@ -27,6 +27,7 @@ mod redact;
 mod registry;
 mod replace_root;
 mod sample;
+mod set_window_fields;
 mod sort;
 mod sort_by_count;
 mod sub_pipeline;
@@ -56,6 +57,7 @@ pub use redact::Redact;
 pub use registry::{STAGES, StageRow, find_stage, search_not_enabled};
 pub use replace_root::ReplaceRoot;
 pub use sample::Sample;
+pub use set_window_fields::WindowFields;
 pub use sort::Sort;
 pub use sub_pipeline::From;
 pub use transform::{Transform, Transforms};
@@ -89,6 +91,8 @@ pub enum Stage {
     Group(Arc<Group>),
     /// `$bucketAuto`.
     BucketAuto(Arc<BucketAuto>),
+    /// What `$setWindowFields` does to sorted documents.
+    WindowFields(Arc<WindowFields>),
     /// The beginning of `$documents`.
     OneDocument(OneDocument),
     /// `$unionWith`: the documents of another collection behind those of the input.
@@ -115,6 +119,7 @@ impl Stage {
             Stage::Sort(stage) => stage,
             Stage::Group(stage) => &**stage,
             Stage::BucketAuto(stage) => &**stage,
+            Stage::WindowFields(stage) => &**stage,
             Stage::OneDocument(stage) => stage,
             Stage::UnionWith(stage) => &**stage,
             Stage::Lookup(stage) => &**stage,

@@ -4,7 +4,8 @@
 use super::facts::{Facts, Reads, Source, Standing};
 use super::{
     Stage, bucket, bucket_auto, count, documents, facet, graph_lookup, group, limit, lookup,
-    matching, project, redact, replace_root, sample, sort, sort_by_count, union_with, unwind,
+    matching, project, redact, replace_root, sample, set_window_fields, sort, sort_by_count,
+    union_with, unwind,
 };
 use crate::context::ParseContext;
 use quire_document::Value;
@@ -86,7 +87,7 @@ pub const STAGES: &[StageRow] = &[
     not_built("$score", Facts::PLAIN),
     not_built("$scoreFusion", Facts { standing: Standing::First, in_facet: false, ..Facts::PLAIN }),
     project::SET,
-    not_built("$setWindowFields", Facts::PLAIN),
+    set_window_fields::SET_WINDOW_FIELDS,
     not_built("$shardedDataDistribution", Facts { source: Source::Admin, ..LISTED }),
     limit::SKIP,
     sort::SORT,

@@ -80,6 +80,12 @@ fn add<'a>(call: &'a Call, cx: &EvalContext<'a>, sign: i64) -> Result<Option<Val
     shifted(start, unit, amount, &zone).map(|date| Some(Value::Date(date))).ok_or_else(overflow)
 }
 
+/// A date moved by an amount of a unit in UTC; `None` beyond the range of dates.
+pub(crate) fn moved_date(start: i64, unit: Unit, amount: i64) -> Option<i64> {
+    let is_huge = unit != Unit::Millisecond && amount.unsigned_abs() > amount_max(unit) as u64;
+    if is_huge { None } else { shifted(start, unit, amount, &Zone::Utc) }
+}
+
 /// A date moved by an amount of a unit; days and longer by the calendar, shorter by the clock.
 fn shifted(start: i64, unit: Unit, amount: i64, zone: &Zone) -> Option<i64> {
     let length = match unit {

@@ -6,15 +6,24 @@ use quire_error::{Error, Result};
 
 /// A unit of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Unit {
+pub enum Unit {
+    /// Twelve months.
     Year,
+    /// Three months.
     Quarter,
+    /// A month of the calendar.
     Month,
+    /// Seven days.
     Week,
+    /// A day of the calendar.
     Day,
+    /// Sixty minutes.
     Hour,
+    /// Sixty seconds.
     Minute,
+    /// 1,000 milliseconds.
     Second,
+    /// What dates are counted in.
     Millisecond,
 }
 
@@ -26,27 +35,25 @@ impl Unit {
                 format!("{operator} requires 'unit' to be a string, but got {}", value.type_name());
             return Err(Error::location(5439013, message));
         };
-        Ok(match name {
-            "year" => Unit::Year,
-            "quarter" => Unit::Quarter,
-            "month" => Unit::Month,
-            "week" => Unit::Week,
-            "day" => Unit::Day,
-            "hour" => Unit::Hour,
-            "minute" => Unit::Minute,
-            "second" => Unit::Second,
-            "millisecond" => Unit::Millisecond,
-            _ => {
-                let message = format!(
-                    "{operator} parameter 'unit' value cannot be recognized as a time unit: {name}"
-                );
-                return Err(Error::failed_to_parse(message));
-            }
+        Unit::by_name(name).ok_or_else(|| {
+            Error::failed_to_parse(format!(
+                "{operator} parameter 'unit' value cannot be recognized as a time unit: {name}"
+            ))
         })
     }
 
+    /// The unit of that name.
+    pub(crate) fn by_name(name: &str) -> Option<Unit> {
+        ALL.iter().find(|(known, _)| *known == name).map(|(_, unit)| *unit)
+    }
+
+    /// The name.
+    pub fn name(self) -> &'static str {
+        ALL.iter().find(|(_, unit)| *unit == self).map_or("", |(name, _)| name)
+    }
+
     /// Its length, if it always has the same.
-    pub(super) fn millis(self) -> Option<i64> {
+    pub(crate) fn millis(self) -> Option<i64> {
         match self {
             Unit::Week => Some(7 * 86_400_000),
             Unit::Day => Some(86_400_000),
@@ -68,6 +75,19 @@ impl Unit {
         }
     }
 }
+
+/// All units with their names.
+const ALL: [(&str, Unit); 9] = [
+    ("year", Unit::Year),
+    ("quarter", Unit::Quarter),
+    ("month", Unit::Month),
+    ("week", Unit::Week),
+    ("day", Unit::Day),
+    ("hour", Unit::Hour),
+    ("minute", Unit::Minute),
+    ("second", Unit::Second),
+    ("millisecond", Unit::Millisecond),
+];
 
 /// 1 for Monday to 7, by its name or its first three letters: 5439015 for what is no string,
 /// 5439016 for an unknown name.

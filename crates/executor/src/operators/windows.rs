@@ -1,0 +1,266 @@
+//! What `$setWindowFields` does to sorted documents: partition by partition they wait until their
+//! window functions have seen enough of those behind them. What waits beyond memory goes to disk.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use bumpalo::Bump;
+use bytes::Bytes;
+use quire_collections::RecordId;
+use quire_document::{Doc, DocBuf, ValueBuf, doc, equal};
+use quire_error::{Error, Result};
+use quire_mql::EvalContext;
+use quire_mql::accumulator::MEMORY_BYTES_MAX;
+use quire_mql::stage::WindowFields;
+use quire_mql::window::Partition;
+use quire_planner::explain::{MemoryUse, NodeStats};
+
+use crate::env::{Env, Run, Scope};
+use crate::operators::filtering::{renew, reset};
+use crate::operators::{BATCH_BYTES, BoxedOperator, Operator, over};
+use crate::row::{Extra, Row};
+use crate::spill::{SpillReader, SpillWriter};
+
+/// Rows asked for at a time.
+const ROWS_MAX: usize = 256;
+/// Rows given between two looks at the interrupt and at the memory in use.
+const CHECK_ROWS: u64 = 16;
+
+/// The stage.
+pub(crate) struct Windows {
+    input: BoxedOperator,
+    /// The input's rows have bytes of their own.
+    owned_rows: bool,
+    stage: Arc<WindowFields>,
+    /// Rows from the input that belong to no partition yet.
+    arrived: VecDeque<Row>,
+    /// The partition in work, with the value that its documents share.
+    partition: Option<(ValueBuf, Partition)>,
+    /// The documents of the partition that have not been given.
+    held: Held,
+    done: bool,
+    steps: u64,
+    arena: Bump,
+    stats: NodeStats,
+    memory: MemoryUse,
+}
+
+impl Windows {
+    pub fn new(input: BoxedOperator, owned_rows: bool, stage: Arc<WindowFields>) -> Self {
+        let functions = stage.outputs().iter().map(|output| (Box::from(output.field()), 0));
+        let memory = MemoryUse { functions: functions.collect(), total: 0 };
+        Windows {
+            input,
+            owned_rows,
+            stage,
+            arrived: VecDeque::new(),
+            partition: None,
+            held: Held::default(),
+            done: false,
+            steps: 0,
+            arena: Bump::new(),
+            stats: NodeStats::default(),
+            memory,
+        }
+    }
+
+    /// Returns the next document whose results are known.
+    fn ready(&mut self, scope: Scope<'_>) -> Result<Option<Row>> {
+        let Some((_, partition)) = &mut self.partition else { return Ok(None) };
+        if !partition.is_ready()? {
+            return Ok(None);
+        }
+        let Some(row) = self.held.pop()? else { return Ok(None) };
+        renew(&mut self.arena, scope.env)?;
+        let context = EvalContext::new(&self.arena, row.doc(), &scope.env.shared);
+        let context = context.with_variables(scope.variables);
+        let doc = self.stage.output(partition, &context)?;
+        let doc = Bytes::copy_from_slice(doc.as_bytes());
+        Ok(Some(Row { doc: Some(doc), ..row }))
+    }
+
+    /// Takes a row into the partition in work, or ends that and gives the row back.
+    fn take(&mut self, row: Row, scope: Scope<'_>) -> Result<Option<Row>> {
+        let mut row = row;
+        row.know_doc()?;
+        reset(&mut self.arena);
+        let context = EvalContext::new(&self.arena, row.doc(), &scope.env.shared);
+        let context = context.with_variables(scope.variables);
+        let key = self.stage.partition_of(&context)?;
+        match &mut self.partition {
+            Some((known, partition)) if equal(known.as_value(), key, context.collator()) => {
+                partition.push(&context)?;
+            }
+            Some((_, partition)) => {
+                partition.end();
+                return Ok(Some(row));
+            }
+            None => {
+                let mut partition = self.stage.partition(&context)?;
+                partition.push(&context)?;
+                self.partition = Some((ValueBuf::new(key), partition));
+            }
+        }
+        self.held.push(row, !self.owned_rows);
+        self.check_memory(scope.env)?;
+        Ok(None)
+    }
+
+    /// Moves the documents that wait to disk if the stage holds more than it may.
+    fn check_memory(&mut self, env: &Env) -> Result<()> {
+        let Some((_, partition)) = &self.partition else { return Ok(()) };
+        let functions = partition.size();
+        self.memory.total = self.memory.total.max((functions + self.held.bytes) as u64);
+        if self.steps.is_multiple_of(CHECK_ROWS) {
+            self.memory.note(partition.sizes());
+        }
+        if functions > MEMORY_BYTES_MAX {
+            let text = format!(
+                "Exceeded memory limit in DocumentSourceSetWindowFields, used {functions} bytes but max allowed is {MEMORY_BYTES_MAX}"
+            );
+            return Err(Error::location(5414201, text));
+        }
+        // What functions hold can't go to disk; half of the memory is left to documents.
+        let limit = env.params.stage_bytes_max;
+        if self.held.bytes + functions.min(limit / 2) <= limit {
+            return Ok(());
+        }
+        self.stats.spills += 1;
+        self.held.spill(env)
+    }
+
+    /// Brings the stage one step further: takes a row in, asks for more, or ends a partition. False
+    /// if there is nothing left to do.
+    fn step(&mut self, run: &mut Run<'_>, rows: &mut Vec<Row>) -> Result<bool> {
+        if self.partition.as_ref().is_some_and(|(_, partition)| partition.is_finished()) {
+            self.partition = None;
+        }
+        if let Some(row) = self.arrived.pop_front() {
+            if let Some(row) = self.take(row, run.scope())? {
+                self.arrived.push_front(row);
+            }
+            return Ok(true);
+        }
+        if !self.done {
+            run.env.check_interrupt()?;
+            self.done = !self.input.next(run, ROWS_MAX, rows)?;
+            self.arrived.extend(rows.drain(..));
+            return Ok(true);
+        }
+        match &mut self.partition {
+            Some((_, partition)) => {
+                self.memory.note(partition.sizes());
+                partition.end();
+                Ok(true)
+            }
+            None => Ok(false),
+        }
+    }
+}
+
+impl Operator for Windows {
+    fn next(&mut self, run: &mut Run<'_>, max: usize, out: &mut Vec<Row>) -> Result<bool> {
+        let limit = out.len() + max;
+        let (mut rows, mut bytes) = (Vec::new(), 0);
+        while out.len() < limit && bytes < BATCH_BYTES {
+            self.steps += 1;
+            if self.steps.is_multiple_of(CHECK_ROWS) {
+                run.env.check_interrupt()?;
+            }
+            if let Some(row) = self.ready(run.scope())? {
+                bytes += row.size();
+                self.stats.returned += 1;
+                out.push(row);
+            } else if !self.step(run, &mut rows)? {
+                self.stats.is_eof = true;
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    fn rest(&mut self) {
+        self.arrived.iter_mut().for_each(Row::detach);
+        self.input.rest();
+    }
+
+    fn stats(&self) -> NodeStats {
+        let memory = Some(Box::new(self.memory.clone()));
+        NodeStats { memory, ..over(&self.input, &self.stats) }
+    }
+}
+
+/// Documents in the order in which they came: the older ones on disk if not all fit into memory.
+#[derive(Default)]
+struct Held {
+    files: VecDeque<SpillReader>,
+    rows: VecDeque<Row>,
+    /// Bytes of `rows`.
+    bytes: usize,
+}
+
+impl Held {
+    fn push(&mut self, row: Row, detaches: bool) {
+        let mut row = row;
+        if detaches {
+            row.detach();
+        }
+        if let Some(extra) = &mut row.extra {
+            extra.key = None;
+        }
+        self.bytes += row.size();
+        self.rows.push_back(row);
+    }
+
+    fn pop(&mut self) -> Result<Option<Row>> {
+        while let Some(file) = self.files.front_mut() {
+            match read_row(file)? {
+                Some(row) => return Ok(Some(row)),
+                None => self.files.pop_front(),
+            };
+        }
+        let row = self.rows.pop_front();
+        self.bytes -= row.as_ref().map_or(0, Row::size);
+        Ok(row)
+    }
+
+    /// Writes all rows that are in memory to a file. 5643011 if the stage may not use the disk.
+    fn spill(&mut self, env: &Env) -> Result<()> {
+        let directory = match &env.params.spill_directory {
+            Some(directory) if env.may_spill => directory,
+            _ => {
+                let text = format!(
+                    "Exceeded max memory. Current memory: {} bytes. Max allowed memory: {} bytes. Set 'allowDiskUse: true' to spill to disk",
+                    self.bytes, env.params.stage_bytes_max
+                );
+                return Err(Error::location(5643011, text));
+            }
+        };
+        let mut writer = SpillWriter::create(directory)?;
+        for row in self.rows.drain(..) {
+            let sort_key = row.extra.as_ref().and_then(|extra| extra.sort_key.as_ref());
+            let metadata = sort_key.map(|sort_key| doc! { "sortKey": sort_key });
+            writer.write(&[
+                &row.record.0.to_le_bytes(),
+                row.doc().as_bytes(),
+                metadata.as_ref().map_or(&[], DocBuf::as_bytes),
+            ])?;
+        }
+        self.bytes = 0;
+        self.files.push_back(writer.into_reader()?);
+        Ok(())
+    }
+}
+
+fn read_row(file: &mut SpillReader) -> Result<Option<Row>> {
+    let Some(record) = file.read()? else { return Ok(None) };
+    let mut part = || file.read()?.ok_or_else(|| Error::internal("a spilled file ended early"));
+    let (doc, metadata) = (part()?, part()?);
+    let record = RecordId(record.try_into().map_or(0, u64::from_le_bytes));
+    let mut row = Row::of_document(record, Bytes::from(doc));
+    if !metadata.is_empty() {
+        let sort_key = Doc::from_valid_bytes(&metadata).get("sortKey").map(ValueBuf::new);
+        row.extra = Some(Box::new(Extra { key: None, sort_key }));
+    }
+    Ok(Some(row))
+}
