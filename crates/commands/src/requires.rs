@@ -1,13 +1,17 @@
 //! What each command needs of who runs it: one row a command, beside its row in the registry. A
 //! test walks both tables. (MongoDB manual, "Required Access" of each command and stage.)
 
+mod pipeline;
+
+use crate::frame::args::unambiguous;
 use crate::frame::authorize::Requires::Nothing;
 use crate::frame::authorize::Requires::{self, Arguments, Cluster, Collection, Database, Login};
 use crate::frame::context::Context;
+use pipeline::pipeline;
 use quire_access::Action::{self, *};
 use quire_access::{RoleName, Target};
-use quire_document::{Array, Doc, Value};
-use quire_error::Result;
+use quire_document::{Doc, Value};
+use quire_error::{Error, ErrorCode, Result};
 
 /// The rows, ordered as the registry is.
 pub static REQUIRES: &[(&str, Requires)] = &[
@@ -171,8 +175,10 @@ fn update(cx: &Context<'_>, body: Doc<'_>) -> Result<()> {
     let listed =
         listed.into_iter().flat_map(|list| list.iter()).filter_map(|one| one.as_document());
     let sequence = cx.sequence("updates").unwrap_or_default().iter().copied();
-    if listed.chain(sequence).any(|update| is_true(update.get("upsert"))) {
-        cx.require(target, Insert)?;
+    for update in listed.chain(sequence) {
+        if is_true(unambiguous(Value::Document(update))?.get("upsert")) {
+            cx.require(target, Insert)?;
+        }
     }
     bypasses_validation(cx, body)
 }
@@ -206,10 +212,13 @@ fn bulk_write(cx: &Context<'_>, body: Doc<'_>) -> Result<()> {
         let listed = listed.filter_map(|one| one.as_document());
         listed.chain(cx.sequence(name).unwrap_or_default().iter().copied())
     };
-    let namespaces: Vec<&str> = documents("nsInfo")
-        .map(|info| info.get("ns").and_then(|ns| ns.as_str()).unwrap_or_default())
-        .collect();
+    let namespaces = documents("nsInfo").map(|info| {
+        let info = unambiguous(Value::Document(info))?;
+        Ok(info.get("ns").and_then(|ns| ns.as_str()).unwrap_or_default())
+    });
+    let namespaces: Vec<&str> = namespaces.collect::<Result<_>>()?;
     for op in documents("ops") {
+        let op = unambiguous(Value::Document(op))?;
         let Some(first) = op.first() else { continue };
         let at = crate::frame::args::whole(first.value()).and_then(|at| usize::try_from(at).ok());
         // A statement without a namespace is refused when it is read.
@@ -242,139 +251,11 @@ fn aggregate(cx: &Context<'_>, body: Doc<'_>) -> Result<()> {
     }
 }
 
-/// What a pipeline needs: of its source, and of every other collection that a stage names. Views
-/// run with the rights on the view, so that only names that the client gave are looked at.
-fn pipeline(cx: &Context<'_>, source: Target<'_>, stages: Array<'_>) -> Result<()> {
-    let stages: Vec<Doc<'_>> = stages.iter().filter_map(|stage| stage.as_document()).collect();
-    let first = stages.first().and_then(|stage| stage.first());
-    match first.map(|first| (first.key(), first.value())) {
-        Some(("$documents", _)) => {}
-        Some(("$currentOp", options)) => {
-            let all = options.as_document().and_then(|options| options.get("allUsers"));
-            if is_true(all) {
-                cx.require(Target::Cluster, Inprog)?;
-            }
-        }
-        Some(("$listSessions" | "$listLocalSessions", options)) => {
-            let options = options.as_document().unwrap_or_default();
-            if is_true(options.get("allUsers")) || options.contains("users") {
-                cx.require(Target::Cluster, ListSessions)?;
-            }
-        }
-        Some(("$collStats", _)) => cx.require(source, CollStats)?,
-        Some(("$indexStats", _)) => cx.require(source, IndexStats)?,
-        Some(("$planCacheStats", _)) => cx.require(source, PlanCacheRead)?,
-        Some(("$listCatalog", _)) => {
-            cx.require(Target::Cluster, ListDatabases)?;
-            cx.require(source, ListCollections)?;
-        }
-        Some(("$listClusterCatalog", _)) => cx.require(Target::Cluster, ListClusterCatalog)?,
-        Some(("$queryStats", _)) => cx.require(Target::Cluster, QueryStatsRead)?,
-        Some(("$changeStream", _)) => {
-            cx.require(source, Find)?;
-            cx.require(source, ChangeStream)?;
-        }
-        _ => cx.require(source, Find)?,
-    }
-    stages
-        .into_iter()
-        .filter_map(|stage| stage.first())
-        .try_for_each(|stage| other_collections(cx, stage.key(), stage.value()))
-}
-
-fn other_collections(cx: &Context<'_>, stage: &str, operand: Value<'_>) -> Result<()> {
-    let options = operand.as_document().unwrap_or_default();
-    let nested = |name: &str| options.get(name).and_then(|stages| stages.as_array());
-    match stage {
-        "$lookup" | "$graphLookup" => match (options.get("from"), nested("pipeline")) {
-            (Some(from), stages) => from_collection(cx, from, stages),
-            // Only documents made by the pipeline itself.
-            (None, Some(stages)) => pipeline(cx, Target::Database(cx.db), stages),
-            (None, None) => Ok(()),
-        },
-        "$unionWith" => match (operand, options.get("coll")) {
-            (Value::String(_), _) => from_collection(cx, operand, None),
-            (_, Some(from)) => from_collection(cx, from, nested("pipeline")),
-            (_, None) => match nested("pipeline") {
-                Some(stages) => pipeline(cx, Target::Database(cx.db), stages),
-                None => Ok(()),
-            },
-        },
-        "$facet" => {
-            options.fields().filter_map(|(_, stages)| stages.as_array()).try_for_each(|stages| {
-                stages
-                    .iter()
-                    .filter_map(|stage| stage.as_document()?.first())
-                    .try_for_each(|stage| other_collections(cx, stage.key(), stage.value()))
-            })
-        }
-        "$rankFusion" | "$scoreFusion" => {
-            let input = options.get("input").and_then(|input| input.as_document());
-            let named = input.and_then(|input| input.get("pipelines")?.as_document());
-            let stages = named.into_iter().flat_map(|named| named.fields());
-            stages.filter_map(|(_, stages)| stages.as_array()).try_for_each(|stages| {
-                stages
-                    .iter()
-                    .filter_map(|stage| stage.as_document()?.first())
-                    .try_for_each(|stage| other_collections(cx, stage.key(), stage.value()))
-            })
-        }
-        "$out" => {
-            let target = written_collection(cx, operand, "coll");
-            cx.require(target, Insert)?;
-            cx.require(target, Remove)
-        }
-        "$merge" => merge(cx, operand),
-        _ => Ok(()),
-    }
-}
-
-fn from_collection(cx: &Context<'_>, from: Value<'_>, stages: Option<Array<'_>>) -> Result<()> {
-    let target = written_collection(cx, from, "coll");
-    match stages {
-        Some(stages) => pipeline(cx, target, stages),
-        None => cx.require(target, Find),
-    }
-}
-
-/// The collection of `"name"` or `{db, coll}`.
-fn written_collection<'a>(cx: &'a Context<'_>, named: Value<'a>, field: &str) -> Target<'a> {
-    match named {
-        Value::String(collection) => Target::Collection(cx.db, collection),
-        Value::Document(doc) => {
-            let text = |name: &str| doc.get(name).and_then(|value| value.as_str());
-            let db = text("db").unwrap_or(cx.db);
-            Target::Collection(db, text(field).unwrap_or_default())
-        }
-        _ => Target::Database(cx.db),
-    }
-}
-
-/// `$merge` inserts what matches nothing, unless told otherwise, and updates what matches.
-fn merge(cx: &Context<'_>, operand: Value<'_>) -> Result<()> {
-    let options = operand.as_document().unwrap_or_default();
-    let into = options.get("into").unwrap_or(operand);
-    let target = written_collection(cx, into, "coll");
-    let chosen = |name: &str| options.get(name).and_then(|choice| choice.as_str());
-    if !matches!(chosen("whenNotMatched"), Some("discard" | "fail")) {
-        cx.require(target, Insert)?;
-    }
-    if !matches!(chosen("whenMatched"), Some("keepExisting" | "fail")) {
-        cx.require(target, Update)?;
-    }
-    match options.get("whenMatched").and_then(|stages| stages.as_array()) {
-        Some(stages) => stages
-            .iter()
-            .filter_map(|stage| stage.as_document()?.first())
-            .try_for_each(|stage| other_collections(cx, stage.key(), stage.value())),
-        None => Ok(()),
-    }
-}
-
 /// A plan tells of the data as the command does, so that the same is needed.
 fn explain(cx: &Context<'_>, body: Doc<'_>) -> Result<()> {
-    let inner = body.first().and_then(|first| first.value().as_document()).unwrap_or_default();
+    let inner = unambiguous(body.first().map_or(Value::Null, |first| first.value()))?;
     let name = inner.first().map_or("", |first| first.key());
+    let name = cx.service.commands.find(name).map_or(name, |command| command.name);
     match REQUIRES.iter().find(|(command, _)| *command == name) {
         Some((_, Collection(actions))) => {
             let target = cx.named_target(inner);
@@ -406,6 +287,12 @@ fn create(cx: &Context<'_>, body: Doc<'_>) -> Result<()> {
 
 fn coll_mod(cx: &Context<'_>, body: Doc<'_>) -> Result<()> {
     cx.require(cx.named_target(body), CollMod)?;
+    if body.contains("viewOn") != body.contains("pipeline") {
+        // The half that stays was made by a client with other rights.
+        let text =
+            "Must specify both 'viewOn' and 'pipeline' when modifying a view and auth is enabled";
+        return Err(Error::new(ErrorCode::InvalidOptions, text));
+    }
     if let Some(Value::String(source)) = body.get("viewOn") {
         cx.require(Target::Collection(cx.db, source), Find)?;
         if let Some(Value::Array(stages)) = body.get("pipeline") {
@@ -427,9 +314,12 @@ fn rename(cx: &Context<'_>, body: Doc<'_>) -> Result<()> {
     let (from_db, from) = split(body.first().map(|first| first.value()));
     let (to_db, to) = split(body.get("to"));
     let (source, target) = (Target::Collection(&from_db, &from), Target::Collection(&to_db, &to));
+    // What may not be read does not get a name under which it may.
+    let stays_hidden = || cx.may(source, Find) || !cx.may(target, Find);
     if from_db == to_db
         && cx.may(source, RenameCollectionSameDB)
         && cx.may(target, RenameCollectionSameDB)
+        && stays_hidden()
     {
         return match is_true(body.get("dropTarget")) {
             true => cx.require(target, DropCollection),

@@ -3,6 +3,7 @@
 use quire_document::decimal::Rounding;
 use quire_document::{Array, Decimal128, Doc, Element, Type, Value};
 use quire_error::{Error, ErrorCode, Result};
+use std::collections::HashSet;
 
 /// One argument of a command.
 #[derive(Clone, Copy)]
@@ -10,6 +11,56 @@ pub struct Arg<'a> {
     /// The command or nested structure the field belongs to: `find`, `update.updates`.
     owner: &'static str,
     element: Element<'a>,
+}
+
+/// The names of the fields of a document that were met so far.
+pub struct FieldNames<'a> {
+    // A short document is compared name by name; a long one, which is hostile, must not cost its
+    // square.
+    first: [&'a [u8]; FieldNames::SHORT],
+    count: usize,
+    rest: HashSet<&'a [u8]>,
+}
+
+impl Default for FieldNames<'_> {
+    fn default() -> Self {
+        FieldNames { first: [&[]; FieldNames::SHORT], count: 0, rest: HashSet::new() }
+    }
+}
+
+impl<'a> FieldNames<'a> {
+    const SHORT: usize = 32;
+
+    /// Notes a name; false if it was met before.
+    pub fn is_new(&mut self, name: &'a [u8]) -> bool {
+        let met = self.first.get(..self.count).unwrap_or_default();
+        if met.contains(&name) {
+            return false;
+        }
+        match self.first.get_mut(self.count) {
+            Some(place) => {
+                *place = name;
+                self.count += 1;
+                true
+            }
+            None => self.rest.insert(name),
+        }
+    }
+}
+
+/// Returns a document whose fields decide what a client needs; an empty one for another value, which
+/// is refused when it is read. A field that stands twice is an error: the check would see the first
+/// value, and the command might do what the last one says.
+pub fn unambiguous(value: Value<'_>) -> Result<Doc<'_>> {
+    let doc = value.as_document().unwrap_or_default();
+    let mut names = FieldNames::default();
+    match doc.iter().find(|element| !names.is_new(element.key_bytes())) {
+        None => Ok(doc),
+        Some(element) => {
+            let text = format!("BSON field '{}' is a duplicate field", element.key());
+            Err(Error::new(ErrorCode::IDLDuplicateField, text))
+        }
+    }
 }
 
 /// Walks the arguments of a command that the command itself must know: without its first field,

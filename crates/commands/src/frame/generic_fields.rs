@@ -1,6 +1,6 @@
 //! The fields that every command takes: their shapes, and what MongoDB refuses about them.
 
-use crate::frame::args::{self, Arg};
+use crate::frame::args::{self, Arg, FieldNames};
 use crate::frame::command::{Command, InTransaction, ReadConcerns};
 use crate::frame::concern::{ReadConcern, ReadLevel, WriteConcern};
 use crate::frame::context::Context;
@@ -10,7 +10,6 @@ use quire_document::{Doc, DocBuf, Value};
 use quire_error::{Error, ErrorCode, Result};
 use quire_mql::stage::{for_each_row, not_in_api};
 use quire_session::SessionId;
-use std::collections::HashSet;
 
 /// The fields that every command takes, checked.
 #[derive(Default)]
@@ -66,17 +65,10 @@ impl ApiParameters {
 /// Reads the fields that every command takes, and refuses a field that comes twice.
 pub fn generic_fields<'c>(body: Doc<'c>, command: &'static Command) -> Result<Generic<'c>> {
     let mut generic = Generic::default();
-    // A short body is compared name by name; a long one, which is hostile, must not cost its square.
-    const SHORT: usize = 32;
-    let mut names: [&[u8]; SHORT] = [&[]; SHORT];
-    let mut rest = HashSet::new();
+    let mut names = FieldNames::default();
     for (at, element) in body.iter().enumerate() {
         let name = element.key_bytes();
-        let earlier = &names[..at.min(SHORT)];
-        let twice = earlier.contains(&name) || at >= SHORT && !rest.insert(name);
-        if let Some(place) = names.get_mut(at) {
-            *place = name;
-        }
+        let twice = !names.is_new(name);
         if at == 0 {
             continue;
         }

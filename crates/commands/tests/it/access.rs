@@ -18,7 +18,13 @@ fn payload(reply: &DocBuf) -> Vec<u8> {
 
 impl Client {
     /// Logs in; the code of the error that ends the attempt, 0 for none.
-    fn log_in(&mut self, db: &str, user: &str, password: &str, mechanism: Mechanism) -> i32 {
+    pub(crate) fn log_in(
+        &mut self,
+        db: &str,
+        user: &str,
+        password: &str,
+        mechanism: Mechanism,
+    ) -> i32 {
         let login = ClientLogin::new(mechanism, user, password).unwrap();
         let reply = self.run(doc! {
             "saslStart": 1, "mechanism": mechanism.name(), "payload": binary(&login.first()),
@@ -40,7 +46,7 @@ impl Client {
 }
 
 /// A server with the users `root` and `reader` (of `shop`), and a client that is `root`.
-fn guarded() -> (Server, Client) {
+pub(crate) fn guarded() -> (Server, Client) {
     let server = Server::guarded();
     let mut root = server.client(1);
     root.works(doc! { "createUser": "root", "pwd": "r", "roles": ["root"], "$db": "admin" });

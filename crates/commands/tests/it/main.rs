@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod access;
+mod attacks;
 mod durability;
 mod fail_points;
 mod fsync;

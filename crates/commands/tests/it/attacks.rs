@@ -1,0 +1,315 @@
+//! Ways around access control that somebody with few rights might try. Each has to end with 13 or
+//! another error, and change nothing.
+
+use super::access::guarded;
+use super::{Client, Server, at, code};
+use quire_access::Mechanism;
+use quire_access::scram::ClientLogin;
+use quire_document::{Binary, DocBuf, Value, doc};
+
+/// A server with a secret in `shop.secret` and in `vault.gold`, and `insider`, who reads and writes
+/// `shop.orders`, and manages collections and users' roles of it, but not the secret.
+fn with_insider() -> (Server, Client, Client) {
+    let (server, mut root) = guarded();
+    for (db, collection) in [("shop", "secret"), ("vault", "gold")] {
+        let docs = doc! { "insert": collection, "documents": [{ "_id": 7 }], "$db": db };
+        root.works(docs);
+    }
+    root.works(doc! {
+        "createRole": "clerk", "roles": [], "privileges": [
+            { "resource": { "db": "shop", "collection": "orders" }, "actions": [
+                "find", "insert", "update", "remove", "createCollection", "collMod",
+                "renameCollectionSameDB", "createIndex", "dropCollection", "listIndexes",
+            ] },
+            { "resource": { "db": "shop", "collection": "mine" }, "actions": [
+                "find", "insert", "update", "remove", "createCollection", "collMod",
+                "renameCollectionSameDB", "createIndex", "dropCollection", "listIndexes",
+            ] },
+            { "resource": { "db": "shop", "collection": "secret" }, "actions": [
+                "renameCollectionSameDB", "insert", "convertToCapped",
+            ] },
+            { "resource": { "db": "shop", "collection": "" }, "actions": [
+                "createUser", "createRole",
+            ] },
+        ], "$db": "shop"
+    });
+    root.works(doc! { "createUser": "insider", "pwd": "p", "roles": ["clerk"], "$db": "shop" });
+    let mut insider = server.client(2);
+    assert_eq!(insider.log_in("shop", "insider", "p", Mechanism::Sha256), 0);
+    insider.works(doc! { "find": "orders", "$db": "shop" });
+    (server, root, insider)
+}
+
+/// A document with a field twice.
+fn twice(mut first: DocBuf, name: &str, value: Value<'_>) -> DocBuf {
+    first.append(name, value);
+    first
+}
+
+/// True if a reply tells of the secret.
+fn leaks(reply: &DocBuf) -> bool {
+    format!("{reply:?}").contains("Int32(7)")
+}
+
+/// One look at a field finds its first value, a loop over the fields the last: what was allowed
+/// and what was done must be the same.
+#[test]
+fn a_field_that_stands_twice_opens_nothing() {
+    let (_server, mut root, mut insider) = with_insider();
+    let secret = doc! { "$unionWith": "secret" };
+    let stages = doc! { "a": [&secret] };
+    let secret_stages = stages.get("a").unwrap();
+    let aggregate = |stage: DocBuf| {
+        doc! { "aggregate": "orders", "pipeline": [&stage], "cursor": {}, "$db": "shop" }
+    };
+    let text = |name: &'static str| Value::String(name);
+    let admin = doc! { "r": [{ "role": "root", "db": "admin" }] };
+    let admin = admin.get("r").unwrap();
+    let upsert = twice(
+        doc! { "q": { "_id": 9 }, "u": { "$set": { "a": 1 } }, "upsert": false },
+        "upsert",
+        Value::Bool(true),
+    );
+    let union = twice(doc! { "coll": "orders" }, "coll", text("secret"));
+    let union_stages = twice(doc! { "coll": "orders", "pipeline": [] }, "pipeline", secret_stages);
+    let lookup = doc! { "from": "orders", "as": "x", "pipeline": [] };
+    let merge = twice(doc! { "into": "mine" }, "into", text("gold"));
+    let out = twice(doc! { "db": "shop", "coll": "mine" }, "db", text("vault"));
+    let facet = twice(doc! { "a": [{ "$match": {} }] }, "a", secret_stages);
+    let list = doc! { "listCollections": 1, "nameOnly": true, "authorizedCollections": true };
+    let rename = doc! { "renameCollection": "shop.orders", "to": "shop.mine" };
+    let view = doc! { "create": "mine", "viewOn": "orders", "pipeline": [] };
+    let user = doc! { "createUser": "evil", "pwd": "x", "roles": [] };
+    let role = doc! { "createRole": "evil", "roles": [], "privileges": [] };
+    for (db, command) in [
+        (
+            "shop",
+            twice(
+                doc! { "aggregate": "orders", "pipeline": [], "cursor": {} },
+                "pipeline",
+                secret_stages,
+            ),
+        ),
+        ("shop", aggregate(doc! { "$unionWith": &union })),
+        ("shop", aggregate(doc! { "$unionWith": &union_stages })),
+        ("shop", aggregate(doc! { "$lookup": &twice(lookup.clone(), "from", text("secret")) })),
+        ("shop", aggregate(doc! { "$lookup": &twice(lookup, "pipeline", secret_stages) })),
+        ("shop", aggregate(doc! { "$facet": &facet })),
+        ("shop", aggregate(doc! { "$merge": &merge })),
+        ("shop", aggregate(doc! { "$out": &out })),
+        ("shop", twice(list, "authorizedCollections", Value::Bool(false))),
+        ("admin", twice(rename, "to", text("vault.mine"))),
+        ("shop", twice(view, "viewOn", text("secret"))),
+        ("shop", twice(user, "roles", admin)),
+        ("shop", twice(role, "roles", admin)),
+        (
+            "shop",
+            doc! { "explain": &twice(doc! { "aggregate": "orders", "pipeline": [], "cursor": {} }, "pipeline", secret_stages) },
+        ),
+        ("vault", doc! { "update": "gold", "updates": [&upsert] }),
+    ] {
+        let mut command = command;
+        if command.get("$db").is_none() {
+            command.append("$db", db);
+        }
+        let reply = insider.run(command.clone());
+        assert_ne!(code(&reply), 0, "{command:?}: {reply:?}");
+        assert!(!leaks(&reply), "{command:?}: {reply:?}");
+    }
+    let users = root.works(doc! { "usersInfo": { "user": "evil", "db": "shop" }, "$db": "shop" });
+    assert_eq!(at(&users, "users").unwrap().as_array().unwrap().count(), 0);
+}
+
+#[test]
+fn a_collection_does_not_come_into_reach_by_another_name() {
+    let (_server, mut root, mut insider) = with_insider();
+    for command in [
+        doc! { "renameCollection": "shop.secret", "to": "shop.mine", "$db": "admin" },
+        doc! { "renameCollection": "vault.gold", "to": "shop.mine", "$db": "admin" },
+        doc! { "renameCollection": "shop.orders", "to": "vault.mine", "$db": "admin" },
+        doc! { "cloneCollectionAsCapped": "secret", "toCollection": "mine", "size": 4096, "$db": "shop" },
+        doc! { "create": "mine", "viewOn": "secret", "$db": "shop" },
+        doc! { "create": "mine", "viewOn": "orders", "pipeline": [{ "$unionWith": "secret" }], "$db": "shop" },
+        doc! { "explain": { "find": "gold", "$db": "vault" }, "$db": "shop" },
+        doc! { "explain": { "aggregate": "orders", "pipeline": [{ "$unionWith": "secret" }], "cursor": {} }, "$db": "shop" },
+        doc! { "explain": { "findandmodify": "secret", "query": {}, "remove": true }, "$db": "shop" },
+        doc! { "find": "secret", "$db": "shop" },
+        doc! { "count": "secret", "$db": "shop" },
+        doc! { "distinct": "secret", "key": "_id", "$db": "shop" },
+        doc! { "dataSize": "shop.secret", "$db": "shop" },
+        doc! { "validate": "secret", "$db": "shop" },
+        doc! { "listIndexes": "secret", "$db": "shop" },
+        doc! { "aggregate": 1, "pipeline": [{ "$currentOp": { "allUsers": true } }], "cursor": {}, "$db": "admin" },
+        doc! { "insert": "system.views", "documents": [{ "_id": "shop.mine", "viewOn": "secret", "pipeline": [] }], "$db": "shop" },
+        doc! { "insert": "system.users", "documents": [{ "_id": "admin.evil" }], "$db": "admin" },
+        doc! { "bulkWrite": 1, "ops": [{ "delete": 0, "filter": {} }], "nsInfo": [{ "ns": "shop.secret" }], "$db": "admin" },
+    ] {
+        let reply = insider.run(command.clone());
+        assert_ne!(code(&reply), 0, "{command:?}: {reply:?}");
+        assert!(!leaks(&reply), "{command:?}: {reply:?}");
+    }
+    // A view that is one's own is not turned to what is not.
+    insider.works(doc! { "create": "mine", "viewOn": "orders", "$db": "shop" });
+    for command in [
+        doc! { "collMod": "mine", "viewOn": "secret", "pipeline": [], "$db": "shop" },
+        doc! { "collMod": "mine", "pipeline": [{ "$unionWith": "secret" }], "$db": "shop" },
+        doc! { "collMod": "mine", "viewOn": "orders", "pipeline": [{ "$unionWith": "secret" }], "$db": "shop" },
+    ] {
+        assert_ne!(code(&insider.run(command.clone())), 0, "{command:?}");
+    }
+    assert!(!leaks(&insider.works(doc! { "find": "mine", "$db": "shop" })));
+    let kept = root.works(doc! { "find": "secret", "$db": "shop" });
+    assert!(leaks(&kept), "{kept:?}");
+}
+
+#[test]
+fn the_error_of_an_insert_does_not_show_what_may_not_be_read() {
+    let (_server, mut root, mut insider) = with_insider();
+    root.works(doc! {
+        "createIndexes": "secret",
+        "indexes": [{ "key": { "a": 1 }, "name": "a", "unique": true, "partialFilterExpression": { "hidden": 1 } }],
+        "$db": "shop"
+    });
+    let reply =
+        insider.run(doc! { "insert": "secret", "documents": [{ "_id": 7 }], "$db": "shop" });
+    let text = format!("{reply:?}");
+    assert!(text.contains("11000"), "{text}");
+    assert!(!text.contains("hidden"), "{text}");
+}
+
+#[test]
+fn cursors_and_sessions_of_others_stay_theirs() {
+    let (_server, mut root, mut insider) = with_insider();
+    let find = root.works(doc! { "find": "orders", "batchSize": 0, "$db": "shop" });
+    let Some(Value::Int64(id)) = at(&find, "cursor.id") else { panic!("{find:?}") };
+    let kill = doc! { "killCursors": "orders", "cursors": [id], "$db": "shop" };
+    let reply = insider.run(kill);
+    assert_ne!(code(&reply), 0, "{reply:?}");
+    root.works(doc! { "getMore": id, "collection": "orders", "$db": "shop" });
+    for command in [
+        doc! { "killAllSessions": [], "$db": "admin" },
+        doc! { "killAllSessions": [{ "user": "root", "db": "admin" }], "$db": "admin" },
+        doc! { "killAllSessionsByPattern": [], "$db": "admin" },
+        doc! { "aggregate": 1, "pipeline": [{ "$listLocalSessions": { "allUsers": true } }], "cursor": {}, "$db": "admin" },
+    ] {
+        assert_eq!(code(&insider.run(command.clone())), 13, "{command:?}");
+    }
+}
+
+fn binary(bytes: &str) -> Value<'_> {
+    Value::Binary(Binary { subtype: 0, bytes: bytes.as_bytes() })
+}
+
+fn payload(reply: &DocBuf) -> String {
+    match reply.get("payload") {
+        Some(Value::Binary(binary)) => String::from_utf8(binary.bytes.to_vec()).unwrap(),
+        other => panic!("no payload: {other:?}"),
+    }
+}
+
+/// Begins a login; the reply's message.
+fn begin(client: &mut Client, first: &str) -> Result<String, i32> {
+    let reply = client.run(doc! {
+        "saslStart": 1, "mechanism": "SCRAM-SHA-256", "payload": binary(first), "$db": "shop"
+    });
+    match code(&reply) {
+        0 => Ok(payload(&reply)),
+        code => Err(code),
+    }
+}
+
+fn finish(client: &mut Client, last: &str) -> i32 {
+    let proof = doc! {
+        "saslContinue": 1, "conversationId": 1, "payload": binary(last), "$db": "shop"
+    };
+    code(&client.run(proof))
+}
+
+#[test]
+fn scram_messages_that_were_seen_before_or_changed_do_not_log_in() {
+    let (server, _root) = guarded();
+    let login = || ClientLogin::new(Mechanism::Sha256, "reader", "p").unwrap();
+    let mut client = server.client(2);
+    let good = login();
+    let first = good.first();
+    let challenge = begin(&mut client, &first).unwrap();
+    let (_, proof) = good.prove(challenge.as_bytes()).unwrap();
+
+    // The whole login once more, on another connection and on this one.
+    for id in [3, 2] {
+        let mut other = server.client(id);
+        begin(&mut other, &first).unwrap();
+        assert_eq!(finish(&mut other, &proof), 18);
+    }
+    // A proof is good for one try: it was begun anew above on other connections only.
+    assert_eq!(finish(&mut client, &proof), 0);
+
+    // Cut off, changed by one letter, with another nonce, with another channel binding.
+    let changed = |change: &dyn Fn(&str) -> String| {
+        let mut client = server.client(4);
+        let good = login();
+        let challenge = begin(&mut client, &good.first()).unwrap();
+        let (_, proof) = good.prove(challenge.as_bytes()).unwrap();
+        finish(&mut client, &change(&proof))
+    };
+    assert_eq!(changed(&|proof| proof.to_owned()), 0);
+    let attacks: [&dyn Fn(&str) -> String; 6] = [
+        &|proof| proof[..proof.len() - 5].to_owned(),
+        &|proof| proof[..proof.find(",p=").unwrap()].to_owned(),
+        &|_| String::new(),
+        &|proof| proof.replace("c=biws", "c=eSws"),
+        &|proof| {
+            let at = proof.find("r=").unwrap() + 2;
+            let swapped: String = proof[at..at + 4].chars().rev().collect();
+            format!("{}{swapped}x{}", &proof[..at], &proof[at + 5..])
+        },
+        &|proof| {
+            let at = proof.find(",p=").unwrap() + 3;
+            let letter = if proof[at..].starts_with('A') { "B" } else { "A" };
+            format!("{}{letter}{}", &proof[..at], &proof[at + 1..])
+        },
+    ];
+    for (number, attack) in attacks.iter().enumerate() {
+        assert_ne!(changed(attack), 0, "attack {number}");
+    }
+    for first in [
+        "",
+        "n",
+        "n,,",
+        "n,,n=",
+        "n,,n=reader",
+        "n,,n=reader,r=",
+        "y,,n=reader",
+        "p=tls-unique,,n=reader,r=x",
+    ] {
+        let began = begin(&mut server.client(5), first);
+        assert!(began.is_err(), "{first}: {began:?}");
+    }
+}
+
+/// A false server asks for few iterations so that the password can be guessed from the proof.
+#[test]
+fn a_client_refuses_few_iterations_and_a_foreign_nonce() {
+    let login = || ClientLogin::new(Mechanism::Sha256, "reader", "p").unwrap();
+    let nonce = |login: &ClientLogin| login.first().rsplit("r=").next().unwrap().to_owned();
+    let good = login();
+    let challenge = format!("r={}abc,s=c2FsdHNhbHQ=,i=4096", nonce(&good));
+    assert!(good.prove(challenge.as_bytes()).is_ok());
+    let few = login();
+    let challenge = format!("r={}abc,s=c2FsdHNhbHQ=,i=1", nonce(&few));
+    assert!(few.prove(challenge.as_bytes()).is_err());
+    assert!(login().prove(b"r=other,s=c2FsdHNhbHQ=,i=4096").is_err());
+}
+
+#[test]
+fn names_with_a_nul_are_no_names() {
+    let (server, mut root) = guarded();
+    for command in [
+        doc! { "createUser": "a\0b", "pwd": "x", "roles": [], "$db": "shop" },
+        doc! { "createRole": "a\0b", "roles": [], "privileges": [], "$db": "shop" },
+        doc! { "createUser": "ab", "pwd": "x", "roles": [], "$db": "sh\0op" },
+    ] {
+        assert_ne!(code(&root.run(command.clone())), 0, "{command:?}");
+    }
+    assert_eq!(server.client(2).log_in("shop", "reader\0x", "p", Mechanism::Sha256), 18);
+}
