@@ -1,0 +1,175 @@
+//! Each built-in role against commands and stages: allowed, or 13. The table says what MongoDB's manual
+//! says ("Built-In Roles", "Privilege Actions", "Required Access" of each command); it knows nothing of
+//! the tables of the program.
+
+use super::access::guarded;
+use super::code;
+use quire_access::Mechanism;
+use quire_document::{DocBuf, doc};
+
+/// The roles, granted in `shop` where they are roles of a database, else in `admin`.
+const ROLES: &[&str] = &[
+    "read",
+    "readWrite",
+    "dbAdmin",
+    "dbOwner",
+    "userAdmin",
+    "readAnyDatabase",
+    "readWriteAnyDatabase",
+    "dbAdminAnyDatabase",
+    "userAdminAnyDatabase",
+    "clusterManager",
+    "clusterMonitor",
+    "hostManager",
+    "clusterAdmin",
+    "backup",
+    "restore",
+    "root",
+];
+
+const OF_A_DATABASE: &[&str] = &["read", "readWrite", "dbAdmin", "dbOwner", "userAdmin"];
+
+/// Roles that may do much the same, beside `root`, which may do all of this.
+const READ: &str = "read readWrite dbOwner readAnyDatabase readWriteAnyDatabase";
+const WRITE: &str = "readWrite dbOwner readWriteAnyDatabase";
+const MANAGE: &str = "dbAdmin dbOwner dbAdminAnyDatabase";
+const USERS: &str = "dbOwner userAdmin userAdminAnyDatabase restore";
+const HOST: &str = "hostManager clusterAdmin";
+const MONITOR: &str = "clusterMonitor clusterAdmin";
+const CLUSTER: &str = "clusterManager clusterAdmin";
+
+/// A command, the database that it runs in, and who may run it.
+type Row = (&'static str, DocBuf, Vec<&'static str>);
+
+fn aggregate(stage: DocBuf) -> DocBuf {
+    doc! { "aggregate": "orders", "pipeline": [&stage], "cursor": {} }
+}
+
+fn server_stage(stage: DocBuf) -> DocBuf {
+    doc! { "aggregate": 1, "pipeline": [&stage], "cursor": {} }
+}
+
+fn reading() -> Vec<Row> {
+    vec![
+        ("shop", doc! { "find": "orders" }, vec![READ, "backup"]),
+        ("shop", doc! { "count": "orders" }, vec![READ, "backup"]),
+        ("shop", doc! { "distinct": "orders", "key": "a" }, vec![READ, "backup"]),
+        ("shop", aggregate(doc! { "$match": {} }), vec![READ, "backup"]),
+        ("shop", aggregate(doc! { "$unionWith": "other" }), vec![READ, "backup"]),
+        ("shop", doc! { "explain": { "find": "orders" } }, vec![READ, "backup"]),
+        ("shop", doc! { "dbHash": 1 }, vec![READ]),
+        ("shop", doc! { "listCollections": 1 }, vec![READ, MANAGE, "backup restore"]),
+        ("shop", doc! { "listIndexes": "orders" }, vec![READ, MANAGE, "backup"]),
+        ("shop", doc! { "collStats": "orders" }, vec![READ, MANAGE, MONITOR]),
+        ("shop", doc! { "dbStats": 1 }, vec![READ, MANAGE, MONITOR]),
+        ("shop", aggregate(doc! { "$collStats": { "count": {} } }), vec![READ, MANAGE, MONITOR]),
+        ("shop", aggregate(doc! { "$indexStats": {} }), vec![MONITOR]),
+        ("vault", doc! { "find": "gold" }, vec!["readAnyDatabase readWriteAnyDatabase backup"]),
+        ("admin", doc! { "find": "system.users" }, vec!["userAdminAnyDatabase backup restore"]),
+        ("shop", doc! { "find": "system.profile" }, vec![MANAGE, MONITOR, "backup"]),
+    ]
+}
+
+fn writing() -> Vec<Row> {
+    let update = doc! { "q": { "_id": 1 }, "u": { "$set": { "a": 1 } } };
+    let delete = doc! { "q": { "_id": 99 }, "limit": 1 };
+    let index = doc! { "key": { "a": 1 }, "name": "a" };
+    vec![
+        ("shop", doc! { "insert": "orders", "documents": [{}] }, vec![WRITE, "restore"]),
+        ("shop", doc! { "update": "orders", "updates": [&update] }, vec![WRITE]),
+        ("shop", doc! { "delete": "orders", "deletes": [&delete] }, vec![WRITE]),
+        (
+            "shop",
+            doc! { "findAndModify": "orders", "query": { "_id": 99 }, "remove": true },
+            vec![WRITE],
+        ),
+        ("shop", aggregate(doc! { "$out": "copy" }), vec![WRITE]),
+        ("shop", aggregate(doc! { "$merge": "copy" }), vec![WRITE]),
+        ("shop", doc! { "create": "made" }, vec![WRITE, MANAGE, "restore"]),
+        (
+            "shop",
+            doc! { "createIndexes": "orders", "indexes": [&index] },
+            vec![WRITE, MANAGE, "restore"],
+        ),
+        ("shop", doc! { "dropIndexes": "orders", "index": "none" }, vec![WRITE, MANAGE]),
+        ("shop", doc! { "drop": "made" }, vec![WRITE, MANAGE, "restore"]),
+        ("shop", doc! { "collMod": "orders" }, vec![MANAGE, "restore"]),
+        ("shop", doc! { "validate": "orders" }, vec![MANAGE]),
+        ("shop", doc! { "profile": 0 }, vec![MANAGE]),
+        ("shop", doc! { "planCacheClear": "orders" }, vec![MANAGE]),
+        ("admin", doc! { "renameCollection": "shop.none", "to": "shop.made" }, vec![WRITE, MANAGE]),
+        ("elsewhere", doc! { "dropDatabase": 1 }, vec!["dbAdminAnyDatabase clusterAdmin"]),
+        (
+            "vault",
+            doc! { "insert": "gold", "documents": [{}] },
+            vec!["readWriteAnyDatabase restore"],
+        ),
+    ]
+}
+
+fn administration() -> Vec<Row> {
+    vec![
+        ("shop", doc! { "createUser": "new", "pwd": "x", "roles": [] }, vec![USERS]),
+        ("shop", doc! { "dropUser": "new" }, vec![USERS]),
+        ("shop", doc! { "grantRolesToUser": "none", "roles": ["read"] }, vec![USERS]),
+        ("shop", doc! { "usersInfo": 1 }, vec![USERS]),
+        ("shop", doc! { "rolesInfo": 1 }, vec![USERS]),
+        ("shop", doc! { "createRole": "new", "roles": [], "privileges": [] }, vec![USERS]),
+        ("shop", doc! { "dropRole": "new" }, vec![USERS]),
+        ("vault", doc! { "usersInfo": 1 }, vec!["userAdminAnyDatabase restore"]),
+        ("admin", doc! { "serverStatus": 1 }, vec![MONITOR, "backup"]),
+        ("admin", doc! { "getLog": "global" }, vec![MONITOR]),
+        ("admin", doc! { "getCmdLineOpts": 1 }, vec![MONITOR]),
+        ("admin", doc! { "hostInfo": 1 }, vec![MONITOR]),
+        ("admin", doc! { "top": 1 }, vec![MONITOR]),
+        ("admin", doc! { "connPoolStats": 1 }, vec![MONITOR]),
+        ("admin", doc! { "currentOp": 1 }, vec![MONITOR]),
+        ("admin", server_stage(doc! { "$currentOp": { "allUsers": true } }), vec![MONITOR]),
+        (
+            "admin",
+            server_stage(doc! { "$listLocalSessions": { "allUsers": true } }),
+            vec![MONITOR, CLUSTER],
+        ),
+        ("admin", doc! { "getParameter": 1, "quiet": 1 }, vec![MONITOR, "backup restore"]),
+        ("admin", doc! { "setParameter": 1, "quiet": false }, vec![HOST]),
+        ("admin", doc! { "logRotate": 1 }, vec![HOST]),
+        ("admin", doc! { "rotateCertificates": 1 }, vec![HOST]),
+        ("admin", doc! { "fsync": 1 }, vec![HOST]),
+        ("admin", doc! { "killAllSessions": [{ "user": "none", "db": "none" }] }, vec![HOST]),
+        ("admin", doc! { "invalidateUserCache": 1 }, vec![HOST, "userAdminAnyDatabase"]),
+        ("admin", doc! { "replSetGetStatus": 1 }, vec![MONITOR, CLUSTER]),
+        ("admin", doc! { "getDefaultRWConcern": 1 }, vec![MONITOR, CLUSTER]),
+        (
+            "admin",
+            doc! { "setDefaultRWConcern": 1, "defaultReadConcern": { "level": "local" } },
+            vec![CLUSTER],
+        ),
+    ]
+}
+
+#[test]
+fn each_role_may_do_what_the_manual_says() {
+    let (server, mut root) = guarded();
+    root.works(doc! { "insert": "gold", "documents": [{}], "$db": "vault" });
+    let rows = [reading(), writing(), administration()].concat();
+    let mut wrong = Vec::new();
+    for (id, role) in ROLES.iter().enumerate() {
+        let db = if OF_A_DATABASE.contains(role) { "shop" } else { "admin" };
+        let granted = doc! { "role": *role, "db": db };
+        let user = format!("is-{role}");
+        root.works(
+            doc! { "createUser": user.as_str(), "pwd": "p", "roles": [&granted], "$db": "admin" },
+        );
+        let mut client = server.client(100 + id as u64);
+        assert_eq!(client.log_in("admin", &user, "p", Mechanism::Sha256), 0);
+        for (db, command, allowed) in &rows {
+            let mut command = command.clone();
+            command.append("$db", *db);
+            let allowed = *role == "root" || allowed.join(" ").split(' ').any(|name| name == *role);
+            if (code(&client.run(command.clone())) != 13) != allowed {
+                wrong.push(format!("{role} allowed: {allowed}: {command:?}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
