@@ -2,7 +2,7 @@
 //! data: ties go to the plan without a fetch, then without a sort, then to the first.
 
 use crate::plan::{IndexScan, Node};
-use quire_catalog::Collection;
+use quire_catalog::{Collection, ResolvedView};
 use quire_error::Result;
 use std::sync::Arc;
 
@@ -14,6 +14,15 @@ pub trait Statistics {
     /// # Errors
     /// InvalidNamespace for what is no namespace.
     fn collection(&self, namespace: &str) -> Result<Option<Arc<Collection>>>;
+
+    /// Returns what a view stands for; `None` if no view has the name.
+    ///
+    /// # Errors
+    /// 165 ViewDepthLimitExceeded, 182 InvalidViewDefinition.
+    fn view(&self, namespace: &str) -> Result<Option<ResolvedView>> {
+        let _ = namespace;
+        Ok(None)
+    }
 
     /// Returns the number of documents in a collection.
     fn documents(&self, collection: &Collection) -> u64;

@@ -102,7 +102,7 @@ pub(crate) fn plan_inner(stage: &Stage, around: Around<'_>) -> Result<Inner> {
 
 /// Returns what a stage's collection stands for, and the stages of a view.
 fn foreign_source(from: &From, around: Around<'_>) -> Result<(Source, Vec<Stage>)> {
-    let resolved = resolve(&from.namespace, around.context, around.stats)?;
+    let resolved = resolve(&from.namespace, around.collation, around.context, around.stats)?;
     let source = Source {
         namespace: resolved.namespace,
         hint: None::<Hint>,

@@ -15,6 +15,7 @@ mod find;
 mod hint;
 mod inner;
 mod intersection;
+mod joins;
 mod min_max;
 mod on_view;
 mod partial;

@@ -1,9 +1,12 @@
 //! What a namespace stands for that a pipeline reads: the one place where views are looked up.
 
 use crate::choose::Statistics;
-use quire_error::Result;
+use quire_document::Value;
+use quire_error::{Error, ErrorCode, Result};
 use quire_mql::ParseContext;
-use quire_mql::stage::Stage;
+use quire_mql::collation::AskedCollation;
+use quire_mql::stage::{Place, Stage, parse_pipeline};
+use std::sync::Arc;
 
 /// A collection and the stages between it and the reader.
 pub(crate) struct Resolved {
@@ -13,17 +16,29 @@ pub(crate) struct Resolved {
     pub stages: Vec<Stage>,
 }
 
-/// Returns what `namespace` stands for. Every namespace that a pipeline names goes through here
-/// before it is planned: that of the request, and those of `$lookup`, `$unionWith` and
-/// `$graphLookup`. A view is answered as its collection with the view's pipeline, parsed with a
-/// context of the view's own place, so that planning moves filters and limits into it.
+/// Returns what `namespace` stands for. Every namespace that a stage names goes through here before
+/// it is planned: those of `$lookup`, `$unionWith` and `$graphLookup`. A view is answered as its
+/// collection with the view's stages, so that planning moves filters and limits into them. They see
+/// no variables of the pipeline around.
 ///
 /// # Errors
-/// What parsing a view's pipeline answers.
+/// 167 OptionNotSupportedOnView for a view with another collation than the request's, and what
+/// resolving the view and parsing its stages answer.
 pub(crate) fn resolve(
     namespace: &str,
-    _context: &ParseContext,
-    _stats: &dyn Statistics,
+    collation: &AskedCollation,
+    context: &ParseContext,
+    stats: &dyn Statistics,
 ) -> Result<Resolved> {
-    Ok(Resolved { namespace: namespace.to_owned(), stages: Vec::new() })
+    let Some(view) = stats.view(namespace)? else {
+        return Ok(Resolved { namespace: namespace.to_owned(), stages: Vec::new() });
+    };
+    if collation.or(None) != view.collation.as_ref() {
+        let text = format!("Cannot override default collation of view {}", view.view);
+        return Err(Error::new(ErrorCode::OptionNotSupportedOnView, text));
+    }
+    let mut own = context.at(Place::of(&view.namespace));
+    own.variables = Arc::default();
+    let stages = view.pipeline.iter().map(|stage| Value::from(stage.as_doc()));
+    Ok(Resolved { stages: parse_pipeline(stages, &own)?, namespace: view.namespace })
 }

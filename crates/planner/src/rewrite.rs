@@ -1,6 +1,7 @@
 //! Rewriting pipelines: filters and limits move forward, neighbours are joined. Filters are taken
 //! apart and put together as conditions, never as BSON.
 
+use crate::joins;
 use quire_document::path::Path;
 use quire_mql::expression::Node as ExprNode;
 use quire_mql::filter::{Node as Condition, PathNode};
@@ -49,6 +50,9 @@ fn combine(first: Stage, second: Stage) -> (Vec<Stage>, bool) {
         (first @ (Stage::Transform(_) | Stage::Unwind(_)), Stage::Match(filter)) => {
             push_match(first, filter)
         }
+        (first @ (Stage::Lookup(_) | Stage::GraphLookup(_) | Stage::UnionWith(_)), second) => {
+            joins::combine(first, second)
+        }
         (first, second) => (vec![first, second], false),
     }
 }
@@ -84,12 +88,12 @@ fn all_of(filters: &[Arc<Match>]) -> Stage {
     conjunction(filters.iter().map(|filter| filter.filter().root().clone()).collect())
 }
 
-fn conjunction(conditions: Vec<Condition>) -> Stage {
+pub(crate) fn conjunction(conditions: Vec<Condition>) -> Stage {
     Stage::Match(Arc::new(Match::all_of(conditions)))
 }
 
 /// Moves the parts of a filter that a stage does not touch to before it.
-fn push_match(first: Stage, filter: Arc<Match>) -> (Vec<Stage>, bool) {
+pub(crate) fn push_match(first: Stage, filter: Arc<Match>) -> (Vec<Stage>, bool) {
     let modified = first.modified();
     let renames = renames(&first);
     let (mut before, mut after) = (Vec::new(), Vec::new());

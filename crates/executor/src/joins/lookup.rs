@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use bumpalo::Bump;
+use quire_collections::RecordId;
 use quire_document::limits::DEPTH_MAX;
 use quire_document::{ArrayBuf, ArrayWriter, Doc, DocBuf, Value, ValueBuf};
 use quire_error::{Error, ErrorCode, Result};
@@ -18,7 +19,7 @@ use crate::joins::keys::{Key, encode, for_each_local};
 use crate::joins::rows::{drain, run_over};
 use crate::opening::build::{build, build_over};
 use crate::operators::filtering::renew;
-use crate::operators::{BoxedOperator, Operator};
+use crate::operators::{BATCH_BYTES, BoxedOperator, Operator};
 use crate::params::STAGE_BYTES_MAX;
 use crate::row::Row;
 
@@ -33,6 +34,14 @@ struct Local {
     keys: Vec<Option<ValueBuf>>,
 }
 
+/// What was joined and not given yet.
+enum Joined {
+    /// A row of the result.
+    Row(Row),
+    /// A row that becomes one of the result for each joined document, from the place `next` on.
+    Unwinding { row: Row, found: Vec<Row>, next: usize },
+}
+
 /// The stage.
 pub(crate) struct LookupOp {
     input: BoxedOperator,
@@ -41,7 +50,7 @@ pub(crate) struct LookupOp {
     /// What each document is joined with, where that is always the same, as one array.
     constant: Option<ArrayBuf>,
     batch_rows: usize,
-    ready: VecDeque<Row>,
+    ready: VecDeque<Joined>,
     done: bool,
     arena: Bump,
     stats: NodeStats,
@@ -92,7 +101,7 @@ impl LookupOp {
                 for_each_local(local, row.doc(), |value| keys.push(value.map(ValueBuf::new)));
             }
             (None, Some(ForeignKey::Value(..)), Some(equality)) => {
-                let bound = bound(outer, &variables);
+                let bound = bound(&self.stage, outer, &variables);
                 let context = EvalContext::new(&self.arena, Doc::empty(), &run.env.shared);
                 let value = equality.value.eval(&context.with_variables(&bound))?;
                 keys.push(value.map(ValueBuf::new));
@@ -136,7 +145,7 @@ impl LookupOp {
             let found: Vec<Row> =
                 places.iter().filter_map(|place| self.side.row(*place).cloned()).collect();
             let found = self.through_tail(found, &local, run)?;
-            self.emit(local.row, &found, run.env)?;
+            self.emit(local.row, found)?;
         }
         Ok(())
     }
@@ -147,17 +156,17 @@ impl LookupOp {
         if !self.side.hold_everything(run)? {
             for local in batch {
                 let found = self.stream(&foreign, &local, run)?;
-                self.emit(local.row, &found, run.env)?;
+                self.emit(local.row, found)?;
             }
             return Ok(());
         }
         for local in batch {
             if foreign.tail.is_some() {
                 let found = self.through_tail(self.side.everything().to_vec(), &local, run)?;
-                self.emit(local.row, &found, run.env)?;
+                self.emit(local.row, found)?;
             } else if self.stage.unwind.is_some() {
                 let found = self.side.everything().to_vec();
-                self.emit(local.row, &found, run.env)?;
+                self.emit(local.row, found)?;
             } else {
                 let everything = self.side.everything();
                 let constant = self.constant.get_or_insert_with(|| array_of(everything));
@@ -181,7 +190,7 @@ impl LookupOp {
         if found.is_empty() && only_streams(tail) {
             return Ok(found);
         }
-        let variables = bound(run.scope().variables, &local.variables);
+        let variables = bound(&self.stage, run.scope().variables, &local.variables);
         let (found, stats) = run.bound(&variables, |run| run_over(tail, found, run))?;
         self.side.note(None, &stats);
         Ok(found)
@@ -194,7 +203,7 @@ impl LookupOp {
             Some(tail) => build_over(tail, source)?,
             None => source,
         };
-        let variables = bound(run.scope().variables, &local.variables);
+        let variables = bound(&self.stage, run.scope().variables, &local.variables);
         let (mut found, mut bytes) = (Vec::new(), 0);
         let drained = run.bound(&variables, |run| {
             drain(&mut operator, run, &mut |mut row| {
@@ -210,46 +219,68 @@ impl LookupOp {
     }
 
     /// Gives a row with what it was joined with, or a row for each of them.
-    fn emit(&mut self, row: Row, found: &[Row], env: &Env) -> Result<()> {
+    fn emit(&mut self, row: Row, found: Vec<Row>) -> Result<()> {
         let bytes: usize = found.iter().map(|row| row.doc().len()).sum();
         if bytes > STAGE_BYTES_MAX {
             return Err(self.too_large());
         }
-        let Some(unwind) = self.stage.unwind.clone() else {
-            let joined = array_of(found);
-            let doc = joined_doc(&self.stage, &row, Value::Array(joined.as_array()));
-            self.push(row.record, checked(doc)?);
-            return Ok(());
-        };
-        renew(&mut self.arena, env)?;
-        let arena = std::mem::take(&mut self.arena);
-        let context = EvalContext::new(&arena, row.doc(), &env.shared);
-        let mut made = Vec::new();
-        for (at, joined) in found.iter().enumerate() {
-            let doc = joined_doc(&self.stage, &row, Value::Document(joined.doc()));
-            made.push(unwind.indexed_doc(doc, Some(at as i64)));
-        }
-        if found.is_empty() && unwind.preserves() {
-            let none = Value::Array(quire_document::Array::empty());
-            let with = joined_doc(&self.stage, &row, none);
-            let context = context.with_root(with.as_doc());
-            unwind.for_each(&context, Position::default(), 1, &mut |inner| {
-                made.push(inner.root.to_owned());
-                Ok(())
-            })?;
-        }
-        self.arena = arena;
-        for doc in made {
-            self.push(row.record, checked(doc)?);
+        match self.stage.unwind {
+            Some(_) => self.ready.push_back(Joined::Unwinding { row, found, next: 0 }),
+            None => {
+                let joined = array_of(&found);
+                let doc = joined_doc(&self.stage, &row, Value::Array(joined.as_array()));
+                self.push(row.record, checked(doc)?);
+            }
         }
         Ok(())
     }
 
-    fn push(&mut self, record: quire_collections::RecordId, doc: DocBuf) {
-        let mut row = Row::made(doc);
-        row.record = record;
-        self.stats.returned += 1;
-        self.ready.push_back(row);
+    fn push(&mut self, record: RecordId, doc: DocBuf) {
+        self.ready.push_back(Joined::Row(Row { record, ..Row::made(doc) }));
+    }
+
+    /// Returns the next row that is ready.
+    fn pop(&mut self, env: &Env) -> Result<Option<Row>> {
+        while let Some(front) = self.ready.pop_front() {
+            match front {
+                Joined::Row(row) => return Ok(Some(row)),
+                Joined::Unwinding { row, found, next } => {
+                    let made = self.unwound(&row, &found, next, env)?;
+                    if next + 1 < found.len() {
+                        let rest = Joined::Unwinding { row, found, next: next + 1 };
+                        self.ready.push_front(rest);
+                    }
+                    if made.is_some() {
+                        return Ok(made);
+                    }
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// Returns the row with the joined document number `at` in place of all; without any, what the
+    /// `$unwind` leaves of it.
+    fn unwound(&mut self, row: &Row, found: &[Row], at: usize, env: &Env) -> Result<Option<Row>> {
+        let Some(unwind) = &self.stage.unwind else { return Ok(None) };
+        let record = row.record;
+        let made = |doc: DocBuf| Ok(Row { record, ..Row::made(checked(doc)?) });
+        if let Some(joined) = found.get(at) {
+            let doc = joined_doc(&self.stage, row, Value::Document(joined.doc()));
+            return made(unwind.indexed_doc(doc, Some(at as i64))).map(Some);
+        }
+        if !unwind.preserves() {
+            return Ok(None);
+        }
+        renew(&mut self.arena, env)?;
+        let with = joined_doc(&self.stage, row, Value::Array(quire_document::Array::empty()));
+        let context = EvalContext::new(&self.arena, with.as_doc(), &env.shared);
+        let mut left = None;
+        unwind.for_each(&context, Position::default(), 1, &mut |inner| {
+            left = Some(inner.root.to_owned());
+            Ok(())
+        })?;
+        left.map(made).transpose()
     }
 
     fn too_large(&self) -> Error {
@@ -270,13 +301,17 @@ fn checked(doc: DocBuf) -> Result<DocBuf> {
     Err(Error::new(ErrorCode::Overflow, text))
 }
 
-/// The variables around a stage and those that it adds.
+/// The variables around a stage and those that it adds. A stage of a view knows none of the
+/// variables around the view.
 fn bound<'v>(
+    stage: &Lookup,
     outer: &'v [Option<Value<'v>>],
     own: &'v [Option<ValueBuf>],
 ) -> Vec<Option<Value<'v>>> {
-    let own = own.iter().map(|value| value.as_ref().map(ValueBuf::as_value));
-    outer.iter().copied().chain(own).collect()
+    let mut all: Vec<Option<Value<'v>>> = outer.to_vec();
+    all.resize(stage.outer_variables, None);
+    all.extend(own.iter().map(|value| value.as_ref().map(ValueBuf::as_value)));
+    all
 }
 
 /// True if the stages give nothing for no documents.
@@ -305,11 +340,17 @@ fn joined_doc(stage: &Lookup, row: &Row, joined: Value<'_>) -> DocBuf {
 
 impl Operator for LookupOp {
     fn next(&mut self, run: &mut Run<'_>, max: usize, out: &mut Vec<Row>) -> Result<bool> {
-        let limit = out.len() + max;
+        let (limit, mut bytes) = (out.len() + max, 0);
         loop {
-            let count = (limit - out.len()).min(self.ready.len());
-            out.extend(self.ready.drain(..count));
-            if out.len() == limit {
+            while out.len() < limit
+                && bytes < BATCH_BYTES
+                && let Some(row) = self.pop(run.env)?
+            {
+                bytes += row.size();
+                self.stats.returned += 1;
+                out.push(row);
+            }
+            if out.len() == limit || bytes >= BATCH_BYTES {
                 return Ok(true);
             }
             if self.done {
@@ -323,6 +364,12 @@ impl Operator for LookupOp {
     fn rest(&mut self) {
         self.input.rest();
         self.side.rest();
+        for joined in &mut self.ready {
+            if let Joined::Unwinding { row, found, .. } = joined {
+                row.detach();
+                found.iter_mut().for_each(Row::detach);
+            }
+        }
     }
 
     fn stats(&self) -> NodeStats {

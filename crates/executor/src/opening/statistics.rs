@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use quire_catalog::{Collection, Namespace};
+use quire_catalog::{Collection, Namespace, ResolvedView};
 use quire_collections::{IndexCursor, IndexRange, View};
 use quire_error::Result;
 use quire_planner::{IndexScan, Statistics};
@@ -80,6 +80,10 @@ impl Statistics for ViewStatistics<'_> {
             Namespace::parse(namespace)?;
         }
         Ok(found.cloned())
+    }
+
+    fn view(&self, namespace: &str) -> Result<Option<ResolvedView>> {
+        self.view.catalog().resolve(namespace)
     }
 
     fn documents(&self, collection: &Collection) -> u64 {

@@ -6,6 +6,7 @@ mod buckets;
 mod collation;
 mod explain;
 mod group;
+mod joins;
 mod metadata;
 mod metamorphic;
 mod model;

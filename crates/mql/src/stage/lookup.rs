@@ -127,6 +127,16 @@ impl Lookup {
         })
     }
 
+    /// Returns the stage with a `$unwind` of the joined documents.
+    pub fn with_unwind(&self, unwind: Arc<Unwind>) -> Self {
+        Lookup { unwind: Some(unwind), ..self.clone() }
+    }
+
+    /// Returns the stage with another filter of the joined documents.
+    pub fn with_filter(&self, filter: Match) -> Self {
+        Lookup { filter: Some(Arc::new(filter)), ..self.clone() }
+    }
+
     /// Returns how many stages of the pipeline come before the first that reads a variable of `let`
     /// or gives something else each time. What they give is the same for each document.
     pub fn uncorrelated(&self) -> usize {

@@ -1,0 +1,245 @@
+//! `$lookup` and `$graphLookup`: every strategy finds what a comparison of all pairs finds.
+
+use super::*;
+use quire_document::testing::Generator;
+use quire_document::{Value, ValueBuf, compare, doc};
+use quire_executor::open;
+use quire_planner::AggregateRequest;
+
+const KEYS: usize = 12;
+
+/// A value that a join may compare; `None` for a missing field.
+fn value(random: &mut Generator, nested: bool) -> Option<ValueBuf> {
+    Some(match random.below(if nested { 10 } else { 8 }) {
+        0 => return None,
+        1 => ValueBuf::new(Value::Null),
+        2 => ValueBuf::new(random.below(KEYS as u64) as f64),
+        3 => ValueBuf::new(["a", "b"][random.below(2) as usize]),
+        4 => ValueBuf::new(&doc! { "x": random.below(2) as i32 }),
+        5..8 => ValueBuf::new(random.below(KEYS as u64) as i32),
+        _ => {
+            let mut elements = Vec::new();
+            for _ in 0..random.below(4) {
+                let nested = random.one_in(4);
+                elements.push(value(random, nested).unwrap_or_else(|| ValueBuf::new(Value::Null)));
+            }
+            let elements = ArrayBuf::build(|writer| {
+                elements.iter().for_each(|element| {
+                    writer.push(element.as_value());
+                });
+            });
+            ValueBuf::new(&elements)
+        }
+    })
+}
+
+fn documents_with(random: &mut Generator, count: usize) -> Vec<DocBuf> {
+    let one = |id: usize, random: &mut Generator| {
+        let mut doc = doc! { "_id": id as i32, "v": random.below(5) as i32 };
+        if let Some(key) = value(random, true) {
+            doc.append("k", &key);
+        }
+        doc
+    };
+    (0..count).map(|id| one(id, random)).collect()
+}
+
+/// What a filter finds by a value of the other side.
+fn is_equal(local: Option<Value<'_>>, foreign: Option<Value<'_>>) -> bool {
+    let same = |a: Value<'_>, b: Value<'_>| compare(a, b, None).is_eq();
+    let elements: Vec<Value<'_>> = match local {
+        Some(Value::Array(array)) if !array.is_empty() => array.iter().collect(),
+        Some(Value::Array(_)) | None => vec![Value::Null],
+        Some(value) => vec![value],
+    };
+    let found: Vec<Value<'_>> = match foreign {
+        Some(Value::Array(array)) => array.iter().chain([Value::Array(array)]).collect(),
+        other => vec![other.unwrap_or(Value::Null)],
+    };
+    elements.iter().any(|a| found.iter().any(|b| same(*a, *b)))
+}
+
+fn run(store: &Arc<Store>, pipeline: Vec<DocBuf>, bytes: usize, batch: usize) -> Vec<DocBuf> {
+    let namespace = "db.local".into();
+    let request = AggregateRequest { namespace, pipeline, ..AggregateRequest::default() };
+    let mut params = params();
+    params.stage_bytes_max = bytes;
+    let mut execution = open(&request, &FreshViews::new(store).unwrap(), params).unwrap();
+    drain(store, &mut execution, batch)
+}
+
+/// The `_id`s that each document was joined with.
+fn joined(docs: &[DocBuf]) -> Vec<(i32, Vec<i32>)> {
+    let id = |doc: Doc<'_>| doc.get("_id").and_then(|id| id.as_number()).unwrap().to_f64() as i32;
+    let of = |doc: &DocBuf| {
+        let found = doc.get("j").and_then(|found| found.as_array()).unwrap();
+        let mut ids: Vec<i32> = documents(found).map(id).collect();
+        ids.sort_unstable();
+        (id(doc.as_doc()), ids)
+    };
+    docs.iter().map(of).collect()
+}
+
+/// Calls `check` with stores that have the same documents and other indexes.
+fn for_each_store(local: &[DocBuf], foreign: &[DocBuf], mut check: impl FnMut(&Arc<Store>, &str)) {
+    let indexes = [
+        None,
+        Some(doc! { "key": { "k": 1 }, "name": "k_1" }),
+        Some(doc! { "key": { "k": (-1), "v": 1 }, "name": "kv" }),
+        Some(doc! { "key": { "k": 1 }, "name": "sparse", "sparse": true }),
+        Some(doc! { "key": { "v": 1, "k": 1 }, "name": "behind" }),
+    ];
+    for index in indexes {
+        let store = store();
+        insert_all(&store, "db.local", local.iter().map(DocBuf::as_doc));
+        insert_all(&store, "db.foreign", foreign.iter().map(DocBuf::as_doc));
+        if let Some(index) = &index {
+            create_indexes(&store, "db.foreign", [index.as_doc()].into_iter()).unwrap();
+        }
+        check(&store, &format!("{index:?}"));
+    }
+}
+
+#[test]
+fn every_strategy_equals_a_comparison_of_all_pairs() {
+    let random = &mut Generator::new(5);
+    for round in 0..12 {
+        let (locals, foreigns) = (1 + random.below(60), random.below(90));
+        let local = documents_with(random, locals as usize);
+        let foreign = documents_with(random, foreigns as usize);
+        let key = |doc: &DocBuf| doc.get("k").map(ValueBuf::new);
+        let pairs = |passes: &dyn Fn(&DocBuf, &DocBuf) -> bool| -> Vec<(i32, Vec<i32>)> {
+            let of = |(at, one): (usize, &DocBuf)| {
+                let found = foreign.iter().enumerate().filter(|(_, other)| passes(one, other));
+                (at as i32, found.map(|(at, _)| at as i32).collect())
+            };
+            local.iter().enumerate().map(of).collect()
+        };
+        let by_field = pairs(&|one, other| is_equal(one.get("k"), other.get("k")));
+        let by_value = pairs(&|one, other| match (key(one), key(other)) {
+            (Some(a), Some(b)) => compare(a.as_value(), b.as_value(), None).is_eq(),
+            (a, b) => a.is_none() && b.is_none(),
+        });
+        let field = doc! { "$lookup": {
+            "from": "foreign", "localField": "k", "foreignField": "k", "as": "j"
+        } };
+        let value = doc! { "$lookup": {
+            "from": "foreign", "let": { "x": "$k" }, "as": "j",
+            "pipeline": [{ "$match": { "$expr": { "$eq": ["$k", "$$x"] } } }]
+        } };
+        // No equality stands out: all pairs are compared.
+        let compared = doc! { "$lookup": {
+            "from": "foreign", "let": { "x": "$k" }, "as": "j",
+            "pipeline": [{ "$match": { "$expr": { "$not": { "$ne": ["$k", "$$x"] } } } }]
+        } };
+        for_each_store(&local, &foreign, |store, index| {
+            for (bytes, batch) in [(1 << 20, 1000), (4096, 7), (300, 1)] {
+                let what = format!("round {round}, index {index}, {bytes} bytes");
+                let run = |stage: &DocBuf| joined(&run(store, vec![stage.clone()], bytes, batch));
+                assert_eq!(run(&field), by_field, "by field: {what}");
+                assert_eq!(run(&value), by_value, "by value: {what}");
+                assert_eq!(run(&compared), by_value, "compared: {what}");
+            }
+        });
+    }
+}
+
+#[test]
+fn what_is_unwound_and_filtered_while_it_is_joined_is_the_same() {
+    let random = &mut Generator::new(6);
+    let local = documents_with(random, 80);
+    let foreign = documents_with(random, 120);
+    let lookup = doc! { "$lookup": {
+        "from": "foreign", "localField": "k", "foreignField": "k", "as": "j"
+    } };
+    // Between the stages stands one that changes nothing and that nothing moves across.
+    let apart = doc! { "$replaceWith": "$$ROOT" };
+    let sort = doc! { "$sort": { "_id": 1, "j._id": 1 } };
+    let filters = [
+        doc! { "$match": { "j.v": { "$gte": 3 } } },
+        doc! { "$match": { "j.v": 2, "v": { "$lt": 3 } } },
+        doc! { "$match": { "$or": [{ "j.v": 1 }, { "j.k": Value::Null }] } },
+        doc! { "$match": { "$or": [{ "j.v": 1 }, { "v": 2 }] } },
+    ];
+    for_each_store(&local, &foreign, |store, index| {
+        for preserve in [false, true] {
+            for filter in &filters {
+                let unwind = doc! { "$unwind": {
+                    "path": "$j", "preserveNullAndEmptyArrays": preserve
+                } };
+                let one = [&lookup, &unwind, filter, &sort].map(DocBuf::clone).to_vec();
+                let many = [&lookup, &apart, &unwind, &apart, filter, &sort].map(DocBuf::clone);
+                let wanted = run(store, many.to_vec(), 1 << 20, 1000);
+                for (bytes, batch) in [(1 << 20, 1000), (64 << 10, 3)] {
+                    let found = run(store, one.clone(), bytes, batch);
+                    assert_eq!(found, wanted, "{filter:?}, {preserve}, {index}");
+                }
+            }
+        }
+    });
+}
+
+#[test]
+fn a_search_finds_what_can_be_reached() {
+    let random = &mut Generator::new(9);
+    for _ in 0..10 {
+        let count = 1 + random.below(40);
+        let nodes: Vec<DocBuf> = (0..count)
+            .map(|id| {
+                let to: ArrayBuf =
+                    (0..random.below(3)).map(|_| random.below(count) as i32).collect();
+                doc! { "_id": id as i32, "k": id as i32, "to": &to }
+            })
+            .collect();
+        let targets = |id: usize| -> Vec<usize> {
+            let to = nodes[id].get("to").and_then(|to| to.as_array()).unwrap();
+            to.iter().map(|to| to.as_number().unwrap().to_f64() as usize).collect()
+        };
+        let reached = |start: usize, depth_max: usize| {
+            let (mut seen, mut frontier) = (vec![start], vec![start]);
+            for _ in 0..depth_max {
+                let next: Vec<usize> = frontier.iter().flat_map(|id| targets(*id)).collect();
+                frontier = next.into_iter().filter(|id| !seen.contains(id)).collect();
+                frontier.sort_unstable();
+                frontier.dedup();
+                seen.extend(&frontier);
+            }
+            seen.sort_unstable();
+            seen.into_iter().map(|id| id as i32).collect::<Vec<i32>>()
+        };
+        for depth_max in [0, 1, 3, 50] {
+            let wanted: Vec<(i32, Vec<i32>)> =
+                (0..nodes.len()).map(|id| (id as i32, reached(id, depth_max))).collect();
+            let stage = doc! { "$graphLookup": {
+                "from": "foreign", "startWith": "$k", "connectFromField": "to",
+                "connectToField": "k", "as": "j", "maxDepth": depth_max as i32
+            } };
+            for_each_store(&nodes, &nodes, |store, index| {
+                for bytes in [1 << 20, 512] {
+                    let found = joined(&run(store, vec![stage.clone()], bytes, 5));
+                    assert_eq!(found, wanted, "{index}, {bytes} bytes, depth {depth_max}");
+                }
+            });
+        }
+    }
+}
+
+#[test]
+fn branches_read_the_same_from_memory_and_from_disk() {
+    let random = &mut Generator::new(3);
+    let docs = documents_with(random, 200);
+    let stages = vec![doc! { "$facet": {
+        "all": [{ "$sort": { "_id": (-1) } }],
+        "groups": [{ "$group": { "_id": "$v", "n": { "$sum": 1 } } }, { "$sort": { "_id": 1 } }],
+        "some": [{ "$match": { "v": 1 } }, { "$limit": 3 }],
+        "both": [{ "$unionWith": { "coll": "foreign", "pipeline": [{ "$limit": 2 }] } }],
+        "none": [{ "$match": { "v": 77 } }]
+    } }];
+    for_each_store(&docs, &docs, |store, index| {
+        let wanted = run(store, stages.clone(), 1 << 20, 1);
+        assert_eq!(run(store, stages.clone(), 2000, 1), wanted, "{index}");
+        let count =
+            |name: &str| wanted[0].get(name).and_then(|all| all.as_array()).unwrap().count();
+        assert_eq!([count("all"), count("both"), count("none")], [200, 202, 0]);
+    });
+}

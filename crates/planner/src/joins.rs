@@ -1,0 +1,110 @@
+//! Rewriting pipelines around stages that read other collections: what follows such a stage is done
+//! before it, or while it reads.
+
+use crate::rewrite::{conjunction, push_match};
+use quire_document::path::Path;
+use quire_mql::filter::{Node as Condition, PathNode};
+use quire_mql::stage::{Limit, Lookup, Match, Stage, UnionWith};
+use std::sync::Arc;
+
+/// Returns a stage that reads another collection and the one behind it, joined or exchanged where
+/// that is the same, and whether anything changed.
+pub(crate) fn combine(first: Stage, second: Stage) -> (Vec<Stage>, bool) {
+    match (first, second) {
+        (Stage::UnionWith(union), second) => behind_union(union, second),
+        (Stage::Lookup(lookup), Stage::Unwind(unwind))
+            if lookup.unwind.is_none() && *unwind.path() == lookup.output =>
+        {
+            (vec![Stage::Lookup(Arc::new(lookup.with_unwind(unwind)))], true)
+        }
+        (Stage::Lookup(lookup), Stage::Match(filter)) => match of_joined(&lookup, &filter) {
+            Some((lookup, rest)) => {
+                let rest = (!rest.is_empty()).then(|| conjunction(rest));
+                (std::iter::once(lookup).chain(rest).collect(), true)
+            }
+            None => push_match(Stage::Lookup(lookup), filter),
+        },
+        (first @ Stage::GraphLookup(_), Stage::Match(filter)) => push_match(first, filter),
+        (first, second @ (Stage::Limit(_) | Stage::Skip(_))) if is_one_to_one(&first) => {
+            (vec![second, first], true)
+        }
+        (first, second) => (vec![first, second], false),
+    }
+}
+
+/// True if a stage gives one document for each of its input, in the same order.
+fn is_one_to_one(stage: &Stage) -> bool {
+    match stage {
+        Stage::Lookup(lookup) => lookup.unwind.is_none(),
+        Stage::GraphLookup(_) => true,
+        _ => false,
+    }
+}
+
+/// A filter of all documents filters both sides; of the first n none is behind the first n of a
+/// side.
+fn behind_union(union: Arc<UnionWith>, second: Stage) -> (Vec<Stage>, bool) {
+    let with = |stage: Stage| {
+        let mut pipeline = union.pipeline.clone();
+        pipeline.push(stage);
+        Stage::UnionWith(Arc::new(UnionWith { from: union.from.clone(), pipeline }))
+    };
+    match second {
+        Stage::Match(filter) => {
+            let other = with(Stage::Match(Arc::clone(&filter)));
+            (vec![Stage::Match(filter), other], true)
+        }
+        Stage::Limit(limit) => match union.pipeline.last() {
+            Some(Stage::Limit(Limit(own))) if *own <= limit.0 => {
+                (vec![Stage::UnionWith(union), Stage::Limit(limit)], false)
+            }
+            _ => {
+                let (own, other) = (Stage::Limit(limit), with(Stage::Limit(limit)));
+                (vec![own.clone(), other, own], true)
+            }
+        },
+        second => (vec![Stage::UnionWith(union), second], false),
+    }
+}
+
+/// Moves conditions on the joined documents into a `$lookup` that unwinds them; returns it with the
+/// other conditions. `None` if there are no such conditions.
+fn of_joined(lookup: &Lookup, filter: &Match) -> Option<(Stage, Vec<Condition>)> {
+    // A document that is kept without a match, and a position, depend on all that was joined.
+    let unwind = lookup.unwind.as_ref()?;
+    if unwind.preserves() || unwind.index_path().is_some() {
+        return None;
+    }
+    let prefix = format!("{}.", lookup.output);
+    let (mut inner, mut rest) = (Vec::new(), Vec::new());
+    for part in filter.filter().root().conjuncts() {
+        match below(part, &prefix) {
+            Some(part) => inner.push(part),
+            None => rest.push(part.clone()),
+        }
+    }
+    if inner.is_empty() {
+        return None;
+    }
+    inner.extend(lookup.filter.iter().map(|filter| filter.filter().root().clone()));
+    let lookup = lookup.with_filter(Match::all_of(inner));
+    Some((Stage::Lookup(Arc::new(lookup)), rest))
+}
+
+/// Returns a condition on paths that all begin with `prefix` as a condition on what is there.
+fn below(condition: &Condition, prefix: &str) -> Option<Condition> {
+    let all = |conditions: &[Condition]| -> Option<Vec<Condition>> {
+        conditions.iter().map(|condition| below(condition, prefix)).collect()
+    };
+    Some(match condition {
+        Condition::And(conditions) => Condition::And(all(conditions)?),
+        Condition::Or(conditions) => Condition::Or(all(conditions)?),
+        Condition::Nor(conditions) => Condition::Nor(all(conditions)?),
+        Condition::Not(inner) => Condition::negate(below(inner, prefix)?),
+        Condition::Path(node) => {
+            let path = Path::new(node.path.as_str().strip_prefix(prefix)?);
+            Condition::Path(PathNode::new(path, node.test.clone()))
+        }
+        _ => return None,
+    })
+}
