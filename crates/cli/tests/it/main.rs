@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod backup;
+mod bank_crash;
 #[path = "../../../server/tests/it/certificates.rs"]
 #[allow(dead_code)] // What only the tests of the server use.
 mod certificates;

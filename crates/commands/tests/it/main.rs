@@ -8,6 +8,7 @@ mod durability;
 mod fail_points;
 mod fsync;
 mod index_builds;
+mod isolation;
 mod matrix;
 mod parameters;
 mod profile;

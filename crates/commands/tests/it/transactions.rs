@@ -13,7 +13,7 @@ fn lsid(session: u8) -> DocBuf {
 }
 
 /// The command as a statement of a session's transaction.
-fn within(mut command: DocBuf, (session, txn_number): (u8, i64), start: bool) -> DocBuf {
+pub(crate) fn within(mut command: DocBuf, (session, txn_number): (u8, i64), start: bool) -> DocBuf {
     command.append("lsid", &lsid(session)).append("txnNumber", txn_number);
     command.append("autocommit", false);
     if start {
@@ -26,7 +26,7 @@ fn insert(id: i32) -> DocBuf {
     doc! { "insert": "t", "documents": [{ "_id": id, "a": id }], "$db": "test" }
 }
 
-fn commit() -> DocBuf {
+pub(crate) fn commit() -> DocBuf {
     doc! { "commitTransaction": 1, "$db": "admin" }
 }
 
