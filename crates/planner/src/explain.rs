@@ -5,7 +5,7 @@ use crate::plan::{IndexScan, Node, Plan};
 use quire_catalog::key::{Interval, Intervals, KeyField};
 use quire_document::{ArrayBuf, DocBuf, DocWriter, Value, ValueBuf};
 use quire_mql::filter::Node as Condition;
-use quire_mql::stage::{StageBody, find_stage};
+use quire_mql::stage::{Stage, StageBody, Transform, find_stage};
 
 /// Bytes that a sort may hold in memory, as explain shows it.
 pub const SORT_BYTES_MAX: u64 = 100 * 1024 * 1024;
@@ -180,12 +180,45 @@ pub fn query_planner(plan: &Plan, out: &mut DocWriter<'_>) {
     }
 }
 
-/// The fields of `executionStats` for a plan that ran.
-pub fn execution_stats(plan: &Plan, stats: &NodeStats, all_plans: bool, out: &mut DocWriter<'_>) {
-    let returned = match plan.cursor() {
+/// A plan that ran for a while, beside the others that were considered.
+#[derive(Debug)]
+pub struct Trial {
+    /// The plan.
+    pub node: Node,
+    /// What it did.
+    pub stats: NodeStats,
+}
+
+impl Trial {
+    fn print(&self, out: &mut DocWriter<'_>) {
+        let Trial { node, stats } = self;
+        number("nReturned", shown_rows(node, stats), out);
+        number("executionTimeMillisEstimate", stats.millis, out);
+        number("totalKeysExamined", stats.total_keys(), out);
+        number("totalDocsExamined", stats.total_docs(), out);
+        // As in MongoDB: one, and the share of the steps that gave a row.
+        out.append("score", 1.0 + stats.returned as f64 / stats.works().max(1) as f64);
+        stage(node, Some(stats), &mut out.document("executionStages"));
+    }
+}
+
+/// Returns the number of rows that a plan says it returned.
+fn shown_rows(node: &Node, stats: &NodeStats) -> u64 {
+    match node {
         Node::Count { .. } | Node::Update { .. } | Node::Delete { .. } => 0,
         _ => stats.returned,
-    };
+    }
+}
+
+/// The fields of `executionStats` for a plan that ran. `trials` are those of all plans, if they are
+/// to be shown.
+pub fn execution_stats(
+    plan: &Plan,
+    stats: &NodeStats,
+    trials: Option<&[Trial]>,
+    out: &mut DocWriter<'_>,
+) {
+    let returned = shown_rows(plan.cursor(), stats);
     out.append("executionSuccess", stats.failure.is_none());
     if let Some((code, message)) = &stats.failure {
         out.append("failed", true);
@@ -203,8 +236,9 @@ pub fn execution_stats(plan: &Plan, stats: &NodeStats, all_plans: bool, out: &mu
             root => stage(root, Some(stats), &mut stages),
         }
     }
-    if all_plans {
-        out.array("allPlansExecution");
+    if let Some(trials) = trials {
+        let mut all = out.array("allPlansExecution");
+        trials.iter().for_each(|trial| trial.print(&mut all.document()));
     }
 }
 
@@ -257,10 +291,7 @@ pub fn stage(node: &Node, stats: Option<&NodeStats>, out: &mut DocWriter<'_>) {
 }
 
 fn common_stats(node: &Node, stats: &NodeStats, out: &mut DocWriter<'_>) {
-    let returned = match node {
-        Node::Count { .. } | Node::Update { .. } | Node::Delete { .. } => 0,
-        _ => stats.returned,
-    };
+    let returned = shown_rows(node, stats);
     let works = stats.works();
     number("nReturned", returned, out);
     number("executionTimeMillisEstimate", stats.millis, out);
@@ -562,7 +593,10 @@ fn shape_hash(plan: &Plan) -> u64 {
         .collect();
     projected.sort_unstable();
     projected.hash(&mut hasher);
-    let names = plan.stages().into_iter().map(StageBody::name);
+    let is_unset =
+        |stage: &&Stage| matches!(stage, Stage::Transform(Transform::Projection("$unset", _)));
+    // Explain calls an `$unset` a `$project`, which it is not to the shape.
+    let names = plan.stages().into_iter().filter(|stage| !is_unset(stage)).map(StageBody::name);
     let reshapes = |name: &&str| find_stage(name).is_some_and(|row| row.facts.reshapes);
     names.filter(reshapes).collect::<Vec<_>>().hash(&mut hasher);
     hasher.finish()

@@ -4,6 +4,7 @@
 use crate::request::{AggregateRequest, FindRequest};
 use quire_document::{Doc, Value};
 use quire_mql::ParseContext;
+use quire_mql::collation::AskedCollation;
 use quire_mql::filter::{Features, Filter, Node, Test};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -16,6 +17,7 @@ pub fn find_shape(request: &FindRequest, context: &ParseContext) -> String {
         hash_spec(Value::from(&request.projection), state);
         request.sort.as_bytes().hash(state);
         (request.skip > 0, request.limit > 0).hash(state);
+        hash_collation(&request.collation, state);
     })
 }
 
@@ -33,7 +35,17 @@ pub fn aggregate_shape(request: &AggregateRequest, context: &ParseContext) -> St
                 }
             }
         }
+        hash_collation(&request.collation, state);
     })
+}
+
+/// A collation belongs to the shape with all its fields.
+fn hash_collation(asked: &AskedCollation, state: &mut impl Hasher) {
+    match asked {
+        AskedCollation::Default => 0.hash(state),
+        AskedCollation::Own(None) => 1.hash(state),
+        AskedCollation::Own(Some(own)) => own.to_document().as_bytes().hash(state),
+    }
 }
 
 fn hex(fill: impl Fn(&mut DefaultHasher)) -> String {

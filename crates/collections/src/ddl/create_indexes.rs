@@ -66,6 +66,9 @@ impl Store {
         options: &CommitOptions,
     ) -> Result<BuiltIndexes> {
         request.namespace.check_creatable()?;
+        if request.namespace.is_system() && request.specs.iter().any(|spec| spec.hidden) {
+            return Err(Error::bad_value("can't hide index on system collection"));
+        }
         loop {
             match self.announce(request, options)? {
                 Announced::Done(reply) => return Ok(reply),

@@ -56,7 +56,7 @@ impl Store {
                 .lookup(namespace)
                 .ok_or_else(|| Error::new(ErrorCode::NamespaceNotFound, "ns does not exist"))?;
             let found = find(collection, &change.index)?;
-            check(found, change)?;
+            check(namespace, found, change)?;
             let before = IndexBefore {
                 hidden: found.hidden,
                 expire_after_seconds: found.expire_after_seconds,
@@ -65,7 +65,7 @@ impl Store {
             let (id, mut next) = (found.id, next_epoch(collection));
             for index in next.indexes.iter_mut().filter(|index| index.id == id) {
                 let index = Arc::make_mut(index);
-                if let Some(hidden) = change.hidden {
+                if let Some(hidden) = change.hidden.filter(|hidden| *hidden != before.hidden) {
                     index.hidden = hidden;
                     index.spec.hidden = hidden;
                     index.uses = Arc::default();
@@ -107,9 +107,12 @@ fn find<'c>(collection: &'c Collection, choice: &IndexChoice) -> Result<&'c Arc<
     }
 }
 
-fn check(index: &Index, change: &ModifyIndex) -> Result<()> {
+fn check(namespace: &Namespace, index: &Index, change: &ModifyIndex) -> Result<()> {
     if index.is_id() && change.hidden.is_some() {
         return Err(Error::bad_value("can't hide _id index"));
+    }
+    if namespace.is_system() && change.hidden.is_some() {
+        return Err(Error::bad_value("can't hide index on system collection"));
     }
     if change.expire_after_seconds.is_some() && (index.is_id() || index.keys.fields().len() > 1) {
         let text = "no expireAfterSeconds field to update";

@@ -1,14 +1,14 @@
 //! Explaining a request: its plans, and what happened when the chosen one ran.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use quire_document::{ArrayWriter, DocBuf, DocWriter, Value};
 use quire_error::Result;
 use quire_mql::Filter;
 use quire_mql::stage::{Stage, StageBody};
 use quire_planner::explain::{
-    JoinStrategy, MemoryUse, NodeStats, after_running, execution_stats, query_planner,
+    JoinStrategy, MemoryUse, NodeStats, Trial, after_running, execution_stats, query_planner,
 };
 use quire_planner::{
     FindQuery, Foreign, Inner, Node, Plan, ReadRequest, Verbosity, add_intersection,
@@ -17,9 +17,15 @@ use quire_planner::{
 use quire_storage::Interrupt;
 
 use crate::execution::Execution;
+use crate::opening::build::build;
 use crate::opening::open::start;
 use crate::params::ExecParams;
 use crate::views::Views;
+
+/// The largest number of rows that a plan gives on trial.
+const TRIAL_ROWS: usize = 101;
+/// The shortest time that a plan may take on trial.
+const TRIAL_TIME_MIN: Duration = Duration::from_millis(100);
 
 /// Explains a request: `explainVersion`, `queryPlanner` and `executionStats`, or `stages`. What runs
 /// are the operators that the request itself runs; nothing is written.
@@ -56,13 +62,19 @@ pub fn explain(
     if let Some(stats) = &stats {
         plan.root = after_running(&plan.root, stats);
     }
-    let all = verbosity == Verbosity::AllPlansExecution;
+    let trials = match (&stats, verbosity) {
+        (Some(stats), Verbosity::AllPlansExecution) => {
+            Some(try_all(&execution, stats.millis, views, &interrupt)?)
+        }
+        _ => None,
+    };
+    let trials = trials.as_deref();
     let mut explained = DocBuf::build(|writer| {
         writer.append("explainVersion", "1");
         if matches!(plan.root, Node::Stage { .. }) {
-            write_stages(&plan, stats.as_ref(), all, &mut writer.array("stages"));
+            write_stages(&plan, stats.as_ref(), trials, &mut writer.array("stages"));
         } else {
-            whole_plan(&plan, stats.as_ref(), all, writer);
+            whole_plan(&plan, stats.as_ref(), trials, writer);
         }
     });
     if let Some(shape) = shape {
@@ -92,8 +104,46 @@ fn run(
     Ok(stats)
 }
 
+/// Runs every plan that was considered for a while, the chosen one first: until it has given
+/// [`TRIAL_ROWS`] rows or has taken much longer than the request itself. None if there was no choice.
+fn try_all(
+    execution: &Execution,
+    millis: u64,
+    views: &mut dyn Views,
+    interrupt: &Arc<Interrupt>,
+) -> Result<Vec<Trial>> {
+    let plan = &execution.plan;
+    let longest = TRIAL_TIME_MIN.max(Duration::from_millis(millis.saturating_mul(2)));
+    let mut trials = Vec::new();
+    if plan.rejected.is_empty() {
+        return Ok(trials);
+    }
+    for node in std::iter::once(plan.cursor()).chain(&plan.rejected) {
+        let (begun, limited) = (Instant::now(), Interrupt::with_deadline(longest));
+        let root = build(node, None)?;
+        let mut trial = Execution::new(Arc::clone(&execution.env), root, Arc::clone(plan));
+        let ended = trial.rows(views, &limited, TRIAL_ROWS, |_| true);
+        let mut stats = trial.root.stats();
+        execution.env.set_interrupt(interrupt);
+        execution.env.check_interrupt()?;
+        if let Err(error) = ended
+            && limited.check().is_ok()
+        {
+            stats.failure = Some((error.code().number(), error.message().to_owned()));
+        }
+        stats.millis = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+        trials.push(Trial { node: node.clone(), stats });
+    }
+    Ok(trials)
+}
+
 /// A plan without stages of a pipeline.
-fn whole_plan(plan: &Plan, stats: Option<&NodeStats>, all: bool, writer: &mut DocWriter<'_>) {
+fn whole_plan(
+    plan: &Plan,
+    stats: Option<&NodeStats>,
+    trials: Option<&[Trial]>,
+    writer: &mut DocWriter<'_>,
+) {
     {
         let mut planner = writer.document("queryPlanner");
         query_planner(plan, &mut planner);
@@ -102,11 +152,16 @@ fn whole_plan(plan: &Plan, stats: Option<&NodeStats>, all: bool, writer: &mut Do
         }
     }
     if let Some(stats) = stats {
-        execution_stats(plan, stats, all, &mut writer.document("executionStats"));
+        execution_stats(plan, stats, trials, &mut writer.document("executionStats"));
     }
 }
 
-fn write_stages(plan: &Plan, stats: Option<&NodeStats>, all: bool, out: &mut ArrayWriter<'_>) {
+fn write_stages(
+    plan: &Plan,
+    stats: Option<&NodeStats>,
+    trials: Option<&[Trial]>,
+    out: &mut ArrayWriter<'_>,
+) {
     let stages = plan.stages();
     // The outermost stage's statistics come first; each has the one before it as its input.
     let mut levels: Vec<&NodeStats> = Vec::new();
@@ -122,7 +177,7 @@ fn write_stages(plan: &Plan, stats: Option<&NodeStats>, all: bool, out: &mut Arr
             let mut cursor = first.document("$cursor");
             query_planner(plan, &mut cursor.document("queryPlanner"));
             if let Some(stats) = levels.first() {
-                execution_stats(plan, stats, all, &mut cursor.document("executionStats"));
+                execution_stats(plan, stats, trials, &mut cursor.document("executionStats"));
             }
         }
         stage_counters(levels.first().copied(), &mut first);
@@ -138,7 +193,8 @@ fn write_stages(plan: &Plan, stats: Option<&NodeStats>, all: bool, out: &mut Arr
                 let mut shown = one.document(union.name());
                 shown.append_some("coll", union.from.name.as_deref().map(Value::from));
                 let stats = levels.get(at + 1).and_then(|level| level.inputs.get(1));
-                write_stages(other, stats, all, &mut shown.array("pipeline"));
+                let trials = trials.map(|_| &[][..]);
+                write_stages(other, stats, trials, &mut shown.array("pipeline"));
             }
             _ => stage.print(&mut one),
         }

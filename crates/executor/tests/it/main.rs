@@ -15,6 +15,7 @@ mod plans;
 mod retry;
 mod sample;
 mod threads;
+mod trials;
 mod windows;
 
 use std::sync::Arc;
