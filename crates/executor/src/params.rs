@@ -37,6 +37,8 @@ pub struct ExecParams {
     pub spill_directory: Option<Arc<Path>>,
     /// Whether stages may go on on disk where the request does not say.
     pub disk_by_default: bool,
+    /// A request that no index serves is refused (`notablescan`).
+    pub no_table_scan: bool,
     /// Operators outside the stable API are refused.
     pub api_strict: bool,
     /// Threads that a long execution may use, its own among them, while they are free.
@@ -57,6 +59,7 @@ impl ExecParams {
             group_bytes_max: STAGE_BYTES_MAX,
             spill_directory: Some(Arc::clone(&TEMPORARY)),
             disk_by_default: true,
+            no_table_scan: false,
             api_strict: false,
             threads_max: processors(),
             long_scan_docs: LONG_SCAN_DOCS,

@@ -37,6 +37,7 @@ impl Context<'_> {
         let mut params = ExecParams::new(Arc::clone(&self.interrupt), now_ms);
         params.cluster_time = cluster_time;
         params.disk_by_default = service.parameters.flag("allowDiskUseByDefault");
+        params.no_table_scan = service.parameters.flag("notablescan");
         params.api_strict = self.generic.api.strict == Some(true);
         let limit = |name| usize::try_from(service.parameters.number(name)).unwrap_or(usize::MAX);
         params.stage_bytes_max = limit("internalQueryMaxBlockingSortMemoryUsageBytes");

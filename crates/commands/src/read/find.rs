@@ -27,7 +27,6 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
         return Err(Error::bad_value(text));
     }
     request.comment = comment(cx.generic.comment);
-    cx.refuse_table_scan(&namespace, request.filter.as_doc(), request.hint.as_ref())?;
     cx.service.metrics.queries.add(1);
     let unit = cx.unit()?;
     let mut views = unit.views()?;
@@ -69,32 +68,4 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
 pub fn explain(cx: &Context<'_>, body: Doc<'_>, show: &mut Show<'_>) -> Result<DocBuf> {
     let (request, _) = parse_find(cx.target(body)?.as_str().to_owned(), body)?;
     show(ReadRequest::Find(&request))
-}
-
-impl Context<'_> {
-    /// With `notablescan` on, refuses a read of a collection that no index serves.
-    pub fn refuse_table_scan(
-        &self,
-        namespace: &quire_catalog::Namespace,
-        filter: Doc<'_>,
-        hint: Option<&quire_planner::Hint>,
-    ) -> Result<()> {
-        if !self.service.parameters.flag("notablescan") || hint.is_some() || filter.is_empty() {
-            return Ok(());
-        }
-        let catalog = self.service.store.catalog();
-        let Some(collection) = catalog.lookup(namespace) else { return Ok(()) };
-        let served = collection.ready_indexes().any(|index| {
-            let key = index.spec.key.as_doc();
-            key.first().is_some_and(|first| filter.contains(first.key()))
-        });
-        if served {
-            return Ok(());
-        }
-        let text = format!(
-            "error processing query: ns={namespace} planner returned error :: caused by :: \
-             No indexed plans available, and running with 'notablescan'"
-        );
-        Err(Error::new(ErrorCode::NoQueryExecutionPlans, text))
-    }
 }

@@ -190,3 +190,40 @@ fn idle_cursors_are_closed_when_it_is_time_to_look_for_them() {
     wait_until(&|status| number(status, "metrics.cursor.timedOut") == Some(1));
     drop(jobs);
 }
+
+#[test]
+fn with_notablescan_no_command_tests_a_whole_collection() {
+    let server = Server::new();
+    let mut client = server.client(1);
+    let document = doc! { "_id": 1, "a": 1, "b": 1 };
+    client.works(doc! { "insert": "c", "documents": [&document], "$db": "test" });
+    let index = doc! { "key": { "a": 1, "b": 1 }, "name": "a_b" };
+    client.works(doc! { "createIndexes": "c", "indexes": [&index], "$db": "test" });
+    client.works(set(doc! { "notablescan": true }));
+    let commands = |filter: &DocBuf| {
+        let update = doc! { "q": filter, "u": { "$set": { "c": 1 } } };
+        let delete = doc! { "q": filter, "limit": 1 };
+        let find = doc! { "find": "c", "filter": filter };
+        [
+            find.clone(),
+            doc! { "count": "c", "query": filter },
+            doc! { "distinct": "c", "key": "c", "query": filter },
+            doc! { "aggregate": "c", "pipeline": [{ "$match": filter }], "cursor": {} },
+            doc! { "explain": &find },
+            doc! { "findAndModify": "c", "query": filter, "update": { "$set": { "c": 1 } } },
+            doc! { "update": "c", "updates": [&update] },
+            doc! { "delete": "c", "deletes": [&delete] },
+        ]
+    };
+    for mut command in commands(&doc! { "b": 1 }) {
+        command.append("$db", "test");
+        let reply = client.run(command.clone());
+        let refused = code(&reply) == 291 || number(&reply, "writeErrors.0.code") == Some(291);
+        assert!(refused, "{command:?} {reply:?}");
+    }
+    for mut command in commands(&doc! { "a": 1 }) {
+        command.append("$db", "test");
+        client.works(command);
+    }
+    client.works(doc! { "find": "c", "$db": "test" });
+}

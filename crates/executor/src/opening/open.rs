@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use quire_catalog::Namespace;
 use quire_collections::View;
-use quire_error::Result;
-use quire_planner::{FindQuery, ReadRequest, collation_of, plan, plan_find};
+use quire_error::{Error, ErrorCode, Result};
+use quire_planner::{FindQuery, Node, Plan, ReadRequest, collation_of, plan, plan_find};
 
 use crate::env::Env;
 use crate::execution::Execution;
@@ -52,6 +53,7 @@ pub(crate) fn open_query(
     view: View<'_>,
 ) -> Result<Execution> {
     let plan = plan_find(query, &ViewStatistics::new(view))?;
+    refuse_table_scan(&plan, env)?;
     let root = build(&plan.root, None)?;
     Ok(noted(Execution::new(Arc::clone(env), root, Arc::new(plan))))
 }
@@ -77,6 +79,34 @@ pub(crate) fn start(
     let mut env = Env::new(params, collation, request.let_vars(), disk)?;
     env.parse.no_clock = !request.has_clock();
     let plan = plan(request, &env.parse, &ViewStatistics::new(views.view()))?;
+    refuse_table_scan(&plan, &env)?;
     let root = build(&plan.root, feed)?;
     Ok(Execution::new(Arc::new(env), root, Arc::new(plan)))
+}
+
+/// Refuses a plan that tests each document of a collection, if the server does without such plans.
+/// A request for all documents has no other plan and passes.
+fn refuse_table_scan(plan: &Plan, env: &Env) -> Result<()> {
+    let namespace = Namespace::parse(&plan.namespace);
+    let is_internal = |namespace: Namespace| {
+        namespace.is_system() || matches!(namespace.db(), "admin" | "config" | "local")
+    };
+    if !env.params.no_table_scan
+        || !tests_collection(&plan.root)
+        || namespace.is_ok_and(is_internal)
+    {
+        return Ok(());
+    }
+    Err(Error::new(
+        ErrorCode::NoQueryExecutionPlans,
+        format!(
+            "error processing query: ns={} planner returned error :: caused by :: No indexed plans available, and running with 'notablescan'",
+            plan.namespace
+        ),
+    ))
+}
+
+fn tests_collection(node: &Node) -> bool {
+    let tests = matches!(node, Node::CollScan { filter: Some(_), .. });
+    tests || node.inputs().iter().any(tests_collection)
 }
