@@ -16,6 +16,7 @@ use crate::joins::lookup::LookupOp;
 use crate::joins::union_with::UnionWith;
 use crate::operators::bucket_auto::BucketAutoOp;
 use crate::operators::chain::Chain;
+use crate::operators::densify::DensifyOp;
 use crate::operators::feed::{Feed, FeedOp};
 use crate::operators::fetch::Fetch;
 use crate::operators::metadata::SortKeys;
@@ -211,6 +212,9 @@ impl Builder {
             }
             Stage::Skip(skip) => {
                 Box::new(Skip { input: self.node(input, below)?, left: skip.0, stats })
+            }
+            Stage::Densify(stage) => {
+                Box::new(DensifyOp::new(self.node(input, below)?, Arc::clone(stage)))
             }
             Stage::WindowFields(stage) => {
                 let owned_rows = match input {

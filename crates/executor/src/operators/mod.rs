@@ -2,6 +2,7 @@
 
 pub(crate) mod bucket_auto;
 pub(crate) mod chain;
+pub(crate) mod densify;
 pub(crate) mod feed;
 pub(crate) mod fetch;
 pub(crate) mod filtering;

@@ -4,6 +4,7 @@
 
 mod buckets;
 mod collation;
+mod densify;
 mod explain;
 mod group;
 mod joins;

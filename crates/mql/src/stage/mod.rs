@@ -11,9 +11,11 @@ mod body;
 mod bucket;
 mod bucket_auto;
 mod count;
+mod densify;
 mod documents;
 mod facet;
 mod facts;
+mod fill;
 mod granularity;
 mod graph_lookup;
 mod group;
@@ -40,6 +42,7 @@ mod tests;
 
 pub use body::StageBody;
 pub use bucket_auto::BucketAuto;
+pub use densify::{Densify, DensifyBounds};
 pub use documents::OneDocument;
 pub use facet::Facet;
 pub use facts::{Facts, Inside, Pipelines, Place, Reads, Source, Standing, not_in_api};
@@ -91,6 +94,8 @@ pub enum Stage {
     Group(Arc<Group>),
     /// `$bucketAuto`.
     BucketAuto(Arc<BucketAuto>),
+    /// What `$densify` does to sorted documents.
+    Densify(Arc<Densify>),
     /// What `$setWindowFields` does to sorted documents.
     WindowFields(Arc<WindowFields>),
     /// The beginning of `$documents`.
@@ -119,6 +124,7 @@ impl Stage {
             Stage::Sort(stage) => stage,
             Stage::Group(stage) => &**stage,
             Stage::BucketAuto(stage) => &**stage,
+            Stage::Densify(stage) => &**stage,
             Stage::WindowFields(stage) => &**stage,
             Stage::OneDocument(stage) => stage,
             Stage::UnionWith(stage) => &**stage,

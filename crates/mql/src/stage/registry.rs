@@ -3,9 +3,9 @@
 
 use super::facts::{Facts, Reads, Source, Standing};
 use super::{
-    Stage, bucket, bucket_auto, count, documents, facet, graph_lookup, group, limit, lookup,
-    matching, project, redact, replace_root, sample, set_window_fields, sort, sort_by_count,
-    union_with, unwind,
+    Stage, bucket, bucket_auto, count, densify, documents, facet, fill, graph_lookup, group, limit,
+    lookup, matching, project, redact, replace_root, sample, set_window_fields, sort,
+    sort_by_count, union_with, unwind,
 };
 use crate::context::ParseContext;
 use quire_document::Value;
@@ -47,10 +47,10 @@ pub const STAGES: &[StageRow] = &[
         "The operations that run now.",
         Facts { source: Source::Admin, local_only: true, ..LISTED },
     ),
-    not_built("$densify", Facts::PLAIN),
+    densify::DENSIFY,
     documents::DOCUMENTS,
     facet::FACET,
-    not_built("$fill", Facts::PLAIN),
+    fill::FILL,
     not_built("$geoNear", Facts { standing: Standing::First, in_facet: false, ..Facts::PLAIN }),
     graph_lookup::GRAPH_LOOKUP,
     group::GROUP,

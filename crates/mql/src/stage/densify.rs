@@ -1,0 +1,319 @@
+//! `$densify`: documents for the values of a field that are missing between others. Short for a
+//! `$sort` by the field and the stage that makes the documents.
+
+use super::facts::Facts;
+use super::pipeline::parse_stage;
+use super::registry::StageRow;
+use super::{Modified, Needs, Stage, StageBody};
+use crate::context::{EvalContext, ParseContext};
+use crate::expression::{Dependencies, Expression, FieldPath, Unit, moved_date, total};
+use quire_document::{Doc, DocBuf, DocWriter, Value, ValueBuf, array, compare, doc};
+use quire_error::{Error, ErrorCode, Result};
+use std::sync::Arc;
+
+pub(super) const DENSIFY: StageRow = StageRow {
+    name: "$densify",
+    since: "5.1",
+    doc: "Adds documents for values that are missing between others.",
+    facts: Facts::PLAIN,
+    parse: |_, value, cx| parse(value, cx),
+};
+
+/// The part of a `$densify` that makes documents: its input comes in the order of the field, where
+/// bounds are those of each partition in the order of partitions first.
+#[derive(Debug)]
+pub struct Densify {
+    field: (FieldPath, Expression),
+    partition_by: Vec<(FieldPath, Expression)>,
+    step: ValueBuf,
+    unit: Option<Unit>,
+    bounds: DensifyBounds,
+}
+
+/// Between which values documents are made.
+#[derive(Clone, Debug, PartialEq)]
+pub enum DensifyBounds {
+    /// From the least to the greatest value of all documents.
+    Full,
+    /// From the least to the greatest value of the partition.
+    Partition,
+    /// From the first value on, below the second one.
+    Explicit(ValueBuf, ValueBuf),
+}
+
+fn parse(value: Value<'_>, cx: &ParseContext) -> Result<Vec<Stage>> {
+    let densify = Densify::parse(value)?;
+    let sort = DocBuf::build(|writer| {
+        if densify.bounds == DensifyBounds::Partition {
+            for (path, _) in &densify.partition_by {
+                writer.append(&path.to_string(), 1);
+            }
+        }
+        writer.append(&densify.field.0.to_string(), 1);
+    });
+    let sort = doc! { "$sort": &sort };
+    let mut stages = parse_stage(Value::Document(sort.as_doc()), cx)?;
+    stages.push(Stage::Densify(Arc::new(densify)));
+    Ok(stages)
+}
+
+fn wrong_type(field: &str, value: Value<'_>, expected: &str) -> Error {
+    let kind = value.type_name();
+    Error::type_mismatch(format!(
+        "BSON field '$densify.{field}' is the wrong type '{kind}', expected type '{expected}'"
+    ))
+}
+
+fn missing(field: &str) -> Error {
+    let message = format!("BSON field '$densify.{field}' is missing but a required field");
+    Error::location(40414, message)
+}
+
+fn unknown(field: &str) -> Error {
+    let message = format!("BSON field '$densify.{field}' is an unknown field.");
+    Error::new(ErrorCode::IDLUnknownField, message)
+}
+
+/// A path with the expression that reads it; 5733201 for a name that begins with a dollar sign.
+fn path(name: &str) -> Result<(FieldPath, Expression)> {
+    if name.starts_with('$') {
+        let message =
+            format!("Cannot densify or partition by a field that starts with '$': {name}");
+        return Err(Error::location(5733201, message));
+    }
+    Ok((FieldPath::parse(name)?, Expression::path(name)?))
+}
+
+impl Densify {
+    fn parse(value: Value<'_>) -> Result<Self> {
+        let Value::Document(spec) = value else {
+            let kind = value.type_name();
+            let message =
+                format!("The $densify stage specification must be an object, found {kind}");
+            return Err(Error::location(5733200, message));
+        };
+        let (mut field, mut partition_by, mut range) = (None, Vec::new(), None);
+        for (name, value) in spec.fields() {
+            match (name, value) {
+                ("field", Value::String(name)) => field = Some(path(name)?),
+                ("field", other) => return Err(wrong_type(name, other, "string")),
+                ("partitionByFields", Value::Array(names)) => {
+                    for name in names.iter() {
+                        let Value::String(name) = name else {
+                            return Err(wrong_type("partitionByFields.0", name, "string"));
+                        };
+                        partition_by.push(path(name)?);
+                    }
+                }
+                ("partitionByFields", other) => return Err(wrong_type(name, other, "array")),
+                ("range", Value::Document(doc)) => range = Some(doc),
+                ("range", other) => return Err(wrong_type(name, other, "object")),
+                _ => return Err(unknown(name)),
+            }
+        }
+        let field = field.ok_or_else(|| missing("field"))?;
+        let range = range.ok_or_else(|| missing("range"))?;
+        let (step, unit, bounds) = parse_range(range)?;
+        if partition_by.iter().any(|(path, _)| path.to_string() == field.0.to_string()) {
+            let message = "BSON field '$densify.partitionByFields' contains the field that is being densified";
+            return Err(Error::location(8993000, message));
+        }
+        if bounds == DensifyBounds::Partition && partition_by.is_empty() {
+            let message = "One may not specify the bounds as 'partition' without specifying a non-empty array of partitionByFields. You may have meant to specify 'full' bounds.";
+            return Err(Error::location(5733408, message));
+        }
+        Ok(Densify { field, partition_by, step, unit, bounds })
+    }
+
+    /// True if documents are partitioned.
+    pub fn has_partitions(&self) -> bool {
+        !self.partition_by.is_empty()
+    }
+
+    /// Between which values documents are made.
+    pub fn bounds(&self) -> &DensifyBounds {
+        &self.bounds
+    }
+
+    /// Returns the value of the field of `cx.root`; `None` for null and for a missing one, which a
+    /// document may have.
+    ///
+    /// # Errors
+    /// 5733201 for what is neither a number nor a date, 6053600 for a date without a unit and for
+    /// a number with one.
+    pub fn value<'a>(&'a self, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
+        let value = match self.field.1.eval(cx)? {
+            None | Some(Value::Null | Value::Undefined) => return Ok(None),
+            Some(value) => value,
+        };
+        match (value, self.unit) {
+            (Value::Date(_), Some(_)) => Ok(Some(value)),
+            (Value::Date(_), None) => Err(Error::location(
+                6053600,
+                "Encountered date value in collection when step does not have a date unit.",
+            )),
+            (value, None) if value.is_number() => Ok(Some(value)),
+            (value, Some(_)) if value.is_number() => Err(Error::location(
+                6053600,
+                "Encountered non-date value in collection when step has a date unit.",
+            )),
+            _ => Err(Error::location(5733201, "Densify field type must be numeric or a date")),
+        }
+    }
+
+    /// Returns the values by which `cx.root` belongs to a partition.
+    pub fn partition<'a>(&'a self, cx: &EvalContext<'a>) -> Result<Vec<Option<Value<'a>>>> {
+        self.partition_by.iter().map(|(_, expression)| expression.eval(cx)).collect()
+    }
+
+    /// Returns the value that is one step behind `value`; `None` beyond the range of dates.
+    pub fn step_from(&self, value: Value<'_>) -> Option<ValueBuf> {
+        let moved = match (value, self.unit, self.step.as_value()) {
+            (Value::Date(date), Some(unit), Value::Int64(amount)) => {
+                Value::Date(moved_date(date, unit, amount)?)
+            }
+            (value, _, step) => total(value, step),
+        };
+        Some(ValueBuf::new(moved))
+    }
+
+    /// Returns the document that is made for `value` in the partition of these values.
+    pub fn document(&self, partition: &[Option<ValueBuf>], value: &ValueBuf) -> DocBuf {
+        let mut doc = DocBuf::new();
+        for ((path, _), value) in self.partition_by.iter().zip(partition) {
+            if let Some(value) = value {
+                let path: Vec<&str> = path.components().collect();
+                doc = with_value(doc.as_doc(), &path, value.as_value());
+            }
+        }
+        let path: Vec<&str> = self.field.0.components().collect();
+        with_value(doc.as_doc(), &path, value.as_value())
+    }
+}
+
+/// The document with a value at a path, where documents are made of what stands on the way.
+fn with_value(doc: Doc<'_>, path: &[&str], value: Value<'_>) -> DocBuf {
+    let Some((first, rest)) = path.split_first() else { return doc.to_owned() };
+    let inner = || {
+        let inner = doc.get(first).and_then(|inner| inner.as_document()).unwrap_or(Doc::empty());
+        with_value(inner, rest, value)
+    };
+    DocBuf::build(|writer| {
+        for (name, other) in doc.fields().filter(|(name, _)| name != first) {
+            writer.append(name, other);
+        }
+        match rest.is_empty() {
+            true => writer.append(first, value),
+            false => writer.append(first, &inner()),
+        };
+    })
+}
+
+fn parse_range(range: Doc<'_>) -> Result<(ValueBuf, Option<Unit>, DensifyBounds)> {
+    let (mut step, mut unit, mut bounds) = (None, None, None);
+    for (name, value) in range.fields() {
+        match (name, value) {
+            ("step", value) => step = Some(value),
+            ("unit", Value::String(text)) => {
+                let known = Unit::by_name(text).ok_or_else(|| {
+                    Error::failed_to_parse(format!("unknown time unit value: {text}"))
+                })?;
+                unit = Some(known);
+            }
+            ("unit", other) => return Err(wrong_type("range.unit", other, "string")),
+            ("bounds", value) => bounds = Some(value),
+            _ => return Err(unknown(&format!("range.{name}"))),
+        }
+    }
+    let step = step.ok_or_else(|| missing("range.step"))?;
+    let bounds = bounds.ok_or_else(|| missing("range.bounds"))?;
+    if !step.is_number() || compare(step, Value::Int32(0), None).is_le() {
+        let message =
+            "The step parameter in a range statement must be a strictly positive numeric value";
+        return Err(Error::location(5733401, message));
+    }
+    let step = match (unit, step.as_number().and_then(|number| number.exact_i64())) {
+        (None, _) => ValueBuf::new(step),
+        (Some(_), Some(whole)) => ValueBuf::new(whole),
+        (Some(_), None) => {
+            let message = "The step parameter in a range satement must be a whole number when densifying a date range";
+            return Err(Error::location(6586400, message));
+        }
+    };
+    Ok((step, unit, parse_bounds(bounds, unit)?))
+}
+
+fn parse_bounds(bounds: Value<'_>, unit: Option<Unit>) -> Result<DensifyBounds> {
+    let refuse = |number, message| Err(Error::location(number, message));
+    let array = match bounds {
+        Value::String("full") => return Ok(DensifyBounds::Full),
+        Value::String("partition") => return Ok(DensifyBounds::Partition),
+        Value::String(_) => {
+            return refuse(5946802, "Bounds string must either be 'full' or 'partition'");
+        }
+        Value::Array(array) => array,
+        _ => {
+            return refuse(
+                5733404,
+                "The bounds in a range statement must be the string 'full', 'partition', or an ascending array of two numbers or two dates",
+            );
+        }
+    };
+    let Ok([low, high]) = <[Value<'_>; 2]>::try_from(array.to_vec()) else {
+        return refuse(
+            5733403,
+            "A bounding array in a range statement must have exactly two elements",
+        );
+    };
+    let dates = matches!((low, high), (Value::Date(_), Value::Date(_)));
+    let fits = dates || (low.is_number() && high.is_number());
+    if !fits || compare(low, high, None).is_gt() {
+        return refuse(
+            5733402,
+            "A bounding array must be an ascending array of either two dates or two numbers",
+        );
+    }
+    match (dates, unit) {
+        (false, Some(_)) => refuse(5733409, "Numeric bounds may not have unit parameter"),
+        (true, None) => refuse(5733410, "Date bounds must have a unit parameter"),
+        _ => Ok(DensifyBounds::Explicit(ValueBuf::new(low), ValueBuf::new(high))),
+    }
+}
+
+impl StageBody for Densify {
+    fn name(&self) -> &'static str {
+        "$_internalDensify"
+    }
+
+    fn needs(&self) -> Needs {
+        let mut reads = Dependencies::default();
+        let expressions = self.partition_by.iter().chain([&self.field]);
+        expressions.for_each(|(_, expression)| expression.add_dependencies(&mut reads));
+        Needs::reading(reads)
+    }
+
+    fn modified(&self) -> Modified {
+        Modified::All
+    }
+
+    fn print(&self, writer: &mut DocWriter<'_>) {
+        let mut inner = writer.document(self.name());
+        inner.append("field", self.field.0.to_string().as_str());
+        {
+            let mut fields = inner.array("partitionByFields");
+            for (path, _) in &self.partition_by {
+                fields.push(path.to_string().as_str());
+            }
+        }
+        let mut range = inner.document("range");
+        range.append("step", &self.step);
+        match &self.bounds {
+            DensifyBounds::Full => range.append("bounds", "full"),
+            DensifyBounds::Partition => range.append("bounds", "partition"),
+            DensifyBounds::Explicit(low, high) => range.append("bounds", &array![low, high]),
+        };
+        if let Some(unit) = self.unit {
+            range.append("unit", unit.name());
+        }
+    }
+}
