@@ -229,18 +229,13 @@ pub fn not_in_api(name: &str) -> Error {
     Error::new(ErrorCode::APIStrictError, text)
 }
 
-/// Fails for a stage of a sub-pipeline that reads what the pipeline has not.
-///
-/// # Errors
-/// 73 InvalidNamespace for one that needs another source, 40600 for one that no `$facet` may have.
+/// Fails with 73 InvalidNamespace for a stage of a sub-pipeline that needs another source than the
+/// pipeline has.
 pub(super) fn check_source(row: &StageRow, cx: &ParseContext) -> Result<()> {
     let Some(place) = cx.place.as_deref().filter(|place| place.depth > 0) else { return Ok(()) };
     let name = row.name;
     let refuse = |text: String| Err(Error::new(ErrorCode::InvalidNamespace, text));
     match row.facts.source {
-        Source::Database if place.inside == Inside::Facet && row.facts.reads == Reads::Literal => {
-            check_facet(row, place)
-        }
         Source::Database if !place.has_no_collection() => {
             refuse(format!("'{name}' can only be run with {{aggregate: 1}}"))
         }
@@ -250,15 +245,16 @@ pub(super) fn check_source(row: &StageRow, cx: &ParseContext) -> Result<()> {
         Source::Sessions if place.namespace != "config.system.sessions" => {
             refuse(format!("{name} may only be run against config.system.sessions"))
         }
-        _ if place.inside == Inside::Facet || row.facts.reads != Reads::Literal => {
-            check_facet(row, place)
-        }
         _ => Ok(()),
     }
 }
 
-fn check_facet(row: &StageRow, place: &Place) -> Result<()> {
-    if row.facts.in_facet || !place.below_facet {
+/// Fails with 40600 for a stage that no `$facet` may have, not even in the pipeline of a stage of its
+/// own, unless the stage brings its documents with it there.
+pub(super) fn check_facet(row: &StageRow, cx: &ParseContext) -> Result<()> {
+    let Some(place) = cx.place.as_deref().filter(|place| place.below_facet) else { return Ok(()) };
+    let brings_its_own = place.inside != Inside::Facet && row.facts.reads == Reads::Literal;
+    if row.facts.in_facet || brings_its_own {
         return Ok(());
     }
     let text = format!("{} is not allowed to be used within a $facet stage", row.name);

@@ -1,6 +1,8 @@
 //! Parsing pipelines: that of a command, and those inside of its stages.
 
-use super::facts::{Inside, Place, Reads, Standing, check_first, check_place, check_source};
+use super::facts::{
+    Inside, Place, Reads, Standing, check_facet, check_first, check_place, check_source,
+};
 use super::registry::{StageRow, find_stage, first_only};
 use super::{Stage, StageBody};
 use crate::context::ParseContext;
@@ -37,6 +39,7 @@ pub fn parse_pipeline<'s>(
             check_source(row, cx)?;
         }
         check_place(row, cx)?;
+        check_facet(row, cx)?;
         let (is_first, is_last) = (at == 0 && !behind_source, at + 1 == count);
         match row.facts.standing {
             Standing::First if !is_first => return Err(first_only(row.name)),

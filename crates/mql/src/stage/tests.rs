@@ -135,6 +135,14 @@ fn errors() {
         ("[{$unionWith: {coll: \"b\", pipeline: [{$merge: \"c\"}]}}]", 31441),
         ("[{$facet: {}}]", 40169),
         ("[{$facet: {a: [{$facet: {b: []}}]}}]", 40600),
+        (
+            "[{$facet: {a: [{$lookup: {from: \"b\", pipeline: [{$out: \"c\"}], as: \"r\"}}]}}]",
+            51047,
+        ),
+        (
+            "[{$facet: {a: [{$lookup: {from: \"b\", pipeline: [{$indexStats: {}}], as: \"r\"}}]}}]",
+            40600,
+        ),
         ("[{$graphLookup: {from: \"b\"}}]", 40105),
         ("[{$limit: 0}]", 15958),
         ("[{$limit: -1}]", 5107201),
