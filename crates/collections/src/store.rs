@@ -178,7 +178,7 @@ impl Store {
     }
 
     /// A random (version 4) UUID.
-    pub(crate) fn new_uuid(&self) -> Uuid {
+    pub fn new_uuid(&self) -> Uuid {
         let mut random = self.random.lock();
         let mut bytes = [0; 16];
         bytes[..8].copy_from_slice(&random.next_u64().to_be_bytes());

@@ -3,8 +3,9 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use quire_catalog::{Catalog, Collection, Namespace};
-use quire_document::Value;
+use quire_catalog::key::Arena;
+use quire_catalog::{Catalog, Collection, Index, Namespace};
+use quire_document::{Doc, Value};
 use quire_error::Result;
 use quire_storage::{ClusterTime, Counts, Snapshot, Space, Version};
 
@@ -153,6 +154,29 @@ impl<'v> View<'v> {
         let record_id = crate::entry::record_id_of_unique(&entry)?;
         self.store.id_cache().put(collection.id, key, record_id);
         Ok(self.get(collection, record_id)?.map(|doc| Record { id: record_id, doc }))
+    }
+
+    /// The document that has the same key in a unique index as `doc` would have, if `doc` is in the
+    /// index with one key.
+    ///
+    /// # Errors
+    /// What the index says about keys that it cannot have; what the engine answers.
+    pub fn get_by_key_of(
+        &self,
+        collection: &Collection,
+        index: &Index,
+        doc: Doc<'_>,
+    ) -> Result<Option<Record>> {
+        let arena = Arena::new();
+        let mut keys = EntryKeys::default();
+        keys.encode(index, &index.keys.generate(doc, &arena)?)?;
+        if keys.len() != 1 {
+            return Ok(None);
+        }
+        let found = self.snapshot.get(Space::Idx, keys.unique_key(index, 0));
+        let Some(entry) = found.map_err(from_storage)? else { return Ok(None) };
+        let id = crate::entry::record_id_of_unique(&entry)?;
+        Ok(self.get(collection, id)?.map(|doc| Record { id, doc }))
     }
 
     /// Larger than the record ids of all documents of a collection, also of those that come later

@@ -27,6 +27,7 @@ mod resolve;
 mod rewrite;
 mod shape;
 mod sort_order;
+mod target;
 
 pub use choose::Statistics;
 pub use find::{FindQuery, is_id_lookup, plan_find};
@@ -41,3 +42,4 @@ pub use request::{
     WriteKind, collation_of,
 };
 pub use shape::{aggregate_shape, find_shape};
+pub use target::{merge_index, no_merge_index};

@@ -7,6 +7,7 @@ use crate::inner::{Around, plan_inner};
 use crate::plan::{Node, Plan, Reshape};
 use crate::request::{AggregateRequest, FindRequest, Hint};
 use crate::rewrite::{has_parent, optimise};
+use crate::target::check_target;
 use quire_catalog::NAMESPACE_BYTES_MAX;
 use quire_document::limits::DEPTH_MAX;
 use quire_document::{Doc, DocBuf, Value};
@@ -47,6 +48,7 @@ pub(crate) fn plan_pipeline(
     let context = &context.at(Place { behind_source, ..Place::of(&request.namespace) });
     let stages = request.pipeline.iter().map(|stage| Value::from(stage.as_doc()));
     let stages = parse_pipeline(stages, context)?;
+    check_target(stages.last(), request, stats)?;
     let source = Source {
         namespace: request.namespace.clone(),
         hint: request.hint.clone(),

@@ -9,6 +9,7 @@ mod drop_indexes;
 mod index_build;
 mod modify_index;
 mod rename;
+mod replace;
 mod sizes;
 mod views;
 

@@ -3,11 +3,11 @@
 
 use std::sync::Arc;
 
-use quire_catalog::{Catalog, Collection, Index, IndexId, IndexState, Namespace, Uuid};
+use quire_catalog::{Catalog, Collection, IndexState, Namespace, Uuid};
 use quire_error::{Error, ErrorCode, Result};
 use quire_storage::{CommitOptions, Direction, Interrupt};
 
-use super::{drop_data, next_epoch, put_collection, take_id};
+use super::{drop_data, next_epoch, put_collection};
 use crate::{CollectionCursor, Store, is_in_doubt};
 
 /// What to rename.
@@ -158,19 +158,7 @@ impl Store {
         interrupt: &Arc<Interrupt>,
         each: &CommitOptions,
     ) -> Result<Arc<Collection>> {
-        let copy = self.change_catalog(each, |txn, catalog, next_id| {
-            let options = source.options.temporary();
-            let (next, created) = self.create_in(txn, catalog, next_id, to, options)?;
-            let mut with_indexes = Collection::clone(&created);
-            for index in source.ready_indexes().filter(|index| !index.is_id()) {
-                let id = IndexId(take_id(next_id)?);
-                let index = Index::new(id, index.spec.clone(), IndexState::Ready);
-                with_indexes.indexes.push(Arc::new(index));
-            }
-            put_collection(txn, &with_indexes)?;
-            let with_indexes = Arc::new(with_indexes);
-            Ok((Some(next.with(Arc::clone(&with_indexes))), with_indexes))
-        })?;
+        let copy = self.create_copy(Some(source), to, each)?;
         let mut cursor = CollectionCursor::new(source, Direction::Forward);
         let mut records = Vec::new();
         let mut more = true;

@@ -45,6 +45,8 @@ pub struct Context<'c> {
     pub timed_out: Cell<bool>,
     /// What [`Context::clock`] read.
     pub(crate) clock: OnceCell<(i64, Option<Timestamp>)>,
+    /// The reply's `ok` is an int32, as mongod's is where an aggregate answers for the command.
+    pub integer_ok: Cell<bool>,
     /// The operation's number.
     pub operation_id: i64,
     /// The client takes several replies.

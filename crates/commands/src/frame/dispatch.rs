@@ -127,7 +127,10 @@ fn run(
     if let Some(error) = unsatisfied.filter(|_| !told) {
         reply::write_write_concern_error(&mut reply, &error);
     }
-    reply.append("ok", 1.0);
+    match cx.integer_ok.get() {
+        true => reply.append("ok", 1),
+        false => reply.append("ok", 1.0),
+    };
     gossip::write_times(service, &mut reply);
     Ok(())
 }
@@ -211,6 +214,7 @@ fn prepare<'c>(
         transaction: RefCell::new(None),
         statement_failed: Cell::new(false),
         timed_out: Cell::new(false),
+        integer_ok: Cell::new(false),
         operation_id,
         exhaust_allowed: request.exhaust_allowed,
         outcome: Outcome::default(),

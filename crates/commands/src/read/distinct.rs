@@ -18,7 +18,10 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     let mut views = unit.views()?;
     let key = &request.key;
     let (values, examined) = match on_view::resolved(ReadRequest::Distinct(&request), &views)? {
-        Some(pipeline) => distinct(key, &pipeline, &mut views, params)?,
+        Some(pipeline) => {
+            cx.integer_ok.set(true);
+            distinct(key, &pipeline, &mut views, params)?
+        }
         None => distinct(key, &request, &mut views, params)?,
     };
     cx.tally.examined = Some(examined);

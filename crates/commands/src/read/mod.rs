@@ -8,3 +8,4 @@ pub mod find;
 pub mod find_request;
 pub mod on_view;
 pub mod pipeline_sources;
+pub mod run_pipeline;

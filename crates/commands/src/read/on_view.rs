@@ -1,16 +1,10 @@
 //! Reads of views: the namespace is resolved before anything is planned, and the request becomes a
 //! pipeline on the collection below.
 
-use crate::cursors::cursor_reply::Opening;
-use crate::frame::context::Context;
-use crate::read::pipeline_sources;
-use quire_document::DocWriter;
-use quire_error::{Error, ErrorCode, Result};
-use quire_executor::{OpenViews, Views, open, open_fed};
-use quire_planner::{AggregateRequest, ReadRequest, on_view};
-use quire_session::PlanSource;
-
 use crate::read::find_request::Batching;
+use quire_error::{Error, ErrorCode, Result};
+use quire_executor::Views;
+use quire_planner::{AggregateRequest, ReadRequest, on_view};
 
 /// Returns the pipeline that answers the request if it names a view. The catalog is that of
 /// `views`.
@@ -33,26 +27,4 @@ pub fn check_batching(batching: &Batching) -> Result<()> {
         return Ok(());
     };
     Err(Error::new(ErrorCode::InvalidPipelineOperator, text))
-}
-
-impl Context<'_> {
-    /// Runs a pipeline and replies with its cursor.
-    pub fn open_pipeline(
-        &mut self,
-        reply: &mut DocWriter<'_>,
-        mut request: AggregateRequest,
-        opening: Opening<'_>,
-        views: &mut OpenViews<'_>,
-    ) -> Result<()> {
-        let rows = pipeline_sources::take(self, &mut request)?;
-        let execution = match rows {
-            Some(rows) => {
-                open_fed(&request, Box::new(rows.into_iter()), views, self.exec_params())?
-            }
-            None => open(&request, views, self.exec_params())?,
-        };
-        self.tally.stillborn = false;
-        let source = PlanSource::new(execution, views.time());
-        self.open_cursor(reply, opening, Box::new(source), views)
-    }
 }

@@ -10,6 +10,9 @@ mod chunk;
 mod delete;
 mod find_and_modify;
 mod insert;
+mod merge;
+mod out;
+mod results;
 mod statement;
 mod update;
 mod upsert;
@@ -19,6 +22,7 @@ pub use find_and_modify::{
     FindAndModifyOutcome, FindAndModifyRequest, FoundChange, find_and_modify,
 };
 pub use insert::{InsertOutcome, insert_many};
+pub use results::write_results;
 pub use update::{UpdateOutcome, UpdateRequest, update};
 
 use quire_collections::Failure;

@@ -237,6 +237,8 @@ impl Builder {
                 let input = self.node(input, below)?;
                 return with_inner(node, input);
             }
+            // `write_results` takes the documents; an explain writes nothing.
+            Stage::Out(_) | Stage::Merge(_) => self.node(input, below)?,
             Stage::OneDocument(_) => {
                 return Err(Error::internal(format!("{} is a leaf", stage.name())));
             }

@@ -163,12 +163,14 @@ fn write_stages(
     out: &mut ArrayWriter<'_>,
 ) {
     let stages = plan.stages();
+    // A stage that writes does not run.
+    let running = stages.iter().filter(|stage| !stage.writes()).count();
     // The outermost stage's statistics come first; each has the one before it as its input.
     let mut levels: Vec<&NodeStats> = Vec::new();
     let mut next = stats;
     while let Some(level) = next {
         levels.push(level);
-        next = if levels.len() <= stages.len() { level.inputs.first() } else { None };
+        next = if levels.len() <= running { level.inputs.first() } else { None };
     }
     levels.reverse();
     {
@@ -201,7 +203,9 @@ fn write_stages(
         if let Inner::Foreign(foreign) = inner {
             join_facts(foreign, levels.get(at + 1).copied(), &mut one);
         }
-        stage_counters(levels.get(at + 1).copied(), &mut one);
+        let idle = NodeStats::default();
+        let idle = stats.filter(|_| stage.writes()).map(|_| &idle);
+        stage_counters(idle.or(levels.get(at + 1).copied()), &mut one);
     }
 }
 

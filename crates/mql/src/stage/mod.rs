@@ -22,7 +22,9 @@ mod group;
 mod limit;
 mod lookup;
 mod matching;
+mod merge;
 mod needs;
+mod out;
 mod pipeline;
 mod project;
 mod redact;
@@ -52,7 +54,9 @@ pub use group::{Group, GroupKey};
 pub use limit::{Limit, Skip};
 pub use lookup::{Lookup, VariableEquality};
 pub use matching::Match;
+pub use merge::{Merge, WhenMatched, WhenNotMatched};
 pub use needs::{Modified, Needs};
+pub use out::Out;
 pub use pipeline::{
     for_each_row, parse_pipeline, parse_stage, parse_sub_pipeline, pipeline_to_bson, row_of,
 };
@@ -108,9 +112,18 @@ pub enum Stage {
     Facet(Arc<Facet>),
     /// `$graphLookup`: a recursive search in another collection.
     GraphLookup(Arc<GraphLookup>),
+    /// `$out`: the documents become a collection.
+    Out(Arc<Out>),
+    /// `$merge`: the documents change a collection.
+    Merge(Arc<Merge>),
 }
 
 impl Stage {
+    /// True if it writes its documents to a collection.
+    pub fn writes(&self) -> bool {
+        matches!(self, Stage::Out(_) | Stage::Merge(_))
+    }
+
     /// Returns what the stage's own file says about it.
     fn body(&self) -> &dyn StageBody {
         match self {
@@ -131,6 +144,8 @@ impl Stage {
             Stage::Lookup(stage) => &**stage,
             Stage::Facet(stage) => &**stage,
             Stage::GraphLookup(stage) => &**stage,
+            Stage::Out(stage) => &**stage,
+            Stage::Merge(stage) => &**stage,
         }
     }
 }

@@ -4,7 +4,7 @@
 use super::facts::{Facts, Reads, Source, Standing};
 use super::{
     Stage, bucket, bucket_auto, count, densify, documents, facet, fill, graph_lookup, group, limit,
-    lookup, matching, project, redact, replace_root, sample, set_window_fields, sort,
+    lookup, matching, merge, out, project, redact, replace_root, sample, set_window_fields, sort,
     sort_by_count, union_with, unwind,
 };
 use crate::context::ParseContext;
@@ -73,8 +73,8 @@ pub const STAGES: &[StageRow] = &[
     ),
     lookup::LOOKUP,
     matching::MATCH,
-    not_built("$merge", Facts::WRITER),
-    not_built("$out", Facts::WRITER),
+    merge::MERGE,
+    out::OUT,
     not_built("$planCacheStats", Facts { local_only: true, ..Facts::SERVER }),
     project::PROJECT,
     not_built("$querySettings", Facts { source: Source::Any, ..LISTED }),

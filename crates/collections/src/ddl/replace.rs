@@ -1,0 +1,89 @@
+//! A collection that takes the place of another in one commit, once it is filled: what `$out` and a
+//! rename to another database do.
+
+use std::sync::Arc;
+
+use quire_catalog::{Collection, CollectionOptions, Index, IndexId, IndexState, Namespace};
+use quire_error::{Error, ErrorCode, Result};
+use quire_storage::CommitOptions;
+
+use super::{drop_data, next_epoch, put_collection, take_id};
+use crate::Store;
+
+impl Store {
+    /// Creates an empty temporary collection with the options and the ready indexes of `model`; with
+    /// neither if there is no model. A restart drops it.
+    ///
+    /// # Errors
+    /// What creating a collection answers.
+    pub fn create_copy(
+        &self,
+        model: Option<&Collection>,
+        to: &Namespace,
+        options: &CommitOptions,
+    ) -> Result<Arc<Collection>> {
+        let own = CollectionOptions::default();
+        let copied = model.map_or(&own, |model| &model.options).temporary();
+        self.change_catalog(options, |txn, catalog, next_id| {
+            let (next, created) = self.create_in(txn, catalog, next_id, to, copied.clone())?;
+            let mut copy = Collection::clone(&created);
+            let indexes = model.into_iter().flat_map(|model| model.ready_indexes());
+            for index in indexes.filter(|index| !index.is_id()) {
+                let id = IndexId(take_id(next_id)?);
+                copy.indexes.push(Arc::new(Index::new(id, index.spec.clone(), IndexState::Ready)));
+            }
+            put_collection(txn, &copy)?;
+            let copy = Arc::new(copy);
+            Ok((Some(next.with(Arc::clone(&copy))), copy))
+        })
+    }
+
+    /// Puts a copy made by [`create_copy`](Self::create_copy) under the name `to`, in place of what
+    /// stood there, which is still to be `model`. Readers see the one or the other.
+    ///
+    /// # Errors
+    /// 26 NamespaceNotFound if the copy was dropped meanwhile, 117 if the collection under the name
+    /// is not the model as it was, 166 if it is a view by now.
+    pub fn put_in_place(
+        &self,
+        copy: &Collection,
+        to: &Namespace,
+        model: Option<&Collection>,
+        options: &CommitOptions,
+    ) -> Result<()> {
+        let replaced = self.change_catalog(options, |txn, catalog, _| {
+            catalog.check_db_case(to.db())?;
+            let Some(filled) = catalog.lookup(&copy.namespace).filter(|found| found.id == copy.id)
+            else {
+                let text = format!("The collection {} was dropped meanwhile", copy.namespace);
+                return Err(Error::new(ErrorCode::NamespaceNotFound, text));
+            };
+            let target = catalog.writable(to)?;
+            if target.as_deref().map(identity) != model.map(identity) {
+                let text = format!("collection {to} was created, dropped or altered meanwhile");
+                return Err(Error::new(ErrorCode::ConflictingOperationInProgress, text));
+            }
+            if let Some(target) = &target {
+                drop_data(txn, target)?;
+            }
+            let mut placed = next_epoch(filled);
+            placed.options = match &target {
+                Some(target) => target.options.clone(),
+                None => CollectionOptions::default(),
+            };
+            placed.namespace = to.clone();
+            put_collection(txn, &placed)?;
+            let next = catalog.without(&copy.namespace).with(Arc::new(placed));
+            Ok((Some(next), target))
+        })?;
+        if let Some(target) = replaced {
+            self.forget_record_ids(target.id);
+        }
+        Ok(())
+    }
+}
+
+/// What changes when a collection is altered or is another one.
+fn identity(collection: &Collection) -> (u32, u64) {
+    (collection.id.0, collection.epoch)
+}

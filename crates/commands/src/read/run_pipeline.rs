@@ -1,0 +1,123 @@
+//! Running a pipeline: what the server makes goes in, and what comes out is a cursor or is written to a
+//! collection.
+
+use crate::cursors::cursor_reply::{Opening, Rows};
+use crate::frame::context::Context;
+use crate::frame::service::Service;
+use crate::read::pipeline_sources;
+use crate::write::statement_ids::StatementIds;
+use quire_document::{ArrayWriter, DocWriter};
+use quire_error::{Error, Result};
+use quire_executor::modify::write_results;
+use quire_executor::{BatchEnd, BatchLimits, Execution, OpenViews, Views, open, open_fed};
+use quire_mql::stage::find_stage;
+use quire_planner::AggregateRequest;
+use quire_session::{Autocommit, PlanSource, Source, WriteSettings};
+use quire_storage::{CommitOptions, Durability, Interrupt};
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// True if the last stage writes.
+fn writes(request: &AggregateRequest) -> bool {
+    let last = request.pipeline.last().and_then(|stage| stage.as_doc().first());
+    last.and_then(|last| find_stage(last.key())).is_some_and(|row| row.facts.writes)
+}
+
+impl Context<'_> {
+    /// Runs a pipeline and replies with its cursor.
+    pub fn open_pipeline(
+        &mut self,
+        reply: &mut DocWriter<'_>,
+        mut request: AggregateRequest,
+        opening: Opening<'_>,
+        views: &mut OpenViews<'_>,
+    ) -> Result<()> {
+        let service = self.service;
+        let mut writing = None;
+        if writes(&request) {
+            writing = Some(service.write_gate.enter(&self.interrupt)?);
+            // The snapshot must not be older than the wait.
+            views.renew()?;
+        }
+        let rows = pipeline_sources::take(self, &mut request)?;
+        let execution = match rows {
+            Some(rows) => {
+                open_fed(&request, Box::new(rows.into_iter()), views, self.exec_params())?
+            }
+            None => open(&request, views, self.exec_params())?,
+        };
+        if execution.writes() {
+            let written = self.write_pipeline(reply, execution, opening, views);
+            drop(writing);
+            return written;
+        }
+        self.tally.stillborn = false;
+        let source = PlanSource::new(execution, views.time());
+        self.open_cursor(reply, opening, Box::new(source), views)
+    }
+
+    /// Runs a pipeline that ends with `$out` or `$merge`, and replies with an empty cursor. With a
+    /// batch size of 0 the cursor's first getMore runs it.
+    fn write_pipeline(
+        &mut self,
+        reply: &mut DocWriter<'_>,
+        mut execution: Execution,
+        opening: Opening<'_>,
+        views: &mut OpenViews<'_>,
+    ) -> Result<()> {
+        let commit = self.commit_options();
+        if opening.batch_size == Some(0) {
+            let service = Arc::clone(self.service);
+            let later = Box::new(Later { execution, service, durability: commit.durability });
+            return self.open_cursor(reply, opening, later, views);
+        }
+        let mut unit = self.write_unit(COMMITS, &StatementIds::default(), 1)?;
+        unit.begin(0..1);
+        match write_results(&mut execution, views, &mut unit, &commit, &self.interrupt) {
+            Ok(committed) => unit.note_some(committed.as_ref()),
+            Err(error) => return Err(self.failed_write(&unit, of_plan(error))),
+        }
+        self.finish_writes(unit)?;
+        let nothing = Box::new(Rows(VecDeque::new()));
+        self.open_cursor(reply, Opening { batch_size: None, ..opening }, nothing, views)
+    }
+}
+
+/// The commits of a pipeline that writes, at least: documents, and what puts them in place.
+const COMMITS: usize = 2;
+
+fn of_plan(error: Error) -> Error {
+    error.context("PlanExecutor error during aggregation")
+}
+
+/// A pipeline that writes when its first batch is asked for, and gives nothing.
+struct Later {
+    execution: Execution,
+    service: Arc<Service>,
+    durability: Durability,
+}
+
+impl Source for Later {
+    fn next_batch(
+        &mut self,
+        views: &mut dyn Views,
+        interrupt: &Arc<Interrupt>,
+        limits: BatchLimits,
+        _: &mut ArrayWriter<'_>,
+    ) -> Result<BatchEnd> {
+        if limits.docs_max == 0 {
+            return Ok(BatchEnd { docs: 0, exhausted: false });
+        }
+        let _writing = self.service.write_gate.enter(interrupt)?;
+        views.renew()?;
+        let durability = self.durability;
+        let settings = WriteSettings { durability, limit: None, commits: COMMITS };
+        let mut unit = Autocommit::writing(&self.service.store, settings, None);
+        unit.begin(0..1);
+        let commit = CommitOptions { durability, ..CommitOptions::default() }.ended_by(interrupt);
+        let written = write_results(&mut self.execution, views, &mut unit, &commit, interrupt);
+        unit.note_some(written.map_err(of_plan)?.as_ref());
+        unit.finish()?;
+        Ok(BatchEnd { docs: 0, exhausted: true })
+    }
+}

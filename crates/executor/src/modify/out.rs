@@ -1,0 +1,71 @@
+//! `$out`: the documents fill a temporary collection, which then takes the place of the target in one
+//! commit.
+
+use std::sync::Arc;
+
+use quire_catalog::{Collection, Namespace};
+use quire_collections::Store;
+use quire_document::Doc;
+use quire_error::{Error, ErrorCode, Result};
+use quire_mql::stage::Out;
+use quire_storage::{CommitOptions, Interrupt};
+
+use crate::modify::insert::insert_many;
+use crate::unit::UnitOfWork;
+
+/// A collection that is being replaced.
+pub(crate) struct Replacing {
+    store: Arc<Store>,
+    target: Namespace,
+    /// What stands there now: the options and indexes of what comes.
+    model: Option<Arc<Collection>>,
+    temporary: Arc<Collection>,
+}
+
+impl Replacing {
+    /// Makes the temporary collection.
+    pub fn begin(out: &Out, unit: &dyn UnitOfWork, commit: &CommitOptions) -> Result<Self> {
+        let target = target(out)?;
+        let store = Arc::clone(unit.store());
+        let model = store.catalog().writable(&target)?;
+        let name = format!("tmp.agg_out.{}", store.new_uuid());
+        let temporary = Namespace::new(&out.db, &name)?;
+        let buffered =
+            CommitOptions { interrupt: commit.interrupt.clone(), ..CommitOptions::buffered() };
+        let temporary = store.create_copy(model.as_deref(), &temporary, &buffered)?;
+        Ok(Replacing { store, target, model, temporary })
+    }
+
+    /// Inserts documents into the temporary collection.
+    pub fn insert(
+        &self,
+        unit: &mut dyn UnitOfWork,
+        docs: &[Doc<'_>],
+        interrupt: &Arc<Interrupt>,
+    ) -> Result<()> {
+        let outcome = insert_many(unit, &self.temporary.namespace, docs, true, interrupt)?;
+        match outcome.errors.into_iter().next() {
+            None => Ok(()),
+            Some((_, error)) => Err(error),
+        }
+    }
+
+    /// Puts the filled collection in place; drops it if filling it failed.
+    pub fn finish(self, filled: Result<()>, commit: &CommitOptions) -> Result<()> {
+        let placed = filled.and_then(|()| {
+            self.store.put_in_place(&self.temporary, &self.target, self.model.as_deref(), commit)
+        });
+        if placed.as_ref().is_err_and(|error| !quire_collections::is_in_doubt(error)) {
+            self.store.drop_collection(&self.temporary.namespace, &CommitOptions::buffered())?;
+        }
+        placed
+    }
+}
+
+/// The collection that is written; a name that no collection may get is an IllegalOperation.
+fn target(out: &Out) -> Result<Namespace> {
+    let refused = |error: Error| Error::new(ErrorCode::IllegalOperation, error.message());
+    let target = Namespace::new(&out.db, &out.collection).map_err(refused)?;
+    target.check_creatable().map_err(refused)?;
+    Ok(target)
+}

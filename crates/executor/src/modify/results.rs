@@ -1,0 +1,125 @@
+//! Writing what a pipeline gives: the loop that both `$out` and `$merge` run. A batch of documents is
+//! read on a view, then written in chunks, each a commit of its own.
+
+use std::sync::Arc;
+
+use quire_collections::View;
+use quire_document::{ArrayBuf, Doc};
+use quire_error::Result;
+use quire_mql::stage::{Merge, Out, Stage};
+use quire_planner::Node;
+use quire_storage::{CommitOptions, Committed, Interrupt};
+
+use crate::execution::Execution;
+use crate::modify::merge::Merging;
+use crate::modify::out::Replacing;
+use crate::params::BatchLimits;
+use crate::unit::UnitOfWork;
+use crate::views::Views;
+
+/// Documents that are read before they are written.
+const BATCH: BatchLimits = BatchLimits { docs_max: 1000, bytes_max: 4 << 20 };
+
+/// The stage of a pipeline that writes.
+pub(crate) enum ResultStage {
+    Out(Arc<Out>),
+    Merge(Arc<Merge>),
+}
+
+impl Execution {
+    /// Returns true if it ends with a stage that writes: [`write_results`] runs it.
+    pub fn writes(&self) -> bool {
+        self.result_stage().is_some()
+    }
+
+    fn result_stage(&self) -> Option<ResultStage> {
+        let Node::Stage { stage, .. } = &self.plan.root else { return None };
+        match stage {
+            Stage::Out(out) => Some(ResultStage::Out(Arc::clone(out))),
+            Stage::Merge(merge) => Some(ResultStage::Merge(Arc::clone(merge))),
+            _ => None,
+        }
+    }
+
+    /// Calls `write` with the documents of each batch, in their order.
+    fn for_each_batch(
+        &mut self,
+        views: &mut dyn Views,
+        interrupt: &Arc<Interrupt>,
+        write: &mut dyn FnMut(&[Doc<'_>]) -> Result<()>,
+    ) -> Result<()> {
+        loop {
+            let mut exhausted = Ok(false);
+            let batch = ArrayBuf::build(|out| {
+                let end = self.next_batch(views, interrupt, BATCH, out);
+                exhausted = end.map(|end| end.exhausted);
+            });
+            let exhausted = exhausted?;
+            let docs: Vec<Doc<'_>> =
+                batch.as_array().iter().filter_map(|doc| doc.as_document()).collect();
+            write(&docs)?;
+            if exhausted {
+                return Ok(());
+            }
+            // The next batch does not read on a view that was held during the writes.
+            views.renew()?;
+        }
+    }
+}
+
+/// Runs an execution that ends with `$out` or `$merge`. The documents are read on `views` and written
+/// through `unit`; `commit` says how durable the last commit is, `interrupt` ends it early.
+///
+/// # Errors
+/// What reading and writing answer. What a `$merge` committed before stays; an `$out` leaves its
+/// target as it was.
+pub fn write_results(
+    execution: &mut Execution,
+    views: &mut dyn Views,
+    unit: &mut dyn UnitOfWork,
+    commit: &CommitOptions,
+    interrupt: &Arc<Interrupt>,
+) -> Result<Option<Committed>> {
+    match execution.result_stage() {
+        None => Ok(None),
+        Some(ResultStage::Out(out)) => {
+            let replacing = Replacing::begin(&out, unit, commit)?;
+            let filled = execution.for_each_batch(views, interrupt, &mut |docs| {
+                replacing.insert(unit, docs, interrupt)
+            });
+            replacing.finish(filled, commit).map(|()| None)
+        }
+        Some(ResultStage::Merge(merge)) => {
+            let mut merging = Merging::new(&merge, execution)?;
+            let mut committed = None;
+            let reads_target = execution.plan.namespace == merging.namespace();
+            let mut held = Held { views, is_held: reads_target };
+            execution.for_each_batch(&mut held, interrupt, &mut |docs| {
+                committed = merging.write(unit, docs, interrupt)?.or(committed);
+                Ok(())
+            })?;
+            Ok(committed)
+        }
+    }
+}
+
+/// Views that stay as they are while their pipeline writes to the collection that it reads: a newer
+/// one would show it its own documents, without end.
+struct Held<'v> {
+    views: &'v mut dyn Views,
+    is_held: bool,
+}
+
+impl Views for Held<'_> {
+    fn view(&self) -> View<'_> {
+        self.views.view()
+    }
+
+    fn renew(&mut self) -> Result<()> {
+        if self.is_held { Ok(()) } else { self.views.renew() }
+    }
+
+    fn is_pinned(&self) -> bool {
+        self.is_held || self.views.is_pinned()
+    }
+}

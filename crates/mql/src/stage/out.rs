@@ -1,0 +1,124 @@
+//! `$out`: the documents of a pipeline become a collection.
+
+use super::facts::Facts;
+use super::registry::StageRow;
+use super::{Modified, Needs, Stage, StageBody};
+use crate::context::ParseContext;
+use quire_document::{Doc, DocWriter, Value};
+use quire_error::{Error, ErrorCode, Result};
+use std::sync::Arc;
+
+pub(super) const OUT: StageRow = StageRow {
+    name: "$out",
+    since: "2.6",
+    doc: "Makes a collection of the documents, in place of the one that was there.",
+    facts: Facts::WRITER,
+    parse: |_, value, cx| Ok(vec![Stage::Out(Arc::new(parse(value, cx)?))]),
+};
+
+/// Databases whose collections no pipeline writes.
+pub(super) const INTERNAL: &[&str] = &["admin", "config", "local"];
+
+/// A parsed `$out`: the collection that the documents become.
+#[derive(Clone, Debug)]
+pub struct Out {
+    /// The database.
+    pub db: String,
+    /// The collection.
+    pub collection: String,
+}
+
+fn parse(value: Value<'_>, cx: &ParseContext) -> Result<Out> {
+    let out = match value {
+        Value::String(name) => Out { db: own_db(cx), collection: name.to_owned() },
+        Value::Document(spec) => parse_document(spec)?,
+        other => {
+            let found = other.type_name();
+            let text = format!("$out only supports a string or object argument, but found {found}");
+            return Err(Error::location(16990, text));
+        }
+    };
+    let Out { db, collection } = &out;
+    if !may_be_namespace(db, collection) {
+        let text = format!("Invalid $out target namespace, {db}.{collection}");
+        return Err(Error::new(ErrorCode::InvalidNamespace, text));
+    }
+    if INTERNAL.contains(&db.as_str()) {
+        return Err(Error::location(31321, format!("Can't $out to internal database: {db}")));
+    }
+    if collection.starts_with("system.") {
+        let text = format!("Can't $out to special collection: {collection}");
+        return Err(Error::location(17385, text));
+    }
+    Ok(out)
+}
+
+fn parse_document(spec: Doc<'_>) -> Result<Out> {
+    let (mut db, mut collection) = (None, None);
+    for (name, value) in spec.fields() {
+        let field = match name {
+            "db" => &mut db,
+            "coll" => &mut collection,
+            "timeseries" if value.is_nullish() => continue,
+            "timeseries" => {
+                return Err(Error::not_built("a time-series collection ($out.timeseries)"));
+            }
+            _ => {
+                let text = format!("BSON field '$out.{name}' is an unknown field.");
+                return Err(Error::new(ErrorCode::IDLUnknownField, text));
+            }
+        };
+        if field.is_some() {
+            let text = format!("BSON field '$out.{name}' is a duplicate field");
+            return Err(Error::new(ErrorCode::IDLDuplicateField, text));
+        }
+        *field = match value {
+            Value::String(text) => Some(text.to_owned()),
+            Value::Null | Value::Undefined => None,
+            other => {
+                let found = other.type_name();
+                return Err(Error::type_mismatch(format!(
+                    "BSON field '$out.{name}' is the wrong type '{found}', expected type 'string'"
+                )));
+            }
+        };
+    }
+    let missing = |name: &str| {
+        let text = format!("BSON field '$out.{name}' is missing but a required field");
+        Error::new(ErrorCode::IDLFailedToParse, text)
+    };
+    let collection = collection.ok_or_else(|| missing("coll"))?;
+    Ok(Out { db: db.ok_or_else(|| missing("db"))?, collection })
+}
+
+/// The database that the pipeline reads.
+pub(super) fn own_db(cx: &ParseContext) -> String {
+    cx.place.as_deref().map(|place| place.db().to_owned()).unwrap_or_default()
+}
+
+/// False for names that no collection can have. What else is wrong with one is told by whoever
+/// writes to it.
+pub(super) fn may_be_namespace(db: &str, collection: &str) -> bool {
+    let bad = |byte: u8| matches!(byte, b'/' | b'\\' | b' ' | b'"' | b'.' | b'$' | 0);
+    let is_db = !db.is_empty() && db.len() <= 63 && !db.bytes().any(bad);
+    is_db && !collection.is_empty() && !collection.starts_with('.') && !collection.contains('\0')
+}
+
+impl StageBody for Out {
+    fn name(&self) -> &'static str {
+        OUT.name
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::default()
+    }
+
+    fn modified(&self) -> Modified {
+        Modified::Nothing
+    }
+
+    fn print(&self, writer: &mut DocWriter<'_>) {
+        let mut out = writer.document(OUT.name);
+        out.append("coll", self.collection.as_str()).append("db", self.db.as_str());
+    }
+}

@@ -1,0 +1,57 @@
+//! The collection that a `$merge` writes: which of its indexes tells what an incoming document
+//! matches.
+
+use crate::choose::Statistics;
+use crate::request::{AggregateRequest, collation_of};
+use quire_catalog::{Collection, Index, IndexState};
+use quire_error::{Error, Result};
+use quire_mql::collation::Collation;
+use quire_mql::stage::{Merge, Stage};
+use std::sync::Arc;
+
+/// Returns the unique index on exactly the fields that tell what an incoming document of a `$merge`
+/// matches; `None` if there is none. `collation` is that of the pipeline.
+pub fn merge_index<'c>(
+    merge: &Merge,
+    collection: &'c Collection,
+    collation: Option<&Arc<Collation>>,
+) -> Option<&'c Arc<Index>> {
+    if merge.on.is_empty() {
+        return collection.id_index();
+    }
+    collection.ready_indexes().find(|index| {
+        let fields = index.keys.fields();
+        (index.unique || index.is_id())
+            && index.state == IndexState::Ready
+            && index.keys.partial().is_none()
+            && fields.len() == merge.on.len()
+            && fields.iter().all(|field| merge.on.contains(&field.path))
+            && index.keys.collation() == collation.map(|collation| &**collation)
+    })
+}
+
+/// The error of a `$merge` whose fields have no such index.
+pub fn no_merge_index() -> Error {
+    let text = "Cannot find index to verify that join fields will be unique";
+    Error::location(51183, text)
+}
+
+/// Fails with 51183 if the pipeline ends with a `$merge` whose fields need not be unique in its
+/// collection.
+pub(crate) fn check_target(
+    stage: Option<&Stage>,
+    request: &AggregateRequest,
+    stats: &dyn Statistics,
+) -> Result<()> {
+    let Some(Stage::Merge(merge)) = stage else { return Ok(()) };
+    let target = stats.collection(&format!("{}.{}", merge.db, merge.collection)).ok().flatten();
+    let found = match &target {
+        None => merge.on.iter().all(|path| path == "_id"),
+        Some(target) => {
+            let source = stats.collection(&request.namespace).ok().flatten();
+            let collation = collation_of(&request.collation, source.as_deref());
+            merge_index(merge, target, collation).is_some()
+        }
+    };
+    if found { Ok(()) } else { Err(no_merge_index()) }
+}
