@@ -134,7 +134,8 @@ struct Read {
 impl Read {
     fn of(command: &Node, reply: &Node) -> Option<Read> {
         let text = command.show();
-        if UNSTABLE.iter().any(|word| text.contains(word)) {
+        let writes = ["$merge:", "$out:"].iter().any(|stage| text.contains(stage));
+        if writes || UNSTABLE.iter().any(|word| text.contains(word)) {
             return None;
         }
         let name = command.fields()?.first()?.0.clone();

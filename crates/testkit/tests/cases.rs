@@ -32,7 +32,7 @@ fn main() -> ExitCode {
             "{name}: {} agree ({} in all but an error's wording), {} differ as expected, {} older",
             tally.agree, tally.wording, tally.known, tally.older
         );
-        tally.problems.iter().take(40).for_each(|problem| println!("{name}: {problem}"));
+        tally.problems.iter().take(200).for_each(|problem| println!("{name}: {problem}"));
         failed += tally.problems.len();
         run += tally.agree + tally.known;
     }
