@@ -46,7 +46,7 @@ pub enum WhenMatched {
     KeepExisting,
     /// It gets the fields of the incoming one.
     Merge,
-    /// The pipeline fails.
+    /// The pipeline fails with an error that names it.
     Fail,
     /// It is updated by stages.
     Pipeline {
@@ -60,11 +60,11 @@ pub enum WhenMatched {
 /// What is done with an incoming document that matches none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WhenNotMatched {
-    /// It is inserted.
+    /// It is inserted into the collection as a new document.
     Insert,
-    /// It is left out.
+    /// It is left out, and the pipeline goes on.
     Discard,
-    /// The pipeline fails.
+    /// The pipeline fails with an error that names it.
     Fail,
 }
 

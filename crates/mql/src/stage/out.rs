@@ -22,9 +22,9 @@ pub(super) const INTERNAL: &[&str] = &["admin", "config", "local"];
 /// A parsed `$out`: the collection that the documents become.
 #[derive(Clone, Debug)]
 pub struct Out {
-    /// The database.
+    /// The database that gets the collection.
     pub db: String,
-    /// The collection.
+    /// The name that the collection gets.
     pub collection: String,
 }
 
