@@ -166,6 +166,15 @@ impl ValueBuf {
             Value::Int64(number) => SmallVec::from_slice(&number.to_le_bytes()),
             Value::Double(number) => SmallVec::from_slice(&number.to_bits().to_le_bytes()),
             Value::ObjectId(id) => SmallVec::from_slice(&id.0),
+            Value::Date(number) => SmallVec::from_slice(&number.to_le_bytes()),
+            Value::Bool(flag) => SmallVec::from_slice(&[flag as u8]),
+            Value::String(text) | Value::Code(text) | Value::Symbol(text) => {
+                let mut bytes = SmallVec::with_capacity(text.len() + 5);
+                bytes.extend_from_slice(&(text.len() as u32 + 1).to_le_bytes());
+                bytes.extend_from_slice(text.as_bytes());
+                bytes.push(0);
+                bytes
+            }
             other => {
                 let mut bytes = Vec::new();
                 unlimited(|| write_value(&mut bytes, other));

@@ -29,6 +29,10 @@ pub const MEMORY_BYTES_MAX: usize = 100 * 1024 * 1024;
 /// matter take long, and loops look at it.
 const UNCHARGED_BYTES: usize = 1024;
 
+/// Arrays of up to this many bytes go into a vector without a look at the limit: counting their
+/// elements would take as long as reading them, and such a vector has less than 256 KiB.
+const UNCHARGED_ARRAY_BYTES: usize = 16 * 1024;
+
 /// What parsing an expression needs to know. Cheap to clone; a nested scope is a clone.
 #[derive(Clone, Default)]
 pub struct ParseContext {
@@ -538,10 +542,20 @@ impl<'a> EvalContext<'a> {
 
     /// The elements of an array in a vector, charged before it is made.
     pub fn elements(&self, array: Array<'a>) -> Result<Vec<Value<'a>>> {
-        if array.as_bytes().len() > UNCHARGED_BYTES {
-            self.charge_values(array.count())?;
-        }
+        self.charge_elements([array])?;
         Ok(array.to_vec())
+    }
+
+    /// Charges a vector of all elements of some arrays.
+    pub fn charge_elements(
+        &self,
+        arrays: impl IntoIterator<Item = Array<'a>> + Clone,
+    ) -> Result<()> {
+        let bytes: usize = arrays.clone().into_iter().map(|array| array.as_bytes().len()).sum();
+        if bytes <= UNCHARGED_ARRAY_BYTES {
+            return Ok(());
+        }
+        self.charge_values(arrays.into_iter().map(|array| self.count(array)).sum())
     }
 
     /// Charges a vector of `count` values.

@@ -54,7 +54,58 @@ pub fn visit_from<'a, B, F>(
 where
     F: FnMut(Found<'a>) -> ControlFlow<B>,
 {
-    go_on(start, rest, None, &mut Walk { leaf, see, arrays: 0, seen: HashSet::default() })
+    // Most paths meet no array on their way: those pay for no walk.
+    match through_documents(start, rest) {
+        Reached::End(end) => at_end(end, leaf, None, see),
+        Reached::Array(array, next, deeper) => {
+            let mut walk = Walk { leaf, see, arrays: 0, seen: HashSet::default() };
+            in_array(array, next, deeper, None, &mut walk)
+        }
+    }
+}
+
+/// Where a path leads through documents alone.
+enum Reached<'a, 'p> {
+    /// Its end; `None` if something on the way to it is missing or has no fields.
+    End(Option<Element<'a>>),
+    /// An array, the part of the path that follows it, and the parts behind that.
+    Array(Array<'a>, &'p Part, &'p [Part]),
+}
+
+#[inline]
+fn through_documents<'a, 'p>(start: Option<Element<'a>>, rest: &'p [Part]) -> Reached<'a, 'p> {
+    let (mut element, mut rest) = (start, rest);
+    loop {
+        let Some(found) = element else { return Reached::End(None) };
+        let Some((next, deeper)) = rest.split_first() else { return Reached::End(element) };
+        match found.kind() {
+            Type::Document => {
+                element = Doc::from_valid_bytes(found.value_bytes()).find(next.name());
+                rest = deeper;
+            }
+            Type::Array => {
+                let array = Array::from_valid_bytes(found.value_bytes());
+                return Reached::Array(array, next, deeper);
+            }
+            _ => return Reached::End(None),
+        }
+    }
+}
+
+#[inline]
+fn at_end<'a, B, F>(
+    end: Option<Element<'a>>,
+    leaf: Leaf,
+    position: Option<u32>,
+    see: &mut F,
+) -> ControlFlow<B>
+where
+    F: FnMut(Found<'a>) -> ControlFlow<B>,
+{
+    match end.map(|found| found.value()) {
+        Some(Value::Array(array)) if leaf == Leaf::Elements => leaf_array(array, position, see),
+        value => see(Found { value, position }),
+    }
 }
 
 /// One walk along a path.
@@ -91,28 +142,9 @@ fn go_on<'a, B, F>(
 where
     F: FnMut(Found<'a>) -> ControlFlow<B>,
 {
-    let (mut element, mut rest) = (start, rest);
-    loop {
-        let Some(found) = element else { return (walk.see)(Found { value: None, position }) };
-        let Some((next, deeper)) = rest.split_first() else {
-            return match found.value() {
-                Value::Array(array) if walk.leaf == Leaf::Elements => {
-                    leaf_array(array, position, walk.see)
-                }
-                value => (walk.see)(Found { value: Some(value), position }),
-            };
-        };
-        match found.kind() {
-            Type::Document => {
-                let doc = Doc::from_valid_bytes(found.value_bytes());
-                (element, rest) = (doc.find(next.name()), deeper);
-            }
-            Type::Array => {
-                let array = Array::from_valid_bytes(found.value_bytes());
-                return in_array(array, next, deeper, position, walk);
-            }
-            _ => return (walk.see)(Found { value: None, position }),
-        }
+    match through_documents(start, rest) {
+        Reached::End(end) => at_end(end, walk.leaf, position, walk.see),
+        Reached::Array(array, next, deeper) => in_array(array, next, deeper, position, walk),
     }
 }
 

@@ -125,7 +125,7 @@ impl Form for QuantilesOf {
         let number = |value| crate::accumulator::to_f64(value).filter(|number| !number.is_nan());
         let mut numbers: Vec<f64> = match self.input.eval(cx)? {
             Some(Value::Array(array)) => {
-                cx.charge_values(cx.count(array))?;
+                cx.charge_elements([array])?;
                 array.iter().filter_map(number).collect()
             }
             value => value.and_then(number).into_iter().collect(),

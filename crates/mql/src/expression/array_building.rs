@@ -175,7 +175,7 @@ fn list_items<'a>(
         Some(Node::Array(items)) => items.iter().map(|item| item.eval(cx)).collect(),
         _ => match call.eval(index, cx)? {
             Some(Value::Array(array)) => {
-                cx.charge_values(cx.count(array))?;
+                cx.charge_elements([array])?;
                 Ok(array.iter().map(Some).collect())
             }
             _ => Ok(Vec::new()),

@@ -57,7 +57,7 @@ fn arguments<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<(Array<'a>, usi
 
 fn extremes<'a>(call: &'a Call, cx: &EvalContext<'a>, largest: bool) -> Result<Option<Value<'a>>> {
     let (input, n) = arguments(call, cx)?;
-    cx.charge_values(cx.count(input))?;
+    cx.charge_elements([input])?;
     let mut items: Vec<_> = input.iter().filter(|item| !item.is_nullish()).collect();
     let collator = cx.collator();
     sort_by(&mut items, cx.shared, |a, b| {

@@ -75,7 +75,7 @@ fn arrays<'a>(call: &'a Call, cx: &EvalContext<'a>, code: i32) -> Result<Option<
 
 fn union<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
     let Some(arrays) = arrays(call, cx, 17043)? else { return Ok(Some(Value::Null)) };
-    cx.charge_values(arrays.iter().map(|array| cx.count(*array)).sum())?;
+    cx.charge_elements(arrays.iter().copied())?;
     let union = Sorted::of(arrays.into_iter().flat_map(Array::iter).collect(), cx)?;
     cx.array_of(union.items).map(Some)
 }
@@ -113,7 +113,7 @@ fn difference<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'
     };
     let (right, collator) = (Sorted::new(right, cx)?, cx.collator());
     let kept = left.iter().enumerate().filter(|(_, item)| !right.contains(*item));
-    cx.charge_values(2 * cx.count(left))?;
+    cx.charge_elements([left, left])?;
     let mut kept: Vec<_> = kept.collect();
     sort_by(&mut kept, cx.shared, |a, b| compare(a.1, b.1, collator))?;
     kept.dedup_by(|a, b| compare(a.1, b.1, collator).is_eq());

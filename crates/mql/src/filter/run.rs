@@ -6,7 +6,7 @@ use super::regex;
 use super::scope::{Fields, Scope};
 use crate::context::EvalContext;
 use quire_document::path::{Leaf, visit_from};
-use quire_document::{Array, Doc, Value};
+use quire_document::{Array, Doc, Element, Type, Value};
 use quire_error::Result;
 use std::ops::ControlFlow;
 
@@ -97,9 +97,24 @@ pub(crate) fn unit_interval(word: u64) -> f64 {
     (word >> 11) as f64 / (1u64 << 53) as f64
 }
 
+#[inline]
 fn path_matches(
     node: &PathNode,
-    start: Option<quire_document::Element<'_>>,
+    start: Option<Element<'_>>,
+    cx: &EvalContext<'_>,
+    position: &mut Position,
+) -> Result<bool> {
+    // Most paths are one field whose value is no array: that is one value, without a position.
+    if node.path.rest().is_empty() && start.is_none_or(|field| field.kind() != Type::Array) {
+        return node.test.matches(start.map(|field| field.value()), cx, position);
+    }
+    any_value_matches(node, start, cx, position)
+}
+
+/// True if one of the values that the path leads to passes.
+fn any_value_matches(
+    node: &PathNode,
+    start: Option<Element<'_>>,
     cx: &EvalContext<'_>,
     position: &mut Position,
 ) -> Result<bool> {

@@ -132,21 +132,15 @@ impl Code {
             return Err(PCRE2_ERROR_BADUTFOFFSET);
         }
         // An interpreted match leaves its frames in the match data, so that is not kept.
-        let kept = pairs <= PAIRS_KEPT && limits.mode != Mode::Interpreter;
-        let mut scratch = match kept {
-            true => SCRATCH.take().map_or_else(|| Scratch::new(PAIRS_KEPT), Ok)?,
-            false => Scratch::new(pairs)?,
-        };
-        let code = scratch.run(self, text, start, limits);
-        let result = match code {
-            PCRE2_ERROR_NOMATCH => Ok(None),
-            code if code >= 0 => Ok(Some(see(&scratch.pairs(pairs)))),
-            code => Err(code),
-        };
-        if kept {
-            SCRATCH.set(Some(scratch));
+        if pairs > PAIRS_KEPT || limits.mode == Mode::Interpreter {
+            return Scratch::new(pairs)?.search(self, text, start, pairs, limits, see);
         }
-        result
+        SCRATCH.with(|place| {
+            let mut scratch = place.take().map_or_else(|| Scratch::new(PAIRS_KEPT), Ok)?;
+            let result = scratch.search(self, text, start, pairs, limits, see);
+            place.set(Some(scratch));
+            result
+        })
     }
 }
 
@@ -169,7 +163,18 @@ thread_local! {
 /// What a match needs besides code and text.
 struct Scratch {
     context: NonNull<pcre2_match_context_8>,
+    /// What the context holds, where that is known: setting it anew for each match takes longer
+    /// than a short match.
+    set: Option<Settings>,
     data: NonNull<pcre2_match_data_8>,
+}
+
+/// The limits of a match that has neither callout nor stack of its own.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Settings {
+    steps_max: u32,
+    depth_max: u32,
+    last_start: Option<usize>,
 }
 
 impl Drop for Scratch {
@@ -196,7 +201,23 @@ impl Scratch {
         };
         // SAFETY: the context is valid.
         unsafe { pcre2_set_heap_limit_8(context.as_ptr(), HEAP_KIB_MAX) };
-        Ok(Scratch { context, data })
+        Ok(Scratch { context, set: None, data })
+    }
+
+    fn search<T>(
+        &mut self,
+        code: &Code,
+        text: &str,
+        start: usize,
+        pairs: usize,
+        limits: Limits<'_>,
+        see: impl FnOnce(&Pairs<'_>) -> T,
+    ) -> Result<Option<T>, i32> {
+        match self.run(code, text, start, limits) {
+            PCRE2_ERROR_NOMATCH => Ok(None),
+            code if code >= 0 => Ok(Some(see(&self.pairs(pairs)))),
+            code => Err(code),
+        }
     }
 
     fn run(&mut self, code: &Code, text: &str, start: usize, mut limits: Limits<'_>) -> i32 {
@@ -208,15 +229,24 @@ impl Scratch {
             Mode::Interpreter => PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT,
             _ => PCRE2_NO_UTF_CHECK,
         };
+        let Limits { steps_max, depth_max, last_start, .. } = limits;
+        let plain = callout.is_none() && stack.0.is_null();
+        let wanted = plain.then_some(Settings { steps_max, depth_max, last_start });
+        if wanted.is_none() || self.set != wanted {
+            // SAFETY: the context is valid. `watch` and `stack` outlive the match, and where they
+            // are set the next match sets all of these anew.
+            unsafe {
+                pcre2_set_match_limit_8(context, steps_max);
+                pcre2_set_depth_limit_8(context, depth_max);
+                pcre2_set_offset_limit_8(context, last_start.unwrap_or(usize::MAX));
+                pcre2_set_callout_8(context, callout, data);
+                pcre2_jit_stack_assign_8(context, None, stack.0.cast());
+            }
+            self.set = wanted;
+        }
         // SAFETY: context, data and code are valid. The text is valid UTF-8 and `start` begins a
-        // character, so that the check may be left out. `watch` and `stack` outlive the match,
-        // and the next match sets all of these anew.
+        // character, so that the check may be left out.
         unsafe {
-            pcre2_set_match_limit_8(context, limits.steps_max);
-            pcre2_set_depth_limit_8(context, limits.depth_max);
-            pcre2_set_offset_limit_8(context, limits.last_start.unwrap_or(usize::MAX));
-            pcre2_set_callout_8(context, callout, data);
-            pcre2_jit_stack_assign_8(context, None, stack.0.cast());
             pcre2_match_8(
                 code.0.as_ptr(),
                 text.as_ptr(),
@@ -259,8 +289,10 @@ impl Stack {
 
 impl Drop for Stack {
     fn drop(&mut self) {
-        // SAFETY: the stack is null or comes from its `create` function, and no match uses it.
-        unsafe { pcre2_jit_stack_free_8(self.0) }
+        if !self.0.is_null() {
+            // SAFETY: the stack comes from its `create` function, and no match uses it.
+            unsafe { pcre2_jit_stack_free_8(self.0) }
+        }
     }
 }
 
