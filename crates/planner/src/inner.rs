@@ -158,6 +158,11 @@ fn plan_graph(graph: &GraphLookup, around: Around<'_>) -> Result<Foreign> {
 }
 
 impl Foreign {
+    /// Returns true if no stage stands between the collection and the join.
+    pub fn reads_collection(&self) -> bool {
+        self.stages.is_empty()
+    }
+
     fn new(
         source: Source,
         stages: Vec<Stage>,

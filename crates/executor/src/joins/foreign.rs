@@ -128,7 +128,9 @@ impl ForeignSide {
         &self.table.rows
     }
 
-    /// Returns the places of the documents with one of these keys, in their order.
+    /// Returns the places of the documents with one of these keys, in the order of the collection,
+    /// or in that of the stages between it and the join. An index gives another order, and is left
+    /// for the whole collection at a time that depends on the size of batches.
     pub fn places(&self, keys: &[Key]) -> SmallVec<[u32; 8]> {
         let mut found: SmallVec<[u32; 8]> = SmallVec::new();
         for key in keys {
@@ -137,6 +139,9 @@ impl ForeignSide {
         if keys.len() > 1 {
             found.sort_unstable();
             found.dedup();
+        }
+        if self.held == Held::Batch && self.plan.reads_collection() {
+            found.sort_unstable_by_key(|place| self.row(*place).map(|row| row.record));
         }
         found
     }
