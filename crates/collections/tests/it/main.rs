@@ -35,11 +35,13 @@ fn collection(store: &Arc<Store>, name: &str) -> Arc<Collection> {
 }
 
 fn insert(store: &Arc<Store>, name: &str, doc: &DocBuf) -> Result<()> {
-    let collection = collection(store, name);
+    let made = collection(store, name);
     let mut buffer = Vec::new();
     let doc = quire_collections::prepare_insert(store, doc.as_doc(), &mut buffer)?;
     store
         .write(&CommitOptions::buffered(), &Interrupt::new(), |writer| {
+            // As the writer's snapshot has it: an index may have come since the last look.
+            let collection = writer.catalog().lookup(&ns(name)).unwrap_or(&made).clone();
             writer.insert(&collection, doc).map(|_| ())
         })
         .map(|_| ())

@@ -23,6 +23,7 @@ fn a_snapshot_that_retains_too_much_is_taken() {
     let engine = engine(CommitterOptions {
         snapshot_retained_bytes_max: 100_000,
         snapshot_grace: Duration::ZERO,
+        history_window: Duration::ZERO,
         ..Default::default()
     });
     put(&engine, "a", 10);
