@@ -1,7 +1,7 @@
 //! TLS of the server and of the tools, over rustls: certificates and keys from PEM files, the
 //! checks of the other side's certificate, and encrypted streams.
 //!
-//! Read [`server`] and [`client`] first; [`pem`] reads the files and [`certificate`] says what a
+//! Read [`server`] and [`client`] first; `pem` reads the files and `certificate` says what a
 //! certificate says about itself.
 
 pub mod certificate;

@@ -1,6 +1,6 @@
 //! Writes: insert, update, delete and findAndModify, of one document or many.
 //!
-//! A statement writes through its [`UnitOfWork`]. It finds records as a read does, by a plan
+//! A statement writes through its [`UnitOfWork`](crate::UnitOfWork). It finds records as a read does, by a plan
 //! on views that it releases, and reads each of them again in the storage transaction that writes
 //! it. Outside a client's transaction many documents are written in chunks. Each chunk is a
 //! commit of its own, so memory stays bounded and other writers proceed; a chunk that meets a
