@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use bumpalo::Bump;
 use quire_document::key::{self, TypeBits};
-use quire_document::{ValueBuf, compare};
+use quire_document::{Value, ValueBuf, compare};
 use quire_error::{Error, Result};
 use quire_mql::EvalContext;
 use quire_mql::accumulator::MEMORY_BYTES_MAX;
@@ -110,7 +110,10 @@ impl DensifyOp {
         }
         let known = self.partitions.numbers.get(&bytes).copied();
         let partition = match known {
-            Some(number) => number,
+            Some(number) => {
+                self.partitions.follow(number, &values);
+                number
+            }
             None => {
                 let next = match self.stage.bounds() {
                     DensifyBounds::Full => self.least.clone(),
@@ -233,6 +236,20 @@ impl Partitions {
         self.numbers.insert(key, number);
         self.list.push(partition);
         Ok(number)
+    }
+
+    /// Gives a partition the values of its latest document, which may be equal to those before and
+    /// yet not the same: `Apple` and `apple` in a collation, 1 and 1.0. Documents made from now on
+    /// have them.
+    fn follow(&mut self, number: usize, values: &[Option<Value<'_>>]) {
+        let Some(partition) = self.list.get_mut(number) else { return };
+        for (kept, value) in partition.values.iter_mut().zip(values) {
+            if let (Some(kept), Some(value)) = (kept, value) {
+                self.bytes -= kept.size();
+                *kept = ValueBuf::new(*value);
+                self.bytes += kept.size();
+            }
+        }
     }
 }
 

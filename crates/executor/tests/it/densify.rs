@@ -150,3 +150,14 @@ fn fill_takes_values_lines_and_the_last_ones() {
     assert_eq!([0, 1, 2].map(|at| field(at, "b")), [Some(1.0); 3]);
     assert_eq!([0, 1, 2].map(|at| field(at, "c")), [Some(1.0), Some(7.0), Some(5.0)]);
 }
+
+/// Values of partitions that are equal and not the same: made documents have the latest.
+#[test]
+fn made_documents_have_the_partition_of_the_document_behind_them() {
+    let docs = [doc! { "_id": 1, "p": 1, "v": 0 }, doc! { "_id": 2, "p": 1.0, "v": 20 }];
+    let stage = densify(quire_document::ValueBuf::new("partition"), true);
+    let found = aggregate(&docs, stage, 10).unwrap();
+    let made: Vec<_> = found.iter().filter(|doc| doc.get("_id").is_none()).collect();
+    assert_eq!(made.len(), 1, "{found:?}");
+    assert!(matches!(made[0].get("p"), Some(Value::Double(_))), "{found:?}");
+}
