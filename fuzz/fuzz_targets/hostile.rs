@@ -2,6 +2,10 @@
 //! work: each ends with a result or an error before it has looked at the interrupt too many times.
 #![no_main]
 
+#[path = "../choices.rs"]
+mod choices;
+
+use choices::Choices;
 use bumpalo::Bump;
 use libfuzzer_sys::fuzz_target;
 use quire_document::{ArrayBuf, Doc, DocBuf, Value, ValueBuf, doc};
@@ -28,16 +32,7 @@ const PATTERNS: &[&str] = &[
     "(?=(a+))a*b", "\\X+\\d", "(a?){50}a{50}",
 ];
 
-/// The bytes of the input as choices.
-struct Choices<'b>(&'b [u8]);
-
 impl Choices<'_> {
-    fn next(&mut self, below: usize) -> usize {
-        let Some((first, rest)) = self.0.split_first() else { return 0 };
-        self.0 = rest;
-        usize::from(*first) % below.max(1)
-    }
-
     fn field(&mut self) -> ValueBuf {
         ValueBuf::new(["$v", "$t", "$o", "$d", "$$ROOT", "$n"][self.next(6)])
     }

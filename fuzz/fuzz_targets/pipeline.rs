@@ -2,6 +2,10 @@
 //! answer or an error in time, and batches of one document give what one large batch gives.
 #![no_main]
 
+#[path = "../choices.rs"]
+mod choices;
+
+use choices::Choices;
 use libfuzzer_sys::fuzz_target;
 use quire_commands::{Call, Connection, ConnectionInfo, Service, ServiceOptions};
 use quire_document::{ArrayBuf, DocBuf, Value, ValueBuf, doc};
@@ -15,16 +19,7 @@ const LATE: Duration = Duration::from_millis(1500);
 
 const PATHS: &[&str] = &["_id", "a", "b", "c", "c.d", "list", "list.x", "parent", "date", "none"];
 
-/// The bytes of the input as choices.
-struct Choices<'b>(&'b [u8]);
-
 impl Choices<'_> {
-    fn next(&mut self, below: usize) -> usize {
-        let Some((first, rest)) = self.0.split_first() else { return 0 };
-        self.0 = rest;
-        usize::from(*first) % below.max(1)
-    }
-
     fn one_of(&mut self, words: &[&'static str]) -> &'static str {
         words[self.next(words.len())]
     }

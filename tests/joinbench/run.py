@@ -18,10 +18,11 @@ DuckDB has columns of its own types, the far mark. Where both can answer, the an
 Times are the best of the rounds, in seconds; memory is the server's resident set before and at its
 peak during the query. Nothing else should run meanwhile.
 """
-import argparse, datetime, os, pathlib, random, signal, socket, subprocess, sys, tempfile, time
+import argparse, csv, datetime, pathlib, random, sys
 
-PACKAGES = ["pymongo==4.15.3", "duckdb==1.4.1"]
-WORK = pathlib.Path(tempfile.gettempdir()) / "quire-joinbench"
+sys.path.insert(0, str(pathlib.Path(__file__).parent.parent))
+from beside_duckdb import WORK, Quire, best, in_own_environment
+
 DAY = datetime.datetime(1992, 1, 1)
 SEGMENTS = ["AUTOMOBILE", "BUILDING", "FURNITURE", "HOUSEHOLD", "MACHINERY"]
 REGIONS = ["AFRICA", "AMERICA", "ASIA", "EUROPE", "MIDDLE EAST"]
@@ -168,54 +169,6 @@ QUERIES = [
 ]
 
 
-def in_own_environment():
-    """Runs this script again with the packages, if it has not got them."""
-    venv = WORK / "venv"
-    if pathlib.Path(sys.prefix) == venv:
-        return
-    if not (venv / "ready").exists():
-        subprocess.run([sys.executable, "-m", "venv", str(venv)], check=True)
-        subprocess.run([str(venv / "bin/pip"), "install", "-q", *PACKAGES], check=True)
-        (venv / "ready").touch()
-    os.execv(str(venv / "bin/python"), [str(venv / "bin/python"), *sys.argv])
-
-
-class Quire:
-    def __init__(self, binary):
-        import pymongo
-
-        self.directory = tempfile.TemporaryDirectory(prefix="data-", dir=WORK)
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
-        command = [binary, "serve", "--dbpath", self.directory.name, "--port", str(port)]
-        self.server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        self.db = pymongo.MongoClient("127.0.0.1", port, directConnection=True, serverSelectionTimeoutMS=20_000, w=1).bench
-
-    def load(self, name, documents):
-        batch = []
-        for document in documents:
-            batch.append(document)
-            if len(batch) == 5000:
-                self.db[name].insert_many(batch, ordered=False)
-                batch = []
-        if batch:
-            self.db[name].insert_many(batch, ordered=False)
-
-    def memory(self, field):
-        with open(f"/proc/{self.server.pid}/status") as lines:
-            return next(int(line.split()[1]) // 1024 for line in lines if line.startswith(field))
-
-    def forget_peak(self):
-        with open(f"/proc/{self.server.pid}/clear_refs", "w") as out:
-            out.write("5")
-
-    def stop(self):
-        self.server.send_signal(signal.SIGTERM)
-        self.server.wait()
-        self.directory.cleanup()
-
-
 def load(quire, db, scale):
     customers, orders, lines = shop(scale)
     fields = ("_id", "name", "segment", "region", "nation")
@@ -236,7 +189,6 @@ def load(quire, db, scale):
     tree = int(1_000_000 * scale)
     quire.load("tree", ({"_id": n, "parent": n // 10 if n > 1 else None} for n in range(1, tree)))
 
-    import csv
     for table, columns, rows in [
         ("customers", "id BIGINT, name TEXT, segment TEXT, region TEXT, nation TEXT", customers),
         ("orders", "id BIGINT, customer BIGINT, date TIMESTAMP, priority BIGINT", orders),
@@ -252,15 +204,6 @@ def load(quire, db, scale):
     db.execute(f"CREATE TABLE tree AS SELECT n AS id, CASE WHEN n > 1 THEN n // 10 END AS parent FROM range(1, {tree}) r(n)")
 
 
-def best(rounds, work):
-    times, result = [], None
-    for _ in range(rounds):
-        begun = time.perf_counter()
-        result = work()
-        times.append(time.perf_counter() - begun)
-    return min(times), result
-
-
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--scale", type=float, default=0.1)
@@ -269,7 +212,6 @@ def main():
     parser.add_argument("--only", default="", help="queries whose name holds this text")
     parser.add_argument("--quire", default="target/release/quire")
     options = parser.parse_args()
-    WORK.mkdir(parents=True, exist_ok=True)
     in_own_environment()
     import duckdb, pymongo
 

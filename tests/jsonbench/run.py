@@ -12,10 +12,11 @@ and times skewed as people are. DuckDB runs twice: over a column of JSON, which 
 are to it, and over columns of its own types, the far mark. Every answer is compared between the
 three. Times are the best of the rounds; both databases have the machine to themselves meanwhile.
 """
-import argparse, json, os, pathlib, random, signal, socket, subprocess, sys, tempfile, time
+import argparse, json, pathlib, random, sys, time
 
-PACKAGES = ["pymongo==4.15.3", "duckdb==1.4.1"]
-WORK = pathlib.Path(tempfile.gettempdir()) / "quire-jsonbench"
+sys.path.insert(0, str(pathlib.Path(__file__).parent.parent))
+from beside_duckdb import WORK, Quire, best, in_own_environment
+
 START_US = 1_732_206_349_000_000
 
 COLLECTIONS = [
@@ -100,60 +101,6 @@ JSON_COLUMNS = {"table": "events", "collection": "(j->>'$.commit.collection')", 
 TYPED_COLUMNS = {"table": "typed", "collection": "collection", "did": "did", "kind": "kind", "operation": "operation", "time_us": "time_us"}
 
 
-def in_own_environment():
-    """Runs this script again with the packages, if it has not got them."""
-    venv = WORK / "venv"
-    if pathlib.Path(sys.prefix) == venv:
-        return
-    if not (venv / "ready").exists():
-        subprocess.run([sys.executable, "-m", "venv", str(venv)], check=True)
-        subprocess.run([str(venv / "bin/pip"), "install", "-q", *PACKAGES], check=True)
-        (venv / "ready").touch()
-    os.execv(str(venv / "bin/python"), [str(venv / "bin/python"), *sys.argv])
-
-
-def best(rounds, work):
-    times, result = [], None
-    for _ in range(rounds):
-        begun = time.perf_counter()
-        result = work()
-        times.append(time.perf_counter() - begun)
-    return min(times), result
-
-
-class Quire:
-    def __init__(self, binary):
-        import pymongo
-
-        self.directory = tempfile.TemporaryDirectory(prefix="data-", dir=WORK)
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
-        command = [binary, "serve", "--dbpath", self.directory.name, "--port", str(port)]
-        self.server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        client = pymongo.MongoClient("127.0.0.1", port, directConnection=True, serverSelectionTimeoutMS=20_000, w=1)
-        self.events = client.jsonbench.events
-
-    def load(self, path):
-        batch = []
-        with open(path) as lines:
-            for line in lines:
-                batch.append(json.loads(line))
-                if len(batch) == 1000:
-                    self.events.insert_many(batch, ordered=False)
-                    batch = []
-        if batch:
-            self.events.insert_many(batch, ordered=False)
-
-    def answer(self, pipeline):
-        return list(self.events.aggregate(pipeline))
-
-    def stop(self):
-        self.server.send_signal(signal.SIGTERM)
-        self.server.wait()
-        self.directory.cleanup()
-
-
 def load_duckdb(path, threads):
     import duckdb
 
@@ -173,7 +120,6 @@ def main():
     parser.add_argument("--threads", type=int, default=1, help="threads that DuckDB may use; a long scan of Quire uses all processors")
     parser.add_argument("--quire", default="target/release/quire")
     options = parser.parse_args()
-    WORK.mkdir(parents=True, exist_ok=True)
     in_own_environment()
     path = WORK / f"events-{options.events}.ndjson"
     if not path.exists():
@@ -185,11 +131,12 @@ def main():
     print(f"{'':44} {'Quire':>8} {'DuckDB, JSON':>13} {'DuckDB, typed':>14}")
     quire = Quire(options.quire)
     try:
-        quire.load(path)
+        with open(path) as lines:
+            quire.load("events", map(json.loads, lines))
         db = load_duckdb(path, options.threads)
         for name, pipeline, sql, row in QUERIES:
             speeds = []
-            taken, answer = best(options.rounds, lambda: quire.answer(pipeline))
+            taken, answer = best(options.rounds, lambda: list(quire.db.events.aggregate(pipeline)))
             speeds.append(options.events / taken / 1000)
             answers = [[row(document) for document in answer]]
             for columns in (JSON_COLUMNS, TYPED_COLUMNS):

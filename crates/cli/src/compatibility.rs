@@ -17,8 +17,8 @@ Quire follows the behaviour of MongoDB 8.2. This page is generated from the regi
 `CommandNotSupported` (115) or the command's own error, naming the feature.
 
 Features that are missing as a whole: change
-streams and tailable cursors, joins and views, capped, clustered and
-time-series collections, validators, text and geo indexes, TLS,
+streams and tailable cursors, capped, clustered and time-series
+collections, validators, text and geo indexes, auditing,
 server-side JavaScript (`$where`, `$function`, `$accumulator`: not planned).
 ";
 
@@ -29,8 +29,8 @@ const DIFFERENCES: &str = "
   punctuation; strings compare as if they were normalized, whatever `normalization` says; the variants `search`, `searchjl`, `big5han`
   and `gb2312han` are missing. `$expr` with `$in` on a path follows the collation, which MongoDB 8.2 drops there.
 - Sessions live in memory: `$listSessions` shows what `$listLocalSessions` shows, the sessions used since the start. What
-  retryable writes did is stored, so that they are recognised after a restart. Nobody logs in, so no session belongs to a
-  named user: `killAllSessions` with users, and the listings with `users`, find none.
+  retryable writes did is stored, so that they are recognised after a restart. Without `--auth` no session belongs to a named
+  user.
 - Read concern `majority`, `snapshot` and `linearizable` read what `local` reads, and wait until it is on disk; `available`
   is `local`. A `snapshot` read and its cursor stay at one time, and any time of the last 60 seconds
   (`minSnapshotHistoryWindowInSeconds`, 300 in MongoDB) can be asked for with `atClusterTime`, unless more than 8 MB, 10,000

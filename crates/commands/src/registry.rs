@@ -200,7 +200,7 @@ pub static COMMANDS: &[Command] = &[
         .v1()
         .in_transaction(AfterFirst),
     // Databases, collections, indexes.
-    Command::new("create", Write, ddl::create::run, "Makes a collection.")
+    Command::new("create", Write, ddl::create::run, "Makes a collection or a view.")
         .v1()
         .strict_refuses(&["capped", "size", "max", "storageEngine", "indexOptionDefaults"])
         .in_transaction(Anywhere),
@@ -230,7 +230,13 @@ pub static COMMANDS: &[Command] = &[
     Command::new("dropIndexes", Write, ddl::drop_indexes::run, "Removes indexes.")
         .aliases(&["deleteIndexes"])
         .v1(),
-    Command::new("collMod", Write, ddl::coll_mod::run, "Changes the options of an index.").v1(),
+    Command::new(
+        "collMod",
+        Write,
+        ddl::coll_mod::run,
+        "Changes the options of an index, or a view.",
+    )
+    .v1(),
     Command::new("collStats", Read, admin::coll_stats::run, "Counts and sizes of a collection."),
     Command::new(
         "setDefaultRWConcern",

@@ -1,20 +1,17 @@
-//! `killAllSessions`: stops what all sessions of some users do; without users, of everybody.
+//! `killAllSessions`: stops what all sessions of the named users do; without users, all sessions.
 
 use super::{elements, user_name};
 use crate::frame::context::Context;
 use quire_document::{Doc, DocWriter};
 use quire_error::Result;
+use quire_session::SessionId;
 
 pub fn run(cx: &mut Context<'_>, body: Doc<'_>, _reply: &mut DocWriter<'_>) -> Result<()> {
     const ELEMENT: &str = "KillAllSessionsCmd.killAllSessions";
-    let mut everybody = true;
-    for doc in elements("KillAllSessionsCmd", body)? {
-        user_name(ELEMENT, doc?)?;
-        everybody = false;
-    }
-    // Nobody logs in here, so that all sessions are nobody's and none is that of a named user.
-    if everybody {
-        cx.service.kill_sessions(&|_| true, cx.operation_id);
-    }
+    let users = elements("KillAllSessionsCmd", body)?
+        .map(|doc| Ok(user_name(ELEMENT, doc?)?.digest()))
+        .collect::<Result<Vec<_>>>()?;
+    let meant = |session: &SessionId| users.is_empty() || users.contains(&session.user);
+    cx.service.kill_sessions(&meant, cx.operation_id);
     Ok(())
 }

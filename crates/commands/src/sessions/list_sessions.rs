@@ -7,7 +7,6 @@ use crate::frame::context::Context;
 use quire_document::{DocBuf, Value};
 use quire_error::{Error, ErrorCode, Result};
 use quire_planner::AggregateRequest;
-use quire_session::NOBODY;
 
 /// Whose sessions are listed.
 enum Whose {
@@ -79,7 +78,7 @@ fn rows(cx: &Context<'_>, whose: &Whose) -> Vec<DocBuf> {
     let is_meant = |user: &[u8; 32]| match whose {
         Whose::Everybodys => true,
         Whose::Own => *user == own,
-        Whose::Of(users) => users.iter().any(|named| *user == digest(named)),
+        Whose::Of(users) => users.iter().any(|named| *user == named.digest()),
     };
     let sessions = cx.service.sessions.list();
     let meant = sessions.into_iter().filter(|(id, _)| is_meant(&id.user));
@@ -90,13 +89,4 @@ fn rows(cx: &Context<'_>, whose: &Whose) -> Vec<DocBuf> {
         })
     };
     meant.map(row).collect()
-}
-
-/// Returns whose sessions those of a user are; the user without a name is the one of clients that
-/// have not logged in.
-fn digest(named: &UserName) -> [u8; 32] {
-    match named.user.is_empty() && named.db.is_empty() {
-        true => NOBODY,
-        false => quire_access::UserName::new(&named.user, &named.db).digest(),
-    }
 }

@@ -29,6 +29,17 @@ pub struct UserName {
     pub db: String,
 }
 
+impl UserName {
+    /// Returns the digest that the ids of the user's sessions have. The user without a name stands
+    /// for clients that have not logged in.
+    fn digest(&self) -> [u8; 32] {
+        match self.user.is_empty() && self.db.is_empty() {
+            true => NOBODY,
+            false => quire_access::UserName::new(&self.user, &self.db).digest(),
+        }
+    }
+}
+
 impl Service {
     /// Stops the operations and closes the cursors of the sessions that `which` picks; the
     /// operation that asks goes on. The sessions themselves stay.

@@ -213,3 +213,24 @@ fn a_restricted_user_logs_in_from_its_addresses_only() {
     });
     assert_eq!(server.client(2).log_in("shop", "far", "p", Mechanism::Sha256), 18);
 }
+
+/// With named users it answered ok and did nothing.
+#[test]
+fn all_sessions_of_a_user_are_killed_and_no_others() {
+    let (server, mut root) = guarded();
+    let mut reader = server.client(2);
+    assert_eq!(reader.log_in("shop", "reader", "p", Mechanism::Sha256), 0);
+    let open = |client: &mut Client, session: u8| {
+        let id = Value::Binary(Binary { subtype: 4, bytes: &[session; 16] });
+        let lsid = doc! { "id": id };
+        let find = doc! { "find": "orders", "batchSize": 1, "lsid": &lsid, "$db": "shop" };
+        let found = client.works(find);
+        let Some(Value::Int64(id)) = at(&found, "cursor.id") else { panic!("{found:?}") };
+        doc! { "getMore": id, "collection": "orders", "lsid": &lsid, "$db": "shop" }
+    };
+    let (readers, roots) = (open(&mut reader, 1), open(&mut root, 2));
+    let kill = doc! { "killAllSessions": [{ "user": "reader", "db": "shop" }], "$db": "admin" };
+    root.works(kill);
+    assert_eq!(code(&reader.run(readers)), 43);
+    root.works(roots);
+}

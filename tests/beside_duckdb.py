@@ -1,0 +1,71 @@
+"""What the benchmarks beside DuckDB share: an environment of their own, a server in an empty
+directory, and the best of some rounds.
+"""
+import os, pathlib, signal, socket, subprocess, sys, tempfile, time
+
+PACKAGES = ["pymongo==4.15.3", "duckdb==1.4.1"]
+WORK = pathlib.Path(tempfile.gettempdir()) / "quire-beside-duckdb"
+
+
+def in_own_environment():
+    """Runs the script again with the packages, if it has not got them."""
+    venv = WORK / "venv"
+    if pathlib.Path(sys.prefix) == venv:
+        return
+    WORK.mkdir(parents=True, exist_ok=True)
+    if not (venv / "ready").exists():
+        subprocess.run([sys.executable, "-m", "venv", str(venv)], check=True)
+        subprocess.run([str(venv / "bin/pip"), "install", "-q", *PACKAGES], check=True)
+        (venv / "ready").touch()
+    os.execv(str(venv / "bin/python"), [str(venv / "bin/python"), *sys.argv])
+
+
+class Quire:
+    """A server on a free port; `db` is a database of it."""
+
+    def __init__(self, binary):
+        import pymongo
+
+        self.directory = tempfile.TemporaryDirectory(prefix="data-", dir=WORK)
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        command = [binary, "serve", "--dbpath", self.directory.name, "--port", str(port)]
+        self.server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.db = pymongo.MongoClient("127.0.0.1", port, directConnection=True, serverSelectionTimeoutMS=20_000, w=1).bench
+
+    def load(self, name, documents):
+        """Inserts documents, a thousand at a time."""
+        batch = []
+        for document in documents:
+            batch.append(document)
+            if len(batch) == 1000:
+                self.db[name].insert_many(batch, ordered=False)
+                batch = []
+        if batch:
+            self.db[name].insert_many(batch, ordered=False)
+
+    def memory(self, field):
+        """A field of the process's status, in MB."""
+        with open(f"/proc/{self.server.pid}/status") as lines:
+            return next(int(line.split()[1]) // 1024 for line in lines if line.startswith(field))
+
+    def forget_peak(self):
+        """Lets the peak of memory (VmHWM) begin anew."""
+        with open(f"/proc/{self.server.pid}/clear_refs", "w") as out:
+            out.write("5")
+
+    def stop(self):
+        self.server.send_signal(signal.SIGTERM)
+        self.server.wait()
+        self.directory.cleanup()
+
+
+def best(rounds, work):
+    """The shortest time of the rounds, in seconds, and the last result."""
+    times, result = [], None
+    for _ in range(rounds):
+        begun = time.perf_counter()
+        result = work()
+        times.append(time.perf_counter() - begun)
+    return min(times), result
