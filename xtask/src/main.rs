@@ -47,7 +47,10 @@ fn main() -> ExitCode {
     }
 }
 
-/// The workspace's folder.
+/// The folder of the workspace that cargo runs this for, not of the one it was built in: two
+/// checkouts may share what they build.
 fn root() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).parent().map(PathBuf::from).unwrap_or_default()
+    let own =
+        std::env::var_os("CARGO_MANIFEST_DIR").unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
+    PathBuf::from(own).parent().map(PathBuf::from).unwrap_or_default()
 }
