@@ -2,12 +2,13 @@
 //! functions of their input; documents are stored and commands are run above.
 //!
 //! Read in this order: `action.rs`, `resource.rs` and `privilege.rs` (what is allowed),
-//! `name.rs`, `builtin.rs`, `role.rs` and `user.rs` (to whom), `scram.rs` and `restriction.rs`
-//! (how a user proves it, and where from).
+//! `name.rs`, `builtin.rs`, `role.rs` and `user.rs` (to whom), `scram.rs`, `restriction.rs`
+//! and `origin.rs` (how a user proves it, and where from).
 
 pub mod action;
 pub mod builtin;
 pub mod name;
+pub mod origin;
 pub mod privilege;
 pub mod resource;
 pub mod restriction;
@@ -17,6 +18,7 @@ pub mod user;
 
 pub use action::{Action, ActionSet};
 pub use name::{RoleName, UserName};
+pub use origin::origin;
 pub use privilege::{Privilege, Privileges};
 pub use resource::{Resource, Target};
 pub use restriction::Restrictions;

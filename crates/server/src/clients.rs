@@ -1,6 +1,7 @@
 //! The table of open connections: what the watcher and the shutdown look through.
 
 use crate::socket::Socket;
+use quire_access::origin;
 use quire_storage::Interrupt;
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
@@ -31,7 +32,7 @@ struct Running {
 #[derive(Default)]
 pub(crate) struct Clients {
     open: Mutex<HashMap<u64, Arc<Client>>>,
-    /// Connections by address that have not proven themselves.
+    /// Connections by origin that have not proven themselves.
     unproven: Mutex<HashMap<IpAddr, usize>>,
     changed: Condvar,
 }
@@ -43,8 +44,9 @@ impl Client {
         Arc::new(Client { id, socket, peer, proven, running: Mutex::new(None) })
     }
 
-    fn address(&self) -> Option<IpAddr> {
-        self.peer.map(|peer| peer.ip().to_canonical())
+    /// What the limit on connections counts it for.
+    fn origin(&self) -> Option<IpAddr> {
+        self.peer.map(|peer| origin(peer.ip()))
     }
 
     /// Notes that an operation begins.
@@ -74,8 +76,8 @@ impl Client {
 impl Clients {
     /// Adds a connection.
     pub(crate) fn insert(&self, client: &Arc<Client>) {
-        if let Some(address) = client.address() {
-            *lock(&self.unproven).entry(address).or_default() += 1;
+        if let Some(origin) = client.origin() {
+            *lock(&self.unproven).entry(origin).or_default() += 1;
         }
         lock(&self.open).insert(client.id, Arc::clone(client));
         self.changed.notify_all();
@@ -90,23 +92,24 @@ impl Clients {
 
     /// Notes that a connection no longer counts among those that have not proven themselves.
     pub(crate) fn prove(&self, client: &Client) {
-        let Some(address) = client.address() else { return };
+        let Some(origin) = client.origin() else { return };
         if client.proven.swap(true, Ordering::AcqRel) {
             return;
         }
         let mut unproven = lock(&self.unproven);
-        if let Some(count) = unproven.get_mut(&address) {
+        if let Some(count) = unproven.get_mut(&origin) {
             *count -= 1;
             if *count == 0 {
-                unproven.remove(&address);
+                unproven.remove(&origin);
             }
         }
     }
 
-    /// Returns how many connections from the address of `peer` have not proven themselves.
+    /// Returns how many connections from the address of `peer`, or from its IPv6 network, have not
+    /// proven themselves.
     pub(crate) fn unproven(&self, peer: Option<SocketAddr>) -> usize {
-        let address = peer.map(|peer| peer.ip().to_canonical());
-        address.and_then(|address| lock(&self.unproven).get(&address).copied()).unwrap_or(0)
+        let origin = peer.map(|peer| origin(peer.ip()));
+        origin.and_then(|origin| lock(&self.unproven).get(&origin).copied()).unwrap_or(0)
     }
 
     pub(crate) fn len(&self) -> usize {

@@ -28,6 +28,10 @@ const NO_TLS_ALERT: &[u8] = &[21, 3, 1, 0, 2, 2, 40];
 
 /// Serves a client until it or the server goes; answers why it ended.
 pub(crate) fn serve(shared: &Shared, client: &Client) -> String {
+    // Before the handshake of TLS, which writes too.
+    if let Err(error) = client.socket.bound_writes() {
+        return error.to_string();
+    }
     if let Err(error) = tls::secure(shared, &client.socket) {
         shared.log_bad_input(&format!("conn{}", client.id), &error);
         return error.message().to_owned();
@@ -121,7 +125,6 @@ impl Owner for Session<'_> {
 
 impl Session<'_> {
     fn run(&mut self) -> io::Result<&'static str> {
-        self.client.socket.bound_writes()?;
         let mut inbox = Inbox::new();
         let (mut first, mut proven) = (true, false);
         loop {

@@ -24,8 +24,6 @@ pub(crate) struct Inbox {
     ticking: bool,
     /// Bytes read since the last question.
     received: u64,
-    /// A read that times out ends the wait with an error.
-    impatient: bool,
     /// When the message that is awaited must be there.
     deadline: Option<Instant>,
 }
@@ -56,23 +54,11 @@ pub(crate) enum Arrival {
 impl Inbox {
     pub(crate) fn new() -> Inbox {
         let buffer = Vec::new();
-        Inbox {
-            buffer,
-            start: 0,
-            end: 0,
-            ticking: false,
-            received: 0,
-            impatient: false,
-            deadline: None,
-        }
+        Inbox { buffer, start: 0, end: 0, ticking: false, received: 0, deadline: None }
     }
 
-    /// An inbox whose waits end with an error when the socket's own timeout passes.
-    pub(crate) fn impatient() -> Inbox {
-        Inbox { impatient: true, ..Inbox::new() }
-    }
-
-    /// Waits for the first message of a connection, of `bytes_max` at most.
+    /// Waits for the first message of a connection, of `bytes_max` at most. While it is incomplete
+    /// and nothing comes, the owner is told that it has stalled, as for any other message.
     ///
     /// # Errors
     /// `TimedOut` if it is not there after `limit`.
@@ -83,15 +69,15 @@ impl Inbox {
         limit: Duration,
         owner: &mut impl Owner,
     ) -> io::Result<Arrival> {
-        (self.deadline, self.impatient) = (Some(Instant::now() + limit), true);
+        self.deadline = Some(Instant::now() + limit);
         let arrival = self.next_up_to(socket, bytes_max, owner);
-        (self.deadline, self.impatient) = (None, false);
+        self.deadline = None;
         socket.set_read_timeout(None)?;
         arrival
     }
 
-    /// Waits for a whole message of at most `bytes_max`. If this inbox has a large buffer, or `owner_is_large`, the owner
-    /// rests when nothing came for a while.
+    /// Waits for a whole message of at most `bytes_max`. If this inbox or, as `owner_is_large` says,
+    /// its owner keeps large buffers, both give them back when nothing has come for `REST_AFTER`.
     pub(crate) fn next(
         &mut self,
         socket: &Socket,
@@ -106,8 +92,9 @@ impl Inbox {
         self.next_up_to(socket, bytes_max, owner)
     }
 
-    /// As [`next`](Self::next), and a message of more than `bytes_max` is an error.
-    pub(crate) fn next_up_to(
+    /// Reads until a whole message is there. The error `InvalidData` says that its header announces
+    /// more than `bytes_max`.
+    fn next_up_to(
         &mut self,
         socket: &Socket,
         bytes_max: u32,
@@ -187,7 +174,7 @@ impl Inbox {
                 if left.is_zero() {
                     return Err(io::ErrorKind::TimedOut.into());
                 }
-                socket.set_read_timeout(Some(left))?;
+                socket.set_read_timeout(Some(left.min(REST_AFTER)))?;
             }
             let room = self.buffer.get_mut(self.end..).unwrap_or_default();
             match socket.read(room) {
@@ -197,7 +184,9 @@ impl Inbox {
                     self.received += count as u64;
                     return Ok(true);
                 }
-                Err(error) if timed_out(&error) && !self.impatient => match self.available() {
+                // The part of an encrypted record.
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if timed_out(&error) => match self.available() {
                     0 if self.ticking => {
                         self.rest(socket)?;
                         owner.rest();
@@ -213,9 +202,9 @@ impl Inbox {
         }
     }
 
-    /// Has reads of the socket time out, or not.
+    /// Has reads of the socket time out, or not. Under a deadline they always do.
     fn set_ticking(&mut self, socket: &Socket, ticking: bool) -> io::Result<()> {
-        if self.ticking != ticking && !self.impatient {
+        if self.ticking != ticking && self.deadline.is_none() {
             socket.set_read_timeout(ticking.then_some(REST_AFTER))?;
             self.ticking = ticking;
         }
@@ -255,4 +244,44 @@ impl Inbox {
 
 fn timed_out(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+    use std::os::unix::net::UnixStream;
+
+    #[derive(Default)]
+    struct Counts {
+        stalled: usize,
+    }
+
+    impl Owner for Counts {
+        fn admit(&mut self, _bytes: u64) -> bool {
+            true
+        }
+
+        fn stalled(&mut self) {
+            self.stalled += 1;
+        }
+
+        fn rest(&mut self) {}
+    }
+
+    /// A first message that stalled kept its part of the memory of all connections until the limit
+    /// on the first message had passed.
+    #[test]
+    fn a_first_message_that_stalls_is_noticed_before_its_limit() -> io::Result<()> {
+        let (mut client, server) = UnixStream::pair()?;
+        let (socket, mut counts) = (Socket::unix(server), Counts::default());
+        let mut begun = (1u32 << 20).to_le_bytes().to_vec();
+        begun.extend_from_slice(&[1, 0, 0, 0, 0, 0, 0, 0, 0xdd, 7, 0, 0, 0, 0]);
+        client.write_all(&begun)?;
+        let limit = REST_AFTER + REST_AFTER / 4;
+        let arrival = Inbox::new().first(&socket, 2 << 20, limit, &mut counts);
+        assert!(arrival.is_err_and(|error| error.kind() == io::ErrorKind::TimedOut));
+        assert_eq!(counts.stalled, 2);
+        Ok(())
+    }
 }

@@ -187,18 +187,23 @@ impl Drop for Door {
 }
 
 impl Shared {
+    /// Returns the limit that a new connection would exceed.
+    fn limit_reached(&self, socket: &Socket) -> Option<usize> {
+        let (open, max) = (self.clients.len(), self.options.connections_max);
+        if open >= max {
+            return Some(max);
+        }
+        let unproven_max = self.options.unproven_max;
+        let is_tight = open >= max / 2;
+        (is_tight && self.clients.unproven(socket.peer()) >= unproven_max).then_some(unproven_max)
+    }
+
     /// Gives a new connection its thread, or refuses it.
     fn admit(self: &Arc<Self>, socket: Socket) {
         let network = &self.service.metrics.network;
-        let unproven_max = self.options.unproven_max;
-        let limit = if self.clients.len() >= self.options.connections_max {
-            Some(self.options.connections_max)
-        } else {
-            (self.clients.unproven(socket.peer()) >= unproven_max).then_some(unproven_max)
-        };
-        if let Some(limit) = limit {
+        if let Some(limit) = self.limit_reached(&socket) {
             network.connections_rejected.add(1);
-            self.log_refused(&socket);
+            self.log_refused(&socket, limit);
             crate::refuse::refuse(self, socket, limit);
             return;
         }

@@ -42,13 +42,10 @@ pub(crate) fn refuse(shared: &Arc<Shared>, socket: Socket, limit: usize) {
 }
 
 fn answer(shared: &Shared, socket: &Socket, limit: usize) -> std::io::Result<()> {
-    socket.set_read_timeout(Some(PATIENCE))?;
     socket.set_write_timeout(Some(PATIENCE))?;
-    let mut inbox = Inbox::impatient();
-    let Arrival::Message(header) = inbox.next_up_to(socket, MESSAGE_BYTES_MAX, &mut Unbounded)?
-    else {
-        return Ok(());
-    };
+    let mut inbox = Inbox::new();
+    let arrival = inbox.first(socket, MESSAGE_BYTES_MAX, PATIENCE, &mut Unbounded)?;
+    let Arrival::Message(header) = arrival else { return Ok(()) };
     let text = format!("connection refused because there are too many open connections: {limit}");
     let error = Error::new(ErrorCode::IngressRequestRateLimitExceeded, text);
     let mut document = Vec::new();

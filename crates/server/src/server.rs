@@ -22,7 +22,8 @@ use std::time::{Duration, Instant};
 
 /// How long running operations may take to notice that the server stops.
 const STOP_GRACE: Duration = Duration::from_secs(5);
-/// And how long after their sockets were closed too.
+/// How long the stop may take in all. Sockets are closed after `STOP_GRACE`; a thread that still
+/// runs at this limit is left behind.
 const STOP_LIMIT: Duration = Duration::from_secs(10);
 
 /// How a server treats its connections.
@@ -43,8 +44,10 @@ pub struct ServerOptions {
     /// How long a client may take from its connection to the end of its handshake of TLS, and from
     /// there to its first message.
     pub handshake_limit: Duration,
-    /// Connections of one address that have sent nothing yet or, where users log in, have not
-    /// logged in: one client cannot take all connections without a password.
+    /// Limit for the connections of one address (of one /64 network in IPv6) that have sent nothing
+    /// yet or, where users log in, have not logged in. It holds while at least half of
+    /// `connections_max` are open: one client cannot take all connections without a password, and
+    /// many clients behind one address are refused only when room is short.
     pub unproven_max: usize,
     /// TLS on the TCP endpoints; `None` for plain connections only.
     pub encryption: Option<Arc<Encryption>>,
@@ -236,10 +239,11 @@ impl Shared {
         );
     }
 
-    pub(crate) fn log_refused(&self, socket: &Socket) {
+    pub(crate) fn log_refused(&self, socket: &Socket, limit: usize) {
         let attributes = DocBuf::build(|writer| {
             writer.append("remote", peer_name(socket.peer()).as_str());
             writer.append("connectionCount", self.clients.len() as i64);
+            writer.append("limit", limit as i64);
         });
         let message = "Connection refused because there are too many open connections";
         self.log(Severity::Warning, 22942, "listener", message, attributes);

@@ -23,13 +23,14 @@ const SLOWEST_BYTES_PER_S: u64 = 16 * 1024;
 /// How long a silent TCP peer may be gone before the kernel asks.
 const KEEPALIVE_AFTER: Duration = Duration::from_secs(120);
 
-/// Fewer bytes than a message has in an encrypted record: they can only be an alert, a farewell.
-const FAREWELL_BYTES_MAX: usize = 47;
+/// No message fits into an encrypted record of this size: the smallest has 26 bytes, and 47 as a
+/// record. The last record of TLS, the alert `close_notify`, has 24 to 31.
+const CLOSE_NOTIFY_BYTES_MAX: usize = 46;
 
 /// A client's socket. Reading and writing take `&self`, so that the watcher can look at it too.
 pub(crate) struct Socket {
     stream: Stream,
-    /// What the client speaks since its handshake, on TCP only.
+    /// The encryption that the handshake agreed on, on TCP only.
     tls: OnceLock<Box<ServerSession>>,
 }
 
@@ -155,8 +156,8 @@ impl Socket {
         }
     }
 
-    /// Says farewell where the protocol has one, then ends both directions. For the thread that
-    /// reads and writes.
+    /// Sends the last record of TLS on an encrypted connection, then ends both directions. Only the
+    /// thread that reads and writes the connection calls it.
     pub(crate) fn finish(&self) {
         if let Some((session, stream)) = self.encryption() {
             session.finish(stream);
@@ -177,7 +178,7 @@ impl Socket {
     /// True if the client has closed its side and left nothing to read. Takes nothing out.
     pub(crate) fn is_gone(&self) -> bool {
         if self.encryption().is_some() {
-            return self.has_said_farewell();
+            return self.has_closed_tls();
         }
         let mut byte = [0u8; 1];
         match rustix::net::recv(self, &mut byte[..], RecvFlags::PEEK | RecvFlags::DONTWAIT) {
@@ -187,18 +188,19 @@ impl Socket {
         }
     }
 
-    /// As [`is_gone`](Self::is_gone) for an encrypted connection: its last record, which nobody
-    /// reads while a command runs, stands before the end of the stream.
-    fn has_said_farewell(&self) -> bool {
+    /// As [`is_gone`](Self::is_gone) for an encrypted connection. The client's `close_notify` stays
+    /// unread in the socket while a command runs, so the end of the stream alone is not seen: the
+    /// client is gone if it has shut its side and at most the bytes of this record are left.
+    fn has_closed_tls(&self) -> bool {
         let closed = PollFlags::RDHUP | PollFlags::HUP | PollFlags::ERR;
         let mut looked = [PollFd::new(self, closed)];
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
         if !poll(&mut looked, Some(&now)).is_ok_and(|ready| ready > 0) {
             return false;
         }
-        let mut bytes = [0u8; FAREWELL_BYTES_MAX + 1];
+        let mut bytes = [0u8; CLOSE_NOTIFY_BYTES_MAX + 1];
         match rustix::net::recv(self, &mut bytes[..], RecvFlags::PEEK | RecvFlags::DONTWAIT) {
-            Ok((_, count)) => count <= FAREWELL_BYTES_MAX,
+            Ok((_, count)) => count <= CLOSE_NOTIFY_BYTES_MAX,
             Err(Errno::AGAIN | Errno::INTR) => false,
             Err(_) => true,
         }

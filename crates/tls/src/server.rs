@@ -13,6 +13,10 @@ use std::time::{Duration, Instant};
 /// How long the last record of a stream may take to be sent.
 const GOODBYE: Duration = Duration::from_millis(100);
 
+/// How long the records of one call may take to be sent, 64 KiB at most: a client that reads one
+/// byte at a time does not hold the call open.
+const SEND_LIMIT: Duration = Duration::from_secs(30);
+
 /// The files and rules of a server.
 #[derive(Clone)]
 pub struct ServerFiles {
@@ -72,7 +76,7 @@ impl ServerTls {
     ///
     /// # Errors
     /// The client speaks no TLS, no common version, shows no good certificate, or is too slow.
-    /// It has been told why where the protocol has a word for it.
+    /// The client gets an alert if TLS has one for the reason.
     pub fn accept(&self, stream: &TcpStream, deadline: Instant) -> io::Result<ServerSession> {
         let config = Arc::clone(&self.current.read().config);
         let mut connection = ServerConnection::new(config).map_err(io::Error::other)?;
@@ -84,7 +88,7 @@ impl ServerTls {
             stream.set_read_timeout(Some(left))?;
             match receive(&mut connection, stream) {
                 Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
-                Ok(_) => send(&mut connection, stream)?,
+                Ok(_) => send(&mut connection, stream, left)?,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 Err(error) => return Err(error),
             }
@@ -103,8 +107,8 @@ fn load(files: &ServerFiles) -> Result<Current, TlsError> {
     let roots = Arc::new(pem::authorities(&files.authorities)?);
     let mut clients = WebPkiClientVerifier::builder_with_provider(roots, provider());
     if let Some(revoked) = &files.revoked {
-        // As OpenSSL's check of lists does: of the client's certificate, by a list of its
-        // authority that must be there and be of today.
+        // As OpenSSL checks them: only the client's own certificate is looked up, and a list of
+        // its authority that is missing or out of date refuses the client.
         clients = clients
             .with_crls(pem::revoked(revoked)?)
             .only_check_end_entity_revocation()
@@ -143,25 +147,20 @@ impl ServerSession {
         self.0.lock().protocol_version() == Some(ProtocolVersion::TLSv1_3)
     }
 
-    /// Reads decrypted bytes; 0 at the end of the stream.
+    /// Reads decrypted bytes; 0 at the end of the stream. Reads the socket at most once, so that
+    /// the caller can look at its clock however few bytes come at a time.
     ///
     /// # Errors
-    /// Those of the socket, its time-out among them, and `InvalidData` for records that were not
-    /// encrypted by the client.
+    /// `Interrupted` if no whole record is there yet, those of the socket, its time-out among them,
+    /// and `InvalidData` for records that were not encrypted by the client.
     pub fn read(&self, stream: &TcpStream, buffer: &mut [u8]) -> io::Result<usize> {
         let mut connection = self.0.lock();
-        loop {
-            match connection.reader().read(buffer) {
-                Ok(count) => return Ok(count),
-                // The socket ended without a farewell: a message that is cut off is noticed by
-                // its length.
-                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(0),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                Err(error) => return Err(error),
-            }
-            receive(&mut connection, stream)?;
-            send(&mut connection, stream)?;
+        if let Some(count) = decrypted(&mut connection, buffer)? {
+            return Ok(count);
         }
+        receive(&mut connection, stream)?;
+        send(&mut connection, stream, SEND_LIMIT)?;
+        decrypted(&mut connection, buffer)?.ok_or_else(|| io::ErrorKind::Interrupted.into())
     }
 
     /// Encrypts and writes as much of `parts` as one turn takes, and returns how much that is.
@@ -171,7 +170,7 @@ impl ServerSession {
     pub fn write(&self, stream: &TcpStream, parts: &[IoSlice<'_>]) -> io::Result<usize> {
         let mut connection = self.0.lock();
         let taken = connection.writer().write_vectored(parts)?;
-        send(&mut connection, stream)?;
+        send(&mut connection, stream, SEND_LIMIT)?;
         Ok(taken)
     }
 
@@ -181,8 +180,20 @@ impl ServerSession {
         connection.send_close_notify();
         if stream.set_write_timeout(Some(GOODBYE)).is_ok() {
             // The client may be gone already.
-            let _ = send(&mut connection, stream);
+            let _ = send(&mut connection, stream, GOODBYE);
         }
+    }
+}
+
+/// Takes decrypted bytes out: `None` if no whole record has come, 0 at the end of the stream.
+fn decrypted(connection: &mut ServerConnection, buffer: &mut [u8]) -> io::Result<Option<usize>> {
+    match connection.reader().read(buffer) {
+        Ok(count) => Ok(Some(count)),
+        // The socket ended without a close_notify: the length of a message tells whether it was
+        // cut off.
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(Some(0)),
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
+        Err(error) => Err(error),
     }
 }
 
@@ -196,18 +207,31 @@ fn receive(connection: &mut ServerConnection, mut stream: &TcpStream) -> io::Res
     };
     if let Err(error) = connection.process_new_packets() {
         // The alert that tells the client; the error counts, whether or not it arrives.
-        let _ = send(connection, stream);
+        let _ = send(connection, stream, GOODBYE);
         return Err(io::Error::new(io::ErrorKind::InvalidData, error));
     }
     Ok(count)
 }
 
-/// Writes all records that wait to be sent.
-fn send(connection: &mut ServerConnection, mut stream: &TcpStream) -> io::Result<()> {
+/// Writes all records that wait to be sent, or fails with `TimedOut` if the client has not taken
+/// them within `limit`.
+fn send(
+    connection: &mut ServerConnection,
+    mut stream: &TcpStream,
+    limit: Duration,
+) -> io::Result<()> {
+    let mut deadline = None;
     while connection.wants_write() {
         match connection.write_tls(&mut stream) {
             Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-            Ok(_) => {}
+            // Mostly the kernel takes all at once, and no clock is read.
+            Ok(_) if !connection.wants_write() => return Ok(()),
+            Ok(_) => {
+                let now = Instant::now();
+                if now > *deadline.get_or_insert_with(|| now + limit) {
+                    return Err(io::ErrorKind::TimedOut.into());
+                }
+            }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
         }

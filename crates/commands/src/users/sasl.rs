@@ -12,7 +12,7 @@ use crate::frame::metrics::{LoginMetrics, Metrics};
 use crate::users::arguments::iterations;
 use crate::users::authenticate;
 use quire_access::scram::{ClientFirst, Credential, failed};
-use quire_access::{Mechanism, Restrictions, User, UserName};
+use quire_access::{Mechanism, Restrictions, User, UserName, origin};
 use quire_document::{Binary, Doc, DocBuf, DocWriter, Value};
 use quire_error::{Error, ErrorCode, Result};
 use std::time::{Duration, Instant};
@@ -140,7 +140,7 @@ fn begin(
 fn wait_for_turn(cx: &Context<'_>) {
     let Some(peer) = cx.connection.info.peer else { return };
     let failed = &cx.service.access.failed_logins;
-    let pause = failed.pause(peer.ip().to_canonical(), Instant::now());
+    let pause = failed.pause(origin(peer.ip()), Instant::now());
     if !pause.is_zero() {
         // Ends early only with the operation itself.
         let _ = cx.interrupt.wait(Some(pause), || false);
@@ -235,7 +235,7 @@ pub fn refuse(
 ) -> Error {
     log(cx, Severity::Info, 5286307, "Failed to authenticate", user, mechanism.text());
     if let Some(peer) = cx.connection.info.peer {
-        cx.service.access.failed_logins.note(peer.ip().to_canonical(), Instant::now());
+        cx.service.access.failed_logins.note(origin(peer.ip()), Instant::now());
     }
     let failures = &mut cx.connection.failed_logins;
     *failures = failures.saturating_add(1);

@@ -149,7 +149,7 @@ fn before_a_login_messages_are_small() {
 
 #[test]
 fn one_address_cannot_take_all_connections_without_a_login() {
-    let options = ServerOptions { unproven_max: 3, ..ServerOptions::default() };
+    let options = ServerOptions { connections_max: 6, unproven_max: 3, ..ServerOptions::default() };
     let (server, address) = listen(service_with(None, true), options.clone());
     let mut inside: Vec<Client> = (0..3).map(|_| Client::new(address)).collect();
     // An answer is no login.
@@ -162,9 +162,23 @@ fn one_address_cannot_take_all_connections_without_a_login() {
     // Where nobody logs in, the first message is enough.
     let (_server, address) = listen(service_with(None, false), options);
     let mut inside = Vec::new();
-    for _ in 0..10 {
+    for _ in 0..6 {
         let mut client = Client::new(address);
         assert!(ok(&client.run(ping())));
         inside.push(client);
     }
+}
+
+/// A server behind a proxy or a translating router sees all its clients at one address.
+#[test]
+fn clients_of_one_address_are_limited_only_when_half_of_the_room_is_taken() {
+    let options =
+        ServerOptions { connections_max: 10, unproven_max: 2, ..ServerOptions::default() };
+    let (_server, address) = listen(service_with(None, true), options);
+    let mut inside: Vec<Client> = (0..5).map(|_| Client::new(address)).collect();
+    inside.iter_mut().for_each(|client| assert!(ok(&client.run(ping()))));
+    let refused = Client::new(address).run(ping());
+    assert_eq!(code(&refused), 462);
+    let text = refused.get("errmsg").unwrap().as_str().unwrap();
+    assert!(text.ends_with("too many open connections: 2"), "{text}");
 }

@@ -389,3 +389,25 @@ fn without_a_certificate_nobody_logs_in_by_one() {
     let mut bare = connect(secured.address, &secured.client(None)).unwrap();
     assert_eq!(crate::code(&run(&mut bare, login).unwrap()), 18);
 }
+
+/// Each byte of a record that was not whole yet began the wait for the first message again.
+#[test]
+fn the_first_message_must_come_soon_inside_a_record_too() {
+    let secured = Secured::new(TlsMode::Required, |_, _| {});
+    let stream = TcpStream::connect(secured.address).unwrap();
+    let tls = ClientTls::open(&secured.good_client()).unwrap();
+    let mut stream = tls.connect(stream, "localhost").unwrap();
+    stream.conn.writer().write_all(&[7; 8 << 10]).unwrap();
+    let mut record = Vec::new();
+    while stream.conn.wants_write() {
+        stream.conn.write_tls(&mut record).unwrap();
+    }
+    let began = Instant::now();
+    let sent = record.iter().take_while(|byte| {
+        std::thread::sleep(Duration::from_millis(20));
+        stream.sock.write_all(std::slice::from_ref(byte)).is_ok()
+    });
+    let sent = sent.take_while(|_| began.elapsed() < Duration::from_secs(10)).count();
+    assert!(sent < 200, "{sent} bytes were taken");
+    eventually("the connection is gone", || secured.server.connections() == 0);
+}
