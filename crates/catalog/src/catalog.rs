@@ -147,10 +147,17 @@ impl Catalog {
     /// The next catalog, in which the view stands under its name, replacing the one before.
     #[must_use]
     pub fn with_view(&self, view: Arc<ViewDefinition>) -> Self {
-        let name: Arc<str> = view.namespace.collection().into();
         let db = view.namespace.db().to_owned();
-        self.with_changed(&db, |database| {
-            database.views.insert(name, view);
+        self.with_views(&db, vec![view])
+    }
+
+    /// The next catalog, in which these views of one database stand under their names. Copies the
+    /// database once, however many there are.
+    #[must_use]
+    pub fn with_views(&self, db: &str, views: Vec<Arc<ViewDefinition>>) -> Self {
+        self.with_changed(db, |database| {
+            let by_name = |view: Arc<ViewDefinition>| (view.namespace.collection().into(), view);
+            database.views.extend(views.into_iter().map(by_name));
         })
     }
 

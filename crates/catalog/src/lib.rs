@@ -37,7 +37,7 @@ pub use record::{
     prefixes_of_numbers,
 };
 pub use text::{debug_doc, debug_value};
-pub use view::{ResolvedView, SYSTEM_VIEWS, VIEW_DEPTH_MAX, ViewDefinition};
+pub use view::{ResolvedView, SYSTEM_VIEWS, ViewDefinition};
 
 /// Longest namespace (`db.collection`), in bytes. MongoDB: 255 (73 InvalidNamespace).
 pub const NAMESPACE_BYTES_MAX: usize = 255;

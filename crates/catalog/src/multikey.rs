@@ -26,6 +26,7 @@ struct Known {
     /// For each field the components that are arrays.
     paths: Box<[AtomicU64]>,
     long_keys: AtomicBool,
+    /// At most [`ARRAY_PATHS_MAX`] names.
     arrays: RwLock<BTreeSet<String>>,
 }
 
@@ -85,7 +86,16 @@ impl Known {
 
     fn grow(&self, facts: &FactsBuf) {
         if !facts.arrays.is_empty() {
-            self.arrays.write().extend(facts.arrays.iter().cloned());
+            let mut arrays = self.arrays.write();
+            arrays.extend(facts.arrays.iter().cloned());
+            if arrays.len() > ARRAY_PATHS_MAX {
+                // The facts of commits that failed are among them. The bit is set before the lock
+                // of the names is released: a reader that does not find a name finds the bit.
+                self.paths.iter().for_each(|bits| {
+                    bits.fetch_or(MultikeyPaths::ANY_PATH, Ordering::AcqRel);
+                });
+                arrays.clear();
+            }
         }
         for (bits, more) in self.paths.iter().zip(&facts.paths) {
             if *more != 0 {
@@ -105,10 +115,14 @@ impl Known {
         let paths = self.paths.iter().zip(facts.paths);
         (!facts.long_keys || self.long_keys.load(Ordering::Acquire))
             && paths.into_iter().all(|(bits, more)| bits.load(Ordering::Acquire) & more == *more)
-            && (facts.arrays.is_empty() || self.names_any() || {
-                let known = self.arrays.read();
-                facts.arrays.iter().all(|path| known.contains(*path))
-            })
+            && (facts.arrays.is_empty() || self.names_all(facts.arrays.iter().copied()))
+    }
+
+    /// Returns true if every one of these paths is known as an array. Looks at the names before the
+    /// bit that replaces them, the reverse of the order in which [`grow`](Self::grow) writes.
+    fn names_all<'p>(&self, mut paths: impl Iterator<Item = &'p str>) -> bool {
+        let arrays = self.arrays.read();
+        paths.all(|path| arrays.contains(path)) || self.names_any()
     }
 }
 
@@ -138,7 +152,7 @@ impl Multikey {
 
     /// True if a wildcard index may have met an array at this path.
     pub fn is_array(&self, path: &str) -> bool {
-        self.known.names_any() || self.known.arrays.read().contains(path)
+        self.known.names_all([path].into_iter())
     }
 
     /// True if a key was too long to be stored whole.
@@ -226,6 +240,20 @@ mod tests {
         assert_eq!(multikey.paths(), MultikeyPaths(vec![0, 2]));
         assert!(multikey.paths().covers(&MultikeyPaths(vec![0, 0])));
         assert_eq!(MultikeyPaths::bit(70), 1 << 63);
+    }
+
+    #[test]
+    fn array_paths_of_failed_commits_are_bounded_too() {
+        let (multikey, paths) = (Multikey::new(2), [0, 1]);
+        for at in 0..=ARRAY_PATHS_MAX {
+            let name = format!("x{at}");
+            assert!(!multikey.is_array(&name));
+            multikey.grow(&grown(&facts(&paths, false, &BTreeSet::from([name.as_str()]))));
+            assert!(multikey.is_array(&name));
+        }
+        assert!(multikey.is_array("anything") && multikey.known.arrays.read().is_empty());
+        let one = BTreeSet::from(["x0"]);
+        assert!(!multikey.stored_covers(&facts(&paths, false, &one)));
     }
 
     #[test]

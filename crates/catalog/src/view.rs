@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use quire_document::limits::{VIEW_DEPTH_MAX, VIEW_PIPELINE_BYTES_MAX};
 use quire_document::{Array, Doc, DocBuf, DocWriter, Value};
 use quire_error::{Error, ErrorCode, Result};
 use quire_mql::Collation;
@@ -12,11 +13,6 @@ use crate::{Catalog, Collection, Namespace};
 
 /// The collection with the definitions of a database's views.
 pub const SYSTEM_VIEWS: &str = "system.views";
-/// Most views that stand on each other. MongoDB: 20 (165 ViewDepthLimitExceeded).
-pub const VIEW_DEPTH_MAX: usize = 20;
-/// Most bytes that the stages of a view have. MongoDB: 16,000,000 (195
-/// ViewPipelineMaxSizeExceeded).
-const PIPELINE_BYTES_MAX: usize = 16_000_000;
 
 /// The definition of a view.
 #[derive(Debug, Clone)]
@@ -47,15 +43,9 @@ pub struct ResolvedView {
 }
 
 impl ViewDefinition {
-    /// Fails with 195 ViewPipelineMaxSizeExceeded if the stages have too many bytes.
-    pub fn check_size(&self) -> Result<()> {
-        let bytes: usize = self.pipeline.iter().map(|stage| stage.as_bytes().len()).sum();
-        if bytes <= PIPELINE_BYTES_MAX {
-            return Ok(());
-        }
-        let text =
-            format!("View pipeline exceeds maximum size; maximum size is {PIPELINE_BYTES_MAX}");
-        Err(Error::new(ErrorCode::ViewPipelineMaxSizeExceeded, text))
+    /// Returns the bytes of its own stages.
+    pub(crate) fn pipeline_bytes(&self) -> usize {
+        self.pipeline.iter().map(|stage| stage.as_bytes().len()).sum()
     }
 
     /// Returns the definition as `listCollections` shows it.
@@ -164,7 +154,7 @@ impl Catalog {
     /// Returns what the view `full`, as `database.view`, stands for; `None` if no view has the name.
     ///
     /// # Errors
-    /// 165 ViewDepthLimitExceeded; 182 InvalidViewDefinition if a definition of the database cannot
+    /// 165 ViewDepthLimitExceeded; 195 ViewPipelineMaxSizeExceeded; 182 InvalidViewDefinition if a definition of the database cannot
     /// be read.
     pub fn resolve(&self, full: &str) -> Result<Option<ResolvedView>> {
         let Some((db, name)) = full.split_once('.') else { return Ok(None) };
@@ -182,6 +172,7 @@ impl Catalog {
             chain.push(below);
             last = below;
         }
+        check_bytes(chain.iter().map(|view| view.pipeline_bytes()).sum())?;
         let stages = chain.iter().rev().flat_map(|view| view.pipeline.iter().cloned());
         Ok(Some(ResolvedView {
             view: first.namespace.clone(),
@@ -215,6 +206,17 @@ impl Catalog {
             )),
         }
     }
+}
+
+/// Fails with 195 ViewPipelineMaxSizeExceeded if the stages of views that stand on each other have
+/// too many bytes.
+pub(crate) fn check_bytes(bytes: usize) -> Result<()> {
+    if bytes <= VIEW_PIPELINE_BYTES_MAX {
+        return Ok(());
+    }
+    let text =
+        format!("View pipeline exceeds maximum size; maximum size is {VIEW_PIPELINE_BYTES_MAX}");
+    Err(Error::new(ErrorCode::ViewPipelineMaxSizeExceeded, text))
 }
 
 /// The error of too many views on each other.

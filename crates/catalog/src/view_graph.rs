@@ -1,17 +1,20 @@
 //! Views that read each other: no cycle, no chain that is too long, one collation.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
+use quire_document::limits::VIEW_DEPTH_MAX;
 use quire_error::{Error, ErrorCode, Result};
 
-use crate::view::{VIEW_DEPTH_MAX, ViewDefinition, too_deep};
+use crate::view::{ViewDefinition, check_bytes, too_deep};
 use crate::{Catalog, Database};
 
 /// The views of a database with one that is new or changed.
 struct Graph<'g> {
     database: Option<&'g Arc<Database>>,
     changed: &'g ViewDefinition,
+    /// The views that read a view or a collection, by its name.
+    readers: HashMap<&'g str, Vec<&'g ViewDefinition>>,
     /// The longest chain from a view down to a collection, in views; of those that were walked.
     heights: HashMap<&'g str, usize>,
     /// The views from the changed one to the one that is walked.
@@ -23,24 +26,43 @@ impl Catalog {
     ///
     /// # Errors
     /// 5 GraphContainsCycle, 165 ViewDepthLimitExceeded; 167 OptionNotSupportedOnView if a view that
-    /// it reads, or that reads it, has another collation; 195 for too large a pipeline.
+    /// it reads, or that reads it, has another collation; 195 if the stages of the view, or of a view
+    /// that stands on it, have too many bytes together with those of all views below.
     pub fn check_view(&self, view: &ViewDefinition) -> Result<()> {
-        view.check_size()?;
-        let database = self.database(view.namespace.db());
         let name = view.namespace.collection();
-        let mut graph =
-            Graph { database, changed: view, heights: HashMap::new(), path: Vec::new() };
+        let mut graph = Graph::new(self.database(view.namespace.db()), view);
         let below = graph.height(name)?;
         graph.check_collations()?;
-        let mut above = HashMap::new();
-        if below + graph.levels_above(name, &mut above) > VIEW_DEPTH_MAX {
+        let above = graph.above(name, &mut HashMap::new());
+        if below + above.levels > VIEW_DEPTH_MAX {
             return Err(too_deep());
         }
-        Ok(())
+        check_bytes(graph.bytes_down(view) + above.bytes)
     }
 }
 
+/// What stands on a view.
+#[derive(Debug, Clone, Copy, Default)]
+struct Above {
+    /// The views in the longest chain of views that read it.
+    levels: usize,
+    /// The bytes of the stages in the largest chain of views that stand on it.
+    bytes: usize,
+}
+
 impl<'g> Graph<'g> {
+    fn new(database: Option<&'g Arc<Database>>, changed: &'g ViewDefinition) -> Self {
+        let mut readers: HashMap<&str, Vec<&ViewDefinition>> = HashMap::new();
+        let others = database.into_iter().flat_map(|database| database.views());
+        for view in others.map(|view| &**view) {
+            if view.namespace.collection() != changed.namespace.collection() {
+                let sources: BTreeSet<&str> = view.sources().into_iter().collect();
+                sources.into_iter().for_each(|name| readers.entry(name).or_default().push(view));
+            }
+        }
+        Graph { database, changed, readers, heights: HashMap::new(), path: Vec::new() }
+    }
+
     fn find(&self, name: &str) -> Option<&'g ViewDefinition> {
         if name == self.changed.namespace.collection() {
             return Some(self.changed);
@@ -77,30 +99,39 @@ impl<'g> Graph<'g> {
         Error::new(ErrorCode::GraphContainsCycle, text)
     }
 
-    fn views(&self) -> impl Iterator<Item = &'g ViewDefinition> {
-        let changed = self.changed.namespace.collection();
-        let others = self.database.into_iter().flat_map(|database| database.views());
-        others.map(|view| &**view).filter(move |view| view.namespace.collection() != changed)
+    fn readers(&self, name: &str) -> &[&'g ViewDefinition] {
+        self.readers.get(name).map_or(&[], Vec::as_slice)
     }
 
-    /// The views in the longest chain of views that read `name`.
-    fn levels_above(&self, name: &'g str, known: &mut HashMap<&'g str, usize>) -> usize {
+    /// Returns what stands on `name`. Visits each view once: `known` has the answers so far.
+    fn above(&self, name: &'g str, known: &mut HashMap<&'g str, Above>) -> Above {
         if let Some(known) = known.get(name) {
             return *known;
         }
-        let mut levels = 0;
-        for reader in self.views().filter(|view| view.sources().contains(&name)) {
-            levels = levels.max(1 + self.levels_above(reader.namespace.collection(), known));
+        let mut found = Above::default();
+        for reader in self.readers(name) {
+            let above = self.above(reader.namespace.collection(), known);
+            found.levels = found.levels.max(1 + above.levels);
+            if *reader.on == *name {
+                found.bytes = found.bytes.max(reader.pipeline_bytes() + above.bytes);
+            }
         }
-        known.insert(name, levels);
-        levels
+        known.insert(name, found);
+        found
+    }
+
+    /// Returns the bytes of the stages of a view and of all views that it stands on. There is no
+    /// cycle: the heights are known.
+    fn bytes_down(&self, view: &ViewDefinition) -> usize {
+        let below = self.find(&view.on).map_or(0, |below| self.bytes_down(below));
+        view.pipeline_bytes() + below
     }
 
     fn check_collations(&self) -> Result<()> {
         let changed = self.changed;
         let name = changed.namespace.collection();
         let below = changed.sources().into_iter().filter_map(|source| self.find(source));
-        let above = self.views().filter(|view| view.sources().contains(&name));
+        let above = self.readers(name).iter().copied();
         match below.chain(above).find(|other| other.collation != changed.collation) {
             None => Ok(()),
             Some(other) => {
@@ -154,6 +185,37 @@ mod tests {
         let deeper = catalog.with_view(view("v21", "v20", vec![]));
         let too_deep = refusal(&deeper, &view("v11", "v10", vec![])).map(|(code, _)| code);
         assert_eq!(too_deep, Some(ErrorCode::ViewDepthLimitExceeded));
+    }
+
+    #[test]
+    fn the_stages_of_a_chain_are_bounded_together() {
+        let stage =
+            |megabytes: usize| doc! { "$match": { "x": &"x".repeat(megabytes * 1_000_000) } };
+        let low = view("low", "t", vec![stage(9)]);
+        let high = view("high", "low", vec![stage(8)]);
+        let too_large = Some(ErrorCode::ViewPipelineMaxSizeExceeded);
+        let code = |catalog: &Catalog, view: &_| refusal(catalog, view).map(|(code, _)| code);
+        let with_low = Catalog::default().with_view(Arc::clone(&low));
+        assert_eq!(code(&with_low, &high), too_large);
+        assert_eq!(code(&with_low, &view("high", "low", vec![stage(6)])), None);
+        // A change below is checked against the views above.
+        let with_high = Catalog::default().with_view(Arc::clone(&high));
+        assert_eq!(code(&with_high, &low), too_large);
+        assert_eq!(code(&with_high, &view("low", "t", vec![stage(7)])), None);
+        // A chain that was stored before the check existed is refused when it is read.
+        let error = with_high.with_view(low).resolve("d.high").unwrap_err();
+        assert_eq!(Some(error.code()), too_large);
+    }
+
+    #[test]
+    fn many_readers_are_walked_once() {
+        // Each view was compared with all others, which took minutes for so many.
+        let views: Vec<_> = (0..20_000).map(|at| view(&format!("v{at}"), "base", vec![])).collect();
+        let catalog = Catalog::default().with_views("d", views);
+        assert_eq!(refusal(&catalog, &view("base", "t", vec![])), None);
+        let other = doc! { "$lookup": { "from": "v7", "as": "x" } };
+        let refused = refusal(&catalog, &view("base", "t", vec![other]));
+        assert_eq!(refused.map(|(code, _)| code), Some(ErrorCode::GraphContainsCycle));
     }
 
     #[test]

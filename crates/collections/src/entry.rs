@@ -11,8 +11,9 @@ use bytes::Bytes;
 use quire_catalog::key::{GeneratedKeys, KeySpec};
 use quire_catalog::{Index, IndexId};
 use quire_document::key::TypeBits;
+use quire_document::limits::KEY_BYTES_PER_DOCUMENT_MAX;
 use quire_document::{Value, ValueBuf};
-use quire_error::{Error, Result};
+use quire_error::{Error, ErrorCode, Result};
 
 use crate::RecordId;
 use crate::layout::damaged;
@@ -62,10 +63,16 @@ pub struct DecodedKey {
 
 impl EntryKeys {
     /// Encodes all generated keys of a document.
+    ///
+    /// # Errors
+    /// 201 CannotBuildIndexKeys past [`KEY_BYTES_PER_DOCUMENT_MAX`]: an array beside a long value
+    /// repeats that value in each key.
     pub fn encode(&mut self, index: &Index, generated: &GeneratedKeys<'_>) -> Result<()> {
         self.clear();
+        let mut left = KEY_BYTES_PER_DOCUMENT_MAX;
         for (source, values) in generated.keys().enumerate() {
-            self.push(index, values, source as u32)?;
+            let bytes = self.push(index, values, source as u32)?;
+            left = left.checked_sub(bytes).ok_or_else(too_many_bytes)?;
         }
         if self.entries.len() > 1 {
             let keys = &self.keys;
@@ -78,7 +85,7 @@ impl EntryKeys {
     /// Encodes one key of one value.
     pub fn encode_single(&mut self, index: &Index, value: Value<'_>) -> Result<()> {
         self.clear();
-        self.push(index, &[Some(value)], 0)
+        self.push(index, &[Some(value)], 0).map(|_| ())
     }
 
     fn clear(&mut self) {
@@ -88,14 +95,16 @@ impl EntryKeys {
         self.long = false;
     }
 
-    fn push(&mut self, index: &Index, values: &[Option<Value<'_>>], source: u32) -> Result<()> {
+    /// Encodes one key. Returns its bytes, before it is shortened.
+    fn push(&mut self, index: &Index, values: &[Option<Value<'_>>], source: u32) -> Result<usize> {
         let (key_start, bits_start) = (self.keys.len(), self.bits.len());
         self.keys.extend_from_slice(&index.id.to_bytes());
         self.collected.clear();
         index.keys.append(values, &mut self.keys, &mut self.collected);
         self.bits.extend_from_slice(self.collected.as_bytes());
+        let bytes = self.keys.len() - key_start;
         self.long |= shorten(&mut self.keys, key_start + ID_BYTES);
-        let too_many = |_| Error::internal("more than 4 GiB of index keys for one document");
+        let too_many = |_| too_many_bytes();
         self.entries.push(Entry {
             key: (
                 u32::try_from(key_start).map_err(too_many)?,
@@ -104,7 +113,7 @@ impl EntryKeys {
             bits: (bits_start as u32, u32::try_from(self.bits.len()).map_err(too_many)?),
             source,
         });
-        Ok(())
+        Ok(bytes)
     }
 
     /// How many entries there are.
@@ -199,6 +208,13 @@ impl EntryKeys {
             }
         }
     }
+}
+
+fn too_many_bytes() -> Error {
+    let text = format!(
+        "The keys of one document in an index have more than {KEY_BYTES_PER_DOCUMENT_MAX} bytes"
+    );
+    Error::new(ErrorCode::CannotBuildIndexKeys, text)
 }
 
 fn slice(buffer: &[u8], range: (u32, u32)) -> &[u8] {

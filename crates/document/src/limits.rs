@@ -31,8 +31,8 @@ pub const INDEX_FIELDS_MAX: usize = 32;
 pub const PATH_COMPONENTS_MAX: usize = 200;
 /// Views that stand on views (ViewDepthLimitExceeded 165).
 pub const VIEW_DEPTH_MAX: usize = 20;
-/// Bytes of a view's resolved pipeline (ViewPipelineMaxSizeExceeded 195).
-pub const VIEW_PIPELINE_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// Bytes of the stages of a view and of all views below it (ViewPipelineMaxSizeExceeded 195).
+pub const VIEW_PIPELINE_BYTES_MAX: usize = 16_000_000;
 /// Pipelines nested in stages (MaxSubPipelineDepthExceeded 232).
 pub const SUB_PIPELINE_DEPTH_MAX: usize = 20;
 /// Stages of a pipeline (FailedToParse 9; `internalPipelineLengthLimit`).
@@ -68,10 +68,12 @@ pub const CURSOR_TIMEOUT_MS: u64 = 600_000;
 pub const SESSION_TIMEOUT_MINUTES: u64 = 30;
 /// Logical sessions (TooManyLogicalSessions 261).
 pub const SESSIONS_MAX: usize = 1_000_000;
-/// Values that one document may spread into the keys of one index (CannotBuildIndexKeys 201).
-pub const KEYS_PER_DOCUMENT_MAX: usize = 100_000;
-/// Bytes of the keys that one document gives one index (CannotBuildIndexKeys 201).
+/// Bytes of the keys that one document gives one index, before long keys are shortened
+/// (CannotBuildIndexKeys 201).
 pub const KEY_BYTES_PER_DOCUMENT_MAX: usize = 512 * 1024 * 1024;
+/// Bytes of the paths that one document gives one wildcard index, those of array elements counted
+/// once for each array (CannotBuildIndexKeys 201).
+pub const WILDCARD_PATHS_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// What a validator of bytes allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

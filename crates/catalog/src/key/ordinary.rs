@@ -1,6 +1,6 @@
 //! The ordinary index: ascending and descending fields, one key for each element of an array.
 
-use quire_document::path::expand_keys;
+use quire_document::path::{array_index, expand_keys};
 use quire_document::{Doc, Value};
 use quire_error::Result;
 use quire_mql::filter::{Comparison, Test};
@@ -89,7 +89,7 @@ pub(super) fn field_bounds(spec: &KeySpec, _: usize, predicate: &Predicate<'_>) 
     let last = path.rsplit('.').next().unwrap_or_default();
     let facts = Field {
         sparse_single: spec.sparse && spec.fields.len() == 1,
-        whole_arrays: last.bytes().all(|byte| byte.is_ascii_digit()),
+        whole_arrays: array_index(last).is_some(),
         collator: spec.collator(),
     };
     bounds(test, negated, facts)

@@ -10,7 +10,7 @@ use quire_document::{DocBuf, Value};
 use quire_error::{Error, ErrorCode, Result};
 use quire_storage::{CommitOptions, Direction};
 
-use crate::{CollectionCursor, Record, Store, Writer, WriterMode};
+use crate::{CollectionCursor, ReadView, Record, Store, Writer, WriterMode};
 
 /// Definitions that are read at once.
 const PAGE_DOCS: usize = 256;
@@ -144,35 +144,41 @@ impl Store {
         let mut catalog = Catalog::clone(view.catalog());
         let collections: Vec<_> = view.catalog().collections().cloned().collect();
         for collection in collections {
-            let namespace = &collection.namespace;
-            if namespace.collection() != SYSTEM_VIEWS {
+            if collection.namespace.collection() != SYSTEM_VIEWS {
                 continue;
             }
-            let mut cursor = CollectionCursor::new(&collection, Direction::Forward);
-            let (mut records, mut more) = (Vec::new(), true);
-            while more {
-                records.clear();
-                more = cursor.next_page(
-                    &view.view(),
-                    &collection,
-                    PAGE_DOCS,
-                    PAGE_BYTES,
-                    &mut records,
-                )?;
-                for record in &records {
-                    let found = ViewDefinition::from_document(record.doc.as_doc());
-                    catalog = match found {
-                        Ok(found) if found.namespace.db() == namespace.db() => {
-                            catalog.with_view(Arc::new(found))
-                        }
-                        _ => catalog.with_invalid_view(namespace.db()),
-                    };
-                }
+            let db = collection.namespace.db();
+            match definitions(&view, &collection)? {
+                (views, true) => catalog = catalog.with_views(db, views),
+                (views, false) => catalog = catalog.with_views(db, views).with_invalid_view(db),
             }
         }
         self.publish_loaded(catalog);
         Ok(())
     }
+}
+
+/// Reads the definitions in a `system.views`. Returns those that can be read, and whether all can.
+fn definitions(
+    view: &ReadView,
+    system_views: &Arc<Collection>,
+) -> Result<(Vec<Arc<ViewDefinition>>, bool)> {
+    let (mut found, mut all_valid) = (Vec::new(), true);
+    let mut cursor = CollectionCursor::new(system_views, Direction::Forward);
+    let (mut records, mut more) = (Vec::new(), true);
+    while more {
+        records.clear();
+        more = cursor.next_page(&view.view(), system_views, PAGE_DOCS, PAGE_BYTES, &mut records)?;
+        for record in &records {
+            match ViewDefinition::from_document(record.doc.as_doc()) {
+                Ok(view) if view.namespace.db() == system_views.namespace.db() => {
+                    found.push(Arc::new(view));
+                }
+                _ => all_valid = false,
+            }
+        }
+    }
+    Ok((found, all_valid))
 }
 
 /// The document of a view's definition.

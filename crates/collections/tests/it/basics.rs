@@ -143,6 +143,30 @@ fn long_keys_are_shortened_and_still_unique() {
 }
 
 #[test]
+fn the_keys_of_one_document_are_bounded() {
+    // A long string beside an array stands in the key of each element: 600 MB for one document.
+    let store = store();
+    index(&store, "d.t", &doc! { "key": { "s": 1, "a": 1 }, "name": "sa" }).unwrap();
+    let (long, elements) = ("x".repeat(1_000_000), |count: i32| {
+        DocBuf::build(|out| {
+            let mut elements = out.array("a");
+            (0..count).for_each(|at| {
+                elements.push(at);
+            });
+        })
+    });
+    let with = |id: i32, count: i32| {
+        let array = elements(count);
+        doc! { "_id": id, "s": &long, "a": array.get("a").unwrap() }
+    };
+    insert(&store, "d.t", &with(1, 20)).unwrap();
+    let refused = insert(&store, "d.t", &with(2, 600)).unwrap_err();
+    assert_eq!(refused.code(), quire_error::ErrorCode::CannotBuildIndexKeys);
+    assert_eq!(all(&store, "d.t").len(), 1);
+    assert_clean(&store);
+}
+
+#[test]
 fn sparse_indexes_leave_out_and_parallel_arrays_fail() {
     let store = store();
     index(&store, "d.t", &doc! { "key": { "a": 1 }, "name": "a", "unique": true, "sparse": true })

@@ -1,20 +1,25 @@
 //! The keys of a document in a wildcard index: for each value that is no document its path and
 //! itself, between the values of the regular fields.
 
+use quire_document::limits::WILDCARD_PATHS_BYTES_MAX;
 use quire_document::path::{Lookup, Path};
 use quire_document::{Array, Doc, DocBuf, Value};
-use quire_error::{Error, Result};
+use quire_error::{Error, ErrorCode, Result};
 
 use super::tree::Tree;
-use super::{Wildcard, nested_mark};
+use super::{NESTED, Wildcard};
 use crate::MultikeyPaths;
 use crate::key::{Arena, GeneratedKeys, KeySpec};
 
 /// Walks a document and adds a key for each value that the index holds.
 struct Walk<'a, 'k> {
     arena: &'a Arena,
-    /// The path of what is looked at.
+    /// The path of the current value, and the number of names in it. A name may be empty, so the
+    /// length of the path does not tell whether it has a name.
     path: String,
+    names: usize,
+    /// The bytes of the paths that were copied into the arena.
+    paths_bytes: usize,
     /// The values of the regular fields before and after the wildcard term.
     regular: (Vec<Option<Value<'a>>>, Vec<Option<Value<'a>>>),
     keys: &'k mut GeneratedKeys<'a>,
@@ -32,8 +37,9 @@ pub(super) fn generate<'a>(
     let before = values(spec.paths.get(..*at).unwrap_or(&[]))?;
     let after = values(spec.paths.get(at + 2..).unwrap_or(&[]))?;
     let compound = spec.fields.len() > 2;
-    let mut walk = Walk { arena, path: String::new(), regular: (before, after), keys };
-    walk.document(doc, tree);
+    let regular = (before, after);
+    let mut walk = Walk { arena, path: String::new(), names: 0, paths_bytes: 0, regular, keys };
+    walk.document(doc, tree)?;
     if compound && walk.keys.values.is_empty() {
         // A document without any path still has its regular fields.
         walk.push(Value::MinKey, Value::MinKey);
@@ -63,7 +69,7 @@ fn regular<'a>(path: &Path, doc: Doc<'a>) -> Result<Option<Value<'a>>> {
 
 impl<'a> Walk<'a, '_> {
     /// Adds the keys of the fields of a document. Returns false if there are none.
-    fn document(&mut self, doc: Doc<'a>, tree: &Tree) -> bool {
+    fn document(&mut self, doc: Doc<'a>, tree: &Tree) -> Result<bool> {
         let before = self.keys.values.len();
         let end = self.path.len();
         for (name, value) in doc.fields() {
@@ -72,17 +78,19 @@ impl<'a> Walk<'a, '_> {
                 continue;
             }
             let Some(below) = tree.below(name) else { continue };
-            if end > 0 {
+            if self.names > 0 {
                 self.path.push('.');
             }
             self.path.push_str(name);
-            self.value(value, below);
+            self.names += 1;
+            self.value(value, below)?;
+            self.names -= 1;
             self.path.truncate(end);
         }
-        self.keys.values.len() > before
+        Ok(self.keys.values.len() > before)
     }
 
-    fn value(&mut self, value: Value<'a>, tree: &Tree) {
+    fn value(&mut self, value: Value<'a>, tree: &Tree) -> Result<()> {
         match value {
             Value::Document(doc) => self.object(doc, tree),
             Value::Array(array) => self.array(array, tree),
@@ -90,16 +98,16 @@ impl<'a> Walk<'a, '_> {
         }
     }
 
-    fn object(&mut self, doc: Doc<'a>, tree: &Tree) {
-        if self.document(doc, tree) {
-            return;
+    fn object(&mut self, doc: Doc<'a>, tree: &Tree) -> Result<()> {
+        if self.document(doc, tree)? {
+            return Ok(());
         }
         // The field exists although nothing below it has a key.
         let value = match doc.is_empty() {
             true => Doc::empty(),
             false => self.held_back(),
         };
-        self.leaf(Value::Document(value), tree);
+        self.leaf(Value::Document(value), tree)
     }
 
     /// Returns a document that stands for one whose fields have no keys: it is not empty.
@@ -110,38 +118,65 @@ impl<'a> Walk<'a, '_> {
         Doc::from_valid_bytes(self.arena.alloc_slice_copy(bytes.as_bytes()))
     }
 
-    fn array(&mut self, array: Array<'a>, tree: &Tree) {
-        self.note(self.path.clone());
+    fn array(&mut self, array: Array<'a>, tree: &Tree) -> Result<()> {
+        let mut path = None;
+        self.note("")?;
         if array.is_empty() {
-            self.leaf(Value::Undefined, tree);
+            self.leaf(Value::Undefined, tree)?;
         }
-        let path = tree.holds_values().then(|| self.arena.alloc_str(&self.path) as &'a str);
         for element in array.iter() {
-            match element {
-                Value::Document(doc) => self.object(doc, tree),
-                element => {
-                    if matches!(element, Value::Array(_)) {
-                        self.note(nested_mark(&self.path));
-                    }
-                    if let Some(path) = path {
-                        self.push(Value::String(path), element);
-                    }
-                }
+            if let Value::Document(doc) = element {
+                self.object(doc, tree)?;
+                continue;
+            }
+            if matches!(element, Value::Array(_)) {
+                self.note(NESTED)?;
+            }
+            if tree.holds_values() {
+                // All elements share one copy of the path.
+                let shared = match path {
+                    Some(path) => path,
+                    None => *path.insert(self.copied()?),
+                };
+                self.push(Value::String(shared), element);
             }
         }
+        Ok(())
     }
 
-    fn leaf(&mut self, value: Value<'a>, tree: &Tree) {
+    fn leaf(&mut self, value: Value<'a>, tree: &Tree) -> Result<()> {
         if tree.holds_values() {
-            let path: &'a str = self.arena.alloc_str(&self.path);
+            let path = self.copied()?;
             self.push(Value::String(path), value);
         }
+        Ok(())
     }
 
-    fn note(&mut self, mark: String) {
-        if !self.keys.arrays.contains(mark.as_str()) {
-            self.keys.arrays.insert(self.arena.alloc_str(&mark));
+    /// Notes that an array stands at the current path, or what `mark` says of that array.
+    fn note(&mut self, mark: &str) -> Result<()> {
+        let end = self.path.len();
+        self.path.push_str(mark);
+        if !self.keys.arrays.contains(self.path.as_str()) {
+            let copy = self.copied()?;
+            self.keys.arrays.insert(copy);
         }
+        self.path.truncate(end);
+        Ok(())
+    }
+
+    /// Copies the current path into the arena.
+    ///
+    /// # Errors
+    /// 201 CannotBuildIndexKeys past [`WILDCARD_PATHS_BYTES_MAX`] for all paths of the document.
+    fn copied(&mut self) -> Result<&'a str> {
+        self.paths_bytes += self.path.len();
+        if self.paths_bytes > WILDCARD_PATHS_BYTES_MAX {
+            let text = format!(
+                "The paths of one document in a wildcard index have more than {WILDCARD_PATHS_BYTES_MAX} bytes"
+            );
+            return Err(Error::new(ErrorCode::CannotBuildIndexKeys, text));
+        }
+        Ok(self.arena.alloc_str(&self.path))
     }
 
     fn push(&mut self, path: Value<'a>, value: Value<'a>) {

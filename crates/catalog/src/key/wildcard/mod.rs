@@ -11,6 +11,7 @@ mod view;
 
 use std::sync::Arc;
 
+use quire_document::path::array_index;
 use quire_document::{DocBuf, Value};
 use quire_error::{Error, Result};
 use quire_mql::filter::Test;
@@ -82,9 +83,13 @@ pub(crate) fn same_paths(a: &IndexSpec, b: &IndexSpec) -> bool {
     }
 }
 
-/// Returns the mark of a path whose array has arrays among its elements. No path holds its byte.
+/// What follows the path of an array in the mark that says that arrays are among its elements. No
+/// path holds its byte.
+const NESTED: &str = "\0";
+
+/// Returns the mark of a path whose array has arrays among its elements.
 fn nested_mark(path: &str) -> String {
-    format!("{path}\0")
+    format!("{path}{NESTED}")
 }
 
 fn check(spec: &IndexSpec) -> Result<()> {
@@ -192,7 +197,7 @@ fn field_bounds(spec: &KeySpec, field: usize, predicate: &Predicate<'_>) -> Opti
     let last = path.rsplit('.').next().unwrap_or_default();
     let facts = Field {
         sparse_single: true,
-        whole_arrays: view::is_position(last),
+        whole_arrays: array_index(last).is_some(),
         collator: spec.collator(),
     };
     let (intervals, tightness) = bounds(test, negated, facts)?;
@@ -255,6 +260,48 @@ mod tests {
             ["\"a.b\" 2", "\"a.c\" {}", "\"d\" 3", "\"d.e\" 4", "\"d\" [ 5 ]", "\"f\" undefined"];
         assert_eq!(texts(&keys), expected);
         assert_eq!(keys.arrays.iter().copied().collect::<Vec<_>>(), ["d", "d\0", "f"]);
+    }
+
+    #[test]
+    fn an_empty_name_is_a_component_of_its_own() {
+        // The separator was left out after an empty first name, so a query of ".a" found nothing.
+        let spec = keys_of(&doc! { "key": { "$**": 1 }, "name": "w" });
+        let doc = doc! { "": { "a": 1, "": [2, { "": 3 }] }, "a": { "": 4 } };
+        let arena = Arena::new();
+        let keys = spec.generate(doc.as_doc(), &arena).unwrap();
+        let expected = ["\".a\" 1", "\".\" 2", "\"..\" 3", "\"a.\" 4"];
+        assert_eq!(texts(&keys), expected);
+        assert_eq!(keys.arrays.iter().copied().collect::<Vec<_>>(), ["."]);
+    }
+
+    #[test]
+    fn the_paths_of_one_document_are_bounded() {
+        // 1,000 values below a name of 100,000 bytes would copy 100 MB of paths.
+        let spec = keys_of(&doc! { "key": { "$**": 1 }, "name": "w" });
+        let name = "n".repeat(100_000);
+        let below = |values: i32| {
+            let fields = DocBuf::build(|out| {
+                (0..values).for_each(|at| {
+                    out.append(&at.to_string(), at);
+                });
+            });
+            DocBuf::build(|out| {
+                out.append(&name, &fields);
+            })
+        };
+        let arena = Arena::new();
+        let (few, many) = (below(600), below(1000));
+        assert_eq!(spec.generate(few.as_doc(), &arena).unwrap().keys().count(), 600);
+        let refused = spec.generate(many.as_doc(), &arena).unwrap_err();
+        assert_eq!(refused.code(), quire_error::ErrorCode::CannotBuildIndexKeys);
+        // The elements of an array share one copy.
+        let array = DocBuf::build(|out| {
+            let mut elements = out.array(&name);
+            (0..1000).for_each(|at| {
+                elements.push(at);
+            });
+        });
+        assert_eq!(spec.generate(array.as_doc(), &arena).unwrap().keys().count(), 1000);
     }
 
     #[test]

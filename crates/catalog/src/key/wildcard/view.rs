@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use quire_document::path::array_index;
 use quire_document::{Array, Doc, Value};
 
 use super::{Looks, Wildcard, nested_mark};
@@ -40,7 +41,7 @@ impl KeySpec {
     pub fn view_of_path(&self, path: &str, facts: &Multikey) -> Option<View> {
         let wildcard = self.wildcard.as_ref()?;
         let components: Vec<&str> = path.split('.').collect();
-        if components.iter().filter(|part| is_position(part)).count() > POSITIONS_MAX {
+        if components.iter().filter(|part| array_index(part).is_some()).count() > POSITIONS_MAX {
             return None;
         }
         let mut walk = Stored { facts, components: &components, bits: 0, paths: Vec::new() };
@@ -130,12 +131,6 @@ pub(super) fn hold_documents(intervals: &Intervals) -> bool {
     !intervals.intersect(&documents).0.is_empty()
 }
 
-/// Returns true if a component may be a position in an array.
-pub(super) fn is_position(component: &str) -> bool {
-    let digits = component.bytes().all(|byte| byte.is_ascii_digit());
-    digits && !component.is_empty() && (component == "0" || !component.starts_with('0'))
-}
-
 /// Finds the paths under which the values of a queried path are stored: with and without each
 /// position that follows an array, whose elements have its path.
 struct Stored<'q> {
@@ -154,7 +149,7 @@ impl<'q> Stored<'q> {
             self.paths.push(path.join("."));
             return true;
         };
-        if is_position(component) && !in_element && !path.is_empty() {
+        if array_index(component).is_some() && !in_element && !path.is_empty() {
             let array = path.join(".");
             if self.facts.is_array(&array) {
                 if self.facts.is_array(&nested_mark(&array)) {
