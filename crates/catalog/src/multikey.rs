@@ -30,18 +30,18 @@ struct Known {
     arrays: RwLock<BTreeSet<String>>,
 }
 
-/// Facts about the keys of one document.
+/// Facts about the keys of one document, borrowed from what generated them.
 #[derive(Debug, Clone, Copy)]
 pub struct Facts<'f> {
     /// For each field the components of its path that are arrays.
     pub paths: &'f [u64],
-    /// Some key is too long to be stored whole.
+    /// True if a key is too long to be stored whole.
     pub long_keys: bool,
     /// The paths of arrays in a wildcard index (`GeneratedKeys::arrays`).
     pub arrays: &'f BTreeSet<&'f str>,
 }
 
-/// Facts that are stored, or are to be.
+/// The facts about an index that a commit stores: those of all documents so far.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FactsBuf {
     /// As [`Facts::paths`].

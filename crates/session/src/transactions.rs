@@ -437,7 +437,7 @@ impl Drop for TransactionTurn {
 }
 
 impl Sessions {
-    /// All open transactions, those of the sessions that began first before others.
+    /// Returns all open transactions, the one that has been open longest first.
     pub fn list_transactions(&self) -> Vec<OpenTransaction> {
         let mut open = Vec::new();
         self.each(&mut |session| open.extend(session.describe_open()));

@@ -97,7 +97,8 @@ fn keyspace_options(space: Space) -> KeyspaceCreateOptions {
 /// Tables are cut at this size: small enough that a dropped collection frees most of its own.
 pub(crate) const TABLE_BYTES: u64 = 32 << 20;
 
-/// fjall's handles. Whoever reads holds them, so that closing can wait.
+/// fjall's handles. Each snapshot and each background task has a reference, and closing waits until
+/// the last one is dropped.
 pub(crate) struct Parts {
     pub db: Database,
     pub spaces: [Keyspace; 4],
@@ -157,7 +158,7 @@ impl Parts {
         let keyspace = self.space(space);
         keyspace.rotate_memtable().map_err(|error| storage(error, "flushing"))?;
         while keyspace.tree.sealed_memtable_count() > 0 {
-            // Fails once a background thread of fjall has died; nobody would flush any more.
+            // Fails once a background thread of fjall has died: nothing would end this loop.
             self.db.persist(PersistMode::Buffer).map_err(|error| storage(error, "flushing"))?;
             std::thread::sleep(Duration::from_millis(1));
         }

@@ -27,7 +27,8 @@ type Open = Box<dyn Fn(Bounds<'_>) -> HeldRows + Send + Sync>;
 pub(crate) struct HeldMemtables(Mutex<HashMap<(Space, u64), usize>>);
 
 impl HeldMemtables {
-    /// An estimate of their memory: each counts as full.
+    /// Estimates their memory, up to twice too high: each counts as full, whatever is in it, and the
+    /// one before the active memtable counts whenever its keyspace has any that waits for a flush.
     pub fn bytes(&self) -> u64 {
         self.0.lock().keys().map(|(space, _)| memtable_bytes(*space)).sum()
     }

@@ -81,7 +81,8 @@ impl Tombstones {
         Space::ALL.into_iter().any(|space| self.is_due(space, parts))
     }
 
-    /// Compacts what is due. `watermark`: what older snapshots than this saw is needed by nobody.
+    /// Compacts the keyspaces that are due. No open snapshot is older than `watermark`, so versions
+    /// that only older ones would see are removed. Stops between two keyspaces when `stop` says so.
     pub fn compact(&self, parts: &Parts, watermark: u64, stop: &dyn Fn() -> bool) -> Result<()> {
         for space in Space::ALL {
             if stop() || !self.is_due(space, parts) {

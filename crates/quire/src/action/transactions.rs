@@ -7,11 +7,12 @@ use crate::transaction::{End, TransactionOptions};
 use std::hash::{BuildHasher, RandomState};
 use std::time::{Duration, Instant};
 
-/// How long [`StartTransaction::and_run`] goes on trying, as in every driver.
+/// How long [`StartTransaction::and_run`] retries a transaction: 120 seconds, as in every driver.
 const TRY_FOR: Duration = Duration::from_secs(120);
-/// The longest pause before the second attempt; each later one is half as long again.
+/// The upper bound of the pause before the second attempt. It grows by half with each attempt; the
+/// pause itself is a random share of it.
 const FIRST_PAUSE: Duration = Duration::from_millis(5);
-/// No pause is longer.
+/// The largest that the upper bound becomes.
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 
 const TRANSIENT: &str = "TransientTransactionError";
@@ -19,8 +20,8 @@ const UNKNOWN_RESULT: &str = "UnknownTransactionCommitResult";
 
 impl ClientSession {
     /// Begins a transaction: the session's operations belong to it until it is committed or
-    /// aborted. They see one state of the database and their own writes; nobody else sees a write
-    /// before the commit.
+    /// aborted. They see one state of the database and their own writes. Other sessions see the
+    /// writes once they are committed.
     ///
     /// ```
     /// use quire::bson::{Document, doc};
@@ -128,9 +129,10 @@ impl StartTransaction<'_> {
     }
 }
 
-/// Commits until it is known whether that has worked.
+/// Commits, and repeats the commit while its outcome is unknown and less than [`TRY_FOR`] has passed
+/// since `since`.
 fn commit(session: &mut ClientSession, since: Instant) -> Result<()> {
-    /// MaxTimeMSExpired: the caller wanted no longer wait.
+    /// MaxTimeMSExpired: the time that the caller set for the commit has passed.
     const EXPIRED: i32 = 50;
     loop {
         match session.commit_transaction().run() {
@@ -143,7 +145,8 @@ fn commit(session: &mut ClientSession, since: Instant) -> Result<()> {
     }
 }
 
-/// A random number from 0 to 1, so that two that clash do not clash again.
+/// Returns a random number from 0 to 1. Two transactions that conflict pause for different times and
+/// do not conflict again.
 fn share() -> f64 {
     RandomState::new().hash_one(()) as f64 / u64::MAX as f64
 }

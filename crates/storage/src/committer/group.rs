@@ -173,8 +173,10 @@ impl<B: Backend> Inner<B> {
         ticket.wait().unwrap_or_else(lost)
     }
 
-    /// Whose keys are reserved for another does not burden a group. Who has lost against a commit
-    /// does: it has to wait until that one is visible, or it would lose the next time as well.
+    /// Rejects a commit early if another writer has reserved one of its keys, so that it does not
+    /// occupy a slot in the group. A commit that has lost against a newer version of a key is not
+    /// rejected here: its group ends when that version is visible, and a retry before would lose
+    /// again.
     fn check_early(&self, batch: &CommitBatch) -> Result<()> {
         self.keys.lock().check_turn(batch).inspect_err(|_| {
             self.meters.conflicts.fetch_add(1, Ordering::Relaxed);
@@ -368,7 +370,8 @@ impl<B: Backend> Inner<B> {
         let Numbers { version, cluster_time } = *numbers;
         let view = View::new(&self.active, version, cluster_time, snap, written);
         let until = merged.first_time.unwrap_or(cluster_time);
-        // Before it is replaced: whoever asks for its time finds it at one of the two places.
+        // Kept before it is replaced, so that a reader that asks for its time finds it in one of
+        // the two places.
         self.history.lock().keep(&self.current.read(), until, written);
         let mut previous = view;
         let mut swap = || std::mem::swap(&mut *self.current.write(), &mut previous);

@@ -1,7 +1,8 @@
 //! The recent past. A reply tells the time of what it shows, and a later read may ask for that
-//! time when newer commits exist. So the backend's snapshots of the last groups are kept: for some
-//! seconds, while few bytes were written since, and not too many. They cost what the oldest of
-//! them retains; nothing else in the engine waits for them but the reclaiming of dropped ranges.
+//! time when newer commits exist. So the backend's snapshots of the last groups are kept:
+//! [`VIEWS_MAX`] at most, as long as the window says, and while at most [`BYTES_MAX`] were written
+//! since. They cost what the oldest of them retains. The conflict table keeps its entries for them,
+//! because a transaction may begin on one, and dropped ranges are reclaimed after they are gone.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -43,8 +44,8 @@ impl<S> History<S> {
         Self { past: VecDeque::new(), window, begins }
     }
 
-    /// Keeps a view that is replaced now; the next commit's time is `until`, and so many bytes have
-    /// been written in all.
+    /// Keeps a view that is replaced now. `until` is the time of the next commit, `written` the
+    /// number of bytes committed since the engine was opened.
     pub fn keep(&mut self, view: &View<S>, until: ClusterTime, written: u64) {
         if self.window.is_zero() {
             return;

@@ -92,6 +92,8 @@ pub(crate) struct Inner<B: Backend> {
     counts: Mutex<HashMap<u32, Counts>>,
     current: RwLock<Arc<View<B::Snap>>>,
     active: Arc<Active<B::Snap>>,
+    /// Held while the caps on snapshots are enforced.
+    capping: Mutex<()>,
     history: Mutex<History<B::Snap>>,
     /// Dropped ranges that have not gone for good, by the version of their drop.
     drops: Mutex<Vec<PendingDrop>>,
@@ -170,6 +172,7 @@ impl<B: Backend> Committer<B> {
             counts: Mutex::new(counts),
             current: RwLock::new(view),
             active,
+            capping: Mutex::new(()),
             history: Mutex::new(History::new(options.history_window, begins)),
             drops: Mutex::new(drops),
             reclaimer: Mutex::new(None),

@@ -210,8 +210,11 @@ impl<S> Active<S> {
 
 impl<B: Backend> Inner<B> {
     /// Bounds what snapshots cost: holds those apart that have retained much, and takes those from
-    /// their owners that are too old or cannot be held.
+    /// their owners that are too old or cannot be held. Does nothing while another thread does it: of
+    /// two that hold the same view, the second would count the memory of the first against it and
+    /// revoke it.
     pub(crate) fn enforce_caps(&self) {
+        let Some(_one_at_a_time) = self.capping.try_lock() else { return };
         let written = self.meters.written_bytes.load(Ordering::Relaxed);
         let options = &self.options;
         let mut revoked = 0;
@@ -240,15 +243,15 @@ impl<B: Backend> Inner<B> {
     fn hold(&self, view: &Arc<View<B::Snap>>) -> bool {
         let Ok(snap) = view.raw() else { return true };
         match self.backend.hold(&snap) {
-            Ok(Some(held)) if self.has_room_for_held() => {
+            // `held` counts already. One that is too much is dropped, and counts no more.
+            Ok(Some(held))
+                if self.backend.held_bytes() <= self.options.snapshots_held_bytes_max =>
+            {
                 view.hold(held);
                 true
             }
             Ok(_) | Err(_) => false,
         }
-    }
-    fn has_room_for_held(&self) -> bool {
-        self.backend.held_bytes() <= self.options.snapshots_held_bytes_max
     }
 }
 
