@@ -1,12 +1,13 @@
 //! Storage: a key-value contract, the write buffer over it, group commit, and the
 //! engines that need no disk (in memory, simulated). It knows neither BSON nor MongoDB.
 //!
-//! Read in this order: [`contract`] (what an engine promises), [`txn`] (how a caller uses it),
-//! [`backend`] and [`committer`] (how one committer makes an engine out of raw ordered bytes),
-//! [`memory`] and [`simulated`] (two such engines), [`conformance`] (the suite that every
-//! engine passes).
+//! Read in this order: [`contract`] (what an engine promises), [`batch`] (what a commit carries),
+//! [`txn`] (how a caller uses it), [`backend`] and [`committer`] (how one committer makes an engine
+//! out of raw ordered bytes), [`memory`] and [`simulated`] (two such engines), [`conformance`] (the
+//! suite that every engine passes).
 
 pub mod backend;
+pub mod batch;
 pub mod clock;
 pub mod committer;
 pub mod conformance;

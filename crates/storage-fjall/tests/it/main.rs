@@ -5,6 +5,7 @@
 mod conformance;
 mod crash;
 mod damage;
+mod damaged_log;
 mod directory;
 mod long_snapshots;
 mod overload;

@@ -1,11 +1,15 @@
 //! What the tests here share: records, images of a directory as a crash leaves it.
 
-use std::path::Path;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use quire_storage::{
-    Bytes, CommitOptions, Committed, Engine, Mode, Page, ScanRequest, Snapshot, Space, begin,
+    Bytes, CommitOptions, Committed, Engine, Maintenance, Mode, Page, ScanRequest, Snapshot, Space,
+    begin,
 };
+use quire_storage_fjall::{FjallOptions, Opened, open};
+use tempfile::TempDir;
 
 /// The key of record `number` in collection `collection`.
 pub fn key(collection: u32, number: u64) -> Bytes {
@@ -71,6 +75,41 @@ pub fn numbers(snapshot: &dyn Snapshot, space: Space, collection: u32) -> Vec<u6
             None => return out,
         }
     }
+}
+
+/// How many documents the tests of damage have in one place.
+pub const SMALL: u64 = 300;
+
+/// A database with everything in tables.
+pub fn flushed() -> TempDir {
+    let directory = TempDir::new().unwrap();
+    let engine = open(directory.path(), FjallOptions::default()).unwrap().engine;
+    for number in 0..SMALL {
+        insert(&engine, 1, number, document(number, 400), CommitOptions::buffered());
+    }
+    engine.maintenance(Maintenance::Flush).unwrap();
+    engine.close().unwrap();
+    directory
+}
+
+/// Opens a directory and mends what is damaged in it.
+pub fn repair(directory: &Path) -> Opened {
+    open(directory, FjallOptions { repair: true, ..FjallOptions::default() }).unwrap()
+}
+
+/// Every file below a directory with its content, and every directory.
+pub fn content_of(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    for entry in std::fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(content_of(&path));
+            found.insert(path, Vec::new());
+        } else {
+            found.insert(path.clone(), std::fs::read(&path).unwrap());
+        }
+    }
+    found
 }
 
 /// Copies a directory as it is now: what a crash of the process leaves.

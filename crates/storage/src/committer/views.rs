@@ -301,3 +301,91 @@ impl<S: RawSnapshot> Snapshot for Handle<S> {
         self.0.with(|snap| snap.scan(&request, page))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::committer::{Committer, CommitterOptions};
+    use crate::contract::{Caps, Op, Size};
+    use crate::memory::{MemoryBackend, MemorySnapshot};
+    use std::sync::atomic::AtomicU64;
+    use std::sync::mpsc;
+    use std::time::Duration;
+
+    /// Memory that takes long to hold its first snapshot; there is room for one.
+    #[derive(Default)]
+    struct SlowToHold {
+        memory: MemoryBackend,
+        held: AtomicU64,
+        /// Says that the first hold has begun, then waits until it may end.
+        first: Mutex<Option<(mpsc::Sender<()>, mpsc::Receiver<()>)>>,
+    }
+
+    impl Backend for SlowToHold {
+        type Snap = MemorySnapshot;
+
+        fn caps(&self) -> &Caps {
+            self.memory.caps()
+        }
+
+        fn snapshot(&self) -> Result<MemorySnapshot> {
+            self.memory.snapshot()
+        }
+
+        fn hold(&self, _: &MemorySnapshot) -> Result<Option<MemorySnapshot>> {
+            self.held.fetch_add(1, Ordering::Relaxed);
+            let first = self.first.lock().take();
+            if let Some((begun, end)) = first {
+                begun.send(()).unwrap();
+                end.recv().unwrap();
+            }
+            self.memory.snapshot().map(Some)
+        }
+
+        fn held_bytes(&self) -> u64 {
+            self.held.load(Ordering::Relaxed)
+        }
+
+        fn apply(&self, ops: Vec<Op>, sync: bool) -> Result<()> {
+            self.memory.apply(ops, sync)
+        }
+
+        fn sync(&self) -> Result<()> {
+            self.memory.sync()
+        }
+
+        fn approximate_size(&self, space: Space, start: &[u8], end: &[u8]) -> Result<Size> {
+            self.memory.approximate_size(space, start, end)
+        }
+    }
+
+    /// The ticker and a commit may enforce the caps at once. The second met the view that the first
+    /// was holding, found no room for it a second time, and revoked it.
+    #[test]
+    fn a_view_that_is_being_held_is_not_revoked_by_another_thread() {
+        let ((begun, has_begun), (end, may_end)) = (mpsc::channel(), mpsc::channel());
+        let first = Mutex::new(Some((begun, may_end)));
+        let options = CommitterOptions {
+            tick: None,
+            snapshot_retained_bytes_max: 0,
+            snapshots_held_bytes_max: 1,
+            snapshot_grace: Duration::ZERO,
+            ..CommitterOptions::default()
+        };
+        let backend = SlowToHold { first, ..SlowToHold::default() };
+        let committer = Committer::open(backend, options).unwrap();
+        let inner = &*committer.inner;
+        let view = Arc::clone(&inner.current.read());
+        view.supersede();
+        inner.meters.written_bytes.store(1, Ordering::Relaxed);
+        std::thread::scope(|scope| {
+            scope.spawn(|| inner.enforce_caps());
+            has_begun.recv().unwrap();
+            inner.enforce_caps();
+            end.send(()).unwrap();
+        });
+        assert!(view.raw().is_ok());
+        assert_eq!(inner.active.sizes(), (1, 1));
+        assert_eq!(inner.meters.revoked.load(Ordering::Relaxed), 0);
+    }
+}
