@@ -21,7 +21,7 @@ peak during the query. Nothing else should run meanwhile.
 import argparse, csv, datetime, pathlib, random, sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent))
-from beside_duckdb import WORK, Quire, best, in_own_environment
+from own_server import WORK, Quire, best, in_own_environment
 
 DAY = datetime.datetime(1992, 1, 1)
 SEGMENTS = ["AUTOMOBILE", "BUILDING", "FURNITURE", "HOUSEHOLD", "MACHINERY"]

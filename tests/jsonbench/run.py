@@ -15,7 +15,7 @@ three. Times are the best of the rounds; both databases have the machine to them
 import argparse, json, pathlib, random, sys, time
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent))
-from beside_duckdb import WORK, Quire, best, in_own_environment
+from own_server import WORK, Quire, best, in_own_environment
 
 START_US = 1_732_206_349_000_000
 

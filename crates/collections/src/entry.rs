@@ -11,7 +11,7 @@ use bytes::Bytes;
 use quire_catalog::key::{GeneratedKeys, KeySpec};
 use quire_catalog::{Index, IndexId};
 use quire_document::key::TypeBits;
-use quire_document::limits::KEY_BYTES_PER_DOCUMENT_MAX;
+use quire_document::limits::{KEY_BYTES_PER_DOCUMENT_MAX, KEYS_PER_DOCUMENT_MAX};
 use quire_document::{Value, ValueBuf};
 use quire_error::{Error, ErrorCode, Result};
 
@@ -65,10 +65,13 @@ impl EntryKeys {
     /// Encodes all generated keys of a document.
     ///
     /// # Errors
-    /// 201 CannotBuildIndexKeys past [`KEY_BYTES_PER_DOCUMENT_MAX`]: an array beside a long value
-    /// repeats that value in each key.
+    /// 201 CannotBuildIndexKeys past [`KEYS_PER_DOCUMENT_MAX`], and past
+    /// [`KEY_BYTES_PER_DOCUMENT_MAX`]: an array beside a long value repeats that value in each key.
     pub fn encode(&mut self, index: &Index, generated: &GeneratedKeys<'_>) -> Result<()> {
         self.clear();
+        if generated.keys().count() > KEYS_PER_DOCUMENT_MAX {
+            return Err(too_many_keys());
+        }
         let mut left = KEY_BYTES_PER_DOCUMENT_MAX;
         for (source, values) in generated.keys().enumerate() {
             let bytes = self.push(index, values, source as u32)?;
@@ -208,6 +211,11 @@ impl EntryKeys {
             }
         }
     }
+}
+
+fn too_many_keys() -> Error {
+    let text = format!("One document has more than {KEYS_PER_DOCUMENT_MAX} keys in an index");
+    Error::new(ErrorCode::CannotBuildIndexKeys, text)
 }
 
 fn too_many_bytes() -> Error {

@@ -68,6 +68,8 @@ pub const CURSOR_TIMEOUT_MS: u64 = 600_000;
 pub const SESSION_TIMEOUT_MINUTES: u64 = 30;
 /// Logical sessions (TooManyLogicalSessions 261).
 pub const SESSIONS_MAX: usize = 1_000_000;
+/// Keys that one document gives one index (CannotBuildIndexKeys 201).
+pub const KEYS_PER_DOCUMENT_MAX: usize = 100_000;
 /// Bytes of the keys that one document gives one index, before long keys are shortened
 /// (CannotBuildIndexKeys 201).
 pub const KEY_BYTES_PER_DOCUMENT_MAX: usize = 512 * 1024 * 1024;

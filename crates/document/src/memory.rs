@@ -162,6 +162,13 @@ pub fn limited<T>(bytes: usize, work: impl FnOnce() -> T) -> Result<T, Refused> 
     refused.map_or(Ok(result), Err)
 }
 
+/// Why a buffer could not grow since the innermost `limited` began, if one could not. A loop that
+/// fills a buffer ends then: what it writes from here on is left out.
+#[inline]
+pub fn refused() -> Option<Refused> {
+    REFUSED.get()
+}
+
 /// Runs `work` as if no `limited` were around it: for buffers of another owner.
 pub fn unlimited<T>(work: impl FnOnce() -> T) -> T {
     let scope =

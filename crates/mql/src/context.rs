@@ -5,7 +5,7 @@
 use crate::expression::{Column, Folding};
 use crate::rounds::Landmarks;
 use crate::stage::Place;
-use crate::work::units;
+use crate::work::{ELEMENTS_AT_ONCE, units};
 use bumpalo::Bump;
 use quire_document::memory::{self, Refused};
 use quire_document::{
@@ -475,12 +475,14 @@ impl<'a> EvalContext<'a> {
         memory::reserve(wanted).map_err(|refused| self.refused(refused))
     }
 
-    /// Fails if a result under construction has grown past the memory limit.
+    /// Fails if a result under construction has grown past the memory limit, or was not allowed to
+    /// grow: what a loop writes after that is left out, so that the loop may as well end.
     pub fn check_size(&self, bytes: usize) -> Result<()> {
-        if bytes <= self.shared.memory_bytes_max {
-            return Ok(());
+        let past = (bytes > self.shared.memory_bytes_max).then_some(Refused::Evaluation);
+        match past.or_else(memory::refused) {
+            None => Ok(()),
+            Some(refused) => Err(self.refused(refused)),
         }
-        Err(self.refused(Refused::Evaluation))
     }
 
     #[cold]
@@ -623,8 +625,12 @@ impl<'a> EvalContext<'a> {
     /// Builds an array of values in the arena.
     pub fn array_of(&self, values: impl IntoIterator<Item = Value<'a>>) -> Result<Value<'a>> {
         let array = self.array(|writer| {
-            for value in values {
+            for (at, value) in values.into_iter().enumerate() {
                 writer.push(value);
+                if at % ELEMENTS_AT_ONCE == ELEMENTS_AT_ONCE - 1 {
+                    self.check_size(writer.len())?;
+                    self.shared.work(ELEMENTS_AT_ONCE as u32)?;
+                }
             }
             Ok(())
         });

@@ -12,6 +12,9 @@ use std::cmp::Ordering;
 /// Units between two looks at the interrupt.
 const LOOK_UNITS: u32 = 1 << 16;
 
+/// Elements that a loop writes between two looks at the size of its result and the interrupt.
+pub(crate) const ELEMENTS_AT_ONCE: usize = 4096;
+
 /// Elements that are sorted between two looks.
 const SORTED_AT_ONCE: usize = 1 << 14;
 

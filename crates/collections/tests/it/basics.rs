@@ -2,7 +2,7 @@
 
 use super::*;
 use quire_collections::{CollectionCursor, IndexCursor, IndexRange};
-use quire_document::{Value, array};
+use quire_document::{ArrayBuf, Value, array};
 use quire_storage::Direction;
 
 #[test]
@@ -181,6 +181,17 @@ fn sparse_indexes_leave_out_and_parallel_arrays_fail() {
     insert(&store, "d.t", &doc! { "_id": 11, "a": 5 }).unwrap();
     update(&store, "d.t", 11, doc! { "_id": 11, "x": &array![1, 2] }.as_doc()).unwrap();
     insert(&store, "d.t", &doc! { "_id": 12, "a": 5 }).unwrap();
+    assert_clean(&store);
+}
+
+#[test]
+fn one_document_gives_an_index_a_bounded_number_of_keys() {
+    let store = store();
+    index(&store, "d.t", &doc! { "key": { "a": 1 }, "name": "a" }).unwrap();
+    let numbers = |count: i32| (0..count).collect::<ArrayBuf>();
+    insert(&store, "d.t", &doc! { "_id": 1, "a": &numbers(100_000) }).unwrap();
+    let error = insert(&store, "d.t", &doc! { "_id": 2, "a": &numbers(100_001) }).unwrap_err();
+    assert_eq!(error.code().number(), 201, "{error}");
     assert_clean(&store);
 }
 

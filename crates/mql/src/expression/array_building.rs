@@ -82,18 +82,10 @@ fn range<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> 
     if step == 0 {
         return Err(Error::location(34449, "$range requires a non-zero step value"));
     }
-    let array = cx.array(|writer| {
-        let (mut at, end, step) = (i64::from(start), i64::from(end), i64::from(step));
-        while if step > 0 { at < end } else { at > end } {
-            writer.push(at as i32);
-            at += step;
-            if writer.count().is_multiple_of(4096) {
-                cx.check_size(writer.len())?;
-            }
-        }
-        Ok(())
-    });
-    Ok(Some(Value::Array(array?)))
+    let (start, end, step) = (i64::from(start), i64::from(end), i64::from(step));
+    let numbers = std::iter::successors(Some(start), |at| Some(at + step));
+    let numbers = numbers.take_while(|at| if step > 0 { *at < end } else { *at > end });
+    cx.array_of(numbers.map(|at| Value::Int32(at as i32))).map(Some)
 }
 
 /// `inputs` and `defaults` must be written as arrays.
@@ -159,6 +151,7 @@ fn zip<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
             }
             list.finish();
             cx.check_size(writer.len())?;
+            cx.shared.work(u32::try_from(inputs.len()).unwrap_or(u32::MAX))?;
         }
         Ok(())
     });
@@ -199,7 +192,7 @@ fn array_to_object<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Va
         let text = format!("$arrayToObject requires an array input, found: {}", type_name(input));
         return Err(Error::location(40386, text));
     };
-    charge_entries(array.as_doc(), cx)?;
+    charge_entries(0, array.as_doc(), cx)?;
     let (mut entries, mut form): (Vec<(&str, Value<'_>)>, _) = (Vec::new(), None);
     for item in array.iter() {
         let (kind, key, value) = match (item, form) {
@@ -213,12 +206,14 @@ fn array_to_object<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Va
     Ok(Some(Value::Document(last_of_each(&entries, cx)?)))
 }
 
-/// Charges what a list of a document's fields and a table of their names take.
-pub(super) fn charge_entries(doc: Doc<'_>, cx: &EvalContext<'_>) -> Result<()> {
+/// Charges what a list of `held` entries and of a document's fields, and a table of their names,
+/// take together.
+pub(super) fn charge_entries(held: usize, doc: Doc<'_>, cx: &EvalContext<'_>) -> Result<()> {
     const ENTRY_BYTES: usize = 4 * size_of::<(&str, Value<'_>)>();
     const UNCHARGED_BYTES: usize = 1024;
-    match doc.len() > UNCHARGED_BYTES {
-        true => cx.charge(doc.count() * ENTRY_BYTES),
+    const UNCHARGED_ENTRIES: usize = 256;
+    match doc.len() > UNCHARGED_BYTES || held > UNCHARGED_ENTRIES {
+        true => cx.charge((held + doc.count()).saturating_mul(ENTRY_BYTES)),
         false => Ok(()),
     }
 }

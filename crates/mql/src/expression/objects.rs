@@ -42,10 +42,9 @@ fn merge<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> 
     }
     let mut entries = Vec::new();
     for doc in &docs {
-        charge_entries(*doc, cx)?;
+        charge_entries(entries.len(), *doc, cx)?;
         entries.extend(doc.fields());
     }
-    cx.charge(size_of_val(&*entries))?;
     Ok(Some(Value::Document(last_of_each(&entries, cx)?)))
 }
 

@@ -39,6 +39,27 @@ fn assert_refused(what: &str, error: quire_error::Error, bytes: usize) {
 }
 
 #[test]
+fn what_may_not_grow_is_not_filled_any_longer() {
+    let (arena, shared, root) = (Bump::new(), shared(), doc! {});
+    let cx = EvalContext::new(&arena, root.as_doc(), &shared);
+    let mut pulled = 0;
+    let numbers = (0..10_000_000).inspect(|_| pulled += 1).map(Value::Int32);
+    assert_eq!(cx.array_of(numbers).unwrap_err().code().number(), 146);
+    assert!(pulled < LIMIT, "{pulled} elements were asked for");
+
+    let mut rows = 0;
+    let error = cx.array(|writer| {
+        (0..10_000_000).try_for_each(|_| {
+            rows += 1;
+            writer.push("a text of some length");
+            cx.check_size(writer.len())
+        })
+    });
+    assert_eq!(error.unwrap_err().code().number(), 146);
+    assert!(rows < LIMIT, "{rows} rows were written");
+}
+
+#[test]
 fn an_expression_holds_no_more_than_it_may() {
     let root = input(10_000);
     let v = ValueBuf::new("$v");
@@ -63,6 +84,7 @@ fn an_expression_holds_no_more_than_it_may() {
         ValueBuf::from(wide),
         nested,
         ValueBuf::from(doc! { "$zip": { "inputs": &thousand } }),
+        ValueBuf::from(doc! { "$mergeObjects": &repeated(&o, 1000) }),
         ValueBuf::from(doc! { "$size": &range }),
         ValueBuf::from(doc! { "$setUnion": &thousand }),
         ValueBuf::from(doc! { "$map": { "input": "$v", "in": "$v" } }),

@@ -1,10 +1,10 @@
-"""What the benchmarks beside DuckDB share: an environment of their own, a server in an empty
-directory, and the best of some rounds.
+"""What the scripts that measure a server share: a Python environment of their own, a server in an
+empty directory, and the best of some rounds.
 """
 import os, pathlib, signal, socket, subprocess, sys, tempfile, time
 
 PACKAGES = ["pymongo==4.15.3", "duckdb==1.4.1"]
-WORK = pathlib.Path(tempfile.gettempdir()) / "quire-beside-duckdb"
+WORK = pathlib.Path(tempfile.gettempdir()) / "quire-measured"
 
 
 def in_own_environment():
@@ -21,7 +21,7 @@ def in_own_environment():
 
 
 class Quire:
-    """A server on a free port; `db` is a database of it."""
+    """A server on a free port; `db` is its database `bench`."""
 
     def __init__(self, binary):
         import pymongo
