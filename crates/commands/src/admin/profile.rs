@@ -30,7 +30,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     }
     let service = cx.service;
     let was = service.profiler.setting(cx.db);
-    reply.append("was", was.level).append("slowms", clamped(service.parameters.slow_ms()));
+    reply.append("was", was.level).append("slowms", clamped(service.parameters.cached.slow_ms()));
     reply.append("sampleRate", service.profiler.sample_rate());
     if let Some(filter) = &was.filter {
         reply.append("filter", &filter.shown);

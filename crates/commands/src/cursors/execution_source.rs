@@ -36,12 +36,12 @@ impl Context<'_> {
         let (now_ms, cluster_time) = self.clock();
         let mut params = ExecParams::new(Arc::clone(&self.interrupt), now_ms);
         params.cluster_time = cluster_time;
-        params.disk_by_default = service.parameters.flag("allowDiskUseByDefault");
-        params.no_table_scan = service.parameters.flag("notablescan");
+        let parameters = &service.parameters.cached;
+        params.disk_by_default = parameters.disk_by_default();
+        params.no_table_scan = parameters.no_table_scan();
         params.api_strict = self.generic.api.strict == Some(true);
-        let limit = |name| usize::try_from(service.parameters.number(name)).unwrap_or(usize::MAX);
-        params.stage_bytes_max = limit("internalQueryMaxBlockingSortMemoryUsageBytes");
-        params.group_bytes_max = limit("internalDocumentSourceGroupMaxMemoryBytes");
+        params.stage_bytes_max = parameters.stage_bytes_max();
+        params.group_bytes_max = parameters.group_bytes_max();
         if let Some(directory) = &service.spill_directory {
             params.spill_directory = Some(Arc::clone(directory));
         }

@@ -110,7 +110,7 @@ fn count_examined(service: &Service, ended: &Ended<'_>) {
 
 /// Logs and records the operation where it is slow, sampled, picked by a filter or profiled.
 fn tell(service: &Service, connection: &Connection, ended: &Ended<'_>, recorded: bool) {
-    let slow = ended.micros as i64 > service.parameters.slow_ms().saturating_mul(1000);
+    let slow = ended.micros as i64 > service.parameters.cached.slow_ms().saturating_mul(1000);
     let logged_anyway = service.parameters.logs_all(ended.is_statement);
     if !slow && !logged_anyway && !service.profiler.is_engaged() {
         return;

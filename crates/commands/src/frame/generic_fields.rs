@@ -191,7 +191,7 @@ pub fn check_api(
             let text = "Provided apiStrict and/or apiDeprecationErrors without passing apiVersion";
             return Err(Error::location(4886600, text));
         }
-        if service.parameters.require_api_version() && !command.continues_cursor {
+        if service.parameters.cached.require_api_version() && !command.continues_cursor {
             let text = "The apiVersion parameter is required, please configure your MongoClient's API version";
             return Err(Error::location(498870, text));
         }

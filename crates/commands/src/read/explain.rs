@@ -3,6 +3,7 @@
 use crate::frame::args::{Arg, arguments, missing};
 use crate::frame::command::Command;
 use crate::frame::context::Context;
+use crate::frame::parameters::table::STAGE_BYTES;
 use crate::read::on_view;
 use quire_document::{Doc, DocBuf, DocWriter, Value};
 use quire_error::{Error, ErrorCode, Result};
@@ -127,8 +128,7 @@ fn finish(cx: &Context<'_>, inner: Doc<'_>, explained: DocBuf, reply: &mut DocWr
         info.append("port", port).append("version", crate::frame::MONGODB_VERSION);
         info.append("gitVersion", concat!("quire-", env!("CARGO_PKG_VERSION")));
     }
-    reply.document("serverParameters").append(
-        "internalQueryMaxBlockingSortMemoryUsageBytes",
-        cx.service.parameters.number("internalQueryMaxBlockingSortMemoryUsageBytes") as i32,
-    );
+    reply
+        .document("serverParameters")
+        .append(STAGE_BYTES, cx.service.parameters.cached.stage_bytes_max() as i32);
 }

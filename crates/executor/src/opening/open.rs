@@ -87,13 +87,12 @@ pub(crate) fn start(
 /// Refuses a plan that tests each document of a collection, if the server does without such plans.
 /// A request for all documents has no other plan and passes.
 fn refuse_table_scan(plan: &Plan, env: &Env) -> Result<()> {
-    let namespace = Namespace::parse(&plan.namespace);
     let is_internal = |namespace: Namespace| {
         namespace.is_system() || matches!(namespace.db(), "admin" | "config" | "local")
     };
     if !env.params.no_table_scan
         || !tests_collection(&plan.root)
-        || namespace.is_ok_and(is_internal)
+        || Namespace::parse(&plan.namespace).is_ok_and(is_internal)
     {
         return Ok(());
     }

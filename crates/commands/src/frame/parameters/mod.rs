@@ -1,24 +1,26 @@
 //! The values of the server parameters; the commands that read and set them are in
 //! `admin/parameters.rs`.
 
+mod cached;
 pub mod log_verbosity;
 pub mod table;
 
 use crate::frame::args::{truth, whole};
+use crate::frame::parameters::cached::Cached;
 use crate::frame::parameters::table::Kind::{self, Bool, Int, LogLevels, Long, Text, Texts};
 use crate::frame::parameters::table::Settable::Never;
 use crate::frame::parameters::table::{HISTORY_SECS, PARAMETERS, SLOW_MS, TEXT_BYTES_MAX};
 use quire_document::{Doc, Value, ValueBuf};
 use quire_error::{Error, ErrorCode, Result};
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{PoisonError, RwLock};
 use std::time::Duration;
 
 /// The parameters' values.
 pub struct Parameters {
     values: RwLock<Vec<ValueBuf>>,
-    /// `slowMs`, which every operation looks at.
-    slow_ms: AtomicI64,
+    /// Those that every operation reads.
+    pub cached: Cached,
     /// Whether commands are all logged, and statements of writes: so are these two.
     every_command: AtomicBool,
     every_write: AtomicBool,
@@ -27,10 +29,14 @@ pub struct Parameters {
 impl Parameters {
     /// The defaults, changed by what `--setParameter` said.
     pub fn new(given: &[(String, String)]) -> Result<Self> {
-        let values = PARAMETERS.iter().map(|row| row.default.value()).collect();
+        let values: Vec<ValueBuf> = PARAMETERS.iter().map(|row| row.default.value()).collect();
+        let cached = Cached::default();
+        for (row, value) in PARAMETERS.iter().zip(&values) {
+            cached.note(row.name, value.as_value());
+        }
         let parameters = Parameters {
             values: RwLock::new(values),
-            slow_ms: AtomicI64::new(100),
+            cached,
             every_command: AtomicBool::new(false),
             every_write: AtomicBool::new(false),
         };
@@ -72,16 +78,6 @@ impl Parameters {
         values.get(position(name)?).and_then(|value| read(value.as_value()))
     }
 
-    /// Whether commands must name an API version.
-    pub fn require_api_version(&self) -> bool {
-        self.flag("requireApiVersion")
-    }
-
-    /// Operations that take longer, in milliseconds, are logged.
-    pub fn slow_ms(&self) -> i64 {
-        self.slow_ms.load(Ordering::Relaxed)
-    }
-
     /// What `profile` sets: any number, also a negative one.
     pub fn set_slow_ms(&self, slow_ms: i32) {
         if let Some(at) = position(SLOW_MS) {
@@ -102,9 +98,7 @@ impl Parameters {
 
     pub(crate) fn put(&self, at: usize, value: ValueBuf) {
         let name = PARAMETERS.get(at).map_or("", |row| row.name);
-        if name == SLOW_MS {
-            self.slow_ms.store(whole(value.as_value()).unwrap_or(100), Ordering::Relaxed);
-        }
+        self.cached.note(name, value.as_value());
         self.store(at, value);
         match name {
             log_verbosity::NAME => self.levels_changed(|levels, level| {

@@ -3,8 +3,13 @@
 
 use crate::frame::parameters::log_verbosity;
 
-/// The name of the parameter with a fast path.
+/// The names of the parameters that every operation reads (`cached.rs`).
 pub const SLOW_MS: &str = "slowMs";
+pub const REQUIRE_API_VERSION: &str = "requireApiVersion";
+pub const DISK_BY_DEFAULT: &str = "allowDiskUseByDefault";
+pub const NO_TABLE_SCAN: &str = "notablescan";
+pub const STAGE_BYTES: &str = "internalQueryMaxBlockingSortMemoryUsageBytes";
+pub const GROUP_BYTES: &str = "internalDocumentSourceGroupMaxMemoryBytes";
 
 /// What `hello` shows of whoever manages the server, and its most bytes.
 pub const DESCRIPTOR: &str = "automationServiceDescriptor";
@@ -68,7 +73,7 @@ use Settable::{Always, Never, Startup};
 /// Every parameter, by name.
 pub static PARAMETERS: &[Parameter] = &[
     row(
-        "allowDiskUseByDefault",
+        DISK_BY_DEFAULT,
         Bool(true),
         Always,
         "Whether blocking stages may go on on disk where a command does not say.",
@@ -116,18 +121,8 @@ pub static PARAMETERS: &[Parameter] = &[
         Always,
         "Memory limit of $facet.",
     ),
-    row(
-        "internalQueryMaxBlockingSortMemoryUsageBytes",
-        Int(104_857_600, 0, i32::MAX),
-        Always,
-        "Memory limit of a sort.",
-    ),
-    row(
-        "internalDocumentSourceGroupMaxMemoryBytes",
-        Long(104_857_600, 1, i64::MAX),
-        Always,
-        "Memory limit of $group.",
-    ),
+    row(STAGE_BYTES, Int(104_857_600, 0, i32::MAX), Always, "Memory limit of a sort."),
+    row(GROUP_BYTES, Long(104_857_600, 1, i64::MAX), Always, "Memory limit of $group."),
     row(
         "localLogicalSessionTimeoutMinutes",
         Int(30, 1, i32::MAX),
@@ -164,9 +159,9 @@ pub static PARAMETERS: &[Parameter] = &[
         Always,
         "How long a snapshot read may ask for a time of the past, if not much is written.",
     ),
-    row("notablescan", Bool(false), Always, "Refuses queries without an index."),
+    row(NO_TABLE_SCAN, Bool(false), Always, "Refuses queries without an index."),
     row("quiet", Bool(false), Always, "Logs less."),
-    row("requireApiVersion", Bool(false), Always, "Refuses commands without apiVersion."),
+    row(REQUIRE_API_VERSION, Bool(false), Always, "Refuses commands without apiVersion."),
     row("scramIterationCount", Int(10_000, 5000, i32::MAX), Always, "Iterations of SCRAM-SHA-1."),
     row(
         "scramSHA256IterationCount",

@@ -1,0 +1,70 @@
+//! The parameters that every operation reads, as atomics: a look-up by name searches the table and
+//! takes its lock.
+
+use crate::frame::args::whole;
+use crate::frame::parameters::table::{
+    DISK_BY_DEFAULT, GROUP_BYTES, NO_TABLE_SCAN, REQUIRE_API_VERSION, SLOW_MS, STAGE_BYTES,
+};
+use quire_document::Value;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
+
+/// Copies of values of the table. They follow it by [`Cached::note`].
+#[derive(Default)]
+pub struct Cached {
+    slow_ms: AtomicI64,
+    require_api_version: AtomicBool,
+    disk_by_default: AtomicBool,
+    no_table_scan: AtomicBool,
+    stage_bytes_max: AtomicUsize,
+    group_bytes_max: AtomicUsize,
+}
+
+impl Cached {
+    /// Takes over the new value of the parameter `name`, if it is one of these.
+    pub fn note(&self, name: &str, value: Value<'_>) {
+        let flag = |copy: &AtomicBool| copy.store(value.as_bool() == Some(true), Ordering::Relaxed);
+        let number = whole(value).unwrap_or(0);
+        let bytes = |copy: &AtomicUsize| {
+            copy.store(usize::try_from(number).unwrap_or(usize::MAX), Ordering::Relaxed);
+        };
+        match name {
+            SLOW_MS => self.slow_ms.store(number, Ordering::Relaxed),
+            REQUIRE_API_VERSION => flag(&self.require_api_version),
+            DISK_BY_DEFAULT => flag(&self.disk_by_default),
+            NO_TABLE_SCAN => flag(&self.no_table_scan),
+            STAGE_BYTES => bytes(&self.stage_bytes_max),
+            GROUP_BYTES => bytes(&self.group_bytes_max),
+            _ => {}
+        }
+    }
+
+    /// Operations that take longer, in milliseconds, are logged.
+    pub fn slow_ms(&self) -> i64 {
+        self.slow_ms.load(Ordering::Relaxed)
+    }
+
+    /// Whether commands must name an API version.
+    pub fn require_api_version(&self) -> bool {
+        self.require_api_version.load(Ordering::Relaxed)
+    }
+
+    /// Whether stages may go on on disk where the request does not say.
+    pub fn disk_by_default(&self) -> bool {
+        self.disk_by_default.load(Ordering::Relaxed)
+    }
+
+    /// Whether queries without an index are refused.
+    pub fn no_table_scan(&self) -> bool {
+        self.no_table_scan.load(Ordering::Relaxed)
+    }
+
+    /// Bytes a blocking stage other than `$group` may hold in memory.
+    pub fn stage_bytes_max(&self) -> usize {
+        self.stage_bytes_max.load(Ordering::Relaxed)
+    }
+
+    /// Bytes a `$group` may hold in memory.
+    pub fn group_bytes_max(&self) -> usize {
+        self.group_bytes_max.load(Ordering::Relaxed)
+    }
+}
