@@ -243,3 +243,43 @@ fn branches_read_the_same_from_memory_and_from_disk() {
         assert_eq!([count("all"), count("both"), count("none")], [200, 202, 0]);
     });
 }
+
+#[test]
+fn what_depends_on_a_variable_is_computed_for_each_document() {
+    let store = store();
+    let local = [1, 2, 3].map(|n| doc! { "_id": n, "n": n });
+    let foreign = [1, 2, 3, 4].map(|n| doc! { "_id": n, "x": n });
+    insert_all(&store, "db.local", local.iter().map(DocBuf::as_doc));
+    insert_all(&store, "db.foreign", foreign.iter().map(DocBuf::as_doc));
+    let lengths = |stage: DocBuf| -> Vec<usize> {
+        let lookup = doc! { "$lookup": {
+            "from": "foreign", "let": { "k": "$n" }, "as": "j",
+            "pipeline": [{ "$sort": { "_id": 1 } }, &stage]
+        } };
+        let docs = run(&store, vec![lookup], 1 << 20, 1000);
+        let of = |doc: &DocBuf| {
+            let joined = doc.get("j").and_then(|found| found.as_array()).unwrap();
+            let last = documents(joined).last().unwrap();
+            last.get("v").and_then(|v| v.as_array()).unwrap().iter().count()
+        };
+        docs.iter().map(of).collect()
+    };
+    let first = doc! { "$firstN": { "input": "$x", "n": "$$k" } };
+    assert_eq!(lengths(doc! { "$group": { "_id": Value::Null, "v": &first } }), [1, 2, 3]);
+    let windows = doc! { "$setWindowFields": { "sortBy": { "x": 1 }, "output": { "v": &first } } };
+    assert_eq!(lengths(windows), [1, 2, 3]);
+}
+
+#[test]
+fn a_variable_named_current_is_no_foreign_document() {
+    let store = store();
+    let local = doc! { "_id": 1, "n": { "k": 7 } };
+    let foreign = [doc! { "_id": 1, "k": 7 }, doc! { "_id": 2, "k": 8 }];
+    insert_all(&store, "db.local", [local.as_doc()]);
+    insert_all(&store, "db.foreign", foreign.iter().map(DocBuf::as_doc));
+    let lookup = doc! { "$lookup": {
+        "from": "foreign", "let": { "CURRENT": "$n" }, "as": "j",
+        "pipeline": [{ "$match": { "$expr": { "$eq": ["$k", 7] } } }]
+    } };
+    assert_eq!(joined(&run(&store, vec![lookup], 1 << 20, 1000)), [(1, vec![1, 2])]);
+}

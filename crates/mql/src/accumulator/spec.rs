@@ -90,7 +90,6 @@ impl AccumulatorSpec {
     /// How many values the state of the group with this key keeps; 0 where it keeps no n.
     pub fn n(&self, key: Value<'_>, cx: &EvalContext<'_>) -> Result<usize> {
         let Some(n) = &self.n else { return Ok(0) };
-        let cx = narrowed(cx);
         let root = cx.copy(key)?.as_document().unwrap_or(Doc::empty());
         super::n_values::evaluate_n(n, &cx.with_root(root))
     }
@@ -148,14 +147,17 @@ impl AccumulatorSpec {
     /// Gives the state the document `cx.root`.
     #[inline]
     pub fn add(&self, state: &mut dyn State, cx: &EvalContext<'_>) -> Result<()> {
-        state.add(value_in(self, &narrowed(cx))?)
+        state.add(self.value(cx)?)
     }
 
-    /// Adds what it reads to `needed`.
+    /// Adds what it reads of a document, and what its `n` depends on, to `needed`.
     pub fn add_dependencies(&self, needed: &mut Dependencies) {
         match &self.argument {
             Argument::One(expression) => expression.add_dependencies(needed),
             Argument::Ranked(ranking) => ranking.add_dependencies(needed),
+        }
+        if let Some(n) = &self.n {
+            needed.add_without_root(n);
         }
     }
 
@@ -171,15 +173,6 @@ impl AccumulatorSpec {
             }
         }
     }
-}
-
-/// The same context for a shorter time.
-fn narrowed<'s>(cx: &EvalContext<'s>) -> EvalContext<'s> {
-    *cx
-}
-
-fn value_in<'a>(spec: &'a AccumulatorSpec, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
-    spec.value(cx)
 }
 
 /// mongod runs `$group` in an engine that has codes of its own for division by zero.

@@ -50,3 +50,13 @@ impl Expression {
         self.children(&mut |child| child.add_dependencies(needed));
     }
 }
+
+impl Dependencies {
+    /// Adds what an expression depends on that is evaluated on another root document than the
+    /// input, as the `n` of an accumulator is: its paths are no paths of the input.
+    pub fn add_without_root(&mut self, expression: &Expression) {
+        let reads = expression.dependencies();
+        self.variables.extend(reads.variables);
+        self.volatile |= reads.volatile;
+    }
+}

@@ -5,7 +5,7 @@ use super::registry::StageRow;
 use super::sub_pipeline::{From, add_outer_reads, parse_over, parse_path, stages_of};
 use super::{Match, Modified, Needs, Stage, StageBody, Unwind};
 use crate::context::{ParseContext, UserVariable};
-use crate::expression::{Dependencies, Expression, FieldPath, check_variable_name};
+use crate::expression::{Dependencies, Expression, FieldPath, Node, check_variable_name};
 use crate::update::text;
 use quire_document::path::Path;
 use quire_document::{Array, Doc, DocBuf, DocWriter, Value};
@@ -143,7 +143,7 @@ impl Lookup {
         let varies = |stage: &Stage| {
             let reads = stage.needs().reads;
             let own = reads.variables.iter().any(|index| *index >= self.outer_variables);
-            own || reads.volatile || matches!(stage, Stage::Sample(_))
+            own || reads.volatile
         };
         let first = self.pipeline.iter().position(varies);
         first.unwrap_or(self.pipeline.len())
@@ -271,15 +271,14 @@ fn equality(stages: Array<'_>, cx: &ParseContext) -> Result<Option<VariableEqual
         let sides: Vec<Value<'_>> = sides.iter().collect();
         let [left, right] = sides.as_slice() else { continue };
         for (field, other) in [(*left, *right), (*right, *left)] {
-            let Value::String(path) = field else { continue };
-            let Some(path) = path.strip_prefix('$').filter(|path| !path.starts_with('$')) else {
-                continue;
-            };
+            // Parsed, because `let` may have given `$$CURRENT` another value.
+            let field = Expression::parse(field, cx)?;
+            let Node::Path(path) = field.node() else { continue };
             let value = Expression::parse(other, cx)?;
             let reads = value.dependencies();
             let constant = reads.paths.is_empty() && !reads.whole_document;
             if constant && !reads.volatile && reads.metadata.is_empty() {
-                return Ok(Some(VariableEquality { foreign: FieldPath::parse(path)?, value }));
+                return Ok(Some(VariableEquality { foreign: path.clone(), value }));
             }
         }
     }

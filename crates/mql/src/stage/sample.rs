@@ -5,6 +5,7 @@ use super::limit::printed;
 use super::registry::StageRow;
 use super::{Modified, Needs, Stage, StageBody};
 use crate::accumulator::to_f64;
+use crate::expression::Dependencies;
 use quire_document::decimal::Rounding;
 use quire_document::{DocWriter, Value};
 use quire_error::{Error, Result};
@@ -27,7 +28,7 @@ impl StageBody for Sample {
     }
 
     fn needs(&self) -> Needs {
-        Needs::default()
+        Needs::reading(Dependencies { volatile: true, ..Dependencies::default() })
     }
 
     fn modified(&self) -> Modified {

@@ -1,12 +1,13 @@
 //! Stages: parsing with MongoDB's codes, and those that work on one document at a time.
 
 use super::unwind::Position;
-use super::{Modified, Stage, StageBody, parse_pipeline, pipeline_to_bson};
+use super::{Lookup, Modified, Stage, StageBody, parse_pipeline, pipeline_to_bson};
 use crate::context::{EvalContext, ParseContext, Shared};
 use bumpalo::Bump;
 use quire_document::literal::{parse, parse_doc, print};
 use quire_document::{Doc, DocBuf, Value, ValueBuf};
 use quire_error::Result;
+use std::sync::Arc;
 
 fn list(pipeline: &ValueBuf) -> Vec<Value<'_>> {
     pipeline.as_value().as_array().unwrap().iter().collect()
@@ -196,4 +197,50 @@ fn bucket_is_a_group_by_a_switch() {
         let error = parse_pipeline(list(&pipeline).into_iter(), &ParseContext::default());
         assert_eq!(error.unwrap_err().code().number(), code, "{spec}");
     }
+}
+
+/// Parses a `$lookup`; single quotes stand for double ones.
+fn lookup(operands: &str) -> Arc<Lookup> {
+    let spec = format!("[{{$lookup: {{from: 'f', as: 'o', {operands}}}}}]").replace('\'', "\"");
+    match stages(&spec).unwrap().as_slice() {
+        [Stage::Lookup(lookup)] => Arc::clone(lookup),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_stage_that_varies_is_run_for_each_document() {
+    let shared = "{$match: {a: 1}}";
+    for varies in [
+        "{$group: {_id: null, v: {$firstN: {input: '$x', n: '$$k'}}}}",
+        "{$group: {_id: null, v: {$topN: {sortBy: {x: 1}, output: '$x', n: '$$k'}}}}",
+        "{$bucketAuto: {groupBy: '$x', buckets: 2, output: {v: {$lastN: {input: '$x', n: '$$k'}}}}}",
+        "{$setWindowFields: {sortBy: {x: 1}, output: {v: {$minN: {input: '$x', n: '$$k'}}}}}",
+        "{$sample: {size: 1}}",
+        "{$facet: {a: [{$sample: {size: 1}}]}}",
+        "{$lookup: {from: 'g', as: 'p', pipeline: [{$sample: {size: 1}}]}}",
+        "{$unionWith: {coll: 'g', pipeline: [{$sample: {size: 1}}]}}",
+    ] {
+        let operands = format!("let: {{k: '$n'}}, pipeline: [{shared}, {varies}]");
+        let varying = lookup(&operands);
+        assert!(varying.uncorrelated() < varying.pipeline.len(), "{varies}");
+        let constant = operands.replace("$$k", "$$NOW");
+        if constant != operands {
+            let shared = lookup(&constant);
+            assert_eq!(shared.uncorrelated(), shared.pipeline.len(), "{constant}");
+        }
+    }
+}
+
+#[test]
+fn only_a_path_of_the_foreign_document_is_an_equality_of_a_lookup() {
+    let of = |variable: &str, left: &str| {
+        let found = lookup(&format!(
+            "let: {{{variable}: '$n'}}, pipeline: [{{$match: {{$expr: {{$eq: ['{left}', '$${variable}']}}}}}}]"
+        ));
+        found.equality.as_ref().map(|found| found.foreign.to_string())
+    };
+    assert_eq!(of("k", "$a.b").as_deref(), Some("a.b"));
+    assert_eq!(of("CURRENT", "$a.b"), None);
+    assert_eq!(of("CURRENT", "$$ROOT.a").as_deref(), Some("a"));
 }

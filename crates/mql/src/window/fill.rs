@@ -106,10 +106,9 @@ fn between(
 impl Evaluator for LinearFill {
     fn push(&mut self, cx: &EvalContext<'_>) -> Result<()> {
         let spec = Arc::clone(&self.spec);
-        let inner: EvalContext<'_> = *cx;
-        let place = ValueBuf::new(spec.sorted_by.eval(&inner)?.unwrap_or(Value::Null));
+        let place = ValueBuf::new(spec.sorted_by.eval(cx)?.unwrap_or(Value::Null));
         self.check_place(&place)?;
-        let value = spec.input.eval(&inner)?.filter(|value| !value.is_nullish());
+        let value = spec.input.eval(cx)?.filter(|value| !value.is_nullish());
         if let Some(other) = value.filter(|value| !value.is_number()) {
             let message = format!(
                 "Value to be filled must be numeric or nullish, but found {}",

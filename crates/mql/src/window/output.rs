@@ -108,6 +108,7 @@ impl Output {
             Kind::Sliding(spec) => {
                 let sorted_by = spec.sorted_by.iter();
                 sorted_by.for_each(|expression| expression.add_dependencies(needed));
+                spec.n.iter().for_each(|n| needed.add_without_root(n));
                 match &spec.given {
                     Given::One(expression) => expression.add_dependencies(needed),
                     Given::Ranked(ranking) => ranking.add_dependencies(needed),

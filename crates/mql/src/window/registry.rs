@@ -15,9 +15,7 @@ use super::scaler::Scaler;
 use super::sliding::{Given, SlidingSpec};
 use super::slopes::{Derivative, Integral};
 use super::sums::{RemovableAverage, RemovableDeviation, RemovableSum};
-use crate::accumulator::{
-    Argument, Collation, Parsed, Quantiles, evaluate_n, find_accumulator, outside_group,
-};
+use crate::accumulator::{Argument, Collation, Parsed, Quantiles, find_accumulator};
 use crate::context::EvalContext;
 use crate::expression::{Expression, Unit};
 use crate::update::text;
@@ -53,9 +51,10 @@ pub(super) fn find_window_function(name: &str) -> Option<&'static WindowFunction
 
 /// An accumulator of `$group` over the documents of a window.
 const fn accumulated(name: &'static str, since: &'static str, doc: &'static str) -> WindowFunction {
-    WindowFunction { name, since, doc, takes_window: true, parse: accumulator }
+    windowed(name, since, doc, accumulator)
 }
 
+/// A function whose output field may have a `window`.
 const fn windowed(
     name: &'static str,
     since: &'static str,
@@ -65,13 +64,14 @@ const fn windowed(
     WindowFunction { name, since, doc, takes_window: true, parse }
 }
 
+/// A function whose output field has no `window`: it reads the whole partition.
 const fn alone(
     name: &'static str,
     since: &'static str,
     doc: &'static str,
     parse: fn(&Spec<'_, '_>) -> Result<Kind>,
 ) -> WindowFunction {
-    WindowFunction { name, since, doc, takes_window: false, parse }
+    WindowFunction { takes_window: false, ..windowed(name, since, doc, parse) }
 }
 
 /// All window functions, by name.
@@ -149,26 +149,33 @@ pub const WINDOW_FUNCTIONS: &[WindowFunction] = &[
     accumulated("$topN", "5.2", "The outputs of the window's first n documents by a sort."),
 ];
 
-/// A function with a window, of which the arguments are known.
+/// A function with a window whose arguments are parsed; the fields are those of [`SlidingSpec`].
 struct Parts {
     given: Given,
     bounds: Bounds,
+    n: Option<Expression>,
     reads_window: bool,
     reads_current: bool,
+}
+
+impl Parts {
+    fn new(given: Given, bounds: Bounds) -> Self {
+        Parts { given, bounds, n: None, reads_window: false, reads_current: false }
+    }
 }
 
 fn sliding(
     spec: &Spec<'_, '_>,
     parts: Parts,
-    make: impl Fn(&EvalContext<'_>) -> Result<Box<dyn Contents>> + Send + Sync + 'static,
+    make: impl Fn(&EvalContext<'_>, usize) -> Result<Box<dyn Contents>> + Send + Sync + 'static,
 ) -> Result<Kind> {
-    let Parts { given, bounds, reads_window, reads_current } = parts;
+    let Parts { given, bounds, n, reads_window, reads_current } = parts;
     let sorted_by = match bounds {
         Bounds::Range(..) => spec.sorted_by()?,
         Bounds::Documents(..) => None,
     };
     let make = Box::new(make);
-    let spec = SlidingSpec { given, bounds, make, sorted_by, reads_window, reads_current };
+    let spec = SlidingSpec { given, bounds, n, make, sorted_by, reads_window, reads_current };
     Ok(Kind::Sliding(Arc::new(spec)))
 }
 
@@ -196,7 +203,7 @@ fn accumulator(spec: &Spec<'_, '_>) -> Result<Kind> {
         matches!(spec.name, "$first" | "$last" | "$firstN" | "$lastN" | "$push" | "$concatArrays");
     let only_grows = bounds.only_grows();
     let reads_window = reads_window && !only_grows;
-    let (name, constant_n) = (spec.name, n);
+    let name = spec.name;
     let (given, ranking) = match argument {
         Argument::One(expression) => (Given::One(expression), None),
         Argument::Ranked(ranking) => {
@@ -204,19 +211,15 @@ fn accumulator(spec: &Spec<'_, '_>) -> Result<Kind> {
             (Given::Ranked(Arc::clone(&ranking)), Some(ranking))
         }
     };
-    let parts = Parts { given, bounds, reads_window, reads_current: false };
-    sliding(spec, parts, move |cx| {
-        let n = match &constant_n {
-            Some(n) => evaluate_n(n, cx).map_err(outside_group)?,
-            None => 0,
-        };
+    let parts = Parts { n, reads_window, ..Parts::new(given, bounds) };
+    sliding(spec, parts, move |cx, n| {
         if let Some(quantiles) = &quantiles {
             return Ok(Box::new(Percentiles::new(quantiles.clone())));
         }
         if only_grows {
             return Ok(Box::new(Growing(make(n, collation(cx)))));
         }
-        Ok(removable(name, n, ranking.as_ref(), collation(cx)))
+        removable(name, n, ranking.as_ref(), collation(cx))
     })
 }
 
@@ -234,25 +237,26 @@ fn quantiles(spec: &Spec<'_, '_>) -> Result<Quantiles> {
     }
 }
 
-/// What an accumulator keeps of a window that values leave.
+/// Returns what the accumulator `name` keeps of a window that values leave.
 fn removable(
     name: &str,
     n: usize,
     ranking: Option<&Arc<crate::accumulator::Ranking>>,
     collation: Collation,
-) -> Box<dyn Contents> {
+) -> Result<Box<dyn Contents>> {
+    let edge = |edge: Edge| -> Result<Box<dyn Contents>> { Ok(Box::new(edge)) };
     let order = match (name, ranking) {
-        ("$sum", _) => return Box::new(RemovableSum::default()),
-        ("$avg", _) => return Box::new(RemovableAverage::default()),
-        ("$stdDevPop", _) => return Box::new(RemovableDeviation::new(false)),
-        ("$stdDevSamp", _) => return Box::new(RemovableDeviation::new(true)),
-        ("$min", _) => return Box::new(BestOf::new(Ordering::Less, collation)),
-        ("$max", _) => return Box::new(BestOf::new(Ordering::Greater, collation)),
-        ("$first", _) => return Box::new(Edge::First),
-        ("$last", _) => return Box::new(Edge::Last),
-        ("$firstN", _) => return Box::new(Edge::FirstN(n)),
-        ("$lastN", _) => return Box::new(Edge::LastN(n)),
-        ("$concatArrays", _) => return Box::new(Edge::Elements),
+        ("$sum", _) => return Ok(Box::new(RemovableSum::default())),
+        ("$avg", _) => return Ok(Box::new(RemovableAverage::default())),
+        ("$stdDevPop", _) => return Ok(Box::new(RemovableDeviation::new(false))),
+        ("$stdDevSamp", _) => return Ok(Box::new(RemovableDeviation::new(true))),
+        ("$min", _) => return Ok(Box::new(BestOf::new(Ordering::Less, collation))),
+        ("$max", _) => return Ok(Box::new(BestOf::new(Ordering::Greater, collation))),
+        ("$first", _) => return edge(Edge::First),
+        ("$last", _) => return edge(Edge::Last),
+        ("$firstN", _) => return edge(Edge::FirstN(n)),
+        ("$lastN", _) => return edge(Edge::LastN(n)),
+        ("$concatArrays", _) => return edge(Edge::Elements),
         ("$minN", _) => Order::Least(n),
         ("$maxN", _) => Order::Greatest(n),
         ("$addToSet", _) => Order::Distinct,
@@ -261,9 +265,12 @@ fn removable(
         ("$topN", Some(ranking)) => Order::Top(Arc::clone(ranking), Some(n)),
         ("$bottom", Some(ranking)) => Order::Bottom(Arc::clone(ranking), None),
         ("$bottomN", Some(ranking)) => Order::Bottom(Arc::clone(ranking), Some(n)),
-        _ => return Box::new(Edge::All),
+        ("$push", _) => return edge(Edge::All),
+        (name, _) => {
+            return Err(Error::internal(format!("no window that values of {name} leave")));
+        }
     };
-    Box::new(Ordered::new(order, collation))
+    Ok(Box::new(Ordered::new(order, collation)))
 }
 
 fn count(spec: &Spec<'_, '_>) -> Result<Kind> {
@@ -272,15 +279,15 @@ fn count(spec: &Spec<'_, '_>) -> Result<Kind> {
         return Err(Error::failed_to_parse("$count only accepts an empty object as input"));
     }
     let given = Given::One(Expression::constant(1));
-    let parts = Parts { given, bounds: bounds(spec)?, reads_window: false, reads_current: false };
-    sliding(spec, parts, |_| Ok(Box::new(RemovableSum::default())))
+    let parts = Parts::new(given, bounds(spec)?);
+    sliding(spec, parts, |_, _| Ok(Box::new(RemovableSum::default())))
 }
 
 fn covariance(spec: &Spec<'_, '_>, sample: bool) -> Result<Kind> {
     spec.check_fields()?;
     let given = Given::One(spec.expression(spec.argument)?);
-    let parts = Parts { given, bounds: bounds(spec)?, reads_window: false, reads_current: false };
-    sliding(spec, parts, move |_| Ok(Box::new(Covariance::new(sample))))
+    let parts = Parts::new(given, bounds(spec)?);
+    sliding(spec, parts, move |_, _| Ok(Box::new(Covariance::new(sample))))
 }
 
 fn rank(spec: &Spec<'_, '_>, rank: Rank) -> Result<Kind> {
@@ -343,8 +350,8 @@ fn shift(spec: &Spec<'_, '_>) -> Result<Kind> {
     let Some(by) = by else { return failed("$shift requires 'by' as an integer value.") };
     let bounds = Bounds::Documents(Bound::Offset(by), Bound::Offset(by));
     let given = Given::One(spec.expression(output)?);
-    let parts = Parts { given, bounds, reads_window: true, reads_current: false };
-    sliding(spec, parts, move |_| Ok(Box::new(Edge::Only(default.clone()))))
+    let parts = Parts { reads_window: true, ..Parts::new(given, bounds) };
+    sliding(spec, parts, move |_, _| Ok(Box::new(Edge::Only(default.clone()))))
 }
 
 /// The input and the unit of `$derivative` and `$integral`.
@@ -380,16 +387,16 @@ fn derivative(spec: &Spec<'_, '_>) -> Result<Kind> {
         return failed("$derivative requires explicit window bounds");
     };
     let bounds = Bounds::parse(window, spec.sorted_by)?;
-    let parts = Parts { given, bounds, reads_window: true, reads_current: false };
-    sliding(spec, parts, move |_| Ok(Box::new(Derivative { unit_millis })))
+    let parts = Parts { reads_window: true, ..Parts::new(given, bounds) };
+    sliding(spec, parts, move |_, _| Ok(Box::new(Derivative { unit_millis })))
 }
 
 fn integral(spec: &Spec<'_, '_>) -> Result<Kind> {
     let (given, unit_millis) = slope_arguments(spec)?;
     let bounds = bounds(spec)?;
     let only_grows = bounds.only_grows();
-    let parts = Parts { given, bounds, reads_window: false, reads_current: false };
-    sliding(spec, parts, move |_| Ok(Box::new(Integral::new(unit_millis, only_grows))))
+    let parts = Parts::new(given, bounds);
+    sliding(spec, parts, move |_, _| Ok(Box::new(Integral::new(unit_millis, only_grows))))
 }
 
 fn moving_average(spec: &Spec<'_, '_>) -> Result<Kind> {
@@ -412,8 +419,8 @@ fn moving_average(spec: &Spec<'_, '_>) -> Result<Kind> {
     };
     let given = Given::One(spec.expression(input)?);
     let bounds = Bounds::Documents(Bound::Unbounded, Bound::Current);
-    let parts = Parts { given, bounds, reads_window: false, reads_current: false };
-    sliding(spec, parts, move |_| Ok(Box::new(MovingAverage::new(alpha))))
+    let parts = Parts::new(given, bounds);
+    sliding(spec, parts, move |_, _| Ok(Box::new(MovingAverage::new(alpha))))
 }
 
 /// The weight of the newest value that `N` stands for: 2 / (N + 1).
@@ -462,8 +469,8 @@ fn last_observation(spec: &Spec<'_, '_>) -> Result<Kind> {
     no_window(spec)?;
     let given = Given::One(spec.expression(spec.argument)?);
     let bounds = Bounds::Documents(Bound::Unbounded, Bound::Current);
-    let parts = Parts { given, bounds, reads_window: false, reads_current: false };
-    sliding(spec, parts, |_| Ok(Box::new(LastObservation::default())))
+    let parts = Parts::new(given, bounds);
+    sliding(spec, parts, |_, _| Ok(Box::new(LastObservation::default())))
 }
 
 fn no_window(spec: &Spec<'_, '_>) -> Result<()> {
@@ -497,6 +504,53 @@ fn scaler(spec: &Spec<'_, '_>) -> Result<Kind> {
         return failed("'min' of $minMaxScaler must be less than 'max'");
     }
     let given = Given::One(spec.expression(input)?);
-    let parts = Parts { given, bounds: bounds(spec)?, reads_window: false, reads_current: true };
-    sliding(spec, parts, move |_| Ok(Box::new(Scaler::new(low.clone(), high.clone()))))
+    let parts = Parts { reads_current: true, ..Parts::new(given, bounds(spec)?) };
+    sliding(spec, parts, move |_, _| Ok(Box::new(Scaler::new(low.clone(), high.clone()))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::context::{ParseContext, Shared};
+    use crate::sort::SortPattern;
+    use crate::window::{Output, SortedBy};
+    use quire_document::literal::parse;
+
+    fn started(name: &str, argument: &str, bounds: &str) -> Result<()> {
+        let cx = ParseContext::default();
+        let pattern = SortPattern::parse(quire_document::doc! { "a": 1 }.as_doc(), &cx);
+        let sorted_by = SortedBy { given: true, pattern: Some(Arc::new(pattern.unwrap())) };
+        let spec =
+            format!("{{{name}: {argument}, window: {{documents: {bounds}}}}}").replace('\'', "\"");
+        let spec = parse(&spec).unwrap();
+        let output = Output::parse("out", spec.as_value(), &sorted_by, &cx)?;
+        let (arena, shared) = (bumpalo::Bump::new(), Shared::default());
+        let root = quire_document::doc! { "x": 2 };
+        output.evaluator(&EvalContext::new(&arena, root.as_doc(), &shared)).map(drop)
+    }
+
+    #[test]
+    fn values_may_leave_the_window_of_every_accumulator() {
+        for name in WINDOW_FUNCTIONS.iter().map(|row| row.name) {
+            let argument = match name {
+                "$top" | "$bottom" => "{sortBy: {a: 1}, output: '$a'}",
+                "$topN" | "$bottomN" => "{sortBy: {a: 1}, output: '$a', n: 2}",
+                "$firstN" | "$lastN" | "$minN" | "$maxN" => "{input: '$a', n: 2}",
+                "$median" => "{input: '$a', method: 'approximate'}",
+                "$percentile" => "{input: '$a', p: [0.5], method: 'approximate'}",
+                _ if find_accumulator(name).is_some() && name != "$count" => "'$a'",
+                _ => continue,
+            };
+            started(name, argument, "[-1, 1]").unwrap_or_else(|error| panic!("{name}: {error}"));
+        }
+    }
+
+    #[test]
+    fn n_sees_no_document() {
+        for bounds in ["[-1, 1]", "['unbounded', 'current']"] {
+            started("$firstN", "{input: '$a', n: {$add: [1, 1]}}", bounds).unwrap();
+            let error = started("$firstN", "{input: '$a', n: '$x'}", bounds).unwrap_err();
+            assert_eq!(error.code().number(), 5787908);
+        }
+    }
 }

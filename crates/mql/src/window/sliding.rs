@@ -3,22 +3,24 @@
 use super::bounds::{Bound, Bounds};
 use super::contents::{Contents, Seen, Values};
 use super::partition::Evaluator;
-use crate::accumulator::Ranking;
+use crate::accumulator::{Ranking, evaluate_n, outside_group};
 use crate::context::EvalContext;
 use crate::expression::{Expression, Unit, moved_date, total};
-use quire_document::{Value, ValueBuf, compare};
+use quire_document::{Doc, Value, ValueBuf, compare};
 use quire_error::{Error, Result};
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 
-/// Makes what a function keeps of its window.
-pub(super) type Make = dyn Fn(&EvalContext<'_>) -> Result<Box<dyn Contents>> + Send + Sync;
+/// Makes what a function keeps of its window; the number is its `n`, or 0.
+pub(super) type Make = dyn Fn(&EvalContext<'_>, usize) -> Result<Box<dyn Contents>> + Send + Sync;
 
 /// A window function with a window.
 pub(super) struct SlidingSpec {
     pub given: Given,
     pub bounds: Bounds,
+    /// The number of values that the result has at most (`$firstN` and its like).
+    pub n: Option<Expression>,
     pub make: Box<Make>,
     /// What documents are sorted by, for bounds by value.
     pub sorted_by: Option<Expression>,
@@ -84,10 +86,18 @@ pub(super) struct Sliding {
 }
 
 impl Sliding {
+    /// Starts a partition.
+    ///
+    /// # Errors
+    /// 5787908 for an `n` that is no whole number above 0. It sees no document.
     pub fn new(spec: &Arc<SlidingSpec>, cx: &EvalContext<'_>) -> Result<Self> {
+        let n = match &spec.n {
+            Some(n) => evaluate_n(n, &cx.with_root(Doc::empty())).map_err(outside_group)?,
+            None => 0,
+        };
         Ok(Sliding {
             spec: Arc::clone(spec),
-            contents: (spec.make)(cx)?,
+            contents: (spec.make)(cx, n)?,
             values: VecDeque::new(),
             first: 0,
             pushed: 0,
@@ -164,8 +174,6 @@ fn size_of_value(value: &Option<ValueBuf>) -> usize {
 impl Evaluator for Sliding {
     fn push(&mut self, cx: &EvalContext<'_>) -> Result<()> {
         let spec = Arc::clone(&self.spec);
-        let inner: EvalContext<'_> = *cx;
-        let cx = &inner;
         self.pushed += 1;
         if let (Bounds::Range(..), Some(sorted_by)) = (&spec.bounds, &spec.sorted_by) {
             self.keys.push(sorted_by.eval(cx)?);
