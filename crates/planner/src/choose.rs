@@ -24,6 +24,14 @@ pub trait Statistics {
         Ok(None)
     }
 
+    /// Fails if the request has to stop. Planning checks it where the work may be long.
+    ///
+    /// # Errors
+    /// The interrupt's error.
+    fn check_interrupt(&self) -> Result<()> {
+        Ok(())
+    }
+
     /// Returns the number of documents in a collection.
     fn documents(&self, collection: &Collection) -> u64;
 

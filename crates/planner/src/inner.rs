@@ -2,7 +2,7 @@
 //! `$facet`.
 
 use crate::choose::Statistics;
-use crate::pipeline::{Source, above, plan_stages};
+use crate::pipeline::{Source, above, plan_head, plan_stages};
 use crate::plan::{Node, Plan};
 use crate::request::Hint;
 use crate::resolve::resolve;
@@ -14,7 +14,7 @@ use quire_mql::ParseContext;
 use quire_mql::collation::AskedCollation;
 use quire_mql::expression::{Expression, FieldPath};
 use quire_mql::filter::{InList, Node as Condition, PathNode, Test};
-use quire_mql::stage::{From, GraphLookup, Lookup, Match, OneDocument, Stage};
+use quire_mql::stage::{From, GraphLookup, Inside, Lookup, Match, OneDocument, Stage};
 use std::sync::Arc;
 
 /// The plans inside of a stage.
@@ -80,12 +80,18 @@ pub(crate) struct Around<'a> {
 }
 
 /// Plans what is inside of a stage.
+///
+/// # Errors
+/// 232 MaxSubPipelineDepthExceeded for more than 20 pipelines inside of each other, those of views
+/// included; the interrupt's error, because a few views can stand for very many plans.
 pub(crate) fn plan_inner(stage: &Stage, around: Around<'_>) -> Result<Inner> {
+    around.stats.check_interrupt()?;
     Ok(match stage {
         Stage::UnionWith(union) => {
-            let (source, mut stages) = foreign_source(&union.from, around)?;
+            let ForeignSource { source, mut stages, context } =
+                foreign_source(&union.from, Inside::Union, around)?;
             stages.extend(union.pipeline.iter().cloned());
-            Inner::Union(Arc::new(plan_stages(&source, stages, around.context, around.stats)?))
+            Inner::Union(Arc::new(plan_stages(&source, stages, &context, around.stats)?))
         }
         Stage::Facet(facet) => {
             let branch = |(_, stages): &(Box<str>, Vec<Stage>)| {
@@ -100,20 +106,30 @@ pub(crate) fn plan_inner(stage: &Stage, around: Around<'_>) -> Result<Inner> {
     })
 }
 
-/// Returns what a stage's collection stands for, and the stages of a view.
-fn foreign_source(from: &From, around: Around<'_>) -> Result<(Source, Vec<Stage>)> {
-    let resolved = resolve(&from.namespace, around.collation, around.context, around.stats)?;
+/// What a stage reads beside its input.
+struct ForeignSource {
+    source: Source,
+    /// The stages of a view.
+    stages: Vec<Stage>,
+    /// The context of the pipeline over it.
+    context: ParseContext,
+}
+
+/// Returns what a stage's collection stands for.
+fn foreign_source(from: &From, inside: Inside, around: Around<'_>) -> Result<ForeignSource> {
+    let context = around.context.below(inside, &from.namespace)?;
+    let resolved = resolve(&from.namespace, around.collation, &context, around.stats)?;
     let source = Source {
         namespace: resolved.namespace,
         hint: None::<Hint>,
         collation: around.collation.clone(),
         fed_by: None,
     };
-    Ok((source, resolved.stages))
+    Ok(ForeignSource { source, stages: resolved.stages, context })
 }
 
 fn plan_lookup(lookup: &Lookup, around: Around<'_>) -> Result<Foreign> {
-    let (source, mut stages) = foreign_source(&lookup.from, around)?;
+    let mut foreign = foreign_source(&lookup.from, Inside::Lookup, around)?;
     let own = &lookup.pipeline;
     let shared = shared_stages(lookup)?;
     let equality = lookup.equality.as_ref().filter(|_| shared == 0 && !own.is_empty());
@@ -125,11 +141,11 @@ fn plan_lookup(lookup: &Lookup, around: Around<'_>) -> Result<Foreign> {
         )),
         (None, None) => None,
     };
-    stages.extend(own.iter().take(shared).cloned());
+    foreign.stages.extend(own.iter().take(shared).cloned());
     let mut tail: Vec<Stage> = own.iter().skip(shared).cloned().collect();
     tail.extend(lookup.filter.clone().map(Stage::Match));
     let variables = lookup.outer_variables + lookup.variables.len();
-    let foreign = Foreign::new(source, stages, key, tail, around)?;
+    let foreign = Foreign::new(foreign, key, tail, around)?;
     Ok(Foreign { variables, ..foreign })
 }
 
@@ -151,10 +167,10 @@ fn shared_stages(lookup: &Lookup) -> Result<usize> {
 }
 
 fn plan_graph(graph: &GraphLookup, around: Around<'_>) -> Result<Foreign> {
-    let (source, mut stages) = foreign_source(&graph.from, around)?;
-    stages.extend(graph.restriction.clone().map(Stage::Match));
+    let mut foreign = foreign_source(&graph.from, Inside::Lookup, around)?;
+    foreign.stages.extend(graph.restriction.clone().map(Stage::Match));
     let key = Some(ForeignKey::Field(graph.connect_to.clone()));
-    Foreign::new(source, stages, key, Vec::new(), around)
+    Foreign::new(foreign, key, Vec::new(), around)
 }
 
 impl Foreign {
@@ -164,21 +180,21 @@ impl Foreign {
     }
 
     fn new(
-        source: Source,
-        stages: Vec<Stage>,
+        foreign: ForeignSource,
         key: Option<ForeignKey>,
         tail: Vec<Stage>,
         around: Around<'_>,
     ) -> Result<Self> {
-        let whole = plan_stages(&source, stages.clone(), around.context, around.stats)?;
+        let ForeignSource { source, stages, context } = foreign;
+        let whole = plan_stages(&source, stages.clone(), &context, around.stats)?;
         let tail = match tail.is_empty() {
             true => None,
             false => {
                 let feed = Node::Feed { name: "$lookup" };
-                Some(above(feed, optimise(tail).into(), around)?)
+                let inner = Around { context: &context, ..around };
+                Some(above(feed, optimise(tail).into(), inner)?)
             }
         };
-        let context = around.context.clone();
         let mut foreign =
             Foreign { whole, key, index: None, tail, variables: 0, stages, source, context };
         foreign.index = foreign.find_index(around.stats)?;
@@ -190,13 +206,18 @@ impl Foreign {
     /// # Errors
     /// What planning the pipeline answers.
     pub fn with_keys(&self, keys: Vec<ValueBuf>, stats: &dyn Statistics) -> Result<Plan> {
+        plan_stages(&self.source, self.stages_with_keys(keys), &self.context, stats)
+    }
+
+    /// Returns the stages with a filter by these keys behind them.
+    fn stages_with_keys(&self, keys: Vec<ValueBuf>) -> Vec<Stage> {
         let mut stages = self.stages.clone();
         if let Some(key) = &self.key {
             let list = InList::new(keys, Vec::new(), self.context.collator.clone());
             let node = PathNode::new(key.path(), Test::In(list));
             stages.push(Stage::Match(Arc::new(Match::all_of(vec![Condition::Path(node)]))));
         }
-        plan_stages(&self.source, stages, &self.context, stats)
+        stages
     }
 
     /// Returns the collection that is read, `database.collection`.
@@ -204,11 +225,13 @@ impl Foreign {
         &self.source.namespace
     }
 
-    /// Returns the name of the index that a plan by keys uses.
+    /// Returns the name of the index that a plan by keys uses. Plans the query alone: planning the
+    /// stages above it a second time would double the work at each level of nested joins.
     fn find_index(&self, stats: &dyn Statistics) -> Result<Option<String>> {
         let Some(key) = &self.key else { return Ok(None) };
         let example = [ValueBuf::new(0), ValueBuf::new("")];
-        let plan = self.with_keys(example.into(), stats)?;
+        let stages = self.stages_with_keys(example.into());
+        let plan = plan_head(&self.source, stages, &self.context, stats)?.plan;
         let path = key.path();
         let mut name = None;
         plan.cursor().for_each_scan(&mut |scan| {
@@ -218,5 +241,94 @@ impl Foreign {
             }
         });
         Ok(name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::IndexScan;
+    use crate::request::AggregateRequest;
+    use quire_catalog::{Collection, Namespace, ResolvedView};
+    use quire_document::{DocBuf, doc};
+    use quire_error::ErrorCode;
+    use std::cell::Cell;
+
+    /// Views `db.v0`, `db.v1` and so on, each of which joins its collection with the next one.
+    struct Nested {
+        joins: usize,
+        depth: usize,
+        looked_up: Cell<usize>,
+        looked_up_max: usize,
+    }
+
+    impl Statistics for Nested {
+        fn collection(&self, _: &str) -> Result<Option<Arc<Collection>>> {
+            Ok(None)
+        }
+
+        fn view(&self, namespace: &str) -> Result<Option<ResolvedView>> {
+            let level: usize = namespace.trim_start_matches("db.v").parse().unwrap();
+            self.looked_up.set(self.looked_up.get() + 1);
+            let next = format!("v{}", level + 1);
+            let join = doc! { "$lookup": {
+                "from": next.as_str(), "localField": "a", "foreignField": "b", "as": "c"
+            } };
+            Ok((level < self.depth).then(|| ResolvedView {
+                view: Namespace::parse(namespace).unwrap(),
+                namespace: "db.c".into(),
+                pipeline: vec![join; self.joins],
+                collation: None,
+            }))
+        }
+
+        fn check_interrupt(&self) -> Result<()> {
+            match self.looked_up.get() > self.looked_up_max {
+                true => Err(Error::new(ErrorCode::Interrupted, "killed")),
+                false => Ok(()),
+            }
+        }
+
+        fn documents(&self, _: &Collection) -> u64 {
+            0
+        }
+
+        fn keys(&self, _: &IndexScan, _: u64) -> u64 {
+            0
+        }
+
+        fn draws(&self, _: &Collection, _: u64) -> bool {
+            false
+        }
+    }
+
+    /// Plans a join with `db.v0`; returns how often a view was looked up.
+    fn planned(joins: usize, depth: usize) -> Result<usize> {
+        let stats = Nested { joins, depth, looked_up: Cell::new(0), looked_up_max: 10_000 };
+        let lookup = doc! { "$lookup": {
+            "from": "v0", "localField": "a", "foreignField": "b", "as": "c"
+        } };
+        let pipeline: Vec<DocBuf> = vec![lookup];
+        let namespace = "db.c".to_owned();
+        let request = AggregateRequest { namespace, pipeline, ..AggregateRequest::default() };
+        crate::plan(&(&request).into(), &ParseContext::default(), &stats)?;
+        Ok(stats.looked_up.get())
+    }
+
+    #[test]
+    fn each_view_of_a_chain_of_joins_is_planned_once() {
+        assert_eq!(planned(1, 15).unwrap(), 16);
+    }
+
+    #[test]
+    fn views_that_join_views_nest_as_deep_as_pipelines() {
+        assert_eq!(planned(1, 19).unwrap(), 20);
+        let error = planned(1, 20).unwrap_err();
+        assert_eq!(error.code(), ErrorCode::MaxSubPipelineDepthExceeded);
+    }
+
+    #[test]
+    fn planning_very_many_joins_can_be_interrupted() {
+        assert_eq!(planned(2, 19).unwrap_err().code(), ErrorCode::Interrupted);
     }
 }

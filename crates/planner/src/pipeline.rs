@@ -68,11 +68,36 @@ pub(crate) fn plan_stages(
     context: &ParseContext,
     stats: &dyn Statistics,
 ) -> Result<Plan> {
-    let mut stages = VecDeque::from(optimise(stages));
-    let leaf = match (source.fed_by, stages.front()) {
+    let Head { mut plan, rest, collation } = plan_head(source, stages, context, stats)?;
+    plan.root = above(plan.root, rest, Around { context, stats, collation: &collation })?;
+    Ok(plan)
+}
+
+/// What a pipeline reads first, planned.
+pub(crate) struct Head {
+    /// The plan of the query or of the other leaf.
+    pub plan: Plan,
+    /// The stages that stand above it.
+    rest: VecDeque<Stage>,
+    /// How they compare strings.
+    collation: AskedCollation,
+}
+
+/// Plans what the first stages of a pipeline are as a query, and nothing above it.
+///
+/// # Errors
+/// As [`plan_pipeline`].
+pub(crate) fn plan_head(
+    source: &Source,
+    stages: Vec<Stage>,
+    context: &ParseContext,
+    stats: &dyn Statistics,
+) -> Result<Head> {
+    let mut rest = VecDeque::from(optimise(stages));
+    let leaf = match (source.fed_by, rest.front()) {
         (Some(name), _) => Some(Node::Feed { name }),
         (None, Some(Stage::OneDocument(_))) => {
-            stages.pop_front();
+            rest.pop_front();
             Some(Node::OneDocument)
         }
         // No collection has so long a name.
@@ -80,27 +105,26 @@ pub(crate) fn plan_stages(
         _ => None,
     };
     if let Some(leaf) = leaf {
-        let around = Around { context, stats, collation: &source.collation };
-        return Ok(Plan { root: above(leaf, stages, around)?, ..Plan::of_feed(&source.namespace) });
+        let plan = Plan { root: leaf, ..Plan::of_feed(&source.namespace) };
+        return Ok(Head { plan, rest, collation: source.collation.clone() });
     }
-    let head = Head::take(source, &mut stages, context)?;
-    let mut plan = plan_find(&head.query(), stats)?;
+    let query = Query::take(source, &mut rest, context)?;
+    let mut plan = plan_find(&query.find_query(), stats)?;
     let mut root = plan.root;
-    if head.counts_only {
+    if query.counts_only {
         root = without_fetch(root);
     }
-    if let Some(pattern) =
-        head.sort.filter(|_| reads_metadata(&stages, "sortKey") && !root.blocks())
+    if let Some(pattern) = query.sort.filter(|_| reads_metadata(&rest, "sortKey") && !root.blocks())
     {
         root = Node::SortKeys { pattern, input: Box::new(root) };
     }
+    plan.root = root;
     let collation = AskedCollation::Own(plan.collation.clone());
-    plan.root = above(root, stages, Around { context, stats, collation: &collation })?;
-    Ok(plan)
+    Ok(Head { plan, rest, collation })
 }
 
 /// The first stages of a pipeline, as a query of the collection.
-struct Head {
+struct Query {
     find: FindRequest,
     filter: Option<Arc<Match>>,
     sort: Option<Arc<SortPattern>>,
@@ -109,7 +133,7 @@ struct Head {
     counts_only: bool,
 }
 
-impl Head {
+impl Query {
     /// Takes the stages that a query of the collection can answer off the front of `stages`.
     fn take(source: &Source, stages: &mut VecDeque<Stage>, context: &ParseContext) -> Result<Self> {
         let find = FindRequest {
@@ -119,21 +143,21 @@ impl Head {
             of_pipeline: true,
             ..FindRequest::default()
         };
-        let mut head =
-            Head { find, filter: None, sort: None, projection: None, counts_only: false };
+        let mut query =
+            Query { find, filter: None, sort: None, projection: None, counts_only: false };
         if let Some(Stage::Match(filter)) = stages.front() {
-            head.filter = Some(Arc::clone(filter));
+            query.filter = Some(Arc::clone(filter));
             stages.pop_front();
         }
-        head.take_sort(stages);
-        head.take_limits(stages);
-        head.take_projection(stages, context)?;
+        query.take_sort(stages);
+        query.take_limits(stages);
+        query.take_projection(stages, context)?;
         if let Some(Stage::Sample(sample)) = stages.front()
-            && head.reads_everything()
+            && query.reads_everything()
         {
-            head.find.sample = Some(sample.0);
+            query.find.sample = Some(sample.0);
         }
-        Ok(head)
+        Ok(query)
     }
 
     fn take_sort(&mut self, stages: &mut VecDeque<Stage>) {
@@ -203,7 +227,7 @@ impl Head {
         all && self.sort.is_none() && !projects
     }
 
-    fn query(&self) -> FindQuery<'_> {
+    fn find_query(&self) -> FindQuery<'_> {
         let everything = Match::all_of(Vec::new());
         let filter = self.filter.as_deref().unwrap_or(&everything).filter();
         FindQuery {

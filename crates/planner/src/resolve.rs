@@ -37,7 +37,8 @@ pub(crate) fn resolve(
         let text = format!("Cannot override default collation of view {}", view.view);
         return Err(Error::new(ErrorCode::OptionNotSupportedOnView, text));
     }
-    let mut own = context.at(Place::of(&view.namespace));
+    let depth = context.place.as_deref().map_or(0, |place| place.depth);
+    let mut own = context.at(Place { depth, ..Place::of(&view.namespace) });
     own.variables = Arc::default();
     let stages = view.pipeline.iter().map(|stage| Value::from(stage.as_doc()));
     Ok(Resolved { stages: parse_pipeline(stages, &own)?, namespace: view.namespace })

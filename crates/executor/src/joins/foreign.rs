@@ -115,7 +115,7 @@ impl ForeignSide {
             keys.inspect(|key| all_by_filter &= by_filter(key)).map(ValueBuf::new).collect();
         self.looked_up += keys.len() as u64;
         let plan = match all_by_filter {
-            true => self.plan.with_keys(keys, &ViewStatistics::new(run.view()))?,
+            true => self.plan.with_keys(keys, &ViewStatistics::new(run.view(), run.env))?,
             false => self.plan.whole.clone(),
         };
         let fits = self.fill(&plan, bytes_max, false, run)?;

@@ -52,7 +52,7 @@ pub(crate) fn open_query(
     env: &Arc<Env>,
     view: View<'_>,
 ) -> Result<Execution> {
-    let plan = plan_find(query, &ViewStatistics::new(view))?;
+    let plan = plan_find(query, &ViewStatistics::new(view, env))?;
     refuse_table_scan(&plan, env)?;
     let root = build(&plan.root, None)?;
     Ok(noted(Execution::new(Arc::clone(env), root, Arc::new(plan))))
@@ -78,7 +78,7 @@ pub(crate) fn start(
     let collation = collation_of(asked, collection);
     let mut env = Env::new(params, collation, request.let_vars(), disk)?;
     env.parse.no_clock = !request.has_clock();
-    let plan = plan(request, &env.parse, &ViewStatistics::new(views.view()))?;
+    let plan = plan(request, &env.parse, &ViewStatistics::new(view, &env))?;
     refuse_table_scan(&plan, &env)?;
     let root = build(&plan.root, feed)?;
     Ok(Execution::new(Arc::new(env), root, Arc::new(plan)))

@@ -8,18 +8,20 @@ use quire_error::Result;
 use quire_planner::{IndexScan, Statistics};
 use quire_storage::Direction;
 
+use crate::env::Env;
 use crate::scans::index_bounds::{ByteBounds, Verdict};
 use crate::scans::index_scan::{seek_range, whole_range};
 use crate::scans::random_picks::draws;
 
-/// Index dives on a view.
+/// Index dives on a view, for an execution in the environment `env`.
 pub(crate) struct ViewStatistics<'v> {
     view: View<'v>,
+    env: &'v Env,
 }
 
 impl<'v> ViewStatistics<'v> {
-    pub fn new(view: View<'v>) -> Self {
-        ViewStatistics { view }
+    pub fn new(view: View<'v>, env: &'v Env) -> Self {
+        ViewStatistics { view, env }
     }
 
     fn count_range(&self, scan: &IndexScan, range: IndexRange, limit: u64) -> Option<u64> {
@@ -84,6 +86,10 @@ impl Statistics for ViewStatistics<'_> {
 
     fn view(&self, namespace: &str) -> Result<Option<ResolvedView>> {
         self.view.catalog().resolve(namespace)
+    }
+
+    fn check_interrupt(&self) -> Result<()> {
+        self.env.check_interrupt()
     }
 
     fn documents(&self, collection: &Collection) -> u64 {

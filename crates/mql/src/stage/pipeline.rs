@@ -75,19 +75,28 @@ pub fn parse_sub_pipeline(
     namespace: &str,
     cx: &ParseContext,
 ) -> Result<Vec<Stage>> {
-    let around = cx.place.as_deref();
-    let depth = around.map_or(0, |place| place.depth) + 1;
-    if depth > SUB_PIPELINE_DEPTH_MAX {
-        let text = format!(
-            "Maximum number of nested sub-pipelines exceeded. Limit is {SUB_PIPELINE_DEPTH_MAX}"
-        );
-        return Err(Error::new(ErrorCode::MaxSubPipelineDepthExceeded, text));
-    }
-    let below_facet = around.is_some_and(|place| place.below_facet) || inside == Inside::Facet;
-    let namespace = namespace.to_owned();
-    let place = Place { namespace, inside, depth, below_facet, behind_source: false };
     let stages: Vec<Value<'_>> = stages.iter().collect();
-    parse_pipeline(stages.into_iter(), &cx.at(place))
+    parse_pipeline(stages.into_iter(), &cx.below(inside, namespace)?)
+}
+
+impl ParseContext {
+    /// Returns the context of a pipeline inside of a stage, which reads `namespace`.
+    ///
+    /// # Errors
+    /// 232 MaxSubPipelineDepthExceeded for more than 20 levels.
+    pub fn below(&self, inside: Inside, namespace: &str) -> Result<Self> {
+        let around = self.place.as_deref();
+        let depth = around.map_or(0, |place| place.depth) + 1;
+        if depth > SUB_PIPELINE_DEPTH_MAX {
+            let text = format!(
+                "Maximum number of nested sub-pipelines exceeded. Limit is {SUB_PIPELINE_DEPTH_MAX}"
+            );
+            return Err(Error::new(ErrorCode::MaxSubPipelineDepthExceeded, text));
+        }
+        let below_facet = around.is_some_and(|place| place.below_facet) || inside == Inside::Facet;
+        let namespace = namespace.to_owned();
+        Ok(self.at(Place { namespace, inside, depth, below_facet, behind_source: false }))
+    }
 }
 
 /// Parses one stage, `{$name: ...}`; a shorthand becomes several.
