@@ -17,7 +17,7 @@ use crate::grouping::runs::{Entry, Merge, Runs};
 use crate::grouping::table::GroupTable;
 use crate::operators::chain::{Chain, ChainOp, Passed, Sent};
 use crate::operators::filtering::{renew, reset};
-use crate::operators::{BoxedOperator, Operator};
+use crate::operators::{BoxedOperator, Filling, Operator};
 use crate::row::Row;
 use crate::scans::collection_scan::{CollectionScan, Given};
 
@@ -238,13 +238,14 @@ impl Operator for GroupOp {
         if matches!(self.output, Output::NotYet) {
             run.for_all(|run| self.collect(run))?;
         }
-        for _ in 0..max {
+        let mut filling = Filling::new(out, max);
+        while !filling.is_full() {
             let Some(doc) = self.next_doc(run.scope())? else {
                 self.stats.is_eof = true;
                 return Ok(false);
             };
             self.stats.returned += 1;
-            out.push(Row::made(doc));
+            filling.push(Row::made(doc));
         }
         Ok(true)
     }

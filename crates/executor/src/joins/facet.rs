@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use parking_lot::Mutex;
+use quire_collections::RecordId;
 use quire_document::{ArrayBuf, DocBuf};
 use quire_error::{Error, Result};
 use quire_mql::stage::Facet;
@@ -13,7 +14,7 @@ use quire_planner::explain::NodeStats;
 use crate::env::{Env, Run};
 use crate::joins::rows::drain;
 use crate::opening::build::build_over;
-use crate::operators::{BoxedOperator, Operator};
+use crate::operators::{BoxedOperator, Filling, Operator};
 use crate::params::STAGE_BYTES_MAX;
 use crate::row::Row;
 use crate::spill::{SpillReader, SpillWriter};
@@ -68,7 +69,8 @@ impl FacetOp {
         let mut operator = build_over(node, Box::new(leaf))?;
         let mut found = Vec::new();
         drain(&mut operator, run, &mut |row| {
-            let bytes = row.doc().len();
+            // Many small documents take more memory than their bytes.
+            let bytes = row.size();
             if bytes > *left {
                 let text = format!(
                     "document constructed by $facet exceeds the limit of {STAGE_BYTES_MAX} bytes"
@@ -153,6 +155,17 @@ impl Operator for FacetOp {
     }
 }
 
+/// Reads documents from a file; false at its end.
+fn read_back(reader: &mut SpillReader, mut filling: Filling<'_>) -> Result<bool> {
+    while !filling.is_full() {
+        match reader.read()? {
+            Some(doc) => filling.push(Row::of_document(RecordId(0), Bytes::from(doc))),
+            None => return Ok(false),
+        }
+    }
+    Ok(true)
+}
+
 impl Operator for Leaf {
     fn next(&mut self, _: &mut Run<'_>, max: usize, out: &mut Vec<Row>) -> Result<bool> {
         let start = out.len();
@@ -164,20 +177,7 @@ impl Operator for Leaf {
                 self.next += taken;
                 taken < rest.len()
             }
-            Shared::Disk(reader) => {
-                let mut reader = reader.lock();
-                let mut more = true;
-                while more && out.len() < start + max {
-                    match reader.read()? {
-                        Some(doc) => out.push(Row::of_document(
-                            quire_collections::RecordId(0),
-                            Bytes::from(doc),
-                        )),
-                        None => more = false,
-                    }
-                }
-                more
-            }
+            Shared::Disk(reader) => read_back(&mut reader.lock(), Filling::new(out, max))?,
         };
         self.stats.returned += (out.len() - start) as u64;
         self.stats.is_eof = !more;

@@ -26,7 +26,7 @@ use crate::operators::filtering::reset;
 use crate::row::Row;
 
 /// Bytes that a key takes in a table besides its own.
-const KEY_BYTES: usize = 64;
+pub(super) const KEY_BYTES: usize = 64;
 
 /// Foreign documents in memory, and the places of those that have a key.
 #[derive(Default)]

@@ -14,10 +14,10 @@ use quire_planner::Foreign;
 use quire_planner::explain::NodeStats;
 
 use crate::env::{Env, Run};
-use crate::joins::foreign::ForeignSide;
+use crate::joins::foreign::{ForeignSide, KEY_BYTES};
 use crate::joins::keys::{Key, encode, for_each_local};
 use crate::operators::filtering::renew;
-use crate::operators::{BATCH_BYTES, BoxedOperator, Operator};
+use crate::operators::{BoxedOperator, Filling, Operator};
 use crate::params::STAGE_BYTES_MAX;
 use crate::row::Row;
 
@@ -49,11 +49,14 @@ impl Search {
     /// Adds a value to those of the next step, unless it was looked up before.
     fn ask(&mut self, value: Value<'_>, collator: Option<&dyn Collator>) -> Result<()> {
         let key = encode(Some(value), collator);
-        self.bytes += key.len();
-        if self.asked.insert(key) {
-            let value = ValueBuf::new(value);
-            self.frontier.push(value);
+        let bytes = key.len();
+        if !self.asked.insert(key) {
+            return Ok(());
         }
+        let value = ValueBuf::new(value);
+        // Each step lets go of the values before it, but the last one may have all of them.
+        self.bytes += KEY_BYTES + bytes + value.size();
+        self.frontier.push(value);
         self.check()
     }
 
@@ -141,7 +144,9 @@ impl GraphLookupOp {
                 );
                 return Err(Error::location(40271, text));
             };
-            if !search.ids.insert(encode(Some(id), None)) {
+            let id = encode(Some(id), None);
+            search.bytes += KEY_BYTES + id.len();
+            if !search.ids.insert(id) {
                 continue;
             }
             let mut failed = Ok(());
@@ -194,19 +199,18 @@ fn collator_of(env: &Env) -> Option<&dyn Collator> {
 
 impl Operator for GraphLookupOp {
     fn next(&mut self, run: &mut Run<'_>, max: usize, out: &mut Vec<Row>) -> Result<bool> {
-        let (limit, mut bytes) = (out.len() + max, 0);
-        while out.len() < limit && bytes < BATCH_BYTES {
+        let mut filling = Filling::new(out, max);
+        while !filling.is_full() {
             if let Some(row) = self.waiting.pop_front() {
                 let row = self.search(row, run)?;
-                bytes += row.size();
                 self.stats.returned += 1;
-                out.push(row);
+                filling.push(row);
             } else if self.done {
                 self.stats.is_eof = true;
                 return Ok(false);
             } else {
                 let mut rows = Vec::new();
-                self.done = !self.input.next(run, limit - out.len(), &mut rows)?;
+                self.done = !self.input.next(run, filling.rows_left(), &mut rows)?;
                 self.waiting.extend(rows);
             }
         }

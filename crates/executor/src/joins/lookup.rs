@@ -4,7 +4,6 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use bumpalo::Bump;
-use quire_collections::RecordId;
 use quire_document::limits::DEPTH_MAX;
 use quire_document::{ArrayBuf, ArrayWriter, Doc, DocBuf, Value, ValueBuf};
 use quire_error::{Error, ErrorCode, Result};
@@ -16,10 +15,10 @@ use quire_planner::{Foreign, ForeignKey, Node};
 use crate::env::{Env, Run};
 use crate::joins::foreign::ForeignSide;
 use crate::joins::keys::{Key, encode, for_each_local};
-use crate::joins::rows::{drain, run_over};
+use crate::joins::rows::{Rows, collect};
 use crate::opening::build::{build, build_over};
 use crate::operators::filtering::renew;
-use crate::operators::{BATCH_BYTES, BoxedOperator, Operator};
+use crate::operators::{BoxedOperator, Filling, Operator};
 use crate::params::STAGE_BYTES_MAX;
 use crate::row::Row;
 
@@ -34,12 +33,11 @@ struct Local {
     keys: Vec<Option<ValueBuf>>,
 }
 
-/// What was joined and not given yet.
-enum Joined {
-    /// A row of the result.
-    Row(Row),
-    /// A row that becomes one of the result for each joined document, from the place `next` on.
-    Unwinding { row: Row, found: Vec<Row>, next: usize },
+/// A row that becomes one of the result for each joined document, from the place `next` on.
+struct Unwinding {
+    row: Row,
+    found: Vec<Row>,
+    next: usize,
 }
 
 /// The stage.
@@ -50,7 +48,12 @@ pub(crate) struct LookupOp {
     /// What each document is joined with, where that is always the same, as one array.
     constant: Option<ArrayBuf>,
     batch_rows: usize,
-    ready: VecDeque<Joined>,
+    /// Rows of the input that are not joined yet. Each is joined when it is asked for, because the
+    /// results of a batch together can be far larger than its foreign documents.
+    waiting: VecDeque<Local>,
+    /// The first rows of `waiting` whose foreign documents the side holds.
+    held: usize,
+    unwinding: Option<Unwinding>,
     done: bool,
     arena: Bump,
     stats: NodeStats,
@@ -64,24 +67,25 @@ impl LookupOp {
             side: ForeignSide::new(foreign),
             constant: None,
             batch_rows: BATCH_ROWS.0,
-            ready: VecDeque::new(),
+            waiting: VecDeque::new(),
+            held: 0,
+            unwinding: None,
             done: false,
             arena: Bump::new(),
             stats: NodeStats::default(),
         }
     }
 
-    /// Pulls and joins the next batch of the input.
-    fn advance(&mut self, run: &mut Run<'_>, wanted: usize) -> Result<()> {
-        run.env.check_interrupt()?;
+    /// Pulls the next batch of the input.
+    fn read(&mut self, run: &mut Run<'_>, wanted: usize) -> Result<()> {
         let mut rows = Vec::new();
         self.done = !self.input.next(run, wanted.min(self.batch_rows), &mut rows)?;
         self.batch_rows = (self.batch_rows * 4).min(BATCH_ROWS.1);
-        let mut batch = Vec::with_capacity(rows.len());
         for row in rows {
-            batch.push(self.local(row, run)?);
+            let local = self.local(row, run)?;
+            self.waiting.push_back(local);
         }
-        self.join(batch, run)
+        Ok(())
     }
 
     /// Evaluates what a row is joined by.
@@ -111,71 +115,63 @@ impl LookupOp {
         Ok(Local { row, variables, keys })
     }
 
-    /// Joins a batch; in halves where its foreign documents are too many.
-    fn join(&mut self, mut batch: Vec<Local>, run: &mut Run<'_>) -> Result<()> {
-        if batch.is_empty() {
-            return Ok(());
-        }
-        if self.side.plan().key.is_none() {
-            return self.join_without_key(batch, run);
-        }
-        let keys = batch.iter().flat_map(|local| &local.keys);
-        let mut keys = keys.map(|key| key.as_ref().map_or(Value::Null, ValueBuf::as_value));
-        let bytes_max = match batch.len() {
-            1 => STAGE_BYTES_MAX,
-            _ => run.env.params.stage_bytes_max,
-        };
-        if !self.side.hold(&mut keys, bytes_max, run)? {
-            if batch.len() == 1 {
+    /// Sees to it that the side holds the foreign documents of the first waiting rows: of all of
+    /// them, or of half as many until they fit.
+    fn hold(&mut self, run: &mut Run<'_>) -> Result<()> {
+        let mut rows = self.waiting.len();
+        loop {
+            let keys = self.waiting.iter().take(rows).flat_map(|local| &local.keys);
+            let mut keys = keys.map(|key| key.as_ref().map_or(Value::Null, ValueBuf::as_value));
+            let bytes_max = match rows {
+                1 => STAGE_BYTES_MAX,
+                _ => run.env.params.stage_bytes_max,
+            };
+            if self.side.hold(&mut keys, bytes_max, run)? {
+                self.held = rows;
+                return Ok(());
+            }
+            if rows <= 1 {
                 return Err(self.too_large());
             }
-            let rest = batch.split_off(batch.len() / 2);
-            self.batch_rows = batch.len();
-            self.join(batch, run)?;
-            return self.join(rest, run);
+            rows /= 2;
+            self.batch_rows = rows;
         }
-        let collator = run.env.shared.collator.clone();
-        for local in batch {
-            let encoded = local.keys.iter().map(|key| {
-                let value = key.as_ref().map(ValueBuf::as_value);
-                encode(value, collator.as_deref().map(|collator| collator as _))
-            });
-            let encoded: Vec<Key> = encoded.collect();
-            let places = self.side.places(&encoded);
-            let found: Vec<Row> =
-                places.iter().filter_map(|place| self.side.row(*place).cloned()).collect();
-            let found = self.through_tail(found, &local, run)?;
-            self.emit(local.row, found)?;
-        }
-        Ok(())
     }
 
-    /// Joins each row with all that the foreign side gives.
-    fn join_without_key(&mut self, batch: Vec<Local>, run: &mut Run<'_>) -> Result<()> {
+    /// Joins the first waiting row. Returns it, unless it is to be unwound.
+    fn join(&mut self, run: &mut Run<'_>) -> Result<Option<Row>> {
+        run.env.check_interrupt()?;
         let foreign = Arc::clone(self.side.plan());
-        if !self.side.hold_everything(run)? {
-            for local in batch {
-                let found = self.stream(&foreign, &local, run)?;
-                self.emit(local.row, found)?;
-            }
-            return Ok(());
+        if foreign.key.is_some() && self.held == 0 {
+            self.hold(run)?;
         }
-        for local in batch {
-            if foreign.tail.is_some() {
-                let found = self.through_tail(self.side.everything().to_vec(), &local, run)?;
-                self.emit(local.row, found)?;
-            } else if self.stage.unwind.is_some() {
-                let found = self.side.everything().to_vec();
-                self.emit(local.row, found)?;
-            } else {
-                let everything = self.side.everything();
-                let constant = self.constant.get_or_insert_with(|| array_of(everything));
-                let joined = Value::Array(constant.as_array());
-                let doc = joined_doc(&self.stage, &local.row, joined);
-                self.push(local.row.record, checked(doc)?);
-            }
-        }
-        Ok(())
+        let Some(local) = self.waiting.pop_front() else { return Ok(None) };
+        let found = if foreign.key.is_some() {
+            self.held -= 1;
+            let found = self.matching(&local, run.env);
+            self.through_tail(found, &local, run)?
+        } else if !self.side.hold_everything(run)? {
+            self.stream(&foreign, &local, run)?
+        } else if foreign.tail.is_some() || self.stage.unwind.is_some() {
+            self.through_tail(self.side.everything().to_vec(), &local, run)?
+        } else {
+            let everything = self.side.everything();
+            let constant = self.constant.get_or_insert_with(|| array_of(everything));
+            return joined_row(&self.stage, &local.row, constant).map(Some);
+        };
+        self.emit(local.row, found)
+    }
+
+    /// Returns the held documents that have a key of the row.
+    fn matching(&self, local: &Local, env: &Env) -> Vec<Row> {
+        let collator = env.shared.collator.as_deref();
+        let encoded = local.keys.iter().map(|key| {
+            let value = key.as_ref().map(ValueBuf::as_value);
+            encode(value, collator.map(|collator| collator as _))
+        });
+        let encoded: Vec<Key> = encoded.collect();
+        let places = self.side.places(&encoded);
+        places.iter().filter_map(|place| self.side.row(*place).cloned()).collect()
     }
 
     /// Sends the foreign documents of a row through what varies from row to row.
@@ -191,9 +187,10 @@ impl LookupOp {
             return Ok(found);
         }
         let variables = bound(&self.stage, run.scope().variables, &local.variables);
-        let (found, stats) = run.bound(&variables, |run| run_over(tail, found, run))?;
-        self.side.note(None, &stats);
-        Ok(found)
+        let mut operator = build_over(tail, Box::new(Rows::new(found)))?;
+        let found = run.bound(&variables, |run| collect(&mut operator, run, |_| ()))?;
+        self.side.note(None, &operator.stats());
+        found.ok_or_else(|| self.too_large())
     }
 
     /// Runs the whole foreign pipeline for one row, because it does not fit in memory.
@@ -204,59 +201,33 @@ impl LookupOp {
             None => source,
         };
         let variables = bound(&self.stage, run.scope().variables, &local.variables);
-        let (mut found, mut bytes) = (Vec::new(), 0);
-        let drained = run.bound(&variables, |run| {
-            drain(&mut operator, run, &mut |mut row| {
-                row.detach();
-                bytes += row.size();
-                found.push(row);
-                Ok(bytes <= STAGE_BYTES_MAX)
-            })
-        });
-        drained?;
+        let found = run.bound(&variables, |run| collect(&mut operator, run, Row::detach))?;
         self.side.note(Some(&foreign.whole), &operator.stats());
-        if bytes > STAGE_BYTES_MAX { Err(self.too_large()) } else { Ok(found) }
+        found.ok_or_else(|| self.too_large())
     }
 
-    /// Gives a row with what it was joined with, or a row for each of them.
-    fn emit(&mut self, row: Row, found: Vec<Row>) -> Result<()> {
+    /// Returns a row with what it was joined with; `None` if it is to be unwound, a row for each of
+    /// them.
+    fn emit(&mut self, row: Row, found: Vec<Row>) -> Result<Option<Row>> {
         let bytes: usize = found.iter().map(|row| row.doc().len()).sum();
         if bytes > STAGE_BYTES_MAX {
             return Err(self.too_large());
         }
-        match self.stage.unwind {
-            Some(_) => self.ready.push_back(Joined::Unwinding { row, found, next: 0 }),
-            None => {
-                let joined = array_of(&found);
-                let doc = joined_doc(&self.stage, &row, Value::Array(joined.as_array()));
-                self.push(row.record, checked(doc)?);
-            }
+        if self.stage.unwind.is_some() {
+            self.unwinding = Some(Unwinding { row, found, next: 0 });
+            return Ok(None);
         }
-        Ok(())
+        joined_row(&self.stage, &row, &array_of(&found)).map(Some)
     }
 
-    fn push(&mut self, record: RecordId, doc: DocBuf) {
-        self.ready.push_back(Joined::Row(Row { record, ..Row::made(doc) }));
-    }
-
-    /// Returns the next row that is ready.
+    /// Returns the next row that is known without the input.
     fn pop(&mut self, env: &Env) -> Result<Option<Row>> {
-        while let Some(front) = self.ready.pop_front() {
-            match front {
-                Joined::Row(row) => return Ok(Some(row)),
-                Joined::Unwinding { row, found, next } => {
-                    let made = self.unwound(&row, &found, next, env)?;
-                    if next + 1 < found.len() {
-                        let rest = Joined::Unwinding { row, found, next: next + 1 };
-                        self.ready.push_front(rest);
-                    }
-                    if made.is_some() {
-                        return Ok(made);
-                    }
-                }
-            }
+        let Some(Unwinding { row, found, next }) = self.unwinding.take() else { return Ok(None) };
+        let made = self.unwound(&row, &found, next, env)?;
+        if next + 1 < found.len() {
+            self.unwinding = Some(Unwinding { row, found, next: next + 1 });
         }
-        Ok(None)
+        Ok(made)
     }
 
     /// Returns the row with the joined document number `at` in place of all; without any, what the
@@ -332,6 +303,12 @@ fn array_of(rows: &[Row]) -> ArrayBuf {
     ArrayBuf::build(fill)
 }
 
+/// The row with an array at the path of the result.
+fn joined_row(stage: &Lookup, row: &Row, joined: &ArrayBuf) -> Result<Row> {
+    let doc = checked(joined_doc(stage, row, Value::Array(joined.as_array())))?;
+    Ok(Row { record: row.record, ..Row::made(doc) })
+}
+
 /// The row's document with a value at the path of the result.
 fn joined_doc(stage: &Lookup, row: &Row, joined: Value<'_>) -> DocBuf {
     let path: Vec<&str> = stage.output.components().collect();
@@ -340,35 +317,36 @@ fn joined_doc(stage: &Lookup, row: &Row, joined: Value<'_>) -> DocBuf {
 
 impl Operator for LookupOp {
     fn next(&mut self, run: &mut Run<'_>, max: usize, out: &mut Vec<Row>) -> Result<bool> {
-        let (limit, mut bytes) = (out.len() + max, 0);
-        loop {
-            while out.len() < limit
-                && bytes < BATCH_BYTES
-                && let Some(row) = self.pop(run.env)?
-            {
-                bytes += row.size();
+        let mut filling = Filling::new(out, max);
+        while !filling.is_full() {
+            let made = match &self.unwinding {
+                Some(_) => self.pop(run.env)?,
+                None if !self.waiting.is_empty() => self.join(run)?,
+                None if self.done => {
+                    self.stats.is_eof = true;
+                    return Ok(false);
+                }
+                None => {
+                    self.read(run, filling.rows_left())?;
+                    None
+                }
+            };
+            if let Some(row) = made {
                 self.stats.returned += 1;
-                out.push(row);
+                filling.push(row);
             }
-            if out.len() == limit || bytes >= BATCH_BYTES {
-                return Ok(true);
-            }
-            if self.done {
-                self.stats.is_eof = true;
-                return Ok(false);
-            }
-            self.advance(run, limit - out.len())?;
         }
+        Ok(true)
     }
 
     fn rest(&mut self) {
         self.input.rest();
         self.side.rest();
-        for joined in &mut self.ready {
-            if let Joined::Unwinding { row, found, .. } = joined {
-                row.detach();
-                found.iter_mut().for_each(Row::detach);
-            }
+        self.held = 0;
+        self.waiting.iter_mut().for_each(|local| local.row.detach());
+        if let Some(Unwinding { row, found, .. }) = &mut self.unwinding {
+            row.detach();
+            found.iter_mut().for_each(Row::detach);
         }
     }
 

@@ -2,12 +2,11 @@
 //! pipeline to its end.
 
 use quire_error::Result;
-use quire_planner::Node;
 use quire_planner::explain::NodeStats;
 
 use crate::env::Run;
-use crate::opening::build::build_over;
 use crate::operators::{BoxedOperator, Operator};
+use crate::params::STAGE_BYTES_MAX;
 use crate::row::Row;
 
 /// Rows asked for at a time.
@@ -62,18 +61,19 @@ pub(super) fn drain(
     })
 }
 
-/// Runs the stages of `node` over rows in place of its leaf; returns what comes out, and what the
-/// stages did.
-pub(super) fn run_over(
-    node: &Node,
-    rows: Vec<Row>,
+/// Pulls all rows of an operator, each of which `keep` has seen. `None` if they take more than
+/// [`STAGE_BYTES_MAX`] together.
+pub(super) fn collect(
+    operator: &mut BoxedOperator,
     run: &mut Run<'_>,
-) -> Result<(Vec<Row>, NodeStats)> {
-    let mut operator = build_over(node, Box::new(Rows::new(rows)))?;
-    let mut out = Vec::new();
-    drain(&mut operator, run, &mut |row| {
+    keep: impl Fn(&mut Row),
+) -> Result<Option<Vec<Row>>> {
+    let (mut out, mut bytes) = (Vec::new(), 0);
+    drain(operator, run, &mut |mut row| {
+        keep(&mut row);
+        bytes += row.size();
         out.push(row);
-        Ok(true)
+        Ok(bytes <= STAGE_BYTES_MAX)
     })?;
-    Ok((out, operator.stats()))
+    Ok((bytes <= STAGE_BYTES_MAX).then_some(out))
 }

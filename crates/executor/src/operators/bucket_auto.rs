@@ -14,7 +14,7 @@ use quire_planner::explain::NodeStats;
 use crate::env::{Run, Scope};
 use crate::operators::filtering::{renew, reset};
 use crate::operators::sort::{Sorted, Sorter};
-use crate::operators::{BoxedOperator, Operator, over};
+use crate::operators::{BoxedOperator, Filling, Operator, over};
 use crate::row::Row;
 
 /// Rows asked for at a time.
@@ -70,13 +70,14 @@ impl Operator for BucketAutoOp {
             None => run.for_all(|run| self.collect(run))?,
         };
         let mut more = true;
-        for _ in 0..max {
+        let mut filling = Filling::new(out, max);
+        while !filling.is_full() {
             let Some(doc) = cutter.bucket(&self.stage, run.scope())? else {
                 more = false;
                 break;
             };
             self.stats.returned += 1;
-            out.push(Row::made(doc));
+            filling.push(Row::made(doc));
         }
         self.cutter = Some(cutter);
         self.stats.is_eof = !more;

@@ -17,7 +17,7 @@ use smallvec::SmallVec;
 use crate::env::{Run, Scope};
 use crate::operators::filtering::renew;
 use crate::operators::metadata::metadata_of;
-use crate::operators::{BATCH_BYTES, BoxedOperator, Operator};
+use crate::operators::{BATCH_BYTES, BoxedOperator, Filling, Operator};
 use crate::row::Row;
 
 /// Largest document that may leave a pipeline. MongoDB: 16 MiB and 16 KiB
@@ -25,6 +25,9 @@ use crate::row::Row;
 const DOC_BYTES_MAX: usize = 16 * 1024 * 1024 + 16 * 1024;
 /// Rows asked for at a time.
 const ROWS_MAX: usize = 256;
+
+/// Elements of an array that are taken apart at first.
+const ELEMENTS_FIRST: usize = 16;
 
 /// What is done with each document.
 enum Action {
@@ -252,6 +255,9 @@ pub(crate) struct ChainOp {
     ready: VecDeque<Row>,
     /// A document whose array is not all taken apart yet.
     open: Option<(Row, Position)>,
+    /// Elements of an array that are taken apart next. Follows the size of the documents that the
+    /// last ones became, which can be far larger than the document they came from.
+    elements: usize,
     done: bool,
     is_eof: bool,
 }
@@ -268,6 +274,7 @@ impl ChainOp {
                 waiting: VecDeque::new(),
                 ready: VecDeque::new(),
                 open: None,
+                elements: ELEMENTS_FIRST,
                 done: false,
                 is_eof: false,
             })
@@ -280,16 +287,21 @@ impl ChainOp {
         row.know_doc()?;
         let source = row.doc.clone().unwrap_or_default();
         let extra = row.extra.as_ref().filter(|_| self.chain.reads_metadata);
-        let ready = &mut self.ready;
+        let (ready, mut bytes_made) = (&mut self.ready, 0);
         let sent = Sent { row: &row, scope };
         let (arena, passed) = (&mut self.arena, &mut self.passed);
         let next = self.chain.run_some(sent, arena, (start, max), passed, &mut |context| {
             let bytes = context.root.as_bytes();
             let unchanged = bytes.as_ptr() == source.as_ptr() && bytes.len() == source.len();
             let doc = if unchanged { source.clone() } else { Bytes::copy_from_slice(bytes) };
+            bytes_made += doc.len();
             ready.push_back(Row { record: row.record, doc: Some(doc), extra: extra.cloned() });
             Ok(())
         })?;
+        if next.is_some() {
+            let fit = max.saturating_mul(BATCH_BYTES) / bytes_made.max(1);
+            self.elements = fit.clamp(1, max.saturating_mul(4));
+        }
         self.open = next.map(|next| (row, next));
         Ok(())
     }
@@ -297,25 +309,22 @@ impl ChainOp {
 
 impl Operator for ChainOp {
     fn next(&mut self, run: &mut Run<'_>, max: usize, out: &mut Vec<Row>) -> Result<bool> {
-        let limit = out.len() + max;
-        let (mut rows, mut bytes) = (Vec::new(), 0);
+        let (mut rows, mut filling) = (Vec::new(), Filling::new(out, max));
         let scope = run.scope();
         loop {
-            while out.len() < limit
-                && bytes < BATCH_BYTES
+            while !filling.is_full()
                 && let Some(row) = self.ready.pop_front()
             {
-                bytes += row.size();
-                out.push(row);
+                filling.push(row);
             }
-            if out.len() == limit || bytes >= BATCH_BYTES {
+            if filling.is_full() {
                 return Ok(true);
             }
-            let wanted = (limit - out.len()).min(ROWS_MAX);
+            let wanted = filling.rows_left().min(ROWS_MAX);
             let mut next = || self.waiting.pop_front().map(|row| (row, Position::default()));
             if let Some((row, start)) = self.open.take().or_else(&mut next) {
                 // An `$unwind` may copy all of the document for each element.
-                let fit = (BATCH_BYTES / row.size()).clamp(1, wanted);
+                let fit = (BATCH_BYTES / row.size()).min(self.elements).clamp(1, wanted);
                 self.expand(row, start, fit, scope)?;
                 continue;
             }

@@ -15,7 +15,7 @@ use quire_planner::explain::NodeStats;
 
 use crate::env::{Run, Scope};
 use crate::operators::filtering::renew;
-use crate::operators::{BoxedOperator, Operator, over};
+use crate::operators::{BoxedOperator, Filling, Operator, over};
 use crate::row::Row;
 
 /// Rows asked for at a time.
@@ -255,11 +255,10 @@ impl Partitions {
 
 impl Operator for DensifyOp {
     fn next(&mut self, run: &mut Run<'_>, max: usize, out: &mut Vec<Row>) -> Result<bool> {
-        let limit = out.len() + max;
-        let mut rows = Vec::new();
-        while out.len() < limit {
+        let (mut rows, mut filling) = (Vec::new(), Filling::new(out, max));
+        while !filling.is_full() {
             if let Some(row) = self.ready()? {
-                out.push(row);
+                filling.push(row);
                 self.stats.returned += 1;
                 continue;
             }
@@ -269,7 +268,7 @@ impl Operator for DensifyOp {
             }
             if let Some(row) = self.arrived.pop_front() {
                 if let Some(row) = self.take(row, run.scope())? {
-                    out.push(row);
+                    filling.push(row);
                     self.stats.returned += 1;
                 }
                 continue;

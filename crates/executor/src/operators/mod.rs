@@ -24,6 +24,38 @@ use crate::row::Row;
 /// Bytes of rows made here after which a stage gives what it has: what comes next may be as large.
 pub(crate) const BATCH_BYTES: usize = 4 << 20;
 
+/// The rows that one call of a stage gives: at most as many as are asked for, and no more once they
+/// take [`BATCH_BYTES`].
+pub(crate) struct Filling<'o> {
+    out: &'o mut Vec<Row>,
+    rows_max: usize,
+    bytes: usize,
+}
+
+impl<'o> Filling<'o> {
+    /// Begins behind the rows that are in `out`, which gets at most `max` more.
+    pub fn new(out: &'o mut Vec<Row>, max: usize) -> Self {
+        let rows_max = out.len().saturating_add(max);
+        Filling { out, rows_max, bytes: 0 }
+    }
+
+    /// Returns true if the call has to end.
+    pub fn is_full(&self) -> bool {
+        self.rows_left() == 0 || self.bytes >= BATCH_BYTES
+    }
+
+    /// Returns how many rows are still asked for.
+    pub fn rows_left(&self) -> usize {
+        self.rows_max.saturating_sub(self.out.len())
+    }
+
+    /// Gives a row.
+    pub fn push(&mut self, row: Row) {
+        self.bytes += row.size();
+        self.out.push(row);
+    }
+}
+
 /// A stage that is pulled for rows.
 pub(crate) trait Operator: Send {
     /// Appends at most `max` rows to `out`. False once nothing follows; true may come with fewer

@@ -1,10 +1,13 @@
-//! `$sample`: rows at random (reservoir sampling: Vitter 1985, algorithm R).
+//! `$sample`: rows at random. Each gets a random key, and those with the least keys are the sample
+//! (Efraimidis and Spirakis, "Weighted random sampling with a reservoir", 2006, without weights): a
+//! sort with a limit, which goes on on disk where memory ends.
 
 use quire_error::Result;
 use quire_planner::explain::NodeStats;
 
 use crate::env::Run;
-use crate::operators::{BoxedOperator, Operator, over};
+use crate::operators::sort::{Sorted, Sorter};
+use crate::operators::{BoxedOperator, Filling, Operator, over};
 use crate::row::Row;
 use crate::scans::random_picks::Random;
 
@@ -15,7 +18,7 @@ const ROWS_MAX: usize = 1024;
 pub(crate) struct Sample {
     input: BoxedOperator,
     size: u64,
-    chosen: Option<Vec<Row>>,
+    chosen: Option<Sorted>,
     stats: NodeStats,
 }
 
@@ -26,29 +29,18 @@ impl Sample {
         Sample { input, size, chosen: None, stats }
     }
 
-    fn collect(&mut self, run: &mut Run<'_>) -> Result<Vec<Row>> {
-        let size = usize::try_from(self.size).unwrap_or(usize::MAX);
-        let (mut chosen, mut rows, mut met) = (Vec::new(), Vec::new(), 0u64);
-        let mut random = Random::new(run)?;
+    fn collect(&mut self, run: &mut Run<'_>) -> Result<Sorted> {
+        let mut sorter = Sorter::by_given_keys("$sample").with_limit(self.size);
+        let (mut rows, mut random) = (Vec::new(), Random::new(run)?);
         loop {
             let more = self.input.next(run, ROWS_MAX, &mut rows)?;
-            for mut row in rows.drain(..) {
-                met += 1;
-                if chosen.len() < size {
-                    row.detach();
-                    chosen.push(row);
-                    let other = random.below(chosen.len() as u64) as usize;
-                    let last = chosen.len() - 1;
-                    chosen.swap(other, last);
-                } else if let Ok(at) = usize::try_from(random.below(met))
-                    && let Some(slot) = chosen.get_mut(at)
-                {
-                    row.detach();
-                    *slot = row;
-                }
+            for row in rows.drain(..) {
+                let key = random.below(u64::MAX).to_be_bytes().to_vec();
+                sorter.push_keyed(key, row, run.env)?;
             }
             if !more {
-                return Ok(chosen);
+                self.stats.spills = sorter.spills;
+                return sorter.finish(run.env);
             }
         }
     }
@@ -56,15 +48,21 @@ impl Sample {
 
 impl Operator for Sample {
     fn next(&mut self, run: &mut Run<'_>, max: usize, out: &mut Vec<Row>) -> Result<bool> {
-        let mut chosen = match self.chosen.take() {
+        let chosen = match &mut self.chosen {
             Some(chosen) => chosen,
-            None => run.for_all(|run| self.collect(run))?,
+            None => {
+                let chosen = run.for_all(|run| self.collect(run))?;
+                self.chosen.insert(chosen)
+            }
         };
-        let rest = chosen.split_off(chosen.len().saturating_sub(max));
-        self.stats.returned += rest.len() as u64;
-        out.extend(rest);
+        let mut filling = Filling::new(out, max);
+        while !filling.is_full()
+            && let Some(row) = chosen.next()?
+        {
+            self.stats.returned += 1;
+            filling.push(row);
+        }
         self.stats.is_eof = chosen.is_empty();
-        self.chosen = Some(chosen);
         Ok(!self.stats.is_eof)
     }
 

@@ -16,7 +16,7 @@ use quire_planner::explain::NodeStats;
 use crate::env::{Env, Run};
 use crate::operators::metadata::add_sort_key;
 use crate::operators::union::sort_bytes;
-use crate::operators::{BoxedOperator, Operator, over};
+use crate::operators::{BoxedOperator, Filling, Operator, over};
 use crate::row::{Extra, Row};
 use crate::spill::{SpillReader, SpillWriter};
 
@@ -109,11 +109,13 @@ impl Ord for Keyed2 {
 impl Sorter {
     /// Returns a sorter that keeps the first `limit` rows, or all of them for 0.
     pub fn new(pattern: Arc<SortPattern>, limit: u64) -> Self {
-        Sorter {
-            pattern: Some(pattern),
-            limit: usize::try_from(limit).unwrap_or(usize::MAX),
-            ..Sorter::by_given_keys("Sort")
-        }
+        let sorter = Sorter::by_given_keys("Sort").with_limit(limit);
+        Sorter { pattern: Some(pattern), ..sorter }
+    }
+
+    /// Returns the sorter with a limit: it keeps the first `limit` rows, or all of them for 0.
+    pub fn with_limit(self, limit: u64) -> Self {
+        Sorter { limit: usize::try_from(limit).unwrap_or(usize::MAX), ..self }
     }
 
     /// A sorter for `push_keyed`, part of the stage `name`.
@@ -346,7 +348,9 @@ impl Operator for Sort {
         if self.sorted.is_none() {
             run.for_all(|run| self.collect(run))?;
         }
-        for _ in 0..max {
+        // Rows from runs on disk may be of any size.
+        let mut filling = Filling::new(out, max);
+        while !filling.is_full() {
             let row = match &mut self.sorted {
                 Some(sorted) => sorted.next()?,
                 None => None,
@@ -359,7 +363,7 @@ impl Operator for Sort {
                 add_sort_key(&mut row, &self.pattern, &mut self.arena, run.env)?;
             }
             self.stats.returned += 1;
-            out.push(row);
+            filling.push(row);
         }
         self.stats.is_eof = self.sorted.as_ref().is_some_and(Sorted::is_empty);
         Ok(!self.stats.is_eof)

@@ -13,7 +13,7 @@ use quire_planner::explain::NodeStats;
 
 use crate::env::Run;
 use crate::operators::filtering::reset;
-use crate::operators::{BoxedOperator, Operator};
+use crate::operators::{BoxedOperator, Filling, Operator};
 use crate::record_set::RecordSet;
 use crate::row::Row;
 
@@ -33,21 +33,20 @@ impl Union {
 
 impl Operator for Union {
     fn next(&mut self, run: &mut Run<'_>, max: usize, out: &mut Vec<Row>) -> Result<bool> {
-        let limit = out.len() + max;
-        let mut rows = Vec::new();
-        while out.len() < limit {
+        let (mut rows, mut filling) = (Vec::new(), Filling::new(out, max));
+        while !filling.is_full() {
             let Some(input) = self.inputs.get_mut(self.at) else {
                 self.stats.is_eof = true;
                 return Ok(false);
             };
-            if !input.next(run, limit - out.len(), &mut rows)? {
+            if !input.next(run, filling.rows_left(), &mut rows)? {
                 self.at += 1;
             }
             for row in rows.drain(..) {
                 self.stats.dups_tested += 1;
                 if self.seen.insert(row.record, run.env)? {
                     self.stats.returned += 1;
-                    out.push(row);
+                    filling.push(row);
                 } else {
                     self.stats.dups_dropped += 1;
                 }
@@ -140,8 +139,8 @@ pub(crate) fn sort_bytes(
 
 impl Operator for Merge {
     fn next(&mut self, run: &mut Run<'_>, max: usize, out: &mut Vec<Row>) -> Result<bool> {
-        let limit = out.len() + max;
-        while out.len() < limit {
+        let mut filling = Filling::new(out, max);
+        while !filling.is_full() {
             self.fill(run)?;
             let smallest = self
                 .branches
@@ -159,7 +158,7 @@ impl Operator for Merge {
                 return Ok(false);
             };
             self.stats.returned += 1;
-            out.push(row);
+            filling.push(row);
         }
         Ok(true)
     }

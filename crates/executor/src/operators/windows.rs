@@ -17,7 +17,7 @@ use quire_planner::explain::{MemoryUse, NodeStats};
 
 use crate::env::{Env, Run, Scope};
 use crate::operators::filtering::{renew, reset};
-use crate::operators::{BATCH_BYTES, BoxedOperator, Operator, over};
+use crate::operators::{BoxedOperator, Filling, Operator, over};
 use crate::row::{Extra, Row};
 use crate::spill::{SpillReader, SpillWriter};
 
@@ -160,17 +160,15 @@ impl Windows {
 
 impl Operator for Windows {
     fn next(&mut self, run: &mut Run<'_>, max: usize, out: &mut Vec<Row>) -> Result<bool> {
-        let limit = out.len() + max;
-        let (mut rows, mut bytes) = (Vec::new(), 0);
-        while out.len() < limit && bytes < BATCH_BYTES {
+        let (mut rows, mut filling) = (Vec::new(), Filling::new(out, max));
+        while !filling.is_full() {
             self.steps += 1;
             if self.steps.is_multiple_of(CHECK_ROWS) {
                 run.env.check_interrupt()?;
             }
             if let Some(row) = self.ready(run.scope())? {
-                bytes += row.size();
                 self.stats.returned += 1;
-                out.push(row);
+                filling.push(row);
             } else if !self.step(run, &mut rows)? {
                 self.stats.is_eof = true;
                 return Ok(false);

@@ -126,10 +126,11 @@ fn pick(run: &mut Run<'_>, table: &mut Table, size: u64) -> Result<Picks> {
     let Some(expected) = expected(&run.view(), collection, &ids, size) else { return Ok(picks) };
     let mut random = Random::new(run)?;
     let (mut met, mut rows) = (HashSet::new(), Vec::new());
-    let (mut found, mut drawn) = (Vec::new(), Vec::new());
+    let (mut found, mut drawn, mut bytes) = (Vec::new(), Vec::new(), 0);
     let mut left = expected.saturating_mul(2).saturating_add(SPARE_DRAWS);
     while let missing @ 1.. = size.saturating_sub(rows.len() as u64) {
-        if left == 0 {
+        // A scan's sample goes on on disk.
+        if left == 0 || bytes > run.env.params.stage_bytes_max {
             return Ok(picks);
         }
         run.pause()?;
@@ -143,6 +144,7 @@ fn pick(run: &mut Run<'_>, table: &mut Table, size: u64) -> Result<Picks> {
         let exists = |(id, doc): (&RecordId, Option<StoredDoc>)| {
             let mut row = Row::of_document(*id, doc?.into_bytes());
             row.detach();
+            bytes += row.size();
             Some(row)
         };
         rows.extend(drawn.iter().zip(found.drain(..)).filter_map(exists));

@@ -8,6 +8,7 @@ mod densify;
 mod explain;
 mod group;
 mod joins;
+mod memory;
 mod metadata;
 mod metamorphic;
 mod model;
