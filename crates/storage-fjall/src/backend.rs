@@ -13,7 +13,7 @@ use fjall::{
     AbstractTree, CompressionType, Database, Keyspace, KeyspaceCreateOptions, PersistMode,
 };
 use parking_lot::RwLock;
-use quire_storage::backend::{Backend, Reclaimed, last_key};
+use quire_storage::backend::{Backend, Reclaimed, Room, last_key};
 use quire_storage::{
     Caps, DropRange, EngineStats, Interrupt, Maintenance, Op, Result, Size, Space, StorageError,
 };
@@ -326,8 +326,8 @@ impl Backend for FjallBackend {
         parts.db.persist(PersistMode::Buffer).map_err(|error| storage(error, "background work"))
     }
 
-    fn is_short_of_space(&self) -> bool {
-        self.space.is_short()
+    fn room(&self) -> Room {
+        self.space.room()
     }
 
     fn sync(&self) -> Result<()> {

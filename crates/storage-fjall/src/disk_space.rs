@@ -1,10 +1,13 @@
-//! The space that is left on the file system of the data. Writes are refused while it is less than
-//! a reserve, because a flush, a compaction or a journal write that meets a full disk poisons the
-//! engine for good.
+//! The space that is left on the file system of the data. Writes of new data are refused while it is
+//! less than a reserve, because a flush, a compaction or a journal write that meets a full disk poisons
+//! the engine for good. Other programs may use up the reserve: all writes are refused then, and the
+//! engine lives until there is space again.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use quire_storage::backend::Room;
 
 /// The size of a file system and what is left of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,6 +28,10 @@ pub const DISK_RESERVE_BYTES: u64 = 500 << 20;
 /// The reserve is never more than this share of the file system, so that a small one can be used.
 const RESERVE_SHARE_MAX: u64 = 4;
 
+/// While less than this is left, or a quarter of the reserve, no commit is written. It is for what
+/// deletes write between two looks.
+const LAST_BYTES: u64 = 16 << 20;
+
 /// Asks the operating system.
 pub(crate) fn system_probe() -> SpaceProbe {
     Arc::new(|path| {
@@ -41,28 +48,37 @@ pub(crate) struct SpaceGauge {
     data: PathBuf,
     probe: SpaceProbe,
     reserve_bytes: u64,
-    is_short: AtomicBool,
+    /// A [`Room`].
+    room: AtomicU8,
 }
 
 impl SpaceGauge {
     /// Measures the file system of `data` with `probe`; `reserve_bytes` of it stay free.
     pub fn new(data: PathBuf, probe: SpaceProbe, reserve_bytes: u64) -> Self {
-        Self { data, probe, reserve_bytes, is_short: AtomicBool::new(false) }
+        Self { data, probe, reserve_bytes, room: AtomicU8::new(Room::Enough as u8) }
     }
 
     /// Measures. `unflushed_bytes` in memory will need space for their tables while the journal
     /// still holds them.
     pub fn look(&self, unflushed_bytes: u64) {
-        let is_short = (self.probe)(&self.data).is_some_and(|space| {
+        let room = (self.probe)(&self.data).map_or(Room::Enough, |space| {
             let reserve = self.reserve_bytes.min(space.total_bytes / RESERVE_SHARE_MAX);
-            space.available_bytes < reserve.saturating_add(unflushed_bytes)
+            if space.available_bytes < LAST_BYTES.min(reserve / 4) {
+                Room::None
+            } else if space.available_bytes < reserve.saturating_add(unflushed_bytes) {
+                Room::Reserve
+            } else {
+                Room::Enough
+            }
         });
-        self.is_short.store(is_short, Ordering::Relaxed);
+        self.room.store(room as u8, Ordering::Relaxed);
     }
 
-    /// Whether less than the reserve was left at the last look.
-    pub fn is_short(&self) -> bool {
-        self.is_short.load(Ordering::Relaxed)
+    /// Returns which commits there was room for at the last look.
+    pub fn room(&self) -> Room {
+        let room = self.room.load(Ordering::Relaxed);
+        let known = [Room::None, Room::Reserve, Room::Enough];
+        known.into_iter().find(|known| *known as u8 == room).unwrap_or(Room::Enough)
     }
 }
 
@@ -77,16 +93,19 @@ mod tests {
             let probe = move |_: &Path| Some(DiskSpace { available_bytes, total_bytes });
             SpaceGauge::new(PathBuf::new(), Arc::new(probe), 100)
         };
-        for (total, available, unflushed, short) in [
-            (1000, 100, 0, false),
-            (1000, 99, 0, true),
-            (1000, 109, 10, true),
-            (200, 50, 0, false),
-            (200, 49, 0, true),
+        for (total, available, unflushed, room) in [
+            (1000, 100, 0, Room::Enough),
+            (1000, 99, 0, Room::Reserve),
+            (1000, 109, 10, Room::Reserve),
+            (1000, 25, 10, Room::Reserve),
+            (1000, 24, 0, Room::None),
+            (200, 50, 0, Room::Enough),
+            (200, 49, 0, Room::Reserve),
+            (200, 11, 0, Room::None),
         ] {
             let gauge = gauge(total, available);
             gauge.look(unflushed);
-            assert_eq!(gauge.is_short(), short, "{total} {available} {unflushed}");
+            assert_eq!(gauge.room(), room, "{total} {available} {unflushed}");
         }
         assert!(system_probe()(Path::new("/")).unwrap().total_bytes > 0);
         assert_eq!(system_probe()(Path::new("/no such file")), None);

@@ -73,13 +73,15 @@ impl<'k> Known<'k> {
 /// Reads every log file, oldest first. Changes nothing.
 pub(crate) fn judge(data: &Path, known: &Known<'_>) -> Result<Vec<Verdict>> {
     let files = journal::files(data)?;
-    let count = files.len();
+    let found = files.iter().map(|path| inspect(path)).collect::<Result<Vec<_>>>()?;
+    // An engine whose last write failed may have begun another file as it closed, without a record.
+    let is_blank = |found: &Inspection| found.intact.is_empty() && found.damaged_from.is_none();
+    let newest = found.iter().rposition(|found| !is_blank(found)).unwrap_or(0);
     // The version up to which history is whole, as far as the log tells.
     let mut last = None;
     let mut verdicts = Vec::new();
-    for (number, path) in (1..).zip(files) {
-        let found = inspect(&path)?;
-        verdicts.push(judge_file(found, number == count, known, &mut last));
+    for (number, found) in found.into_iter().enumerate() {
+        verdicts.push(judge_file(found, number >= newest, known, &mut last));
     }
     let ends_at = |version: u64| last.is_some_and(|last| last >= version);
     let durable = known.durable.version;
@@ -132,7 +134,7 @@ fn judge_file(
 }
 
 impl Verdict {
-    /// Damage at the end of the newest file is what a power cut leaves of records that were not
+    /// Damage at the end of the newest file with records is what a failed write leaves, and what a power cut leaves of records that were not
     /// forced out, if nothing behind it and nothing else says that they were.
     fn judge_damage(
         &mut self,

@@ -39,6 +39,19 @@ pub enum Reclaimed {
     Gone,
 }
 
+/// Which commits the disk has room for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Room {
+    /// None: nearly nothing is left, so that a write of any kind could fail and poison the engine.
+    None,
+    /// Commits that add no data. Less than the reserve is left, which is for compactions and for
+    /// deletes.
+    Reserve,
+    /// All.
+    Enough,
+}
+
 /// Ordered bytes that a [`Committer`](crate::committer::Committer) turns into an engine.
 pub trait Backend: Send + Sync + 'static {
     /// A view of everything applied.
@@ -69,15 +82,14 @@ pub trait Backend: Send + Sync + 'static {
     /// Forces everything applied to stable storage. An error poisons the engine.
     fn sync(&self) -> Result<()>;
 
-    /// Called about every 100 ms: measures what [`is_short_of_space`](Self::is_short_of_space)
-    /// tells. An error says that background work has failed for good, and poisons the engine.
+    /// Called about every 100 ms: measures what [`room`](Self::room) returns. An error says that background work has failed for good, and poisons the engine.
     fn look(&self) -> Result<()> {
         Ok(())
     }
 
-    /// Whether less than a reserve is left of the disk, so that new data must be refused.
-    fn is_short_of_space(&self) -> bool {
-        false
+    /// Returns which commits the disk has room for, as of the last look.
+    fn room(&self) -> Room {
+        Room::Enough
     }
 
     /// Everything up to this version is on stable storage now: what a log must not be short of.

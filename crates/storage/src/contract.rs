@@ -358,7 +358,7 @@ pub struct EngineStats {
     pub disk_bytes: u64,
     /// Bytes on disk that are log.
     pub journal_bytes: u64,
-    /// True while commits with new data are refused because the disk is nearly full.
+    /// True while commits with new data, or all commits, are refused because the disk is nearly full.
     pub is_short_of_space: bool,
 }
 
@@ -380,7 +380,8 @@ pub trait Engine: Send + Sync {
     fn keep_history(&self, window: Duration);
 
     /// Commits a batch: atomic, and durable as asked when it returns. `Full` while less than the
-    /// reserve of the disk is left, unless the batch only deletes, drops or changes `Meta`.
+    /// reserve of the disk is left, unless the batch only deletes, drops or changes `Meta`; `Full`
+    /// for every batch while nearly nothing is left.
     fn commit(&self, batch: CommitBatch) -> Result<Committed>;
 
     /// Waits until flushing and compaction have caught up, as [`commit`](Self::commit) does before

@@ -11,6 +11,7 @@ mod check;
 mod compatibility;
 mod crash;
 mod export;
+mod full_disk;
 mod import;
 mod login;
 mod names;

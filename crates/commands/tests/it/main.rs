@@ -7,6 +7,7 @@ mod attacks;
 mod durability;
 mod fail_points;
 mod fsync;
+mod full_disk;
 mod index_builds;
 mod isolation;
 mod matrix;

@@ -111,6 +111,19 @@ fn a_log_cut_short_loses_its_last_record() {
     crashed.opens_without_the_last();
 }
 
+/// An engine whose write had failed began the next file as it closed, and the start refused the torn
+/// end of the file before.
+#[test]
+fn a_torn_record_before_a_file_without_records_is_lost() {
+    let crashed = crashed(false);
+    let end = crashed.last().end;
+    crashed.change(|bytes| bytes.truncate(end - 3));
+    let next = crashed.log.with_file_name("1.jnl");
+    assert!(!next.exists());
+    std::fs::File::create(next).unwrap().set_len(64 << 20).unwrap();
+    crashed.opens_without_the_last();
+}
+
 #[test]
 fn a_flipped_bit_in_the_last_record_loses_it() {
     let crashed = crashed(false);

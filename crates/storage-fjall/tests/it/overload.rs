@@ -49,6 +49,24 @@ fn new_data_is_refused_before_the_disk_is_full_and_taken_again_when_there_is_spa
     assert_eq!(numbers(&*engine.snapshot().unwrap(), Space::Doc, 1).len(), 999);
     engine.health().unwrap();
 
+    // Another program has used up the reserve. A delete met the full disk and poisoned the engine.
+    set(15 << 20);
+    let delete = || {
+        let mut txn = begin(&engine, Mode::Write).unwrap();
+        txn.delete(Space::Doc, key(1, 8)).unwrap();
+        txn.commit(CommitOptions::synced()).map(drop)
+    };
+    let before = engine.stats().commits;
+    assert_eq!(delete(), Err(StorageError::Full));
+    let dropped = engine.drop_range(Space::Doc, &key(1, 500), &key(2, 0));
+    assert_eq!(dropped, Err(StorageError::Full));
+    engine.maintenance(Maintenance::Reclaim).unwrap();
+    assert_eq!(engine.stats().commits, before);
+    assert_eq!(numbers(&*engine.snapshot().unwrap(), Space::Doc, 1).len(), 999);
+    engine.health().unwrap();
+    set(99 << 20);
+    delete().unwrap();
+
     set(1 << 30);
     assert!(!engine.stats().is_short_of_space);
     put(&engine, 5000).unwrap();

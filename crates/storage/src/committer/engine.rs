@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use crate::backend::Backend;
+use crate::backend::{Backend, Room};
 use crate::committer::Committer;
 use crate::committer::views::Handle;
 use crate::contract::{
@@ -179,7 +179,7 @@ impl<B: Backend> Engine for Committer<B> {
             locks,
             ranges_dropped,
             ranges_freed: freed,
-            is_short_of_space: inner.backend.is_short_of_space(),
+            is_short_of_space: inner.backend.room() != Room::Enough,
             ..EngineStats::default()
         };
         inner.backend.stats(&mut stats);

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 
-use crate::backend::Backend;
+use crate::backend::{Backend, Room};
 use crate::committer::records::GroupEnd;
 use crate::committer::views::View;
 use crate::committer::{Inner, Numbers, PendingDrop, records};
@@ -145,8 +145,10 @@ impl<B: Backend> Inner<B> {
     fn commit_visibly(&self, batch: CommitBatch) -> Result<Committed> {
         self.check_writable()?;
         self.check_early(&batch)?;
-        if self.backend.is_short_of_space() && batch.adds_data() {
-            return Err(StorageError::Full);
+        match self.backend.room() {
+            Room::None => return Err(StorageError::Full),
+            Room::Reserve if batch.adds_data() => return Err(StorageError::Full),
+            Room::Reserve | Room::Enough => {}
         }
         let _base = self.pin_base(batch.base.as_u64());
         if !batch.admitted {
