@@ -50,7 +50,7 @@ pub enum Type {
 
 impl Type {
     /// The type with this byte on the wire.
-    #[inline(always)] // Once an element: a call costs half as much again as the step it is part of.
+    #[inline(always)] // Called for each element: the call would make the step from one to the next half as slow again.
     pub const fn from_byte(byte: u8) -> Option<Type> {
         Some(match byte {
             0x01 => Type::Double,

@@ -6,6 +6,7 @@ pub mod context;
 pub mod expression;
 pub mod filter;
 mod names;
+mod options;
 pub mod projection;
 pub mod regex;
 mod rounds;

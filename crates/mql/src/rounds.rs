@@ -19,7 +19,7 @@ use std::hash::BuildHasher;
 /// Inputs of no more bytes make a short loop: it needs no arena of its own and remembers nothing.
 const SHORT_BYTES: usize = 1024;
 
-/// So many elements are walked rather than looked up.
+/// Walking up to this number of elements is faster than a look-up.
 const NEAR: usize = 64;
 
 /// Elements from one noted beginning to the next.

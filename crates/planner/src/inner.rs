@@ -33,7 +33,8 @@ pub enum Inner {
 /// The foreign side of a join, planned once for all documents of the input.
 #[derive(Debug)]
 pub struct Foreign {
-    /// What is read, up to the stage that compares or that varies: all of it.
+    /// Reads all foreign documents, up to the first stage whose result differs between documents of
+    /// the input.
     pub whole: Plan,
     /// By which field foreign documents are found, if by one.
     pub key: Option<ForeignKey>,

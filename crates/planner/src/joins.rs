@@ -41,8 +41,9 @@ fn is_one_to_one(stage: &Stage) -> bool {
     }
 }
 
-/// A filter of all documents filters both sides; of the first n none is behind the first n of a
-/// side.
+/// Moves a stage that stands behind a `$unionWith` into it. A filter moves to both sides. A limit is
+/// copied to both sides and stays where it is, because the first n documents of the union are among
+/// the first n of each side.
 fn behind_union(union: Arc<UnionWith>, second: Stage) -> (Vec<Stage>, bool) {
     let with = |stage: Stage| {
         let mut pipeline = union.pipeline.clone();

@@ -10,6 +10,7 @@ use super::spec::Argument;
 use super::{State, check_memory};
 use crate::context::{EvalContext, ParseContext, Shared};
 use crate::expression::Expression;
+use crate::options::Options;
 use bumpalo::Bump;
 use quire_document::{ArrayBuf, Doc, Value, ValueBuf};
 use quire_error::{Error, ErrorCode, Result};
@@ -123,18 +124,16 @@ impl Quantiles {
 }
 
 fn check_fields(name: &str, spec: Doc<'_>, allowed: &[&str]) -> Result<()> {
-    for (field, _) in spec.fields() {
+    let options = Options(name);
+    for field in options.fields(spec) {
+        let (field, _) = field?;
         if !allowed.contains(&field) {
-            let message = format!("BSON field '{name}.{field}' is an unknown field.");
-            return Err(Error::location(40415, message));
+            return Err(options.unknown(field));
         }
     }
     match allowed.iter().find(|field| !spec.contains(field)) {
         None => Ok(()),
-        Some(missing) => {
-            let message = format!("BSON field '{name}.{missing}' is missing but a required field");
-            Err(Error::location(40414, message))
-        }
+        Some(missing) => Err(options.missing(missing)),
     }
 }
 

@@ -3,6 +3,7 @@
 
 use super::locales::{Named, find, has_data};
 use super::spec::{Alternate, CaseFirst, CollationSpec, MaxVariable, VERSION};
+use crate::options::Options;
 use quire_document::decimal::Rounding;
 use quire_document::{Doc, DocBuf, Value, message};
 use quire_error::{Error, ErrorCode, Result};
@@ -27,7 +28,9 @@ impl<'a> Given<'a> {
     pub fn read(doc: Doc<'a>, owner: &str) -> Result<Self> {
         let mut given = Given::default();
         let mut has_locale = false;
-        for (name, value) in doc.fields() {
+        let options = Options(owner);
+        for field in options.fields(doc) {
+            let (name, value) = field?;
             // Null is the same as nothing, but for `backwards`.
             if value.is_nullish() && name != "backwards" && FIELDS.contains(&name) {
                 continue;
@@ -47,15 +50,11 @@ impl<'a> Given<'a> {
                 "normalization" => given.normalization = Some(field.flag()?),
                 "backwards" => given.backwards = Some(field.backwards()?),
                 "version" => given.version = Some(field.string()?),
-                _ => {
-                    let text = format!("BSON field '{owner}.{name}' is an unknown field.");
-                    return Err(Error::new(ErrorCode::IDLUnknownField, text));
-                }
+                _ => return Err(options.unknown(name)),
             }
         }
         if !has_locale {
-            let text = format!("BSON field '{owner}.locale' is missing but a required field");
-            return Err(Error::new(ErrorCode::IDLFailedToParse, text));
+            return Err(options.missing("locale"));
         }
         Ok(given)
     }

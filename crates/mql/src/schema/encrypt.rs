@@ -1,6 +1,7 @@
 //! `encrypt`: the value is a payload of client-side field level encryption.
 
 use crate::filter::{TypeSet, type_by_alias};
+use crate::options::Options;
 use quire_document::{Doc, Type, Value};
 use quire_error::{Error, Result};
 
@@ -57,10 +58,11 @@ impl Encrypted {
 
 /// Refuses what neither `encrypt` nor `encryptMetadata` knows.
 pub(super) fn check_fields(keyword: &str, doc: Doc<'_>) -> Result<()> {
-    for (name, _) in doc.fields() {
+    let options = Options(keyword);
+    for field in options.fields(doc) {
+        let (name, _) = field?;
         if !matches!(name, "bsonType" | "keyId" | "algorithm") {
-            let text = format!("BSON field '{keyword}.{name}' is an unknown field.");
-            return Err(Error::location(40415, text));
+            return Err(options.unknown(name));
         }
     }
     Ok(())

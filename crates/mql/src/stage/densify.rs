@@ -4,11 +4,12 @@
 use super::facts::Facts;
 use super::pipeline::parse_stage;
 use super::registry::StageRow;
-use super::{Modified, Needs, Stage, StageBody};
+use super::{Modified, Needs, Stage, StageBody, write_at};
 use crate::context::{EvalContext, ParseContext};
 use crate::expression::{Dependencies, Expression, FieldPath, Unit, moved_date, total};
+use crate::options::Options;
 use quire_document::{Doc, DocBuf, DocWriter, Value, ValueBuf, array, compare, doc};
-use quire_error::{Error, ErrorCode, Result};
+use quire_error::{Error, Result};
 use std::sync::Arc;
 
 pub(super) const DENSIFY: StageRow = StageRow {
@@ -57,22 +58,8 @@ fn parse(value: Value<'_>, cx: &ParseContext) -> Result<Vec<Stage>> {
     Ok(stages)
 }
 
-fn wrong_type(field: &str, value: Value<'_>, expected: &str) -> Error {
-    let kind = value.type_name();
-    Error::type_mismatch(format!(
-        "BSON field '$densify.{field}' is the wrong type '{kind}', expected type '{expected}'"
-    ))
-}
-
-fn missing(field: &str) -> Error {
-    let message = format!("BSON field '$densify.{field}' is missing but a required field");
-    Error::location(40414, message)
-}
-
-fn unknown(field: &str) -> Error {
-    let message = format!("BSON field '$densify.{field}' is an unknown field.");
-    Error::new(ErrorCode::IDLUnknownField, message)
-}
+const OPTIONS: Options<'_> = Options("$densify");
+const RANGE: Options<'_> = Options("$densify.range");
 
 /// A path with the expression that reads it; 5733201 for a name that begins with a dollar sign.
 fn path(name: &str) -> Result<(FieldPath, Expression)> {
@@ -93,26 +80,30 @@ impl Densify {
             return Err(Error::location(5733200, message));
         };
         let (mut field, mut partition_by, mut range) = (None, Vec::new(), None);
-        for (name, value) in spec.fields() {
+        for option in OPTIONS.fields(spec) {
+            let (name, value) = option?;
             match (name, value) {
                 ("field", Value::String(name)) => field = Some(path(name)?),
-                ("field", other) => return Err(wrong_type(name, other, "string")),
+                ("field", other) => return Err(OPTIONS.wrong_type(name, other, "string")),
                 ("partitionByFields", Value::Array(names)) => {
-                    for name in names.iter() {
+                    for (at, name) in names.iter().enumerate() {
                         let Value::String(name) = name else {
-                            return Err(wrong_type("partitionByFields.0", name, "string"));
+                            let at = format!("partitionByFields.{at}");
+                            return Err(OPTIONS.wrong_type(&at, name, "string"));
                         };
                         partition_by.push(path(name)?);
                     }
                 }
-                ("partitionByFields", other) => return Err(wrong_type(name, other, "array")),
+                ("partitionByFields", other) => {
+                    return Err(OPTIONS.wrong_type(name, other, "array"));
+                }
                 ("range", Value::Document(doc)) => range = Some(doc),
-                ("range", other) => return Err(wrong_type(name, other, "object")),
-                _ => return Err(unknown(name)),
+                ("range", other) => return Err(OPTIONS.wrong_type(name, other, "object")),
+                _ => return Err(OPTIONS.unknown(name)),
             }
         }
-        let field = field.ok_or_else(|| missing("field"))?;
-        let range = range.ok_or_else(|| missing("range"))?;
+        let field = field.ok_or_else(|| OPTIONS.missing("field"))?;
+        let range = range.ok_or_else(|| OPTIONS.missing("range"))?;
         let (step, unit, bounds) = parse_range(range)?;
         if partition_by.iter().any(|(path, _)| path.to_string() == field.0.to_string()) {
             let message = "BSON field '$densify.partitionByFields' contains the field that is being densified";
@@ -179,40 +170,25 @@ impl Densify {
 
     /// Returns the document that is made for `value` in the partition of these values.
     pub fn document(&self, partition: &[Option<ValueBuf>], value: &ValueBuf) -> DocBuf {
+        let with_value = |doc: &DocBuf, path: &FieldPath, value: &ValueBuf| {
+            let path: Vec<&str> = path.components().collect();
+            let value = Some(value.as_value());
+            DocBuf::build(|writer| write_at(doc.as_doc(), &path, value, writer))
+        };
         let mut doc = DocBuf::new();
         for ((path, _), value) in self.partition_by.iter().zip(partition) {
             if let Some(value) = value {
-                let path: Vec<&str> = path.components().collect();
-                doc = with_value(doc.as_doc(), &path, value.as_value());
+                doc = with_value(&doc, path, value);
             }
         }
-        let path: Vec<&str> = self.field.0.components().collect();
-        with_value(doc.as_doc(), &path, value.as_value())
+        with_value(&doc, &self.field.0, value)
     }
-}
-
-/// The document with a value at a path, where documents are made of what stands on the way.
-fn with_value(doc: Doc<'_>, path: &[&str], value: Value<'_>) -> DocBuf {
-    let Some((first, rest)) = path.split_first() else { return doc.to_owned() };
-    let inner = || {
-        let inner = doc.get(first).and_then(|inner| inner.as_document()).unwrap_or(Doc::empty());
-        with_value(inner, rest, value)
-    };
-    DocBuf::build(|writer| {
-        for (name, other) in doc.fields().filter(|(name, _)| name != first) {
-            writer.append(name, other);
-        }
-        match rest.is_empty() {
-            true => writer.append(first, value),
-            false => writer.append(first, &inner()),
-        };
-    })
 }
 
 fn parse_range(range: Doc<'_>) -> Result<(ValueBuf, Option<Unit>, DensifyBounds)> {
     let (mut step, mut unit, mut bounds) = (None, None, None);
-    for (name, value) in range.fields() {
-        match (name, value) {
+    for option in RANGE.fields(range) {
+        match option? {
             ("step", value) => step = Some(value),
             ("unit", Value::String(text)) => {
                 let known = Unit::by_name(text).ok_or_else(|| {
@@ -220,13 +196,13 @@ fn parse_range(range: Doc<'_>) -> Result<(ValueBuf, Option<Unit>, DensifyBounds)
                 })?;
                 unit = Some(known);
             }
-            ("unit", other) => return Err(wrong_type("range.unit", other, "string")),
+            ("unit", other) => return Err(RANGE.wrong_type("unit", other, "string")),
             ("bounds", value) => bounds = Some(value),
-            _ => return Err(unknown(&format!("range.{name}"))),
+            (name, _) => return Err(RANGE.unknown(name)),
         }
     }
-    let step = step.ok_or_else(|| missing("range.step"))?;
-    let bounds = bounds.ok_or_else(|| missing("range.bounds"))?;
+    let step = step.ok_or_else(|| RANGE.missing("step"))?;
+    let bounds = bounds.ok_or_else(|| RANGE.missing("bounds"))?;
     if !step.is_number() || compare(step, Value::Int32(0), None).is_le() {
         let message =
             "The step parameter in a range statement must be a strictly positive numeric value";

@@ -6,8 +6,9 @@ use super::facts::Facts;
 use super::pipeline::parse_stage;
 use super::registry::StageRow;
 use crate::context::ParseContext;
+use crate::options::Options;
 use quire_document::{Array, Doc, DocBuf, Value, doc};
-use quire_error::{Error, ErrorCode, Result};
+use quire_error::{Error, Result};
 
 pub(super) const FILL: StageRow = StageRow {
     name: "$fill",
@@ -16,6 +17,8 @@ pub(super) const FILL: StageRow = StageRow {
     facts: Facts::PLAIN,
     parse: |_, value, cx| parse(value, cx),
 };
+
+const OPTIONS: Options<'_> = Options("$fill");
 
 #[derive(Default)]
 struct Parts<'v> {
@@ -35,10 +38,7 @@ enum Filling<'v> {
 
 fn parse(value: Value<'_>, cx: &ParseContext) -> Result<Vec<Stage>> {
     let parts = Parts::parse(value)?;
-    let output = parts.output.ok_or_else(|| {
-        let message = "BSON field '$fill.output' is missing but a required field";
-        Error::location(40414, message)
-    })?;
+    let output = parts.output.ok_or_else(|| OPTIONS.missing("output"))?;
     if output.is_empty() {
         return Err(Error::location(6050203, "$fill requires at least one output field"));
     }
@@ -82,10 +82,7 @@ fn parse(value: Value<'_>, cx: &ParseContext) -> Result<Vec<Stage>> {
 /// exactly one of `value` and `method`.
 fn filling<'v>(spec: Value<'v>) -> Result<Filling<'v>> {
     let Value::Document(spec) = spec else {
-        let kind = spec.type_name();
-        return Err(Error::type_mismatch(format!(
-            "BSON field '$fill.output' is the wrong type '{kind}', expected type 'object'"
-        )));
+        return Err(OPTIONS.wrong_type("output", spec, "object"));
     };
     match spec.first().filter(|_| spec.count() == 1).map(|only| (only.key(), only.value())) {
         Some(("value", value)) => Ok(Filling::Value(value)),
@@ -109,7 +106,8 @@ impl<'v> Parts<'v> {
             return Err(Error::location(6050200, message));
         };
         let mut parts = Parts::default();
-        for (name, value) in spec.fields() {
+        for field in OPTIONS.fields(spec) {
+            let (name, value) = field?;
             match (name, value) {
                 ("partitionBy", Value::Document(_) | Value::String(_)) => {
                     parts.partition_by = Some(value);
@@ -120,13 +118,16 @@ impl<'v> Parts<'v> {
                 }
                 ("sortBy", Value::Document(doc)) => parts.sort_by = Some(doc),
                 ("output", Value::Document(doc)) => parts.output = Some(doc),
-                ("partitionBy", other) => return Err(wrong_type(name, other, "[string, object]")),
-                ("partitionByFields", other) => return Err(wrong_type(name, other, "array")),
-                ("sortBy" | "output", other) => return Err(wrong_type(name, other, "object")),
-                _ => {
-                    let message = format!("BSON field '$fill.{name}' is an unknown field.");
-                    return Err(Error::new(ErrorCode::IDLUnknownField, message));
+                ("partitionBy", other) => {
+                    return Err(OPTIONS.wrong_type(name, other, "[string, object]"));
                 }
+                ("partitionByFields", other) => {
+                    return Err(OPTIONS.wrong_type(name, other, "array"));
+                }
+                ("sortBy" | "output", other) => {
+                    return Err(OPTIONS.wrong_type(name, other, "object"));
+                }
+                _ => return Err(OPTIONS.unknown(name)),
             }
         }
         if parts.partition_by.is_some() && parts.partition_by_fields.is_some() {
@@ -161,22 +162,18 @@ impl<'v> Parts<'v> {
 }
 
 fn check_names(names: Array<'_>) -> Result<()> {
-    for name in names.iter() {
+    for (at, name) in names.iter().enumerate() {
         match name {
             Value::String(name) if !name.starts_with('$') => {}
             Value::String(_) => {
                 let message = "'partitionByFields' field names may not start with '$'";
                 return Err(Error::location(6050205, message));
             }
-            other => return Err(wrong_type("partitionByFields.0", other, "string")),
+            other => {
+                let name = format!("partitionByFields.{at}");
+                return Err(OPTIONS.wrong_type(&name, other, "string"));
+            }
         }
     }
     Ok(())
-}
-
-fn wrong_type(field: &str, value: Value<'_>, expected: &str) -> Error {
-    let kind = value.type_name();
-    Error::type_mismatch(format!(
-        "BSON field '$fill.{field}' is the wrong type '{kind}', expected type '{expected}'"
-    ))
 }

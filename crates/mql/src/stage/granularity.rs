@@ -207,9 +207,10 @@ fn preferred<N: Scaled>(number: N, decade: &[u16], toward: Toward) -> Option<N> 
         .find(|step| step.order(number).is_lt())
 }
 
-/// The exponent of the power of two next to a number above zero.
+/// Returns the exponent of the least power of two above `number`, or of the greatest one below it;
+/// `number` is above zero.
 fn exponent_beside(number: f64, toward: Toward) -> i32 {
-    // Exact, as the binary logarithm of a power of two is no whole number everywhere.
+    // The logarithm is rounded, so that its floor may be one too large.
     let mut exponent = number.log2().floor() as i32;
     while f64::from(exponent).exp2() > number {
         exponent -= 1;

@@ -27,7 +27,7 @@ pub struct GraphLookup {
     pub from: From,
     /// The values to begin with; those of an array one by one.
     pub start_with: Expression,
-    /// Whose values in a found document lead on.
+    /// The field of a found document whose values are searched for in the next step.
     pub connect_from: Path,
     /// The field that is compared with these values.
     pub connect_to: Path,

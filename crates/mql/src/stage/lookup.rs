@@ -6,10 +6,11 @@ use super::sub_pipeline::{From, add_outer_reads, parse_over, parse_path, stages_
 use super::{Match, Modified, Needs, Stage, StageBody, Unwind};
 use crate::context::{ParseContext, UserVariable};
 use crate::expression::{Dependencies, Expression, FieldPath, Node, check_variable_name};
+use crate::options::Options;
 use crate::update::text;
 use quire_document::path::Path;
 use quire_document::{Array, Doc, DocBuf, DocWriter, Value};
-use quire_error::{Error, ErrorCode, Result};
+use quire_error::{Error, Result};
 use std::sync::Arc;
 
 pub(super) const LOOKUP: StageRow = StageRow {
@@ -55,10 +56,11 @@ pub struct VariableEquality {
     pub value: Expression,
 }
 
-/// The operands as they come.
+const OPTIONS: Options<'_> = Options("$lookup");
+
+/// The operands as they come, but for `from`.
 #[derive(Default)]
 struct Spec<'v> {
-    from: Option<Value<'v>>,
     output: Option<&'v str>,
     local: Option<&'v str>,
     foreign: Option<&'v str>,
@@ -78,8 +80,7 @@ impl Lookup {
         let from = from(fields, cx)?;
         let spec = Spec::read(fields)?;
         let Some(output) = spec.output else {
-            let text = "BSON field '$lookup.as' is missing but a required field";
-            return Err(Error::location(40414, text));
+            return Err(OPTIONS.missing("as"));
         };
         let output = parse_path(output)?;
         let fields = match (spec.local, spec.foreign) {
@@ -158,16 +159,14 @@ fn from(fields: Doc<'_>, cx: &ParseContext) -> Result<From> {
     match fields.get("from") {
         Some(Value::String(name)) => From::named(name, cx),
         Some(Value::Document(named)) => {
-            for (name, value) in named.fields() {
-                match (name, value) {
+            const OPTIONS: Options<'_> = Options("$lookup.from");
+            for field in OPTIONS.fields(named) {
+                match field? {
                     ("db" | "coll", Value::String(_)) => {}
-                    ("db" | "coll", other) => {
-                        return Err(Error::type_mismatch(format!(
-                            "BSON field '$lookup.from.{name}' is the wrong type '{}', expected type 'string'",
-                            other.type_name()
-                        )));
+                    (name @ ("db" | "coll"), other) => {
+                        return Err(OPTIONS.wrong_type(name, other, "string"));
                     }
-                    _ => return Err(unknown(&format!("from.{name}"))),
+                    (name, _) => return Err(OPTIONS.unknown(name)),
                 }
             }
             let text =
@@ -186,23 +185,13 @@ fn from(fields: Doc<'_>, cx: &ParseContext) -> Result<From> {
     }
 }
 
-fn unknown(name: &str) -> Error {
-    let text = format!("BSON field '$lookup.{name}' is an unknown field.");
-    Error::new(ErrorCode::IDLUnknownField, text)
-}
-
 impl<'v> Spec<'v> {
     fn read(fields: Doc<'v>) -> Result<Self> {
         let mut spec = Spec::default();
-        let mut seen: Vec<&str> = Vec::new();
-        for (name, value) in fields.fields() {
-            if seen.contains(&name) {
-                let text = format!("BSON field '$lookup.{name}' is a duplicate field");
-                return Err(Error::new(ErrorCode::IDLDuplicateField, text));
-            }
-            seen.push(name);
-            match (name, value) {
-                ("from", value) => spec.from = Some(value),
+        for field in OPTIONS.fields(fields) {
+            match field? {
+                // Read before.
+                ("from", _) => {}
                 ("pipeline", value) => spec.pipeline = Some(stages_of(value)?),
                 ("as" | "localField" | "foreignField" | "let", Value::Null) => {}
                 ("let", Value::Document(doc)) => spec.variables = Some(doc),
@@ -218,13 +207,10 @@ impl<'v> Spec<'v> {
                 ("localField" | "foreignField", Value::String("")) => {}
                 ("localField", Value::String(text)) => spec.local = Some(text),
                 ("foreignField", Value::String(text)) => spec.foreign = Some(text),
-                ("as" | "localField" | "foreignField", other) => {
-                    return Err(Error::type_mismatch(format!(
-                        "BSON field '$lookup.{name}' is the wrong type '{}', expected type 'string'",
-                        other.type_name()
-                    )));
+                (name @ ("as" | "localField" | "foreignField"), other) => {
+                    return Err(OPTIONS.wrong_type(name, other, "string"));
                 }
-                (other, _) => return Err(unknown(other)),
+                (other, _) => return Err(OPTIONS.unknown(other)),
             }
         }
         Ok(spec)

@@ -6,6 +6,7 @@ use super::registry::StageRow;
 use super::{Modified, Needs, Stage, StageBody};
 use crate::context::ParseContext;
 use crate::expression::{Expression, FieldPath, check_variable_name};
+use crate::options::Options;
 use quire_document::{Array, ArrayBuf, Doc, DocWriter, Value};
 use quire_error::{Error, ErrorCode, Result};
 use std::collections::BTreeSet;
@@ -68,6 +69,8 @@ pub enum WhenNotMatched {
     Fail,
 }
 
+const OPTIONS: Options<'_> = Options("$merge");
+
 /// The fields of the operand, not yet compiled.
 #[derive(Default)]
 struct Fields<'v> {
@@ -91,8 +94,7 @@ fn parse(value: Value<'_>, cx: &ParseContext) -> Result<Merge> {
         }
     };
     let Some((db, collection)) = fields.into else {
-        let text = "BSON field '$merge.into' is missing but a required field";
-        return Err(Error::new(ErrorCode::IDLFailedToParse, text));
+        return Err(OPTIONS.missing("into"));
     };
     check_target(&db, &collection)?;
     let when_not_matched = not_matched(fields.not_matched)?;
@@ -112,34 +114,25 @@ fn parse(value: Value<'_>, cx: &ParseContext) -> Result<Merge> {
 
 fn read<'v>(spec: Doc<'v>, cx: &ParseContext) -> Result<Fields<'v>> {
     let mut fields = Fields::default();
-    for (name, value) in spec.fields() {
+    for field in OPTIONS.fields(spec) {
+        let (name, value) = field?;
         match name {
             "into" => fields.into = Some(into(value, cx)?),
             "on" => fields.on = Some(on(value)?),
             "let" | "whenNotMatched" if value.is_nullish() => {}
             "let" => {
-                let wrong = || wrong_type(name, value, "object");
+                let wrong = || OPTIONS.wrong_type(name, value, "object");
                 fields.let_vars = Some(value.as_document().ok_or_else(wrong)?);
             }
             "whenMatched" => fields.matched = Some(value),
             "whenNotMatched" => {
-                let wrong = || wrong_type(name, value, "string");
+                let wrong = || OPTIONS.wrong_type(name, value, "string");
                 fields.not_matched = Some(value.as_str().ok_or_else(wrong)?);
             }
-            _ => {
-                let text = format!("BSON field '$merge.{name}' is an unknown field.");
-                return Err(Error::new(ErrorCode::IDLUnknownField, text));
-            }
+            _ => return Err(OPTIONS.unknown(name)),
         }
     }
     Ok(fields)
-}
-
-fn wrong_type(name: &str, value: Value<'_>, expected: &str) -> Error {
-    let found = value.type_name();
-    Error::type_mismatch(format!(
-        "BSON field '$merge.{name}' is the wrong type '{found}', expected type '{expected}'"
-    ))
 }
 
 fn into(value: Value<'_>, cx: &ParseContext) -> Result<(String, String)> {
@@ -158,24 +151,18 @@ fn into(value: Value<'_>, cx: &ParseContext) -> Result<(String, String)> {
         }
     };
     let (mut db, mut collection) = (None, None);
-    for (name, value) in spec.fields() {
+    const OPTIONS: Options<'_> = Options("into");
+    for field in OPTIONS.fields(spec) {
+        let (name, value) = field?;
         let field = match name {
             "db" => &mut db,
             "coll" => &mut collection,
-            _ => {
-                let text = format!("BSON field 'into.{name}' is an unknown field.");
-                return Err(Error::new(ErrorCode::IDLUnknownField, text));
-            }
+            _ => return Err(OPTIONS.unknown(name)),
         };
         *field = match value {
             Value::String(text) => Some(text.to_owned()),
             Value::Null | Value::Undefined => None,
-            other => {
-                let found = other.type_name();
-                return Err(Error::type_mismatch(format!(
-                    "BSON field 'into.{name}' is the wrong type '{found}', expected type 'string'"
-                )));
-            }
+            other => return Err(OPTIONS.wrong_type(name, other, "string")),
         };
     }
     let missing = "$merge 'into.coll' field must be specified and cannot be null or undefined";

@@ -4,6 +4,7 @@ use super::facts::Facts;
 use super::registry::StageRow;
 use super::{Modified, Needs, Stage, StageBody};
 use crate::context::ParseContext;
+use crate::options::Options;
 use quire_document::{Doc, DocWriter, Value};
 use quire_error::{Error, ErrorCode, Result};
 use std::sync::Arc;
@@ -53,9 +54,12 @@ fn parse(value: Value<'_>, cx: &ParseContext) -> Result<Out> {
     Ok(out)
 }
 
+const OPTIONS: Options<'_> = Options("$out");
+
 fn parse_document(spec: Doc<'_>) -> Result<Out> {
     let (mut db, mut collection) = (None, None);
-    for (name, value) in spec.fields() {
+    for field in OPTIONS.fields(spec) {
+        let (name, value) = field?;
         let field = match name {
             "db" => &mut db,
             "coll" => &mut collection,
@@ -63,32 +67,16 @@ fn parse_document(spec: Doc<'_>) -> Result<Out> {
             "timeseries" => {
                 return Err(Error::not_built("a time-series collection ($out.timeseries)"));
             }
-            _ => {
-                let text = format!("BSON field '$out.{name}' is an unknown field.");
-                return Err(Error::new(ErrorCode::IDLUnknownField, text));
-            }
+            _ => return Err(OPTIONS.unknown(name)),
         };
-        if field.is_some() {
-            let text = format!("BSON field '$out.{name}' is a duplicate field");
-            return Err(Error::new(ErrorCode::IDLDuplicateField, text));
-        }
         *field = match value {
             Value::String(text) => Some(text.to_owned()),
             Value::Null | Value::Undefined => None,
-            other => {
-                let found = other.type_name();
-                return Err(Error::type_mismatch(format!(
-                    "BSON field '$out.{name}' is the wrong type '{found}', expected type 'string'"
-                )));
-            }
+            other => return Err(OPTIONS.wrong_type(name, other, "string")),
         };
     }
-    let missing = |name: &str| {
-        let text = format!("BSON field '$out.{name}' is missing but a required field");
-        Error::new(ErrorCode::IDLFailedToParse, text)
-    };
-    let collection = collection.ok_or_else(|| missing("coll"))?;
-    Ok(Out { db: db.ok_or_else(|| missing("db"))?, collection })
+    let collection = collection.ok_or_else(|| OPTIONS.missing("coll"))?;
+    Ok(Out { db: db.ok_or_else(|| OPTIONS.missing("db"))?, collection })
 }
 
 /// The database that the pipeline reads.
@@ -96,8 +84,7 @@ pub(super) fn own_db(cx: &ParseContext) -> String {
     cx.place.as_deref().map(|place| place.db().to_owned()).unwrap_or_default()
 }
 
-/// False for names that no collection can have. What else is wrong with one is told by whoever
-/// writes to it.
+/// Returns false for names that no collection can have. The write to the collection checks the rest.
 pub(super) fn may_be_namespace(db: &str, collection: &str) -> bool {
     let bad = |byte: u8| matches!(byte, b'/' | b'\\' | b' ' | b'"' | b'.' | b'$' | 0);
     let is_db = !db.is_empty() && db.len() <= 63 && !db.bytes().any(bad);

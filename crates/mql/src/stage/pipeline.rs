@@ -33,7 +33,8 @@ pub fn parse_pipeline<'s>(
     let mut parsed = Vec::with_capacity(count);
     for (at, stage) in stages.enumerate() {
         let (row, operand) = row_of(stage)?;
-        // Literal documents are refused elsewhere than at the beginning before all else.
+        // For `$documents` behind the first stage 40602 comes first, so its source is checked after
+        // its place.
         let written = row.facts.reads == Reads::Literal;
         if !written {
             check_source(row, cx)?;

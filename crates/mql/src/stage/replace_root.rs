@@ -5,6 +5,7 @@ use super::registry::StageRow;
 use super::{Stage, Transform};
 use crate::context::{EvalContext, ParseContext};
 use crate::expression::{Dependencies, Expression, Extractor};
+use crate::options::Options;
 use crate::update::text;
 use quire_document::{Doc, DocWriter, Value};
 use quire_error::{Error, Result};
@@ -52,16 +53,15 @@ impl ReplaceRoot {
                 ),
             ));
         };
-        for (name, _) in spec.fields() {
-            if name != "newRoot" {
-                let message = format!("BSON field '$replaceRoot.{name}' is an unknown field.");
-                return Err(Error::location(40415, message));
+        const OPTIONS: Options<'_> = Options("$replaceRoot");
+        let mut new_root = None;
+        for field in OPTIONS.fields(spec) {
+            match field? {
+                ("newRoot", value) => new_root = Some(value),
+                (name, _) => return Err(OPTIONS.unknown(name)),
             }
         }
-        let Some(new_root) = spec.get("newRoot") else {
-            let message = "BSON field '$replaceRoot.newRoot' is missing but a required field";
-            return Err(Error::location(40414, message));
-        };
+        let new_root = new_root.ok_or_else(|| OPTIONS.missing("newRoot"))?;
         Self::new(new_root, "'newRoot' expression ", cx)
     }
 

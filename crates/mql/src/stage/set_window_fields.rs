@@ -7,11 +7,12 @@ use super::registry::StageRow;
 use super::{Modified, Needs, Stage, StageBody};
 use crate::context::{EvalContext, ParseContext, Slot};
 use crate::expression::{Dependencies, Expression, Node};
+use crate::options::Options;
 use crate::projection::Projection;
 use crate::sort::SortPattern;
 use crate::window::{Output, Partition, SortedBy};
 use quire_document::{Doc, DocBuf, DocWriter, Value, doc};
-use quire_error::{Error, ErrorCode, Result};
+use quire_error::{Error, Result};
 use std::sync::Arc;
 
 pub(super) const SET_WINDOW_FIELDS: StageRow = StageRow {
@@ -102,13 +103,6 @@ fn array_partition() -> Error {
     Error::type_mismatch("An expression used to partition cannot evaluate to value of type array")
 }
 
-fn wrong_type(field: &str, value: Value<'_>) -> Error {
-    let kind = value.type_name();
-    Error::type_mismatch(format!(
-        "BSON field '$setWindowFields.{field}' is the wrong type '{kind}', expected type 'object'"
-    ))
-}
-
 impl<'v> Parts<'v> {
     fn parse(value: Value<'v>) -> Result<Self> {
         let Value::Document(spec) = value else {
@@ -118,24 +112,20 @@ impl<'v> Parts<'v> {
             )));
         };
         let (mut partition_by, mut sort_by, mut output) = (None, None, None);
-        for (name, value) in spec.fields() {
-            match (name, value) {
+        const OPTIONS: Options<'_> = Options("$setWindowFields");
+        for field in OPTIONS.fields(spec) {
+            match field? {
                 ("partitionBy", value) => partition_by = Some(value),
                 ("sortBy" | "output", Value::Null | Value::Undefined) => {}
                 ("sortBy", Value::Document(doc)) => sort_by = Some(doc),
                 ("output", Value::Document(doc)) => output = Some(doc),
-                ("sortBy" | "output", other) => return Err(wrong_type(name, other)),
-                _ => {
-                    let message =
-                        format!("BSON field '$setWindowFields.{name}' is an unknown field.");
-                    return Err(Error::new(ErrorCode::IDLUnknownField, message));
+                (name @ ("sortBy" | "output"), other) => {
+                    return Err(OPTIONS.wrong_type(name, other, "object"));
                 }
+                (name, _) => return Err(OPTIONS.unknown(name)),
             }
         }
-        let Some(output) = output else {
-            let message = "BSON field '$setWindowFields.output' is missing but a required field";
-            return Err(Error::location(40414, message));
-        };
+        let output = output.ok_or_else(|| OPTIONS.missing("output"))?;
         Ok(Parts { partition_by, sort_by, output })
     }
 

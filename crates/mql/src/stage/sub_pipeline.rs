@@ -93,8 +93,9 @@ pub(super) fn parse_path(path: &str) -> Result<FieldPath> {
     FieldPath::parse(path)
 }
 
-/// Adds to `reads` what a pipeline inside of a stage reads from outside of it: the variables below
-/// `first_own`, and metadata of none.
+/// Adds to `reads` what a pipeline inside of a stage depends on outside of it: the variables with an
+/// index below `first_own`, and whether its result differs from run to run. Its paths and its metadata
+/// are those of its own documents.
 pub(super) fn add_outer_reads(stages: &[Stage], first_own: usize, reads: &mut Dependencies) {
     for stage in stages {
         let Needs { reads: inner, .. } = stage.needs();

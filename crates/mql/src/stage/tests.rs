@@ -244,3 +244,48 @@ fn only_a_path_of_the_foreign_document_is_an_equality_of_a_lookup() {
     assert_eq!(of("CURRENT", "$a.b"), None);
     assert_eq!(of("CURRENT", "$$ROOT.a").as_deref(), Some("a"));
 }
+
+#[test]
+fn options_that_are_there_twice_are_refused() {
+    for stage in [
+        r#"$merge: {into: "a", into: "b"}"#,
+        r#"$merge: {into: {coll: "a", coll: "b"}}"#,
+        r#"$merge: {into: "a", let: null, let: {}}"#,
+        r#"$out: {db: "d", coll: null, coll: "c"}"#,
+        r#"$unionWith: {coll: "a", coll: "b"}"#,
+        r#"$lookup: {from: "a", pipeline: [], as: "x", as: "y"}"#,
+        r#"$fill: {output: {a: {value: 1}}, output: {b: {value: 1}}}"#,
+        r#"$densify: {field: "a", field: "b", range: {step: 1, bounds: "full"}}"#,
+        r#"$densify: {field: "a", range: {step: 1, step: 2, bounds: "full"}}"#,
+        r#"$setWindowFields: {output: {}, output: {}}"#,
+        r#"$replaceRoot: {newRoot: "$a", newRoot: "$b"}"#,
+    ] {
+        let error = stages(&format!("[{{{stage}}}]")).unwrap_err();
+        assert_eq!(error.code().number(), 40413, "{stage}: {error}");
+    }
+}
+
+#[test]
+fn the_element_that_is_wrong_is_named() {
+    for stage in [
+        r#"$densify: {field: "a", partitionByFields: ["b", 5], range: {step: 1, bounds: "full"}}"#,
+        r#"$fill: {partitionByFields: ["b", 5], output: {a: {value: 1}}}"#,
+    ] {
+        let error = stages(&format!("[{{{stage}}}]")).unwrap_err();
+        assert!(
+            error.message().contains(".partitionByFields.1' is the wrong type 'int'"),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn documents_made_by_densify_keep_the_order_of_their_fields() {
+    let stages = stages(
+        r#"[{$densify: {field: "a.y", partitionByFields: ["a.x", "b"], range: {step: 1, bounds: "full"}}}]"#,
+    );
+    let [_, Stage::Densify(densify)] = &stages.unwrap()[..] else { panic!() };
+    let partition = [Some(ValueBuf::new(1)), Some(ValueBuf::new(2))];
+    let made = densify.document(&partition, &ValueBuf::new(3));
+    assert_eq!(print(made.as_doc()), "{a: {x: 1, y: 3}, b: 2}");
+}

@@ -6,8 +6,9 @@ use super::sub_pipeline::{From, add_outer_reads, parse_over, stages_of};
 use super::{Modified, Needs, Stage, StageBody};
 use crate::context::ParseContext;
 use crate::expression::Dependencies;
+use crate::options::Options;
 use quire_document::{DocWriter, Value};
-use quire_error::{Error, ErrorCode, Result};
+use quire_error::{Error, Result};
 use std::sync::Arc;
 
 pub(super) const UNION_WITH: StageRow = StageRow {
@@ -33,21 +34,15 @@ impl UnionWith {
             Value::String(name) => (Some(name), None),
             Value::Document(spec) => {
                 let (mut name, mut stages) = (None, None);
-                for (field, value) in spec.fields() {
-                    match (field, value) {
+                const OPTIONS: Options<'_> = Options("$unionWith");
+                for field in OPTIONS.fields(spec) {
+                    match field? {
                         ("coll", Value::String(text)) => name = Some(text),
                         ("coll", other) => {
-                            return Err(Error::type_mismatch(format!(
-                                "BSON field '$unionWith.coll' is the wrong type '{}', expected type 'string'",
-                                other.type_name()
-                            )));
+                            return Err(OPTIONS.wrong_type("coll", other, "string"));
                         }
                         ("pipeline", value) => stages = Some(stages_of(value)?),
-                        (other, _) => {
-                            let text =
-                                format!("BSON field '$unionWith.{other}' is an unknown field.");
-                            return Err(Error::new(ErrorCode::IDLUnknownField, text));
-                        }
+                        (other, _) => return Err(OPTIONS.unknown(other)),
                     }
                 }
                 (name, stages)

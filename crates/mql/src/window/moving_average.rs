@@ -6,8 +6,8 @@ use crate::context::EvalContext;
 use quire_document::{Decimal128, Value};
 use quire_error::Result;
 
-/// The moving average so far: a decimal once a decimal was among the numbers. What is no number
-/// leaves it as it is.
+/// The exponential moving average of the numbers so far. It is a decimal from the first decimal on;
+/// values that are no numbers do not change it.
 #[derive(Debug)]
 pub(super) struct MovingAverage {
     /// How much the newest number weighs, between 0 and 1.
