@@ -1,13 +1,14 @@
 //! Runs the reads of a case again in other ways whose answers must be equal: with every usable
-//! index and with none, in batches of one document, with spilling forced. It also runs `explain`
-//! of every find and aggregate. The answers are compared with those of the plain read on the same
+//! index and with none, in batches of one document, with spilling forced, inside a transaction. It
+//! also runs `explain` of every find and aggregate. The answers are compared with those of the plain read on the same
 //! server, and not with the recorded replies, so a case on the list of expected failures counts too.
 
 use crate::case::{Case, CaseFile};
 use crate::client::{Client, Connect};
 use crate::node::Node;
 use crate::runner::Run;
-use quire_document::{Value, ValueBuf, doc};
+use quire_document::{Binary, Value, ValueBuf, doc};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What the variants of one case gave.
 #[derive(Debug, Default)]
@@ -80,6 +81,9 @@ const OF_SESSION: &[&str] = &[
     "apiStrict",
     "apiDeprecationErrors",
 ];
+
+/// Words of reads that no transaction takes, or takes only as the plain read asks for it.
+const OUTSIDE: &[&str] = &["atClusterTime", "afterClusterTime", "tailable", "$unionWith"];
 
 /// Parameters that bound the memory of blocking stages.
 const MEMORY: &[&str] =
@@ -198,6 +202,7 @@ impl Again {
                 self.compare(read, &format!("index {index}"), &hinted, false);
             }
         }
+        self.in_transaction(read);
         if read.has_cursor() {
             self.small_batches(read);
             self.explain(read);
@@ -265,6 +270,29 @@ impl Again {
         self.note(read, "batches of one", same, &got.join(", "));
     }
 
+    /// Reads in a transaction of its own, which it ends.
+    fn in_transaction(&mut self, read: &Read) {
+        let db = read.command.get("$db").and_then(Node::as_str).unwrap_or_default();
+        let is_refused = read.name == "count" || matches!(db, "admin" | "config" | "local");
+        if is_refused || OUTSIDE.iter().any(|word| read.text.contains(word)) {
+            return;
+        }
+        let session = session_id();
+        let outside = ["readConcern", "writeConcern", "$readPreference"];
+        let fields = read.command.fields().unwrap_or_default().iter();
+        let kept = fields.filter(|(name, _)| !outside.contains(&&**name));
+        let mut command = Node::Doc(kept.cloned().collect());
+        let mut end = Node::from_doc(doc! { "abortTransaction": 1, "$db": "admin" }.as_doc());
+        for command in [&mut command, &mut end] {
+            command.set("lsid", session.clone());
+            command.set("txnNumber", Node::Leaf(ValueBuf::new(1_i64)));
+            command.set("autocommit", Node::Leaf(ValueBuf::new(false)));
+        }
+        command.set("startTransaction", Node::Leaf(ValueBuf::new(true)));
+        self.compare(read, "in a transaction", &command, false);
+        self.call(&end);
+    }
+
     /// Explains the read with its execution, which must succeed.
     fn explain(&mut self, read: &Read) {
         let Some(fields) = read.command.fields() else { return };
@@ -321,6 +349,16 @@ impl Again {
             Err(reason) => Node::Doc(vec![("connection".into(), Node::text(&reason))]),
         }
     }
+}
+
+/// The `lsid` of a session that nothing else in this process uses.
+fn session_id() -> Node {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    let mut uuid = [0x7f; 16];
+    uuid[8..].copy_from_slice(&number.to_be_bytes());
+    let id = Value::Binary(Binary { subtype: 4, bytes: &uuid });
+    Node::from_doc(doc! { "id": id }.as_doc())
 }
 
 /// Compares two answers, as lists or as multisets.

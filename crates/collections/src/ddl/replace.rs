@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use quire_catalog::{Collection, CollectionOptions, Index, IndexId, IndexState, Namespace};
+use quire_document::DocBuf;
 use quire_error::{Error, ErrorCode, Result};
 use quire_storage::CommitOptions;
 
@@ -39,11 +40,12 @@ impl Store {
     }
 
     /// Puts a copy made by [`create_copy`](Self::create_copy) under the name `to`, in place of what
-    /// stood there, which is still to be `model`. Readers see the one or the other.
+    /// stands there. That has to have the options and indexes of `model`, but may be another
+    /// collection, which another copy of the model became. Readers see the one or the other.
     ///
     /// # Errors
-    /// 26 NamespaceNotFound if the copy was dropped meanwhile, 117 if the collection under the name
-    /// is not the model as it was, 166 if it is a view by now.
+    /// 26 NamespaceNotFound if the copy was dropped meanwhile, 125 CommandFailed if options or indexes
+    /// under the name are not those of the model, 166 if the name is a view's by now.
     pub fn put_in_place(
         &self,
         copy: &Collection,
@@ -59,10 +61,7 @@ impl Store {
                 return Err(Error::new(ErrorCode::NamespaceNotFound, text));
             };
             let target = catalog.writable(to)?;
-            if target.as_deref().map(identity) != model.map(identity) {
-                let text = format!("collection {to} was created, dropped or altered meanwhile");
-                return Err(Error::new(ErrorCode::ConflictingOperationInProgress, text));
-            }
+            check_unchanged(to, model, target.as_deref())?;
             if let Some(target) = &target {
                 drop_data(txn, target)?;
             }
@@ -83,7 +82,29 @@ impl Store {
     }
 }
 
-/// What changes when a collection is altered or is another one.
-fn identity(collection: &Collection) -> (u32, u64) {
-    (collection.id.0, collection.epoch)
+/// Fails if the options or the indexes under a name are others than before.
+fn check_unchanged(
+    namespace: &Namespace,
+    before: Option<&Collection>,
+    now: Option<&Collection>,
+) -> Result<()> {
+    let options = |collection: Option<&Collection>| {
+        collection.map(|collection| collection.options.clone()).unwrap_or_default()
+    };
+    let indexes = |collection: Option<&Collection>| -> Vec<(DocBuf, bool)> {
+        let indexes = collection.into_iter().flat_map(|collection| &collection.indexes);
+        let mut indexes: Vec<_> =
+            indexes.map(|index| (index.to_document(), index.state == IndexState::Ready)).collect();
+        indexes.sort_by(|a, b| a.0.as_bytes().cmp(b.0.as_bytes()));
+        indexes
+    };
+    let what = if !options(before).same_as(&options(now)) {
+        "collection options"
+    } else if indexes(before) != indexes(now) {
+        "indexes"
+    } else {
+        return Ok(());
+    };
+    let text = format!("{what} of target collection {namespace} changed while processing $out");
+    Err(Error::new(ErrorCode::CommandFailed, text))
 }

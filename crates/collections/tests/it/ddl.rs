@@ -383,3 +383,26 @@ fn collection_names(store: &Arc<Store>) -> Vec<String> {
     names.sort();
     names
 }
+
+#[test]
+fn two_copies_replace_one_after_the_other() {
+    let store = store();
+    insert(&store, "d.t", &doc! { "_id": 1 }).unwrap();
+    index(&store, "d.t", &doc! { "key": { "a": 1 }, "name": "a_1" }).unwrap();
+    let model = collection(&store, "d.t");
+    let options = CommitOptions::buffered();
+    let copy = |name: &str| store.create_copy(Some(&*model), &ns(name), &options).unwrap();
+    let put = |copy: &quire_catalog::Collection| {
+        store.put_in_place(copy, &ns("d.t"), Some(&*model), &options)
+    };
+    let (first, second, third) = (copy("d.first"), copy("d.second"), copy("d.third"));
+    put(&first).unwrap();
+    put(&second).unwrap();
+    assert_eq!(collection(&store, "d.t").id, second.id);
+    index(&store, "d.t", &doc! { "key": { "b": 1 }, "name": "b_1" }).unwrap();
+    let error = put(&third).unwrap_err();
+    assert_eq!(error.code(), ErrorCode::CommandFailed, "{error}");
+    store.drop_collection(&ns("d.t"), &options).unwrap();
+    assert_eq!(put(&third).unwrap_err().code(), ErrorCode::CommandFailed);
+    assert_clean(&store);
+}

@@ -7,6 +7,7 @@ use crate::frame::concern::ReadLevel;
 use crate::frame::context::Context;
 use crate::frame::query_args::batch_size;
 use crate::frame::query_args::{collation, comment, hint, owned};
+use crate::read::run_pipeline::writes;
 use crate::read::{on_view, pipeline_sources};
 use quire_catalog::Namespace;
 use quire_document::{Doc, DocBuf, DocWriter, Value};
@@ -40,6 +41,13 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
         limit: 0,
         full_batch_stays_open: true,
         command: body,
+    };
+    // Before the views: they must not be older than the wait, and the view definition and the plan
+    // come from the same catalog.
+    let service = cx.service;
+    let _writing = match writes(&request) {
+        true => Some(service.write_gate.enter(&cx.interrupt)?),
+        false => None,
     };
     let unit = cx.unit()?;
     let mut views = unit.views()?;

@@ -17,8 +17,8 @@ use quire_storage::{CommitOptions, Durability, Interrupt};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// True if the last stage writes.
-fn writes(request: &AggregateRequest) -> bool {
+/// Returns true if the last stage of a pipeline writes.
+pub fn writes(request: &AggregateRequest) -> bool {
     let last = request.pipeline.last().and_then(|stage| stage.as_doc().first());
     last.and_then(|last| find_stage(last.key())).is_some_and(|row| row.facts.writes)
 }
@@ -32,13 +32,6 @@ impl Context<'_> {
         opening: Opening<'_>,
         views: &mut OpenViews<'_>,
     ) -> Result<()> {
-        let service = self.service;
-        let mut writing = None;
-        if writes(&request) {
-            writing = Some(service.write_gate.enter(&self.interrupt)?);
-            // The snapshot must not be older than the wait.
-            views.renew()?;
-        }
         let rows = pipeline_sources::take(self, &mut request)?;
         let execution = match rows {
             Some(rows) => {
@@ -47,9 +40,7 @@ impl Context<'_> {
             None => open(&request, views, self.exec_params())?,
         };
         if execution.writes() {
-            let written = self.write_pipeline(reply, execution, opening, views);
-            drop(writing);
-            return written;
+            return self.write_pipeline(reply, execution, opening, views);
         }
         self.tally.stillborn = false;
         let source = PlanSource::new(execution, views.time());

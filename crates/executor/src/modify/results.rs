@@ -7,7 +7,7 @@ use quire_collections::View;
 use quire_document::{ArrayBuf, Doc};
 use quire_error::Result;
 use quire_mql::stage::{Merge, Out, Stage};
-use quire_planner::Node;
+use quire_planner::{Inner, Node, Plan};
 use quire_storage::{CommitOptions, Committed, Interrupt};
 
 use crate::execution::Execution;
@@ -92,8 +92,8 @@ pub fn write_results(
         Some(ResultStage::Merge(merge)) => {
             let mut merging = Merging::new(&merge, execution)?;
             let mut committed = None;
-            let reads_target = execution.plan.namespace == merging.namespace();
-            let mut held = Held { views, is_held: reads_target };
+            let is_held = reads(&execution.plan, merging.namespace());
+            let mut held = Held { views, is_held };
             execution.for_each_batch(&mut held, interrupt, &mut |docs| {
                 committed = merging.write(unit, docs, interrupt)?.or(committed);
                 Ok(())
@@ -101,6 +101,26 @@ pub fn write_results(
             Ok(committed)
         }
     }
+}
+
+/// Returns true if a plan reads a collection, itself or inside of its stages.
+fn reads(plan: &Plan, namespace: &str) -> bool {
+    plan.namespace == namespace || reads_below(&plan.root, namespace)
+}
+
+fn reads_below(node: &Node, namespace: &str) -> bool {
+    let inside = match node {
+        Node::Stage { inner: Inner::Union(plan), .. } => reads(plan, namespace),
+        Node::Stage { inner: Inner::Branches(branches), .. } => {
+            branches.iter().any(|branch| reads_below(branch, namespace))
+        }
+        Node::Stage { inner: Inner::Foreign(foreign), .. } => {
+            reads(&foreign.whole, namespace)
+                || foreign.tail.as_ref().is_some_and(|tail| reads_below(tail, namespace))
+        }
+        _ => false,
+    };
+    inside || node.inputs().iter().any(|input| reads_below(input, namespace))
 }
 
 /// Views that stay as they are while their pipeline writes to the collection that it reads: a newer

@@ -1,6 +1,7 @@
 //! Writes: chunks, races, upserts, the Halloween problem, transactions.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use quire_catalog::{Collection, IndexSpec, Namespace};
 use quire_collections::{
@@ -10,9 +11,10 @@ use quire_document::{Doc, DocBuf, Value, doc};
 use quire_error::Result;
 use quire_executor::modify::{
     DeleteRequest, FindAndModifyRequest, FoundChange, InsertOutcome, UpdateOutcome, UpdateRequest,
-    delete, find_and_modify, insert_many, update,
+    delete, find_and_modify, insert_many, update, write_results,
 };
-use quire_executor::{ExecParams, UnitOfWork};
+use quire_executor::{ExecParams, FreshViews, UnitOfWork, open};
+use quire_planner::AggregateRequest;
 use quire_storage::{CommitOptions, Direction, Interrupt};
 
 use super::{InTransaction, Own};
@@ -275,4 +277,46 @@ fn a_transaction_sees_its_writes_and_others_do_not() {
     assert_eq!(waiting.unwrap().modified, 1);
     assert!(matches!(world.all()[1].get("a"), Some(Value::Int32(301))));
     world.assert_clean();
+}
+
+/// Documents without an `_id` are inserted, and the pipeline reads what it writes.
+#[test]
+fn a_merge_does_not_read_what_it_writes() {
+    let world = World::new();
+    let docs: Vec<DocBuf> = (0..1500).map(|id| doc! { "_id": id, "a": id }).collect();
+    world.insert(&docs, true);
+    let one = Namespace::parse("d.one").unwrap();
+    let single = doc! { "_id": 1 };
+    insert_many(&mut world.target(), &one, &[single.as_doc()], true, &Interrupt::new()).unwrap();
+    let without_id = doc! { "$project": { "_id": 0, "a": 1 } };
+    let merge = doc! { "$merge": { "into": "t" } };
+    let joined = doc! { "$lookup": { "from": "t", "pipeline": [], "as": "all" } };
+    let unwind = doc! { "$unwind": "$all" };
+    let root = doc! { "$replaceWith": "$all" };
+    let union = doc! { "$unionWith": "t" };
+    let facet = doc! { "$facet": { "all": [&union] } };
+    // What is read, the stages, and how many documents there are besides those of the target.
+    let ways: [(&str, Vec<&DocBuf>, usize); 4] = [
+        ("t", vec![], 0),
+        ("one", vec![&union], 1),
+        ("one", vec![&joined, &unwind, &root], 0),
+        ("one", vec![&facet, &unwind, &root], 1),
+    ];
+    for (from, stages, besides) in ways {
+        let before = world.all().len();
+        let stages = stages.into_iter().chain([&without_id, &merge]);
+        let request = AggregateRequest {
+            namespace: format!("d.{from}"),
+            pipeline: stages.cloned().collect(),
+            ..AggregateRequest::default()
+        };
+        let mut views = FreshViews::new(&world.store).unwrap();
+        let mut execution = open(&request, &views, params()).unwrap();
+        let interrupt = Interrupt::new();
+        interrupt.set_deadline(Some(Instant::now() + Duration::from_secs(30)));
+        let commit = CommitOptions::buffered();
+        let mut unit = world.target();
+        write_results(&mut execution, &mut views, &mut unit, &commit, &interrupt).unwrap();
+        assert_eq!(world.all().len(), 2 * before + besides, "{request:?}");
+    }
 }
