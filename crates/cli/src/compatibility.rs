@@ -63,9 +63,9 @@ const DIFFERENCES: &str = "
   long ones under load, docs/limits.md) ends in 246 SnapshotUnavailable; one commit holds at most what the engine can commit at once (257).
   `count` outside counts committed documents only. A change of the catalog waits for transactions that used the collection.
 - `explain` has no `works`; its index bounds and counters are exact.
-- `authenticationMechanisms`, `internalQueryExecYieldIterations`, `internalQueryFacetBufferSizeBytes`,
-  `maxTransactionLockRequestTimeoutMillis` and `maxIndexBuildMemoryUsageMegabytes` can be read and set, and have no effect until what
-  they bound is built.
+- `internalQueryExecYieldIterations`, `internalQueryFacetBufferSizeBytes`,
+  `maxTransactionLockRequestTimeoutMillis` and `maxIndexBuildMemoryUsageMegabytes` can be read and set, and have no effect: reads do
+  not yield, `$facet` and index builds keep to the limits in docs/limits.md, and a statement waits for no lock.
 ";
 
 /// Returns the page in Markdown.
@@ -145,8 +145,10 @@ fn uri_options(page: &mut String) {
     let passed_over: Vec<String> = PASSED_OVER.iter().map(|name| format!("`{name}`")).collect();
     let _ = write!(
         page,
-        "\n## Connection strings of the tools\n\n`replicaSet`, `appName`, `directConnection`, \
-         `connectTimeoutMS` and `socketTimeoutMS` work. Accepted without effect, because a tool sends \
+        "\n## Connection strings of the tools\n\n`authMechanism`, `authSource`, `replicaSet`, `appName`, \
+         `directConnection`, `connectTimeoutMS`, `socketTimeoutMS`, `tls` (or `ssl`), `tlsCAFile`, \
+         `tlsCertificateKeyFile`, `tlsCertificateKeyFilePassword`, `tlsAllowInvalidHostnames`, \
+         `tlsAllowInvalidCertificates` and `tlsInsecure` work. Accepted without effect, because a tool sends \
          one command after the other over one connection: {}. Others are refused.\n",
         passed_over.join(", ")
     );

@@ -161,10 +161,11 @@ fn insert(cx: &Context<'_>, body: Doc<'_>) -> Result<()> {
     bypasses_validation(cx, body)
 }
 
+/// Fails unless the client may skip the validator of the collection, if the command asks for that.
 fn bypasses_validation(cx: &Context<'_>, body: Doc<'_>) -> Result<()> {
-    match body.get("bypassDocumentValidation").and_then(|flag| flag.as_bool()) {
-        Some(true) => cx.require(cx.named_target(body), BypassDocumentValidation),
-        _ => Ok(()),
+    match is_true(body.get("bypassDocumentValidation")) {
+        true => cx.require(cx.named_target(body), BypassDocumentValidation),
+        false => Ok(()),
     }
 }
 
@@ -183,13 +184,10 @@ fn update(cx: &Context<'_>, body: Doc<'_>) -> Result<()> {
     bypasses_validation(cx, body)
 }
 
-/// MongoDB reads flags of statements as "not zero" too.
+/// Returns whether the command reads this flag as set. A value of a wrong type is refused when the
+/// command is parsed.
 fn is_true(value: Option<Value<'_>>) -> bool {
-    match value {
-        Some(Value::Bool(flag)) => flag,
-        Some(other) => crate::frame::args::whole(other).is_some_and(|number| number != 0),
-        None => false,
-    }
+    value.and_then(crate::frame::args::flag).unwrap_or(false)
 }
 
 fn find_and_modify(cx: &Context<'_>, body: Doc<'_>) -> Result<()> {
@@ -245,7 +243,10 @@ fn bulk_write(cx: &Context<'_>, body: Doc<'_>) -> Result<()> {
 fn aggregate(cx: &Context<'_>, body: Doc<'_>) -> Result<()> {
     let source = cx.named_target(body);
     match body.get("pipeline") {
-        Some(Value::Array(stages)) => pipeline(cx, source, stages),
+        Some(Value::Array(stages)) => {
+            pipeline(cx, source, stages)?;
+            pipeline::bypasses_validation(cx, body, stages)
+        }
         // A malformed command is refused when it is read; it must not tell more before.
         _ => cx.require(source, Find),
     }

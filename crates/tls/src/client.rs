@@ -3,7 +3,7 @@
 use crate::{TlsError, Versions, pem, provider};
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::CryptoProvider;
+use rustls::crypto::WebPkiSupportedAlgorithms;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{
     CertificateError, ClientConfig, ClientConnection, DigitallySignedStruct, Error, RootCertStore,
@@ -94,12 +94,13 @@ struct Checks {
     /// `None`: any certificate will do.
     chain: Option<Arc<WebPkiServerVerifier>>,
     any_name: bool,
-    provider: Arc<CryptoProvider>,
+    algorithms: WebPkiSupportedAlgorithms,
 }
 
 impl Checks {
     fn new(files: &ClientFiles) -> Result<Checks, TlsError> {
         let provider = provider();
+        let algorithms = provider.signature_verification_algorithms;
         let chain = match files.any_certificate {
             true => None,
             false => {
@@ -107,12 +108,11 @@ impl Checks {
                     Some(path) => pem::authorities(path)?,
                     None => authorities_of_the_system()?,
                 });
-                let built =
-                    WebPkiServerVerifier::builder_with_provider(roots, Arc::clone(&provider));
+                let built = WebPkiServerVerifier::builder_with_provider(roots, provider);
                 Some(built.build().map_err(|error| TlsError::new(error.to_string()))?)
             }
         };
-        Ok(Checks { chain, any_name: files.any_name, provider })
+        Ok(Checks { chain, any_name: files.any_name, algorithms })
     }
 }
 
@@ -141,8 +141,7 @@ impl ServerCertVerifier for Checks {
         certificate: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        let algorithms = &self.provider.signature_verification_algorithms;
-        rustls::crypto::verify_tls12_signature(message, certificate, signed, algorithms)
+        rustls::crypto::verify_tls12_signature(message, certificate, signed, &self.algorithms)
     }
 
     fn verify_tls13_signature(
@@ -151,12 +150,11 @@ impl ServerCertVerifier for Checks {
         certificate: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        let algorithms = &self.provider.signature_verification_algorithms;
-        rustls::crypto::verify_tls13_signature(message, certificate, signed, algorithms)
+        rustls::crypto::verify_tls13_signature(message, certificate, signed, &self.algorithms)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.provider.signature_verification_algorithms.supported_schemes()
+        self.algorithms.supported_schemes()
     }
 }
 

@@ -64,6 +64,9 @@ const fn harmless(values: &'static [&'static str], option: ServeOption) -> Serve
     ServeOption { harmless: values, ..option }
 }
 
+const NO_SHARDS: Status = Refused("there are no shards");
+const LOGS: Status = Refused("logs go to a file or a standard stream");
+const JOURNALED: Status = NoEffect("writes are always journaled");
 const ONE_MEMBER: Status = Refused("a set has one member");
 const OLD_TLS: Status = Refused("the options that begin with --tls take its place");
 const LOGINS: Status = Refused("a set has one member; this way to log in is not built yet");
@@ -92,8 +95,8 @@ pub static OPTIONS: &[ServeOption] = &[
     row("zstdDefaultCompressionLevel", "storage.wiredTiger.engineConfig.zstdCompressionLevel", Number("LEVEL"), ENGINE, "How hard zstd works."),
     row("inMemorySizeGB", "storage.inMemory.engineConfig.inMemorySizeGB", Text("GB"), Refused("the memory engine has no limit"), "The memory engine's limit."),
     row("directoryperdb", "storage.directoryPerDB", Flag, ONE_LAYOUT, "A directory for each database."),
-    row("journal", "storage.journal.enabled", Flag, NoEffect("writes are always journaled"), "Journals writes."),
-    row("nojournal", "", Flag, NoEffect("writes are always journaled"), "Journals nothing."),
+    row("journal", "storage.journal.enabled", Flag, JOURNALED, "Journals writes."),
+    row("nojournal", "", Flag, JOURNALED, "Journals nothing."),
     row("journalCommitInterval", "storage.journal.commitIntervalMs", Number("MS"), NoEffect("a write that asks for it is durable before its reply; others within 100 ms"), "How often the journal is flushed."),
     row("syncdelay", "storage.syncPeriodSecs", Text("SECONDS"), NoEffect("there are no checkpoints; the journal is enough"), "The time between checkpoints."),
     row("oplogMinRetentionHours", "storage.oplogMinRetentionHours", Text("HOURS"), Refused("the change log's window cannot be set yet"), "How long changes are kept."),
@@ -121,17 +124,17 @@ pub static OPTIONS: &[ServeOption] = &[
     row("standalone", "replication.standalone", Flag, Works, "Shows a standalone server to drivers."),
     row("oplogSize", "replication.oplogSizeMB", Number("MB"), NoEffect("there is no oplog to size"), "The oplog's size."),
     harmless(&["true"], row("enableMajorityReadConcern", "replication.enableMajorityReadConcern", Text("BOOL"), Refused("majority reads cannot be turned off"), "Allows majority reads.")),
-    row("shardsvr", "", Flag, Refused("there are no shards"), "Is a shard."),
-    row("configsvr", "", Flag, Refused("there are no shards"), "Is a config server."),
-    row("clusterRole", "sharding.clusterRole", Text("ROLE"), Refused("there are no shards"), "The role in a sharded cluster."),
+    row("shardsvr", "", Flag, NO_SHARDS, "Is a shard."),
+    row("configsvr", "", Flag, NO_SHARDS, "Is a config server."),
+    row("clusterRole", "sharding.clusterRole", Text("ROLE"), NO_SHARDS, "The role in a sharded cluster."),
     // Logs and the process.
     row("logpath", "systemLog.path", Text("FILE"), Works, "Logs to a file instead of the standard error (as mongod: output)."),
     row("logappend", "systemLog.logAppend", Flag, Works, "Appends to the log file instead of putting it aside."),
     row("logRotate", "systemLog.logRotate", Text("HOW"), Works, "What SIGUSR1 does with the log file: 'rename' or 'reopen'."),
-    harmless(&["file"], row("logDestination", "systemLog.destination", Text("WHERE"), Refused("logs go to a file or a standard stream"), "Where logs go.")),
+    harmless(&["file"], row("logDestination", "systemLog.destination", Text("WHERE"), LOGS, "Where logs go.")),
     harmless(&["iso8601-utc", "iso8601-local"], row("timeStampFormat", "systemLog.timeStampFormat", Text("FORMAT"), Refused("times are ISO 8601"), "How times are logged; always UTC.")),
-    row("syslog", "", Flag, Refused("logs go to a file or a standard stream"), "Logs to syslog."),
-    row("syslogFacility", "systemLog.syslogFacility", Text("NAME"), Refused("logs go to a file or a standard stream"), "The syslog facility."),
+    row("syslog", "", Flag, LOGS, "Logs to syslog."),
+    row("syslogFacility", "systemLog.syslogFacility", Text("NAME"), LOGS, "The syslog facility."),
     short('v', row("verbose", "systemLog.verbosity", Text("LEVEL"), Works, "Logs every operation, as --slowms 0 does, e.g. -v or --verbose 1.")),
     row("quiet", "systemLog.quiet", Flag, Works, "Does not log connections."),
     row("pidfilepath", "processManagement.pidFilePath", Text("FILE"), Works, "Writes the process id to a file."),

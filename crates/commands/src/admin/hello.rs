@@ -8,7 +8,7 @@ use crate::frame::context::Context;
 use crate::frame::parameters::table::DESCRIPTOR;
 use crate::frame::reply::from_interruption;
 use crate::frame::service::{ConnectionInfo, Service, Topology, now_ms};
-use crate::users::sasl;
+use crate::users::{mechanisms, sasl};
 use quire_access::{Mechanism, UserName};
 use quire_document::{Doc, DocWriter, ObjectId, Value};
 use quire_error::{Error, ErrorCode, Result};
@@ -280,14 +280,14 @@ fn write_reply(
     }
 }
 
-/// The mechanisms of a user. A user that does not exist has those that new users get.
+/// The enabled mechanisms of a user. A user that does not exist has those that new users get.
 fn write_mechanisms(cx: &Context<'_>, name: &UserName, reply: &mut DocWriter<'_>) -> Result<()> {
     let stored = cx.service.find_user(name)?;
     let mut names = reply.array("saslSupportedMechs");
     let own = |mechanism: &Mechanism| {
         stored.as_ref().is_none_or(|user| user.credential(*mechanism).is_some())
     };
-    Mechanism::ALL.iter().filter(|mechanism| own(mechanism)).for_each(|mechanism| {
+    mechanisms::enabled(cx).iter().filter(|mechanism| own(mechanism)).for_each(|mechanism| {
         names.push(mechanism.name());
     });
     Ok(())

@@ -195,14 +195,7 @@ impl<'a> Arg<'a> {
 
     /// A boolean, or a number read as "not zero".
     pub fn safe_bool(&self) -> Result<bool> {
-        match self.value() {
-            Value::Bool(flag) => Ok(flag),
-            Value::Int32(number) => Ok(number != 0),
-            Value::Int64(number) => Ok(number != 0),
-            Value::Double(number) => Ok(number != 0.0),
-            Value::Decimal(number) => Ok(!number.is_zero()),
-            _ => Err(self.wrong_type("bool, long, int, decimal, double")),
-        }
+        flag(self.value()).ok_or_else(|| self.wrong_type("bool, long, int, decimal, double"))
     }
 
     /// A whole number of any numeric type.
@@ -245,6 +238,18 @@ pub fn whole(value: Value<'_>) -> Option<i64> {
         Value::Decimal(number) => Some(decimal_to_whole(number)),
         _ => None,
     }
+}
+
+/// A boolean, or a number read as "not zero"; `None` for other types.
+pub fn flag(value: Value<'_>) -> Option<bool> {
+    Some(match value {
+        Value::Bool(flag) => flag,
+        Value::Int32(number) => number != 0,
+        Value::Int64(number) => number != 0,
+        Value::Double(number) => number != 0.0,
+        Value::Decimal(number) => !number.is_zero(),
+        _ => return None,
+    })
 }
 
 /// A decimal as whole number: half goes to the even neighbour, what is too large is clamped.

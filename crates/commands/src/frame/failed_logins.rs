@@ -1,23 +1,24 @@
-//! Failed logins by the address that they came from. A client that guesses passwords opens a new
-//! connection for each guess; so the start of a login waits if its address has failed often, before
-//! the client has anything to compare a guess with.
+//! Failed logins by the address that they came from. A client that guesses passwords may open a new
+//! connection for each guess, so a pause on one connection does not slow it down. After many failures
+//! the next login of the address waits before its first answer.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Failures of an address that cost nothing: people mistype.
+/// The number of failures of an address that lead to no pause: users mistype passwords.
 const FREE: u32 = 10;
 /// The first pause; it doubles with each further failure.
 const PAUSE: Duration = Duration::from_millis(10);
 /// The longest pause.
 const PAUSE_MAX: Duration = Duration::from_secs(2);
-/// One failure is forgotten in this time.
+/// After this time without a failure the count of an address falls by one.
 const FORGET: Duration = Duration::from_secs(2);
-/// More failures are not counted, so that an address is forgotten in two minutes.
+/// The largest count, so that an address is forgotten two minutes after its last failure.
 const COUNT_MAX: u32 = 60;
-/// Addresses that are remembered; beyond it the one that failed least lately makes room.
+/// The number of addresses in the table. A further one replaces the one whose last failure is the
+/// oldest.
 const ADDRESSES_MAX: usize = 4096;
 
 /// The addresses whose logins failed lately.
@@ -27,7 +28,7 @@ pub struct FailedLogins(Mutex<HashMap<IpAddr, Row>>);
 #[derive(Clone, Copy)]
 struct Row {
     count: u32,
-    /// When `count` was right.
+    /// The time of the last failure, which `count` holds for.
     at: Instant,
 }
 

@@ -148,21 +148,23 @@ pub struct Connection {
     pub(crate) seen_hello: bool,
     /// Who is logged in.
     pub(crate) identity: Option<Arc<Identity>>,
-    /// A login that is under way.
+    /// The login that the client has begun and not finished.
     pub(crate) login: Option<Box<Login>>,
-    /// Logins that failed on this connection.
+    /// The number of logins that failed on this connection since the last one that succeeded.
     pub(crate) failed_logins: u32,
 }
 
 impl Connection {
-    /// Returns true if the client may only log in: access control is on, and nobody is logged in.
+    /// Returns true if access control is on and the client has not logged in: it may run only the
+    /// commands that need no login.
     pub fn needs_login(&self) -> bool {
         self.service.access.enforced && self.identity.is_none()
     }
 }
 
 impl ConnectionInfo {
-    /// Whether the client sits at another machine.
+    /// Returns whether the client's address is not a loopback address. A unix socket has no address and
+    /// is not remote.
     pub fn is_remote(&self) -> bool {
         self.peer.is_some_and(|peer| !peer.ip().to_canonical().is_loopback())
     }

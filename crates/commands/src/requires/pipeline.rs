@@ -1,115 +1,124 @@
-//! What a pipeline needs of who runs it. Only names that the client gave are looked at: views run with
-//! the rights on the view.
+//! What a pipeline needs of who runs it, by the rows of its stages. Only names that the client gave are
+//! looked at: views run with the rights on the view.
 
 use super::is_true;
 use crate::frame::args::unambiguous;
 use crate::frame::context::Context;
-use quire_access::Action::*;
-use quire_access::Target;
+use quire_access::{Action, Target};
 use quire_document::{Array, Doc, Value};
 use quire_error::Result;
+use quire_mql::stage::{
+    Names, On, Pipelines, READ, Reads, Right, StageAction, StageRow, find_stage,
+};
 
-/// What a pipeline needs: of its source, and of every other collection that a stage names. Views
-/// run with the rights on the view, so that only names that the client gave are looked at.
+/// Fails unless the client may run the stages over `source`: with what the first stage needs of it,
+/// and with what each stage needs of the other collections that it names.
+///
+/// # Errors
+/// 13 Unauthorized.
 pub fn pipeline(cx: &Context<'_>, source: Target<'_>, stages: Array<'_>) -> Result<()> {
-    let stages: Vec<Doc<'_>> = stages.iter().filter_map(|stage| stage.as_document()).collect();
-    let first = stages.first().and_then(|stage| stage.first());
-    match first.map(|first| (first.key(), first.value())) {
-        Some(("$documents", _)) => {}
-        Some(("$currentOp", options)) => {
-            let options = unambiguous(options)?;
-            if is_true(options.get("allUsers")) {
-                cx.require(Target::Cluster, Inprog)?;
-            }
+    match stages.iter().next().map(Stage::read).transpose()?.flatten() {
+        None => all(cx, source, Doc::empty(), READ, On::Source)?,
+        Some(first) => {
+            all(cx, source, first.fields, first.row.facts.rights, On::Source)?;
+            all(cx, Target::Cluster, first.fields, first.row.facts.rights, On::Cluster)?;
         }
-        Some(("$listSessions" | "$listLocalSessions", options)) => {
-            let options = unambiguous(options)?;
-            if is_true(options.get("allUsers")) || options.contains("users") {
-                cx.require(Target::Cluster, ListSessions)?;
-            }
-        }
-        Some(("$collStats", _)) => cx.require(source, CollStats)?,
-        Some(("$indexStats", _)) => cx.require(source, IndexStats)?,
-        Some(("$planCacheStats", _)) => cx.require(source, PlanCacheRead)?,
-        Some(("$listCatalog", _)) => {
-            cx.require(Target::Cluster, ListDatabases)?;
-            cx.require(source, ListCollections)?;
-        }
-        Some(("$listClusterCatalog", _)) => cx.require(Target::Cluster, ListClusterCatalog)?,
-        Some(("$queryStats", _)) => cx.require(Target::Cluster, QueryStatsRead)?,
-        Some(("$changeStream", _)) => {
-            cx.require(source, Find)?;
-            cx.require(source, ChangeStream)?;
-        }
-        _ => cx.require(source, Find)?,
     }
-    stages
-        .into_iter()
-        .filter_map(|stage| stage.first())
-        .try_for_each(|stage| other_collections(cx, stage.key(), stage.value()))
+    other_collections(cx, stages)
 }
 
-fn other_collections(cx: &Context<'_>, stage: &str, operand: Value<'_>) -> Result<()> {
-    let options = match stage {
-        "$lookup" | "$graphLookup" | "$unionWith" | "$facet" | "$rankFusion" | "$scoreFusion"
-        | "$out" | "$merge" => unambiguous(operand)?,
-        _ => return Ok(()),
-    };
-    let nested = |name: &str| options.get(name).and_then(|stages| stages.as_array());
-    match stage {
-        "$lookup" | "$graphLookup" => match (options.get("from"), nested("pipeline")) {
-            (Some(from), stages) => from_collection(cx, from, stages),
-            // Only documents made by the pipeline itself.
-            (None, Some(stages)) => pipeline(cx, Target::Database(cx.db), stages),
-            (None, None) => Ok(()),
-        },
-        "$unionWith" => match (operand, options.get("coll")) {
-            (Value::String(_), _) => from_collection(cx, operand, None),
-            (_, Some(from)) => from_collection(cx, from, nested("pipeline")),
-            (_, None) => match nested("pipeline") {
-                Some(stages) => pipeline(cx, Target::Database(cx.db), stages),
-                None => Ok(()),
-            },
-        },
-        "$facet" => {
-            options.fields().filter_map(|(_, stages)| stages.as_array()).try_for_each(|stages| {
-                stages
-                    .iter()
-                    .filter_map(|stage| stage.as_document()?.first())
-                    .try_for_each(|stage| other_collections(cx, stage.key(), stage.value()))
-            })
+/// Fails unless the client may skip the validator of the collections that the stages write, if the
+/// command asks for that.
+pub fn bypasses_validation(cx: &Context<'_>, body: Doc<'_>, stages: Array<'_>) -> Result<()> {
+    if !is_true(body.get("bypassDocumentValidation")) {
+        return Ok(());
+    }
+    for stage in stages.iter() {
+        if let Some(stage) = Stage::read(stage)?.filter(|stage| stage.row.facts.writes)
+            && let Some(named) = stage.named()
+        {
+            cx.require(collection(cx, named)?, Action::BypassDocumentValidation)?;
         }
-        "$rankFusion" | "$scoreFusion" => {
-            let input = unambiguous(options.get("input").unwrap_or(Value::Null))?;
-            let named = unambiguous(input.get("pipelines").unwrap_or(Value::Null))?;
-            let stages = named.fields();
-            stages.filter_map(|(_, stages)| stages.as_array()).try_for_each(|stages| {
-                stages
-                    .iter()
-                    .filter_map(|stage| stage.as_document()?.first())
-                    .try_for_each(|stage| other_collections(cx, stage.key(), stage.value()))
-            })
-        }
-        "$out" => {
-            let target = named_collection(cx, operand)?;
-            cx.require(target, Insert)?;
-            cx.require(target, Remove)
-        }
-        "$merge" => merge(cx, operand),
-        _ => Ok(()),
+    }
+    Ok(())
+}
+
+/// A stage with its row.
+struct Stage<'a> {
+    row: &'static StageRow,
+    operand: Value<'a>,
+    /// The fields of the operand, each there once; none where its row looks at none.
+    fields: Doc<'a>,
+}
+
+impl<'a> Stage<'a> {
+    /// Returns the stage, or `None` if it is unknown, which is refused when it is parsed.
+    fn read(stage: Value<'a>) -> Result<Option<Stage<'a>>> {
+        let Some(first) = stage.as_document().and_then(|stage| stage.first()) else {
+            return Ok(None);
+        };
+        let Some(row) = find_stage(first.key()) else { return Ok(None) };
+        let facts = &row.facts;
+        let is_plain = facts.names == Names::Nothing
+            && facts.pipelines == Pipelines::None
+            && facts.rights == READ;
+        let operand = first.value();
+        let fields = if is_plain { Doc::empty() } else { unambiguous(operand)? };
+        Ok(Some(Stage { row, operand, fields }))
+    }
+
+    /// Returns the value that names another collection.
+    fn named(&self) -> Option<Value<'a>> {
+        self.row.facts.names.of(self.operand, self.fields)
+    }
+
+    /// Returns the pipelines inside the stage.
+    fn inner(&self) -> Vec<Array<'a>> {
+        let values: Vec<Value<'a>> = match self.row.facts.pipelines {
+            Pipelines::None => Vec::new(),
+            Pipelines::Field(name) => self.fields.get(name).into_iter().collect(),
+            Pipelines::Each => self.fields.fields().map(|(_, value)| value).collect(),
+        };
+        values.into_iter().filter_map(|stages| stages.as_array()).collect()
     }
 }
 
-fn from_collection(cx: &Context<'_>, from: Value<'_>, stages: Option<Array<'_>>) -> Result<()> {
-    let target = named_collection(cx, from)?;
-    match stages {
-        Some(stages) => pipeline(cx, target, stages),
-        None => cx.require(target, Find),
+fn other_collections(cx: &Context<'_>, stages: Array<'_>) -> Result<()> {
+    for stage in stages.iter() {
+        let Some(stage) = Stage::read(stage)? else { continue };
+        let facts = &stage.row.facts;
+        let named = stage.named().map(|named| collection(cx, named)).transpose()?;
+        if let Some(target) = named {
+            all(cx, target, stage.fields, facts.rights, On::Named)?;
+        }
+        let inner = stage.inner();
+        match (facts.reads == Reads::OtherCollection, named) {
+            (false, _) => inner.into_iter().try_for_each(|inner| other_collections(cx, inner))?,
+            (true, Some(target)) if inner.is_empty() => cx.require(target, Action::Find)?,
+            // Without a name the inner pipeline makes its own documents.
+            (true, named) => {
+                let source = named.unwrap_or(Target::Database(cx.db));
+                inner.into_iter().try_for_each(|inner| pipeline(cx, source, inner))?;
+            }
+        }
     }
+    Ok(())
+}
+
+/// Fails unless the client has those of `rights` that stand on `on`, which is `target`.
+fn all(
+    cx: &Context<'_>,
+    target: Target<'_>,
+    operand: Doc<'_>,
+    rights: &[Right],
+    on: On,
+) -> Result<()> {
+    let mut needed = rights.iter().filter(|right| right.on == on && right.when.holds(operand));
+    needed.try_for_each(|right| cx.require(target, action(right.action)))
 }
 
 /// The collection of `"name"` or `{db, coll}`.
-fn named_collection<'a>(cx: &'a Context<'_>, named: Value<'a>) -> Result<Target<'a>> {
+fn collection<'a>(cx: &'a Context<'_>, named: Value<'a>) -> Result<Target<'a>> {
     Ok(match named {
         Value::String(collection) => Target::Collection(cx.db, collection),
         Value::Document(_) => {
@@ -121,23 +130,21 @@ fn named_collection<'a>(cx: &'a Context<'_>, named: Value<'a>) -> Result<Target<
     })
 }
 
-/// `$merge` inserts what matches nothing, unless told otherwise, and updates what matches.
-fn merge(cx: &Context<'_>, operand: Value<'_>) -> Result<()> {
-    let options = unambiguous(operand)?;
-    let into = options.get("into").unwrap_or(operand);
-    let target = named_collection(cx, into)?;
-    let chosen = |name: &str| options.get(name).and_then(|choice| choice.as_str());
-    if !matches!(chosen("whenNotMatched"), Some("discard" | "fail")) {
-        cx.require(target, Insert)?;
-    }
-    if !matches!(chosen("whenMatched"), Some("keepExisting" | "fail")) {
-        cx.require(target, Update)?;
-    }
-    match options.get("whenMatched").and_then(|stages| stages.as_array()) {
-        Some(stages) => stages
-            .iter()
-            .filter_map(|stage| stage.as_document()?.first())
-            .try_for_each(|stage| other_collections(cx, stage.key(), stage.value())),
-        None => Ok(()),
+fn action(action: StageAction) -> Action {
+    match action {
+        StageAction::Find => Action::Find,
+        StageAction::Insert => Action::Insert,
+        StageAction::Update => Action::Update,
+        StageAction::Remove => Action::Remove,
+        StageAction::ChangeStream => Action::ChangeStream,
+        StageAction::CollStats => Action::CollStats,
+        StageAction::IndexStats => Action::IndexStats,
+        StageAction::Inprog => Action::Inprog,
+        StageAction::ListClusterCatalog => Action::ListClusterCatalog,
+        StageAction::ListCollections => Action::ListCollections,
+        StageAction::ListDatabases => Action::ListDatabases,
+        StageAction::ListSessions => Action::ListSessions,
+        StageAction::PlanCacheRead => Action::PlanCacheRead,
+        StageAction::QueryStatsRead => Action::QueryStatsRead,
     }
 }

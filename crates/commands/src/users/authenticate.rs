@@ -1,9 +1,10 @@
 //! `authenticate`: the login of a client whose TLS certificate names it (MONGODB-X509). The name
 //! is the certificate's subject, of a user of `$external`.
 
-use crate::frame::args::arguments;
+use crate::frame::args::{arguments, missing};
 use crate::frame::context::Context;
 use crate::frame::metrics::{LoginMetrics, Metrics};
+use crate::users::mechanisms;
 use crate::users::sasl::{MechanismName, admit, refuse};
 use quire_access::UserName;
 use quire_access::scram::failed;
@@ -46,10 +47,11 @@ pub fn log_in(
             _ => return Err(arg.unknown()),
         }
     }
-    if mechanism != Some(X509.text()) {
-        let name = mechanism.unwrap_or_default();
-        let text = format!("Unsupported mechanism on authentication database: {name}");
-        return Err(Error::new(ErrorCode::MechanismUnavailable, text));
+    let mechanism = mechanism.ok_or_else(|| missing("authenticate", "mechanism"))?;
+    if mechanism != X509.text() || !mechanisms::is_enabled(cx, mechanism) {
+        // Logins with a password have commands of their own; here they fail like any login.
+        let nobody = UserName::new(named.unwrap_or_default(), db);
+        return Err(refuse(cx, &nobody, mechanism, failed()));
     }
     if db != "$external" {
         let text = "X.509 authentication must always use the $external database.";
@@ -59,15 +61,16 @@ pub fn log_in(
     let Some(subject) = cx.connection.info.certificate_subject.clone() else {
         let text = "No verified subject name available from client";
         let nobody = UserName::new(named.unwrap_or_default(), db);
-        return Err(refuse(cx, &nobody, X509, Error::new(failed().code(), text)));
+        return Err(refuse(cx, &nobody, X509.text(), Error::new(failed().code(), text)));
     };
     let name = UserName::new(&subject, db);
     if named.is_some_and(|named| named != subject) {
+        // The client knows its own certificate, so this tells nothing about users.
         let text = "There is no x.509 client certificate matching the user.";
-        return Err(refuse(cx, &name, X509, Error::new(failed().code(), text)));
+        return Err(refuse(cx, &name, X509.text(), Error::new(failed().code(), text)));
     }
     let Some(user) = cx.service.find_user(&name)? else {
-        return Err(refuse(cx, &name, X509, failed()));
+        return Err(refuse(cx, &name, X509.text(), failed()));
     };
     admit(cx, &user, X509, speculative)?;
     reply.append("dbname", db).append("user", subject.as_str());

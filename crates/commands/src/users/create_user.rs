@@ -4,6 +4,7 @@ use crate::frame::accounts::write_roles;
 use crate::frame::args::{arguments, missing};
 use crate::frame::context::Context;
 use crate::users::arguments::{UserFields, append_restrictions, user_name};
+use crate::users::mechanisms;
 use quire_access::scram::{Credential, Mechanism};
 use quire_access::{RoleName, UserName};
 use quire_collections::Failure;
@@ -24,7 +25,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, _reply: &mut DocWriter<'_>) -> R
         None => Vec::new(),
         Some(_) => {
             let chosen = fields.chosen_mechanisms()?;
-            let chosen = chosen.unwrap_or_else(|| Mechanism::ALL.to_vec());
+            let chosen = chosen.unwrap_or_else(|| mechanisms::enabled(cx));
             fields.credentials(cx, &name, &chosen)?
         }
     };

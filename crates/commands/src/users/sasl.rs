@@ -10,7 +10,7 @@ use crate::frame::log::{LogLine, Severity};
 use crate::frame::login::{Login, Step};
 use crate::frame::metrics::{LoginMetrics, Metrics};
 use crate::users::arguments::iterations;
-use crate::users::authenticate;
+use crate::users::{authenticate, mechanisms};
 use quire_access::scram::{ClientFirst, Credential, failed};
 use quire_access::{Mechanism, Restrictions, User, UserName, origin};
 use quire_document::{Binary, Doc, DocBuf, DocWriter, Value};
@@ -81,7 +81,7 @@ pub fn proceed(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -
         Step::Proof(exchange) => {
             let proof = match exchange.finish(payload) {
                 Ok(proof) => proof,
-                Err(error) => return Err(refuse(cx, &user, mechanism, error)),
+                Err(error) => return Err(refuse(cx, &user, mechanism.text(), error)),
             };
             // A decoy's proof cannot be met, so that the user is stored.
             let stored = stored.ok_or_else(failed)?;
@@ -98,7 +98,7 @@ pub fn proceed(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -
             admit(cx, &stored.ok_or_else(failed)?, mechanism, speculative)?;
             write_step(reply, true, b"");
         }
-        Step::Empty => return Err(refuse(cx, &user, mechanism, failed())),
+        Step::Empty => return Err(refuse(cx, &user, mechanism.text(), failed())),
     }
     Ok(())
 }
@@ -114,12 +114,12 @@ fn begin(
     reply: &mut DocWriter<'_>,
 ) -> Result<()> {
     cx.connection.login = None;
-    let mechanism = mechanism(start.mechanism)?;
+    let mechanism = mechanisms::scram(cx, start.mechanism)?;
     mechanism.counts(&cx.service.metrics).begin(speculative);
     wait_for_turn(cx);
     let first = match ClientFirst::parse(start.payload) {
         Ok(first) => first,
-        Err(error) => return Err(refuse(cx, &UserName::new("", db), mechanism, error)),
+        Err(error) => return Err(refuse(cx, &UserName::new("", db), mechanism.text(), error)),
     };
     let user = UserName::new(&first.user, db);
     let stored = cx.service.find_user(&user)?;
@@ -182,19 +182,6 @@ fn bytes<'a>(arg: &Arg<'a>) -> Result<&'a [u8]> {
     }
 }
 
-/// The mechanism of a name; those that need a directory or a cloud are refused.
-fn mechanism(name: &str) -> Result<Mechanism> {
-    Mechanism::parse(name).ok_or_else(|| {
-        let text = match name {
-            "PLAIN" | "GSSAPI" | "MONGODB-OIDC" | "MONGODB-AWS" => {
-                format!("the authentication mechanism {name} is not supported")
-            }
-            _ => format!("Unsupported mechanism on authentication database: {name}"),
-        };
-        Error::new(ErrorCode::MechanismUnavailable, text)
-    })
-}
-
 /// Logs a user in who has proved the identity, unless the restrictions forbid this address.
 pub fn admit(
     cx: &mut Context<'_>,
@@ -217,7 +204,7 @@ pub fn admit(
     let mut conditions = identity.inherited.conditions()?;
     conditions.push(user.restrictions.clone());
     if !conditions.iter().all(|list: &Restrictions| list.allow(client, server)) {
-        return Err(refuse(cx, &user.name, mechanism, failed()));
+        return Err(refuse(cx, &user.name, mechanism.text(), failed()));
     }
     log(cx, Severity::Info, 20250, "Successful authentication", &user.name, mechanism.text());
     mechanism.counts(&cx.service.metrics).succeed(speculative);
@@ -226,14 +213,9 @@ pub fn admit(
     Ok(())
 }
 
-/// Notes a failed login, waits, and returns the error that tells nothing.
-pub fn refuse(
-    cx: &mut Context<'_>,
-    user: &UserName,
-    mechanism: impl MechanismName,
-    error: Error,
-) -> Error {
-    log(cx, Severity::Info, 5286307, "Failed to authenticate", user, mechanism.text());
+/// Logs and counts a failed login, waits, and returns `error`, which must not tell why it failed.
+pub fn refuse(cx: &mut Context<'_>, user: &UserName, mechanism: &str, error: Error) -> Error {
+    log(cx, Severity::Info, 5286307, "Failed to authenticate", user, mechanism);
     if let Some(peer) = cx.connection.info.peer {
         cx.service.access.failed_logins.note(origin(peer.ip()), Instant::now());
     }

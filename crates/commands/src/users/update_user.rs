@@ -5,6 +5,7 @@ use crate::frame::args::arguments;
 use crate::frame::context::Context;
 use crate::users::arguments::{UserFields, append_restrictions, user_name};
 use crate::users::create_user::write_credentials;
+use crate::users::mechanisms;
 use quire_access::UserName;
 use quire_access::scram::{Credential, Mechanism};
 use quire_access::user::User;
@@ -34,7 +35,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, _reply: &mut DocWriter<'_>) -> R
     // Hashing is slow on purpose: it is done once, not again for each attempt to commit.
     let fresh = match fields.password {
         Some(_) => {
-            let chosen = chosen.clone().unwrap_or_else(|| Mechanism::ALL.to_vec());
+            let chosen = chosen.clone().unwrap_or_else(|| mechanisms::enabled(cx));
             Some(fields.credentials(cx, &name, &chosen)?)
         }
         None => None,

@@ -1,9 +1,12 @@
 //! Access control: what a client may do before a login, after it, and as somebody with few rights.
 
-use super::{Client, Server, at, code};
+use super::{Client, Server, at, code, replica_set};
 use quire_access::Mechanism;
 use quire_access::scram::ClientLogin;
+use quire_commands::log::NoLog;
 use quire_document::{Binary, DocBuf, Value, doc};
+use quire_storage::open_memory;
+use std::sync::Arc;
 
 fn binary(bytes: &str) -> Value<'_> {
     Value::Binary(Binary { subtype: 0, bytes: bytes.as_bytes() })
@@ -233,4 +236,85 @@ fn all_sessions_of_a_user_are_killed_and_no_others() {
     root.works(kill);
     assert_eq!(code(&reader.run(readers)), 43);
     root.works(roots);
+}
+
+#[test]
+fn mechanisms_that_are_not_enabled_are_neither_shown_nor_taken() {
+    let parameters = [("authenticationMechanisms", "SCRAM-SHA-256")];
+    let log = Arc::new(NoLog);
+    let engine = open_memory().unwrap();
+    let server = Server::open_with(engine, replica_set(), &parameters, log, true);
+    let mut client = server.client(1);
+    client.works(doc! { "createUser": "root", "pwd": "r", "roles": ["root"], "$db": "admin" });
+    assert_eq!(client.log_in("admin", "root", "r", Mechanism::Sha1), 334);
+    for user in ["admin.root", "admin.nobody"] {
+        let hello = client.works(doc! { "hello": 1, "saslSupportedMechs": user, "$db": "admin" });
+        let shown = hello.get("saslSupportedMechs").unwrap().as_array().unwrap();
+        let shown: Vec<_> = shown.iter().map(|name| name.as_str().unwrap()).collect();
+        assert_eq!(shown, ["SCRAM-SHA-256"], "{user}");
+    }
+    let x509 = doc! { "authenticate": 1, "mechanism": "MONGODB-X509", "$db": "$external" };
+    let reply = client.run(x509);
+    assert_eq!(reply.get("errmsg").unwrap().as_str(), Some("Authentication failed."));
+    assert_eq!(client.log_in("admin", "root", "r", Mechanism::Sha256), 0);
+    // A new user has credentials of what is enabled.
+    let info = client.works(doc! { "usersInfo": "root", "$db": "admin" });
+    assert!(format!("{info:?}").contains("SCRAM-SHA-256"), "{info:?}");
+    assert!(!format!("{info:?}").contains("SCRAM-SHA-1\""), "{info:?}");
+}
+
+#[test]
+fn a_password_is_no_matter_of_the_command_authenticate() {
+    let (server, _root) = guarded();
+    let mut client = server.client(2);
+    for mechanism in ["SCRAM-SHA-256", "SCRAM-SHA-1", "MONGODB-CR", ""] {
+        let attempt =
+            doc! { "authenticate": 1, "mechanism": mechanism, "user": "reader", "$db": "shop" };
+        let reply = client.run(attempt);
+        assert_eq!(code(&reply), 18, "{mechanism}");
+        assert_eq!(reply.get("errmsg").unwrap().as_str(), Some("Authentication failed."));
+    }
+    assert_eq!(code(&client.run(doc! { "authenticate": 1, "$db": "shop" })), 40414);
+}
+
+/// The flag was looked at in commands that write, as a boolean only, and not in `aggregate`.
+#[test]
+fn skipping_validators_needs_its_own_privilege() {
+    let (server, mut root) = guarded();
+    root.works(doc! {
+        "createRole": "clerk", "roles": [], "privileges": [
+            { "resource": { "db": "shop", "collection": "" }, "actions": [
+                "find", "insert", "update", "remove", "createCollection",
+            ] },
+        ], "$db": "shop"
+    });
+    root.works(doc! { "createUser": "clerk", "pwd": "p", "roles": ["clerk"], "$db": "shop" });
+    let mut clerk = server.client(2);
+    assert_eq!(clerk.log_in("shop", "clerk", "p", Mechanism::Sha256), 0);
+    let commands = [
+        doc! { "insert": "orders", "documents": [{ "a": 1 }], "$db": "shop" },
+        doc! {
+            "update": "orders", "updates": [{ "q": {}, "u": { "$set": { "a": 1 } } }], "$db": "shop"
+        },
+        doc! { "findAndModify": "orders", "update": { "$set": { "a": 2 } }, "$db": "shop" },
+        doc! {
+            "aggregate": "orders", "pipeline": [{ "$out": "copy" }], "cursor": {}, "$db": "shop"
+        },
+        doc! {
+            "aggregate": "orders", "pipeline": [{ "$merge": { "into": "copy" } }], "cursor": {},
+            "$db": "shop"
+        },
+    ];
+    for command in commands {
+        clerk.works(command.clone());
+        for flag in [Value::Bool(true), Value::Int32(1)] {
+            let mut asks = command.clone();
+            asks.append("bypassDocumentValidation", flag);
+            assert_eq!(code(&clerk.run(asks.clone())), 13, "{asks:?}");
+            root.works(asks);
+        }
+        let mut refrains = command.clone();
+        refrains.append("bypassDocumentValidation", false);
+        clerk.works(refrains);
+    }
 }

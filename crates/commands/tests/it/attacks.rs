@@ -313,3 +313,34 @@ fn names_with_a_nul_are_no_names() {
     }
     assert_eq!(server.client(2).log_in("shop", "reader\0x", "p", Mechanism::Sha256), 18);
 }
+
+/// The check of rights cut a fraction to 0, the command read it as "not zero".
+#[test]
+fn a_flag_that_is_a_fraction_is_a_flag() {
+    let (server, mut root) = guarded();
+    root.works(doc! {
+        "createRole": "editor", "roles": [], "privileges": [
+            { "resource": { "db": "shop", "collection": "orders" }, "actions": ["find", "update"] },
+        ], "$db": "shop"
+    });
+    root.works(doc! { "createUser": "editor", "pwd": "p", "roles": ["editor"], "$db": "shop" });
+    let mut editor = server.client(2);
+    assert_eq!(editor.log_in("shop", "editor", "p", Mechanism::Sha256), 0);
+    for flag in [Value::Double(0.5), Value::Double(f64::NAN), Value::Int64(2)] {
+        let one = doc! { "q": { "_id": 9 }, "u": { "$set": { "a": 1 } }, "upsert": flag };
+        for command in [
+            doc! { "update": "orders", "updates": [&one], "$db": "shop" },
+            doc! {
+                "findAndModify": "orders", "query": { "_id": 9 }, "update": { "$set": { "a": 1 } },
+                "upsert": flag, "$db": "shop"
+            },
+            doc! {
+                "findAndModify": "orders", "query": { "_id": 1 }, "remove": flag, "$db": "shop"
+            },
+        ] {
+            assert_eq!(code(&editor.run(command.clone())), 13, "{command:?}");
+        }
+    }
+    let left = root.works(doc! { "count": "orders", "$db": "shop" });
+    assert!(matches!(left.get("n"), Some(Value::Int32(2))), "{left:?}");
+}

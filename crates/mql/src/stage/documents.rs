@@ -18,6 +18,7 @@ pub(super) const DOCUMENTS: StageRow = StageRow {
         reads: Reads::Literal,
         source: Source::Database,
         in_facet: false,
+        rights: &[],
         ..Facts::PLAIN
     },
     parse: |name, value, cx| parse(name, value, cx),

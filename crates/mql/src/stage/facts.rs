@@ -2,6 +2,7 @@
 //! planner and commands decide by them and never by a stage's name.
 
 use super::registry::StageRow;
+use super::rights::{Names, READ, Right};
 use crate::context::ParseContext;
 use quire_error::{Error, ErrorCode, Result};
 
@@ -16,6 +17,11 @@ pub struct Facts {
     pub source: Source,
     /// Which value of its operand is a pipeline.
     pub pipelines: Pipelines,
+    /// Where its operand names another collection.
+    pub names: Names,
+    /// What its user needs. What is needed of the source and of the server counts where the stage
+    /// begins a pipeline; a stage that reads another collection needs `find` on it besides.
+    pub rights: &'static [Right],
     /// A pipeline of `$facet` may have it.
     pub in_facet: bool,
     /// A pipeline of `$lookup` may have it.
@@ -129,6 +135,8 @@ impl Facts {
         reads: Reads::Input,
         source: Source::Collection,
         pipelines: Pipelines::None,
+        names: Names::Nothing,
+        rights: READ,
         in_facet: true,
         in_lookup: true,
         in_union: true,
@@ -147,6 +155,7 @@ impl Facts {
     /// A stage that reads another collection beside its input.
     pub const JOIN: Facts = Facts {
         reads: Reads::OtherCollection,
+        names: Names::Field("from"),
         pipelines: Pipelines::Field("pipeline"),
         ..Facts::PLAIN
     };

@@ -1,6 +1,6 @@
 //! `$graphLookup`: a recursive search in another collection.
 
-use super::facts::{Facts, Reads};
+use super::facts::{Facts, Pipelines};
 use super::registry::StageRow;
 use super::sub_pipeline::{From, parse_path};
 use super::{Match, Modified, Needs, Stage, StageBody};
@@ -16,7 +16,7 @@ pub(super) const GRAPH_LOOKUP: StageRow = StageRow {
     name: "$graphLookup",
     since: "3.4",
     doc: "Searches another collection recursively, from value to value.",
-    facts: Facts { reads: Reads::OtherCollection, ..Facts::PLAIN },
+    facts: Facts { pipelines: Pipelines::None, ..Facts::JOIN },
     parse: |_, value, cx| Ok(vec![Stage::GraphLookup(Arc::new(GraphLookup::parse(value, cx)?))]),
 };
 

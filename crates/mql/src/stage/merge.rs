@@ -3,6 +3,7 @@
 use super::facts::Facts;
 use super::out::{INTERNAL, may_be_namespace, own_db};
 use super::registry::StageRow;
+use super::rights::{Names, On, Right, StageAction, When, on_source};
 use super::{Modified, Needs, Stage, StageBody};
 use crate::context::ParseContext;
 use crate::expression::{Expression, FieldPath, check_variable_name};
@@ -16,9 +17,24 @@ pub(super) const MERGE: StageRow = StageRow {
     name: "$merge",
     since: "4.2",
     doc: "Changes, replaces or adds documents of a collection.",
-    facts: Facts::WRITER,
+    facts: Facts { names: Names::Field("into"), rights: RIGHTS, ..Facts::WRITER },
     parse: |_, value, cx| Ok(vec![Stage::Merge(Arc::new(parse(value, cx)?))]),
 };
+
+/// `$merge` inserts what matches nothing and updates what matches, unless told otherwise.
+const RIGHTS: &[Right] = &[
+    on_source(StageAction::Find),
+    Right {
+        action: StageAction::Insert,
+        on: On::Named,
+        when: When::Unless("whenNotMatched", &["discard", "fail"]),
+    },
+    Right {
+        action: StageAction::Update,
+        on: On::Named,
+        when: When::Unless("whenMatched", &["keepExisting", "fail"]),
+    },
+];
 
 /// The variable that a `whenMatched` pipeline reads the incoming document from.
 const NEW: &str = "new";

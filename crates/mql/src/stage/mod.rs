@@ -30,6 +30,7 @@ mod project;
 mod redact;
 mod registry;
 mod replace_root;
+mod rights;
 mod sample;
 mod set_window_fields;
 mod sort;
@@ -63,6 +64,7 @@ pub use pipeline::{
 pub use redact::Redact;
 pub use registry::{STAGES, StageRow, find_stage, search_not_enabled};
 pub use replace_root::ReplaceRoot;
+pub use rights::{Names, On, READ, Right, StageAction, When};
 pub use sample::Sample;
 pub use set_window_fields::WindowFields;
 pub use sort::Sort;

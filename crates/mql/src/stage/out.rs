@@ -2,6 +2,7 @@
 
 use super::facts::Facts;
 use super::registry::StageRow;
+use super::rights::{Names, StageAction, on_named, on_source};
 use super::{Modified, Needs, Stage, StageBody};
 use crate::context::ParseContext;
 use crate::options::Options;
@@ -13,7 +14,15 @@ pub(super) const OUT: StageRow = StageRow {
     name: "$out",
     since: "2.6",
     doc: "Makes a collection of the documents, in place of the one that was there.",
-    facts: Facts::WRITER,
+    facts: Facts {
+        names: Names::Operand,
+        rights: &[
+            on_source(StageAction::Find),
+            on_named(StageAction::Insert),
+            on_named(StageAction::Remove),
+        ],
+        ..Facts::WRITER
+    },
     parse: |_, value, cx| Ok(vec![Stage::Out(Arc::new(parse(value, cx)?))]),
 };
 

@@ -2,6 +2,7 @@
 //! not built and those of the search service have rows too, which say why they are refused.
 
 use super::facts::{Facts, Reads, Source, Standing};
+use super::rights::{On, Right, StageAction, When, on_cluster, on_source};
 use super::{
     Stage, bucket, bucket_auto, count, densify, documents, facet, fill, graph_lookup, group, limit,
     lookup, matching, merge, out, project, redact, replace_root, sample, set_window_fields, sort,
@@ -32,20 +33,33 @@ pub const STAGES: &[StageRow] = &[
     project::ADD_FIELDS,
     bucket::BUCKET,
     bucket_auto::BUCKET_AUTO,
-    not_built("$changeStream", Facts { in_api: true, source: Source::Any, ..LISTED }),
+    not_built(
+        "$changeStream",
+        Facts {
+            in_api: true,
+            source: Source::Any,
+            rights: &[on_source(StageAction::Find), on_source(StageAction::ChangeStream)],
+            ..LISTED
+        },
+    ),
     not_built("$changeStreamSplitLargeEvent", Facts { in_facet: false, ..Facts::PLAIN }),
     served(
         "$collStats",
         "3.4",
         "Counts and sizes of the collection.",
-        Facts { in_api: true, ..Facts::SERVER },
+        Facts { in_api: true, rights: &[on_source(StageAction::CollStats)], ..Facts::SERVER },
     ),
     count::COUNT,
     served(
         "$currentOp",
         "3.6",
         "The operations that run now.",
-        Facts { source: Source::Admin, local_only: true, ..LISTED },
+        Facts {
+            source: Source::Admin,
+            local_only: true,
+            rights: &[for_others(StageAction::Inprog, &["allUsers"])],
+            ..LISTED
+        },
     ),
     densify::DENSIFY,
     documents::DOCUMENTS,
@@ -54,31 +68,67 @@ pub const STAGES: &[StageRow] = &[
     not_built("$geoNear", Facts { standing: Standing::First, in_facet: false, ..Facts::PLAIN }),
     graph_lookup::GRAPH_LOOKUP,
     group::GROUP,
-    served("$indexStats", "3.2", "How often each index was used.", Facts::SERVER),
+    served(
+        "$indexStats",
+        "3.2",
+        "How often each index was used.",
+        Facts { rights: &[on_source(StageAction::IndexStats)], ..Facts::SERVER },
+    ),
     limit::LIMIT,
-    not_built("$listCatalog", Facts { source: Source::Any, ..LISTED }),
-    not_built("$listClusterCatalog", Facts { source: Source::Database, ..LISTED }),
+    not_built(
+        "$listCatalog",
+        Facts {
+            source: Source::Any,
+            rights: &[
+                on_cluster(StageAction::ListDatabases),
+                on_source(StageAction::ListCollections),
+            ],
+            ..LISTED
+        },
+    ),
+    not_built(
+        "$listClusterCatalog",
+        Facts {
+            source: Source::Database,
+            rights: &[on_cluster(StageAction::ListClusterCatalog)],
+            ..LISTED
+        },
+    ),
     served(
         "$listLocalSessions",
         "3.6",
         "The sessions in use, as this server knows them.",
-        Facts { source: Source::Database, local_only: true, ..LISTED },
+        Facts { source: Source::Database, local_only: true, rights: OTHER_SESSIONS, ..LISTED },
     ),
     not_built("$listSampledQueries", Facts { source: Source::Admin, ..LISTED }),
     served(
         "$listSessions",
         "3.6",
         "The sessions in use.",
-        Facts { source: Source::Sessions, ..LISTED },
+        Facts { source: Source::Sessions, rights: OTHER_SESSIONS, ..LISTED },
     ),
     lookup::LOOKUP,
     matching::MATCH,
     merge::MERGE,
     out::OUT,
-    not_built("$planCacheStats", Facts { local_only: true, ..Facts::SERVER }),
+    not_built(
+        "$planCacheStats",
+        Facts {
+            local_only: true,
+            rights: &[on_source(StageAction::PlanCacheRead)],
+            ..Facts::SERVER
+        },
+    ),
     project::PROJECT,
     not_built("$querySettings", Facts { source: Source::Any, ..LISTED }),
-    not_built("$queryStats", Facts { source: Source::Admin, ..LISTED }),
+    not_built(
+        "$queryStats",
+        Facts {
+            source: Source::Admin,
+            rights: &[on_cluster(StageAction::QueryStatsRead)],
+            ..LISTED
+        },
+    ),
     not_built("$rankFusion", Facts { standing: Standing::First, in_facet: false, ..Facts::PLAIN }),
     redact::REDACT,
     replace_root::REPLACE_ROOT,
@@ -104,6 +154,13 @@ pub const STAGES: &[StageRow] = &[
 
 /// A stage of the server that no view and no pipeline of another stage may have.
 const LISTED: Facts = Facts { in_lookup: false, in_union: false, in_view: false, ..Facts::SERVER };
+
+/// Nothing for what belongs to the user, and an action of the server where the operand asks for more.
+const fn for_others(action: StageAction, fields: &'static [&'static str]) -> Right {
+    Right { action, on: On::Cluster, when: When::Asks(fields) }
+}
+
+const OTHER_SESSIONS: &[Right] = &[for_others(StageAction::ListSessions, &["allUsers", "users"])];
 
 /// A stage that MongoDB knows and that is not built here.
 const fn not_built(name: &'static str, facts: Facts) -> StageRow {

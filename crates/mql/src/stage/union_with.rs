@@ -2,6 +2,7 @@
 
 use super::facts::{Facts, Inside};
 use super::registry::StageRow;
+use super::rights::Names;
 use super::sub_pipeline::{From, add_outer_reads, parse_over, stages_of};
 use super::{Modified, Needs, Stage, StageBody};
 use crate::context::ParseContext;
@@ -15,7 +16,7 @@ pub(super) const UNION_WITH: StageRow = StageRow {
     name: "$unionWith",
     since: "4.4",
     doc: "Adds the documents of another collection, or of a pipeline over it.",
-    facts: Facts { in_transaction: false, ..Facts::JOIN },
+    facts: Facts { names: Names::Field("coll"), in_transaction: false, ..Facts::JOIN },
     parse: |_, value, cx| Ok(vec![Stage::UnionWith(Arc::new(UnionWith::parse(value, cx)?))]),
 };
 

@@ -170,7 +170,11 @@ impl Kind {
                 let levels = log_verbosity::changed(defaults.as_doc(), given.as_value());
                 ValueBuf::from(levels.ok()?)
             }
-            Texts(_) => text.split(',').collect::<quire_document::ArrayBuf>().into(),
+            Texts(known) => {
+                let mut named = text.split(',');
+                let all_known = named.clone().all(|name| known.contains(&name));
+                all_known.then(|| named.by_ref().collect::<quire_document::ArrayBuf>().into())?
+            }
         })
     }
 

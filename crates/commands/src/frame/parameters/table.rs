@@ -11,7 +11,10 @@ pub const NO_TABLE_SCAN: &str = "notablescan";
 pub const STAGE_BYTES: &str = "internalQueryMaxBlockingSortMemoryUsageBytes";
 pub const GROUP_BYTES: &str = "internalDocumentSourceGroupMaxMemoryBytes";
 
-/// What `hello` shows of whoever manages the server, and its most bytes.
+/// The parameter with the mechanisms that logins may use.
+pub const AUTHENTICATION_MECHANISMS: &str = "authenticationMechanisms";
+
+/// The parameter with the text that `hello` shows for those who manage the server.
 pub const DESCRIPTOR: &str = "automationServiceDescriptor";
 pub const TEXT_BYTES_MAX: usize = 64;
 
@@ -40,7 +43,7 @@ pub enum Kind {
     Long(i64, i64, i64),
     /// A text.
     Text(&'static str),
-    /// A list of texts.
+    /// A list of texts; the default has all that may stand in it.
     Texts(&'static [&'static str]),
     /// The levels of the log's components.
     LogLevels,
@@ -79,10 +82,10 @@ pub static PARAMETERS: &[Parameter] = &[
         "Whether blocking stages may go on on disk where a command does not say.",
     ),
     row(
-        "authenticationMechanisms",
+        AUTHENTICATION_MECHANISMS,
         Texts(&["SCRAM-SHA-1", "SCRAM-SHA-256", "MONGODB-X509"]),
         Startup,
-        "Mechanisms that logins may use.",
+        "Mechanisms that logins may use. The others are neither shown nor taken, and a new user gets no credential of them.",
     ),
     row(
         DESCRIPTOR,

@@ -1,0 +1,118 @@
+//! What a stage needs of the user who runs it, as a part of its row. The commands ask for it where
+//! users log in; nothing here knows users. (MongoDB manual, "Required Access" of each stage.)
+
+use quire_document::{Doc, Value};
+
+/// One action that a stage needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Right {
+    /// What the user must be allowed to do.
+    pub action: StageAction,
+    /// Where.
+    pub on: On,
+    /// For which operands.
+    pub when: When,
+}
+
+/// The actions of MongoDB that stages need.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names are MongoDB's")]
+pub enum StageAction {
+    Find,
+    Insert,
+    Update,
+    Remove,
+    ChangeStream,
+    CollStats,
+    IndexStats,
+    Inprog,
+    ListClusterCatalog,
+    ListCollections,
+    ListDatabases,
+    ListSessions,
+    PlanCacheRead,
+    QueryStatsRead,
+}
+
+/// Where a user needs an action.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum On {
+    /// The collection or the database that the pipeline is over.
+    Source,
+    /// The server.
+    Cluster,
+    /// The collection that the operand names.
+    Named,
+}
+
+/// For which operands a stage needs an action.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum When {
+    /// All.
+    Always,
+    /// Those with one of these fields, unless the field is false, 0 or null.
+    Asks(&'static [&'static str]),
+    /// All but those with one of these texts in the field.
+    Unless(&'static str, &'static [&'static str]),
+}
+
+/// Where an operand names the collection that its stage reads or writes besides the source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Names {
+    /// There is none.
+    Nothing,
+    /// The operand: a string, or `{db, coll}`.
+    Operand,
+    /// This field of the operand, or an operand that is a string.
+    Field(&'static str),
+}
+
+/// The right to read the source: what the first stage of a pipeline needs, mostly.
+pub const READ: &[Right] = &[on_source(StageAction::Find)];
+
+/// An action on the source, always.
+pub const fn on_source(action: StageAction) -> Right {
+    Right { action, on: On::Source, when: When::Always }
+}
+
+/// An action on the server, always.
+pub const fn on_cluster(action: StageAction) -> Right {
+    Right { action, on: On::Cluster, when: When::Always }
+}
+
+/// An action on the collection that the operand names, always.
+pub const fn on_named(action: StageAction) -> Right {
+    Right { action, on: On::Named, when: When::Always }
+}
+
+impl When {
+    /// Returns whether an operand with these fields needs the action.
+    pub fn holds(self, operand: Doc<'_>) -> bool {
+        match self {
+            When::Always => true,
+            When::Asks(fields) => fields.iter().any(|name| asks(operand.get(name))),
+            When::Unless(field, harmless) => {
+                let chosen = operand.get(field).and_then(|choice| choice.as_str());
+                !chosen.is_some_and(|chosen| harmless.contains(&chosen))
+            }
+        }
+    }
+}
+
+fn asks(value: Option<Value<'_>>) -> bool {
+    !matches!(
+        value,
+        None | Some(Value::Null | Value::Bool(false) | Value::Int32(0) | Value::Int64(0))
+    ) && !matches!(value, Some(Value::Double(number)) if number == 0.0)
+}
+
+impl Names {
+    /// Returns the value that names the collection.
+    pub fn of<'a>(self, operand: Value<'a>, fields: Doc<'a>) -> Option<Value<'a>> {
+        match (self, operand) {
+            (Names::Nothing, _) => None,
+            (Names::Operand, _) | (Names::Field(_), Value::String(_)) => Some(operand),
+            (Names::Field(name), _) => fields.get(name),
+        }
+    }
+}
