@@ -315,6 +315,11 @@ fn rename(cx: &Context<'_>, body: Doc<'_>) -> Result<()> {
     let (from_db, from) = split(body.first().map(|first| first.value()));
     let (to_db, to) = split(body.get("to"));
     let (source, target) = (Target::Collection(&from_db, &from), Target::Collection(&to_db, &to));
+    // The value may also be the UUID of the collection to drop.
+    let drops_target = || match body.get("dropTarget") {
+        None | Some(Value::Bool(false)) => Ok(()),
+        Some(_) => cx.require(target, DropCollection),
+    };
     // What may not be read does not get a name under which it may.
     let stays_hidden = || cx.may(source, Find) || !cx.may(target, Find);
     if from_db == to_db
@@ -322,19 +327,13 @@ fn rename(cx: &Context<'_>, body: Doc<'_>) -> Result<()> {
         && cx.may(target, RenameCollectionSameDB)
         && stays_hidden()
     {
-        return match is_true(body.get("dropTarget")) {
-            true => cx.require(target, DropCollection),
-            false => Ok(()),
-        };
+        return drops_target();
     }
     cx.require(source, Find)?;
     cx.require(source, DropCollection)?;
     cx.require(target, Insert)?;
     cx.require(target, CreateIndex)?;
-    match is_true(body.get("dropTarget")) {
-        true => cx.require(target, DropCollection),
-        false => Ok(()),
-    }
+    drops_target()
 }
 
 /// Everybody may list the names of what they may read.

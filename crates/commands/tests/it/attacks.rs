@@ -344,3 +344,29 @@ fn a_flag_that_is_a_fraction_is_a_flag() {
     let left = root.works(doc! { "count": "orders", "$db": "shop" });
     assert!(matches!(left.get("n"), Some(Value::Int32(2))), "{left:?}");
 }
+
+/// The check of rights took a UUID, which names the collection to drop, for "drop nothing".
+#[test]
+fn a_rename_drops_no_collection_by_its_uuid_without_the_right() {
+    let (server, mut root) = guarded();
+    root.works(doc! { "insert": "mine", "documents": [{ "_id": 1 }], "$db": "shop" });
+    root.works(doc! {
+        "createRole": "mover", "roles": [], "privileges": [
+            { "resource": { "db": "shop", "collection": "" }, "actions": [
+                "find", "renameCollectionSameDB",
+            ] },
+        ], "$db": "shop"
+    });
+    root.works(doc! { "createUser": "mover", "pwd": "p", "roles": ["mover"], "$db": "shop" });
+    let mut mover = server.client(2);
+    assert_eq!(mover.log_in("shop", "mover", "p", Mechanism::Sha256), 0);
+    let listed = root.works(doc! {
+        "listCollections": 1, "filter": { "name": "orders" }, "$db": "shop"
+    });
+    let uuid = at(&listed, "cursor.firstBatch.0.info.uuid").unwrap();
+    let rename = doc! {
+        "renameCollection": "shop.mine", "to": "shop.orders", "dropTarget": uuid, "$db": "admin"
+    };
+    assert_eq!(code(&mover.run(rename.clone())), 13);
+    root.works(rename);
+}
