@@ -8,9 +8,9 @@ use quire_document::{Doc, Value};
 pub struct Right {
     /// What the user must be allowed to do.
     pub action: StageAction,
-    /// Where.
+    /// What the user must be allowed to do it to.
     pub on: On,
-    /// For which operands.
+    /// The operands that need it.
     pub when: When,
 }
 
@@ -39,7 +39,7 @@ pub enum StageAction {
 pub enum On {
     /// The collection or the database that the pipeline is over.
     Source,
-    /// The server.
+    /// The server, which MongoDB calls the cluster.
     Cluster,
     /// The collection that the operand names.
     Named,
@@ -48,7 +48,7 @@ pub enum On {
 /// For which operands a stage needs an action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum When {
-    /// All.
+    /// It needs the action whatever its operand says.
     Always,
     /// Those with one of these fields, unless the field is false, 0 or null.
     Asks(&'static [&'static str]),
@@ -59,7 +59,7 @@ pub enum When {
 /// Where an operand names the collection that its stage reads or writes besides the source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Names {
-    /// There is none.
+    /// Its operand names no other collection.
     Nothing,
     /// The operand: a string, or `{db, coll}`.
     Operand,
