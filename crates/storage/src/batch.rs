@@ -122,7 +122,7 @@ pub struct CommitBatch {
     pub turn: Option<Place>,
     /// Ends the wait for backpressure. Once queued, a commit is waited for.
     pub interrupt: Option<Arc<Interrupt>>,
-    /// The caller has waited for backpressure ([`Engine::admit`]) before it took a lock.
+    /// The caller has waited for backpressure ([`Engine::admit`](crate::Engine::admit)) before it took a lock.
     pub admitted: bool,
     /// Runs when the commit becomes visible.
     pub on_publish: Option<OnPublish>,
