@@ -2,6 +2,7 @@
 //! log, merged over a snapshot's gets and pages.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::ops::Bound;
 
 use bytes::Bytes;
@@ -62,15 +63,19 @@ impl Overlay {
 
     /// Buffers a write. A key once tracked stays tracked.
     pub fn set(&mut self, space: Space, key: Bytes, mut entry: Buffered) {
-        let map = &mut self.maps[space.index()];
-        if let Some(before) = map.get(&key) {
-            entry.tracked |= before.tracked;
-        }
         self.bytes += weight(&key, &entry);
-        let before = map.insert(key.clone(), entry);
-        if let Some(before) = &before {
-            self.bytes -= weight(&key, before);
-        }
+        let before = match self.maps[space.index()].entry(key.clone()) {
+            Entry::Vacant(place) => {
+                place.insert(entry);
+                None
+            }
+            Entry::Occupied(mut place) => {
+                entry.tracked |= place.get().tracked;
+                let before = place.insert(entry);
+                self.bytes -= weight(&key, &before);
+                Some(before)
+            }
+        };
         self.undo.push(Undo { space, key, before });
     }
 
