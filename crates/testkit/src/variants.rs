@@ -30,6 +30,7 @@ const UNSTABLE: &[&str] = &[
     "$indexStats",
     "$collStats",
     "$currentOp",
+    "$listClusterCatalog",
     "$listSessions",
     "$listLocalSessions",
     "$planCacheStats",

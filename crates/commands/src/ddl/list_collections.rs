@@ -63,16 +63,8 @@ fn name_of(row: &DocBuf) -> &str {
 fn row(collection: &Collection, name_only: bool) -> DocBuf {
     DocBuf::build(|writer| {
         writer.append("name", collection.namespace.collection()).append("type", "collection");
-        if name_only {
-            return;
-        }
-        writer.append("options", collection.options.document());
-        {
-            let uuid = Value::Binary(Binary { subtype: 4, bytes: &collection.uuid.0 });
-            writer.document("info").append("readOnly", false).append("uuid", uuid);
-        }
-        if let Some(index) = collection.id_index() {
-            writer.append("idIndex", &index.to_document());
+        if !name_only {
+            describe_collection(collection, writer);
         }
     })
 }
@@ -81,8 +73,25 @@ fn view_row(view: &ViewDefinition, name_only: bool) -> DocBuf {
     DocBuf::build(|writer| {
         writer.append("name", view.namespace.collection()).append("type", "view");
         if !name_only {
-            writer.append("options", &view.options());
-            writer.document("info").append("readOnly", true);
+            describe_view(view, writer);
         }
     })
+}
+
+/// Writes `options`, `info` and `idIndex` of a collection.
+pub fn describe_collection(collection: &Collection, writer: &mut DocWriter<'_>) {
+    writer.append("options", collection.options.document());
+    {
+        let uuid = Value::Binary(Binary { subtype: 4, bytes: &collection.uuid.0 });
+        writer.document("info").append("readOnly", false).append("uuid", uuid);
+    }
+    if let Some(index) = collection.id_index() {
+        writer.append("idIndex", &index.to_document());
+    }
+}
+
+/// Writes `options` and `info` of a view.
+pub fn describe_view(view: &ViewDefinition, writer: &mut DocWriter<'_>) {
+    writer.append("options", &view.options());
+    writer.document("info").append("readOnly", true);
 }

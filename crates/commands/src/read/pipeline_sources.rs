@@ -18,6 +18,7 @@ const MAKERS: &[(&str, Make)] = &[
     ("$collStats", crate::admin::coll_stats::stage),
     ("$currentOp", running_operations),
     ("$indexStats", index_stats),
+    ("$listClusterCatalog", crate::ddl::list_cluster_catalog::stage),
     ("$listLocalSessions", crate::sessions::list_sessions::local),
     ("$listSessions", crate::sessions::list_sessions::all),
 ];

@@ -50,6 +50,38 @@ fn db_stats_counts_and_scales() {
 }
 
 #[test]
+fn the_catalog_lists_one_database_or_all() {
+    let server = Server::new();
+    let mut client = filled(&server);
+    client.works(doc! { "create": "b", "viewOn": "c", "$db": "test" });
+    client.works(doc! { "create": "x", "$db": "other" });
+    let list = |client: &mut Client, db: &str, options: DocBuf| {
+        let stage = doc! { "$listClusterCatalog": &options };
+        client.works(doc! { "aggregate": 1, "pipeline": [&stage], "cursor": {}, "$db": db })
+    };
+    let test = list(&mut client, "test", doc! {});
+    let names = ["test.b", "test.c", "test.system.views"];
+    for (at, name) in names.iter().enumerate() {
+        assert_eq!(text(&test, &format!("cursor.firstBatch.{at}.ns")), Some(*name));
+    }
+    assert!(at(&test, "cursor.firstBatch.3").is_none());
+    assert_eq!(text(&test, "cursor.firstBatch.0.type"), Some("view"));
+    assert_eq!(text(&test, "cursor.firstBatch.0.options.viewOn"), Some("c"));
+    assert_eq!(text(&test, "cursor.firstBatch.1.idIndex.name"), Some("_id_"));
+    assert!(at(&test, "cursor.firstBatch.1.shards").is_none());
+    let all = list(&mut client, "admin", doc! { "shards": true });
+    assert_eq!(text(&all, "cursor.firstBatch.0.ns"), Some("other.x"));
+    assert_eq!(text(&all, "cursor.firstBatch.2.ns"), Some("test.c"));
+    assert!(at(&all, "cursor.firstBatch.0.shards").is_some());
+    let none = list(&mut client, "none", doc! {});
+    assert!(at(&none, "cursor.firstBatch.0").is_none());
+    let of_collection = doc! {
+        "aggregate": "c", "pipeline": [{ "$listClusterCatalog": {} }], "cursor": {}, "$db": "test"
+    };
+    assert_eq!(code(&client.run(of_collection)), 9_621_301);
+}
+
+#[test]
 fn data_size_counts_all_or_a_range() {
     let server = Server::new();
     let mut client = filled(&server);

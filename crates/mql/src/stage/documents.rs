@@ -16,7 +16,7 @@ pub(super) const DOCUMENTS: StageRow = StageRow {
     facts: Facts {
         standing: Standing::First,
         reads: Reads::Literal,
-        source: Source::Database,
+        source: Source::Database(ErrorCode::InvalidNamespace),
         in_facet: false,
         rights: &[],
         ..Facts::PLAIN

@@ -75,8 +75,8 @@ pub enum Reads {
 pub enum Source {
     /// A collection or a view.
     Collection,
-    /// A database: `{aggregate: 1}`.
-    Database,
+    /// A database: `{aggregate: 1}`. Over a collection the stage is refused with this code.
+    Database(ErrorCode),
     /// The database `admin`: `{aggregate: 1}`.
     Admin,
     /// The collection `config.system.sessions`.
@@ -238,15 +238,15 @@ pub fn not_in_api(name: &str) -> Error {
     Error::new(ErrorCode::APIStrictError, text)
 }
 
-/// Fails with 73 InvalidNamespace for a stage of a sub-pipeline that needs another source than the
-/// pipeline has.
+/// Fails for a stage of a sub-pipeline that needs another source than the pipeline has: with 73
+/// InvalidNamespace, or with the code that [`Source::Database`] names.
 pub(super) fn check_source(row: &StageRow, cx: &ParseContext) -> Result<()> {
     let Some(place) = cx.place.as_deref().filter(|place| place.depth > 0) else { return Ok(()) };
     let name = row.name;
     let refuse = |text: String| Err(Error::new(ErrorCode::InvalidNamespace, text));
     match row.facts.source {
-        Source::Database if !place.has_no_collection() => {
-            refuse(format!("'{name}' can only be run with {{aggregate: 1}}"))
+        Source::Database(code) if !place.has_no_collection() => {
+            Err(Error::new(code, format!("'{name}' can only be run with {{aggregate: 1}}")))
         }
         Source::Admin if !place.has_no_collection() || place.db() != "admin" => {
             refuse(format!("{name} must be run against the 'admin' database with {{aggregate: 1}}"))

@@ -86,10 +86,13 @@ pub const STAGES: &[StageRow] = &[
             ..LISTED
         },
     ),
-    not_built(
+    served(
         "$listClusterCatalog",
+        "8.1",
+        "The collections and views of a database, or of all of them.",
         Facts {
-            source: Source::Database,
+            source: Source::Database(ErrorCode::location(9621301)),
+            local_only: true,
             rights: &[on_cluster(StageAction::ListClusterCatalog)],
             ..LISTED
         },
@@ -98,7 +101,12 @@ pub const STAGES: &[StageRow] = &[
         "$listLocalSessions",
         "3.6",
         "The sessions in use, as this server knows them.",
-        Facts { source: Source::Database, local_only: true, rights: OTHER_SESSIONS, ..LISTED },
+        Facts {
+            source: Source::Database(ErrorCode::InvalidNamespace),
+            local_only: true,
+            rights: OTHER_SESSIONS,
+            ..LISTED
+        },
     ),
     not_built("$listSampledQueries", Facts { source: Source::Admin, ..LISTED }),
     served(
