@@ -28,6 +28,7 @@ mod rewrite;
 mod shape;
 mod sort_order;
 mod target;
+mod windows;
 
 pub use choose::Statistics;
 pub use find::{FindQuery, is_id_lookup, plan_find};

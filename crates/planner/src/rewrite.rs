@@ -1,7 +1,7 @@
 //! Rewriting pipelines: filters and limits move forward, neighbours are joined. Filters are taken
 //! apart and put together as conditions, never as BSON.
 
-use crate::joins;
+use crate::{joins, windows};
 use quire_document::path::Path;
 use quire_mql::expression::Node as ExprNode;
 use quire_mql::filter::{Node as Condition, PathNode};
@@ -50,6 +50,7 @@ fn combine(first: Stage, second: Stage) -> (Vec<Stage>, bool) {
         (first @ (Stage::Transform(_) | Stage::Unwind(_)), Stage::Match(filter)) => {
             push_match(first, filter)
         }
+        (Stage::WindowFields(fields), Stage::Match(filter)) => windows::push_match(fields, filter),
         (first @ (Stage::Lookup(_) | Stage::GraphLookup(_) | Stage::UnionWith(_)), second) => {
             joins::combine(first, second)
         }
@@ -96,9 +97,18 @@ pub(crate) fn conjunction(conditions: Vec<Condition>) -> Stage {
 pub(crate) fn push_match(first: Stage, filter: Arc<Match>) -> (Vec<Stage>, bool) {
     let modified = first.modified();
     let renames = renames(&first);
+    push_parts(first, filter, |part| moved(part, &modified, &renames))
+}
+
+/// Moves the parts of a filter for which `moved` returns how they read before the stage.
+pub(crate) fn push_parts(
+    first: Stage,
+    filter: Arc<Match>,
+    moved: impl Fn(&Condition) -> Option<Condition>,
+) -> (Vec<Stage>, bool) {
     let (mut before, mut after) = (Vec::new(), Vec::new());
     for part in filter.filter().root().conjuncts() {
-        match moved(part, &modified, &renames) {
+        match moved(part) {
             Some(part) => before.push(part),
             None => after.push(part.clone()),
         }
@@ -152,7 +162,7 @@ fn has_child(paths: &BTreeSet<String>, path: &str) -> bool {
     behind.next().is_some_and(|next| next.starts_with(&below))
 }
 
-fn is_untouched(path: &str, modified: &Modified) -> bool {
+pub(crate) fn is_untouched(path: &str, modified: &Modified) -> bool {
     match modified {
         Modified::Nothing => true,
         Modified::All => false,

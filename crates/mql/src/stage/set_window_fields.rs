@@ -170,6 +170,14 @@ impl WindowFields {
         &self.outputs
     }
 
+    /// Returns the path that `partitionBy` is; `None` for one partition of all documents.
+    pub fn partition_path(&self) -> Option<String> {
+        match self.partition_by.as_ref()?.node() {
+            Node::Path(path) => Some(path.to_string()),
+            _ => None,
+        }
+    }
+
     /// Returns the value that the documents of the partition of `cx.root` share; null stands for
     /// missing. TypeMismatch for an array.
     pub fn partition_of<'a>(&'a self, cx: &EvalContext<'a>) -> Result<Value<'a>> {

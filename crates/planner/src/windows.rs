@@ -1,0 +1,105 @@
+//! Rewriting `$setWindowFields`: a filter that keeps or drops whole partitions stands before the
+//! stage and its sort, where an index can serve it.
+
+use crate::rewrite::{is_untouched, push_parts};
+use quire_document::Value;
+use quire_mql::filter::{Node as Condition, PathNode, Test};
+use quire_mql::stage::{Match, Stage, StageBody, WindowFields};
+use std::sync::Arc;
+
+/// Moves the parts of a filter that have one answer for each partition to before the stage.
+pub(crate) fn push_match(fields: Arc<WindowFields>, filter: Arc<Match>) -> (Vec<Stage>, bool) {
+    let partition = fields.partition_path();
+    let partition = partition.filter(|path| is_untouched(path, &fields.modified()));
+    push_parts(Stage::WindowFields(fields), filter, |part| {
+        let path = partition.as_deref()?;
+        is_of_partition(part, path).then(|| part.clone())
+    })
+}
+
+/// True if the condition has the same answer for all documents whose values at `path` are equal.
+///
+/// Comparisons with a value have it. Tests of types do not: `1` and `1.0` are one partition.
+fn is_of_partition(condition: &Condition, path: &str) -> bool {
+    match condition {
+        Condition::And(_) | Condition::Or(_) | Condition::Nor(_) | Condition::Not(_) => {
+            condition.children().iter().all(|child| is_of_partition(child, path))
+        }
+        Condition::Path(PathNode { path: tested, test, .. }) => {
+            tested.as_str() == path && compares(test)
+        }
+        _ => false,
+    }
+}
+
+fn compares(test: &Test) -> bool {
+    match test {
+        Test::Compare(_, operand) => divides(operand.value()),
+        Test::In(list) => list.regexes().is_empty() && list.values().all(divides),
+        _ => false,
+    }
+}
+
+/// True if no comparison with the value tells null, undefined and missing apart, which are one
+/// partition.
+fn divides(value: Value<'_>) -> bool {
+    !matches!(value, Value::Null | Value::Undefined | Value::MinKey | Value::MaxKey)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::rewrite::optimise;
+    use quire_document::{DocBuf, Value, doc};
+    use quire_mql::ParseContext;
+    use quire_mql::stage::{StageBody, parse_pipeline};
+
+    /// Returns the names of the stages in the order in which they run.
+    fn order(window: DocBuf, filter: DocBuf) -> Vec<&'static str> {
+        let pipeline = [doc! { "$setWindowFields": &window }, doc! { "$match": &filter }];
+        let stages = pipeline.iter().map(|stage| Value::from(stage.as_doc()));
+        let stages = parse_pipeline(stages, &ParseContext::default()).unwrap();
+        optimise(stages).iter().map(StageBody::name).collect()
+    }
+
+    fn window(output: &str) -> DocBuf {
+        doc! { "partitionBy": "$a.p", "sortBy": { "n": 1 }, "output": { output: { "$sum": "$n" } } }
+    }
+
+    const WINDOW: &str = "$_internalSetWindowFields";
+
+    #[test]
+    fn filters_of_whole_partitions_stand_first() {
+        for filter in [
+            doc! { "a.p": 5 },
+            doc! { "a.p": { "$in": [1, "x"] } },
+            doc! { "a.p": { "$ne": 5 } },
+            doc! { "$or": [{ "a.p": { "$lt": 1 } }, { "a.p": "x" }] },
+        ] {
+            assert_eq!(order(window("s"), filter), ["$match", "$sort", WINDOW]);
+        }
+        let both = doc! { "a.p": 5, "s": { "$gt": 1 } };
+        assert_eq!(order(window("s"), both), ["$match", "$sort", WINDOW, "$match"]);
+    }
+
+    #[test]
+    fn filters_within_a_partition_stay_behind() {
+        for filter in [
+            doc! { "s": 5 },
+            doc! { "n": 5 },
+            doc! { "a": 5 },
+            doc! { "a.p.q": 5 },
+            doc! { "a.p": Value::Null },
+            doc! { "a.p": { "$in": [1, Value::Null] } },
+            doc! { "a.p": { "$exists": true } },
+            doc! { "a.p": { "$type": "int" } },
+            doc! { "$or": [{ "a.p": 1 }, { "n": 1 }] },
+        ] {
+            assert_eq!(
+                order(window("s"), filter.clone()),
+                ["$sort", WINDOW, "$match"],
+                "{filter:?}"
+            );
+        }
+        assert_eq!(order(window("a.p"), doc! { "a.p": 5 }), ["$sort", WINDOW, "$match"]);
+    }
+}
