@@ -1,7 +1,7 @@
 //! Rewriting pipelines around stages that read other collections: what follows such a stage is done
 //! before it, or while it reads.
 
-use crate::rewrite::{conjunction, push_match};
+use crate::pushing::{conjunction, push_match};
 use quire_document::path::Path;
 use quire_mql::filter::{Node as Condition, PathNode};
 use quire_mql::stage::{Limit, Lookup, Match, Stage, UnionWith};

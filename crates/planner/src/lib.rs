@@ -22,6 +22,7 @@ mod partial;
 mod pipeline;
 pub mod plan;
 mod planning;
+mod pushing;
 mod request;
 mod resolve;
 mod rewrite;

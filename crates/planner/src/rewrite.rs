@@ -1,13 +1,9 @@
 //! Rewriting pipelines: filters and limits move forward, neighbours are joined. Filters are taken
 //! apart and put together as conditions, never as BSON.
 
+use crate::pushing::{conjunction, push_match};
 use crate::{joins, windows};
-use quire_document::path::Path;
-use quire_mql::expression::Node as ExprNode;
-use quire_mql::filter::{Node as Condition, PathNode};
-use quire_mql::stage::{Limit, Match, Modified, Skip, Stage, StageBody, Transform};
-use std::collections::{BTreeSet, HashMap};
-use std::ops::Bound;
+use quire_mql::stage::{Limit, Match, Skip, Stage};
 use std::sync::Arc;
 
 /// The most steps that rewriting takes.
@@ -87,109 +83,4 @@ fn joined_run(run: &mut Vec<Arc<Match>>) -> Option<Stage> {
 /// The filter that is all of these.
 fn all_of(filters: &[Arc<Match>]) -> Stage {
     conjunction(filters.iter().map(|filter| filter.filter().root().clone()).collect())
-}
-
-pub(crate) fn conjunction(conditions: Vec<Condition>) -> Stage {
-    Stage::Match(Arc::new(Match::all_of(conditions)))
-}
-
-/// Moves the parts of a filter that a stage does not touch to before it.
-pub(crate) fn push_match(first: Stage, filter: Arc<Match>) -> (Vec<Stage>, bool) {
-    let modified = first.modified();
-    let renames = renames(&first);
-    push_parts(first, filter, |part| moved(part, &modified, &renames))
-}
-
-/// Moves the parts of a filter for which `moved` returns how they read before the stage.
-pub(crate) fn push_parts(
-    first: Stage,
-    filter: Arc<Match>,
-    moved: impl Fn(&Condition) -> Option<Condition>,
-) -> (Vec<Stage>, bool) {
-    let (mut before, mut after) = (Vec::new(), Vec::new());
-    for part in filter.filter().root().conjuncts() {
-        match moved(part) {
-            Some(part) => before.push(part),
-            None => after.push(part.clone()),
-        }
-    }
-    if before.is_empty() {
-        return (vec![first, Stage::Match(filter)], false);
-    }
-    let mut stages = vec![conjunction(before), first];
-    if !after.is_empty() {
-        stages.push(conjunction(after));
-    }
-    (stages, true)
-}
-
-/// The condition as it reads before the stage; `None` if it cannot stand there.
-fn moved(
-    part: &Condition,
-    modified: &Modified,
-    renames: &HashMap<String, String>,
-) -> Option<Condition> {
-    let paths = part.paths()?;
-    if paths.iter().all(|path| is_untouched(path, modified)) {
-        return Some(part.clone());
-    }
-    renamed(part, renames)
-}
-
-/// The condition with the name that its field has before the stage.
-fn renamed(part: &Condition, renames: &HashMap<String, String>) -> Option<Condition> {
-    match part {
-        Condition::Not(inner) => renamed(inner, renames).map(Condition::negate),
-        Condition::Path(node) => {
-            let path = node.path.as_str();
-            let top = path.split('.').next().unwrap_or_default();
-            let old = format!("{}{}", renames.get(top)?, path.strip_prefix(top)?);
-            Some(Condition::Path(PathNode::new(Path::new(&old), node.test.clone())))
-        }
-        _ => None,
-    }
-}
-
-/// True if the set has a path that this one is below.
-pub(crate) fn has_parent(paths: &BTreeSet<String>, path: &str) -> bool {
-    path.match_indices('.').any(|(end, _)| paths.contains(&path[..end]))
-}
-
-/// True if the set has a path that is below this one.
-fn has_child(paths: &BTreeSet<String>, path: &str) -> bool {
-    let below = format!("{path}.");
-    let mut behind = paths.range::<str, _>((Bound::Included(below.as_str()), Bound::Unbounded));
-    behind.next().is_some_and(|next| next.starts_with(&below))
-}
-
-pub(crate) fn is_untouched(path: &str, modified: &Modified) -> bool {
-    match modified {
-        Modified::Nothing => true,
-        Modified::All => false,
-        Modified::Paths(paths) => {
-            !paths.contains(path) && !has_parent(paths, path) && !has_child(paths, path)
-        }
-        Modified::AllExcept(kept) => kept.contains(path) || has_parent(kept, path),
-    }
-}
-
-/// New names for fields that a stage only copies: `{$project: {x: "$a"}}`.
-fn renames(stage: &Stage) -> HashMap<String, String> {
-    let computed = match stage {
-        Stage::Transform(Transform::Projection("$project", projection)) => {
-            projection.computed_fields()
-        }
-        _ => return HashMap::new(),
-    };
-    computed
-        .into_iter()
-        .filter(|(new, _)| !new.contains('.'))
-        .filter_map(|(new, expression)| match expression.node() {
-            ExprNode::Path(path) => {
-                let old: Vec<&str> = path.components().collect();
-                (old.len() == 1).then(|| (new, old.concat()))
-            }
-            _ => None,
-        })
-        .collect()
 }

@@ -1,7 +1,7 @@
 //! Rewriting `$setWindowFields`: a filter that keeps or drops whole partitions stands before the
 //! stage and its sort, where an index can serve it.
 
-use crate::rewrite::{is_untouched, push_parts};
+use crate::pushing::{is_untouched, push_parts};
 use quire_document::Value;
 use quire_mql::filter::{Node as Condition, PathNode, Test};
 use quire_mql::stage::{Match, Stage, StageBody, WindowFields};
