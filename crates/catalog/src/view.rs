@@ -154,8 +154,8 @@ impl Catalog {
     /// Returns what the view `full`, as `database.view`, stands for; `None` if no view has the name.
     ///
     /// # Errors
-    /// 165 ViewDepthLimitExceeded; 195 ViewPipelineMaxSizeExceeded; 182 InvalidViewDefinition if a definition of the database cannot
-    /// be read.
+    /// 165 ViewDepthLimitExceeded; 195 ViewPipelineMaxSizeExceeded; 182 InvalidViewDefinition if a
+    /// definition of the database cannot be read.
     pub fn resolve(&self, full: &str) -> Result<Option<ResolvedView>> {
         let Some((db, name)) = full.split_once('.') else { return Ok(None) };
         let Some(database) = self.database(db).filter(|database| database.has_views()) else {

@@ -209,7 +209,7 @@ mod tests {
 
     #[test]
     fn many_readers_are_walked_once() {
-        // Each view was compared with all others, which took minutes for so many.
+        // A walk that compares each of the 20,000 views with all others takes minutes.
         let views: Vec<_> = (0..20_000).map(|at| view(&format!("v{at}"), "base", vec![])).collect();
         let catalog = Catalog::default().with_views("d", views);
         assert_eq!(refusal(&catalog, &view("base", "t", vec![])), None);

@@ -9,6 +9,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::ops::Bound;
 use std::sync::Arc;
 
+/// The `$match` of documents that meet all of these conditions.
 pub(crate) fn conjunction(conditions: Vec<Condition>) -> Stage {
     Stage::Match(Arc::new(Match::all_of(conditions)))
 }
@@ -82,6 +83,8 @@ fn has_child(paths: &BTreeSet<String>, path: &str) -> bool {
     behind.next().is_some_and(|next| next.starts_with(&below))
 }
 
+/// True if a stage leaves the value at `path` as it is: neither the path nor one above or below it
+/// is among those that it modifies.
 pub(crate) fn is_untouched(path: &str, modified: &Modified) -> bool {
     match modified {
         Modified::Nothing => true,

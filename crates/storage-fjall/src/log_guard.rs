@@ -134,8 +134,9 @@ fn judge_file(
 }
 
 impl Verdict {
-    /// Damage at the end of the newest file with records is what a failed write leaves, and what a power cut leaves of records that were not
-    /// forced out, if nothing behind it and nothing else says that they were.
+    /// Damage at the end of the newest file with records is what a failed write leaves, and what a
+    /// power cut leaves of records that were not forced out, if nothing behind it and nothing else
+    /// says that they were.
     fn judge_damage(
         &mut self,
         from: usize,

@@ -82,7 +82,8 @@ pub trait Backend: Send + Sync + 'static {
     /// Forces everything applied to stable storage. An error poisons the engine.
     fn sync(&self) -> Result<()>;
 
-    /// Called about every 100 ms: measures what [`room`](Self::room) returns. An error says that background work has failed for good, and poisons the engine.
+    /// Called about every 100 ms: measures what [`room`](Self::room) returns. An error says that
+    /// background work has failed for good, and poisons the engine.
     fn look(&self) -> Result<()> {
         Ok(())
     }

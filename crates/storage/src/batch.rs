@@ -30,11 +30,11 @@ pub struct Op {
     pub value: Option<Bytes>,
 }
 
-/// A key as lock and conflict tables know it. Two keys with one hash clash falsely, which costs
-/// a retry and is rarer than anything else here.
+/// The hash of a key, which the lock and conflict tables have instead of the key. Two keys with the
+/// same hash conflict although they differ: the writer retries.
 pub type KeyHash = u64;
 
-/// A key that nobody may have changed since the base of a commit.
+/// A key that makes a commit conflict if another one changed it after the commit's base.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Check {
     /// The key's hash, by [`key_hash`].
@@ -74,7 +74,8 @@ pub struct Counts {
     pub bytes: u64,
 }
 
-/// Keys `[start, end)` that nobody will ever read or write again; an empty `end` is open.
+/// The keys `[start, end)` of a dropped collection or index: no read or write names them after the
+/// drop. An empty `end` stands for the end of the space.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DropRange {
     /// The space of the keys.

@@ -3,7 +3,6 @@
 use crate::admin::server_security;
 use crate::frame::MONGODB_VERSION;
 use crate::frame::args::is_generic;
-use crate::frame::args::truth;
 use crate::frame::command::Kind;
 use crate::frame::context::Context;
 use crate::frame::host::{host_name, proc_number};
@@ -12,6 +11,7 @@ use crate::frame::service::{Service, Topology, now_ms};
 use quire_catalog::Collection;
 use quire_document::{Doc, DocWriter, Value};
 use quire_error::Result;
+use quire_mql::expression::is_true;
 
 /// Writes a section; the value is what the request says about it.
 type Write = fn(&Service, Option<Value<'_>>, &mut DocWriter<'_>);
@@ -66,7 +66,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
 
 /// Whether the request asks for a section (`true`), leaves it out (`false`) or says nothing.
 fn wanted(body: Doc<'_>, section: &str) -> Option<bool> {
-    let asked = |name: &str| body.get(name).map(truth);
+    let asked = |name: &str| body.get(name).map(|flag| is_true(Some(flag)));
     let none = asked("none").unwrap_or(false) || asked("all") == Some(false);
     let all = asked("all") == Some(true);
     match asked(section).filter(|_| !is_generic(section.as_bytes())) {
@@ -218,7 +218,7 @@ fn network(service: &Service, _asked: Option<Value<'_>>, section: &mut DocWriter
 fn latencies(service: &Service, asked: Option<Value<'_>>, section: &mut DocWriter<'_>) {
     let metrics = &service.metrics;
     let options = asked.and_then(|asked| asked.as_document());
-    let histograms = options.and_then(|options| options.get("histograms")).is_some_and(truth);
+    let histograms = is_true(options.and_then(|options| options.get("histograms")));
     let none = Latency::default();
     for (name, latency) in [
         ("reads", &metrics.reads_latency),

@@ -2,13 +2,13 @@
 //! snapshot, while others read and write.
 
 use crate::frame::args::is_generic;
-use crate::frame::args::truth;
 use crate::frame::context::Context;
 use crate::frame::service::Topology;
 use quire_catalog::Collection;
 use quire_collections::{CollectionCheck, Problem, Repair, check_collection};
 use quire_document::{Binary, Doc, DocWriter, Value};
 use quire_error::{Error, ErrorCode, Result};
+use quire_mql::expression::is_true;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -69,7 +69,7 @@ impl Options {
     fn read(body: Doc<'_>) -> Options {
         let mut options = Options::default();
         for element in body.iter().skip(1).filter(|element| !is_generic(element.key_bytes())) {
-            let flag = truth(element.value());
+            let flag = is_true(Some(element.value()));
             match element.key() {
                 "full" => options.full = flag,
                 "background" => options.background = flag,

@@ -259,12 +259,3 @@ fn decimal_to_whole(decimal: Decimal128) -> i64 {
         None => decimal.to_f64() as i64,
     }
 }
-
-/// Everything but false, zero, null and undefined is true.
-pub fn truth(value: Value<'_>) -> bool {
-    match value {
-        Value::Bool(flag) => flag,
-        Value::Null | Value::Undefined => false,
-        other => whole(other) != Some(0),
-    }
-}

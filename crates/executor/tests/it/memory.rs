@@ -79,12 +79,8 @@ const PIPELINES: &[Pipeline] = &[
     Pipeline {
         name: "sample",
         stages: |count| {
-            let text = "z".repeat(1000);
-            let set =
-                doc! { "$set": { "t": { "$concat": [text.as_str(), { "$toString": "$a" }] } } };
             let sample = doc! { "$sample": { "size": 1_000_000 } };
-            let one = doc! { "$set": { "n": { "$cond": [{ "$gt": ["$t", ""] }, 1, 0] } } };
-            [unwound(count), vec![set, sample, one, total("$n")]].concat()
+            [unwound(count), vec![with_text(1000), sample, counted(), total("$n")]].concat()
         },
         factors: (1000, 100_000),
         error: None,
@@ -95,12 +91,8 @@ const PIPELINES: &[Pipeline] = &[
     Pipeline {
         name: "sort of large documents",
         stages: |count| {
-            let text = "z".repeat(1 << 20);
-            let set =
-                doc! { "$set": { "t": { "$concat": [text.as_str(), { "$toString": "$a" }] } } };
             let sort = doc! { "$sort": { "a": -1 } };
-            let one = doc! { "$set": { "n": { "$cond": [{ "$gt": ["$t", ""] }, 1, 0] } } };
-            [unwound(count), vec![set, sort, one, total("$n")]].concat()
+            [unwound(count), vec![with_text(1 << 20), sort, counted(), total("$n")]].concat()
         },
         factors: (2, 240),
         error: None,
@@ -108,6 +100,17 @@ const PIPELINES: &[Pipeline] = &[
         kilobytes: 100 << 10,
     },
 ];
+
+/// Gives each document a text `t` of somewhat more than `bytes`.
+fn with_text(bytes: usize) -> DocBuf {
+    let text = "z".repeat(bytes);
+    doc! { "$set": { "t": { "$concat": [text.as_str(), { "$toString": "$a" }] } } }
+}
+
+/// Reads the text of each document, and has it count as one.
+fn counted() -> DocBuf {
+    doc! { "$set": { "n": { "$cond": [{ "$gt": ["$t", ""] }, 1, 0] } } }
+}
 
 /// Stages that make `count` documents of one.
 fn unwound(count: i32) -> Vec<DocBuf> {

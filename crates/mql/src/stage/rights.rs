@@ -1,6 +1,7 @@
 //! What a stage needs of the user who runs it, as a part of its row. The commands ask for it where
 //! users log in; nothing here knows users. (MongoDB manual, "Required Access" of each stage.)
 
+use crate::expression::is_true;
 use quire_document::{Doc, Value};
 
 /// One action that a stage needs.
@@ -50,7 +51,7 @@ pub enum On {
 pub enum When {
     /// It needs the action whatever its operand says.
     Always,
-    /// Those with one of these fields, unless the field is false, 0 or null.
+    /// Those with one of these fields, unless the field's value counts as false.
     Asks(&'static [&'static str]),
     /// All but those with one of these texts in the field.
     Unless(&'static str, &'static [&'static str]),
@@ -90,20 +91,13 @@ impl When {
     pub fn holds(self, operand: Doc<'_>) -> bool {
         match self {
             When::Always => true,
-            When::Asks(fields) => fields.iter().any(|name| asks(operand.get(name))),
+            When::Asks(fields) => fields.iter().any(|name| is_true(operand.get(name))),
             When::Unless(field, harmless) => {
                 let chosen = operand.get(field).and_then(|choice| choice.as_str());
                 !chosen.is_some_and(|chosen| harmless.contains(&chosen))
             }
         }
     }
-}
-
-fn asks(value: Option<Value<'_>>) -> bool {
-    !matches!(
-        value,
-        None | Some(Value::Null | Value::Bool(false) | Value::Int32(0) | Value::Int64(0))
-    ) && !matches!(value, Some(Value::Double(number)) if number == 0.0)
 }
 
 impl Names {

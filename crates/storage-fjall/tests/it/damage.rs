@@ -24,13 +24,7 @@ fn tables(directory: &Path) -> Vec<PathBuf> {
 
 #[test]
 fn a_flipped_bit_in_a_table_is_an_error_and_never_a_wrong_value() {
-    let pristine = TempDir::new().unwrap();
-    let engine = open(pristine.path(), FjallOptions::default()).unwrap().engine;
-    for number in 0..SMALL {
-        insert(&engine, 1, number, document(number, 400), CommitOptions::buffered());
-    }
-    engine.maintenance(Maintenance::Flush).unwrap();
-    engine.close().unwrap();
+    let pristine = flushed();
     let mut detected = 0;
     for seed in 0..10 {
         let directory = TempDir::new().unwrap();

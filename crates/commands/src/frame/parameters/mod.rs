@@ -5,13 +5,14 @@ mod cached;
 pub mod log_verbosity;
 pub mod table;
 
-use crate::frame::args::{truth, whole};
+use crate::frame::args::whole;
 use crate::frame::parameters::cached::Cached;
 use crate::frame::parameters::table::Kind::{self, Bool, Int, LogLevels, Long, Text, Texts};
 use crate::frame::parameters::table::Settable::Never;
 use crate::frame::parameters::table::{HISTORY_SECS, PARAMETERS, SLOW_MS, TEXT_BYTES_MAX};
 use quire_document::{Doc, Value, ValueBuf};
 use quire_error::{Error, ErrorCode, Result};
+use quire_mql::expression::is_true;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{PoisonError, RwLock};
 use std::time::Duration;
@@ -181,7 +182,7 @@ impl Kind {
     /// A value of the command `setParameter`; `was` is the one before.
     pub(crate) fn accept(&self, name: &str, was: Value<'_>, value: Value<'_>) -> Result<ValueBuf> {
         match self {
-            Bool(_) => Ok(ValueBuf::new(truth(value))),
+            Bool(_) => Ok(ValueBuf::new(is_true(Some(value)))),
             Int(_, least, most) => {
                 let number = bounded(name, value, i64::from(*least), i64::from(*most))?;
                 Ok(ValueBuf::new(number as i32))
