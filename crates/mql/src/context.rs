@@ -548,7 +548,7 @@ impl<'a> EvalContext<'a> {
         Ok(array.to_vec())
     }
 
-    /// Charges a vector of all elements of some arrays.
+    /// Charges a vector of all elements of some arrays. Counts no further than the limit goes.
     pub fn charge_elements(
         &self,
         arrays: impl IntoIterator<Item = Array<'a>> + Clone,
@@ -557,7 +557,12 @@ impl<'a> EvalContext<'a> {
         if bytes <= UNCHARGED_ARRAY_BYTES {
             return Ok(());
         }
-        self.charge_values(arrays.into_iter().map(|array| self.count(array)).sum())
+        let mut count = 0;
+        for array in arrays {
+            count += self.count(array)?;
+            self.charge_values(count)?;
+        }
+        Ok(())
     }
 
     /// Charges a vector of `count` values.

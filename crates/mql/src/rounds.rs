@@ -7,7 +7,7 @@
 
 use crate::context::EvalContext;
 use crate::expression::Expression;
-use crate::work::{bytes_of, units};
+use crate::work::{ELEMENTS_AT_ONCE, bytes_of, units};
 use bumpalo::Bump;
 use foldhash::fast::RandomState;
 use quire_document::{Array, Doc, Value};
@@ -236,14 +236,17 @@ impl Names {
 }
 
 impl<'a> EvalContext<'a> {
-    /// How many elements an array has.
-    pub fn count(&self, array: Array<'a>) -> usize {
-        match self.landmarks_of(array.as_doc()) {
-            Some(landmarks) => {
-                landmarks.with_known(array.as_doc(), |known, _| known.count(array.as_doc()))
-            }
-            None => array.count(),
+    /// Returns how many elements an array has. Walking over a large one counts as work.
+    pub fn count(&self, array: Array<'a>) -> Result<usize> {
+        let doc = array.as_doc();
+        if let Some(landmarks) = self.landmarks_of(doc) {
+            return Ok(landmarks.with_known(doc, |known, _| known.count(doc)));
         }
+        let count = array.count();
+        if count > ELEMENTS_AT_ONCE {
+            self.shared.work(u32::try_from(count).unwrap_or(u32::MAX))?;
+        }
+        Ok(count)
     }
 
     /// The element at `index`.
@@ -254,7 +257,11 @@ impl<'a> EvalContext<'a> {
     /// The last element.
     pub fn last_element(&self, array: Array<'a>) -> Option<Value<'a>> {
         match self.landmarks_of(array.as_doc()) {
-            Some(_) => self.count(array).checked_sub(1).and_then(|at| self.element(array, at)),
+            Some(landmarks) => {
+                let doc = array.as_doc();
+                let count = landmarks.with_known(doc, |known, _| known.count(doc));
+                count.checked_sub(1).and_then(|at| self.element(array, at))
+            }
             None => array.iter().last(),
         }
     }
@@ -365,7 +372,7 @@ mod tests {
                 assert!(same(inner.element(list, index), list.get(index)), "{index} of {fields}");
                 let rest = inner.elements_from(list, index).count();
                 assert_eq!(rest, list.count().saturating_sub(index));
-                assert_eq!(inner.count(list), list.count());
+                assert_eq!(inner.count(list).unwrap(), list.count());
                 assert!(same(inner.last_element(list), list.iter().last()));
             }
         }

@@ -100,7 +100,7 @@ fn array_elem_at<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Valu
         return Ok(cx.element(array, index as usize));
     }
     let from_end = index.unsigned_abs() as usize;
-    Ok(cx.count(array).checked_sub(from_end).and_then(|at| cx.element(array, at)))
+    Ok(cx.count(array)?.checked_sub(from_end).and_then(|at| cx.element(array, at)))
 }
 
 fn first<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
@@ -173,7 +173,7 @@ fn is_array<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>
 
 fn size<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
     match call.eval(0, cx)? {
-        Some(Value::Array(array)) => Ok(Some(Value::Int32(cx.count(array) as i32))),
+        Some(Value::Array(array)) => Ok(Some(Value::Int32(cx.count(array)? as i32))),
         other => {
             let text = format!(
                 "The argument to $size must be an array, but was of type: {}",
@@ -216,7 +216,7 @@ fn slice<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> 
         return Err(Error::location(28724, text));
     };
     let second = slice_number(second, "Second", (28725, 28726))?;
-    let length = cx.count(array) as i64;
+    let length = cx.count(array)? as i64;
     let (start, count) = match third {
         None if second >= 0 => (0, second),
         None => ((length + second).max(0), -second),

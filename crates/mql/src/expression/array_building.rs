@@ -138,22 +138,30 @@ fn zip<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
         }
     }
     let longest = is_true(call.eval(1, cx)?);
-    let lengths = inputs.iter().map(|input| cx.count(*input));
-    let rows = if longest { lengths.max() } else { lengths.min() }.unwrap_or(0);
     let defaults = if call.has(2) { list_items(call, 2, cx)? } else { Vec::new() };
     let mut inputs: Vec<_> = inputs.into_iter().map(Array::iter).collect();
+    let mut row = Vec::with_capacity(inputs.len());
     let zipped = cx.array(|writer| {
-        for _ in 0..rows {
+        loop {
+            row.clear();
+            row.extend(inputs.iter_mut().map(Iterator::next));
+            let is_over = if longest {
+                row.iter().all(Option::is_none)
+            } else {
+                row.is_empty() || row.iter().any(Option::is_none)
+            };
+            if is_over {
+                return Ok(());
+            }
             let mut list = writer.array();
-            for (column, input) in inputs.iter_mut().enumerate() {
+            for (column, value) in row.iter().enumerate() {
                 let default = || defaults.get(column).copied().flatten();
-                list.push(input.next().or_else(default).unwrap_or(Value::Null));
+                list.push(value.or_else(default).unwrap_or(Value::Null));
             }
             list.finish();
             cx.check_size(writer.len())?;
-            cx.shared.work(u32::try_from(inputs.len()).unwrap_or(u32::MAX))?;
+            cx.shared.work(u32::try_from(row.len()).unwrap_or(u32::MAX))?;
         }
-        Ok(())
     });
     Ok(Some(Value::Array(zipped?)))
 }

@@ -17,7 +17,7 @@ pub(super) const OPERATORS: &[Operator] = &[
     .since("5.2"),
     Operator::function("$lastN", Arity::Named(&FIELDS), |call, cx| {
         let (input, n) = arguments(call, cx)?;
-        let skipped = cx.count(input).saturating_sub(n);
+        let skipped = cx.count(input)?.saturating_sub(n);
         cx.array_of(cx.elements_from(input, skipped)).map(Some)
     })
     .doc("The last n elements.")

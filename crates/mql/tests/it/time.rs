@@ -44,6 +44,8 @@ fn expressions_over_one_large_array_are_interrupted() {
         doc! { "$reduce": { "input": "$v", "initialValue": 0, "in": { "$add": ["$$value", "$$this"] } } },
         doc! { "$filter": { "input": "$v", "cond": { "$eq": ["$$this", -1] } } },
         doc! { "$size": { "$concatArrays": ["$v", "$v", "$v", "$d", "$d", "$d"] } },
+        doc! { "$zip": { "inputs": ["$v", "$v"] } },
+        doc! { "$add": [{ "$size": "$v" }, { "$size": "$v" }] },
     ] {
         let what = format!("{expression:?}");
         let value = Value::Document(expression.as_doc());
