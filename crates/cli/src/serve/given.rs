@@ -193,7 +193,7 @@ fn is_section(path: &str) -> bool {
 
 /// Fails for a file that would become very many values: an alias stands for a whole copy of what
 /// its anchor names, so that a few lines may ask for more than there is memory.
-fn check_size(text: &str) -> Result<(), String> {
+pub(crate) fn check_size(text: &str) -> Result<(), String> {
     let mut events = YamlParser::new_from_str(text);
     // How many values each anchor stands for; the anchors that are open, with the count before them.
     let mut anchors: BTreeMap<usize, usize> = BTreeMap::new();
@@ -295,7 +295,9 @@ mod tests {
         assert!(message(&["word"]).contains("unexpected word"));
         assert!(message(&["--port", "x"]).contains("whole number"));
         assert!(message(&["--port", "1", "--port", "2"]).contains("more than once"));
-        assert!(message(&["--keyFile", "k"]).contains("not built yet"));
+        assert!(message(&["--transitionToAuth"]).contains("a set has one member"));
+        assert!(message(&["--clusterAuthMode", "x509"]).contains("a set has one member"));
+        assert!(words(&["--clusterAuthMode", "keyFile", "--keyFile", "k"]).is_ok());
         assert!(message(&["--sslMode", "requireSSL"]).contains("begin with --tls"));
         assert!(words(&["--sslMode", "disabled"]).is_ok());
         assert!(message(&["--setParameter", "x"]).contains("NAME=VALUE"));
@@ -324,7 +326,7 @@ mod tests {
         assert!(message("net: 5\n").contains("Unrecognized option: net"));
         assert!(message("net:\n  port: [1]\n").contains("single value"));
         assert!(message("net:\n  ipv6: 3\n").contains("true or false"));
-        assert!(message("security:\n  keyFile: k\n").contains("not built yet"));
+        assert!(message("security:\n  transitionToAuth: true\n").contains("one member"));
         assert!(message("a: [").contains("Error parsing f"));
     }
 }

@@ -2,6 +2,7 @@
 
 mod encryption;
 mod given;
+mod key_file;
 mod machine;
 mod memory;
 pub mod options;

@@ -69,7 +69,6 @@ const LOGS: Status = Refused("logs go to a file or a standard stream");
 const JOURNALED: Status = NoEffect("writes are always journaled");
 const ONE_MEMBER: Status = Refused("a set has one member");
 const OLD_TLS: Status = Refused("the options that begin with --tls take its place");
-const LOGINS: Status = Refused("a set has one member; this way to log in is not built yet");
 const ENGINE: Status = NoEffect("the storage engine has no such knob");
 const ONE_LAYOUT: Status = Refused("all databases share one set of files");
 
@@ -153,9 +152,9 @@ pub static OPTIONS: &[ServeOption] = &[
     row("noauth", "", Flag, Works, "Nobody has to log in: the default."),
     row("auth", "", Flag, Works, "Clients have to log in, and need privileges for what they do."),
     row("authorization", "security.authorization", Text("MODE"), Works, "'enabled' means --auth, 'disabled' the default."),
-    row("keyFile", "security.keyFile", Text("FILE"), LOGINS, "The key of a replica set."),
-    row("clusterAuthMode", "security.clusterAuthMode", Text("MODE"), LOGINS, "How members of a set log in."),
-    row("transitionToAuth", "security.transitionToAuth", Flag, LOGINS, "Allows clients with and without login."),
+    row("keyFile", "security.keyFile", Text("FILE"), Works, "The key of a replica set: checked, and means --auth. A set has one member, so that nobody logs in with it."),
+    harmless(&["keyFile"], row("clusterAuthMode", "security.clusterAuthMode", Text("MODE"), ONE_MEMBER, "How members of a set log in.")),
+    row("transitionToAuth", "security.transitionToAuth", Flag, ONE_MEMBER, "Allows members with and without login."),
     row("tlsMode", "net.tls.mode", Text("MODE"), Works, "Which clients speak TLS: 'disabled', 'allowTLS' or 'preferTLS' (those that want), 'requireTLS'."),
     row("tlsCertificateKeyFile", "net.tls.certificateKeyFile", Text("FILE"), Works, "The server's certificate, its chain and its key, as PEM."),
     row("tlsCertificateKeyFilePassword", "net.tls.certificateKeyFilePassword", Text("TEXT"), Works, "The password of a key that is encrypted (PKCS #8); better in the configuration file than here."),

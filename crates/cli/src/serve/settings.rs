@@ -2,6 +2,7 @@
 
 use super::encryption::{self, TlsSettings};
 use super::given::Given;
+use super::key_file;
 use super::machine;
 use super::options::Takes;
 use crate::exit::{Failure, NETWORK};
@@ -63,6 +64,7 @@ impl Settings {
         if set_name.is_empty() || set_name.contains('/') {
             return Err(Failure::options("--replSet takes a name without seeds"));
         }
+        given.text("keyFile").map_or(Ok(()), key_file::check)?;
         Ok(Settings {
             dbpath: (!memory).then_some(dbpath),
             cache_bytes: cache_bytes(given)?,
@@ -127,16 +129,22 @@ fn cache_bytes(given: &Given) -> Result<u64, Failure> {
 }
 
 fn access_control(given: &Given) -> Result<bool, Failure> {
-    let by_mode = match given.text("authorization") {
-        None | Some("disabled") => false,
-        Some("enabled") => true,
+    let (by_mode, off_by_mode) = match given.text("authorization") {
+        None => (false, false),
+        Some("disabled") => (false, true),
+        Some("enabled") => (true, false),
         Some(_) => {
             return Err(Failure::options("security.authorization is 'enabled' or 'disabled'"));
         }
     };
-    match (given.flag("auth") || by_mode, given.flag("noauth")) {
-        (true, true) => Err(Failure::options("--auth and --noauth exclude each other")),
-        (asked, _) => Ok(asked),
+    let (asked, off) = (given.flag("auth") || by_mode, given.flag("noauth"));
+    match (asked, given.flag("keyFile")) {
+        (true, _) if off => Err(Failure::options("--auth and --noauth exclude each other")),
+        (false, true) if off || off_by_mode => {
+            let text = "--keyFile means --auth; --noauth and authorization 'disabled' exclude it";
+            Err(Failure::options(text))
+        }
+        (asked, by_key) => Ok(asked || by_key),
     }
 }
 
@@ -432,6 +440,23 @@ mod tests {
             accepted(&words, false);
         }
         accepted(&["--bind_ip", "localhost,127.0.0.2,::1,/tmp/x.sock"], false);
+    }
+
+    #[test]
+    fn a_key_file_means_that_clients_log_in() {
+        use std::os::unix::fs::PermissionsExt;
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("key");
+        std::fs::write(&path, "c2VjcmV0IGtleQ==\n").unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+        let key = path.to_str().unwrap();
+        assert!(accepted(&["--keyFile", key], false).access_control);
+        assert!(accepted(&["--keyFile", key, "--auth", "--bind_ip_all"], false).access_control);
+        assert!(refused(&["--keyFile", key, "--noauth"]).contains("--keyFile means --auth"));
+        let disabled = ["--keyFile", key, "--authorization", "disabled"];
+        assert!(refused(&disabled).contains("--keyFile means --auth"));
+        assert!(refused(&["--keyFile", "/none/such"]).contains("cannot be read"));
+        assert!(!accepted(&[], false).access_control);
     }
 
     #[test]
