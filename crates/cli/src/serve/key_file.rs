@@ -88,9 +88,8 @@ mod tests {
 
     #[test]
     fn keys_have_a_length_and_an_alphabet() {
-        let checked = |text: &str| {
-            keys(text).and_then(|keys| keys.iter().try_for_each(|key| check_key(key)))
-        };
+        let checked =
+            |text: &str| keys(text).and_then(|keys| keys.iter().try_for_each(|key| check_key(key)));
         assert_eq!(checked("abc+/9=\n"), Ok(()));
         assert_eq!(checked("a b c\nd e f\n"), Ok(()));
         assert_eq!(checked(&"k".repeat(1024)), Ok(()));

@@ -21,6 +21,10 @@ use std::time::{Duration, Instant};
 const FAILURE_PAUSE: Duration = Duration::from_millis(10);
 /// Longest pause, after many failures on one connection.
 const FAILURE_PAUSE_MAX: Duration = Duration::from_secs(2);
+/// Characters of a name that the log shows.
+const NAME_CHARACTERS_MAX: usize = 128;
+/// Characters that it shows of the name of a failed login that no user has.
+const UNKNOWN_NAME_CHARACTERS: usize = 2;
 
 /// The fields of `saslStart`.
 struct Start<'a> {
@@ -124,6 +128,11 @@ fn begin(
     let user = UserName::new(&first.user, db);
     let stored = cx.service.find_user(&user)?;
     let known = stored.as_ref().and_then(|stored| stored.credential(mechanism)).cloned();
+    if speculative && stored.is_some() && known.is_none() {
+        // The client guessed a mechanism that `saslSupportedMechs` beside it does not list: it logs
+        // in anew with one that is listed.
+        return Err(failed());
+    }
     let credential = known.unwrap_or_else(|| {
         let secret = &cx.service.access.secret;
         Credential::decoy(mechanism, secret, &user.id(), iterations(cx, mechanism))
@@ -206,7 +215,7 @@ pub fn admit(
     if !conditions.iter().all(|list: &Restrictions| list.allow(client, server)) {
         return Err(refuse(cx, &user.name, mechanism.text(), failed()));
     }
-    log(cx, Severity::Info, 20250, "Successful authentication", &user.name, mechanism.text());
+    log(cx, 20250, "Successful authentication", &user.name, mechanism.text());
     mechanism.counts(&cx.service.metrics).succeed(speculative);
     cx.connection.failed_logins = 0;
     cx.connection.identity = Some(std::sync::Arc::new(identity));
@@ -215,7 +224,8 @@ pub fn admit(
 
 /// Logs and counts a failed login, waits, and returns `error`, which must not tell why it failed.
 pub fn refuse(cx: &mut Context<'_>, user: &UserName, mechanism: &str, error: Error) -> Error {
-    log(cx, Severity::Info, 5286307, "Failed to authenticate", user, mechanism);
+    let mechanism_shown = shortened(mechanism, NAME_CHARACTERS_MAX);
+    log(cx, 5286307, "Failed to authenticate", &shown_name(cx, user), &mechanism_shown);
     if let Some(peer) = cx.connection.info.peer {
         cx.service.access.failed_logins.note(origin(peer.ip()), Instant::now());
     }
@@ -249,21 +259,40 @@ impl MechanismName for Mechanism {
     }
 }
 
-fn log(
-    cx: &Context<'_>,
-    severity: Severity,
-    id: u32,
-    message: &'static str,
-    user: &UserName,
-    mechanism: &str,
-) {
+/// Returns a name that a failed login gave as the log may show it: at most [`NAME_CHARACTERS_MAX`]
+/// characters, without control characters, and the beginning only where no user has the name, which
+/// may be a password that was typed in the wrong place. The subject of a certificate is no secret.
+fn shown_name(cx: &Context<'_>, given: &UserName) -> UserName {
+    let is_proved = cx.connection.info.certificate_subject.as_deref() == Some(&given.user);
+    let is_known = is_proved || matches!(cx.service.find_user(given), Ok(Some(_)));
+    let characters = if is_known { NAME_CHARACTERS_MAX } else { UNKNOWN_NAME_CHARACTERS };
+    UserName::new(&shortened(&given.user, characters), &shortened(&given.db, NAME_CHARACTERS_MAX))
+}
+
+/// Returns the first `characters_max` characters of a text, control characters escaped, and how long
+/// it is if that is not all of it.
+fn shortened(text: &str, characters_max: usize) -> String {
+    let mut shown = String::new();
+    for letter in text.chars().take(characters_max) {
+        match letter.is_control() {
+            true => shown.extend(letter.escape_default()),
+            false => shown.push(letter),
+        }
+    }
+    if text.chars().nth(characters_max).is_some() {
+        shown.push_str(&format!("... ({} bytes)", text.len()));
+    }
+    shown
+}
+
+fn log(cx: &Context<'_>, id: u32, message: &'static str, user: &UserName, mechanism: &str) {
     let attributes = DocBuf::build(|out| {
         out.append("user", &user.user).append("db", &user.db).append("mechanism", mechanism);
         out.append_some("client", cx.connection.remote().as_deref().map(Value::String));
     });
     let context = cx.connection.name();
     cx.service.log().write(LogLine {
-        severity,
+        severity: Severity::Info,
         component: "ACCESS",
         id,
         context,

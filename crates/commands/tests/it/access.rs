@@ -50,7 +50,11 @@ impl Client {
 
 /// A server with the users `root` and `reader` (of `shop`), and a client that is `root`.
 pub(crate) fn guarded() -> (Server, Client) {
-    let server = Server::guarded();
+    with_users(Server::guarded())
+}
+
+/// The server with these users.
+pub(crate) fn with_users(server: Server) -> (Server, Client) {
     let mut root = server.client(1);
     root.works(doc! { "createUser": "root", "pwd": "r", "roles": ["root"], "$db": "admin" });
     assert_eq!(root.log_in("admin", "root", "r", Mechanism::Sha256), 0);

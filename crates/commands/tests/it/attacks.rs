@@ -1,8 +1,8 @@
 //! Ways around access control that somebody with few rights might try. Each has to end with 13 or
 //! another error, and change nothing.
 
-use super::access::guarded;
-use super::{Client, Server, at, code};
+use super::access::{guarded, with_users};
+use super::{Client, Lines, Server, at, code};
 use quire_access::Mechanism;
 use quire_access::scram::ClientLogin;
 use quire_document::{Binary, DocBuf, Value, doc};
@@ -285,6 +285,62 @@ fn scram_messages_that_were_seen_before_or_changed_do_not_log_in() {
         let began = begin(&mut server.client(5), first);
         assert!(began.is_err(), "{first}: {began:?}");
     }
+}
+
+/// A driver guesses SCRAM-SHA-256 inside its first `hello`. Where the user has a credential for SHA-1
+/// only, a guess that got a challenge could not be met, and the driver did not try the other.
+#[test]
+fn a_guess_of_the_wrong_mechanism_gets_no_challenge() {
+    let (server, mut root) = guarded();
+    for (user, mechanisms) in [("old", "SCRAM-SHA-1"), ("new", "SCRAM-SHA-256")] {
+        root.works(doc! {
+            "createUser": user, "pwd": "p", "roles": [], "mechanisms": [mechanisms], "$db": "shop"
+        });
+    }
+    let guess = |user: &str, mechanism: Mechanism| {
+        let login = ClientLogin::new(mechanism, user, "p").unwrap();
+        let start = doc! {
+            "saslStart": 1, "mechanism": mechanism.name(), "payload": binary(&login.first()),
+            "db": "shop"
+        };
+        let name = format!("shop.{user}");
+        let hello = doc! {
+            "hello": 1, "saslSupportedMechs": name.as_str(), "speculativeAuthenticate": &start,
+            "$db": "admin"
+        };
+        server.client(2).works(hello).get("speculativeAuthenticate").is_some()
+    };
+    assert!(guess("new", Mechanism::Sha256) && guess("old", Mechanism::Sha1));
+    assert!(!guess("old", Mechanism::Sha256) && !guess("new", Mechanism::Sha1));
+    // Of a name that no user has nothing can be told.
+    assert!(guess("nobody", Mechanism::Sha256) && guess("nobody", Mechanism::Sha1));
+}
+
+/// A password that was typed as a name stood in the log, and so did a name of any length.
+#[test]
+fn the_log_shows_little_of_a_name_that_no_user_has() {
+    let lines = Lines::default();
+    let (server, _root) = with_users(Server::guarded_logging(std::sync::Arc::new(lines.clone())));
+    let long = "x".repeat(500);
+    let mut client = server.client(2);
+    for name in ["hunter2-secret", &long, "reader", "a\u{1b}[2J"] {
+        assert_eq!(client.log_in("shop", name, "wrong", Mechanism::Sha256), 18);
+    }
+    let odd = doc! {
+        "authenticate": 1, "mechanism": long.as_str(), "user": "hunter2-secret", "$db": "shop"
+    };
+    assert_eq!(code(&client.run(odd)), 18);
+    let failed = lines.with_message("Failed to authenticate");
+    let text = |at: usize, field: &str| match failed[at].1.get(field) {
+        Some(Value::String(text)) => text.to_owned(),
+        other => panic!("{field}: {other:?}"),
+    };
+    assert_eq!(text(0, "user"), "hu... (14 bytes)");
+    assert_eq!(text(1, "user"), "xx... (500 bytes)");
+    assert_eq!(text(2, "user"), "reader");
+    assert_eq!(text(3, "user"), "a\\u{1b}... (5 bytes)");
+    assert_eq!(text(4, "user"), "hu... (14 bytes)");
+    assert!(text(4, "mechanism").len() < 200);
 }
 
 /// A false server asks for few iterations so that the password can be guessed from the proof.

@@ -34,21 +34,29 @@ struct Server(Arc<Service>);
 /// A client of it.
 struct Client(Connection);
 
-/// Keeps the slow-query lines: component and attributes.
+/// A line of the log: message, component and attributes.
+type Line = (String, &'static str, DocBuf);
+
+/// Keeps the lines of the log.
 #[derive(Clone, Default)]
-struct Lines(Arc<Mutex<Vec<(&'static str, DocBuf)>>>);
+struct Lines(Arc<Mutex<Vec<Line>>>);
 
 impl Lines {
+    /// Component and attributes of the lines with this message.
+    fn with_message(&self, message: &str) -> Vec<(&'static str, DocBuf)> {
+        let lines = self.0.lock().unwrap();
+        let of_message = lines.iter().filter(|line| line.0 == message);
+        of_message.map(|(_, component, attributes)| (*component, attributes.clone())).collect()
+    }
+
     fn slow(&self) -> Vec<(&'static str, DocBuf)> {
-        self.0.lock().unwrap().clone()
+        self.with_message("Slow query")
     }
 }
 
 impl LogSink for Lines {
     fn write(&self, line: LogLine<'_>) {
-        if line.message == "Slow query" {
-            self.0.lock().unwrap().push((line.component, line.attributes));
-        }
+        self.0.lock().unwrap().push((line.message.to_owned(), line.component, line.attributes));
     }
 
     fn lines_written(&self) -> u64 {
@@ -83,7 +91,11 @@ impl Server {
 
     /// A server on which clients log in.
     fn guarded() -> Server {
-        Server::open_with(open_memory().unwrap(), replica_set(), &[], Arc::new(NoLog), true)
+        Server::guarded_logging(Arc::new(NoLog))
+    }
+
+    fn guarded_logging(log: Arc<dyn LogSink>) -> Server {
+        Server::open_with(open_memory().unwrap(), replica_set(), &[], log, true)
     }
 
     fn of(topology: Topology) -> Server {
