@@ -18,7 +18,7 @@ Quire follows the behaviour of MongoDB 8.2. This page is generated from the regi
 
 Features that are missing as a whole: change
 streams and tailable cursors, capped, clustered and time-series
-collections, validators, text and geo indexes, auditing,
+collections, validators, text and geo indexes,
 server-side JavaScript (`$where`, `$function`, `$accumulator`: not planned).
 ";
 

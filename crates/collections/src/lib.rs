@@ -37,6 +37,7 @@ pub use ddl::{
     BuiltIndexes, CreateIndexes, DropIndexes, DroppedIndexes, IndexBefore, IndexChoice,
     ModifyIndex, ModifyView, Rename, collection_sizes,
 };
+pub use ddl::{CatalogChange, CatalogObserver};
 pub use ddl::{CollectionSizes, IndexSize};
 pub use ddl::{IndexBuild, IndexBuildCounts};
 pub use duplicate::duplicate_key_error;

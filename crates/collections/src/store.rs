@@ -20,7 +20,7 @@ use quire_storage::{
     begin, key_hash,
 };
 
-use crate::ddl::IndexBuilds;
+use crate::ddl::{CatalogObserver, IndexBuilds, Observer};
 use crate::failure::{Attempt, Failure, from_storage};
 use crate::id_cache::IdCache;
 use crate::layout::{collection_end, damaged, record_id_of};
@@ -60,6 +60,8 @@ struct Catalogs {
 pub struct Store {
     engine: Arc<dyn Engine>,
     catalogs: Arc<Catalogs>,
+    /// Told of every change of the catalog.
+    observer: Observer,
     /// One DDL statement at a time; holds the next number to give out.
     ddl: Mutex<u32>,
     record_ids: RwLock<HashMap<CollectionId, Arc<RecordIds>>>,
@@ -92,6 +94,7 @@ impl Store {
                 published: RwLock::new(Arc::new(catalog)),
                 past: Mutex::default(),
             }),
+            observer: Observer::default(),
             ddl: Mutex::new(next_id),
             record_ids: RwLock::new(HashMap::new()),
             id_cache: IdCache::new(),
@@ -105,6 +108,12 @@ impl Store {
         store.load_views()?;
         store.drop_unfinished()?;
         Ok(store)
+    }
+
+    /// From now on tells `observer` of every change of the catalog. A store has one observer: the
+    /// first.
+    pub fn observe_catalog(&self, observer: CatalogObserver) {
+        self.observer.set(observer);
     }
 
     /// The engine.
@@ -271,7 +280,8 @@ impl Store {
                 let record = FormatRecord { format: CATALOG_FORMAT, next_id: next };
                 put_meta(writer.txn(), &format_key(), record.encode())?;
             }
-            writer.txn().on_publish(self.publication(changed));
+            let changed = Arc::new(changed);
+            writer.txn().on_publish(self.publication(Arc::clone(&changed)));
             let buffered = CommitOptions { admitted: true, ..CommitOptions::buffered() };
             let version = match writer.commit_ddl(buffered) {
                 Ok(committed) => committed.version,
@@ -286,6 +296,7 @@ impl Store {
             };
             *next_id = next;
             drop(next_id);
+            self.observer.tell(&catalog, &changed);
             let durable = self.make_durable(version, options).map_err(StorageError::after_commit);
             return durable.map_err(from_storage).map(|()| answer);
         }
@@ -294,12 +305,12 @@ impl Store {
     /// What publishes a catalog at the moment when its commit becomes visible. The lock of the
     /// published catalog, which every statement takes to begin, is not held while the commit waits
     /// for its group and for an fsync.
-    fn publication(&self, next: Catalog) -> OnPublish {
+    fn publication(&self, next: Arc<Catalog>) -> OnPublish {
         let catalogs = Arc::clone(&self.catalogs);
         OnPublish(Box::new(move |committed, make_visible| {
             let mut published = catalogs.published.write();
             make_visible();
-            let before = std::mem::replace(&mut *published, Arc::new(next));
+            let before = std::mem::replace(&mut *published, next);
             catalogs.past.lock().keep(before, committed.version);
         }))
     }
@@ -350,10 +361,12 @@ impl Store {
             }
             next = next.with(Arc::clone(collection));
         }
-        txn.on_publish(self.publication(next));
+        let next = Arc::new(next);
+        txn.on_publish(self.publication(Arc::clone(&next)));
         let committed =
             txn.commit(CommitOptions { admitted: true, ..CommitOptions::buffered() })?;
         drop(next_id);
+        self.observer.tell(&published, &next);
         self.make_durable(committed.version, options).map_err(StorageError::after_commit)?;
         Ok(committed)
     }

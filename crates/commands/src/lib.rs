@@ -19,6 +19,7 @@ mod jobs;
 mod registry;
 mod requires;
 
+pub use frame::audit_log::{AuditOptions, AuditSink};
 pub use frame::certificate::ServerCertificate;
 pub use frame::command::Command;
 pub use frame::in_process::Call;

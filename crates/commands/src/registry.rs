@@ -41,6 +41,14 @@ pub static COMMANDS: &[Command] = &[
         .before_login(),
     Command::new("logRotate", Other, admin::log_rotate::run, "Opens a new log file.").admin(),
     Command::new(
+        "logApplicationMessage",
+        Other,
+        admin::log_application_message::run,
+        "Writes a text into the audit log.",
+    )
+    .admin()
+    .audited(admin::log_application_message::event),
+    Command::new(
         "rotateCertificates",
         Other,
         admin::rotate_certificates::run,
@@ -370,65 +378,79 @@ pub static COMMANDS: &[Command] = &[
     Command::new("logout", Other, users::logout::run, "Ends a login.").before_login(),
     Command::new("createUser", Write, users::create_user::run, "Makes a user.")
         .target(Target::Database)
+        .audited(users::audited::user)
         .secrets(&["pwd"]),
     Command::new("updateUser", Write, users::update_user::run, "Changes a user.")
         .target(Target::Database)
+        .audited(users::audited::user)
         .secrets(&["pwd"]),
     Command::new("dropUser", Write, users::drop_user::one, "Removes a user.")
-        .target(Target::Database),
+        .target(Target::Database)
+        .audited(users::audited::user),
     Command::new(
         "dropAllUsersFromDatabase",
         Write,
         users::drop_user::all,
         "Removes all users of a database.",
     )
-    .target(Target::Database),
+    .target(Target::Database)
+    .audited(users::audited::of_database),
     Command::new("grantRolesToUser", Write, users::grant_roles::to_user, "Gives a user roles.")
-        .target(Target::Database),
+        .target(Target::Database)
+        .audited(users::audited::user),
     Command::new(
         "revokeRolesFromUser",
         Write,
         users::grant_roles::from_user,
         "Takes roles from a user.",
     )
-    .target(Target::Database),
+    .target(Target::Database)
+    .audited(users::audited::user),
     Command::new("usersInfo", Other, users::users_info::run, "Shows users."),
     Command::new("createRole", Write, users::create_role::run, "Makes a role.")
-        .target(Target::Database),
+        .target(Target::Database)
+        .audited(users::audited::role),
     Command::new("updateRole", Write, users::update_role::run, "Changes a role.")
-        .target(Target::Database),
+        .target(Target::Database)
+        .audited(users::audited::role),
     Command::new("dropRole", Write, users::drop_role::one, "Removes a role.")
-        .target(Target::Database),
+        .target(Target::Database)
+        .audited(users::audited::role),
     Command::new(
         "dropAllRolesFromDatabase",
         Write,
         users::drop_role::all,
         "Removes all roles of a database.",
     )
-    .target(Target::Database),
+    .target(Target::Database)
+    .audited(users::audited::of_database),
     Command::new(
         "grantPrivilegesToRole",
         Write,
         users::grant_privileges::grant,
         "Gives a role privileges.",
     )
-    .target(Target::Database),
+    .target(Target::Database)
+    .audited(users::audited::role),
     Command::new(
         "revokePrivilegesFromRole",
         Write,
         users::grant_privileges::revoke,
         "Takes privileges from a role.",
     )
-    .target(Target::Database),
+    .target(Target::Database)
+    .audited(users::audited::role),
     Command::new("grantRolesToRole", Write, users::grant_roles::to_role, "Gives a role roles.")
-        .target(Target::Database),
+        .target(Target::Database)
+        .audited(users::audited::role),
     Command::new(
         "revokeRolesFromRole",
         Write,
         users::grant_roles::from_role,
         "Takes roles from a role.",
     )
-    .target(Target::Database),
+    .target(Target::Database)
+    .audited(users::audited::role),
     Command::new("rolesInfo", Other, users::roles_info::run, "Shows roles."),
     Command::new(
         "invalidateUserCache",

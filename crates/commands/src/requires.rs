@@ -23,6 +23,7 @@ pub static REQUIRES: &[(&str, Requires)] = &[
     ("hostInfo", Cluster(&[HostInfo])),
     ("whatsmyuri", Nothing),
     ("logRotate", Cluster(&[LogRotate])),
+    ("logApplicationMessage", Cluster(&[ApplicationMessage])),
     ("rotateCertificates", Cluster(&[RotateCertificates])),
     ("shutdown", Cluster(&[Shutdown])),
     ("getParameter", Cluster(&[GetParameter])),

@@ -4,6 +4,7 @@
 //! never changes threads. Read [`server`] (start and stop) first, then `connection` (the loop),
 //! `inbox` (from bytes to messages) and `watch` (who notices that a client has gone).
 
+mod audit;
 mod budget;
 mod clients;
 mod connection;
@@ -17,6 +18,7 @@ mod socket;
 pub mod tls;
 mod watch;
 
+pub use audit::AuditFile;
 pub use listener::{Endpoint, Listeners, StartError};
 pub use server::{Server, ServerOptions};
 pub use signals::Stop;

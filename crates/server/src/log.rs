@@ -130,8 +130,8 @@ impl LogSink for JsonLog {
     }
 }
 
-/// Renames a log file to one with the time in its name.
-fn set_aside(path: &Path) -> io::Result<()> {
+/// Renames a log file to one with the time in its name, and returns the new path.
+pub(crate) fn set_aside(path: &Path) -> io::Result<PathBuf> {
     let mut name = path.as_os_str().to_owned();
     name.push(format!(".{}", json::time(now_ms()).get(..19).unwrap_or_default().replace(':', "-")));
     let mut target = PathBuf::from(&name);
@@ -142,7 +142,8 @@ fn set_aside(path: &Path) -> io::Result<()> {
         target = PathBuf::from(numbered);
         attempt += 1;
     }
-    std::fs::rename(path, target)
+    std::fs::rename(path, &target)?;
+    Ok(target)
 }
 
 fn now_ms() -> i64 {

@@ -301,6 +301,8 @@ mod tests {
         assert!(message(&["--sslMode", "requireSSL"]).contains("begin with --tls"));
         assert!(words(&["--sslMode", "disabled"]).is_ok());
         assert!(message(&["--setParameter", "x"]).contains("NAME=VALUE"));
+        assert!(message(&["--auditSchema", "OCSF"]).contains("MongoDB's own schema"));
+        assert!(words(&["--auditSchema", "mongo"]).is_ok());
         assert!(message(&["--fork"]).contains("service manager"));
     }
 

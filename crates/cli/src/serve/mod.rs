@@ -1,5 +1,6 @@
 //! `quire serve`: from the command line to a listening server, and to its clean end.
 
+mod audit;
 mod encryption;
 mod given;
 mod key_file;

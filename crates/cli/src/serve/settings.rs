@@ -1,5 +1,6 @@
 //! From what was asked for to what the server does: every value checked, every default filled in.
 
+use super::audit::AuditSettings;
 use super::encryption::{self, TlsSettings};
 use super::given::Given;
 use super::key_file;
@@ -31,6 +32,8 @@ pub(crate) struct Settings {
     pub(crate) pidfile: Option<PathBuf>,
     /// Clients log in.
     pub(crate) access_control: bool,
+    /// `None`: there is no audit log.
+    pub(crate) audit: Option<AuditSettings>,
     /// `None`: connections are plain.
     pub(crate) tls: Option<TlsSettings>,
     pub(crate) parameters: Vec<(String, String)>,
@@ -80,6 +83,7 @@ impl Settings {
             },
             pidfile: given.text("pidfilepath").map(PathBuf::from),
             access_control: access_control(given)?,
+            audit: AuditSettings::new(given)?,
             tls: TlsSettings::new(given)?,
             parameters: parameters(given)?,
             profile_level: profile_level(given)?,

@@ -1,5 +1,6 @@
 //! The order of the start and of the end.
 
+use super::audit::AuditSettings;
 use super::encryption::{TlsSettings, without_passwords};
 use super::settings::{LogSettings, Settings};
 use super::watch::{LOOK_EVERY, Watch};
@@ -17,7 +18,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::io::Write;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock, Weak};
 
 /// File descriptors that connections leave to the engine and the log.
 const RESERVED_FILES: u64 = 256;
@@ -26,15 +27,19 @@ const RESERVED_FILES: u64 = 256;
 pub(crate) fn serve(settings: Settings, call: &Call) -> Result<(), Failure> {
     let log = Arc::new(open_log(&settings.log, call.as_mongod)?);
     let stop = Stop::new();
-    let rotated = Arc::clone(&log);
+    let (rotated, opened) = (Arc::clone(&log), Arc::new(OnceLock::<Weak<Service>>::new()));
+    let service = Arc::clone(&opened);
     let rotate = move || {
         // Nobody waits for the answer; the next line shows whether there is a file.
         let _ = rotated.rotate();
+        if let Some(service) = service.get().and_then(Weak::upgrade) {
+            let _ = service.rotate_audit(None);
+        }
     };
     signals::install(&stop, rotate)
         .map_err(|error| Failure::new(FAILED, format!("cannot handle signals: {error}")))?;
     log_start(&log, &settings, call);
-    let result = serve_until_stopped(settings, call, &log, &stop);
+    let result = serve_until_stopped(settings, call, &log, &stop, &opened);
     if let Err(failure) = &result {
         let attributes =
             doc! { "error": failure.message.as_str(), "exitCode": i32::from(failure.code) };
@@ -48,6 +53,7 @@ fn serve_until_stopped(
     call: &Call,
     log: &Arc<JsonLog>,
     stop: &Stop,
+    opened: &OnceLock<Weak<Service>>,
 ) -> Result<(), Failure> {
     let encryption = settings.tls.clone().map(TlsSettings::open).transpose()?.map(Arc::new);
     let listeners = Listeners::bind(&settings.endpoints).map_err(|error| cannot_listen(&error))?;
@@ -61,6 +67,7 @@ fn serve_until_stopped(
         storage_engine: if settings.dbpath.is_some() { "fjall" } else { "memory" },
         parameters: settings.parameters.clone(),
         log: log.clone(),
+        audit: settings.audit.as_ref().map(AuditSettings::open).transpose()?,
         on_shutdown: Arc::new(move || asked.request("the shutdown command")),
         access_control: settings.access_control,
         data_directory: settings.dbpath.clone(),
@@ -70,6 +77,8 @@ fn serve_until_stopped(
         ErrorCode::BadValue => Failure::options(error.message()),
         _ => Failure::new(FAILED, format!("cannot open the data: {error}")),
     })?;
+    // The only service of the process.
+    let _ = opened.set(Arc::downgrade(&service));
     service.set_profile_defaults(settings.profile_level, settings.slow_sample_rate);
     let jobs = service
         .start_jobs()

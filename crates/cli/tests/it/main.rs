@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod audit;
 mod backup;
 mod bank_crash;
 #[path = "../../../server/tests/it/certificates.rs"]

@@ -13,8 +13,7 @@ fn refused(words: &[&str], code: i32, said: &str) {
 fn bad_options() {
     refused(&["serve", "--nope"], 2, "unrecognised option '--nope'");
     refused(&["serve", "--port", "x"], 2, "--port");
-    refused(&["serve", "--keyFile", "k"], 2, "not built yet");
-    refused(&["serve", "--keyFile", "x"], 2, "not built yet");
+    refused(&["serve", "--keyFile", "k"], 2, "cannot be read");
     refused(&["serve", "--fork"], 2, "service manager");
     refused(&["serve", "--memory", "--bind_ip_all"], 2, "--allow-anonymous");
     refused(&["serve", "-f", "/nowhere/at/all"], 2, "config file");

@@ -2,6 +2,7 @@
 //! with it.
 
 mod builds;
+mod changes;
 mod create;
 mod create_indexes;
 mod drop;
@@ -15,6 +16,8 @@ mod views;
 
 pub(crate) use builds::IndexBuilds;
 pub use builds::{IndexBuild, IndexBuildCounts};
+pub(crate) use changes::Observer;
+pub use changes::{CatalogChange, CatalogObserver};
 pub(crate) use create_indexes::new_specs;
 pub use create_indexes::{BuiltIndexes, CreateIndexes};
 pub use drop_indexes::{DropIndexes, DroppedIndexes};

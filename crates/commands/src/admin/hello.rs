@@ -50,6 +50,7 @@ fn handshake(
             return Err(Error::new(ErrorCode::ClientMetadataCannotBeMutated, text));
         }
         cx.connection.client = Some(client.to_owned());
+        cx.connection.audit_metadata(client);
     }
     cx.connection.seen_hello = true;
     wait_for_change(cx, &arguments)?;

@@ -2,7 +2,7 @@
 
 use crate::frame::args::arguments;
 use crate::frame::context::Context;
-use crate::frame::host::{host_name, proc_number, read};
+use crate::frame::host::{host_name, kernel_version, os_name, proc_number, read};
 use crate::frame::service::now_ms;
 use quire_document::{Doc, DocWriter, Value};
 use quire_error::Result;
@@ -31,7 +31,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     {
         let mut os = reply.document("os");
         os.append("type", if cfg!(target_os = "linux") { "Linux" } else { std::env::consts::OS });
-        os.append("name", os_release("PRETTY_NAME=").as_str());
+        os.append("name", os_name().as_str());
         os.append("version", kernel_version().as_str());
     }
     let mut extra = reply.document("extra");
@@ -46,14 +46,4 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     extra.append("maxOpenFiles", files.unwrap_or(u64::MAX).min(i64::MAX as u64) as i64);
     extra.append("kernelVersion", kernel_version().as_str());
     Ok(())
-}
-
-fn kernel_version() -> String {
-    read("/proc/sys/kernel/osrelease").trim().to_owned()
-}
-
-fn os_release(label: &str) -> String {
-    let text = read("/etc/os-release");
-    let line = text.lines().find_map(|line| line.strip_prefix(label));
-    line.map_or_else(|| std::env::consts::OS.to_owned(), |name| name.trim_matches('"').to_owned())
 }

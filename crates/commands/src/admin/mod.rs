@@ -19,6 +19,7 @@ pub mod host_info;
 pub mod kill_op;
 pub mod list_commands;
 pub mod lock_info;
+pub mod log_application_message;
 pub mod log_rotate;
 pub mod outgoing;
 pub mod parameters;

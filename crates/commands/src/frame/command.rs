@@ -72,6 +72,12 @@ pub enum Target {
     OfCursor,
 }
 
+/// An event of the audit log: its type and what it tells.
+pub type AuditEvent = (&'static str, DocBuf);
+
+/// Makes the event of a command of this row that has succeeded, of its body.
+pub type Audit = fn(&Command, Doc<'_>) -> AuditEvent;
+
 /// One command.
 pub struct Command {
     /// The name in MongoDB's spelling.
@@ -118,6 +124,8 @@ pub struct Command {
     pub outside_fail_points: bool,
     /// Shows its plan to `explain`; `None` for a command that cannot be explained.
     pub explain: Option<Explain>,
+    /// Makes the event that the audit log has of it; `None` for a command that has none of its own.
+    pub audit: Option<Audit>,
     /// Fields that are never logged, recorded or shown.
     pub secrets: &'static [&'static str],
     /// Runs it; `None` for a command of MongoDB that is not built here yet.
@@ -164,6 +172,7 @@ impl Command {
             test_only: false,
             outside_fail_points: false,
             explain: None,
+            audit: None,
             secrets: &[],
             run: None,
         }
@@ -211,6 +220,11 @@ impl Command {
 
     pub(crate) const fn request_name(mut self, request_name: &'static str) -> Self {
         self.request_name = request_name;
+        self
+    }
+
+    pub(crate) const fn audited(mut self, audit: Audit) -> Self {
+        self.audit = Some(audit);
         self
     }
 

@@ -36,6 +36,7 @@ pub fn handle(connection: &mut Connection, request: &Request<'_>, out: &mut Vec<
     let service = Arc::clone(&connection.service);
     let start = out.len();
     let mut attempt = Attempt::default();
+    connection.audit_begin();
     let result =
         catch_unwind(AssertUnwindSafe(|| run(&service, connection, request, out, &mut attempt)));
     memory::release();
@@ -70,6 +71,7 @@ pub fn handle(connection: &mut Connection, request: &Request<'_>, out: &mut Vec<
         micros: started.elapsed().as_micros() as u64,
         reply_bytes: out.len() - start,
     };
+    connection.audit_command(command, request.body, ended.error);
     end_command(&service, connection, command, &ended);
     attempt.outcome
 }

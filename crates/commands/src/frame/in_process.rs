@@ -76,6 +76,7 @@ impl ServiceOptions {
             storage_engine,
             parameters: Vec::new(),
             log: Arc::new(NoLog),
+            audit: None,
             on_shutdown: Arc::new(|| {}),
             access_control: false,
             certificate: None,

@@ -8,6 +8,8 @@
 pub mod account;
 pub mod accounts;
 pub mod args;
+pub mod audit;
+pub mod audit_log;
 pub mod authorize;
 pub mod certificate;
 pub mod command;

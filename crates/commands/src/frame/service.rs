@@ -1,6 +1,8 @@
 //! What one server holds, and the door through which the listener hands in requests.
 
 use crate::frame::accounts::{AccessControl, Identity};
+use crate::frame::audit::LogoutReason;
+use crate::frame::audit_log::{AuditLog, AuditOptions};
 use crate::frame::certificate::ServerCertificate;
 use crate::frame::command::Commands;
 use crate::frame::concern_defaults::ConcernDefaults;
@@ -51,6 +53,8 @@ pub struct ServiceOptions {
     pub parameters: Vec<(String, String)>,
     /// Where log lines go.
     pub log: Arc<dyn LogSink>,
+    /// The audit log; `None` for none.
+    pub audit: Option<AuditOptions>,
     /// Called once when the `shutdown` command asks the process to stop.
     pub on_shutdown: Arc<dyn Fn() + Send + Sync>,
     /// Clients log in, and need privileges for what they do.
@@ -77,6 +81,7 @@ pub struct Service {
     pub(crate) sessions: Sessions,
     pub(crate) concern_defaults: ConcernDefaults,
     pub(crate) access: AccessControl,
+    pub(crate) audit: Option<AuditLog>,
     /// The time that clients have been told, or have told.
     clock: AtomicU64,
     pub(crate) process_id: ObjectId,
@@ -152,6 +157,18 @@ pub struct Connection {
     pub(crate) login: Option<Box<Login>>,
     /// The number of logins that failed on this connection since the last one that succeeded.
     pub(crate) failed_logins: u32,
+    /// When the login ended that is in force, in milliseconds since 1970.
+    pub(crate) login_ms: i64,
+    /// Which connection events of the audit log belong to; zeros without one.
+    pub(crate) uuid: [u8; 16],
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        if let Some(identity) = self.identity.take() {
+            self.audit_logout(&identity.name, self.login_ms, LogoutReason::Disconnected);
+        }
+    }
 }
 
 impl Connection {
@@ -190,6 +207,7 @@ impl Service {
         let store = Store::open(Arc::clone(&engine), StoreOptions::default())?;
         let concern_defaults = ConcernDefaults::load(&store)?;
         let access = AccessControl::new(options.access_control)?;
+        let audit = options.audit.as_ref().map(AuditLog::new).transpose()?;
         let seed = random_u64();
         let started_ms = now_ms();
         let mut process = [0; 5];
@@ -210,6 +228,7 @@ impl Service {
             sessions: Sessions::default(),
             concern_defaults,
             access,
+            audit,
             clock: AtomicU64::new(0),
             process_id: ObjectId::from_parts((started_ms / 1000) as u32, process, 0),
             started: Instant::now(),
@@ -219,6 +238,7 @@ impl Service {
             metrics: Metrics::new(commands.rows()),
         });
         service.advance_clock(Timestamp { seconds: (started_ms / 1000) as u32, increment: 1 });
+        service.audit_start();
         Ok(service)
     }
 
@@ -226,6 +246,7 @@ impl Service {
     pub fn connect(self: &Arc<Self>, info: ConnectionInfo) -> Connection {
         let name = format!("conn{}", info.id);
         let service = Arc::clone(self);
+        let uuid = self.audit.as_ref().map_or([0; 16], |_| random_uuid());
         Connection {
             service,
             info,
@@ -236,6 +257,8 @@ impl Service {
             identity: None,
             login: None,
             failed_logins: 0,
+            login_ms: 0,
+            uuid,
         }
     }
 
@@ -251,6 +274,7 @@ impl Service {
 
     /// Flushes and closes the engine. Call it when no connection is left.
     pub fn close(&self) -> Result<()> {
+        self.audit(None, "shutdown", &DocBuf::new(), 0);
         self.engine.close().map_err(crate::frame::reply::from_storage)
     }
 
@@ -346,6 +370,17 @@ pub(crate) fn application_name(client: Doc<'_>) -> Option<&str> {
 pub(crate) fn now_ms() -> i64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     since.map_or(0, |elapsed| elapsed.as_millis() as i64)
+}
+
+/// Returns a random UUID (RFC 9562, version 4).
+fn random_uuid() -> [u8; 16] {
+    let (high, low) = (random_u64().to_be_bytes(), random_u64().to_be_bytes());
+    let mut uuid = [0; 16];
+    uuid[..8].copy_from_slice(&high);
+    uuid[8..].copy_from_slice(&low);
+    uuid[6] = uuid[6] & 0x0f | 0x40;
+    uuid[8] = uuid[8] & 0x3f | 0x80;
+    uuid
 }
 
 /// A number nobody can guess from the outside; seeds ids, not secrets.

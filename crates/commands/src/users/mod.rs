@@ -1,6 +1,7 @@
 //! Users and roles, and logging in: one file a command.
 
 pub mod arguments;
+pub mod audited;
 pub mod authenticate;
 pub mod create_role;
 pub mod create_user;

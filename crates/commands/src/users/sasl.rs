@@ -9,6 +9,7 @@ use crate::frame::context::Context;
 use crate::frame::log::{LogLine, Severity};
 use crate::frame::login::{Login, Step};
 use crate::frame::metrics::{LoginMetrics, Metrics};
+use crate::frame::service::now_ms;
 use crate::users::arguments::iterations;
 use crate::users::{authenticate, mechanisms};
 use quire_access::scram::{ClientFirst, Credential, failed};
@@ -219,13 +220,16 @@ pub fn admit(
     mechanism.counts(&cx.service.metrics).succeed(speculative);
     cx.connection.failed_logins = 0;
     cx.connection.identity = Some(std::sync::Arc::new(identity));
+    cx.connection.login_ms = now_ms();
+    cx.connection.audit_login(&user.name, mechanism.text(), 0);
     Ok(())
 }
 
 /// Logs and counts a failed login, waits, and returns `error`, which must not tell why it failed.
 pub fn refuse(cx: &mut Context<'_>, user: &UserName, mechanism: &str, error: Error) -> Error {
-    let mechanism_shown = shortened(mechanism, NAME_CHARACTERS_MAX);
-    log(cx, 5286307, "Failed to authenticate", &shown_name(cx, user), &mechanism_shown);
+    let (user, mechanism) = (shown_name(cx, user), shortened(mechanism, NAME_CHARACTERS_MAX));
+    log(cx, 5286307, "Failed to authenticate", &user, &mechanism);
+    cx.connection.audit_login(&user, &mechanism, error.code().number());
     if let Some(peer) = cx.connection.info.peer {
         cx.service.access.failed_logins.note(origin(peer.ip()), Instant::now());
     }

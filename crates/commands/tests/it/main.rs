@@ -4,6 +4,7 @@
 
 mod access;
 mod attacks;
+mod audit;
 mod durability;
 mod fail_points;
 mod fsync;
@@ -138,6 +139,7 @@ impl Server {
             parameters: parameters.collect(),
             log,
             on_shutdown: Arc::new(|| {}),
+            audit: None,
             access_control,
             certificate: None,
             data_directory: None,

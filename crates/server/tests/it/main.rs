@@ -46,6 +46,7 @@ fn service_with(certificate: Option<Arc<Encryption>>, access_control: bool) -> A
         parameters: Vec::new(),
         log: Arc::new(NoLog),
         on_shutdown: Arc::new(|| {}),
+        audit: None,
         access_control,
         data_directory: None,
         certificate: certificate.map(|certificate| certificate as _),

@@ -11,6 +11,9 @@ pub const NO_TABLE_SCAN: &str = "notablescan";
 pub const STAGE_BYTES: &str = "internalQueryMaxBlockingSortMemoryUsageBytes";
 pub const GROUP_BYTES: &str = "internalDocumentSourceGroupMaxMemoryBytes";
 
+/// The parameter that puts commands that were allowed into the audit log, beside the refused ones.
+pub const AUDIT_SUCCESS: &str = "auditAuthorizationSuccess";
+
 /// The parameter with the mechanisms that logins may use.
 pub const AUTHENTICATION_MECHANISMS: &str = "authenticationMechanisms";
 
@@ -80,6 +83,12 @@ pub static PARAMETERS: &[Parameter] = &[
         Bool(true),
         Always,
         "Whether blocking stages may go on on disk where a command does not say.",
+    ),
+    row(
+        AUDIT_SUCCESS,
+        Bool(false),
+        Always,
+        "The audit log tells of commands that were allowed too, not only of refused ones.",
     ),
     row(
         AUTHENTICATION_MECHANISMS,

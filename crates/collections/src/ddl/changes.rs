@@ -1,0 +1,171 @@
+//! What a statement has changed in the catalog, found by comparing the catalogs before and after it:
+//! for those who keep a record of it, such as the audit log.
+
+use std::collections::HashMap;
+use std::sync::{Arc, OnceLock};
+
+use quire_catalog::{
+    Catalog, Collection, CollectionId, Database, Index, IndexState, Namespace, ViewDefinition,
+};
+
+/// One change of the catalog.
+#[derive(Debug, Clone)]
+pub enum CatalogChange {
+    /// A database has its first collection or view.
+    DatabaseCreated(String),
+    /// A database has lost its last collection or view.
+    DatabaseDropped(String),
+    /// A collection was made.
+    CollectionCreated(Namespace),
+    /// A collection was removed.
+    CollectionDropped(Namespace),
+    /// A collection has another name.
+    CollectionRenamed {
+        /// The name before.
+        from: Namespace,
+        /// The name now.
+        to: Namespace,
+    },
+    /// A view was made, or an existing one has another definition.
+    ViewCreated(Arc<ViewDefinition>),
+    /// A view was removed.
+    ViewDropped(Arc<ViewDefinition>),
+    /// The build of an index has begun.
+    IndexStarted(Namespace, Arc<Index>),
+    /// An index is ready for readers.
+    IndexReady(Namespace, Arc<Index>),
+    /// The build of an index was given up.
+    IndexAborted(Namespace, Arc<Index>),
+    /// An index was removed. The indexes of a collection that is removed are not told of.
+    IndexDropped(Namespace, Arc<Index>),
+}
+
+/// Told of the changes of each statement, on the thread of the statement, after its commit.
+pub type CatalogObserver = Box<dyn Fn(&[CatalogChange]) + Send + Sync>;
+
+/// The place of the one observer of a store.
+#[derive(Default)]
+pub(crate) struct Observer(OnceLock<CatalogObserver>);
+
+impl Observer {
+    /// Sets the observer; the first one stays.
+    pub(crate) fn set(&self, observer: CatalogObserver) {
+        // A second observer has no place to go, and nothing sets one.
+        let _ = self.0.set(observer);
+    }
+
+    /// Tells the observer, if there is one, what is different in `after`.
+    pub(crate) fn tell(&self, before: &Catalog, after: &Catalog) {
+        if let Some(observer) = self.0.get() {
+            observer(&changes(before, after));
+        }
+    }
+}
+
+/// Returns the changes between two catalogs: new databases, then collections and views by name, then
+/// databases that are gone.
+fn changes(before: &Catalog, after: &Catalog) -> Vec<CatalogChange> {
+    let mut found = Vec::new();
+    let mut touched: Vec<&str> = Vec::new();
+    for database in after.databases() {
+        match before.database(database.name()) {
+            Some(old) if Arc::ptr_eq(old, database) => {}
+            Some(_) => touched.push(database.name()),
+            None => {
+                found.push(CatalogChange::DatabaseCreated(database.name().to_owned()));
+                touched.push(database.name());
+            }
+        }
+    }
+    let gone = before.databases().filter(|old| after.database(old.name()).is_none());
+    let gone: Vec<&str> = gone.map(|old| old.name()).collect();
+    touched.extend(&gone);
+    touched.sort_unstable();
+    let of = |catalog: &Catalog| -> Vec<Arc<Database>> {
+        touched.iter().filter_map(|name| catalog.database(name).cloned()).collect()
+    };
+    let (before, after) = (of(before), of(after));
+    collections(&before, &after, &mut found);
+    views(&before, &after, &mut found);
+    found.extend(gone.iter().map(|name| CatalogChange::DatabaseDropped((*name).to_owned())));
+    found
+}
+
+fn collections(before: &[Arc<Database>], after: &[Arc<Database>], found: &mut Vec<CatalogChange>) {
+    let by_id = |databases: &[Arc<Database>]| -> HashMap<CollectionId, Arc<Collection>> {
+        let all = databases.iter().flat_map(|database| database.collections());
+        all.map(|collection| (collection.id, Arc::clone(collection))).collect()
+    };
+    let (old, new) = (by_id(before), by_id(after));
+    let in_order = |all: &HashMap<CollectionId, Arc<Collection>>| {
+        let mut all: Vec<Arc<Collection>> = all.values().cloned().collect();
+        all.sort_unstable_by(|one, other| one.namespace.as_str().cmp(other.namespace.as_str()));
+        all
+    };
+    for collection in in_order(&old).iter().filter(|collection| !new.contains_key(&collection.id)) {
+        found.push(CatalogChange::CollectionDropped(collection.namespace.clone()));
+    }
+    for collection in in_order(&new) {
+        let namespace = &collection.namespace;
+        let Some(was) = old.get(&collection.id) else {
+            found.push(CatalogChange::CollectionCreated(namespace.clone()));
+            let secondary = collection.indexes.iter().filter(|index| !index.is_id());
+            secondary.for_each(|index| index_made(namespace, index, found));
+            continue;
+        };
+        if was.namespace.as_str() != namespace.as_str() {
+            let (from, to) = (was.namespace.clone(), namespace.clone());
+            found.push(CatalogChange::CollectionRenamed { from, to });
+        }
+        if !Arc::ptr_eq(was, &collection) {
+            indexes(was, &collection, found);
+        }
+    }
+}
+
+fn indexes(was: &Collection, is: &Collection, found: &mut Vec<CatalogChange>) {
+    let namespace = &is.namespace;
+    for index in was.indexes.iter().filter(|index| is.index_by_id(index.id).is_none()) {
+        let (namespace, index_gone) = (namespace.clone(), Arc::clone(index));
+        found.push(match index.state {
+            IndexState::WriteOnly => CatalogChange::IndexAborted(namespace, index_gone),
+            IndexState::Ready => CatalogChange::IndexDropped(namespace, index_gone),
+        });
+    }
+    for index in &is.indexes {
+        match was.index_by_id(index.id).map(|old| old.state) {
+            None => index_made(namespace, index, found),
+            Some(IndexState::WriteOnly) if index.state == IndexState::Ready => {
+                found.push(CatalogChange::IndexReady(namespace.clone(), Arc::clone(index)));
+            }
+            Some(_) => {}
+        }
+    }
+}
+
+/// An index that is ready in the commit that makes it was begun there too.
+fn index_made(namespace: &Namespace, index: &Arc<Index>, found: &mut Vec<CatalogChange>) {
+    found.push(CatalogChange::IndexStarted(namespace.clone(), Arc::clone(index)));
+    if index.state == IndexState::Ready {
+        found.push(CatalogChange::IndexReady(namespace.clone(), Arc::clone(index)));
+    }
+}
+
+fn views(before: &[Arc<Database>], after: &[Arc<Database>], found: &mut Vec<CatalogChange>) {
+    let by_name = |databases: &[Arc<Database>]| -> HashMap<String, Arc<ViewDefinition>> {
+        let all = databases.iter().flat_map(|database| database.views());
+        all.map(|view| (view.namespace.as_str().to_owned(), Arc::clone(view))).collect()
+    };
+    let (old, new) = (by_name(before), by_name(after));
+    let mut names: Vec<&String> = old.keys().chain(new.keys()).collect();
+    names.sort_unstable();
+    names.dedup();
+    for name in names {
+        match (old.get(name), new.get(name)) {
+            (Some(was), None) => found.push(CatalogChange::ViewDropped(Arc::clone(was))),
+            (Some(was), Some(is)) if was.document() == is.document() => {}
+            (_, Some(is)) => found.push(CatalogChange::ViewCreated(Arc::clone(is))),
+            (None, None) => {}
+        }
+    }
+}

@@ -1,0 +1,302 @@
+//! The events of the audit log, in the shape of MongoDB's (manual: "System Event Audit Messages"):
+//! who logged in and out, who was refused, and who changed collections, users and roles. Where the
+//! audit log is off, a command tests one option, twice.
+
+use crate::frame::account::shown_body;
+use crate::frame::accounts::write_roles;
+use crate::frame::audit_log::{keep_changes, note_changes, take_changes};
+use crate::frame::command::{AuditEvent, Command, Kind};
+use crate::frame::host::{kernel_version, os_name};
+use crate::frame::log::{LogLine, Severity};
+use crate::frame::parameters::table::AUDIT_SUCCESS;
+use crate::frame::service::{Connection, Service, now_ms};
+use quire_access::UserName;
+use quire_catalog::ViewDefinition;
+use quire_collections::CatalogChange;
+use quire_document::{Binary, Doc, DocBuf, DocWriter, Value, doc};
+use quire_error::{Error, ErrorCode};
+use std::net::SocketAddr;
+use std::sync::{Arc, Weak};
+
+/// How a login ended.
+#[derive(Clone, Copy)]
+pub enum LogoutReason {
+    /// The client ran `logout`.
+    Asked,
+    /// The connection is closed.
+    Disconnected,
+}
+
+impl Service {
+    /// Begins the audit log of a service that opens: tells of the start, and listens to the
+    /// catalog. Does nothing where there is none.
+    pub(crate) fn audit_start(self: &Arc<Self>) {
+        if self.audit.is_none() {
+            return;
+        }
+        let param = doc! {
+            "startupOptions": &self.options.parsed_options, "initialClusterServerParameters": [],
+        };
+        self.audit(None, "startup", &param, 0);
+        let service: Weak<Service> = Arc::downgrade(self);
+        self.store.observe_catalog(Box::new(move |changes| {
+            if !note_changes(changes)
+                && let Some(service) = service.upgrade()
+            {
+                changes.iter().for_each(|change| service.audit_change(None, change));
+            }
+        }));
+    }
+
+    /// Writes an event: what a client did, or the server itself if `client` is `None`. An event that
+    /// cannot be written is logged.
+    pub(crate) fn audit(
+        &self,
+        client: Option<&Connection>,
+        atype: &str,
+        param: &DocBuf,
+        result: i32,
+    ) {
+        let Some(audit) = &self.audit else { return };
+        let now = now_ms();
+        let event = self.event(client, now, atype, param, result);
+        if let Err(error) = audit.write(event.as_doc(), now) {
+            let text = error.to_string();
+            self.log().write(LogLine {
+                severity: Severity::Error,
+                component: "ACCESS",
+                id: 3,
+                context: client.map_or("audit", Connection::name),
+                message: "An event could not be written to the audit log",
+                attributes: doc! { "error": text.as_str(), "event": &event },
+            });
+        }
+    }
+
+    fn event(
+        &self,
+        client: Option<&Connection>,
+        now: i64,
+        atype: &str,
+        param: &DocBuf,
+        result: i32,
+    ) -> DocBuf {
+        DocBuf::build(|out| {
+            out.append("atype", atype).append("ts", Value::Date(now));
+            let uuid = client.map_or([0; 16], |client| client.uuid);
+            out.append("uuid", Value::Binary(Binary { subtype: 4, bytes: &uuid }));
+            write_address(out.document("local"), client.map(|client| client.info.local));
+            write_address(out.document("remote"), client.map(|client| client.info.peer));
+            let identity = client.and_then(|client| client.identity.as_ref());
+            let users: Vec<&UserName> = identity.iter().map(|identity| &identity.name).collect();
+            write_users(out, "users", &users);
+            let roles = identity.map_or(&[][..], |identity| &identity.inherited.roles);
+            write_roles(roles, out.array("roles"));
+            out.append("param", param).append("result", result);
+        })
+    }
+
+    /// Tells of a change of the catalog.
+    fn audit_change(&self, client: Option<&Connection>, change: &CatalogChange) {
+        let ns = |namespace: &quire_catalog::Namespace| doc! { "ns": namespace.as_str() };
+        let (atype, param, result) = match change {
+            CatalogChange::DatabaseCreated(db) => ("createDatabase", doc! { "ns": db.as_str() }, 0),
+            CatalogChange::DatabaseDropped(db) => ("dropDatabase", doc! { "ns": db.as_str() }, 0),
+            CatalogChange::CollectionCreated(namespace) => ("createCollection", ns(namespace), 0),
+            CatalogChange::CollectionDropped(namespace) => ("dropCollection", ns(namespace), 0),
+            CatalogChange::CollectionRenamed { from, to } => {
+                ("renameCollection", doc! { "old": from.as_str(), "new": to.as_str() }, 0)
+            }
+            CatalogChange::ViewCreated(view) => ("createCollection", view_param(view), 0),
+            CatalogChange::ViewDropped(view) => ("dropCollection", view_param(view), 0),
+            CatalogChange::IndexStarted(namespace, index) => {
+                ("createIndex", index_param(namespace, index, "IndexBuildStarted"), 0)
+            }
+            CatalogChange::IndexReady(namespace, index) => {
+                ("createIndex", index_param(namespace, index, "IndexBuildSucceeded"), 0)
+            }
+            CatalogChange::IndexAborted(namespace, index) => (
+                "createIndex",
+                index_param(namespace, index, "IndexBuildAborted"),
+                ErrorCode::IndexBuildAborted.number(),
+            ),
+            CatalogChange::IndexDropped(namespace, index) => {
+                let param = doc! { "ns": namespace.as_str(), "indexName": index.name.as_str() };
+                ("dropIndex", param, 0)
+            }
+        };
+        self.audit(client, atype, &param, result);
+    }
+
+    /// Puts the file of the audit log aside, and tells in the new one which it was. Does nothing
+    /// where there is none.
+    ///
+    /// # Errors
+    /// What the system says about the files.
+    pub fn rotate_audit(&self, client: Option<&Connection>) -> std::io::Result<()> {
+        let Some(audit) = &self.audit else { return Ok(()) };
+        let old = audit.rotate()?;
+        let param = doc! {
+            "pid": i64::from(std::process::id()),
+            "osInfo": { "name": os_name().as_str(), "version": kernel_version().as_str() },
+            "logRotationStatus": { "status": "OK", "rotatedLogPath": old.as_str(), "errors": [] },
+        };
+        self.audit(client, "rotateLog", &param, 0);
+        Ok(())
+    }
+}
+
+impl Connection {
+    /// Tells of a login that succeeded, or failed with the code `result`.
+    pub(crate) fn audit_login(&self, user: &UserName, mechanism: &str, result: i32) {
+        if self.service.audit.is_some() {
+            let param = doc! {
+                "user": user.user.as_str(), "db": user.db.as_str(), "mechanism": mechanism,
+            };
+            self.service.audit(Some(self), "authenticate", &param, result);
+        }
+    }
+
+    /// Tells that the client is not `user` any more.
+    pub(crate) fn audit_logout(&self, user: &UserName, since: i64, reason: LogoutReason) {
+        if self.service.audit.is_none() {
+            return;
+        }
+        let param = DocBuf::build(|out| {
+            let text = match reason {
+                LogoutReason::Asked => "Logging out on user request",
+                LogoutReason::Disconnected => "Client has disconnected",
+            };
+            out.append("reason", text);
+            write_users(out, "initialUsers", &[user]);
+            write_users(out, "updatedUsers", &[]);
+            out.append("loginTime", Value::Date(since));
+        });
+        self.service.audit(Some(self), "logout", &param, 0);
+    }
+
+    /// Tells what a client says about itself.
+    pub(crate) fn audit_metadata(&self, metadata: Doc<'_>) {
+        if self.service.audit.is_some() {
+            let param = DocBuf::build(|out| {
+                write_address(out.document("localEndpoint"), Some(self.info.local));
+                out.append("clientMetadata", metadata);
+            });
+            self.service.audit(Some(self), "clientMetadata", &param, 0);
+        }
+    }
+
+    /// Begins to listen to what a command changes.
+    pub(crate) fn audit_begin(&self) {
+        if self.service.audit.is_some() {
+            keep_changes();
+        }
+    }
+
+    /// Tells what a command of the client did: that it was refused, what it changed in the catalog,
+    /// and what it did with users and roles.
+    pub(crate) fn audit_command(&self, command: &Command, body: Doc<'_>, error: Option<&Error>) {
+        if self.service.audit.is_none() {
+            return;
+        }
+        self.audit_check(command, body, error);
+        for change in take_changes() {
+            self.service.audit_change(Some(self), &change);
+        }
+        if error.is_none()
+            && let Some((atype, param)) = match command.audit {
+                Some(event) => Some(event(command, body)),
+                None => direct_mutation(command, body),
+            }
+        {
+            self.service.audit(Some(self), atype, &param, 0);
+        }
+    }
+
+    /// Tells of a command that was refused, and of one that was allowed if the parameter asks for it.
+    fn audit_check(&self, command: &Command, body: Doc<'_>, error: Option<&Error>) {
+        let refused = error.is_some_and(|error| error.code() == ErrorCode::Unauthorized);
+        let told_anyway = || {
+            let service = &self.service;
+            !command.before_login
+                && service.access.enforced
+                && service.parameters.flag(AUDIT_SUCCESS)
+        };
+        if !refused && !told_anyway() {
+            return;
+        }
+        let param = DocBuf::build(|out| {
+            out.append("command", command.name);
+            out.append("ns", namespace(body).as_str());
+            out.append("args", &shown_body(command.secrets, body));
+        });
+        let result = if refused { ErrorCode::Unauthorized.number() } else { 0 };
+        self.service.audit(Some(self), "authCheck", &param, result);
+    }
+}
+
+/// Returns `database.collection`, or the database of a command that names no collection.
+fn namespace(body: Doc<'_>) -> String {
+    let db = text(body, "$db");
+    match body.first().and_then(|first| first.value().as_str()) {
+        Some(collection) => format!("{db}.{collection}"),
+        None => db.to_owned(),
+    }
+}
+
+fn text<'d>(body: Doc<'d>, name: &str) -> &'d str {
+    body.get(name).and_then(|value| value.as_str()).unwrap_or_default()
+}
+
+/// Returns the event of a write into the collections of users and roles that is no command about
+/// them.
+fn direct_mutation(command: &Command, body: Doc<'_>) -> Option<AuditEvent> {
+    const ACCOUNTS: [&str; 2] = ["admin.system.users", "admin.system.roles"];
+    if text(body, "$db") != "admin" || command.kind != Kind::Write {
+        return None;
+    }
+    let own = namespace(body);
+    let listed = body.get("nsInfo").and_then(|list| list.as_array());
+    let listed = listed.into_iter().flat_map(|list| list.iter());
+    let listed = listed.filter_map(|entry| entry.as_document()).map(|entry| text(entry, "ns"));
+    let ns = listed.chain([own.as_str()]).find(|ns| ACCOUNTS.contains(ns))?;
+    Some(("directAuthMutation", doc! { "ns": ns, "operation": command.name }))
+}
+
+fn write_users(out: &mut DocWriter<'_>, name: &str, users: &[&UserName]) {
+    let mut list = out.array(name);
+    for user in users {
+        list.document().append("user", &user.user).append("db", &user.db);
+    }
+}
+
+/// Writes an address; of a unix socket only that it is one, of the server itself that it is.
+fn write_address(mut out: DocWriter<'_>, address: Option<Option<SocketAddr>>) {
+    match address {
+        None => out.append("isSystemUser", true),
+        Some(None) => out.append("unix", "anonymous"),
+        Some(Some(address)) => {
+            let ip = address.ip().to_canonical().to_string();
+            out.append("ip", ip.as_str()).append("port", i32::from(address.port()))
+        }
+    };
+}
+
+fn view_param(view: &ViewDefinition) -> DocBuf {
+    DocBuf::build(|out| {
+        out.append("ns", view.namespace.as_str()).append("viewOn", &*view.on);
+        let mut stages = out.array("pipeline");
+        view.pipeline.iter().for_each(|stage| _ = stages.push(stage));
+    })
+}
+
+fn index_param(
+    namespace: &quire_catalog::Namespace,
+    index: &quire_catalog::Index,
+    state: &str,
+) -> DocBuf {
+    doc! {
+        "ns": namespace.as_str(), "indexName": index.name.as_str(),
+        "indexSpec": &index.spec.to_document(), "indexBuildState": state,
+    }
+}

@@ -1,0 +1,46 @@
+//! The file of the audit log: one JSON document a line, readable by its owner only.
+
+use crate::clients::lock;
+use crate::log::set_aside;
+use quire_commands::AuditSink;
+use std::fs::{File, OpenOptions, Permissions};
+use std::io::{self, Write};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+/// A file that events are appended to.
+pub struct AuditFile {
+    file: Mutex<File>,
+    path: PathBuf,
+}
+
+impl AuditFile {
+    /// Opens the file at the end, or makes it. Nobody but its owner can read it afterwards.
+    ///
+    /// # Errors
+    /// What the system says about the file.
+    pub fn open(path: &Path) -> io::Result<AuditFile> {
+        Ok(AuditFile { file: Mutex::new(append_to(path)?), path: path.to_owned() })
+    }
+}
+
+impl AuditSink for AuditFile {
+    fn write(&self, line: &str) -> io::Result<()> {
+        // One write, so that a line is whole or missing when the process ends.
+        lock(&self.file).write_all(format!("{line}\n").as_bytes())
+    }
+
+    fn rotate(&self) -> io::Result<String> {
+        let mut file = lock(&self.file);
+        let old = set_aside(&self.path)?;
+        *file = append_to(&self.path)?;
+        Ok(old.to_string_lossy().into_owned())
+    }
+}
+
+fn append_to(path: &Path) -> io::Result<File> {
+    let file = OpenOptions::new().create(true).append(true).mode(0o600).open(path)?;
+    file.set_permissions(Permissions::from_mode(0o600))?;
+    Ok(file)
+}
