@@ -16,7 +16,7 @@ fuzz_target!(|bytes: &[u8]| {
     let plain = ParseContext::default().without_folding();
     let Ok(expression) = Expression::parse(Value::Document(doc), &plain) else { return };
     let root = Generator::new(bytes.len() as u64).document();
-    let mut shared = Shared::new(1_700_000_000_000).with_random(Arc::new(|| 1 << 63));
+    let mut shared = Shared::new(1_700_000_000_000).with_random(|| 1 << 63);
     shared.memory_bytes_max = 1 << 20;
     let arena = Bump::new();
     let cx = EvalContext::new(&arena, root.as_doc(), &shared);

@@ -15,7 +15,7 @@ use std::sync::Arc;
 fuzz_target!(|bytes: &[u8]| {
     let Ok(doc) = validate(bytes, &Limits::WIRE) else { return };
     let context = ParseContext::default();
-    let (arena, mut shared) = (Bump::new(), Shared::new(0).with_random(Arc::new(|| 1 << 63)));
+    let (arena, mut shared) = (Bump::new(), Shared::new(0).with_random(|| 1 << 63));
     shared.memory_bytes_max = 1 << 20;
     let cx = EvalContext::new(&arena, Doc::empty(), &shared);
     let root = Generator::new(bytes.len() as u64).document();

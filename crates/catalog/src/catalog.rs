@@ -8,7 +8,7 @@ use quire_document::{Binary, DocBuf, Value};
 use quire_error::{Error, ErrorCode, Result};
 
 use crate::view::{SYSTEM_VIEWS, ViewDefinition, invalid_definition};
-use crate::{Collection, Namespace};
+use crate::{Collection, Namespace, names};
 
 /// Everything that exists at one version. Cheap to share, never changed in place.
 #[derive(Debug, Clone, Default)]
@@ -70,7 +70,7 @@ impl Catalog {
 
     /// The collection of a `database.collection`, if it exists.
     pub fn find(&self, full: &str) -> Option<&Arc<Collection>> {
-        let (db, collection) = full.split_once('.')?;
+        let (db, collection) = names::split(full)?;
         self.collection(db, collection)
     }
 

@@ -28,6 +28,8 @@ pub struct Index {
     pub name: String,
     /// Which keys documents have in it.
     pub keys: Arc<KeySpec>,
+    /// It is the `_id` index.
+    is_id: bool,
     /// Two documents may not have the same key.
     pub unique: bool,
     /// Maintained, and invisible to the planner.
@@ -51,11 +53,13 @@ impl Index {
     pub fn new(id: IndexId, spec: IndexSpec, state: IndexState) -> Self {
         let keys = Arc::new(KeySpec::new(&spec));
         let multikey = Arc::new(Multikey::new(keys.fields().len()));
+        let is_id = spec.is_id();
         Index {
             keys,
+            is_id,
             id,
             name: spec.name.clone(),
-            unique: spec.unique || spec.is_id(),
+            unique: spec.unique || is_id,
             hidden: spec.hidden,
             expire_after_seconds: spec.expire_after_seconds,
             version: spec.version,
@@ -72,6 +76,18 @@ impl Index {
         Index::new(id, spec, IndexState::Ready)
     }
 
+    /// The same index in another state.
+    pub fn in_state(&self, state: IndexState) -> Self {
+        let mut index = self.clone();
+        index.state = state;
+        index
+    }
+
+    /// True for the `_id` index.
+    pub fn is_id(&self) -> bool {
+        self.is_id
+    }
+
     /// Counts an operation that uses the index.
     pub fn note_use(&self) {
         self.uses.fetch_add(1, Ordering::Relaxed);
@@ -80,11 +96,6 @@ impl Index {
     /// The key pattern as the user wrote it.
     pub fn key(&self) -> Doc<'_> {
         self.spec.key.as_doc()
-    }
-
-    /// True for the `_id` index.
-    pub fn is_id(&self) -> bool {
-        self.spec.is_id()
     }
 
     /// Whether the pattern is the same: fields in the same order with equal directions.

@@ -28,7 +28,7 @@ pub use ids::{CollectionId, IndexId};
 pub use index::{Index, IndexState};
 pub use index_spec::{IndexSpec, SpecMatch};
 pub use multikey::{ARRAY_PATHS_MAX, Facts, FactsBuf, Multikey, MultikeyPaths};
-pub use names::{Namespace, validate_db_name};
+pub use names::{Namespace, split as split_namespace, validate_db_name};
 pub use options::CollectionOptions;
 pub use partial::PartialFilter;
 pub use record::{

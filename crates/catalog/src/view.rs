@@ -9,7 +9,7 @@ use quire_document::{Array, Doc, DocBuf, DocWriter, Value};
 use quire_error::{Error, ErrorCode, Result};
 use quire_mql::Collation;
 
-use crate::{Catalog, Collection, Namespace};
+use crate::{Catalog, Collection, Namespace, names};
 
 /// The collection with the definitions of a database's views.
 pub const SYSTEM_VIEWS: &str = "system.views";
@@ -157,7 +157,7 @@ impl Catalog {
     /// 165 ViewDepthLimitExceeded; 195 ViewPipelineMaxSizeExceeded; 182 InvalidViewDefinition if a
     /// definition of the database cannot be read.
     pub fn resolve(&self, full: &str) -> Result<Option<ResolvedView>> {
-        let Some((db, name)) = full.split_once('.') else { return Ok(None) };
+        let Some((db, name)) = names::split(full) else { return Ok(None) };
         let Some(database) = self.database(db).filter(|database| database.has_views()) else {
             return Ok(None);
         };

@@ -10,6 +10,7 @@ use crate::frame::context::Context;
 use pipeline::pipeline;
 use quire_access::Action::{self, *};
 use quire_access::{RoleName, Target};
+use quire_catalog::split_namespace;
 use quire_document::{Doc, Value};
 use quire_error::{Error, ErrorCode, Result};
 
@@ -222,7 +223,7 @@ fn bulk_write(cx: &Context<'_>, body: Doc<'_>) -> Result<()> {
         let at = crate::frame::args::whole(first.value()).and_then(|at| usize::try_from(at).ok());
         // A statement without a namespace is refused when it is read.
         let Some(namespace) = at.and_then(|at| namespaces.get(at)) else { continue };
-        let Some((db, collection)) = namespace.split_once('.') else { continue };
+        let Some((db, collection)) = split_namespace(namespace) else { continue };
         let target = Target::Collection(db, collection);
         match first.key() {
             "insert" => cx.require(target, Insert)?,
@@ -308,7 +309,7 @@ fn coll_mod(cx: &Context<'_>, body: Doc<'_>) -> Result<()> {
 fn rename(cx: &Context<'_>, body: Doc<'_>) -> Result<()> {
     let split = |value: Option<Value<'_>>| {
         let name = value.and_then(|value| value.as_str()).unwrap_or_default().to_owned();
-        match name.split_once('.') {
+        match split_namespace(&name) {
             Some((db, collection)) => (db.to_owned(), collection.to_owned()),
             None => (name, String::new()),
         }

@@ -9,6 +9,7 @@ use quire_collections::{View, from_interruption};
 use quire_document::{Doc, Value, ValueBuf};
 use quire_error::{Error, ErrorCode, Result};
 use quire_mql::collation::as_collator;
+use quire_mql::context::InterruptCheck;
 use quire_mql::{Collation, EvalContext, Expression, Known, ParseContext, Shared, UserVariable};
 use quire_storage::Interrupt;
 
@@ -18,6 +19,15 @@ use crate::views::Views;
 /// How long a scan keeps its view.
 const VIEW_AGE_MAX: Duration = Duration::from_millis(100);
 
+/// The interrupt of the command that runs now.
+struct CurrentInterrupt(Mutex<Arc<Interrupt>>);
+
+impl InterruptCheck for CurrentInterrupt {
+    fn check(&self) -> Result<()> {
+        self.0.lock().check().map_err(from_interruption)
+    }
+}
+
 /// What stages need that does not change while they run.
 pub(crate) struct Env {
     pub params: ExecParams,
@@ -25,8 +35,7 @@ pub(crate) struct Env {
     pub shared: Shared,
     /// What parsing needs: the variables and their values among it.
     pub parse: ParseContext,
-    /// The interrupt of the command that runs now.
-    interrupt: Arc<Mutex<Arc<Interrupt>>>,
+    interrupt: Arc<CurrentInterrupt>,
     /// Whether blocking stages may go on on disk.
     pub may_spill: bool,
 }
@@ -39,11 +48,10 @@ impl Env {
         let_vars: Doc<'_>,
         allow_disk_use: bool,
     ) -> Result<Self> {
-        let interrupt = Arc::new(Mutex::new(Arc::clone(&params.interrupt)));
-        let watched = Arc::clone(&interrupt);
+        let interrupt = Arc::new(CurrentInterrupt(Mutex::new(Arc::clone(&params.interrupt))));
         let mut shared = Shared::new(params.now_ms)
-            .with_random(Arc::new(random_word))
-            .with_interrupt(Arc::new(move || watched.lock().check().map_err(from_interruption)));
+            .with_random(random_word)
+            .with_interrupt(Arc::clone(&interrupt) as Arc<dyn InterruptCheck>);
         shared.cluster_time = params.cluster_time;
         shared.user_roles = params.user_roles.clone();
         shared.collator = as_collator(collation);
@@ -90,12 +98,12 @@ impl Env {
 
     /// The next command's interrupt.
     pub fn set_interrupt(&self, interrupt: &Arc<Interrupt>) {
-        *self.interrupt.lock() = Arc::clone(interrupt);
+        *self.interrupt.0.lock() = Arc::clone(interrupt);
     }
 
     /// Fails if the command has to stop.
     pub fn check_interrupt(&self) -> Result<()> {
-        self.interrupt.lock().check().map_err(from_interruption)
+        self.interrupt.check()
     }
 
     /// The error of a blocking stage that may not go on on disk.

@@ -130,16 +130,17 @@ impl Execution {
         let mut run = Run::new(scope, views, self.generation);
         run.wanted = max;
         let mut left = max;
+        let mut offer = |row: &Row, left: &mut usize| {
+            let taken = take(row);
+            *left = if taken { *left - 1 } else { 0 };
+            taken
+        };
         let mut rows = Vec::new();
         let done = loop {
             while left > 0
                 && let Some(row) = self.pending.front()
+                && offer(row, &mut left)
             {
-                if !take(row) {
-                    left = 0;
-                    break;
-                }
-                left -= 1;
                 self.pending.pop_front();
             }
             let ended = self.pending.is_empty() && self.exhausted;
@@ -153,7 +154,9 @@ impl Execution {
             }
             let more = self.root.next(&mut run, left.min(ROWS_MAX), &mut rows)?;
             self.exhausted = !more;
-            self.pending.extend(rows.drain(..));
+            let taken = rows.iter().take_while(|row| left > 0 && offer(row, &mut left)).count();
+            self.pending.extend(rows.drain(taken..));
+            rows.clear();
         };
         self.generation = run.generation;
         self.root.rest();

@@ -27,6 +27,8 @@ pub struct FindQuery<'r> {
     /// The filter, with what its expressions imply; `None` for a lookup by `_id` that is planned
     /// without it ([`is_id_lookup`]).
     pub filter: Option<Condition>,
+    /// The `_id` that such a lookup looks for.
+    pub(crate) by_id: Option<Value<'r>>,
     /// The sort; `None` without one, and for `$natural`.
     pub sort: Option<Arc<SortPattern>>,
     /// The projection, if there is one.
@@ -47,9 +49,10 @@ impl<'r> FindQuery<'r> {
     ) -> Result<Self> {
         let collection = stats.collection(&request.namespace)?;
         let compile = || Filter::parse(request.filter.as_doc(), context);
-        let point = is_id_lookup(request, collection.as_deref());
-        let filter = (!point).then(compile).transpose()?;
+        let by_id = id_to_look_up(request, collection.as_deref());
+        let filter = if by_id.is_none() { Some(compile()?) } else { None };
         let mut query = FindQuery::of_filter(request, filter.as_ref());
+        query.by_id = by_id;
         query.collection = collection;
         query.compile_sort(context)?;
         query.projection = projection(request, context)?.map(Arc::new);
@@ -62,7 +65,7 @@ impl<'r> FindQuery<'r> {
             always if always.is_always_true() => Condition::And(Vec::new()),
             root => root.clone().with_implied(),
         });
-        FindQuery { request, filter, sort: None, projection: None, collection: None }
+        FindQuery { request, filter, by_id: None, sort: None, projection: None, collection: None }
     }
 
     /// Compiles the sort of the request.
@@ -71,7 +74,7 @@ impl<'r> FindQuery<'r> {
     /// What `mql` says about the sort.
     pub fn compile_sort(&mut self, context: &ParseContext) -> Result<()> {
         let sort = self.request.sort.as_doc();
-        if natural(sort)?.is_none() && !sort.is_empty() {
+        if !sort.is_empty() && natural(sort)?.is_none() {
             self.sort = Some(Arc::new(SortPattern::parse(sort, context)?));
         }
         Ok(())
@@ -123,11 +126,17 @@ pub fn plan_find(query: &FindQuery<'_>, stats: &dyn Statistics) -> Result<Plan> 
         return Ok(plan(Node::Eof, Vec::new(), true));
     };
     let finish = Finish::new(query, collation.map(|collation| &**collation))?;
-    if wants_plain_documents(request) && ids_compare_alike(collection, collation) {
-        let id = query.filter.as_ref().and_then(compiled_id_equality);
-        if let Some(id) = id.or_else(|| id_equality(request.filter.as_doc())) {
-            return Ok(plan(finish.id_hack(collection, ValueBuf::new(id)), Vec::new(), false));
+    let plain = || wants_plain_documents(request) && ids_compare_alike(collection, collation);
+    let id = match (query.by_id, &query.filter) {
+        (Some(id), _) => Some(id),
+        (None, filter) if plain() => {
+            let id = filter.as_ref().and_then(compiled_id_equality);
+            id.or_else(|| id_equality(request.filter.as_doc()))
         }
+        (None, _) => None,
+    };
+    if let Some(id) = id {
+        return Ok(plan(finish.id_hack(collection, ValueBuf::new(id)), Vec::new(), false));
     }
     let Some(filter) = &query.filter else {
         return Err(Error::internal("a plan without a compiled filter"));
@@ -265,18 +274,25 @@ fn wants_plain_documents(request: &FindRequest) -> bool {
         && request.min.as_doc().is_empty()
         && request.max.as_doc().is_empty()
         && !request.show_record_id
-        && !request.sort.as_doc().contains("$natural")
+        && (request.sort.as_doc().is_empty() || !request.sort.as_doc().contains("$natural"))
 }
 
 /// Whether a request is a lookup by `_id` as it is written: its filter never fails to parse, and
 /// planning needs no tree of it.
 pub fn is_id_lookup(request: &FindRequest, collection: Option<&Collection>) -> bool {
+    id_to_look_up(request, collection).is_some()
+}
+
+/// The `_id` of such a lookup.
+fn id_to_look_up<'r>(
+    request: &'r FindRequest,
+    collection: Option<&Collection>,
+) -> Option<Value<'r>> {
     let alike = |collection| {
         ids_compare_alike(collection, collation_of(&request.collation, Some(collection)))
     };
-    wants_plain_documents(request)
-        && collection.is_none_or(alike)
-        && id_equality(request.filter.as_doc()).is_some()
+    let plain = wants_plain_documents(request) && collection.is_none_or(alike);
+    if plain { id_equality(request.filter.as_doc()) } else { None }
 }
 
 /// Whether the `_id` index compares strings as a query with this collation does.

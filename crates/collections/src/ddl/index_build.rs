@@ -128,7 +128,7 @@ impl Store {
                 continue;
             };
             // As strict as it will be.
-            let index = Arc::new(Index { state: IndexState::Ready, ..Index::clone(index) });
+            let index = Arc::new(index.in_state(IndexState::Ready));
             for record in noted {
                 writer.txn_mut().guard(Space::Doc, &doc_key(current.id, record));
                 if let Some(doc) = writer.view().get(&current, record)? {

@@ -8,7 +8,7 @@ use crate::frame::reply::number;
 use crate::frame::service::{Connection, Service, now_ms};
 use crate::frame::tally::Tally;
 use crate::frame::usage::Class;
-use quire_catalog::Namespace;
+use quire_catalog::{Namespace, split_namespace};
 use quire_document::{Doc, DocBuf, DocWriter, Value};
 use quire_error::Error;
 use std::any::Any;
@@ -38,7 +38,7 @@ pub struct Ended<'e> {
 
 impl Ended<'_> {
     fn db(&self) -> &str {
-        self.namespace.split_once('.').map_or(self.namespace, |(db, _)| db)
+        split_namespace(self.namespace).map_or(self.namespace, |(db, _)| db)
     }
 }
 

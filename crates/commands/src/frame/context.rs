@@ -151,7 +151,7 @@ impl Context<'_> {
         let (now, cluster_time) = self.clock();
         let mut shared = Shared::new(now).with_interrupt(Arc::new(check));
         shared.cluster_time = cluster_time;
-        shared.with_random(Arc::new(random_u64))
+        shared.with_random(random_u64)
     }
 
     /// Fails if the operation was killed, timed out, or lost its client.

@@ -3,7 +3,7 @@
 use crate::frame::command::Kind;
 use crate::frame::metrics::{Counter, Latency};
 use foldhash::fast::RandomState;
-use quire_catalog::{Catalog, CollectionId};
+use quire_catalog::{Catalog, CollectionId, split_namespace};
 use quire_collections::Store;
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -96,7 +96,7 @@ pub struct Usage {
 impl Usage {
     /// Notes an operation on a namespace; nothing if there is no such collection.
     pub fn note(&self, store: &Store, namespace: &str, class: Class, kind: Kind, micros: u64) {
-        let Some((db, collection)) = namespace.split_once('.') else { return };
+        let Some((db, collection)) = split_namespace(namespace) else { return };
         if collection == "$cmd" {
             return;
         }
@@ -125,7 +125,7 @@ impl Usage {
 
     /// Notes an operation that read the whole of a collection.
     pub fn note_collection_scan(&self, store: &Store, namespace: &str) {
-        let Some((db, collection)) = namespace.split_once('.') else { return };
+        let Some((db, collection)) = split_namespace(namespace) else { return };
         let catalog = store.catalog();
         if let Some(found) = catalog.collection(db, collection) {
             self.of(&catalog, found.id).collection_scans.add(1);

@@ -145,13 +145,12 @@ impl Builder {
 
     /// A node that reads a collection.
     fn leaf(&mut self, node: &Node, needs: Needs) -> Result<BoxedOperator> {
-        let stats = NodeStats::default();
         Ok(match node {
             Node::RandomPicks { collection, size, scan } => {
                 Box::new(RandomPicks::new(collection, self.node(scan, needs)?, *size))
             }
             Node::IdHack { collection, id } => {
-                Box::new(IdLookup { table: Table::new(collection), id: id.clone(), stats })
+                Box::new(IdLookup { table: Table::new(collection), id: id.clone(), found: None })
             }
             Node::IndexScan(scan) => {
                 let filter = compile(scan.filter.as_ref());

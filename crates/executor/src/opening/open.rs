@@ -74,11 +74,12 @@ pub(crate) fn start(
     let disk = request.allow_disk_use().unwrap_or(params.disk_by_default);
     let (namespace, asked) = request.target();
     let view = views.view();
-    let collection = view.catalog().find(namespace).map(|found| &**found);
-    let collation = collation_of(asked, collection);
+    let found = view.catalog().find(namespace);
+    let collation = collation_of(asked, found.map(|found| &**found));
     let mut env = Env::new(params, collation, request.let_vars(), disk)?;
     env.parse.no_clock = !request.has_clock();
-    let plan = plan(request, &env.parse, &ViewStatistics::new(view, &env))?;
+    let statistics = ViewStatistics::new(view, &env).knowing(namespace, found);
+    let plan = plan(request, &env.parse, &statistics)?;
     refuse_table_scan(&plan, &env)?;
     let root = build(&plan.root, feed)?;
     Ok(Execution::new(Arc::new(env), root, Arc::new(plan)))

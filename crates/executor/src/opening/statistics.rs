@@ -17,11 +17,19 @@ use crate::scans::random_picks::draws;
 pub(crate) struct ViewStatistics<'v> {
     view: View<'v>,
     env: &'v Env,
+    /// The name of a collection that was looked up before, and what was found.
+    known: Option<(&'v str, Option<&'v Arc<Collection>>)>,
 }
 
 impl<'v> ViewStatistics<'v> {
     pub fn new(view: View<'v>, env: &'v Env) -> Self {
-        ViewStatistics { view, env }
+        ViewStatistics { view, env, known: None }
+    }
+
+    /// The same, where the collection of that name was looked up before.
+    pub fn knowing(mut self, namespace: &'v str, found: Option<&'v Arc<Collection>>) -> Self {
+        self.known = Some((namespace, found));
+        self
     }
 
     fn count_range(&self, scan: &IndexScan, range: IndexRange, limit: u64) -> Option<u64> {
@@ -77,7 +85,10 @@ impl<'v> ViewStatistics<'v> {
 
 impl Statistics for ViewStatistics<'_> {
     fn collection(&self, namespace: &str) -> Result<Option<Arc<Collection>>> {
-        let found = self.view.catalog().find(namespace);
+        let found = match self.known {
+            Some((known, found)) if known == namespace => found,
+            _ => self.view.catalog().find(namespace),
+        };
         if found.is_none() {
             Namespace::parse(namespace)?;
         }

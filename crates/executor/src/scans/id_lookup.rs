@@ -13,18 +13,17 @@ use crate::scans::table::Table;
 pub(crate) struct IdLookup {
     pub table: Table,
     pub id: ValueBuf,
-    pub stats: NodeStats,
+    /// Whether the document was found, once it was looked for.
+    pub found: Option<bool>,
 }
 
 impl Operator for IdLookup {
     fn next(&mut self, run: &mut Run<'_>, _: usize, out: &mut Vec<Row>) -> Result<bool> {
-        if !self.stats.is_eof {
-            self.stats.is_eof = true;
+        if self.found.is_none() {
+            self.found = Some(false);
             let collection = self.table.resolve(run)?;
             if let Some(record) = run.view().get_by_id(collection, self.id.as_value())? {
-                self.stats.keys_examined = 1;
-                self.stats.docs_examined = 1;
-                self.stats.returned = 1;
+                self.found = Some(true);
                 out.push(Row::of_document(record.id, record.doc.into_bytes()));
             }
         }
@@ -32,6 +31,13 @@ impl Operator for IdLookup {
     }
 
     fn stats(&self) -> NodeStats {
-        self.stats.clone()
+        let found = u64::from(self.found == Some(true));
+        NodeStats {
+            keys_examined: found,
+            docs_examined: found,
+            returned: found,
+            is_eof: self.found.is_some(),
+            ..NodeStats::default()
+        }
     }
 }

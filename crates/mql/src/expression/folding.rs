@@ -39,7 +39,7 @@ impl Folding {
     }
 
     /// An interrupt that ends an evaluation once those of the request have taken long together.
-    pub(super) fn interrupt(&self) -> InterruptCheck {
+    pub(super) fn interrupt(&self) -> Arc<dyn InterruptCheck> {
         let taken = Arc::clone(&self.0);
         Arc::new(move || match taken.looks.fetch_add(1, Ordering::Relaxed) {
             looks if looks < LOOKS_MAX => Ok(()),

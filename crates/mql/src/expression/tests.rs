@@ -12,7 +12,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 fn shared() -> Shared {
-    Shared::new(1_700_000_000_000).with_random(Arc::new(|| 1 << 63))
+    Shared::new(1_700_000_000_000).with_random(|| 1 << 63)
 }
 
 /// Parses and evaluates; missing is `None`.

@@ -47,6 +47,9 @@ impl SortPattern {
 /// The direction of `{$natural: 1}` or `{$natural: -1}`, `None` for other sorts. BadValue for
 /// another value or for further fields beside it.
 pub fn natural(doc: Doc<'_>) -> Result<Option<Direction>> {
+    if doc.is_empty() {
+        return Ok(None);
+    }
     let Some(value) = doc.get("$natural") else { return Ok(None) };
     if doc.count() > 1 {
         let text = format!("Cannot include '$natural' in compound sort: {}", show_doc(doc));

@@ -1,0 +1,96 @@
+//! What all evaluations of one command share: clock, random source, collation, limits, interrupt.
+
+use quire_document::{Collator, Timestamp, ValueBuf};
+use quire_error::{Error, Result};
+use std::fmt;
+use std::sync::Arc;
+
+/// Bytes one evaluation may hold before it answers `ExceededMemoryLimit` (146).
+pub const MEMORY_BYTES_MAX: usize = 100 * 1024 * 1024;
+
+/// Knows whether an operation may go on.
+pub trait InterruptCheck: Send + Sync {
+    /// Fails once the operation was killed or its deadline passed.
+    fn check(&self) -> Result<()>;
+}
+
+impl<F: Fn() -> Result<()> + Send + Sync> InterruptCheck for F {
+    fn check(&self) -> Result<()> {
+        self()
+    }
+}
+
+/// What all evaluations of one command share.
+#[derive(Clone)]
+pub struct Shared {
+    /// `$$NOW` in milliseconds since the epoch: one reading for the whole command.
+    pub now_ms: i64,
+    /// `$$CLUSTER_TIME`.
+    pub cluster_time: Option<Timestamp>,
+    /// `$$USER_ROLES`: an array of role documents.
+    pub user_roles: Option<ValueBuf>,
+    /// Compares strings.
+    pub collator: Option<Arc<dyn Collator>>,
+    /// Bytes one evaluation may take from its arena.
+    pub memory_bytes_max: usize,
+    random: Option<fn() -> u64>,
+    interrupt: Option<Arc<dyn InterruptCheck>>,
+}
+
+impl Default for Shared {
+    fn default() -> Self {
+        Shared {
+            now_ms: 0,
+            cluster_time: None,
+            user_roles: None,
+            collator: None,
+            memory_bytes_max: MEMORY_BYTES_MAX,
+            random: None,
+            interrupt: None,
+        }
+    }
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shared").field("now_ms", &self.now_ms).finish_non_exhaustive()
+    }
+}
+
+impl Shared {
+    /// A shared context whose `$$NOW` is `now_ms`.
+    pub fn new(now_ms: i64) -> Self {
+        Shared { now_ms, ..Shared::default() }
+    }
+
+    /// The same with a random source (`$rand`, `$sampleRate`).
+    pub fn with_random(mut self, random: fn() -> u64) -> Self {
+        self.random = Some(random);
+        self
+    }
+
+    /// The same with an interrupt check; loops over long input call it.
+    pub fn with_interrupt(mut self, interrupt: Arc<dyn InterruptCheck>) -> Self {
+        self.interrupt = Some(interrupt);
+        self
+    }
+
+    /// The same with a collation.
+    pub fn with_collator(mut self, collator: Option<Arc<dyn Collator>>) -> Self {
+        self.collator = collator;
+        self
+    }
+
+    /// A random word; an error where no source was given.
+    pub fn random(&self) -> Result<u64> {
+        match &self.random {
+            Some(random) => Ok(random()),
+            None => Err(Error::internal("no random source in this context")),
+        }
+    }
+
+    /// Fails if the operation was killed or its deadline passed.
+    pub fn check_interrupt(&self) -> Result<()> {
+        self.interrupt.as_ref().map_or(Ok(()), |interrupt| interrupt.check())
+    }
+}
