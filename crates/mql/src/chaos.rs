@@ -9,7 +9,6 @@ use bumpalo::Bump;
 use quire_document::limits::Limits;
 use quire_document::testing::Generator;
 use quire_document::{ArrayBuf, Doc, DocBuf, Value, ValueBuf, validate};
-use std::sync::Arc;
 
 const WORDS: &[&str] = &[
     "a",

@@ -23,7 +23,7 @@ pub(crate) fn plan_count(
     let (namespace, hint) = (&request.namespace, request.hint.as_ref());
     let find = FindRequest::search(namespace, &request.filter, hint, &request.collation);
     let mut plan = plan_find(&FindQuery::of_filter(&find, Some(&filter)), stats)?;
-    let everything = plan.filter.as_ref().is_some_and(Condition::is_always_true);
+    let everything = plan.filter.as_deref().is_some_and(Condition::is_always_true);
     if request.hint.is_none()
         && everything
         && let Some(collection) = plan.root.collection()

@@ -147,7 +147,7 @@ fn count_down(node: &mut Node, stats: &NodeStats) {
 pub fn query_planner(plan: &Plan, out: &mut DocWriter<'_>) {
     out.append("namespace", plan.namespace.as_str());
     if !matches!(plan.root, Node::RecordStoreFastCount { .. }) {
-        let filter = plan.filter.as_ref().map(Condition::to_bson);
+        let filter = plan.filter.as_deref().map(Condition::to_bson);
         out.append("parsedQuery", &filter.unwrap_or_default());
     }
     if let Some(collation) = &plan.collation {

@@ -25,8 +25,8 @@ pub struct FindQuery<'r> {
     /// written, for explain.
     pub request: &'r FindRequest,
     /// The filter, with what its expressions imply; `None` for a lookup by `_id` that is planned
-    /// without it ([`is_id_lookup`]).
-    pub filter: Option<Condition>,
+    /// without it ([`id_to_look_up`]).
+    pub filter: Option<Arc<Condition>>,
     /// The `_id` that such a lookup looks for.
     pub(crate) by_id: Option<Value<'r>>,
     /// The sort; `None` without one, and for `$natural`.
@@ -62,8 +62,8 @@ impl<'r> FindQuery<'r> {
     /// Returns a query by a filter that is compiled already, which neither sorts nor projects.
     pub fn of_filter(request: &'r FindRequest, filter: Option<&Filter>) -> Self {
         let filter = filter.map(|filter| match filter.root() {
-            always if always.is_always_true() => Condition::And(Vec::new()),
-            root => root.clone().with_implied(),
+            always if always.is_always_true() => Arc::new(Condition::And(Vec::new())),
+            root => Arc::new(root.clone().with_implied()),
         });
         FindQuery { request, filter, by_id: None, sort: None, projection: None, collection: None }
     }
@@ -130,7 +130,7 @@ pub fn plan_find(query: &FindQuery<'_>, stats: &dyn Statistics) -> Result<Plan> 
     let id = match (query.by_id, &query.filter) {
         (Some(id), _) => Some(id),
         (None, filter) if plain() => {
-            let id = filter.as_ref().and_then(compiled_id_equality);
+            let id = filter.as_deref().and_then(compiled_id_equality);
             id.or_else(|| id_equality(request.filter.as_doc()))
         }
         (None, _) => None,
@@ -277,14 +277,9 @@ fn wants_plain_documents(request: &FindRequest) -> bool {
         && (request.sort.as_doc().is_empty() || !request.sort.as_doc().contains("$natural"))
 }
 
-/// Whether a request is a lookup by `_id` as it is written: its filter never fails to parse, and
-/// planning needs no tree of it.
-pub fn is_id_lookup(request: &FindRequest, collection: Option<&Collection>) -> bool {
-    id_to_look_up(request, collection).is_some()
-}
-
-/// The `_id` of such a lookup.
-fn id_to_look_up<'r>(
+/// The `_id` that a request looks up, if it is such a lookup as it is written: its filter never
+/// fails to parse, and planning needs no tree of it.
+pub fn id_to_look_up<'r>(
     request: &'r FindRequest,
     collection: Option<&Collection>,
 ) -> Option<Value<'r>> {

@@ -7,7 +7,7 @@ use quire_mql::filter::Node as Condition;
 
 /// Adds the intersection of the first two scans of single keys to the rejected plans.
 pub fn add_intersection(plan: &mut Plan) {
-    if plan.rejected.is_empty() || !matches!(plan.filter, Some(Condition::And(_))) {
+    if plan.rejected.is_empty() || !matches!(plan.filter.as_deref(), Some(Condition::And(_))) {
         return;
     }
     if !plan.sort.as_doc().is_empty() || !plan.projection.as_doc().is_empty() {
@@ -35,7 +35,7 @@ pub fn add_intersection(plan: &mut Plan) {
     if let [first, second, ..] = scans.as_slice() {
         let scan = |scan: &IndexScan| Node::IndexScan(Box::new(scan.clone()));
         let both = Node::AndSorted { inputs: vec![scan(first), scan(second)] };
-        let filter = plan.filter.clone();
+        let filter = plan.filter.as_deref().cloned();
         plan.rejected.push(Node::Fetch { filter, input: Box::new(both) });
     }
 }

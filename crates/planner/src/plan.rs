@@ -19,7 +19,7 @@ pub struct Plan {
     pub namespace: String,
     /// The filter, with what its expressions imply; `None` for a lookup by `_id` that was planned
     /// without it.
-    pub filter: Option<Condition>,
+    pub filter: Option<Arc<Condition>>,
     /// The stages.
     pub root: Node,
     /// What was considered and not chosen.

@@ -194,10 +194,14 @@ fn write_error(error: Option<&Error>, writer: &mut DocWriter<'_>) {
     writer.append("errName", &*error.code().name()).append("errCode", error.code().number());
 }
 
-/// Returns the command document without its secrets and without long arrays of documents.
+/// Returns the command document without its secrets; of one that is long, without what is long in
+/// it.
 pub fn shown_body(secrets: &[&str], body: Doc<'_>) -> DocBuf {
+    /// Bytes of a command that is shown whole.
+    const WHOLE_BYTES_MAX: usize = 4096;
+    /// Bytes of a value of a longer one.
     const BYTES_MAX: usize = 1024;
-    if body.len() <= BYTES_MAX && secrets.is_empty() {
+    if body.len() <= WHOLE_BYTES_MAX && secrets.is_empty() {
         return body.to_owned();
     }
     DocBuf::build(|writer| {

@@ -95,11 +95,11 @@ pub(super) fn delete_one(
     id: quire_collections::RecordId,
     doc: Doc<'_>,
     statement: &mut Statement,
-) -> quire_collections::Attempt<Option<super::update::OneChange>> {
+) -> quire_collections::Attempt<Option<()>> {
     if !statement.matches(doc)? {
         return Ok(None);
     }
     writer.delete(collection, id, doc)?;
     statement.remember(writer, Effect::Delete, Some(doc), None);
-    Ok(Some((true, doc.to_owned(), None)))
+    Ok(Some(()))
 }

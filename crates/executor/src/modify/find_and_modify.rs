@@ -100,7 +100,9 @@ pub fn find_and_modify(
     statement.image = Some(if request.answers_after { Image::After } else { Image::Before });
     loop {
         let change = if removes {
-            change_one(unit, namespace, &mut statement, &mut delete_one)?
+            change_one(unit, namespace, &mut statement, &mut |writer, collection, id, doc, of| {
+                Ok(delete_one(writer, collection, id, doc, of)?.map(|()| (doc.to_owned(), None)))
+            })?
         } else {
             change_one(
                 unit,
@@ -108,17 +110,17 @@ pub fn find_and_modify(
                 &mut statement,
                 &mut |writer, collection, id, doc, statement| match statement.apply(doc)? {
                     Applied::NoMatch => Ok(None),
-                    Applied::Same => Ok(Some((false, doc.to_owned(), Some(doc.to_owned())))),
+                    Applied::Same => Ok(Some((doc.to_owned(), Some(doc.to_owned())))),
                     Applied::Changed(new) => {
                         writer.update(collection, id, doc, new.as_doc())?;
                         let after = Some(new.as_doc());
                         statement.remember(writer, Effect::Update, Some(doc), after);
-                        Ok(Some((true, doc.to_owned(), Some(new))))
+                        Ok(Some((doc.to_owned(), Some(new))))
                     }
                 },
             )?
         };
-        if let Some(((_, before, after), committed)) = change {
+        if let Some(((before, after), committed)) = change {
             return Ok(FindAndModifyOutcome {
                 before: Some(before),
                 after,

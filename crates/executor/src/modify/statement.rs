@@ -5,13 +5,13 @@ use std::sync::Arc;
 use bumpalo::Bump;
 use quire_catalog::{Collection, CollectionId, Namespace};
 use quire_collections::{Effect, Image, Keep, RecordId, Writer};
-use quire_document::{Doc, DocBuf, Value};
+use quire_document::{Doc, DocBuf, Value, ValueBuf, equal};
 use quire_error::Result;
 use quire_mql::collation::AskedCollation;
 use quire_mql::filter::Filter;
 use quire_mql::update::{Update, UpdateSpec};
 use quire_mql::{Collation, EvalContext};
-use quire_planner::{FindQuery, FindRequest, Hint, Plan, collation_of, is_id_lookup};
+use quire_planner::{FindQuery, FindRequest, Hint, Plan, collation_of, id_to_look_up};
 
 use crate::UnitOfWork;
 use crate::env::Env;
@@ -64,7 +64,10 @@ pub(crate) struct Statement {
     /// The collection's `_id` index compares strings as the statement does.
     ids_alike: bool,
     pub query: Query,
-    pub filter: Filter,
+    /// What documents must pass; `None` if nothing is asked but an `_id`.
+    filter: Option<Filter>,
+    /// The `_id` that alone is asked for.
+    by_id: Option<ValueBuf>,
     pub update: Option<Update>,
     /// Times that an upsert met a key which its filter asks for among other things.
     pub clashes: u32,
@@ -143,11 +146,14 @@ impl Statement {
     ) -> Result<Self> {
         let collation = collation_of(&query.request.collation, collection).cloned();
         let env = Env::new(params.clone(), collation.as_ref(), let_vars, true)?;
-        let filter = Filter::parse(query.filter(), &env.parse)?;
+        let by_id = id_to_look_up(&query.request, collection).map(ValueBuf::new);
         // A write to one `_id` sorts nothing, and its sort may be anything.
-        if !is_id_lookup(&query.request, collection) {
+        let filter = if by_id.is_none() {
             FindQuery::of_filter(&query.request, None).compile_sort(&env.parse)?;
-        }
+            Some(Filter::parse(query.filter(), &env.parse)?)
+        } else {
+            None
+        };
         let update = update.map(|spec| Update::parse(spec, &env.parse)).transpose()?;
         Ok(Statement {
             env: Arc::new(env),
@@ -156,6 +162,7 @@ impl Statement {
             collation,
             query,
             filter,
+            by_id,
             update,
             clashes: 0,
             id: None,
@@ -174,7 +181,7 @@ impl Statement {
         else {
             return Ok(None);
         };
-        let mut query = FindQuery::of_filter(request, Some(&self.filter));
+        let mut query = FindQuery::of_filter(request, self.filter.as_ref());
         query.compile_sort(&self.env.parse)?;
         let execution = open_query(&query, &self.env, views.view())?;
         let meets_again = may_meet_again(&execution.plan, self.update.as_ref());
@@ -206,7 +213,17 @@ impl Statement {
         let variables = self.env.variable_values();
         let context =
             EvalContext::new(&self.arena, doc, &self.env.shared).with_variables(&variables);
-        self.filter.matches(doc, &context)
+        self.passes(doc, &context)
+    }
+
+    fn passes(&self, doc: Doc<'_>, context: &EvalContext<'_>) -> Result<bool> {
+        match (&self.filter, &self.by_id) {
+            (Some(filter), _) => filter.matches(doc, context),
+            (None, Some(id)) => Ok(doc.get("_id").is_some_and(|found| {
+                equal(found, id.as_value(), context.shared.collator.as_deref())
+            })),
+            (None, None) => Ok(true),
+        }
     }
 
     /// Tests the document and applies the update to it.
@@ -216,19 +233,14 @@ impl Statement {
         let context =
             EvalContext::new(&self.arena, doc, &self.env.shared).with_variables(&variables);
         let Some(update) = &self.update else {
-            let matches = self.filter.matches(doc, &context)?;
+            let matches = self.passes(doc, &context)?;
             return Ok(if matches { Applied::Same } else { Applied::NoMatch });
         };
-        let position = if update.needs_position() {
-            match self.filter.find_position(doc, &context)? {
-                None => return Ok(Applied::NoMatch),
-                Some(position) => position,
-            }
-        } else if self.filter.matches(doc, &context)? {
-            None
-        } else {
-            return Ok(Applied::NoMatch);
+        let position = match &self.filter {
+            Some(filter) if update.needs_position() => filter.find_position(doc, &context)?,
+            _ => self.passes(doc, &context)?.then_some(None),
         };
+        let Some(position) = position else { return Ok(Applied::NoMatch) };
         let mut out = Vec::with_capacity(doc.len() + 64);
         let outcome = update.apply(doc, position, &context, &mut out)?;
         Ok(if outcome.changed {
@@ -253,6 +265,9 @@ impl Statement {
     /// The `_id` that a document must have to pass, if it is one value: then there is nothing to
     /// plan.
     pub fn id_point(&self) -> Option<Value<'_>> {
+        if let Some(id) = &self.by_id {
+            return Some(id.as_value());
+        }
         let request = &self.query.request;
         if request.hint.is_some() || !self.ids_alike {
             return None;

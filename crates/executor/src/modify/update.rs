@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use quire_catalog::{Collection, Namespace};
 use quire_collections::{Attempt, Effect, RecordId, Writer};
-use quire_document::{Doc, DocBuf, Value, ValueBuf};
+use quire_document::{Doc, Value, ValueBuf};
 use quire_error::Result;
 use quire_mql::collation::AskedCollation;
 use quire_mql::update::UpdateSpec;
@@ -132,37 +132,34 @@ fn update_one(
         change_one(unit, namespace, statement, &mut |writer, collection, id, doc, statement| {
             match statement.apply(doc)? {
                 Applied::NoMatch => Ok(None),
-                Applied::Same => Ok(Some((false, doc.to_owned(), None))),
+                Applied::Same => Ok(Some(false)),
                 Applied::Changed(new) => {
                     writer.update(collection, id, doc, new.as_doc())?;
                     statement.remember(writer, Effect::Update, Some(doc), Some(new.as_doc()));
-                    Ok(Some((true, doc.to_owned(), Some(new))))
+                    Ok(Some(true))
                 }
             }
         })?;
     Ok(match change {
         None => UpdateOutcome::default(),
-        Some(((changed, _, _), committed)) => {
+        Some((changed, committed)) => {
             let modified = u64::from(changed);
             UpdateOutcome { matched: 1, modified, committed, ..UpdateOutcome::default() }
         }
     })
 }
 
-/// Whether it changed, the old document, the new one.
-pub(super) type OneChange = (bool, DocBuf, Option<DocBuf>);
-
-/// Writes one document; `None` if it does not match.
-pub(super) type ChangeOne<'f> = dyn FnMut(&mut Writer, &Collection, RecordId, Doc<'_>, &mut Statement) -> Attempt<Option<OneChange>>
+/// Writes one document and answers something of it; `None` if the document does not match.
+pub(super) type ChangeOne<'f, T> = dyn FnMut(&mut Writer, &Collection, RecordId, Doc<'_>, &mut Statement) -> Attempt<Option<T>>
     + 'f;
 
 /// Finds the first document of the statement's query and writes it; `None` if there is none.
-pub(super) fn change_one(
+pub(super) fn change_one<T>(
     unit: &mut dyn UnitOfWork,
     namespace: &Namespace,
     statement: &mut Statement,
-    change: &mut ChangeOne<'_>,
-) -> Result<Option<(OneChange, Option<Committed>)>> {
+    change: &mut ChangeOne<'_, T>,
+) -> Result<Option<(T, Option<Committed>)>> {
     let interrupt = Arc::clone(&statement.env.params.interrupt);
     if let Some(id) = statement.id_point() {
         let id = ValueBuf::new(id);

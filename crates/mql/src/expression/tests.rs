@@ -9,7 +9,6 @@ use quire_document::testing::Generator;
 use quire_document::{ArrayBuf, Decimal128, DocBuf, Value, ValueBuf, array, doc, identical};
 use quire_error::Result;
 use std::borrow::Cow;
-use std::sync::Arc;
 
 fn shared() -> Shared {
     Shared::new(1_700_000_000_000).with_random(|| 1 << 63)
