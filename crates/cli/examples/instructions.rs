@@ -6,7 +6,7 @@
 mod server;
 
 use quire_document::{Binary, DocBuf, Value, doc};
-use server::{Server, command, program};
+use server::{Server, command, log_in, make_root, program};
 use std::error::Error;
 use std::net::TcpStream;
 use std::path::Path;
@@ -17,7 +17,10 @@ const DOCUMENTS: i32 = 1000;
 const WARM_UP: i32 = 200;
 const OPERATIONS: i32 = 1000;
 
-const NAMES: [&str; 9] = [
+/// What follows the name of an operation of a client that has logged in, on a server with `--auth`.
+const LOGGED_IN: &str = "-logged-in";
+
+const NAMES: [&str; 12] = [
     "ping",
     "find",
     "find-one-in-session",
@@ -27,6 +30,9 @@ const NAMES: [&str; 9] = [
     "update",
     "find-and-modify",
     "delete",
+    "ping-logged-in",
+    "find-logged-in",
+    "find-one-in-session-logged-in",
 ];
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -48,8 +54,16 @@ fn measure(program: &Path, name: &str) -> Result<u64, Box<dyn Error>> {
     let mut valgrind = Command::new("valgrind");
     valgrind.args(["--tool=callgrind", "--instr-atstart=no"]);
     valgrind.arg(format!("--callgrind-out-file={}", counts.display())).arg(program);
-    let server = Server::spawn(valgrind, &place.join("data"))?;
+    let (name, options) = match name.strip_suffix(LOGGED_IN) {
+        Some(name) => (name, &["--auth"][..]),
+        None => (name, &[][..]),
+    };
+    let server = Server::spawn_with(valgrind, &place.join("data"), options)?;
     let mut client = server.connect()?;
+    if !options.is_empty() {
+        make_root(&mut client)?;
+        log_in(&mut client)?;
+    }
     (0..DOCUMENTS).try_for_each(|at| run(&mut client, "insert", at))?;
     (0..WARM_UP).try_for_each(|at| run(&mut client, name, DOCUMENTS + at))?;
     control(&server, &["-i", "on"])?;

@@ -2,7 +2,9 @@
 
 #![allow(dead_code)]
 
-use quire_document::{DocBuf, Value};
+use quire_access::Mechanism;
+use quire_access::scram::ClientLogin;
+use quire_document::{Binary, DocBuf, Value, doc};
 use quire_wire::client::{Request, parse_response};
 use std::error::Error;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -30,8 +32,17 @@ impl Server {
     }
 
     /// The same by a command that runs the program.
-    pub fn spawn(mut command: Command, directory: &Path) -> Result<Server, Box<dyn Error>> {
-        command.args(["serve", "--quiet", "--port", "0", "--dbpath"]).arg(directory);
+    pub fn spawn(command: Command, directory: &Path) -> Result<Server, Box<dyn Error>> {
+        Server::spawn_with(command, directory, &[])
+    }
+
+    /// The same with more options.
+    pub fn spawn_with(
+        mut command: Command,
+        directory: &Path,
+        options: &[&str],
+    ) -> Result<Server, Box<dyn Error>> {
+        command.args(["serve", "--quiet", "--port", "0", "--dbpath"]).arg(directory).args(options);
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
         let mut line = String::new();
         BufReader::new(child.stdout.take().ok_or("no output")?).read_line(&mut line)?;
@@ -84,6 +95,33 @@ impl Server {
         self.child.wait()?;
         Ok(began.elapsed())
     }
+}
+
+/// Makes the first user of a server with `--auth`, who may do everything.
+pub fn make_root(stream: &mut TcpStream) -> Result<(), Box<dyn Error>> {
+    let user = doc! { "createUser": "root", "pwd": "r", "roles": ["root"], "$db": "admin" };
+    command(stream, user).map(drop)
+}
+
+/// Logs in as that user.
+pub fn log_in(stream: &mut TcpStream) -> Result<(), Box<dyn Error>> {
+    let mechanism = Mechanism::Sha256;
+    let login = ClientLogin::new(mechanism, "root", "r")?;
+    let binary = |text| Value::Binary(Binary { subtype: 0, bytes: text });
+    let first = login.first();
+    let start = doc! {
+        "saslStart": 1, "mechanism": mechanism.name(), "payload": binary(first.as_bytes()),
+        "options": { "skipEmptyExchange": true }, "$db": "admin"
+    };
+    let reply = command(stream, start)?;
+    let Some(Value::Binary(challenge)) = reply.get("payload") else {
+        return Err("no payload".into());
+    };
+    let (_, proof) = login.prove(challenge.bytes)?;
+    let last = doc! {
+        "saslContinue": 1, "conversationId": 1, "payload": binary(proof.as_bytes()), "$db": "admin"
+    };
+    command(stream, last).map(drop)
 }
 
 /// Runs a command; its reply, if that is no error.

@@ -33,7 +33,8 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
         let text = format!("cursor id {id} was not created by the authenticated user");
         return Err(Error::new(ErrorCode::Unauthorized, text));
     }
-    if let Err(error) = check_api(&cx.generic.api, cursor.api.as_doc()) {
+    let allowed = cx.authorize_cursor(cursor.command.as_doc());
+    if let Err(error) = allowed.and_then(|()| check_api(&cx.generic.api, cursor.api.as_doc())) {
         checkout.keep();
         return Err(error);
     }

@@ -2,7 +2,8 @@
 
 use crate::frame::args::{Arg, arguments, missing};
 use crate::frame::context::Context;
-use quire_catalog::IndexSpec;
+use quire_access::{Action, Target};
+use quire_catalog::{IndexSpec, Namespace};
 use quire_collections::CreateIndexes;
 use quire_document::{Array, Doc, DocWriter, Value};
 use quire_error::{Error, ErrorCode, Result};
@@ -32,13 +33,14 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     let specs = specs(&arg, indexes, ignore_unknown)?;
     let request = CreateIndexes { namespace, specs };
     let built = match cx.in_transaction() {
-        true => cx.transaction_unit()?.create_indexes(&request)?,
+        true => cx.transaction_unit()?.create_indexes(&request),
         false => {
             cx.await_transactions(&|used| used == request.namespace.as_str())?;
             let options = cx.commit_options();
-            cx.service.store.create_indexes(&request, &cx.interrupt, &options)?
+            cx.service.store.create_indexes(&request, &cx.interrupt, &options)
         }
     };
+    let built = built.map_err(|error| without_values(cx, &request.namespace, error))?;
     reply.append("numIndexesBefore", built.before as i32);
     reply.append("numIndexesAfter", built.after as i32);
     if built.created_collection || built.after > built.before {
@@ -49,6 +51,16 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
         reply.append("note", note);
     }
     Ok(())
+}
+
+/// Returns the error without the values of documents, where the client may make indexes and not read.
+fn without_values(cx: &Context<'_>, namespace: &Namespace, error: Error) -> Error {
+    let target = Target::Collection(namespace.db(), namespace.collection());
+    if error.code() != ErrorCode::DuplicateKey || cx.may(target, Action::Find) {
+        return error;
+    }
+    let text = error.message().split(" dup key: ").next().unwrap_or_default();
+    Error::new(ErrorCode::DuplicateKey, text)
 }
 
 fn specs(arg: &Arg<'_>, indexes: Array<'_>, ignore_unknown: bool) -> Result<Vec<IndexSpec>> {

@@ -3,6 +3,7 @@
 //! Nothing here costs more than one test where access control is off.
 
 use crate::frame::accounts::Identity;
+use crate::frame::command::Kind;
 use crate::frame::context::Context;
 use quire_access::{Action, Target};
 use quire_document::Doc;
@@ -50,6 +51,19 @@ impl Context<'_> {
             Requires::Database(actions) => all(Target::Database(self.db), actions),
             Requires::Collection(actions) => all(self.named_target(body), actions),
             Requires::Arguments(check) => check(self, body),
+        }
+    }
+
+    /// Fails unless the client still may run the command that opened a cursor. A cursor of a write holds
+    /// the replies of its own statements, which stay its client's.
+    ///
+    /// # Errors
+    /// 13 Unauthorized.
+    pub(crate) fn authorize_cursor(&self, opened_by: Doc<'_>) -> Result<()> {
+        let name = opened_by.first().map_or("", |first| first.key());
+        match self.service.commands.find(name).filter(|command| command.kind != Kind::Write) {
+            Some(command) => self.authorize(self.service.commands.requires(command), opened_by),
+            None => Ok(()),
         }
     }
 

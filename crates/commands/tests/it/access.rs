@@ -169,6 +169,35 @@ fn rights_change_under_an_open_connection() {
     assert_eq!(code(&reader.run(doc! { "find": "orders", "$db": "shop" })), 13);
 }
 
+/// A cursor that was open when the right to read was taken went on.
+#[test]
+fn a_cursor_ends_with_the_right_to_read() {
+    let (server, mut root) = guarded();
+    let more = doc! { "insert": "orders", "documents": [{}, {}, {}, {}, {}], "$db": "shop" };
+    root.works(more);
+    let mut reader = server.client(2);
+    assert_eq!(reader.log_in("shop", "reader", "p", Mechanism::Sha256), 0);
+    let opened = [
+        doc! { "find": "orders", "batchSize": 1, "$db": "shop" },
+        doc! { "aggregate": "orders", "pipeline": [], "cursor": { "batchSize": 1 }, "$db": "shop" },
+    ];
+    let opened = opened.map(|command| {
+        let reply = reader.works(command);
+        let Some(Value::Int64(id)) = at(&reply, "cursor.id") else { panic!("{reply:?}") };
+        id
+    });
+    let more =
+        |id: i64| doc! { "getMore": id, "collection": "orders", "batchSize": 1, "$db": "shop" };
+    opened.iter().for_each(|id| drop(reader.works(more(*id))));
+    let revoke = doc! { "revokeRolesFromUser": "reader", "roles": ["read"], "$db": "shop" };
+    root.works(revoke);
+    for id in opened {
+        assert_eq!(code(&reader.run(more(id))), 13);
+    }
+    root.works(doc! { "grantRolesToUser": "reader", "roles": ["read"], "$db": "shop" });
+    opened.iter().for_each(|id| drop(reader.works(more(*id))));
+}
+
 #[test]
 fn a_cursor_belongs_to_who_opened_it() {
     let (server, mut root) = guarded();

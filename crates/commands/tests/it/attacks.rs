@@ -6,6 +6,7 @@ use super::{Client, Lines, Server, at, code};
 use quire_access::Mechanism;
 use quire_access::scram::ClientLogin;
 use quire_document::{Binary, DocBuf, Value, doc};
+use quire_storage::{Interrupt, Interruption};
 
 /// A server with a secret in `shop.secret` and in `vault.gold`, and `insider`, who reads and writes
 /// `shop.orders`, and manages collections and users' roles of it, but not the secret.
@@ -284,6 +285,113 @@ fn scram_messages_that_were_seen_before_or_changed_do_not_log_in() {
     ] {
         let began = begin(&mut server.client(5), first);
         assert!(began.is_err(), "{first}: {began:?}");
+    }
+}
+
+/// The parts of a login belong to one connection: what another has begun, or has begun and left, is of no
+/// use.
+#[test]
+fn a_login_is_not_ended_on_another_connection() {
+    let (server, _root) = guarded();
+    let login = ClientLogin::new(Mechanism::Sha256, "reader", "p").unwrap();
+    let mut first = server.client(2);
+    let challenge = begin(&mut first, &login.first()).unwrap();
+    let (_, proof) = login.prove(challenge.as_bytes()).unwrap();
+    let mut second = server.client(3);
+    assert_eq!(finish(&mut second, &proof), 17);
+    drop(first);
+    assert_eq!(finish(&mut second, &proof), 17);
+    let find = doc! { "find": "orders", "$db": "shop" };
+    assert_eq!(code(&second.run(find)), 13);
+    // A number that is the same does not help: there is one conversation on a connection.
+    begin(&mut second, &ClientLogin::new(Mechanism::Sha256, "reader", "x").unwrap().first())
+        .unwrap();
+    assert_eq!(finish(&mut second, &proof), 18);
+}
+
+/// Nobody is locked out, least of all the user whose password is guessed, and nothing grows.
+#[test]
+fn ten_thousand_wrong_passwords_lock_nobody_out() {
+    let (server, mut root) = guarded();
+    let mut attacker = server.client(2);
+    // Ends the pauses after each failure, which are tested in `failed_logins.rs`.
+    let hurried = || {
+        let interrupt = Interrupt::new();
+        interrupt.kill(Interruption::Disconnected);
+        interrupt
+    };
+    for number in 0..10_000 {
+        let first = format!("n,,n=reader,r=nonce{number}");
+        let start = doc! {
+            "saslStart": 1, "mechanism": "SCRAM-SHA-256", "payload": binary(&first), "$db": "shop"
+        };
+        let (reply, _) = attacker.exchange(&start, hurried());
+        assert_eq!(code(&reply), 0);
+        let challenge = payload(&reply);
+        let nonce = challenge.split(',').next().unwrap();
+        let last = format!("c=biws,{nonce},p=3q2+7wAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=");
+        let proof = doc! {
+            "saslContinue": 1, "conversationId": 1, "payload": binary(&last), "$db": "shop"
+        };
+        assert_eq!(code(&attacker.exchange(&proof, hurried()).0), 18);
+    }
+    let mut reader = server.client(3);
+    assert_eq!(reader.log_in("shop", "reader", "p", Mechanism::Sha256), 0);
+    let status = root.works(doc! { "serverStatus": 1, "$db": "admin" });
+    let counted = |name: &str| {
+        let path = format!("security.authentication.mechanisms.SCRAM-SHA-256.authenticate.{name}");
+        at(&status, &path).map(|value| format!("{value:?}"))
+    };
+    assert_eq!(counted("received"), Some("Int64(10002)".to_owned()));
+    assert_eq!(counted("successful"), Some("Int64(2)".to_owned()));
+}
+
+/// A weaker mechanism is taken only where the user has a credential for it and the server allows it.
+#[test]
+fn a_login_is_not_talked_down_to_sha_1() {
+    let (server, mut root) = guarded();
+    let strong = doc! {
+        "createUser": "strong", "pwd": "p", "roles": [], "mechanisms": ["SCRAM-SHA-256"],
+        "$db": "shop"
+    };
+    root.works(strong);
+    let mut client = server.client(2);
+    assert_eq!(client.log_in("shop", "strong", "p", Mechanism::Sha1), 18);
+    assert_eq!(client.log_in("shop", "strong", "p", Mechanism::Sha256), 0);
+    // A SHA-1 exchange is not ended by a proof of the other mechanism.
+    let login = ClientLogin::new(Mechanism::Sha256, "reader", "p").unwrap();
+    let mut client = server.client(3);
+    let start = doc! {
+        "saslStart": 1, "mechanism": "SCRAM-SHA-1", "payload": binary(&login.first()), "$db": "shop"
+    };
+    let challenge = payload(&client.works(start));
+    let (_, proof) = login.prove(challenge.as_bytes()).unwrap();
+    assert_eq!(finish(&mut client, &proof), 18);
+}
+
+/// Names are data: they reach no file, and none of them is another user's.
+#[test]
+fn names_that_look_like_paths_are_only_names() {
+    let (server, mut root) = guarded();
+    for name in ["../../etc/passwd", "/dev/null", "a/b", "a\\b", "admin.root", "a=b,c", "%00", "."]
+    {
+        root.works(doc! { "createUser": name, "pwd": "p", "roles": [], "$db": "shop" });
+        let mut client = server.client(2);
+        assert_eq!(client.log_in("shop", name, "p", Mechanism::Sha256), 0, "{name}");
+        assert_eq!(client.log_in("admin", name, "p", Mechanism::Sha256), 18, "{name}");
+        let own = client.works(doc! { "connectionStatus": 1, "$db": "shop" });
+        let user = at(&own, "authInfo.authenticatedUsers.0.user").unwrap();
+        assert_eq!(user.as_str(), Some(name));
+    }
+    // A user `b` of `shop.a` would have the `_id` of a user `a.b` of `shop`, but no database has a dot.
+    for db in ["../up", "a/b", "a\\b", "shop.a", "a b", "a\0b", "\"", ""] {
+        for command in [
+            doc! { "createUser": "u", "pwd": "p", "roles": [], "$db": db },
+            doc! { "saslStart": 1, "mechanism": "SCRAM-SHA-256", "payload": binary("n,,n=u,r=x"), "$db": db },
+            doc! { "insert": "c", "documents": [{}], "$db": db },
+        ] {
+            assert_ne!(code(&root.run(command.clone())), 0, "{command:?}");
+        }
     }
 }
 

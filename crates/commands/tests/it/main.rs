@@ -16,6 +16,7 @@ mod parameters;
 mod profile;
 mod requests;
 mod retryable;
+mod rights_fuzz;
 mod sessions;
 mod snapshot_reads;
 mod stats;
