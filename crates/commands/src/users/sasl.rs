@@ -44,14 +44,15 @@ pub fn start(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> 
 /// The first step inside a `hello`: answers nothing if it is none or fails, and the driver then
 /// logs in the longer way.
 pub fn speculative(cx: &mut Context<'_>, attempt: Doc<'_>, reply: &mut DocWriter<'_>) {
-    let db = attempt.get("db").and_then(|db| db.as_str()).unwrap_or("admin").to_owned();
+    let db = attempt.get("db").and_then(|db| db.as_str());
     let mut done = Ok(());
     let answer = match attempt.first().map(|first| first.key()) {
         Some("saslStart") => DocBuf::build(|out| {
+            let db = db.unwrap_or("admin").to_owned();
             done = parse_start(attempt).and_then(|start| begin(cx, &db, &start, true, out));
         }),
         Some("authenticate") => DocBuf::build(|out| {
-            done = authenticate::log_in(cx, &db, attempt, true, out);
+            done = authenticate::log_in(cx, db.unwrap_or("$external"), attempt, true, out);
         }),
         _ => return,
     };

@@ -340,13 +340,16 @@ fn a_certificate_logs_its_user_in() {
     assert!(matches!(reply.get("dbname"), Some(Value::String("$external"))), "{reply:?}");
     assert_eq!(users(&mut stream), 1);
 
-    // Inside a hello, with the name or without.
-    for user in [Some(SUBJECT), None] {
+    // Inside a hello, with the name or without; drivers leave the database out, PyMongo among them.
+    for (user, db) in [(Some(SUBJECT), Some("$external")), (None, Some("$external")), (None, None)]
+    {
         let mut attempt = doc! { "authenticate": 1, "mechanism": "MONGODB-X509" };
         if let Some(user) = user {
             attempt.append("user", user);
         }
-        attempt.append("db", "$external");
+        if let Some(db) = db {
+            attempt.append("db", db);
+        }
         let hello = doc! { "hello": 1, "speculativeAuthenticate": &attempt, "$db": "admin" };
         let mut stream = connect(secured.address, &files).unwrap();
         let reply = run(&mut stream, hello).unwrap();
@@ -355,8 +358,8 @@ fn a_certificate_logs_its_user_in() {
         assert_eq!(users(&mut stream), 1);
     }
     let counts = &secured.server.service().metrics.x509;
-    assert_eq!((counts.received.get(), counts.successful.get()), (4, 3));
-    assert_eq!(counts.speculative_successful.get(), 2);
+    assert_eq!((counts.received.get(), counts.successful.get()), (5, 4));
+    assert_eq!(counts.speculative_successful.get(), 3);
 
     // Another name than the certificate's, another database, another mechanism.
     let mut stream = connect(secured.address, &files).unwrap();
