@@ -17,7 +17,8 @@ def carry(binary, cache, source, work):
     """Source -> folder -> second server -> compressed archive -> third server -> folder; both folders must be equal."""
     tools = build(cache)
     before, after, archive = work / "before", work / "after", work / "archive.gz"
-    second, third = Server(binary, work / "second"), Server(binary, work / "third")
+    security = source.security
+    second, third = (Server(binary, work / name, security=security) for name in ("second", "third"))
     try:
         call(tools / "mongodump", f"--uri={source.uri}", f"--out={before}")
         call(tools / "mongorestore", f"--uri={second.uri}", str(before))

@@ -20,13 +20,15 @@ import threading
 OP_COMPRESSED = 2012
 OP_MSG = 2013
 COMPRESSORS = {0: "none", 1: "snappy", 2: "zlib", 3: "zstd"}
-HOUSEKEEPING = {b"hello", b"ismaster", b"isMaster", b"endSessions", b"killCursors"}
+HOUSEKEEPING = {b"hello", b"ismaster", b"isMaster", b"endSessions", b"killCursors", b"saslStart", b"saslContinue"}
 
 
 class Proxy:
-    """Listens on a port of its own and passes connections on to a `Server` of this machine."""
+    """Listens on a port of its own and passes connections on to a `Server` of this machine, decrypted and encrypted anew
+    where the server has `security`."""
 
-    def __init__(self):
+    def __init__(self, security=None):
+        self.security = security
         self.lock = threading.Lock()
         self.links = set()
         self.armed = None
@@ -53,15 +55,23 @@ class Proxy:
     def accept(self):
         while True:
             client, _ = self.listener.accept()
-            try:
+            threading.Thread(target=self.link, args=(client,), daemon=True).start()
+
+    def link(self, client):
+        """Connects to the server as well, with handshakes where connections are encrypted."""
+        try:
+            if self.security:
+                client = self.security.as_server().wrap_socket(client, server_side=True)
+                server = self.security.connect(self.server.port)
+            else:
                 server = socket.create_connection(("127.0.0.1", self.server.port))
-            except OSError:
-                client.close()
-                continue
-            link = Link(self, client, server)
-            with self.lock:
-                self.links.add(link)
-            link.start()
+        except OSError:
+            client.close()
+            return
+        link = Link(self, client, server)
+        with self.lock:
+            self.links.add(link)
+        link.start()
 
     def obey(self):
         while True:

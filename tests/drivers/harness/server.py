@@ -10,15 +10,20 @@ import time
 class Server:
     """A server on a data directory of its own; `advertise` is the port at which drivers shall find it."""
 
-    def __init__(self, binary, directory, advertise=None):
+    def __init__(self, binary, directory, advertise=None, security=None):
         self.binary, self.directory = str(binary), directory
         os.makedirs(directory, exist_ok=True)
         self.port = free_port()
         self.command = [self.binary, "serve", "--dbpath", str(directory), "--port", str(self.port)]
         if advertise:
             self.command += ["--advertise", f"127.0.0.1:{advertise}"]
+        self.security = security
+        if security:
+            self.command += security.server_options
         self.log = open(f"{directory}.log", "ab")
         self.start()
+        if security:
+            security.make_user(self.port)
 
     def start(self):
         self.process = subprocess.Popen(self.command, stdout=self.log, stderr=subprocess.STDOUT)
@@ -32,7 +37,13 @@ class Server:
 
     @property
     def uri(self):
-        return f"mongodb://127.0.0.1:{self.port}"
+        return self.uri_at(self.port, "directConnection=true")
+
+    def uri_at(self, port, parameters):
+        """The URI of this server, or of the proxy in front of it."""
+        if self.security:
+            return self.security.uri(port, parameters)
+        return f"mongodb://127.0.0.1:{port}/?{parameters}"
 
     def wait(self):
         for _ in range(600):

@@ -1,0 +1,98 @@
+"""What a server needs that asks for logins over TLS: an authority of its own, a certificate, and a first user."""
+
+import os
+import pathlib
+import socket
+import ssl
+import struct
+import subprocess
+
+USER, PASSWORD = "keeper", "s:e@c/r%et"
+URI_USER = "keeper:s%3Ae%40c%2Fr%25et@"
+TRUST_PASSWORD = "changeit"
+
+
+class Security:
+    """Certificates in a folder; both the server and the proxy in front of it show the same one."""
+
+    def __init__(self, folder):
+        self.folder = pathlib.Path(folder)
+        self.folder.mkdir(exist_ok=True)
+        self.authority, self.pem = self.folder / "ca.pem", self.folder / "server.pem"
+        self.trust = self.folder / "trust.p12"
+        self.make()
+
+    def make(self):
+        key, request, own = (self.folder / name for name in ("key.pem", "request.pem", "own.pem"))
+        authority_key, extensions = self.folder / "ca-key.pem", self.folder / "extensions"
+        new = ["openssl", "req", "-newkey", "rsa:2048", "-nodes", "-batch"]
+        quiet([*new, "-x509", "-days", "2", "-subj", "/CN=drivers", "-keyout", authority_key, "-out", self.authority])
+        quiet([*new, "-subj", "/CN=server", "-keyout", key, "-out", request])
+        extensions.write_text("subjectAltName=DNS:localhost,IP:127.0.0.1\n")
+        quiet([
+            "openssl", "x509", "-req", "-days", "2", "-in", request, "-CA", self.authority, "-CAkey", authority_key,
+            "-CAcreateserial", "-extfile", extensions, "-out", own,
+        ])
+        self.pem.write_text(own.read_text() + key.read_text())
+        os.chmod(self.pem, 0o600)
+
+    @property
+    def server_options(self):
+        return [
+            "--auth", "--tlsMode", "requireTLS", "--tlsCertificateKeyFile", str(self.pem), "--tlsCAFile",
+            str(self.authority), "--tlsAllowConnectionsWithoutCertificates",
+        ]
+
+    def uri(self, port, parameters):
+        """Java reads authorities from a store of its own kind; the others take a file's name in the URI."""
+        return f"mongodb://{URI_USER}127.0.0.1:{port}/?{parameters}&authSource=admin&tls=true&tlsCAFile={self.authority}"
+
+    def environment(self):
+        if not self.trust.exists():
+            quiet([
+                "keytool", "-importcert", "-noprompt", "-alias", "drivers", "-file", self.authority, "-keystore", self.trust,
+                "-storetype", "PKCS12", "-storepass", TRUST_PASSWORD,
+            ])
+        trust = f"-Djavax.net.ssl.trustStore={self.trust} -Djavax.net.ssl.trustStorePassword={TRUST_PASSWORD}"
+        return {"JAVA_TOOL_OPTIONS": trust}
+
+    def as_server(self):
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(self.pem)
+        return context
+
+    def as_client(self):
+        return ssl.create_default_context(cafile=str(self.authority))
+
+    def connect(self, port):
+        plain = socket.create_connection(("127.0.0.1", port))
+        return self.as_client().wrap_socket(plain, server_hostname="127.0.0.1")
+
+    def make_user(self, port):
+        """The first user of a server, which any client of its own machine may make."""
+        role = document(text("role", "root"), text("db", "admin"))
+        command = document(
+            text("createUser", USER), text("pwd", PASSWORD), b"\x04roles\0" + document(b"\x030\0" + role), text("$db", "admin")
+        )
+        message = b"\0\0\0\0\0" + command
+        with self.connect(port) as stream:
+            stream.sendall(struct.pack("<iiii", 16 + len(message), 1, 0, 2013) + message)
+            reply = stream.recv(4096)
+        if b"errmsg" in reply:
+            raise RuntimeError(f"no first user: {reply!r}")
+
+
+def document(*elements):
+    body = b"".join(elements)
+    return struct.pack("<i", len(body) + 5) + body + b"\0"
+
+
+def text(name, value):
+    value = value.encode() + b"\0"
+    return b"\x02" + name.encode() + b"\0" + struct.pack("<i", len(value)) + value
+
+
+def quiet(command):
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError(f"{command[0]}: {done.stderr[-1000:]}")
