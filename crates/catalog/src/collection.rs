@@ -62,7 +62,19 @@ impl Collection {
 
     /// The indexes with exactly this key pattern (field order and directions; 1 equals 1.0).
     pub fn indexes_by_key(&self, key: Doc<'_>) -> impl Iterator<Item = &Arc<Index>> {
-        self.indexes.iter().filter(move |index| index.has_key(key))
+        self.listed_indexes().filter(move |index| index.has_key(key))
+    }
+
+    /// The indexes that users see: all but successors.
+    pub fn listed_indexes(&self) -> impl Iterator<Item = &Arc<Index>> {
+        self.indexes.iter().filter(|index| !self.is_successor(index))
+    }
+
+    /// True for an index that is being built to replace a ready one. It has that one's name and
+    /// stands behind it; `collMod` makes one to convert an index to a unique one.
+    pub fn is_successor(&self, index: &Index) -> bool {
+        index.state == IndexState::WriteOnly
+            && self.index_by_name(&index.name).is_some_and(|first| first.id != index.id)
     }
 
     /// The index with this number.

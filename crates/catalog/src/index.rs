@@ -32,6 +32,9 @@ pub struct Index {
     is_id: bool,
     /// Two documents may not have the same key.
     pub unique: bool,
+    /// A write may not add a second document with the same key; those that were there before
+    /// stay.
+    pub prepare_unique: bool,
     /// Maintained, and invisible to the planner.
     pub hidden: bool,
     /// Seconds after the date in the field at which a document expires (TTL).
@@ -60,6 +63,7 @@ impl Index {
             id,
             name: spec.name.clone(),
             unique: spec.unique || is_id,
+            prepare_unique: spec.prepare_unique,
             hidden: spec.hidden,
             expire_after_seconds: spec.expire_after_seconds,
             version: spec.version,

@@ -23,6 +23,8 @@ pub struct IndexSpec {
     pub name: String,
     /// Two documents may not have the same key.
     pub unique: bool,
+    /// New documents may not have a key that another one has; `collMod` can make it unique then.
+    pub prepare_unique: bool,
     /// Leave out documents without the fields; whether it was given is shown back.
     pub sparse: Option<bool>,
     /// Invisible to the planner.
@@ -68,7 +70,6 @@ const EXTRAS: &[&str] = &[
     "min",
     "max",
     "bucketSize",
-    "prepareUnique",
 ];
 
 impl IndexSpec {
@@ -160,6 +161,7 @@ impl IndexSpec {
     fn parse_option(&mut self, spec: Doc<'_>, name: &str, value: Value<'_>) -> Result<()> {
         match name {
             "unique" => self.unique = flag(name, value)?,
+            "prepareUnique" => self.prepare_unique = flag(name, value)?,
             "sparse" => self.sparse = Some(flag(name, value)?),
             "background" => self.background = Some(flag(name, value)?),
             "hidden" => match value {
@@ -257,7 +259,6 @@ impl IndexSpec {
             ("default_language" | "language_override", other) => {
                 return Err(must_be(name, "a string", other));
             }
-            ("prepareUnique", _) => return Err(Error::not_built("createIndexes.prepareUnique")),
             (_, number) if number.is_number() => self.extra.append(name, number),
             (_, other) => return Err(must_be(name, "a number", other)),
         };
@@ -384,7 +385,27 @@ impl IndexSpec {
             return Err(Error::not_built(&format!("a {plugin} index")));
         };
         (kind.check)(&self)?;
+        if self.prepare_unique {
+            self.check_convertible()?;
+        }
         Ok(self)
+    }
+
+    /// Returns what an index with `prepareUnique` becomes when it is made unique.
+    #[must_use]
+    pub fn converted(&self) -> Self {
+        IndexSpec { unique: true, prepare_unique: false, ..self.clone() }
+    }
+
+    /// Checks that this kind of index can be unique.
+    ///
+    /// # Errors
+    /// What `createIndexes` answers to such a unique index.
+    pub fn check_convertible(&self) -> Result<()> {
+        match Kind::of(self.key.as_doc()) {
+            Some(kind) => (kind.check)(&self.converted()),
+            None => Ok(()),
+        }
     }
 
     /// Compares with the indexes of a collection: already there, new, or one of mongod's
@@ -461,6 +482,7 @@ impl IndexSpec {
 
     fn same_options(&self, other: &IndexSpec) -> bool {
         self.hidden == other.hidden
+            && self.prepare_unique == other.prepare_unique
             && self.expire_after_seconds == other.expire_after_seconds
             && self.extra.as_bytes() == other.extra.as_bytes()
     }
@@ -475,6 +497,9 @@ impl IndexSpec {
         }
         if self.unique {
             doc.append("unique", true);
+        }
+        if self.prepare_unique {
+            doc.append("prepareUnique", true);
         }
         if self.hidden {
             doc.append("hidden", true);
@@ -514,6 +539,7 @@ impl IndexSpec {
                 ("name", Value::String(text)) => text.clone_into(&mut spec.name),
                 ("background", Value::Bool(flag)) => spec.background = Some(flag),
                 ("unique", Value::Bool(flag)) => spec.unique = flag,
+                ("prepareUnique", Value::Bool(flag)) => spec.prepare_unique = flag,
                 ("hidden", Value::Bool(flag)) => spec.hidden = flag,
                 ("sparse", Value::Bool(flag)) => spec.sparse = Some(flag),
                 ("partialFilterExpression", Value::Document(filter)) => {
@@ -614,6 +640,7 @@ fn without_unknown(spec: Doc<'_>) -> DocBuf {
         "v",
         "ns",
         "unique",
+        "prepareUnique",
         "sparse",
         "background",
         "hidden",

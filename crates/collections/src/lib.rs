@@ -23,6 +23,7 @@ mod multikey;
 mod numbers;
 mod past_catalogs;
 mod prepare;
+mod prepared;
 mod reap;
 mod retry;
 mod scan;
@@ -39,7 +40,7 @@ pub use ddl::{
 };
 pub use ddl::{CatalogChange, CatalogObserver};
 pub use ddl::{CollectionSizes, IndexSize};
-pub use ddl::{IndexBuild, IndexBuildCounts};
+pub use ddl::{IndexBuild, IndexBuildCounts, MakeUnique};
 pub use duplicate::duplicate_key_error;
 pub use entry::{DecodedKey, EntryKeys, KeyOfEntry, decode_entry};
 pub use expire::{ExpireFailure, Expired, expire_documents};

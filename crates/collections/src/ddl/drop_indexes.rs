@@ -46,9 +46,15 @@ impl Store {
             let collection = catalog.lookup(namespace).ok_or_else(|| {
                 Error::new(ErrorCode::NamespaceNotFound, format!("ns not found {namespace}"))
             })?;
-            let doomed = select(&collection.indexes, which)?;
-            let names = doomed.iter().map(|index| index.name.clone()).collect();
-            let answer = DroppedIndexes { before: collection.indexes.len(), names };
+            let listed: Vec<Arc<Index>> = collection.listed_indexes().cloned().collect();
+            let mut doomed = select(&listed, which)?;
+            let names: Vec<String> = doomed.iter().map(|index| index.name.clone()).collect();
+            let successors = collection
+                .indexes
+                .iter()
+                .filter(|index| collection.is_successor(index) && names.contains(&index.name));
+            doomed.extend(successors.cloned());
+            let answer = DroppedIndexes { before: listed.len(), names };
             if doomed.is_empty() {
                 return Ok((None, answer));
             }

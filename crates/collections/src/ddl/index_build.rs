@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use quire_catalog::{Collection, Index, IndexId, IndexState, Namespace};
 use quire_error::{Error, ErrorCode, Result};
-use quire_storage::{CommitOptions, Direction, Interrupt, KeyTurn, Space};
+use quire_storage::{CommitOptions, Direction, Interrupt, KeyTurn, Space, Txn};
 
 use super::builds::IndexBuild;
 use super::{drop_index_data, next_epoch, put_collection};
@@ -142,7 +142,8 @@ impl Store {
         Ok(any)
     }
 
-    /// False if a record has met a key of another's since the last look.
+    /// Makes the indexes ready; a successor takes the place of the index with its name. Returns
+    /// false if a record has met a key of another's since the last look.
     fn publish_indexes(
         &self,
         namespace: &Namespace,
@@ -162,6 +163,9 @@ impl Store {
                 }
                 Arc::make_mut(index).state = IndexState::Ready;
                 found += 1;
+            }
+            for id in ids {
+                replace_predecessor(txn, &mut next, *id)?;
             }
             if found != ids.len() {
                 return Err(aborted());
@@ -194,6 +198,29 @@ impl Store {
     }
 }
 
+/// Puts an index that has been built into the place of another one with its name, if there is one.
+/// It takes over the options that were changed meanwhile.
+fn replace_predecessor(txn: &mut Txn, collection: &mut Collection, id: IndexId) -> Result<()> {
+    let Some(at) = collection.indexes.iter().position(|index| index.id == id) else {
+        return Ok(());
+    };
+    let name = &collection.indexes[at].name;
+    let Some(place) = collection.indexes.iter().position(|index| index.name == *name) else {
+        return Ok(());
+    };
+    if place == at {
+        return Ok(());
+    }
+    let new = collection.indexes.remove(at);
+    let old = std::mem::replace(&mut collection.indexes[place], new);
+    drop_index_data(txn, &old)?;
+    let new = Arc::make_mut(&mut collection.indexes[place]);
+    new.hidden = old.hidden;
+    new.expire_after_seconds = old.expire_after_seconds;
+    new.spec = old.spec.converted();
+    Ok(())
+}
+
 /// The collection as the writer's catalog has it, with the indexes still announced.
 fn current(writer: &Writer, collection: &Collection, ids: &[IndexId]) -> Attempt<Arc<Collection>> {
     let now = writer.catalog().lookup(&collection.namespace).ok_or_else(aborted)?;
@@ -203,7 +230,7 @@ fn current(writer: &Writer, collection: &Collection, ids: &[IndexId]) -> Attempt
     Ok(Arc::clone(now))
 }
 
-fn aborted() -> Error {
+pub(super) fn aborted() -> Error {
     Error::new(
         ErrorCode::IndexBuildAborted,
         "the index build was aborted: the collection or the index was dropped",

@@ -26,6 +26,8 @@ pub struct ModifyIndex {
     pub index: IndexChoice,
     /// Hide it, or show it again.
     pub hidden: Option<bool>,
+    /// Refuse new duplicates, or accept them again.
+    pub prepare_unique: Option<bool>,
     /// The seconds after which documents expire.
     pub expire_after_seconds: Option<i64>,
 }
@@ -35,6 +37,8 @@ pub struct ModifyIndex {
 pub struct IndexBefore {
     /// Whether it was hidden.
     pub hidden: bool,
+    /// Whether it refused new duplicates.
+    pub prepare_unique: bool,
     /// After how many seconds documents expired, if they did.
     pub expire_after_seconds: Option<i64>,
     /// That number came from an earlier change, not from the index's creation.
@@ -59,6 +63,7 @@ impl Store {
             check(namespace, found, change)?;
             let before = IndexBefore {
                 hidden: found.hidden,
+                prepare_unique: found.prepare_unique,
                 expire_after_seconds: found.expire_after_seconds,
                 expire_changed: found.spec.expire_changed,
             };
@@ -69,6 +74,10 @@ impl Store {
                     index.hidden = hidden;
                     index.spec.hidden = hidden;
                     index.uses = Arc::default();
+                }
+                if let Some(prepare) = change.prepare_unique {
+                    index.prepare_unique = prepare;
+                    index.spec.prepare_unique = prepare;
                 }
                 if let Some(seconds) = change.expire_after_seconds {
                     index.expire_after_seconds = Some(seconds);
@@ -82,7 +91,8 @@ impl Store {
     }
 }
 
-fn find<'c>(collection: &'c Collection, choice: &IndexChoice) -> Result<&'c Arc<Index>> {
+/// Returns the index with this name or key pattern.
+pub(super) fn find<'c>(collection: &'c Collection, choice: &IndexChoice) -> Result<&'c Arc<Index>> {
     let missing = |shown: &str| {
         let text = format!("cannot find index {shown} for ns {}", collection.namespace);
         Error::new(ErrorCode::IndexNotFound, text)
@@ -118,5 +128,13 @@ fn check(namespace: &Namespace, index: &Index, change: &ModifyIndex) -> Result<(
         let text = "no expireAfterSeconds field to update";
         return Err(Error::new(ErrorCode::InvalidOptions, text));
     }
-    Ok(())
+    let Some(prepare) = change.prepare_unique.filter(|new| *new != index.prepare_unique) else {
+        return Ok(());
+    };
+    if change.hidden.is_some() || change.expire_after_seconds.is_some() {
+        let text =
+            "collMod: 'prepareUnique' cannot be combined with any other modification of the index";
+        return Err(Error::new(ErrorCode::InvalidOptions, text));
+    }
+    if prepare { index.spec.check_convertible() } else { Ok(()) }
 }

@@ -14,6 +14,7 @@ use crate::duplicate::duplicate_key_error;
 use crate::entry::{EntryKeys, record_id_of_unique};
 use crate::failure::Attempt;
 use crate::multikey::grow;
+use crate::prepared;
 
 /// Buffers that a writer uses again for each document.
 #[derive(Default)]
@@ -153,6 +154,13 @@ impl Writer {
     ) -> Attempt<()> {
         let (key, value) = keys.stored(index, at, id);
         if !index.unique {
+            if index.prepare_unique && index.state == IndexState::Ready {
+                let claim = keys.unique_key(index, at);
+                if prepared::is_taken(&mut self.txn, claim, id)? {
+                    let values = generated.keys().nth(keys.source(at)).unwrap_or(&[]);
+                    return Err(duplicate_key_error(collection, index, values).into());
+                }
+            }
             return Ok(self.txn.put_entry(Space::Idx, key, value)?);
         }
         match self.txn.insert(Space::Idx, key.clone(), value.clone(), u64::from(index.id.0)) {

@@ -5,6 +5,7 @@ mod basics;
 mod crash;
 mod damage;
 mod ddl;
+mod make_unique;
 mod model;
 mod pressure;
 mod threads;

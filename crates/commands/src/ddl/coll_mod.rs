@@ -3,25 +3,78 @@
 use crate::ddl::view_definition::{check_stages, pipeline, view_on};
 use crate::frame::args::{Arg, arguments, fields};
 use crate::frame::context::Context;
-use quire_catalog::ViewDefinition;
-use quire_collections::{IndexChoice, ModifyIndex, ModifyView};
+use quire_catalog::{Namespace, ViewDefinition};
+use quire_collections::{IndexChoice, MakeUnique, ModifyIndex, ModifyView};
 use quire_document::{Doc, DocWriter, Value};
 use quire_error::{Error, ErrorCode, Result};
 
+/// The arguments, parsed.
+#[derive(Default)]
+struct Arguments<'a> {
+    index: Option<Doc<'a>>,
+    view: ModifyView,
+    dry_run: bool,
+    /// The first option that only collections have.
+    of_collection: Option<&'a str>,
+    /// The first option that is not built.
+    not_built: Option<&'a str>,
+}
+
 pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
-    let (mut index, mut view) = (None, ModifyView::default());
-    // Options of collections only.
-    let (mut given, mut not_built) = (None, None);
+    let arguments = parse_arguments(cx, body)?;
+    let namespace = cx.target(body)?;
+    let catalog = cx.service.store.catalog();
+    if let Some(before) = catalog.view(&namespace) {
+        return match arguments.of_collection {
+            None => modify_view(cx, before, &arguments.view),
+            Some(option) => {
+                let text = format!("option not supported on a view: {option}");
+                Err(Error::new(ErrorCode::InvalidOptions, text))
+            }
+        };
+    }
+    if let Some(option) = arguments.not_built {
+        return Err(Error::not_built(&format!("collMod.{option}")));
+    }
+    catalog.require(&namespace)?;
+    let ModifyView { on, pipeline } = &arguments.view;
+    let of_view = [("viewOn", on.is_some()), ("pipeline", pipeline.is_some())];
+    if let Some((option, _)) = of_view.iter().find(|(_, given)| *given) {
+        let text = format!("'{option}' option only supported on a view");
+        return Err(Error::new(ErrorCode::InvalidOptions, text));
+    }
+    let (change, unique) = match arguments.index {
+        Some(index) => parse(index)?,
+        None if arguments.dry_run => return Err(no_conversion()),
+        None => return Ok(()),
+    };
+    if arguments.dry_run && !unique {
+        return Err(no_conversion());
+    }
+    cx.await_transactions(&|used| used == namespace.as_str())?;
+    if !unique {
+        return modify_index(cx, &namespace, &change, reply);
+    }
+    let change = MakeUnique { index: change.index, dry_run: arguments.dry_run };
+    let options = cx.commit_options();
+    if cx.service.store.make_unique(&namespace, &change, &cx.interrupt, &options)? {
+        reply.append("unique_new", true);
+    }
+    Ok(())
+}
+
+fn parse_arguments<'a>(cx: &Context<'_>, body: Doc<'a>) -> Result<Arguments<'a>> {
+    let mut parsed = Arguments::default();
     for arg in arguments(cx.command.name, body) {
         if !matches!(arg.name(), "viewOn" | "pipeline") {
-            given = given.or(Some(arg.name()));
+            parsed.of_collection = parsed.of_collection.or(Some(arg.name()));
         }
         match arg.name() {
-            "index" if !arg.is_null() => index = Some(arg.document()?),
-            "index" => {}
-            "viewOn" if !arg.is_null() => view.on = Some(view_on(cx, &arg)?),
-            "pipeline" if !arg.is_null() => view.pipeline = Some(pipeline(&arg)?),
-            "viewOn" | "pipeline" => {}
+            "index" if !arg.is_null() => parsed.index = Some(arg.document()?),
+            "viewOn" if !arg.is_null() => parsed.view.on = Some(view_on(cx, &arg)?),
+            "pipeline" if !arg.is_null() => parsed.view.pipeline = Some(pipeline(&arg)?),
+            "dryRun" if !arg.is_null() => parsed.dry_run = arg.safe_bool()?,
+            "index" | "viewOn" | "pipeline" | "dryRun" => {}
             "validator"
             | "validationLevel"
             | "validationAction"
@@ -29,38 +82,23 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
             | "timeseries"
             | "cappedSize"
             | "cappedMax"
-            | "dryRun"
             | "changeStreamPreAndPostImages"
             | "recordPreImages" => {
-                not_built = not_built.or(Some(arg.name()));
+                parsed.not_built = parsed.not_built.or(Some(arg.name()));
             }
             _ => return Err(arg.unknown()),
         }
     }
-    let namespace = cx.target(body)?;
-    let catalog = cx.service.store.catalog();
-    if let Some(before) = catalog.view(&namespace) {
-        return match given {
-            None => modify_view(cx, before, &view),
-            Some(option) => {
-                let text = format!("option not supported on a view: {option}");
-                Err(Error::new(ErrorCode::InvalidOptions, text))
-            }
-        };
-    }
-    if let Some(option) = not_built {
-        return Err(Error::not_built(&format!("collMod.{option}")));
-    }
-    catalog.require(&namespace)?;
-    let of_view = [("viewOn", view.on.is_some()), ("pipeline", view.pipeline.is_some())];
-    if let Some((option, _)) = of_view.iter().find(|(_, given)| *given) {
-        let text = format!("'{option}' option only supported on a view");
-        return Err(Error::new(ErrorCode::InvalidOptions, text));
-    }
-    let Some(index) = index else { return Ok(()) };
-    let change = parse(index)?;
-    cx.await_transactions(&|used| used == namespace.as_str())?;
-    let before = cx.service.store.modify_index(&namespace, &change, &cx.commit_options())?;
+    Ok(parsed)
+}
+
+fn modify_index(
+    cx: &Context<'_>,
+    namespace: &Namespace,
+    change: &ModifyIndex,
+    reply: &mut DocWriter<'_>,
+) -> Result<()> {
+    let before = cx.service.store.modify_index(namespace, change, &cx.commit_options())?;
     if let Some(new) = change.expire_after_seconds {
         if let Some(old) = before.expire_after_seconds {
             reply.append("expireAfterSeconds_old", old);
@@ -71,6 +109,10 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
         reply.append("hidden_old", before.hidden);
         reply.append("hidden_new", new);
     }
+    if let Some(new) = change.prepare_unique.filter(|new| *new != before.prepare_unique) {
+        reply.append("prepareUnique_old", before.prepare_unique);
+        reply.append("prepareUnique_new", new);
+    }
     Ok(())
 }
 
@@ -79,18 +121,25 @@ fn modify_view(cx: &Context<'_>, before: &ViewDefinition, change: &ModifyView) -
     cx.service.store.modify_view(&before.namespace, change, &cx.commit_options())
 }
 
-fn parse(index: Doc<'_>) -> Result<ModifyIndex> {
+fn no_conversion() -> Error {
+    let text = "collMod: 'dryRun' is only for a conversion of an index to unique";
+    Error::new(ErrorCode::InvalidOptions, text)
+}
+
+/// Returns the change of the options, and whether the index is to be converted to a unique one.
+fn parse(index: Doc<'_>) -> Result<(ModifyIndex, bool)> {
     let (mut name, mut key, mut hidden, mut seconds) = (None, None, None, None);
+    let (mut prepare_unique, mut unique) = (None, None);
     for arg in fields("collMod.index", index) {
         match arg.name() {
             "name" if !arg.is_null() => name = Some(arg.string()?.to_owned()),
             "keyPattern" if !arg.is_null() => key = Some(arg.document()?.to_owned()),
             "hidden" if !arg.is_null() => hidden = Some(arg.safe_bool()?),
             "expireAfterSeconds" if !arg.is_null() => seconds = Some(expiry(&arg)?),
-            "name" | "keyPattern" | "hidden" | "expireAfterSeconds" => {}
-            "unique" | "prepareUnique" => {
-                return Err(Error::not_built(&format!("collMod.index.{}", arg.name())));
-            }
+            "prepareUnique" if !arg.is_null() => prepare_unique = Some(arg.safe_bool()?),
+            "unique" if !arg.is_null() => unique = Some(arg.safe_bool()?),
+            "name" | "keyPattern" | "hidden" | "expireAfterSeconds" | "prepareUnique"
+            | "unique" => {}
             _ => return Err(arg.unknown()),
         }
     }
@@ -101,10 +150,21 @@ fn parse(index: Doc<'_>) -> Result<ModifyIndex> {
         (Some(_), Some(_)) => return invalid("Cannot specify both key pattern and name."),
         (None, None) => return invalid("Must specify either index name or key pattern."),
     };
-    if hidden.is_none() && seconds.is_none() {
-        return invalid("no expireAfterSeconds or hidden field");
+    let others = hidden.is_some() || seconds.is_some() || prepare_unique.is_some();
+    match unique {
+        Some(false) => return Err(Error::bad_value("collMod does not make an index non-unique")),
+        Some(true) if others => {
+            return invalid(
+                "collMod: 'unique' cannot be combined with another change of the index",
+            );
+        }
+        None if !others => {
+            return invalid("no expireAfterSeconds, hidden, prepareUnique or unique field");
+        }
+        Some(true) | None => {}
     }
-    Ok(ModifyIndex { index, hidden, expire_after_seconds: seconds })
+    let change = ModifyIndex { index, hidden, prepare_unique, expire_after_seconds: seconds };
+    Ok((change, unique == Some(true)))
 }
 
 /// Seconds of a TTL index, whole, within 32 bits.

@@ -54,7 +54,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
             }
         })
     };
-    let rows: Vec<DocBuf> = collection.indexes.iter().map(|index| row(index)).collect();
+    let rows: Vec<DocBuf> = collection.listed_indexes().map(|index| row(index)).collect();
     cx.list_reply(reply, namespace.as_str(), rows, batch)
 }
 
