@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use quire_catalog::key::{KeySpec, Part};
 use quire_collections::{IndexEntry, RecordId};
-use quire_document::{Doc, DocBuf, DocWriter, ValueBuf};
+use quire_document::{Doc, DocBuf, DocWriter, Value, ValueBuf};
 use quire_error::Result;
 
 /// What an index key holds, and its values.
@@ -29,6 +29,41 @@ pub(crate) struct Extra {
     pub key: Option<(Arc<KeySpec>, IndexEntry)>,
     /// The values sorted by, for `$meta: "sortKey"`.
     pub sort_key: Option<ValueBuf>,
+    /// For `$meta: "score"`.
+    pub score: Option<f64>,
+    /// For `$meta: "scoreDetails"`.
+    pub score_details: Option<DocBuf>,
+}
+
+impl Extra {
+    /// What stays of it in a file of rows: everything but the index entry. `None` for nothing.
+    pub fn to_spill(&self) -> Option<DocBuf> {
+        let doc = DocBuf::build(|writer| self.write(writer));
+        (!doc.as_doc().is_empty()).then_some(doc)
+    }
+
+    /// Writes what stages know about the row, each under the name that `$meta` takes.
+    pub fn write(&self, writer: &mut DocWriter<'_>) {
+        writer.append_some("sortKey", self.sort_key.as_ref().map(ValueBuf::as_value));
+        writer.append_some("score", self.score.map(Value::Double));
+        let details = self.score_details.as_ref().map(DocBuf::as_doc);
+        writer.append_some("scoreDetails", details.map(Value::Document));
+    }
+
+    /// Reads back what `to_spill` wrote; no bytes are no extra.
+    pub fn from_spill(bytes: &[u8]) -> Option<Box<Extra>> {
+        if bytes.is_empty() {
+            return None;
+        }
+        let doc = Doc::from_valid_bytes(bytes);
+        let details = doc.get("scoreDetails").and_then(|details| details.as_document());
+        Some(Box::new(Extra {
+            key: None,
+            sort_key: doc.get("sortKey").map(ValueBuf::new),
+            score: doc.get("score").and_then(|score| score.to_f64()),
+            score_details: details.map(Doc::to_owned),
+        }))
+    }
 }
 
 impl Row {
@@ -42,11 +77,16 @@ impl Row {
         Row { record: RecordId(0), doc: Some(Bytes::from(doc.into_bytes())), extra: None }
     }
 
+    /// The row with another document, and what else is known about it.
+    pub fn becoming(&self, doc: DocBuf) -> Self {
+        Row { record: self.record, extra: self.extra.clone(), ..Row::made(doc) }
+    }
+
     /// A row with an index entry only.
     pub fn of_entry(keys: &Arc<KeySpec>, entry: IndexEntry) -> Self {
         let record = entry.record;
         let key = Some((Arc::clone(keys), entry));
-        Row { record, doc: None, extra: Some(Box::new(Extra { key, sort_key: None })) }
+        Row { record, doc: None, extra: Some(Box::new(Extra { key, ..Extra::default() })) }
     }
 
     /// The document, or an empty one where only a key is known.
@@ -64,10 +104,13 @@ impl Row {
 
     /// Bytes that it holds in memory.
     pub fn size(&self) -> usize {
-        let key = self.extra.as_ref().and_then(|extra| extra.key.as_ref());
+        let extra = self.extra.as_ref();
+        let key = extra.and_then(|extra| extra.key.as_ref());
+        let details = extra.and_then(|extra| extra.score_details.as_ref());
         std::mem::size_of::<Row>()
             + self.doc.as_ref().map_or(0, Bytes::len)
             + key.map_or(0, |(_, entry)| 64 + entry.values.len() + entry.type_bits.len())
+            + details.map_or(0, |details| 64 + details.as_bytes().len())
     }
 
     /// The values of its index key, missing ones as such.

@@ -14,7 +14,9 @@ use quire_mql::ParseContext;
 use quire_mql::collation::AskedCollation;
 use quire_mql::expression::{Expression, FieldPath};
 use quire_mql::filter::{InList, Node as Condition, PathNode, Test};
-use quire_mql::stage::{From, GraphLookup, Inside, Lookup, Match, OneDocument, Stage};
+use quire_mql::stage::{
+    From, GraphLookup, Inside, Lookup, Match, OneDocument, OtherPipeline, Stage,
+};
 use std::sync::Arc;
 
 /// The plans inside of a stage.
@@ -22,8 +24,8 @@ use std::sync::Arc;
 pub enum Inner {
     /// The stage works on its input alone.
     Nothing,
-    /// The other documents of a `$unionWith`.
-    Union(Arc<Plan>),
+    /// The other documents of each `$unionWith` in a row.
+    Union(Arc<[Plan]>),
     /// The branches of a `$facet`; their leaves are [`Node::Feed`]s.
     Branches(Arc<[Node]>),
     /// The foreign side of a `$lookup` or a `$graphLookup`.
@@ -89,10 +91,13 @@ pub(crate) fn plan_inner(stage: &Stage, around: Around<'_>) -> Result<Inner> {
     around.stats.check_interrupt()?;
     Ok(match stage {
         Stage::UnionWith(union) => {
-            let ForeignSource { source, mut stages, context } =
-                foreign_source(&union.from, Inside::Union, around)?;
-            stages.extend(union.pipeline.iter().cloned());
-            Inner::Union(Arc::new(plan_stages(&source, stages, &context, around.stats)?))
+            let plan = |other: &OtherPipeline| {
+                let ForeignSource { source, mut stages, context } =
+                    foreign_source(&other.from, Inside::Union, around)?;
+                stages.extend(other.pipeline.iter().cloned());
+                plan_stages(&source, stages, &context, around.stats)
+            };
+            Inner::Union(union.others.iter().map(plan).collect::<Result<_>>()?)
         }
         Stage::Facet(facet) => {
             let branch = |(_, stages): &(Box<str>, Vec<Stage>)| {

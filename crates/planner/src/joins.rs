@@ -46,24 +46,25 @@ fn is_one_to_one(stage: &Stage) -> bool {
 /// the first n of each side.
 fn behind_union(union: Arc<UnionWith>, second: Stage) -> (Vec<Stage>, bool) {
     let with = |stage: Stage| {
-        let mut pipeline = union.pipeline.clone();
-        pipeline.push(stage);
-        Stage::UnionWith(Arc::new(UnionWith { from: union.from.clone(), pipeline }))
+        let others = union.others.iter().cloned().map(|mut other| {
+            other.pipeline.push(stage.clone());
+            other
+        });
+        Stage::UnionWith(Arc::new(UnionWith { others: others.collect() }))
     };
     match second {
         Stage::Match(filter) => {
             let other = with(Stage::Match(Arc::clone(&filter)));
             (vec![Stage::Match(filter), other], true)
         }
-        Stage::Limit(limit) => match union.pipeline.last() {
-            Some(Stage::Limit(Limit(own))) if *own <= limit.0 => {
-                (vec![Stage::UnionWith(union), Stage::Limit(limit)], false)
+        Stage::Limit(limit) => {
+            let is_limited = |stages: &[Stage]| matches!(stages.last(), Some(Stage::Limit(Limit(own))) if *own <= limit.0);
+            if union.others.iter().all(|other| is_limited(&other.pipeline)) {
+                return (vec![Stage::UnionWith(union), Stage::Limit(limit)], false);
             }
-            _ => {
-                let (own, other) = (Stage::Limit(limit), with(Stage::Limit(limit)));
-                (vec![own.clone(), other, own], true)
-            }
-        },
+            let (own, other) = (Stage::Limit(limit), with(Stage::Limit(limit)));
+            (vec![own.clone(), other, own], true)
+        }
         second => (vec![Stage::UnionWith(union), second], false),
     }
 }

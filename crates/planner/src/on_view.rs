@@ -9,6 +9,7 @@ use quire_catalog::ResolvedView;
 use quire_document::{Doc, DocBuf, Value};
 use quire_error::{Error, ErrorCode, Result};
 use quire_mql::collation::AskedCollation;
+use quire_mql::stage::ViewStages;
 
 /// The field that has the number in the only document of a `count` on a view.
 pub const COUNT_FIELD: &str = "count";
@@ -36,6 +37,7 @@ pub fn on_view(request: &ReadRequest<'_>, view: &ResolvedView) -> Result<Aggrega
             return Err(Error::new(ErrorCode::CommandNotSupportedOnView, text));
         }
     };
+    answer.view = Some(ViewStages { namespace: view.view.to_string(), count: view.pipeline.len() });
     answer.namespace.clone_from(&view.namespace);
     answer.collation = AskedCollation::Own(view.collation.clone());
     answer.pipeline.splice(0..0, view.pipeline.iter().cloned());

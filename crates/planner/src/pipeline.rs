@@ -46,7 +46,8 @@ pub(crate) fn plan_pipeline(
     stats: &dyn Statistics,
 ) -> Result<Plan> {
     let behind_source = request.fed_by.is_some();
-    let context = &context.at(Place { behind_source, ..Place::of(&request.namespace) });
+    let view = request.view.clone();
+    let context = &context.at(Place { behind_source, view, ..Place::of(&request.namespace) });
     let stages = request.pipeline.iter().map(|stage| Value::from(stage.as_doc()));
     let stages = parse_pipeline(stages, context)?;
     check_target(stages.last(), request, stats)?;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use quire_catalog::Collection;
 use quire_document::{Doc, DocBuf, ValueBuf};
 use quire_mql::collation::{AskedCollation, Collation};
+use quire_mql::stage::ViewStages;
 
 /// Which index, or which direction of the collection, a request insists on.
 #[derive(Debug, Clone, PartialEq)]
@@ -94,6 +95,8 @@ pub struct AggregateRequest {
     /// What gives the documents that the first stage reads, if no collection does: the name of the
     /// stage that stood before it, such as `$currentOp`.
     pub fed_by: Option<&'static str>,
+    /// The view that the client named, whose stages the pipeline begins with.
+    pub view: Option<ViewStages>,
     /// The index to use.
     pub hint: Option<Hint>,
     /// The variables of `let`, their expressions not yet evaluated.

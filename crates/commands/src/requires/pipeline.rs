@@ -74,12 +74,7 @@ impl<'a> Stage<'a> {
 
     /// Returns the pipelines inside the stage.
     fn inner(&self) -> Vec<Array<'a>> {
-        let values: Vec<Value<'a>> = match self.row.facts.pipelines {
-            Pipelines::None => Vec::new(),
-            Pipelines::Field(name) => self.fields.get(name).into_iter().collect(),
-            Pipelines::Each => self.fields.fields().map(|(_, value)| value).collect(),
-        };
-        values.into_iter().filter_map(|stages| stages.as_array()).collect()
+        self.row.facts.pipelines.of(self.fields)
     }
 }
 

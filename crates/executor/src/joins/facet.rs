@@ -16,7 +16,7 @@ use crate::joins::rows::drain;
 use crate::opening::build::build_over;
 use crate::operators::{BoxedOperator, Filling, Operator};
 use crate::params::STAGE_BYTES_MAX;
-use crate::row::Row;
+use crate::row::{Extra, Row};
 use crate::spill::{SpillReader, SpillWriter};
 
 /// The stage.
@@ -104,17 +104,13 @@ fn collect(input: &mut BoxedOperator, run: &mut Run<'_>, spills: &mut u64) -> Re
                 none => none.insert(spill_file(env)?),
             };
             *spills += 1;
-            for row in rows.drain(..) {
-                writer.write(&[row.doc().as_bytes()])?;
-            }
+            rows.drain(..).try_for_each(|row| write_row(writer, &row))?;
             bytes = 0;
         }
         Ok(true)
     })?;
     let Some(mut writer) = writer else { return Ok(Shared::Memory(Arc::new(rows))) };
-    for row in rows {
-        writer.write(&[row.doc().as_bytes()])?;
-    }
+    rows.iter().try_for_each(|row| write_row(&mut writer, row))?;
     Ok(Shared::Disk(Arc::new(Mutex::new(writer.into_reader()?))))
 }
 
@@ -155,13 +151,19 @@ impl Operator for FacetOp {
     }
 }
 
+fn write_row(writer: &mut SpillWriter, row: &Row) -> Result<()> {
+    let metadata = row.extra.as_ref().and_then(|extra| extra.to_spill());
+    writer.write(&[row.doc().as_bytes(), metadata.as_ref().map_or(&[], DocBuf::as_bytes)])
+}
+
 /// Reads documents from a file; false at its end.
 fn read_back(reader: &mut SpillReader, mut filling: Filling<'_>) -> Result<bool> {
     while !filling.is_full() {
-        match reader.read()? {
-            Some(doc) => filling.push(Row::of_document(RecordId(0), Bytes::from(doc))),
-            None => return Ok(false),
-        }
+        let Some(doc) = reader.read()? else { return Ok(false) };
+        let metadata =
+            reader.read()?.ok_or_else(|| Error::internal("a spilled file ended early"))?;
+        let row = Row::of_document(RecordId(0), Bytes::from(doc));
+        filling.push(Row { extra: Extra::from_spill(&metadata), ..row });
     }
     Ok(true)
 }

@@ -108,8 +108,7 @@ impl GraphLookupOp {
             depth += 1;
         }
         let doc = self.result(&row, &search)?;
-        let record = row.record;
-        Ok(Row { record, ..Row::made(doc) })
+        Ok(row.becoming(doc))
     }
 
     /// Looks up values; in halves where the documents of all are too large together.

@@ -234,8 +234,7 @@ impl LookupOp {
     /// `$unwind` leaves of it.
     fn unwound(&mut self, row: &Row, found: &[Row], at: usize, env: &Env) -> Result<Option<Row>> {
         let Some(unwind) = &self.stage.unwind else { return Ok(None) };
-        let record = row.record;
-        let made = |doc: DocBuf| Ok(Row { record, ..Row::made(checked(doc)?) });
+        let made = |doc: DocBuf| Ok(row.becoming(checked(doc)?));
         if let Some(joined) = found.get(at) {
             let doc = joined_doc(&self.stage, row, Value::Document(joined.doc()));
             return made(unwind.indexed_doc(doc, Some(at as i64))).map(Some);
@@ -306,7 +305,7 @@ fn array_of(rows: &[Row]) -> ArrayBuf {
 /// The row with an array at the path of the result.
 fn joined_row(stage: &Lookup, row: &Row, joined: &ArrayBuf) -> Result<Row> {
     let doc = checked(joined_doc(stage, row, Value::Array(joined.as_array())))?;
-    Ok(Row { record: row.record, ..Row::made(doc) })
+    Ok(row.becoming(doc))
 }
 
 /// The row's document with a value at the path of the result.

@@ -1,4 +1,4 @@
-//! `$unionWith`: the rows of the input, then those of another plan.
+//! `$unionWith`: the rows of the input, then those of other plans.
 
 use std::sync::Arc;
 
@@ -11,23 +11,26 @@ use crate::opening::build::build;
 use crate::operators::{BoxedOperator, Operator};
 use crate::row::Row;
 
-/// The stage.
+/// The stage, or several in a row.
 pub(crate) struct UnionWith {
     input: BoxedOperator,
     input_ended: bool,
-    other: Arc<Plan>,
-    /// Built once the input has ended.
+    others: Arc<[Plan]>,
+    /// The plan that runs now, built once those before it have ended.
     running: Option<BoxedOperator>,
+    /// What the plans before it did.
+    ended: Vec<NodeStats>,
     stats: NodeStats,
 }
 
 impl UnionWith {
-    pub fn new(input: BoxedOperator, other: &Arc<Plan>) -> Self {
+    pub fn new(input: BoxedOperator, others: &Arc<[Plan]>) -> Self {
         UnionWith {
             input,
             input_ended: false,
-            other: Arc::clone(other),
+            others: Arc::clone(others),
             running: None,
+            ended: Vec::new(),
             stats: NodeStats::default(),
         }
     }
@@ -44,16 +47,21 @@ impl Operator for UnionWith {
         if !self.input_ended || left == 0 {
             return Ok(true);
         }
+        let Some(plan) = self.others.get(self.ended.len()) else { return Ok(false) };
         let running = match &mut self.running {
             Some(running) => running,
-            none => none.insert(build(&self.other.root, None)?),
+            none => none.insert(build(&plan.root, None)?),
         };
         let from = out.len();
         let more = running.next(run, left, out)?;
         out.iter_mut().skip(from).try_for_each(Row::know_doc)?;
         self.stats.returned += (out.len() - from) as u64;
-        self.stats.is_eof = !more;
-        Ok(more)
+        if !more {
+            self.ended.push(running.stats());
+            self.running = None;
+        }
+        self.stats.is_eof = self.ended.len() == self.others.len();
+        Ok(!self.stats.is_eof)
     }
 
     fn rest(&mut self) {
@@ -64,8 +72,9 @@ impl Operator for UnionWith {
     }
 
     fn stats(&self) -> NodeStats {
-        let other = self.running.as_ref().map(|running| running.stats());
-        let inputs = [self.input.stats()].into_iter().chain(other).collect();
+        let running = self.running.as_ref().map(|running| running.stats());
+        let others = self.ended.iter().cloned().chain(running);
+        let inputs = [self.input.stats()].into_iter().chain(others).collect();
         NodeStats { inputs, ..self.stats.clone() }
     }
 }

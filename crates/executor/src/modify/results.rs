@@ -110,7 +110,9 @@ fn reads(plan: &Plan, namespace: &str) -> bool {
 
 fn reads_below(node: &Node, namespace: &str) -> bool {
     let inside = match node {
-        Node::Stage { inner: Inner::Union(plan), .. } => reads(plan, namespace),
+        Node::Stage { inner: Inner::Union(plans), .. } => {
+            plans.iter().any(|plan| reads(plan, namespace))
+        }
         Node::Stage { inner: Inner::Branches(branches), .. } => {
             branches.iter().any(|branch| reads_below(branch, namespace))
         }

@@ -22,6 +22,7 @@ use crate::operators::fetch::Fetch;
 use crate::operators::metadata::SortKeys;
 use crate::operators::projection::Project;
 use crate::operators::sample::Sample;
+use crate::operators::scores::{FusionInputs, Scores};
 use crate::operators::simple::{Count, Limit, ReturnKey, Skip, Subplan};
 use crate::operators::sort::Sort;
 use crate::operators::union::{Merge, Union};
@@ -223,6 +224,12 @@ impl Builder {
                 };
                 Box::new(Windows::new(self.node(input, below)?, owned_rows, Arc::clone(stage)))
             }
+            Stage::FusionInput(stage) => {
+                Box::new(FusionInputs::new(self.node(input, below)?, Arc::clone(stage)))
+            }
+            Stage::SetScore(stage) => {
+                Box::new(Scores::new(self.node(input, below)?, Arc::clone(stage)))
+            }
             Stage::BucketAuto(stage) => {
                 let input = self.node(input, below)?;
                 Box::new(BucketAutoOp::new(input, Arc::clone(stage)))
@@ -281,7 +288,7 @@ fn with_inner(node: &Node, input: BoxedOperator) -> Result<BoxedOperator> {
         return Err(Error::internal(format!("{} is no stage", node.name())));
     };
     Ok(match (stage, inner) {
-        (Stage::UnionWith(_), Inner::Union(other)) => Box::new(UnionWith::new(input, other)),
+        (Stage::UnionWith(_), Inner::Union(others)) => Box::new(UnionWith::new(input, others)),
         (Stage::Facet(facet), Inner::Branches(branches)) => {
             Box::new(FacetOp::new(input, facet, branches))
         }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use quire_document::{ArrayWriter, DocBuf, DocWriter, Value};
 use quire_error::Result;
 use quire_mql::Filter;
-use quire_mql::stage::{Stage, StageBody};
+use quire_mql::stage::{Stage, StageBody, UnionWith};
 use quire_planner::explain::{
     JoinStrategy, MemoryUse, NodeStats, Trial, after_running, execution_stats, query_planner,
 };
@@ -191,12 +191,9 @@ fn write_stages(
                 let size = i64::try_from(*size).unwrap_or(i64::MAX);
                 one.document("$sampleFromRandomCursor").append("size", size);
             }
-            (_, Stage::UnionWith(union), Inner::Union(other)) => {
-                let mut shown = one.document(union.name());
-                shown.append_some("coll", union.from.name.as_deref().map(Value::from));
-                let stats = levels.get(at + 1).and_then(|level| level.inputs.get(1));
-                let trials = trials.map(|_| &[][..]);
-                write_stages(other, stats, trials, &mut shown.array("pipeline"));
+            (_, Stage::UnionWith(union), Inner::Union(plans)) => {
+                let level = levels.get(at + 1).copied();
+                write_union(union, plans, level, trials.is_some(), &mut one);
             }
             _ => stage.print(&mut one),
         }
@@ -206,6 +203,30 @@ fn write_stages(
         let idle = NodeStats::default();
         let idle = stats.filter(|_| stage.writes()).map(|_| &idle);
         stage_counters(idle.or(levels.get(at + 1).copied()), &mut one);
+    }
+}
+
+/// The pipelines of each `$unionWith` in a row: a list of them where there are several.
+fn write_union(
+    union: &UnionWith,
+    plans: &[Plan],
+    level: Option<&NodeStats>,
+    with_trials: bool,
+    out: &mut DocWriter<'_>,
+) {
+    let write = |(at, plan): (usize, &Plan), shown: &mut DocWriter<'_>| {
+        let name = union.others.get(at).and_then(|other| other.from.name.as_deref());
+        shown.append_some("coll", name.map(Value::from));
+        let stats = level.and_then(|level| level.inputs.get(1 + at));
+        let trials = with_trials.then_some(&[][..]);
+        write_stages(plan, stats, trials, &mut shown.array("pipeline"));
+    };
+    match plans {
+        [one] => write((0, one), &mut out.document(union.name())),
+        several => {
+            let mut list = out.array(union.name());
+            several.iter().enumerate().for_each(|plan| write(plan, &mut list.document()));
+        }
     }
 }
 

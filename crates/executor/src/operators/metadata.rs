@@ -17,12 +17,13 @@ use crate::row::Row;
 /// What `$meta` can read of a row.
 pub(crate) fn metadata_of(row: &Row) -> Result<DocBuf> {
     let key = row.key_values()?;
-    let sort_key = row.extra.as_ref().and_then(|extra| extra.sort_key.as_ref());
     Ok(DocBuf::build(|writer| {
         if row.record.0 > 0 {
             writer.append("recordId", i64::try_from(row.record.0).unwrap_or(i64::MAX));
         }
-        writer.append_some("sortKey", sort_key.map(ValueBuf::as_value));
+        if let Some(extra) = &row.extra {
+            extra.write(writer);
+        }
         if let Some((keys, values)) = key {
             let mut inner = writer.document("indexKey");
             for (field, value) in keys.fields().iter().zip(&values) {
@@ -42,7 +43,10 @@ pub(crate) fn add_sort_key(
     reset(arena);
     let bytes = row.doc_or_key()?;
     let doc = quire_document::Doc::from_valid_bytes(&bytes);
-    let values = pattern.key(doc, &EvalContext::new(arena, doc, &env.shared))?;
+    let metadata = pattern.reads_metadata().then(|| metadata_of(row)).transpose()?;
+    let context = EvalContext::new(arena, doc, &env.shared);
+    let context = context.with_metadata(metadata.as_ref().map(DocBuf::as_doc));
+    let values = pattern.key(doc, &context)?;
     let array: ArrayBuf = values.into_iter().collect();
     row.extra.get_or_insert_default().sort_key = Some(ValueBuf::from(array));
     Ok(())

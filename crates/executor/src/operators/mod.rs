@@ -9,6 +9,7 @@ pub(crate) mod filtering;
 pub(crate) mod metadata;
 pub(crate) mod projection;
 pub(crate) mod sample;
+pub(crate) mod scores;
 pub(crate) mod simple;
 pub(crate) mod sort;
 pub(crate) mod union;

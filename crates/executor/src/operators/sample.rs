@@ -34,7 +34,11 @@ impl Sample {
         let (mut rows, mut random) = (Vec::new(), Random::new(run)?);
         loop {
             let more = self.input.next(run, ROWS_MAX, &mut rows)?;
-            for row in rows.drain(..) {
+            for mut row in rows.drain(..) {
+                // No later stage may take the rows for sorted.
+                if let Some(extra) = &mut row.extra {
+                    extra.sort_key = None;
+                }
                 let key = random.below(u64::MAX).to_be_bytes().to_vec();
                 sorter.push_keyed(key, row, run.env)?;
             }

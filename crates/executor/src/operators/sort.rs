@@ -9,6 +9,7 @@ use bumpalo::Bump;
 use bytes::Bytes;
 use quire_catalog::key::KeySpec;
 use quire_collections::{IndexEntry, RecordId};
+use quire_document::DocBuf;
 use quire_error::{Error, Result};
 use quire_mql::sort::SortPattern;
 use quire_planner::explain::NodeStats;
@@ -261,6 +262,7 @@ impl Sorted {
 
 fn write_keyed(writer: &mut SpillWriter, keyed: &Keyed) -> Result<()> {
     let entry = keyed.row.extra.as_ref().and_then(|extra| extra.key.as_ref());
+    let metadata = keyed.row.extra.as_ref().and_then(|extra| extra.to_spill());
     let doc: &[u8] = keyed.row.doc.as_deref().unwrap_or(&[]);
     writer.write(&[
         &keyed.key,
@@ -269,6 +271,7 @@ fn write_keyed(writer: &mut SpillWriter, keyed: &Keyed) -> Result<()> {
         doc,
         entry.map_or(&[], |(_, entry)| &entry.values),
         entry.map_or(&[], |(_, entry)| &entry.type_bits),
+        metadata.as_ref().map_or(&[], DocBuf::as_bytes),
     ])
 }
 
@@ -278,11 +281,12 @@ fn read_keyed(run: &mut SpillReader, keys: Option<&Arc<KeySpec>>) -> Result<Opti
     let number = |bytes: Vec<u8>| bytes.try_into().map_or(0, u64::from_le_bytes);
     let (order, record) = (number(part()?), RecordId(number(part()?)));
     let (doc, values, type_bits) = (part()?, part()?, part()?);
-    let extra = keys.filter(|_| !values.is_empty()).map(|keys| {
+    let mut extra = Extra::from_spill(&part()?);
+    if let Some(keys) = keys.filter(|_| !values.is_empty()) {
         let (values, type_bits) = (Bytes::from(values), Bytes::from(type_bits));
-        let key = Some((Arc::clone(keys), IndexEntry { record, values, type_bits }));
-        Box::new(Extra { key, sort_key: None })
-    });
+        let entry = IndexEntry { record, values, type_bits };
+        extra.get_or_insert_default().key = Some((Arc::clone(keys), entry));
+    }
     let doc = (!doc.is_empty()).then(|| Bytes::from(doc));
     Ok(Some(Keyed { key, order, row: Row { record, doc, extra } }))
 }

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use bumpalo::Bump;
-use quire_document::Doc;
+use quire_document::{Doc, DocBuf};
 use quire_error::Result;
 use quire_mql::EvalContext;
 use quire_mql::sort::SortPattern;
@@ -13,6 +13,7 @@ use quire_planner::explain::NodeStats;
 
 use crate::env::Run;
 use crate::operators::filtering::reset;
+use crate::operators::metadata::metadata_of;
 use crate::operators::{BoxedOperator, Filling, Operator};
 use crate::record_set::RecordSet;
 use crate::row::Row;
@@ -130,7 +131,9 @@ pub(crate) fn sort_bytes(
     reset(arena);
     let bytes = row.doc_or_key()?;
     let doc = Doc::from_valid_bytes(&bytes);
+    let metadata = pattern.reads_metadata().then(|| metadata_of(row)).transpose()?;
     let context = EvalContext::new(arena, doc, &run.env.shared);
+    let context = context.with_metadata(metadata.as_ref().map(DocBuf::as_doc));
     let values = pattern.key(doc, &context)?;
     let mut key = Vec::with_capacity(24);
     pattern.append_bytes(&values, &mut key);

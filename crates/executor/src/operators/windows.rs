@@ -7,7 +7,7 @@ use std::sync::Arc;
 use bumpalo::Bump;
 use bytes::Bytes;
 use quire_collections::RecordId;
-use quire_document::{Doc, DocBuf, ValueBuf, doc, equal};
+use quire_document::{DocBuf, ValueBuf, equal};
 use quire_error::{Error, Result};
 use quire_mql::EvalContext;
 use quire_mql::accumulator::MEMORY_BYTES_MAX;
@@ -236,8 +236,7 @@ impl Held {
         };
         let mut writer = SpillWriter::create(directory)?;
         for row in self.rows.drain(..) {
-            let sort_key = row.extra.as_ref().and_then(|extra| extra.sort_key.as_ref());
-            let metadata = sort_key.map(|sort_key| doc! { "sortKey": sort_key });
+            let metadata = row.extra.as_ref().and_then(|extra| extra.to_spill());
             writer.write(&[
                 &row.record.0.to_le_bytes(),
                 row.doc().as_bytes(),
@@ -256,9 +255,6 @@ fn read_row(file: &mut SpillReader) -> Result<Option<Row>> {
     let (doc, metadata) = (part()?, part()?);
     let record = RecordId(record.try_into().map_or(0, u64::from_le_bytes));
     let mut row = Row::of_document(record, Bytes::from(doc));
-    if !metadata.is_empty() {
-        let sort_key = Doc::from_valid_bytes(&metadata).get("sortKey").map(ValueBuf::new);
-        row.extra = Some(Box::new(Extra { key: None, sort_key }));
-    }
+    row.extra = Extra::from_spill(&metadata);
     Ok(Some(row))
 }

@@ -6,6 +6,7 @@ mod buckets;
 mod collation;
 mod densify;
 mod explain;
+mod fusion;
 mod group;
 mod joins;
 mod memory;

@@ -110,7 +110,7 @@ struct Meta {
     kind: Box<str>,
 }
 
-fn parse_meta(_: &'static Operator, value: Value<'_>, _: &ParseContext) -> Result<Expression> {
+fn parse_meta(_: &'static Operator, value: Value<'_>, cx: &ParseContext) -> Result<Expression> {
     let Value::String(kind) = value else {
         return Err(Error::location(17307, "$meta only supports string arguments"));
     };
@@ -121,13 +121,17 @@ fn parse_meta(_: &'static Operator, value: Value<'_>, _: &ParseContext) -> Resul
         "textScore" => "text score",
         "geoNearDistance" => "$geoNear distance",
         "geoNearPoint" => "$geoNear point",
+        "score" if cx.place.as_deref().is_some_and(|place| !place.has_score) => "score",
+        "scoreDetails" if cx.place.as_deref().is_some_and(|place| !place.has_score_details) => {
+            "scoreDetails"
+        }
         _ => return Ok(Expression::form(Box::new(Meta { kind: kind.into() }))),
     };
     Err(unavailable(missing))
 }
 
-/// 40218: metadata that nothing before provides. Text and geometry have issues of their own; until
-/// then nothing provides theirs.
+/// 40218: metadata that nothing before provides. Nothing provides those of text and geometry, which
+/// are not built.
 pub(crate) fn unavailable(metadata: &str) -> Error {
     let text = format!("query requires {metadata} metadata, but it is not available");
     Error::location(40218, text)

@@ -15,7 +15,7 @@ impl SortPattern {
     pub fn parse(doc: Doc<'_>, context: &ParseContext) -> Result<SortPattern> {
         let mut parts: Vec<SortPart> = Vec::new();
         for (name, value) in doc.fields() {
-            parts.push(part(name, value)?);
+            parts.push(part(name, value, context)?);
         }
         let fields: Vec<&Path> = parts.iter().filter_map(SortPart::path).collect();
         if fields.len() > SORT_KEYS_MAX {
@@ -65,9 +65,9 @@ pub fn natural(doc: Doc<'_>) -> Result<Option<Direction>> {
     }
 }
 
-fn part(name: &str, value: Value<'_>) -> Result<SortPart> {
+fn part(name: &str, value: Value<'_>, context: &ParseContext) -> Result<SortPart> {
     if let Value::Document(doc) = value {
-        let kind = meta(doc)?;
+        let kind = meta(doc, context)?;
         return Ok(SortPart { by: SortBy::Meta(kind), direction: kind.direction() });
     }
     if !value.is_number() {
@@ -106,7 +106,7 @@ fn check_path(name: &str) -> Result<()> {
     FieldPath::parse(name).map(|_| ())
 }
 
-fn meta(doc: Doc<'_>) -> Result<MetaKind> {
+fn meta(doc: Doc<'_>, context: &ParseContext) -> Result<MetaKind> {
     let Some(("$meta", value)) = doc.fields().next() else {
         let text = "$meta is the only expression supported by $sort right now";
         return Err(Error::location(17312, text));
@@ -130,6 +130,9 @@ fn meta(doc: Doc<'_>) -> Result<MetaKind> {
     let missing = match kind {
         MetaKind::TextScore => "text score",
         MetaKind::GeoNearDistance => "$geoNear distance",
+        MetaKind::Score if context.place.as_deref().is_some_and(|place| !place.has_score) => {
+            "score"
+        }
         // Documents without such a score sort as null.
         MetaKind::RandVal
         | MetaKind::SearchScore

@@ -181,6 +181,11 @@ impl SortPattern {
         })
     }
 
+    /// True if it reads any metadata.
+    pub fn reads_metadata(&self) -> bool {
+        self.paths.len() < self.parts.len()
+    }
+
     /// Appends bytes whose order is this pattern's order of keys.
     pub fn append_bytes(&self, key: &[Value<'_>], bytes: &mut Vec<u8>) {
         let collator = self.collator.as_deref();

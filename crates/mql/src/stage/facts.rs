@@ -4,6 +4,7 @@
 use super::registry::StageRow;
 use super::rights::{Names, READ, Right};
 use crate::context::ParseContext;
+use quire_document::{Array, Doc, Value};
 use quire_error::{Error, ErrorCode, Result};
 
 /// What is true of a stage.
@@ -42,6 +43,24 @@ pub struct Facts {
     pub local_only: bool,
     /// Documents leave it with other fields than they had: part of a plan's shape.
     pub reshapes: bool,
+    /// What it is in an input pipeline of `$rankFusion` and `$scoreFusion`.
+    pub in_fusion: InFusion,
+}
+
+/// What a stage is in an input pipeline of `$rankFusion` and `$scoreFusion`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InFusion {
+    /// No input pipeline may have it, because it changes documents or makes new ones.
+    Refused,
+    /// It takes documents away.
+    Selects,
+    /// It orders documents.
+    Orders,
+    /// It gives documents a score.
+    Scores,
+    /// As the first stage it orders and scores documents. With one of these fields in its operand
+    /// it changes documents, and is refused.
+    Searches(&'static [&'static str]),
 }
 
 /// Where in a pipeline a stage may stand.
@@ -53,6 +72,9 @@ pub enum Standing {
     First,
     /// Last; anywhere else it is refused with 40601.
     Last,
+    /// First of the stages that the client wrote, so that those of a view may stand before it;
+    /// anywhere else it is refused with this code.
+    FirstWritten(ErrorCode),
 }
 
 /// What gives a stage the documents that it works on.
@@ -94,6 +116,8 @@ pub enum Pipelines {
     Field(&'static str),
     /// The value of each field.
     Each,
+    /// The value of each field of `input.pipelines`.
+    Inputs,
 }
 
 /// What a pipeline is parsed for.
@@ -126,6 +150,39 @@ pub struct Place {
     pub below_facet: bool,
     /// A stage that stood before its first one is taken off already.
     pub behind_source: bool,
+    /// The view that the client named, if its first stages are those of the view.
+    pub view: Option<ViewStages>,
+    /// A stage before this one gives its documents a `score`.
+    pub has_score: bool,
+    /// A stage before this one gives its documents `scoreDetails`.
+    pub has_score_details: bool,
+}
+
+/// The stages of a view at the beginning of a pipeline.
+#[derive(Clone, Debug)]
+pub struct ViewStages {
+    /// The view, `database.view`.
+    pub namespace: String,
+    /// The number of its stages, those of the views below included.
+    pub count: usize,
+}
+
+impl Pipelines {
+    /// Returns the pipelines inside of an operand with these fields.
+    pub fn of<'a>(self, operand: Doc<'a>) -> Vec<Array<'a>> {
+        let each = |doc: Doc<'a>| doc.fields().map(|(_, value)| value).collect();
+        let inside = |doc: Doc<'a>, name: &str| doc.get(name).and_then(|value| value.as_document());
+        let values: Vec<Value<'a>> = match self {
+            Pipelines::None => Vec::new(),
+            Pipelines::Field(name) => operand.get(name).into_iter().collect(),
+            Pipelines::Each => each(operand),
+            Pipelines::Inputs => {
+                let input = inside(operand, "input").unwrap_or_default();
+                inside(input, "pipelines").map(each).unwrap_or_default()
+            }
+        };
+        values.into_iter().filter_map(|stages| stages.as_array()).collect()
+    }
 }
 
 impl Facts {
@@ -147,10 +204,21 @@ impl Facts {
         in_transaction: true,
         local_only: false,
         reshapes: false,
+        in_fusion: InFusion::Refused,
     };
 
     /// A stage that makes one document of one.
     pub const TRANSFORM: Facts = Facts { in_update: true, ..Facts::PLAIN };
+
+    /// A stage that joins what several pipelines over the same collection find.
+    pub const FUSION: Facts = Facts {
+        standing: Standing::FirstWritten(ErrorCode::location(10170100)),
+        pipelines: Pipelines::Inputs,
+        in_view: false,
+        in_api: false,
+        in_transaction: false,
+        ..Facts::PLAIN
+    };
 
     /// A stage that reads another collection beside its input.
     pub const JOIN: Facts = Facts {

@@ -1,6 +1,6 @@
 //! `$limit`, `$skip`: a part of the documents.
 
-use super::facts::Facts;
+use super::facts::{Facts, InFusion};
 use super::registry::StageRow;
 use super::{Modified, Needs, Stage, StageBody};
 use crate::update::text;
@@ -11,7 +11,7 @@ pub(super) const LIMIT: StageRow = StageRow {
     name: "$limit",
     since: "2.2",
     doc: "Lets through the first n documents.",
-    facts: Facts::PLAIN,
+    facts: Facts { in_fusion: InFusion::Selects, ..Facts::PLAIN },
     parse: |_, value, _| {
         let number = whole_number(value).ok_or_else(|| {
             let shown = text::field("$limit", value);
@@ -33,7 +33,7 @@ pub(super) const SKIP: StageRow = StageRow {
     name: "$skip",
     since: "2.2",
     doc: "Lets through all but the first n documents.",
-    facts: Facts::PLAIN,
+    facts: Facts { in_fusion: InFusion::Selects, ..Facts::PLAIN },
     parse: |_, value, _| {
         let number = whole_number(value).ok_or_else(|| {
             let shown = text::field("$skip", value);

@@ -1,6 +1,6 @@
 //! `$match`: lets the documents through that a filter matches.
 
-use super::facts::Facts;
+use super::facts::{Facts, InFusion};
 use super::registry::StageRow;
 use super::{Modified, Needs, Stage, StageBody};
 use crate::context::ParseContext;
@@ -14,7 +14,7 @@ pub(super) const MATCH: StageRow = StageRow {
     name: "$match",
     since: "2.2",
     doc: "Lets through the documents that a filter matches.",
-    facts: Facts::PLAIN,
+    facts: Facts { in_fusion: InFusion::Selects, ..Facts::PLAIN },
     parse: |_, value, cx| {
         let Value::Document(filter) = value else {
             let message = "the match filter must be an expression in an object";

@@ -16,6 +16,8 @@ mod documents;
 mod facet;
 mod facts;
 mod fill;
+mod fusion;
+mod fusion_input;
 mod granularity;
 mod graph_lookup;
 mod group;
@@ -27,11 +29,14 @@ mod needs;
 mod out;
 mod pipeline;
 mod project;
+mod rank_fusion;
 mod redact;
 mod registry;
 mod replace_root;
 mod rights;
 mod sample;
+mod score;
+mod score_fusion;
 mod set_window_fields;
 mod sort;
 mod sort_by_count;
@@ -48,7 +53,10 @@ pub use bucket_auto::BucketAuto;
 pub use densify::{Densify, DensifyBounds};
 pub use documents::OneDocument;
 pub use facet::Facet;
-pub use facts::{Facts, Inside, Pipelines, Place, Reads, Source, Standing, not_in_api};
+pub use facts::{
+    Facts, InFusion, Inside, Pipelines, Place, Reads, Source, Standing, ViewStages, not_in_api,
+};
+pub use fusion_input::{FusionInput, Ranks};
 pub use granularity::Granularity;
 pub use graph_lookup::GraphLookup;
 pub use group::{Group, GroupKey};
@@ -66,11 +74,12 @@ pub use registry::{STAGES, StageRow, find_stage, search_not_enabled};
 pub use replace_root::ReplaceRoot;
 pub use rights::{Names, On, READ, Right, StageAction, When};
 pub use sample::Sample;
+pub use score::{Scored, SetScore};
 pub use set_window_fields::WindowFields;
 pub use sort::Sort;
 pub use sub_pipeline::From;
 pub use transform::{Transform, Transforms};
-pub use union_with::UnionWith;
+pub use union_with::{OtherPipeline, UnionWith};
 pub use unwind::{Position, Unwind, write_at};
 
 use quire_document::DocWriter;
@@ -104,6 +113,10 @@ pub enum Stage {
     Densify(Arc<Densify>),
     /// What `$setWindowFields` does to sorted documents.
     WindowFields(Arc<WindowFields>),
+    /// What one input pipeline of `$rankFusion` or `$scoreFusion` says about its documents.
+    FusionInput(Arc<FusionInput>),
+    /// `$score`, and the end of `$rankFusion` and `$scoreFusion`: each document gets a score.
+    SetScore(Arc<dyn SetScore>),
     /// The beginning of `$documents`.
     OneDocument(OneDocument),
     /// `$unionWith`: the documents of another collection behind those of the input.
@@ -141,6 +154,8 @@ impl Stage {
             Stage::BucketAuto(stage) => &**stage,
             Stage::Densify(stage) => &**stage,
             Stage::WindowFields(stage) => &**stage,
+            Stage::FusionInput(stage) => &**stage,
+            Stage::SetScore(stage) => &**stage,
             Stage::OneDocument(stage) => stage,
             Stage::UnionWith(stage) => &**stage,
             Stage::Lookup(stage) => &**stage,

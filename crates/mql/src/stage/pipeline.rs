@@ -9,6 +9,8 @@ use crate::context::ParseContext;
 use quire_document::limits::SUB_PIPELINE_DEPTH_MAX;
 use quire_document::{Array, ArrayBuf, Doc, Value};
 use quire_error::{Error, ErrorCode, Result};
+use std::borrow::Cow;
+use std::sync::Arc;
 
 /// How many stages a pipeline may have.
 const STAGES_MAX: usize = 1000;
@@ -17,7 +19,7 @@ const STAGES_MAX: usize = 1000;
 ///
 /// # Errors
 /// 7749501 for more than 1,000 stages, 17313 for a `$text` behind the first stage, 40602 and 40601
-/// for a stage that is not first or not last and has to be, 40600, 51047, 31441 and 167 for one that
+/// for a stage that is not first or not last and has to be, 10170100 for a fusion that is not first, 40600, 51047, 31441 and 167 for one that
 /// may not stand in this kind of pipeline, 323 for one outside of the stable API, and what the
 /// stages' parsers answer.
 pub fn parse_pipeline<'s>(
@@ -30,8 +32,15 @@ pub fn parse_pipeline<'s>(
         return Err(Error::location(7749501, message));
     }
     let behind_source = cx.place.as_deref().is_some_and(|place| place.behind_source);
+    let view = cx.place.as_deref().and_then(|place| place.view.clone());
+    let first_written = view.as_ref().map_or(0, |view| view.count);
+    let mut cx = Cow::Borrowed(cx);
     let mut parsed = Vec::with_capacity(count);
     for (at, stage) in stages.enumerate() {
+        if let Some(view) = view.as_ref().filter(|view| view.count == at) {
+            cx = Cow::Owned(cx.changed(|place| place.namespace.clone_from(&view.namespace)));
+        }
+        let cx = &mut cx;
         let (row, operand) = row_of(stage)?;
         // For `$documents` behind the first stage 40602 comes first, so its source is checked after
         // its place.
@@ -45,6 +54,10 @@ pub fn parse_pipeline<'s>(
         match row.facts.standing {
             Standing::First if !is_first => return Err(first_only(row.name)),
             Standing::Last if !is_last => return Err(last_only(row.name)),
+            Standing::FirstWritten(code) if behind_source || at != first_written => {
+                let text = format!("{} is only valid as the first stage of a pipeline", row.name);
+                return Err(Error::new(code, text));
+            }
             _ => {}
         }
         if written {
@@ -55,15 +68,29 @@ pub fn parse_pipeline<'s>(
             let message = "$match with $text is only allowed as the first pipeline stage";
             return Err(Error::location(17313, message));
         }
-        parsed.extend((row.parse)(row.name, operand, cx)?);
+        let stages = (row.parse)(row.name, operand, cx)?;
         if is_first {
             check_first(Some(row), cx)?;
         }
+        note_scores(&stages, cx);
+        parsed.extend(stages);
     }
     if count == 0 && !behind_source {
-        check_first(None, cx)?;
+        check_first(None, &cx)?;
     }
     Ok(parsed)
+}
+
+/// Notes for the stages behind these which metadata these give to documents.
+fn note_scores(stages: &[Stage], cx: &mut Cow<'_, ParseContext>) {
+    for stage in stages {
+        if let Stage::SetScore(score) = stage {
+            *cx = Cow::Owned(cx.changed(|place| {
+                place.has_score = true;
+                place.has_score_details = score.gives_details();
+            }));
+        }
+    }
 }
 
 /// Parses the pipeline inside of a stage: one that reads `namespace`, with the variables of `cx`.
@@ -95,8 +122,26 @@ impl ParseContext {
             return Err(Error::new(ErrorCode::MaxSubPipelineDepthExceeded, text));
         }
         let below_facet = around.is_some_and(|place| place.below_facet) || inside == Inside::Facet;
-        let namespace = namespace.to_owned();
-        Ok(self.at(Place { namespace, inside, depth, below_facet, behind_source: false }))
+        let mut place = Place { inside, depth, below_facet, ..Place::of(namespace) };
+        if let Some(around) = around.filter(|_| inside == Inside::Facet) {
+            place.has_score = around.has_score;
+            place.has_score_details = around.has_score_details;
+        }
+        Ok(self.at(place))
+    }
+
+    /// Returns the context of a stage behind one that gives scores.
+    pub(super) fn with_score(&self) -> Self {
+        self.changed(|place| place.has_score = true)
+    }
+
+    /// Returns the context with another place; without a place, the context as it is.
+    fn changed(&self, change: impl FnOnce(&mut Place)) -> Self {
+        let mut changed = self.clone();
+        if let Some(place) = &mut changed.place {
+            change(Arc::make_mut(place));
+        }
+        changed
     }
 }
 
@@ -134,17 +179,11 @@ pub fn for_each_row<'s>(
     stages: impl Iterator<Item = Doc<'s>>,
     visit: &mut dyn FnMut(&'static StageRow) -> Result<()>,
 ) -> Result<()> {
-    use super::facts::Pipelines;
     for first in stages.filter_map(|stage| stage.first()) {
         let Some(row) = find_stage(first.key()) else { continue };
         visit(row)?;
         let operand = first.value().as_document().unwrap_or_default();
-        let inner: Vec<Value<'_>> = match row.facts.pipelines {
-            Pipelines::None => continue,
-            Pipelines::Field(name) => operand.get(name).into_iter().collect(),
-            Pipelines::Each => operand.fields().map(|(_, pipeline)| pipeline).collect(),
-        };
-        for pipeline in inner.iter().filter_map(|pipeline| pipeline.as_array()) {
+        for pipeline in row.facts.pipelines.of(operand) {
             let inner: Vec<Doc<'_>> = pipeline.iter().filter_map(|one| one.as_document()).collect();
             for_each_row(inner.into_iter(), visit)?;
         }

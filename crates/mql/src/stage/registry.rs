@@ -1,12 +1,12 @@
 //! All stages of MongoDB, one row each: how it is parsed and what is true of it. Stages that are
 //! not built and those of the search service have rows too, which say why they are refused.
 
-use super::facts::{Facts, Reads, Source, Standing};
+use super::facts::{Facts, InFusion, Reads, Source, Standing};
 use super::rights::{On, Right, StageAction, When, on_cluster, on_source};
 use super::{
     Stage, bucket, bucket_auto, count, densify, documents, facet, fill, graph_lookup, group, limit,
-    lookup, matching, merge, out, project, redact, replace_root, sample, set_window_fields, sort,
-    sort_by_count, union_with, unwind,
+    lookup, matching, merge, out, project, rank_fusion, redact, replace_root, sample, score,
+    score_fusion, set_window_fields, sort, sort_by_count, union_with, unwind,
 };
 use crate::context::ParseContext;
 use quire_document::Value;
@@ -65,7 +65,15 @@ pub const STAGES: &[StageRow] = &[
     documents::DOCUMENTS,
     facet::FACET,
     fill::FILL,
-    not_built("$geoNear", Facts { standing: Standing::First, in_facet: false, ..Facts::PLAIN }),
+    not_built(
+        "$geoNear",
+        Facts {
+            standing: Standing::First,
+            in_facet: false,
+            in_fusion: InFusion::Searches(&["distanceField", "includeLocs"]),
+            ..Facts::PLAIN
+        },
+    ),
     graph_lookup::GRAPH_LOOKUP,
     group::GROUP,
     served(
@@ -137,13 +145,13 @@ pub const STAGES: &[StageRow] = &[
             ..LISTED
         },
     ),
-    not_built("$rankFusion", Facts { standing: Standing::First, in_facet: false, ..Facts::PLAIN }),
+    rank_fusion::RANK_FUSION,
     redact::REDACT,
     replace_root::REPLACE_ROOT,
     replace_root::REPLACE_WITH,
     sample::SAMPLE,
-    not_built("$score", Facts::PLAIN),
-    not_built("$scoreFusion", Facts { standing: Standing::First, in_facet: false, ..Facts::PLAIN }),
+    score::SCORE,
+    score_fusion::SCORE_FUSION,
     project::SET,
     set_window_fields::SET_WINDOW_FIELDS,
     not_built("$shardedDataDistribution", Facts { source: Source::Admin, ..LISTED }),
@@ -153,11 +161,11 @@ pub const STAGES: &[StageRow] = &[
     union_with::UNION_WITH,
     project::UNSET,
     unwind::UNWIND,
-    of_search("$listSearchIndexes"),
-    of_search("$search"),
-    of_search("$searchBeta"),
-    of_search("$searchMeta"),
-    of_search("$vectorSearch"),
+    of_search("$listSearchIndexes", InFusion::Refused),
+    of_search("$search", InFusion::Searches(&[])),
+    of_search("$searchBeta", InFusion::Searches(&[])),
+    of_search("$searchMeta", InFusion::Refused),
+    of_search("$vectorSearch", InFusion::Searches(&[])),
 ];
 
 /// A stage of the server that no view and no pipeline of another stage may have.
@@ -176,12 +184,13 @@ const fn not_built(name: &'static str, facts: Facts) -> StageRow {
 }
 
 /// A stage of the search service, which is not there.
-const fn of_search(name: &'static str) -> StageRow {
+const fn of_search(name: &'static str, in_fusion: InFusion) -> StageRow {
     let facts = Facts {
         reads: Reads::Search,
         source: Source::Any,
         in_api: false,
         in_facet: false,
+        in_fusion,
         ..Facts::PLAIN
     };
     StageRow { name, since: "", doc: "", facts, parse: |name, _, _| Err(search_not_enabled(name)) }

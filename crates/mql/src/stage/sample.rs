@@ -1,6 +1,6 @@
 //! `$sample`: documents at random.
 
-use super::facts::Facts;
+use super::facts::{Facts, InFusion};
 use super::limit::printed;
 use super::registry::StageRow;
 use super::{Modified, Needs, Stage, StageBody};
@@ -14,7 +14,7 @@ pub(super) const SAMPLE: StageRow = StageRow {
     name: "$sample",
     since: "3.2",
     doc: "Lets through n documents at random.",
-    facts: Facts::PLAIN,
+    facts: Facts { in_fusion: InFusion::Selects, ..Facts::PLAIN },
     parse: |_, value, _| Ok(vec![Stage::Sample(Sample(size(value)?))]),
 };
 

@@ -1,6 +1,6 @@
 //! `$sort`: all documents in an order, or the first of them.
 
-use super::facts::Facts;
+use super::facts::{Facts, InFusion};
 use super::limit::printed;
 use super::registry::StageRow;
 use super::{Modified, Needs, Stage, StageBody};
@@ -13,7 +13,7 @@ pub(super) const SORT: StageRow = StageRow {
     name: "$sort",
     since: "2.2",
     doc: "Orders the documents.",
-    facts: Facts::PLAIN,
+    facts: Facts { in_fusion: InFusion::Orders, ..Facts::PLAIN },
     parse: |_, value, cx| {
         let pattern = Arc::new(SortPattern::parse_stage(value, cx)?);
         Ok(vec![Stage::Sort(Sort { pattern, limit: 0 })])

@@ -20,9 +20,16 @@ pub(super) const UNION_WITH: StageRow = StageRow {
     parse: |_, value, cx| Ok(vec![Stage::UnionWith(Arc::new(UnionWith::parse(value, cx)?))]),
 };
 
-/// A parsed `$unionWith`.
+/// A parsed `$unionWith`, or several in a row.
 #[derive(Debug)]
 pub struct UnionWith {
+    /// What follows the input, one after the other.
+    pub others: Vec<OtherPipeline>,
+}
+
+/// A pipeline over another collection.
+#[derive(Clone, Debug)]
+pub struct OtherPipeline {
     /// The other collection.
     pub from: From,
     /// What is done with its documents.
@@ -60,7 +67,14 @@ impl UnionWith {
             None => From::written("$unionWith", stages, cx)?,
         };
         let pipeline = parse_over(stages, Inside::Union, &from, cx)?;
-        Ok(UnionWith { from, pipeline })
+        Ok(UnionWith { others: vec![OtherPipeline { from, pipeline }] })
+    }
+}
+
+impl OtherPipeline {
+    fn print(&self, writer: &mut DocWriter<'_>) {
+        writer.append_some("coll", self.from.name.as_deref().map(Value::from));
+        writer.append("pipeline", &super::pipeline_to_bson(&self.pipeline));
     }
 }
 
@@ -72,7 +86,9 @@ impl StageBody for UnionWith {
     /// All of the input gets through beside the other documents.
     fn needs(&self) -> Needs {
         let mut reads = Dependencies { whole_document: true, ..Dependencies::default() };
-        add_outer_reads(&self.pipeline, usize::MAX, &mut reads);
+        for other in &self.others {
+            add_outer_reads(&other.pipeline, usize::MAX, &mut reads);
+        }
         Needs::reading(reads)
     }
 
@@ -81,8 +97,12 @@ impl StageBody for UnionWith {
     }
 
     fn print(&self, writer: &mut DocWriter<'_>) {
-        let mut inner = writer.document(UNION_WITH.name);
-        inner.append_some("coll", self.from.name.as_deref().map(Value::from));
-        inner.append("pipeline", &super::pipeline_to_bson(&self.pipeline));
+        match &*self.others {
+            [one] => one.print(&mut writer.document(UNION_WITH.name)),
+            several => {
+                let mut list = writer.array(UNION_WITH.name);
+                several.iter().for_each(|other| other.print(&mut list.document()));
+            }
+        }
     }
 }

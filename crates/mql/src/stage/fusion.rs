@@ -1,0 +1,325 @@
+//! What `$rankFusion` and `$scoreFusion` share: their input pipelines, the weights of these, and the
+//! stages that both are short for. (MongoDB manual, "$rankFusion" and "$scoreFusion".)
+//!
+//! The first input pipeline runs on what the stage reads. Each other one stands in a `$unionWith`
+//! over the same collection. A [`FusionInput`] at the end of each puts a document into an envelope
+//! `{doc, of: {name: {...}}}`, a `$group` joins the envelopes of equal `_id`, a [`SetScore`] gives
+//! back the document with its score, and a `$sort` orders by score and `_id`.
+
+use super::facts::{InFusion, Inside};
+use super::fusion_input::FusionInput;
+use super::pipeline::{parse_stage, parse_sub_pipeline, row_of};
+use super::score::SetScore;
+use super::sub_pipeline::From;
+use super::{OtherPipeline, Stage, UnionWith};
+use crate::context::ParseContext;
+use crate::options::Options;
+use quire_document::{Array, Doc, DocBuf, Value, doc};
+use quire_error::{Error, ErrorCode, Result};
+use std::sync::Arc;
+
+/// The field of an envelope that holds the document.
+pub(super) const DOCUMENT: &str = "doc";
+/// The field of an envelope that holds what each input pipeline says, by its name.
+pub(super) const OF: &str = "of";
+/// The field of an envelope that holds the score before it is normalised.
+pub(super) const RAW: &str = "raw";
+/// The field below the name of a pipeline that holds its score after a scaling.
+pub(super) const SCALED: &str = "scaled";
+
+/// An input pipeline before it is parsed.
+pub(super) struct Input<'v> {
+    pub name: &'v str,
+    stages: Array<'v>,
+}
+
+/// What makes a pipeline an input of a fusion, besides that it only selects documents.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wanted {
+    /// An order: a `$sort`, or a search in front.
+    Order,
+    /// A score: a `$score`, or a search in front.
+    Score,
+}
+
+/// Returns the operand as a document, or `None` for null, which counts as missing.
+///
+/// # Errors
+/// 14 TypeMismatch for another type.
+pub(super) fn object<'v>(
+    options: Options<'_>,
+    name: &str,
+    value: Value<'v>,
+) -> Result<Option<Doc<'v>>> {
+    match value {
+        Value::Document(doc) => Ok(Some(doc)),
+        Value::Null | Value::Undefined => Ok(None),
+        other => Err(options.wrong_type(name, other, "object")),
+    }
+}
+
+/// Returns the operand as a boolean; null counts as false.
+///
+/// # Errors
+/// 14 TypeMismatch for another type.
+pub(super) fn flag(options: Options<'_>, name: &str, value: Value<'_>) -> Result<bool> {
+    match value {
+        Value::Bool(flag) => Ok(flag),
+        Value::Null | Value::Undefined => Ok(false),
+        other => Err(options.wrong_type(name, other, "bool")),
+    }
+}
+
+/// Reads the operand `input.pipelines`.
+///
+/// # Errors
+/// 14 TypeMismatch for what is no array of documents, 2 BadValue for no pipelines.
+pub(super) fn inputs<'v>(options: Options<'_>, pipelines: Doc<'v>) -> Result<Vec<Input<'v>>> {
+    let mut inputs = Vec::new();
+    for field in options.fields(pipelines) {
+        let (name, value) = field?;
+        let Value::Array(stages) = value else {
+            return Err(options.wrong_type(name, value, "array"));
+        };
+        if let Some(other) = stages.iter().find(|stage| stage.as_document().is_none()) {
+            return Err(options.wrong_type(name, other, "array of objects"));
+        }
+        inputs.push(Input { name, stages });
+    }
+    if inputs.is_empty() {
+        let text = format!("{} must have at least one pipeline", options.0);
+        return Err(Error::bad_value(text));
+    }
+    Ok(inputs)
+}
+
+impl Input<'_> {
+    /// Parses the stages.
+    ///
+    /// # Errors
+    /// 15998, 16410 and 16412 for the name, 9834300 for no stages, 9191103 for a stage that does more
+    /// than select documents, 10473002 and 10170100 for a fusion inside, 9191100 without an order or
+    /// a score, and what parsing the stages answers.
+    pub fn parse(&self, wanted: Wanted, cx: &ParseContext) -> Result<Vec<Stage>> {
+        let name = self.name;
+        crate::expression::check_field_name(name)?;
+        if name.contains('.') {
+            return Err(Error::location(16412, "FieldPath field names may not contain '.'."));
+        }
+        if self.stages.is_empty() {
+            return Err(Error::location(9834300, format!("input pipeline '{name}' has no stages")));
+        }
+        let mut has_wanted = false;
+        for (at, stage) in self.stages.iter().enumerate() {
+            has_wanted |= self.check(at, stage)? == Some(wanted);
+        }
+        let first = self.stages.iter().next().map(row_of).transpose()?;
+        let searches = first.is_some_and(|(row, _)| is_search(row.facts.in_fusion));
+        if !has_wanted && !searches {
+            let needed = match wanted {
+                Wanted::Order => "needs a $sort, or has to begin with a search that ranks",
+                Wanted::Score => "needs a $score, or has to begin with a search that scores",
+            };
+            return Err(Error::location(9191100, format!("input pipeline '{name}' {needed}")));
+        }
+        let namespace = cx.place.as_deref().map_or("", |place| &place.namespace);
+        parse_sub_pipeline(self.stages, Inside::Union, namespace, cx)
+    }
+
+    /// Returns what the stage adds to a pipeline, if anything.
+    fn check(&self, at: usize, stage: Value<'_>) -> Result<Option<Wanted>> {
+        let name = self.name;
+        let (row, operand) = row_of(stage)?;
+        if row.facts.pipelines == super::Pipelines::Inputs {
+            let (code, text) = match at {
+                0 => (10473002, "is not allowed as the first stage of an input pipeline"),
+                _ => (10170100, "is only valid as the first stage of a pipeline"),
+            };
+            return Err(Error::location(code, format!("{} {text}: '{name}'", row.name)));
+        }
+        let fields = operand.as_document().unwrap_or_default();
+        let changes = match row.facts.in_fusion {
+            InFusion::Refused => true,
+            InFusion::Searches(changing) => changing.iter().any(|field| fields.contains(field)),
+            InFusion::Selects | InFusion::Orders | InFusion::Scores => false,
+        };
+        if changes {
+            let text = format!(
+                "{} is not allowed in the input pipeline '{name}', which may only select documents",
+                row.name
+            );
+            return Err(Error::location(9191103, text));
+        }
+        Ok(match row.facts.in_fusion {
+            InFusion::Orders => Some(Wanted::Order),
+            InFusion::Scores => Some(Wanted::Score),
+            _ => None,
+        })
+    }
+}
+
+fn is_search(in_fusion: InFusion) -> bool {
+    matches!(in_fusion, InFusion::Searches(_))
+}
+
+/// Reads the operand `combination.weights`: a weight for each input pipeline, 1 where it has none.
+///
+/// # Errors
+/// 13118 for what is no number, 9460300 for one below 0 or NaN, 9460301 for more weights than
+/// pipelines, 9967500 for a name that no pipeline has.
+pub(super) fn weights(inputs: &[Input<'_>], weights: Doc<'_>) -> Result<Vec<f64>> {
+    let count = weights.count();
+    if count > inputs.len() {
+        let text = format!("{count} weights were given for {} input pipelines", inputs.len());
+        return Err(Error::location(9460301, text));
+    }
+    let mut list = vec![1.0; inputs.len()];
+    for (name, value) in weights.fields() {
+        let at = inputs.iter().position(|input| input.name == name);
+        let Some(slot) = at.and_then(|at| list.get_mut(at)) else {
+            let text = format!("the weight '{name}' has the name of no input pipeline");
+            return Err(Error::location(9967500, text));
+        };
+        *slot = weight(name, value)?;
+    }
+    Ok(list)
+}
+
+fn weight(name: &str, value: Value<'_>) -> Result<f64> {
+    let Some(weight) = value.to_f64() else {
+        let kind = value.type_name();
+        let text = format!("the weight of '{name}' must be a number, but is of type {kind}");
+        return Err(Error::location(13118, text));
+    };
+    if weight >= 0.0 {
+        return Ok(weight);
+    }
+    Err(Error::location(9460300, format!("the weight of '{name}' must not be below 0: {weight}")))
+}
+
+/// Returns the stages that a fusion is short for. `pipelines` end with a [`FusionInput`] or with
+/// what works on its envelopes.
+pub(super) fn fused(
+    pipelines: Vec<Vec<Stage>>,
+    score: Arc<dyn SetScore>,
+    cx: &ParseContext,
+) -> Result<Vec<Stage>> {
+    let mut pipelines = pipelines.into_iter();
+    let mut stages = pipelines.next().unwrap_or_default();
+    let from = source(cx);
+    let others: Vec<OtherPipeline> =
+        pipelines.map(|pipeline| OtherPipeline { from: from.clone(), pipeline }).collect();
+    if !others.is_empty() {
+        stages.push(Stage::UnionWith(Arc::new(UnionWith { others })));
+    }
+    let id = format!("${DOCUMENT}._id");
+    let document = format!("${DOCUMENT}");
+    let of = format!("${OF}");
+    let group = doc! { "$group": {
+        "_id": id.as_str(),
+        DOCUMENT: { "$first": document.as_str() },
+        OF: { "$mergeObjects": of.as_str() },
+    } };
+    stages.extend(parse_stage(Value::Document(group.as_doc()), cx)?);
+    stages.push(Stage::SetScore(score));
+    let sort = doc! { "$sort": { "score": { "$meta": "score" }, "_id": 1 } };
+    stages.extend(parse_stage(Value::Document(sort.as_doc()), &cx.with_score())?);
+    Ok(stages)
+}
+
+/// The collection or view that the stage reads.
+fn source(cx: &ParseContext) -> From {
+    let namespace = cx.place.as_deref().map_or("", |place| &place.namespace);
+    let name = namespace.split_once('.').map_or("", |(_, name)| name);
+    From { name: Some(name.into()), namespace: namespace.into() }
+}
+
+/// Returns the stage at the end of an input pipeline.
+pub(super) fn envelope(name: &str, wanted: Wanted) -> Stage {
+    Stage::FusionInput(Arc::new(FusionInput::new(name, wanted)))
+}
+
+/// What the input pipelines say about the document of an envelope, in the order of `names`.
+pub(super) fn said<'a>(
+    envelope: Doc<'a>,
+    names: impl ExactSizeIterator<Item = &'a str>,
+) -> Vec<Option<Doc<'a>>> {
+    let of = envelope.get(OF).and_then(|of| of.as_document()).unwrap_or_default();
+    let mut by_name: Vec<(&str, Doc<'_>)> =
+        of.fields().filter_map(|(name, said)| Some((name, said.as_document()?))).collect();
+    by_name.sort_unstable_by_key(|(name, _)| *name);
+    let find = |name: &str| {
+        let at = by_name.binary_search_by_key(&name, |(name, _)| *name).ok()?;
+        by_name.get(at).map(|(_, said)| *said)
+    };
+    names.map(find).collect()
+}
+
+/// The document of an envelope.
+pub(super) fn document(envelope: Doc<'_>) -> Doc<'_> {
+    envelope.get(DOCUMENT).and_then(|doc| doc.as_document()).unwrap_or_default()
+}
+
+/// How scores are brought to the range from 0 to 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Normalization {
+    None,
+    Sigmoid,
+    /// By the least and the greatest score of the pipeline.
+    MinMaxScaler,
+}
+
+impl Normalization {
+    /// # Errors
+    /// 14 TypeMismatch for what is no string, 2 BadValue for an unknown name.
+    pub fn parse(options: Options<'_>, name: &str, value: Value<'_>) -> Result<Self> {
+        match value {
+            Value::String("none") => Ok(Normalization::None),
+            Value::String("sigmoid") => Ok(Normalization::Sigmoid),
+            Value::String("minMaxScaler") => Ok(Normalization::MinMaxScaler),
+            Value::String(other) => {
+                let owner = options.0;
+                let text = format!(
+                    "Enumeration value '{other}' for field '{owner}.{name}' is not a valid value."
+                );
+                Err(Error::new(ErrorCode::BadValue, text))
+            }
+            other => Err(options.wrong_type(name, other, "string")),
+        }
+    }
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Normalization::None => "none",
+            Normalization::Sigmoid => "sigmoid",
+            Normalization::MinMaxScaler => "minMaxScaler",
+        }
+    }
+
+    /// Returns the score on its scale. `scaled` is what the scaling of all scores has given, which
+    /// only `MinMaxScaler` has.
+    pub fn apply(self, raw: f64, scaled: Option<f64>) -> f64 {
+        match self {
+            Normalization::None => raw,
+            Normalization::Sigmoid => 1.0 / (1.0 + (-raw).exp()),
+            Normalization::MinMaxScaler => scaled.unwrap_or(0.0),
+        }
+    }
+
+    /// Returns the stages that put the scaled score of envelopes at `path`.
+    pub fn scaling(self, path: &str, cx: &ParseContext) -> Result<Vec<Stage>> {
+        if self != Normalization::MinMaxScaler {
+            return Ok(Vec::new());
+        }
+        let input = format!("${RAW}");
+        let output = DocBuf::build(|writer| {
+            let scaler = doc! {
+                "$minMaxScaler": { "input": input.as_str() },
+                "window": { "documents": ["unbounded", "unbounded"] },
+            };
+            writer.append(path, &scaler);
+        });
+        let stage = doc! { "$setWindowFields": { "output": &output } };
+        parse_stage(Value::Document(stage.as_doc()), cx)
+    }
+}
