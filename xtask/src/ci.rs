@@ -77,12 +77,29 @@ pub fn fuzz(root: &Path, args: &[String]) -> Result<(), String> {
 
 /// Kills a writing engine and a writing server again and again, and checks what they left.
 pub fn crash(args: &[String]) -> Result<(), String> {
-    let rounds = args.first().cloned().unwrap_or_else(|| "200".into());
-    ["quire-storage-fjall", "quire-cli"].into_iter().try_for_each(|package| {
+    let rounds: u64 = match args.first() {
+        Some(rounds) => rounds.parse().map_err(|_| format!("'{rounds}' is no number"))?,
+        None => 200,
+    };
+    let cargo = || {
         let mut command = Command::new(env!("CARGO"));
+        command.current_dir(crate::root());
+        command
+    };
+    // The library that records calls on files is an example, which `--test` does not build.
+    run_command(cargo().args([
+        "build",
+        "--release",
+        "--package",
+        "quire-storage-fjall",
+        "--examples",
+    ]))?;
+    ["quire-storage-fjall", "quire-cli"].into_iter().try_for_each(|package| {
+        let mut command = cargo();
         command.args(["test", "--release", "--package", package]);
         command.args(["--test", "it", "crash", "--", "--nocapture"]);
-        run_command(command.current_dir(crate::root()).env("QUIRE_CRASH_ROUNDS", &rounds))
+        command.env("QUIRE_CRASH_ROUNDS", rounds.to_string());
+        run_command(command.env("QUIRE_POWER_CUTS", (rounds * 50).to_string()))
     })
 }
 

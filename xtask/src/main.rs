@@ -20,7 +20,8 @@ const USAGE: &str = "usage: cargo xtask NAME
   compatibility   writes COMPATIBILITY.md from the registries
   cases ARGS      runs or records case files; --variants runs their reads in other ways (cargo xtask cases help)
   fuzz [SECONDS]  runs every fuzz target for so long (default 60)
-  crash [ROUNDS]  kills a writing engine and a writing server so often and checks what they left (default 200)
+  crash [ROUNDS]  kills a writing engine and a writing server so often and checks what they left (default 200);
+                  cuts the power of a recorded engine 50 times as often
   drivers [NAMES] runs a shop through the official drivers and mongodump (tests/drivers)";
 
 fn main() -> ExitCode {

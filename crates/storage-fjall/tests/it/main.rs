@@ -9,5 +9,7 @@ mod damaged_log;
 mod directory;
 mod long_snapshots;
 mod overload;
+#[cfg(target_os = "linux")]
+mod power_crash;
 mod space;
 mod support;
