@@ -3,7 +3,7 @@
 //! A case file holds commands with the replies that a real server gave (tests/cases/FORMAT.md).
 //! [`case`] reads it, [`runner`] runs one case against any [`client::Client`], [`compare`] makes
 //! replies comparable, [`expected`] lists the cases that are known to differ, with reasons. [`variants`] runs
-//! the reads of a case in other ways.
+//! the reads of a case in other ways, [`transacted`] all its statements inside transactions.
 
 pub mod case;
 pub mod client;
@@ -12,4 +12,5 @@ pub mod expected;
 pub mod node;
 pub mod runner;
 pub mod servers;
+pub mod transacted;
 pub mod variants;

@@ -103,6 +103,12 @@ impl<'r> Run<'r> {
 
     /// Runs a step; `None` if it sends nothing.
     pub(crate) fn step(&mut self, step: &Step) -> Result<Option<Vec<String>>, String> {
+        Ok(self.command(step)?.map(|command| self.send(command)))
+    }
+
+    /// Returns the command of a step, with what its text only names. A step that sends nothing
+    /// is done, and the answer is `None`.
+    pub(crate) fn command(&mut self, step: &Step) -> Result<Option<Node>, String> {
         let parsed = literal::parse(&step.command).map_err(|error| error.to_string())?;
         let mut command = self.fill(&Node::from_value(parsed.as_value()));
         if let Some(ms) = command.get("$sleepMs").and_then(Node::as_leaf) {
@@ -121,6 +127,11 @@ impl<'r> Run<'r> {
         if command.get("$db").is_none() {
             command.set("$db", Node::text(&self.db));
         }
+        Ok(Some(command))
+    }
+
+    /// Sends a command, and returns the lines of its reply.
+    pub(crate) fn send(&mut self, command: Node) -> Vec<String> {
         self.sent = Some(command.clone());
         let lines = match self.client.call(command.to_doc().as_doc()) {
             Ok(reply) => {
@@ -135,7 +146,7 @@ impl<'r> Run<'r> {
                 vec![format!("{{connection: {reason:?}}}")]
             }
         };
-        Ok(Some(lines.iter().map(|line| line.replace(&self.db, "$db")).collect()))
+        lines.iter().map(|line| line.replace(&self.db, "$db")).collect()
     }
 
     /// Returns the latest command and its reply; `None` before the first one and after the

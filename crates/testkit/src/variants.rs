@@ -20,7 +20,7 @@ pub struct Report {
 }
 
 /// Words of commands whose answer may change from one run to the next, or that change something.
-const UNSTABLE: &[&str] = &[
+pub(crate) const UNSTABLE: &[&str] = &[
     // A read inside a transaction sees what only that transaction has written.
     "autocommit",
     "$rand",
@@ -164,7 +164,7 @@ impl Read {
 
 /// The documents or values of a reply, each as text; `None` for an error and for a reply that
 /// leaves a cursor open.
-fn answer(name: &str, reply: &Node) -> Option<Vec<String>> {
+pub(crate) fn answer(name: &str, reply: &Node) -> Option<Vec<String>> {
     let leaf = |path: &str| reply.at(path).and_then(Node::as_leaf);
     if leaf("ok").is_none_or(|ok| ok.exact_i64() != Some(1)) {
         return None;
@@ -353,7 +353,7 @@ impl Again {
 }
 
 /// The `lsid` of a session that nothing else in this process uses.
-fn session_id() -> Node {
+pub(crate) fn session_id() -> Node {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     let mut uuid = [0x7f; 16];
@@ -363,7 +363,7 @@ fn session_id() -> Node {
 }
 
 /// Compares two answers, as lists or as multisets.
-fn alike(want: &[String], got: &[String], in_order: bool) -> bool {
+pub(crate) fn alike(want: &[String], got: &[String], in_order: bool) -> bool {
     if in_order {
         return want == got;
     }

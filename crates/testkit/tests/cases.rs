@@ -1,6 +1,7 @@
 //! Every recorded case is one test, run in each of four ways: on the memory engine and on disk,
 //! in process and over a socket. A case on the list of expected failures must fail. The reads of
-//! every case are then repeated in other ways, whose answers must be equal.
+//! every case are then repeated in other ways, and all its statements inside transactions; the answers must
+//! be equal.
 
 #![allow(clippy::unwrap_used)]
 
@@ -8,7 +9,8 @@ use quire_testkit::case::{Case, CaseFile, load_all};
 use quire_testkit::client::{Connect, InProcess};
 use quire_testkit::expected::Expected;
 use quire_testkit::servers::{self, Ways};
-use quire_testkit::{runner, variants};
+use quire_testkit::variants::Report;
+use quire_testkit::{runner, transacted, variants};
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Mutex;
@@ -36,11 +38,15 @@ fn main() -> ExitCode {
         failed += tally.problems.len();
         run += tally.agree + tally.known;
     }
-    let (compared, differences) = repeat_reads(&files, &wanted);
-    println!("reads repeated in other ways: {compared}, {} differ", differences.len());
-    differences.iter().take(40).for_each(|text| println!("{text}"));
-    failed += differences.len();
-    run += compared;
+    let repeated: [(&str, &Repeat); 2] =
+        [("reads repeated in other ways", &repeat_reads), ("inside transactions", &transact)];
+    for (what, repeat) in repeated {
+        let (compared, differences) = on_two_threads(&files, &wanted, repeat);
+        println!("{what}: {compared}, {} differ", differences.len());
+        differences.iter().take(40).for_each(|text| println!("{text}"));
+        failed += differences.len();
+        run += compared;
+    }
     let verdict = if failed == 0 { "ok" } else { "FAILED" };
     println!(
         "\ntest result: {verdict}. {run} passed; {failed} failed; 0 ignored; 0 measured; 0 filtered out\n"
@@ -48,19 +54,42 @@ fn main() -> ExitCode {
     if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Repeats the reads of the cases on two servers in memory, each on a thread of its own. Returns
-/// the number of answers compared, and those that differ.
-fn repeat_reads(files: &[CaseFile], wanted: &[String]) -> (usize, Vec<String>) {
+/// Runs a case again on servers of the calling thread.
+type Repeat = dyn Fn(&[InProcess; 2], &CaseFile, &Case) -> Result<Report, String> + Sync;
+
+fn repeat_reads(
+    [server, _]: &[InProcess; 2],
+    file: &CaseFile,
+    case: &Case,
+) -> Result<Report, String> {
+    if variants::is_repeatable(case) {
+        variants::run(server, file, case)
+    } else {
+        Ok(Report::default())
+    }
+}
+
+fn transact(
+    [plain, other]: &[InProcess; 2],
+    file: &CaseFile,
+    case: &Case,
+) -> Result<Report, String> {
+    transacted::run(plain, other, file, case)
+}
+
+/// Runs the cases again on two threads, each with servers in memory of its own. Returns the number
+/// of answers compared, and those that differ.
+fn on_two_threads(files: &[CaseFile], wanted: &[String], repeat: &Repeat) -> (usize, Vec<String>) {
     let picked =
         |file: &&CaseFile| wanted.is_empty() || wanted.iter().any(|part| file.name.contains(part));
     let files: Vec<&CaseFile> = files.iter().filter(picked).collect();
     let next = AtomicUsize::new(0);
     let work = || {
-        let server = InProcess(servers::memory());
+        let servers = [(); 2].map(|()| InProcess(servers::memory()));
         let (mut compared, mut differences) = (0, Vec::new());
         while let Some(file) = files.get(next.fetch_add(1, Ordering::Relaxed)) {
-            for case in file.cases.iter().filter(|case| variants::is_repeatable(case)) {
-                match variants::run(&server, file, case) {
+            for case in &file.cases {
+                match repeat(&servers, file, case) {
                     Ok(report) => {
                         compared += report.compared;
                         differences.extend(report.differences);
