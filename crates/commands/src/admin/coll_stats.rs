@@ -58,85 +58,142 @@ pub fn stage(
         let text = "only the 'count' option to $collStats is supported in API Version 1";
         return Err(Error::new(ErrorCode::APIStrictError, text));
     }
+    let sections = sections(spec)?;
     let mut bytes = Vec::new();
     let mut row = DocWriter::new(&mut bytes);
     row.append("ns", namespace.as_str());
     row.append("host", crate::frame::host::host_name().as_str());
     row.append("localTime", Value::Date(now_ms()));
-    for arg in fields("$collStats", spec) {
-        section(cx, &namespace, collection, &arg, &mut row)?;
+    for section in sections {
+        write_section(cx, &namespace, collection, section, &mut row)?;
     }
     row.finish();
     Ok(vec![DocBuf::from_valid_bytes(bytes)])
 }
 
-fn section(
+/// What a `$collStats` shows.
+#[derive(Clone, Copy)]
+enum Section {
+    Count,
+    /// In units of so many bytes.
+    Storage {
+        scale: i64,
+    },
+    Latency {
+        histograms: bool,
+    },
+    Executed,
+}
+
+/// Reads the operand: the sections in its order, each once. What is null is not asked for.
+fn sections(spec: Doc<'_>) -> Result<Vec<Section>> {
+    let mut sections: Vec<Section> = Vec::new();
+    for arg in fields("$collStats", spec) {
+        let nullable = ["count", "storageStats", "latencyStats", "queryExecStats"];
+        if nullable.contains(&arg.name()) && arg.is_null() {
+            continue;
+        }
+        let section = match arg.name() {
+            "count" => {
+                empty(&arg)?;
+                Section::Count
+            }
+            "storageStats" => Section::Storage { scale: scale(arg.document()?)? },
+            "latencyStats" => Section::Latency { histograms: histograms(arg.document()?)? },
+            "queryExecStats" => {
+                empty(&arg)?;
+                Section::Executed
+            }
+            // There is one node.
+            "targetAllNodes" => {
+                arg.bool()?;
+                continue;
+            }
+            "operationStats" => {
+                return Err(Error::not_built(&format!("$collStats.{}", arg.name())));
+            }
+            _ => return Err(arg.unknown()),
+        };
+        let kind = std::mem::discriminant(&section);
+        if !sections.iter().any(|known| std::mem::discriminant(known) == kind) {
+            sections.push(section);
+        }
+    }
+    Ok(sections)
+}
+
+/// Fails with 31170 for a document that is not empty.
+fn empty(arg: &Arg<'_>) -> Result<()> {
+    if arg.document()?.is_empty() {
+        return Ok(());
+    }
+    let text = format!("the option '{}' of $collStats takes an empty document", arg.name());
+    Err(Error::location(31170, text))
+}
+
+/// The unit of `storageStats`, at most what 32 bits hold. Other options have no effect in MongoDB
+/// either.
+fn scale(options: Doc<'_>) -> Result<i64> {
+    let mut scale = 1;
+    for option in fields("$collStats.storageStats", options) {
+        match option.name() {
+            "scale" if !option.is_null() => {
+                scale = option.integer_from(1)?.min(i64::from(i32::MAX));
+            }
+            "waitForLock" | "numericOnly" => {
+                option.bool()?;
+            }
+            _ => {}
+        }
+    }
+    Ok(scale)
+}
+
+fn histograms(options: Doc<'_>) -> Result<bool> {
+    let mut histograms = false;
+    for option in fields("$collStats.latencyStats", options) {
+        match option.name() {
+            "histograms" => histograms = option.bool()?,
+            _ => return Err(option.unknown()),
+        }
+    }
+    Ok(histograms)
+}
+
+fn write_section(
     cx: &Context<'_>,
     namespace: &Namespace,
     collection: Option<&Collection>,
-    arg: &Arg<'_>,
+    section: Section,
     row: &mut DocWriter<'_>,
 ) -> Result<()> {
-    if matches!(arg.name(), "count" | "storageStats" | "queryExecStats") {
-        if arg.is_null() {
-            return Ok(());
-        }
-        let refused = cx.service.store.catalog().refuse_view(namespace);
-        refused.map_err(|error| error.context("PlanExecutor error during aggregation"))?;
+    if let Section::Latency { histograms } = section {
+        let usage = collection.and_then(|found| cx.service.usage.get(found.id));
+        latency_stats(usage.as_deref(), histograms, &mut row.document("latencyStats"));
+        return Ok(());
     }
-    match arg.name() {
-        "count" => {
-            arg.document()?;
-            let Some(collection) = collection else {
-                return Err(not_found(cx, namespace, arg.name()));
-            };
-            row.append("count", cx.service.store.counts(collection).documents as i32);
+    let refused = cx.service.store.catalog().refuse_view(namespace);
+    refused.map_err(|error| error.context("PlanExecutor error during aggregation"))?;
+    let name = match section {
+        Section::Count => "count",
+        Section::Storage { .. } => "storageStats",
+        Section::Latency { .. } | Section::Executed => "queryExecStats",
+    };
+    let Some(found) = collection else { return Err(not_found(cx, namespace, name)) };
+    match section {
+        Section::Count => {
+            row.append("count", cx.service.store.counts(found).documents as i32);
         }
-        "storageStats" => {
-            if collection.is_none() {
-                return Err(not_found(cx, namespace, arg.name()));
-            }
-            let mut scale = 1;
-            for option in fields("$collStats.storageStats", arg.document()?) {
-                match option.name() {
-                    "scale" if !option.is_null() => scale = option.integer_from(1)?,
-                    "scale" => {}
-                    "waitForLock" | "numericOnly" => {
-                        option.bool()?;
-                    }
-                    _ => return Err(option.unknown()),
-                }
-            }
+        Section::Storage { scale } => {
             storage_stats(cx, collection, scale, &mut row.document("storageStats"))?;
         }
-        "latencyStats" => {
-            let mut histograms = false;
-            for option in fields("$collStats.latencyStats", arg.document()?) {
-                match option.name() {
-                    "histograms" => histograms = option.safe_bool()?,
-                    _ => return Err(option.unknown()),
-                }
-            }
-            let usage = collection.and_then(|found| cx.service.usage.get(found.id));
-            latency_stats(usage.as_deref(), histograms, &mut row.document("latencyStats"));
-        }
-        "queryExecStats" => {
-            if !arg.document()?.is_empty() {
-                let text = "$collStats.queryExecStats takes an empty document";
-                return Err(Error::bad_value(text));
-            }
-            let usage = collection.and_then(|found| cx.service.usage.get(found.id));
+        Section::Latency { .. } | Section::Executed => {
+            let usage = cx.service.usage.get(found.id);
             let scans = usage.map_or(0, |usage| usage.collection_scans.get()) as i64;
             let mut stats = row.document("queryExecStats");
             let mut shown = stats.document("collectionScans");
             shown.append("total", scans).append("nonTailable", scans);
         }
-        // There is one node.
-        "targetAllNodes" => drop(arg.bool()?),
-        "operationStats" => {
-            return Err(Error::not_built(&format!("$collStats.{}", arg.name())));
-        }
-        _ => return Err(arg.unknown()),
     }
     Ok(())
 }

@@ -115,12 +115,12 @@ pub fn parse(cx: &Context<'_>, body: Doc<'_>) -> Result<Parsed> {
         }
     }
     request.pipeline = pipeline.ok_or_else(|| missing(cx.command.name, "pipeline"))?;
-    if cursor.is_none() && explain.is_none() {
+    let explain = explain.unwrap_or(false);
+    if cursor.is_none() && !explain {
         let text =
             "The 'cursor' option is required, except for aggregate with the explain argument";
         return Err(Error::failed_to_parse(text));
     }
-    let explain = explain.unwrap_or(false);
     if explain && cx.generic.write_concern.is_some() {
         let text = "aggregate command cannot specify both 'explain' and 'writeConcern'";
         return Err(Error::failed_to_parse(text));

@@ -81,6 +81,10 @@ fn running_operations(
             }
         }
     }
+    if options.get("targetAllNodes").and_then(|all| all.as_bool()) == Some(true) {
+        let text = "$currentOp takes 'targetAllNodes' on a sharded cluster only";
+        return Err(Error::failed_to_parse(text));
+    }
     if cx.db != "admin" || !request.namespace.ends_with(".$cmd.aggregate") {
         let text = "$currentOp must be run against the 'admin' database with {aggregate: 1}";
         return Err(Error::new(ErrorCode::InvalidNamespace, text));

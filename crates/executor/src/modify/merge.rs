@@ -48,7 +48,8 @@ impl Merging {
         let mut parse = env.parse.clone();
         parse.place = None;
         if let WhenMatched::Pipeline { variables, .. } = &spec.when_matched {
-            parse.variables = declared(variables.iter().map(|(name, _)| &**name));
+            let own = variables.iter().map(|(name, _)| &**name);
+            parse.variables = declared(&env.parse, own);
         }
         let target = Namespace::new(&spec.db, &spec.collection)?;
         target.check_creatable()?;
@@ -233,15 +234,19 @@ impl Merging {
                     // A variable without a value is no variable.
                     _ => {
                         let mut parse = self.parse.clone();
-                        parse.variables = declared(present.into_iter());
+                        parse.variables = declared(&self.env.parse, present.into_iter());
                         own = update(Value::Array(stages.as_array()), &parse)?;
                         &own
                     }
                 }
             }
         };
-        let values: Vec<_> = values.iter().map(|value| Some(value.as_value())).collect();
-        let context = EvalContext::new(arena, old, &self.env.shared).with_variables(&values);
+        let mut known = match self.spec.when_matched {
+            WhenMatched::Pipeline { .. } => self.env.variable_values(),
+            _ => Vec::new(),
+        };
+        known.extend(values.iter().map(|value| Some(value.as_value())));
+        let context = EvalContext::new(arena, old, &self.env.shared).with_variables(&known);
         let mut out = Vec::with_capacity(old.len() + incoming.len());
         let outcome = change.apply(old, None, &context, &mut out)?;
         Ok(outcome.changed.then(|| DocBuf::from_valid_bytes(out)))
@@ -298,9 +303,13 @@ fn update(update: Value<'_>, parse: &ParseContext) -> Result<Update> {
     Update::parse(UpdateSpec { update, array_filters: &[], multi: false }, parse)
 }
 
-/// Variables whose values come with each document.
-fn declared<'n>(names: impl Iterator<Item = &'n str>) -> Arc<Vec<UserVariable>> {
-    Arc::new(names.map(|name| UserVariable { name: name.into(), known: None }).collect())
+/// The variables of a `whenMatched` pipeline: those of the request's `let`, then its own.
+fn declared<'n>(
+    request: &ParseContext,
+    own: impl Iterator<Item = &'n str>,
+) -> Arc<Vec<UserVariable>> {
+    let own = own.map(|name| UserVariable { name: name.into(), known: None });
+    Arc::new(request.variables.iter().cloned().chain(own).collect())
 }
 
 /// The value at a dotted path through documents only.

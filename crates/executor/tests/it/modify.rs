@@ -320,3 +320,32 @@ fn a_merge_does_not_read_what_it_writes() {
         assert_eq!(world.all().len(), 2 * before + besides, "{request:?}");
     }
 }
+
+/// A `whenMatched` pipeline reads the variables of the request's `let` beside its own, which hide
+/// those of the same name.
+#[test]
+fn a_merge_reads_the_variables_of_the_request() {
+    let world = World::new();
+    world.insert(&[doc! { "_id": 1, "a": 5 }], true);
+    let merge = doc! { "$merge": {
+        "into": "t",
+        "let": { "own": "$a", "hidden": "inner" },
+        "whenMatched": [
+            { "$set": { "given": "$$given", "own": "$$own", "hidden": "$$hidden" } },
+            { "$unset": "a" },
+        ],
+    } };
+    let request = AggregateRequest {
+        namespace: "d.t".to_owned(),
+        pipeline: vec![merge],
+        let_vars: doc! { "given": { "$add": [1, 2] }, "hidden": "outer" },
+        ..AggregateRequest::default()
+    };
+    let mut views = FreshViews::new(&world.store).unwrap();
+    let mut execution = open(&request, &views, params()).unwrap();
+    let commit = CommitOptions::buffered();
+    let mut unit = world.target();
+    write_results(&mut execution, &mut views, &mut unit, &commit, &Interrupt::new()).unwrap();
+    let changed = doc! { "_id": 1, "given": 3, "own": 5, "hidden": "inner" };
+    assert_eq!(world.all(), [changed]);
+}

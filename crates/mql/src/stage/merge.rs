@@ -4,6 +4,7 @@ use super::facts::Facts;
 use super::out::{INTERNAL, may_be_namespace, own_db};
 use super::registry::StageRow;
 use super::rights::{Names, On, Right, StageAction, When, on_source};
+use super::sub_pipeline::stages_of;
 use super::{Modified, Needs, Stage, StageBody};
 use crate::context::ParseContext;
 use crate::expression::{Expression, FieldPath, check_variable_name};
@@ -277,6 +278,7 @@ fn pipeline(
     let_vars: Option<Doc<'_>>,
     cx: &ParseContext,
 ) -> Result<WhenMatched> {
+    let stages = stages_of(Value::Array(stages))?;
     let mut variables = Vec::new();
     for (name, value) in let_vars.unwrap_or_default().fields() {
         if name == NEW && value.as_str() != Some("$$ROOT") {
