@@ -61,7 +61,7 @@ class Proxy:
         """Connects to the server as well, with handshakes where connections are encrypted."""
         try:
             if self.security:
-                client = self.security.as_server().wrap_socket(client, server_side=True)
+                client = self.security.accept(client)
                 server = self.security.connect(self.server.port)
             else:
                 server = socket.create_connection(("127.0.0.1", self.server.port))

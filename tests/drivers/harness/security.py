@@ -6,6 +6,7 @@ import socket
 import ssl
 import struct
 import subprocess
+import threading
 
 USER, PASSWORD = "keeper", "s:e@c/r%et"
 URI_USER = "keeper:s%3Ae%40c%2Fr%25et@"
@@ -66,7 +67,10 @@ class Security:
 
     def connect(self, port):
         plain = socket.create_connection(("127.0.0.1", port))
-        return self.as_client().wrap_socket(plain, server_hostname="127.0.0.1")
+        return Sealed(plain, self.as_client(), server_hostname="127.0.0.1")
+
+    def accept(self, plain):
+        return Sealed(plain, self.as_server(), server_side=True)
 
     def make_user(self, port):
         """The first user of a server, which any client of its own machine may make."""
@@ -75,11 +79,77 @@ class Security:
             text("createUser", USER), text("pwd", PASSWORD), b"\x04roles\0" + document(b"\x030\0" + role), text("$db", "admin")
         )
         message = b"\0\0\0\0\0" + command
-        with self.connect(port) as stream:
-            stream.sendall(struct.pack("<iiii", 16 + len(message), 1, 0, 2013) + message)
-            reply = stream.recv(4096)
+        stream = self.connect(port)
+        stream.sendall(struct.pack("<iiii", 16 + len(message), 1, 0, 2013) + message)
+        reply = stream.recv(4096)
+        stream.close()
         if b"errmsg" in reply:
             raise RuntimeError(f"no first user: {reply!r}")
+
+
+class Sealed:
+    """An encrypted socket that one thread may read while another writes: Python's own may be used by one at a time."""
+
+    def __init__(self, plain, context, **how):
+        self.plain = plain
+        self.arrived, self.leaving = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self.tls = context.wrap_bio(self.arrived, self.leaving, **how)
+        self.state, self.order = threading.Lock(), threading.Lock()
+        try:
+            while self.attempt(self.tls.do_handshake) is WAITS:
+                if not self.fill():
+                    raise OSError("the connection ended inside the handshake")
+        except OSError:
+            plain.close()
+            raise
+
+    def attempt(self, act):
+        """Runs a step of TLS and sends what it has made; answers `WAITS` if more bytes must arrive first."""
+        with self.order:
+            with self.state:
+                try:
+                    done = act()
+                except ssl.SSLWantReadError:
+                    done = WAITS
+                except ssl.SSLZeroReturnError:
+                    done = b""
+                ready = self.leaving.read()
+            if ready:
+                self.plain.sendall(ready)
+        return done
+
+    def fill(self):
+        data = self.plain.recv(1 << 16)
+        with self.state:
+            self.arrived.write(data)
+        return data
+
+    def recv(self, size):
+        while True:
+            with self.state:
+                try:
+                    return self.tls.read(size)
+                except ssl.SSLWantReadError:
+                    pass
+                except ssl.SSLZeroReturnError:
+                    return b""
+            if not self.fill():
+                return b""
+
+    def sendall(self, data):
+        self.attempt(lambda: self.tls.write(data))
+
+    def setsockopt(self, *option):
+        self.plain.setsockopt(*option)
+
+    def shutdown(self, how):
+        self.plain.shutdown(how)
+
+    def close(self):
+        self.plain.close()
+
+
+WAITS = object()
 
 
 def document(*elements):

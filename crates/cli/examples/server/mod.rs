@@ -98,13 +98,13 @@ impl Server {
 }
 
 /// Makes the first user of a server with `--auth`, who may do everything.
-pub fn make_root(stream: &mut TcpStream) -> Result<(), Box<dyn Error>> {
+pub fn make_root(stream: &mut (impl Read + Write + ?Sized)) -> Result<(), Box<dyn Error>> {
     let user = doc! { "createUser": "root", "pwd": "r", "roles": ["root"], "$db": "admin" };
     command(stream, user).map(drop)
 }
 
 /// Logs in as that user.
-pub fn log_in(stream: &mut TcpStream) -> Result<(), Box<dyn Error>> {
+pub fn log_in(stream: &mut (impl Read + Write + ?Sized)) -> Result<(), Box<dyn Error>> {
     let mechanism = Mechanism::Sha256;
     let login = ClientLogin::new(mechanism, "root", "r")?;
     let binary = |text| Value::Binary(Binary { subtype: 0, bytes: text });
@@ -125,7 +125,10 @@ pub fn log_in(stream: &mut TcpStream) -> Result<(), Box<dyn Error>> {
 }
 
 /// Runs a command; its reply, if that is no error.
-pub fn command(stream: &mut TcpStream, body: DocBuf) -> Result<DocBuf, Box<dyn Error>> {
+pub fn command(
+    stream: &mut (impl Read + Write + ?Sized),
+    body: DocBuf,
+) -> Result<DocBuf, Box<dyn Error>> {
     stream.write_all(&Request::new(1, body).to_bytes()?)?;
     let mut length = [0; 4];
     stream.read_exact(&mut length)?;
