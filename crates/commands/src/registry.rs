@@ -453,6 +453,15 @@ pub static COMMANDS: &[Command] = &[
     .audited(users::audited::role),
     Command::new("rolesInfo", Other, users::roles_info::run, "Shows roles."),
     Command::new(
+        "_mergeAuthzCollections",
+        Write,
+        users::merge_accounts::run,
+        "Takes over users and roles that mongorestore brings.",
+    )
+    .admin()
+    .target(Target::Database)
+    .audited(users::audited::merge),
+    Command::new(
         "invalidateUserCache",
         Other,
         users::invalidate_user_cache::run,

@@ -131,6 +131,7 @@ pub static REQUIRES: &[(&str, Requires)] = &[
     ("grantRolesToRole", Arguments(grant_roles)),
     ("revokeRolesFromRole", Arguments(revoke_roles)),
     ("rolesInfo", Arguments(roles_info)),
+    ("_mergeAuthzCollections", Arguments(merge_accounts)),
     ("invalidateUserCache", Cluster(&[InvalidateUserCache])),
 ];
 
@@ -447,6 +448,15 @@ fn grant_privileges(cx: &Context<'_>, body: Doc<'_>) -> Result<()> {
 fn revoke_privileges(cx: &Context<'_>, body: Doc<'_>) -> Result<()> {
     cx.require(Target::Database(cx.db), RevokeRole)?;
     privileges(cx, body, RevokeRole)
+}
+
+/// Each document that is merged needs rights of its own, which the command looks at.
+fn merge_accounts(cx: &Context<'_>, body: Doc<'_>) -> Result<()> {
+    let db = body.get("db").and_then(|db| db.as_str()).filter(|db| !db.is_empty());
+    let target = Target::Database(db.unwrap_or("admin"));
+    let drops: &[Action] = if is_true(body.get("drop")) { &[DropUser, DropRole] } else { &[] };
+    let makes = [CreateUser, CreateRole, GrantRole];
+    makes.iter().chain(drops).try_for_each(|action| cx.require(target, *action))
 }
 
 /// Everybody may look at oneself.

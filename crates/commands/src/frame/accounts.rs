@@ -6,11 +6,12 @@
 
 use crate::frame::context::Context;
 use crate::frame::failed_logins::FailedLogins;
+use crate::frame::parameters::table::AUTH_SCHEMA_VERSION;
 use crate::frame::service::{Connection, Service};
 use quire_access::{Inherited, Privileges, Role, RoleName, Roles, User, UserName};
 use quire_catalog::{Collection, Namespace};
 use quire_collections::{Attempt, CollectionCursor, Record, View, Writer};
-use quire_document::{Doc, DocBuf, Value};
+use quire_document::{Doc, DocBuf, Value, doc};
 use quire_error::Result;
 use quire_storage::Direction;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -181,12 +182,25 @@ impl Context<'_> {
         let store = &self.service.store;
         let users = store.ensure_collection(&users_namespace()?)?;
         let roles = store.ensure_collection(&roles_namespace()?)?;
+        let schema = store.ensure_collection(&Namespace::new("admin", "system.version")?)?;
         let done = store.write(&self.commit_options(), &self.interrupt, |writer| {
+            note_schema(writer, &schema)?;
             let (users, roles) = (Arc::clone(&users), Arc::clone(&roles));
             change(&mut Accounts { writer, users, roles })
         });
         self.service.access.changed();
         done.map(|(answer, _)| answer)
+    }
+}
+
+/// Stores the version of the shape in which users and roles are stored, which mongodump looks for.
+fn note_schema(writer: &mut Writer, versions: &Arc<Collection>) -> Attempt<()> {
+    match writer.view().get_by_id(versions, Value::String("authSchema"))? {
+        Some(_) => Ok(()),
+        None => {
+            let version = doc! { "_id": "authSchema", "currentVersion": AUTH_SCHEMA_VERSION };
+            writer.insert(versions, version.as_doc()).map(|_| ())
+        }
     }
 }
 

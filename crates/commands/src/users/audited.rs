@@ -35,6 +35,16 @@ pub fn of_database(command: &Command, body: Doc<'_>) -> AuditEvent {
     (command.name, doc! { "db": db(body) })
 }
 
+/// The event of a command that brings users and roles: which collections they come from.
+pub fn merge(command: &Command, body: Doc<'_>) -> AuditEvent {
+    let param = DocBuf::build(|out| {
+        for field in ["tempUsersCollection", "tempRolesCollection", "db", "drop"] {
+            out.append_some(field, body.get(field));
+        }
+    });
+    (command.name, param)
+}
+
 fn db(body: Doc<'_>) -> &str {
     body.get("$db").and_then(|db| db.as_str()).unwrap_or_default()
 }

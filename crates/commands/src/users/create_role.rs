@@ -37,7 +37,8 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, _reply: &mut DocWriter<'_>) -> R
     })
 }
 
-fn check_name(name: &RoleName) -> Result<()> {
+/// Fails for a name that no user-defined role may have.
+pub fn check_name(name: &RoleName) -> Result<()> {
     let text = match name.db.as_str() {
         _ if name.role.is_empty() => "Role name must be non-empty",
         "local" => "Cannot create roles in the local database",

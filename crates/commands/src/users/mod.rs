@@ -12,6 +12,7 @@ pub mod grant_roles;
 pub mod invalidate_user_cache;
 pub mod logout;
 pub mod mechanisms;
+pub mod merge_accounts;
 pub mod roles_info;
 pub mod sasl;
 pub mod update_role;

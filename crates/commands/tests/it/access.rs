@@ -251,6 +251,51 @@ fn a_restricted_user_logs_in_from_its_addresses_only() {
 }
 
 /// With named users it answered ok and did nothing.
+/// What mongorestore does with users and roles.
+#[test]
+fn users_and_roles_are_taken_over_from_other_collections() {
+    let (server, mut root) = guarded();
+    let role = doc! { "createRole": "clerk", "roles": ["read"], "privileges": [], "$db": "shop" };
+    root.works(role);
+    root.works(doc! { "createUser": "ann", "pwd": "a", "roles": ["clerk"], "$db": "shop" });
+    for (from, to) in [("system.users", "tempusers"), ("system.roles", "temproles")] {
+        let stored = root.works(doc! { "find": from, "$db": "admin" });
+        let stored = at(&stored, "cursor.firstBatch").unwrap();
+        root.works(doc! { "insert": to, "documents": stored, "$db": "admin" });
+    }
+    root.works(doc! { "dropUser": "ann", "$db": "shop" });
+    root.works(doc! { "dropRole": "clerk", "$db": "shop" });
+    root.works(doc! { "createUser": "late", "pwd": "l", "roles": [], "$db": "shop" });
+    let merge = |drop: bool| {
+        doc! {
+            "_mergeAuthzCollections": 1, "tempUsersCollection": "admin.tempusers",
+            "tempRolesCollection": "admin.temproles", "db": "", "drop": drop, "$db": "admin"
+        }
+    };
+    // Who may manage users of one database brings none of others, and makes nobody root.
+    root.works(doc! { "createUser": "some", "pwd": "s", "roles": ["userAdmin"], "$db": "shop" });
+    let mut some = server.client(2);
+    assert_eq!(some.log_in("shop", "some", "s", Mechanism::Sha256), 0);
+    let mut own = merge(false);
+    assert_eq!(code(&some.run(own.clone())), 13);
+    own = doc! {
+        "_mergeAuthzCollections": 1, "tempUsersCollection": "admin.tempusers", "db": "shop",
+        "$db": "admin"
+    };
+    let log_in = |user: &str, password: &str| {
+        server.client(3).log_in("shop", user, password, Mechanism::Sha256)
+    };
+    // The role is missing, so nothing of it is done.
+    assert_eq!(code(&some.run(own)), 31);
+    assert_eq!((log_in("ann", "a"), log_in("late", "l")), (18, 0));
+    root.works(merge(false));
+    assert_eq!((log_in("ann", "a"), log_in("late", "l")), (0, 0));
+    root.works(merge(true));
+    assert_eq!((log_in("ann", "a"), log_in("late", "l")), (0, 18));
+    let schema = root.works(doc! { "getParameter": 1, "authSchemaVersion": 1, "$db": "admin" });
+    assert!(matches!(schema.get("authSchemaVersion"), Some(Value::Int32(5))), "{schema:?}");
+}
+
 #[test]
 fn all_sessions_of_a_user_are_killed_and_no_others() {
     let (server, mut root) = guarded();

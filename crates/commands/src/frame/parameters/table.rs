@@ -14,6 +14,9 @@ pub const GROUP_BYTES: &str = "internalDocumentSourceGroupMaxMemoryBytes";
 /// The parameter that puts commands that were allowed into the audit log, beside the refused ones.
 pub const AUDIT_SUCCESS: &str = "auditAuthorizationSuccess";
 
+/// The version of the shape in which users and roles are stored: MongoDB's, with SCRAM-SHA-256.
+pub const AUTH_SCHEMA_VERSION: i32 = 5;
+
 /// The parameter with the mechanisms that logins may use.
 pub const AUTHENTICATION_MECHANISMS: &str = "authenticationMechanisms";
 
@@ -89,6 +92,12 @@ pub static PARAMETERS: &[Parameter] = &[
         Bool(false),
         Always,
         "The audit log tells of commands that were allowed too, not only of refused ones.",
+    ),
+    row(
+        "authSchemaVersion",
+        Int(AUTH_SCHEMA_VERSION, AUTH_SCHEMA_VERSION, AUTH_SCHEMA_VERSION),
+        Never,
+        "The version of the shape in which users and roles are stored.",
     ),
     row(
         AUTHENTICATION_MECHANISMS,
