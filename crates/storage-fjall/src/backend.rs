@@ -27,6 +27,7 @@ use crate::error::storage;
 use crate::gaps::Gaps;
 use crate::held::HeldMemtables;
 use crate::log_sync::LogSync;
+use crate::memtables::Memtables;
 use crate::reclaim::{DroppedRanges, Factory};
 use crate::skeleton::Creation;
 use crate::snapshot::FjallSnapshot;
@@ -217,6 +218,7 @@ pub struct FjallBackend {
     /// The sequence number of the oldest snapshot in use that fjall knows.
     pub(crate) oldest: AtomicU64,
     held: Arc<HeldMemtables>,
+    memtables: Memtables,
 }
 
 impl FjallBackend {
@@ -245,6 +247,7 @@ impl FjallBackend {
             written: AtomicU64::new(0),
             oldest: AtomicU64::new(0),
             held: Arc::default(),
+            memtables: Memtables::default(),
         })
     }
 
@@ -314,6 +317,7 @@ impl Backend for FjallBackend {
         if written / LOOK_EVERY_BYTES != (written + bytes) / LOOK_EVERY_BYTES {
             self.behind.store(parts.is_behind(), Ordering::Relaxed);
             self.space.look(parts.db.write_buffer_size());
+            self.memtables.remember(parts);
         }
         Ok(())
     }
@@ -425,6 +429,8 @@ impl Backend for FjallBackend {
                 let _ = space.tree.get_version_history_lock().maintenance(space.path(), seqno);
             }
         }
+        self.memtables.remember(&oldest.parts);
+        self.memtables.free_unused();
         if self.behind.load(Ordering::Relaxed) {
             self.behind.store(oldest.parts.is_behind(), Ordering::Relaxed);
         }
@@ -449,6 +455,7 @@ impl Backend for FjallBackend {
 
     fn close(&self) -> Result<()> {
         let Some(parts) = self.parts.write().take() else { return Ok(()) };
+        self.memtables.clear();
         let created = self.creation.wait();
         let mut directory = self.directory.write();
         if directory.as_ref().is_some_and(Directory::is_image) {

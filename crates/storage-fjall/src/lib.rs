@@ -7,7 +7,7 @@
 //! opens it), `skeleton` and `scratch` (how a new one is made), [`journal`] and `log_guard` (what a
 //! torn or damaged log is worth), `image` (what a check opens), `salvage`, `table_file` and
 //! `rebuild` (what a repair does about damaged tables), `repair_mark` (that it is done), `backend`
-//! (reads, batches, pressure), `reclaim` (dropped ranges), `gaps` and `tombstones` (heads of
+//! (reads, batches, pressure), `memtables` (when they are freed), `reclaim` (dropped ranges), `gaps` and `tombstones` (heads of
 //! queues), `backup`.
 
 mod backend;
@@ -26,6 +26,7 @@ pub mod journal;
 mod log_guard;
 mod log_sync;
 mod manifest;
+mod memtables;
 mod opening;
 mod private;
 mod rebuild;
