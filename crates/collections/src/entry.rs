@@ -155,21 +155,26 @@ impl EntryKeys {
         self.entries.get(at).map_or(&[], |entry| slice(&self.bits, entry.bits))
     }
 
+    /// Key and value under which an entry is stored, each in two parts. `record` is
+    /// [`record_bytes`] of its document.
+    pub(crate) fn parts<'k>(
+        &'k self,
+        index: &Index,
+        at: usize,
+        record: &'k [u8],
+    ) -> ([&'k [u8]; 2], [&'k [u8]; 2]) {
+        let (key, bits) = (self.unique_key(index, at), self.type_bits(at));
+        match index.unique {
+            true => ([key, &[]], [record, bits]),
+            false => ([key, record], [bits, &[]]),
+        }
+    }
+
     /// Key and value under which an entry is stored.
     pub(crate) fn stored(&self, index: &Index, at: usize, id: RecordId) -> (Bytes, Bytes) {
-        let (key, bits) = (self.unique_key(index, at), self.type_bits(at));
-        let record = id.0.to_be_bytes();
-        if index.unique {
-            let mut value = Vec::with_capacity(RECORD_BYTES + bits.len());
-            value.extend_from_slice(&record);
-            value.extend_from_slice(bits);
-            (Bytes::copy_from_slice(key), Bytes::from(value))
-        } else {
-            let mut whole = Vec::with_capacity(key.len() + RECORD_BYTES);
-            whole.extend_from_slice(key);
-            whole.extend_from_slice(&record);
-            (Bytes::from(whole), Bytes::copy_from_slice(bits))
-        }
+        let record = record_bytes(id);
+        let (key, value) = self.parts(index, at, &record);
+        (Bytes::from(key.concat()), Bytes::from(value.concat()))
     }
 
     /// Walks both in key order: what is only in `old`, what is only in `new`, and what is in
@@ -238,6 +243,11 @@ pub(crate) fn shorten(key: &mut Vec<u8>, start: usize) -> bool {
     key.truncate(start + LONG_KEY_BYTES);
     key.extend_from_slice(&hash.to_be_bytes());
     true
+}
+
+/// A record id as entries have it.
+pub(crate) fn record_bytes(id: RecordId) -> [u8; RECORD_BYTES] {
+    id.0.to_be_bytes()
 }
 
 /// The record id in a unique entry's value.

@@ -49,12 +49,9 @@ pub(crate) fn collection_end(collection: CollectionId) -> Vec<u8> {
     quire_storage::prefix_end(&collection.to_bytes())
 }
 
-/// The value under which a document is stored.
-pub(crate) fn encode_doc(doc: Doc<'_>) -> Bytes {
-    let mut value = Vec::with_capacity(1 + doc.len());
-    value.push(CODEC_BSON);
-    value.extend_from_slice(doc.as_bytes());
-    Bytes::from(value)
+/// The value under which a document is stored, in two parts.
+pub(crate) fn doc_value(doc: Doc<'_>) -> [&[u8]; 2] {
+    [&[CODEC_BSON], doc.as_bytes()]
 }
 
 /// A document as the engine handed it out; cheap to clone, keeps its page alive.

@@ -1,11 +1,13 @@
 //! What a process knows about a collection's record ids: the next one to give out, and the
 //! low-water mark, below which no snapshot from some version on has a record. A queue popped
-//! from its head leaves tombstones behind; scans that start at the mark never see them.
+//! from its head leaves tombstones behind; scans that start at the mark never see them. Beside them
+//! stands the greatest key of `_id`: a key above it is new without a look-up.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 use quire_storage::Version;
+use smallvec::SmallVec;
 
 use crate::RecordId;
 
@@ -27,6 +29,10 @@ struct State {
     mark: u64,
     /// The version from which on the mark holds.
     holds_from: Version,
+    /// No key of the `_id` index that was committed by this process is greater.
+    greatest_id: Vec<u8>,
+    /// Nor one that was there before.
+    knows_greatest_id: bool,
 }
 
 /// How far the mark must have moved before it is worth storing.
@@ -71,6 +77,28 @@ impl RecordIds {
         }
     }
 
+    /// Returns a key that no key of the `_id` index exceeds, in whatever snapshot was taken before this
+    /// call; `None` if [`found_greatest_id`](Self::found_greatest_id) has not been called yet.
+    pub(crate) fn greatest_id(&self) -> Option<SmallVec<[u8; 32]>> {
+        let state = self.state.lock();
+        state.knows_greatest_id.then(|| SmallVec::from_slice(&state.greatest_id))
+    }
+
+    /// Whoever writes entries of `_id` calls this with the greatest before the commit.
+    pub(crate) fn raise_greatest_id(&self, key: &[u8]) {
+        let mut state = self.state.lock();
+        if *key > state.greatest_id[..] {
+            state.greatest_id.clear();
+            state.greatest_id.extend_from_slice(key);
+        }
+    }
+
+    /// `key` is the greatest in a snapshot that was taken after this was made; empty if there is none.
+    pub(crate) fn found_greatest_id(&self, key: &[u8]) {
+        self.raise_greatest_id(key);
+        self.state.lock().knows_greatest_id = true;
+    }
+
     /// The smallest id that a snapshot of this version can hold.
     pub(crate) fn low_water(&self, snapshot: Version) -> u64 {
         let state = self.state.lock();
@@ -107,6 +135,19 @@ impl RecordIds {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_greatest_id_counts_what_was_written_before_it_was_looked_for() {
+        let ids = RecordIds::new(10, 0);
+        ids.raise_greatest_id(b"k");
+        assert_eq!(ids.greatest_id(), None);
+        ids.found_greatest_id(b"g");
+        assert_eq!(ids.greatest_id().as_deref(), Some(&b"k"[..]));
+        ids.raise_greatest_id(b"h");
+        assert_eq!(ids.greatest_id().as_deref(), Some(&b"k"[..]));
+        ids.raise_greatest_id(b"ka");
+        assert_eq!(ids.greatest_id().as_deref(), Some(&b"ka"[..]));
+    }
 
     fn version(number: u64) -> Version {
         Version::from_u64(number)

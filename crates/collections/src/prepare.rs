@@ -1,6 +1,6 @@
 //! What a document must be before it is stored.
 
-use quire_document::{Doc, DocWriter, Timestamp, Value, limits};
+use quire_document::{Doc, DocWriter, Element, Timestamp, Type, Value, limits};
 use quire_error::{Error, ErrorCode, Result};
 
 use crate::Store;
@@ -26,8 +26,8 @@ pub fn prepare_insert<'d>(store: &Store, doc: Doc<'d>, buffer: &'d mut Vec<u8>) 
         if element.key_bytes() == b"_id" {
             ids += 1;
             check_id(element.value())?;
-        } else if let Value::Timestamp(Timestamp { seconds: 0, increment: 0 }) = element.value() {
-            stamps = true;
+        } else {
+            stamps |= is_empty_timestamp(&element);
         }
     }
     if ids > 1 {
@@ -43,19 +43,23 @@ pub fn prepare_insert<'d>(store: &Store, doc: Doc<'d>, buffer: &'d mut Vec<u8>) 
         None => writer.append("_id", store.new_object_id()),
     };
     for element in doc.iter().filter(|element| element.key_bytes() != b"_id") {
-        match element.value() {
-            Value::Timestamp(Timestamp { seconds: 0, increment: 0 }) => {
-                writer.append(element.key(), store.new_stamp());
-            }
-            _ => {
-                writer.append_element(element);
-            }
-        }
+        match is_empty_timestamp(&element) {
+            true => writer.append(element.key(), store.new_stamp()),
+            false => writer.append_element(element),
+        };
     }
     writer.finish();
     let doc = Doc::from_valid_bytes(buffer);
     check_size(doc, "object to insert too large")?;
     Ok(doc)
+}
+
+/// Whether the value is one that an insert replaces by the time. Most values are no timestamps and are
+/// not read.
+fn is_empty_timestamp(element: &Element<'_>) -> bool {
+    const EMPTY: Timestamp = Timestamp { seconds: 0, increment: 0 };
+    element.kind() == Type::Timestamp
+        && matches!(element.value(), Value::Timestamp(stamp) if stamp == EMPTY)
 }
 
 /// Refuses what cannot be an `_id`.

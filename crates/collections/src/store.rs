@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use bytes::Bytes;
 use parking_lot::{Mutex, RwLock};
 use quire_catalog::{
-    CATALOG_FORMAT, Catalog, Collection, CollectionId, CollectionOptions, FormatRecord, IndexState,
-    Namespace, Uuid, collection_key, decode_collection, format_key, low_water_key, multikey_key,
-    parse_collection_key, prefix_of_collections,
+    CATALOG_FORMAT, Catalog, Collection, CollectionId, CollectionOptions, FormatRecord, IndexId,
+    IndexState, Namespace, Uuid, collection_key, decode_collection, format_key, low_water_key,
+    multikey_key, parse_collection_key, prefix_of_collections,
 };
 use quire_document::{Doc, DocBuf, ObjectId, Timestamp};
 use quire_error::{Error, ErrorCode, Result};
@@ -21,6 +21,7 @@ use quire_storage::{
 };
 
 use crate::ddl::{CatalogObserver, IndexBuilds, Observer};
+use crate::entry::index_range;
 use crate::failure::{Attempt, Failure, from_storage};
 use crate::id_cache::IdCache;
 use crate::layout::{collection_end, damaged, record_id_of};
@@ -233,6 +234,17 @@ impl Store {
         let ids = Arc::new(RecordIds::new(highest, mark));
         all.insert(id, Arc::clone(&ids));
         Ok(ids)
+    }
+
+    /// Looks for the greatest key of the `_id` index to which `ids` belong.
+    pub(crate) fn find_greatest_id(&self, ids: &RecordIds, index: IndexId) -> Result<()> {
+        let (start, end) = index_range(index);
+        let snapshot = self.engine.snapshot().map_err(from_storage)?;
+        let request = ScanRequest::new(Space::Idx, &start, &end).reverse().keys_only().rows_max(1);
+        let mut page = Page::default();
+        snapshot.scan(&request, &mut page).map_err(from_storage)?;
+        ids.found_greatest_id(page.rows.first().map_or(&[], |(key, _)| key));
+        Ok(())
     }
 
     pub(crate) fn forget_record_ids(&self, id: CollectionId) {

@@ -4,11 +4,12 @@
 mod attempts;
 mod creating;
 mod entries;
+mod pieces;
 
 use std::sync::Arc;
 
 use bytes::Bytes;
-use quire_catalog::{Catalog, Collection, CollectionId, collection_key, low_water_key};
+use quire_catalog::{Catalog, Collection, CollectionId, IndexId, collection_key, low_water_key};
 use quire_document::Doc;
 use quire_error::{Error, ErrorCode, Result};
 use quire_storage::{
@@ -18,7 +19,7 @@ use quire_storage::{
 use smallvec::SmallVec;
 
 use crate::failure::{Attempt, Failure};
-use crate::layout::{doc_key, encode_doc};
+use crate::layout::{doc_key, doc_value};
 use crate::low_water::RecordIds;
 use crate::multikey::GrownFacts;
 use crate::prepare::check_size;
@@ -26,6 +27,7 @@ use crate::retry::RetryRow;
 use crate::store::DdlWriter;
 use crate::{RecordId, Store, View};
 use entries::Scratch;
+use pieces::Pieces;
 
 /// What a writer is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,6 +54,7 @@ pub struct Writer {
     /// The last collection that was found in the catalog.
     known: Option<CollectionId>,
     scratch: Scratch,
+    pieces: Pieces,
     /// The collections that this writer has made; its commit publishes them.
     created: Vec<Arc<Collection>>,
     /// What a session will remember of this commit.
@@ -82,6 +85,10 @@ struct Taken {
     floor: u64,
     inserted: bool,
     deleted: bool,
+    /// The `_id` index, once an entry of it was written.
+    id_index: Option<IndexId>,
+    /// A key that no key of that index exceeds but this writer's; `None` as long as it is not known.
+    greatest_id: Option<SmallVec<[u8; 32]>>,
 }
 
 impl Store {
@@ -107,6 +114,7 @@ impl Store {
             grown: Vec::new(),
             known: None,
             scratch: Scratch::default(),
+            pieces: Pieces::new(self.engine().caps().persistent),
             created: Vec::new(),
             retry: None,
         })
@@ -145,9 +153,10 @@ impl Writer {
         self.guard(collection)?;
         let id = self.take_record_id(collection)?;
         let before = self.mark();
-        let key = Bytes::copy_from_slice(&doc_key(collection.id, id));
+        let key = self.pieces.copy(&doc_key(collection.id, id));
         let ended = self.insert_entries(collection, id, doc).and_then(|()| {
-            self.txn.put_entry(Space::Doc, key, encode_doc(doc)).map_err(Failure::from)
+            let value = self.pieces.join(doc_value(doc));
+            self.txn.put_entry(Space::Doc, key, value).map_err(Failure::from)
         });
         self.undo_on_error(before, ended)?;
         self.count(collection, 1, doc.len() as i64);
@@ -165,10 +174,11 @@ impl Writer {
         check_size(new, "Resulting document after update is larger than 16777216")?;
         self.guard(collection)?;
         let before = self.mark();
-        let key = Bytes::copy_from_slice(&doc_key(collection.id, id));
-        let ended = self
-            .update_entries(collection, id, old, new)
-            .and_then(|()| self.txn.put(Space::Doc, key, encode_doc(new)).map_err(Failure::from));
+        let key = self.pieces.copy(&doc_key(collection.id, id));
+        let ended = self.update_entries(collection, id, old, new).and_then(|()| {
+            let value = self.pieces.join(doc_value(new));
+            self.txn.put(Space::Doc, key, value).map_err(Failure::from)
+        });
         self.undo_on_error(before, ended)?;
         if old.len() != new.len() {
             self.count(collection, 0, new.len() as i64 - old.len() as i64);
@@ -180,7 +190,7 @@ impl Writer {
     pub fn delete(&mut self, collection: &Collection, id: RecordId, old: Doc<'_>) -> Attempt<()> {
         self.guard(collection)?;
         let before = self.mark();
-        let key = Bytes::copy_from_slice(&doc_key(collection.id, id));
+        let key = self.pieces.copy(&doc_key(collection.id, id));
         let ended = self
             .delete_entries(collection, id, old)
             .and_then(|()| self.txn.delete(Space::Doc, key).map_err(Failure::from));
@@ -229,6 +239,12 @@ impl Writer {
         for delta in std::mem::take(&mut self.counts) {
             if delta.documents != 0 || delta.bytes != 0 {
                 self.txn.add_counts(delta.collection, delta.documents, delta.bytes);
+            }
+        }
+        for taken in &self.taken {
+            let prefix = taken.id_index.map(IndexId::to_bytes);
+            if let Some(key) = prefix.and_then(|id| self.txn.greatest_written(Space::Idx, id)) {
+                taken.ids.raise_greatest_id(key);
             }
         }
         for taken in self.taken.iter().filter(|taken| taken.deleted) {
@@ -309,6 +325,30 @@ impl Writer {
         Ok(taken.ids.take())
     }
 
+    /// Whether an entry that this writer is about to write in the `_id` index is above all others there,
+    /// but its own. The second entry has the greatest one looked for, if that has not been done before:
+    /// for a single document a look-up of its own key costs less.
+    fn is_greatest_id(
+        &mut self,
+        collection: &Collection,
+        index: IndexId,
+        key: &[u8],
+    ) -> Attempt<bool> {
+        let taken = self.taken(collection)?;
+        if let Some(greatest) = &taken.greatest_id {
+            return Ok(key > &greatest[..]);
+        }
+        taken.greatest_id = taken.ids.greatest_id();
+        if taken.greatest_id.is_none() && taken.id_index.is_some() {
+            let ids = Arc::clone(&taken.ids);
+            self.store.find_greatest_id(&ids, index)?;
+            self.taken(collection)?.greatest_id = ids.greatest_id();
+        }
+        let taken = self.taken(collection)?;
+        taken.id_index = Some(index);
+        Ok(taken.greatest_id.as_ref().is_some_and(|greatest| key > &greatest[..]))
+    }
+
     fn note_deleted(&mut self, collection: &Collection) -> Attempt<()> {
         self.taken(collection)?.deleted = true;
         Ok(())
@@ -327,6 +367,8 @@ impl Writer {
                     floor,
                     inserted: false,
                     deleted: false,
+                    id_index: None,
+                    greatest_id: None,
                 });
                 self.taken.len() - 1
             }

@@ -12,6 +12,7 @@ use fjall::config::{BlockSizePolicy, CompressionPolicy, RestartIntervalPolicy};
 use fjall::{
     AbstractTree, CompressionType, Database, Keyspace, KeyspaceCreateOptions, PersistMode,
 };
+use lsm_tree::Memtable;
 use parking_lot::RwLock;
 use quire_storage::backend::{Backend, Reclaimed, Room, last_key};
 use quire_storage::{
@@ -166,6 +167,10 @@ impl Parts {
         Ok(())
     }
 
+    fn active_memtables(&self) -> [Arc<Memtable>; 4] {
+        self.spaces.each_ref().map(|space| space.tree.active_memtable())
+    }
+
     fn all_flushed(&self) -> bool {
         self.spaces.iter().all(|space| {
             space.tree.sealed_memtable_count() == 0 && space.tree.active_memtable().is_empty()
@@ -317,7 +322,7 @@ impl Backend for FjallBackend {
         if written / LOOK_EVERY_BYTES != (written + bytes) / LOOK_EVERY_BYTES {
             self.behind.store(parts.is_behind(), Ordering::Relaxed);
             self.space.look(parts.db.write_buffer_size());
-            self.memtables.remember(parts);
+            self.memtables.remember(parts.active_memtables());
         }
         Ok(())
     }
@@ -429,7 +434,7 @@ impl Backend for FjallBackend {
                 let _ = space.tree.get_version_history_lock().maintenance(space.path(), seqno);
             }
         }
-        self.memtables.remember(&oldest.parts);
+        self.memtables.remember(oldest.parts.active_memtables());
         self.memtables.free_unused();
         if self.behind.load(Ordering::Relaxed) {
             self.behind.store(oldest.parts.is_behind(), Ordering::Relaxed);

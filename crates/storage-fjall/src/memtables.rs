@@ -6,10 +6,8 @@
 
 use std::sync::Arc;
 
-use lsm_tree::{AbstractTree, Memtable};
+use lsm_tree::Memtable;
 use parking_lot::Mutex;
-
-use crate::backend::Parts;
 
 /// Memtables up to this size are freed where they are found, larger ones on a thread of their own.
 const FREED_AT_ONCE_BYTES: u64 = 1 << 20;
@@ -21,8 +19,7 @@ pub(crate) struct Memtables(Mutex<Vec<Arc<Memtable>>>);
 impl Memtables {
     /// Remembers the memtables that are being written now. Called so often that few of the large ones
     /// are flushed unseen.
-    pub fn remember(&self, parts: &Parts) {
-        let active = parts.spaces.each_ref().map(|space| space.tree.active_memtable());
+    pub fn remember(&self, active: [Arc<Memtable>; 4]) {
         let mut known = self.0.lock();
         for memtable in active {
             if !known.iter().any(|other| Arc::ptr_eq(other, &memtable)) {

@@ -1,5 +1,7 @@
-//! The writes of a transaction that nobody else sees yet: an ordered map per space with an undo
-//! log, merged over a snapshot's gets and pages.
+//! The writes of a transaction that nobody else sees yet, with an undo log, merged over a snapshot's
+//! gets and pages. Keys that begin alike (the layers above begin each with a number of the collection
+//! or the index) form a group. Record ids and most `_id`s rise from one document to the next, so a
+//! group appends rising keys to a sorted run and searches a tree only for the others.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -19,18 +21,140 @@ pub(crate) struct Buffered {
     pub tracked: bool,
 }
 
-/// What the buffer held for a key before a write.
+/// The first bytes of a key as a big-endian number, filled up with zeros. It never falls where keys
+/// rise.
+type Prefix = u32;
+
+fn prefix_of(key: &[u8]) -> Prefix {
+    let mut prefix = [0; size_of::<Prefix>()];
+    for (to, from) in prefix.iter_mut().zip(key) {
+        *to = *from;
+    }
+    Prefix::from_be_bytes(prefix)
+}
+
+/// How to undo a write.
 #[derive(Debug)]
-struct Undo {
-    space: Space,
-    key: Bytes,
-    before: Option<Buffered>,
+enum Undo {
+    /// The key is the last of its group's run, which has `len` keys without it.
+    Appended { space: Space, prefix: Prefix, len: usize },
+    /// What was buffered for the key before.
+    Written { space: Space, key: Bytes, before: Option<Buffered> },
+}
+
+/// The buffered writes of keys with one prefix.
+#[derive(Debug)]
+struct Group {
+    prefix: Prefix,
+    /// By rising key.
+    run: Vec<(Bytes, Buffered)>,
+    /// Keys that were not greater than the run's last when they came. Each is less than the run's
+    /// last as long as it is here, because writes are undone in reverse order.
+    rest: BTreeMap<Bytes, Buffered>,
+}
+
+impl Group {
+    fn new(prefix: Prefix) -> Self {
+        Group { prefix, run: Vec::new(), rest: BTreeMap::new() }
+    }
+
+    fn len(&self) -> usize {
+        self.run.len() + self.rest.len()
+    }
+
+    /// Where the run has the key, or the place that it would have there.
+    fn find_in_run(&self, key: &[u8]) -> std::result::Result<usize, usize> {
+        match self.run.last() {
+            Some((last, _)) if key <= &last[..] => {
+                self.run.binary_search_by(|(other, _)| other[..].cmp(key))
+            }
+            _ => Err(self.run.len()),
+        }
+    }
+
+    fn get(&self, key: &[u8]) -> Option<&Buffered> {
+        match self.find_in_run(key) {
+            Ok(at) => self.run.get(at).map(|(_, entry)| entry),
+            Err(at) if at == self.run.len() || self.rest.is_empty() => None,
+            Err(_) => self.rest.get(key),
+        }
+    }
+
+    fn get_mut(&mut self, key: &[u8]) -> Option<&mut Buffered> {
+        match self.find_in_run(key) {
+            Ok(at) => self.run.get_mut(at).map(|(_, entry)| entry),
+            Err(_) => self.rest.get_mut(key),
+        }
+    }
+
+    /// Replaces what is buffered for a key that is not appended. Returns what was there.
+    fn replace(&mut self, key: &Bytes, entry: Buffered) -> Option<Buffered> {
+        if let Ok(at) = self.find_in_run(key)
+            && let Some((_, place)) = self.run.get_mut(at)
+        {
+            return Some(std::mem::replace(place, entry));
+        }
+        match self.rest.entry(key.clone()) {
+            Entry::Vacant(place) => {
+                place.insert(entry);
+                None
+            }
+            Entry::Occupied(mut place) => Some(place.insert(entry)),
+        }
+    }
+
+    /// The writes in `[start, end)`, an empty `end` being open, by rising key or backwards.
+    fn range<'g>(&'g self, request: &ScanRequest<'_>) -> Rows<'g> {
+        let (start, end) = (request.start, request.end);
+        let from = self.run.partition_point(|(key, _)| &key[..] < start);
+        let to = match end.is_empty() {
+            true => self.run.len(),
+            false => self.run.partition_point(|(key, _)| &key[..] < end),
+        };
+        let run = self.run.get(from..to).unwrap_or_default();
+        let run = run.iter().map(|(key, entry)| (key, entry));
+        let upper = if end.is_empty() { Bound::Unbounded } else { Bound::Excluded(end) };
+        let rest = self.rest.range::<[u8], _>((Bound::Included(start), upper));
+        match request.direction {
+            Direction::Forward => Box::new(merged(run, rest, |a, b| a < b)),
+            Direction::Reverse => Box::new(merged(run.rev(), rest.rev(), |a, b| a > b)),
+        }
+    }
+
+    /// Gives each write to `take`, by rising key.
+    fn drain(self, mut take: impl FnMut(Bytes, Buffered)) {
+        let run = self.run.into_iter();
+        match self.rest.is_empty() {
+            true => run.for_each(|(key, entry)| take(key, entry)),
+            false => merged(run, self.rest.into_iter(), |a, b| a < b)
+                .for_each(|(key, entry)| take(key, entry)),
+        }
+    }
+}
+
+/// Writes in the order of a scan.
+type Rows<'g> = Box<dyn Iterator<Item = (&'g Bytes, &'g Buffered)> + 'g>;
+
+/// Merges two ordered streams that have no key in common.
+fn merged<K: AsRef<[u8]>, V>(
+    a: impl Iterator<Item = (K, V)>,
+    b: impl Iterator<Item = (K, V)>,
+    before: impl Fn(&[u8], &[u8]) -> bool,
+) -> impl Iterator<Item = (K, V)> {
+    let (mut a, mut b) = (a.peekable(), b.peekable());
+    std::iter::from_fn(move || match (a.peek(), b.peek()) {
+        (_, None) => a.next(),
+        (None, Some(_)) => b.next(),
+        (Some((x, _)), Some((y, _))) if before(x.as_ref(), y.as_ref()) => a.next(),
+        (Some(_), Some(_)) => b.next(),
+    })
 }
 
 /// The write buffer.
 #[derive(Debug, Default)]
 pub(crate) struct Overlay {
-    maps: [BTreeMap<Bytes, Buffered>; 4],
+    /// By rising prefix.
+    groups: [Vec<Group>; 4],
     undo: Vec<Undo>,
     bytes: usize,
 }
@@ -47,36 +171,70 @@ impl Overlay {
 
     /// Keys buffered.
     pub fn len(&self) -> usize {
-        self.maps.iter().map(BTreeMap::len).sum()
+        self.groups.iter().flatten().map(Group::len).sum()
     }
 
-    /// The buffered write of a key, if there is one.
-    pub fn get(&self, space: Space, key: &[u8]) -> Option<&Buffered> {
-        let map = &self.maps[space.index()];
-        if map.is_empty() { None } else { map.get(key) }
+    /// Whether nothing is buffered.
+    pub fn is_empty(&self) -> bool {
+        Space::ALL.into_iter().all(|space| self.is_empty_in(space))
     }
 
     /// Whether nothing is buffered in a space.
     pub fn is_empty_in(&self, space: Space) -> bool {
-        self.maps[space.index()].is_empty()
+        self.groups[space.index()].iter().all(|group| group.len() == 0)
+    }
+
+    fn group(&self, space: Space, prefix: Prefix) -> Option<&Group> {
+        let groups = &self.groups[space.index()];
+        groups.get(groups.binary_search_by_key(&prefix, |group| group.prefix).ok()?)
+    }
+
+    fn group_mut(&mut self, space: Space, prefix: Prefix) -> Option<&mut Group> {
+        let groups = &mut self.groups[space.index()];
+        let at = groups.binary_search_by_key(&prefix, |group| group.prefix).ok()?;
+        groups.get_mut(at)
+    }
+
+    /// The buffered write of a key, if there is one.
+    pub fn get(&self, space: Space, key: &[u8]) -> Option<&Buffered> {
+        self.group(space, prefix_of(key))?.get(key)
+    }
+
+    /// The greatest key with this prefix that is buffered.
+    pub fn greatest(&self, space: Space, prefix: [u8; size_of::<Prefix>()]) -> Option<&Bytes> {
+        let group = self.group(space, Prefix::from_be_bytes(prefix))?;
+        group.run.last().map(|(key, _)| key)
     }
 
     /// Buffers a write. A key once tracked stays tracked.
-    pub fn set(&mut self, space: Space, key: Bytes, mut entry: Buffered) {
+    pub fn set(&mut self, space: Space, key: Bytes, entry: Buffered) {
         self.bytes += weight(&key, &entry);
-        let before = match self.maps[space.index()].entry(key.clone()) {
-            Entry::Vacant(place) => {
-                place.insert(entry);
-                None
-            }
-            Entry::Occupied(mut place) => {
-                entry.tracked |= place.get().tracked;
-                let before = place.insert(entry);
-                self.bytes -= weight(&key, &before);
-                Some(before)
+        let prefix = prefix_of(&key);
+        let groups = &mut self.groups[space.index()];
+        let at = match groups.binary_search_by_key(&prefix, |group| group.prefix) {
+            Ok(at) => at,
+            Err(at) => {
+                groups.insert(at, Group::new(prefix));
+                at
             }
         };
-        self.undo.push(Undo { space, key, before });
+        let group = &mut groups[at];
+        let len = group.run.len();
+        if group.run.last().is_none_or(|(last, _)| *last < key) {
+            group.run.push((key, entry));
+            self.undo.push(Undo::Appended { space, prefix, len });
+            return;
+        }
+        let before = group.replace(&key, entry);
+        if let Some(before) = &before {
+            self.bytes -= weight(&key, before);
+            if before.tracked
+                && let Some(now) = group.get_mut(&key)
+            {
+                now.tracked = true;
+            }
+        }
+        self.undo.push(Undo::Written { space, key, before });
     }
 
     /// A mark to roll back to.
@@ -87,38 +245,73 @@ impl Overlay {
     /// The tracked keys written since the mark; a key written twice comes twice.
     pub fn written_since(&self, mark: usize) -> impl Iterator<Item = (Space, &Bytes)> {
         self.undo.iter().skip(mark).filter_map(|undo| {
-            let entry = self.get(undo.space, &undo.key)?;
-            entry.tracked.then_some((undo.space, &undo.key))
+            let (space, key, entry) = match undo {
+                Undo::Appended { space, prefix, len } => {
+                    let (key, entry) = self.group(*space, *prefix)?.run.get(*len)?;
+                    (*space, key, entry)
+                }
+                Undo::Written { space, key, .. } => (*space, key, self.get(*space, key)?),
+            };
+            entry.tracked.then_some((space, key))
         })
     }
 
     /// Undoes every write after the mark.
     pub fn roll_back(&mut self, mark: usize) {
         while self.undo.len() > mark {
-            let Some(Undo { space, key, before }) = self.undo.pop() else { break };
-            let map = &mut self.maps[space.index()];
-            let now = match before {
-                Some(before) => {
-                    self.bytes += weight(&key, &before);
-                    map.insert(key.clone(), before)
+            let Some(undo) = self.undo.pop() else { break };
+            match undo {
+                Undo::Appended { space, prefix, len } => {
+                    let Some(group) = self.group_mut(space, prefix) else { continue };
+                    let Some((key, entry)) = group.run.pop() else { continue };
+                    debug_assert_eq!(group.run.len(), len);
+                    self.bytes -= weight(&key, &entry);
                 }
-                None => map.remove(&key),
-            };
-            if let Some(now) = now {
-                self.bytes -= weight(&key, &now);
+                Undo::Written { space, key, before } => self.put_back(space, &key, before),
             }
         }
     }
 
-    /// Takes the buffered writes of all spaces, in key order within each.
-    pub fn drain(&mut self) -> impl Iterator<Item = (Space, Bytes, Buffered)> {
-        let maps = std::mem::take(&mut self.maps);
+    fn put_back(&mut self, space: Space, key: &Bytes, before: Option<Buffered>) {
+        self.bytes += before.as_ref().map_or(0, |before| weight(key, before));
+        let Some(group) = self.group_mut(space, prefix_of(key)) else { return };
+        let now = match before {
+            Some(before) => group.replace(key, before),
+            None => group.rest.remove(key),
+        };
+        if let Some(now) = now {
+            self.bytes -= weight(key, &now);
+        }
+    }
+
+    /// Gives the buffered writes of all spaces to `take`, in key order within each.
+    pub fn drain(&mut self, mut take: impl FnMut(Space, Bytes, Buffered)) {
+        let groups = std::mem::take(&mut self.groups);
         self.undo.clear();
         self.bytes = 0;
-        Space::ALL
-            .into_iter()
-            .zip(maps)
-            .flat_map(|(space, map)| map.into_iter().map(move |(key, entry)| (space, key, entry)))
+        for (space, groups) in Space::ALL.into_iter().zip(groups) {
+            for group in groups {
+                group.drain(|key, entry| take(space, key, entry));
+            }
+        }
+    }
+
+    /// The writes that a request covers, in its order.
+    fn rows<'a>(&'a self, request: &ScanRequest<'a>) -> Rows<'a> {
+        let groups = &self.groups[request.space.index()];
+        let (first, last) = (prefix_of(request.start), prefix_of(request.end));
+        let from = groups.partition_point(|group| group.prefix < first);
+        let to = match request.end.is_empty() {
+            true => groups.len(),
+            false => groups.partition_point(|group| group.prefix <= last),
+        };
+        let groups = groups.get(from..to).unwrap_or_default().iter();
+        let request = *request;
+        let of_group = move |group: &'a Group| group.range(&request);
+        match request.direction {
+            Direction::Forward => Box::new(groups.flat_map(of_group)),
+            Direction::Reverse => Box::new(groups.rev().flat_map(of_group)),
+        }
     }
 
     /// Reads the snapshot's page and merges the buffered writes into it.
@@ -128,8 +321,7 @@ impl Overlay {
         request: &ScanRequest<'_>,
         page: &mut Page,
     ) -> Result<()> {
-        let map = &self.maps[request.space.index()];
-        if map.is_empty() {
+        if self.is_empty_in(request.space) {
             return base.scan(request, page);
         }
         page.clear();
@@ -144,44 +336,38 @@ impl Overlay {
                 return Ok(());
             }
             base.scan(&step, &mut below)?;
-            merge(map, &step, &mut below, page);
+            self.merge(&step, &mut below, page);
             if !page.rows.is_empty() || page.resume.is_none() {
                 return Ok(());
             }
             position = page.resume.take();
         }
     }
-}
 
-/// Merges the part of the buffer that `below` covers into `page`, which is empty.
-fn merge(
-    map: &BTreeMap<Bytes, Buffered>,
-    request: &ScanRequest<'_>,
-    below: &mut Page,
-    page: &mut Page,
-) {
-    let covered = match &below.resume {
-        Some(resume) => match request.direction {
-            Direction::Forward => ScanRequest { end: resume, ..*request },
-            Direction::Reverse => ScanRequest { start: resume, ..*request },
-        },
-        None => *request,
-    };
-    if covered.is_empty() {
-        return;
-    }
-    let upper =
-        if covered.end.is_empty() { Bound::Unbounded } else { Bound::Excluded(covered.end) };
-    let range = map.range::<[u8], _>((Bound::Included(covered.start), upper));
-    let rows = below.rows.drain(..);
-    let full = match request.direction {
-        Direction::Forward => merge_rows(rows, range, |a, b| a < b, request, page),
-        Direction::Reverse => merge_rows(rows, range.rev(), |a, b| a > b, request, page),
-    };
-    if full {
-        page.resume_after_last(request.direction);
-    } else {
-        page.resume = below.resume.take();
+    /// Merges the part of the buffer that `below` covers into `page`, which is empty.
+    fn merge(&self, request: &ScanRequest<'_>, below: &mut Page, page: &mut Page) {
+        let resume = below.resume.take();
+        let covered = match &resume {
+            Some(resume) => match request.direction {
+                Direction::Forward => ScanRequest { end: resume, ..*request },
+                Direction::Reverse => ScanRequest { start: resume, ..*request },
+            },
+            None => *request,
+        };
+        if covered.is_empty() {
+            return;
+        }
+        let buffered = self.rows(&covered);
+        let rows = below.rows.drain(..);
+        let full = match request.direction {
+            Direction::Forward => merge_rows(rows, buffered, |a, b| a < b, request, page),
+            Direction::Reverse => merge_rows(rows, buffered, |a, b| a > b, request, page),
+        };
+        if full {
+            page.resume_after_last(request.direction);
+        } else {
+            page.resume = resume;
+        }
     }
 }
 
@@ -218,6 +404,130 @@ fn merge_rows<'m>(
         page.rows.push(row);
         if page.rows.len() >= request.rows_max.max(1) || bytes >= request.bytes_max {
             return rows.peek().is_some() || buffered.peek().is_some();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::contract::{ClusterTime, Version};
+    use crate::rng::Rng;
+
+    /// A snapshot of nothing.
+    struct Nothing;
+
+    impl Snapshot for Nothing {
+        fn version(&self) -> Version {
+            Version::from_u64(0)
+        }
+
+        fn cluster_time(&self) -> ClusterTime {
+            ClusterTime(0)
+        }
+
+        fn get(&self, _: Space, _: &[u8]) -> Result<Option<Bytes>> {
+            Ok(None)
+        }
+
+        fn get_many(&self, _: Space, _: &[&[u8]], _: &mut Vec<Option<Bytes>>) -> Result<()> {
+            Ok(())
+        }
+
+        fn scan(&self, _: &ScanRequest<'_>, page: &mut Page) -> Result<()> {
+            page.clear();
+            Ok(())
+        }
+    }
+
+    type Model = BTreeMap<Bytes, Buffered>;
+
+    /// Keys of three prefixes, one shorter than a prefix, mostly rising.
+    fn key(rng: &mut Rng, step: u64) -> Bytes {
+        let number = if rng.one_in(3) { rng.below(step + 1) } else { step };
+        match rng.below(8) {
+            0 => Bytes::from(vec![0, (number % 5) as u8]),
+            1..5 => Bytes::from([&[0, 0, 0, 7][..], &number.to_be_bytes()].concat()),
+            _ => Bytes::from([&[0, 1, 0, 0][..], &number.to_be_bytes()].concat()),
+        }
+    }
+
+    fn rows(overlay: &Overlay, request: &ScanRequest<'_>) -> Vec<(Bytes, Bytes)> {
+        let (mut rows, mut page) = (Vec::new(), Page::default());
+        let mut resume: Option<Bytes> = None;
+        loop {
+            let step = resume.as_ref().map_or(*request, |resume| request.resumed(resume));
+            overlay.scan(&Nothing, &step, &mut page).unwrap();
+            rows.append(&mut page.rows);
+            match page.resume.take() {
+                Some(next) => resume = Some(next),
+                None => return rows,
+            }
+        }
+    }
+
+    fn agree(overlay: &Overlay, model: &Model, rng: &mut Rng, step: u64) {
+        let (a, b) = (key(rng, step), key(rng, step));
+        let (start, end) = if rng.one_in(4) { (a, Bytes::new()) } else { (a, b) };
+        let request = ScanRequest::new(Space::Idx, &start, &end).rows_max(7);
+        let expected: Vec<_> = model
+            .iter()
+            .filter(|(key, _)| **key >= start && (end.is_empty() || **key < end))
+            .filter_map(|(key, entry)| Some((key.clone(), entry.value.clone()?)))
+            .collect();
+        assert_eq!(rows(overlay, &request), expected);
+        let mut backwards = rows(overlay, &request.reverse());
+        backwards.reverse();
+        assert_eq!(backwards, expected);
+        let probe = key(rng, step);
+        let found = |entry: Option<&Buffered>| entry.map(|it| (it.value.clone(), it.tracked));
+        assert_eq!(found(overlay.get(Space::Idx, &probe)), found(model.get(&probe)));
+        assert_eq!(overlay.len(), model.len());
+        let bytes: usize = model.iter().map(|(key, entry)| weight(key, entry)).sum();
+        assert_eq!(overlay.bytes(), bytes);
+    }
+
+    #[test]
+    fn it_is_an_ordered_map_with_undo() {
+        for seed in 0..40 {
+            let mut rng = Rng::new(seed);
+            let (mut overlay, mut model) = (Overlay::default(), Model::new());
+            let mut marks = vec![(overlay.mark(), model.clone())];
+            for step in 0..120 {
+                match rng.below(12) {
+                    0 => marks.push((overlay.mark(), model.clone())),
+                    1 if rng.one_in(2) => {
+                        let at = rng.below(marks.len() as u64) as usize;
+                        marks.truncate(at + 1);
+                        overlay.roll_back(marks[at].0);
+                        model = marks[at].1.clone();
+                    }
+                    _ => {
+                        let key = key(&mut rng, step);
+                        let value = (!rng.one_in(4)).then(|| Bytes::from(vec![step as u8]));
+                        let tracked = rng.one_in(2);
+                        overlay.set(
+                            Space::Idx,
+                            key.clone(),
+                            Buffered { value: value.clone(), tracked },
+                        );
+                        let tracked = tracked || model.get(&key).is_some_and(|was| was.tracked);
+                        model.insert(key, Buffered { value, tracked });
+                    }
+                }
+                agree(&overlay, &model, &mut rng, step);
+            }
+            let written: Vec<Bytes> =
+                overlay.written_since(0).map(|(_, key)| key.clone()).collect();
+            for (key, entry) in &model {
+                assert_eq!(written.contains(key), entry.tracked);
+            }
+            let mut drained = Vec::new();
+            overlay.drain(|_, key, entry| drained.push((key, entry.value)));
+            let expected: Vec<_> =
+                model.into_iter().map(|(key, entry)| (key, entry.value)).collect();
+            assert_eq!(drained, expected);
+            assert!(overlay.is_empty());
         }
     }
 }

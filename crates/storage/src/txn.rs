@@ -142,9 +142,14 @@ impl Txn {
         self.overlay.len()
     }
 
+    /// The greatest key that begins with these bytes among the keys in the write buffer.
+    pub fn greatest_written(&self, space: Space, prefix: [u8; 4]) -> Option<&Bytes> {
+        self.overlay.greatest(space, prefix)
+    }
+
     /// Whether nothing would be written by a commit.
     pub fn is_empty(&self) -> bool {
-        self.overlay.len() == 0
+        self.overlay.is_empty()
             && self.counts.is_empty()
             && self.drops.is_empty()
             && self.log.is_empty()
@@ -156,6 +161,16 @@ impl Txn {
         if self.contains(space, &key)? {
             return Err(StorageError::Duplicate(tag));
         }
+        self.write(space, key, Some(value), true)
+    }
+
+    /// Writes a key that is known to be absent in the snapshot, as [`insert`](Self::insert) does, which
+    /// looks only among the writes of this transaction.
+    pub fn insert_new(&mut self, space: Space, key: Bytes, value: Bytes, tag: u64) -> Result<()> {
+        if self.overlay.get(space, &key).is_some_and(|entry| entry.value.is_some()) {
+            return Err(StorageError::Duplicate(tag));
+        }
+        debug_assert!(!matches!(self.snapshot.get(space, &key), Ok(Some(_))), "the key is there");
         self.write(space, key, Some(value), true)
     }
 
@@ -280,13 +295,13 @@ impl Txn {
         }
         let mut checks = std::mem::take(&mut self.guards);
         let mut ops = Vec::with_capacity(self.overlay.len());
-        for (space, key, entry) in self.overlay.drain() {
+        self.overlay.drain(|space, key, entry| {
             if entry.tracked {
                 let hash = key_hash(space, &key);
                 checks.push(Check { hash, space, key: key.clone(), write: true });
             }
             ops.push(crate::contract::Op { space, key, value: entry.value });
-        }
+        });
         self.engine.commit(CommitBatch {
             base,
             ops,

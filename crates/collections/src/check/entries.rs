@@ -177,9 +177,15 @@ impl Checker<'_> {
         let puts = mends.puts.into_iter().chain(mends.vacant);
         let puts = puts.map(|(key, value)| (key, Some(value)));
         let mut writes = deletes.chain(puts).peekable();
+        let ids = self.store.record_ids(self.collection.id)?;
+        let id_index = self.collection.indexes.iter().find(|index| index.is_id());
+        let of_id = id_index.map(|index| index.id.to_bytes());
         while writes.peek().is_some() {
             let mut txn = begin(self.store.engine(), Mode::Write).map_err(from_storage)?;
             for (key, value) in writes.by_ref().take(REPAIR_CHUNK) {
+                if of_id.is_some_and(|prefix| key.starts_with(&prefix)) {
+                    ids.raise_greatest_id(&key);
+                }
                 match value {
                     Some(value) => txn.put(Space::Idx, key, value),
                     None => txn.delete(Space::Idx, key),

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use quire_catalog::key::{Arena, GeneratedKeys};
 use quire_catalog::{Collection, Facts, Index, IndexState};
 use quire_document::Doc;
@@ -11,7 +12,7 @@ use super::Writer;
 use crate::RecordId;
 use crate::clashes;
 use crate::duplicate::duplicate_key_error;
-use crate::entry::{EntryKeys, record_id_of_unique};
+use crate::entry::{EntryKeys, record_bytes, record_id_of_unique};
 use crate::failure::Attempt;
 use crate::multikey::grow;
 use crate::prepared;
@@ -143,6 +144,13 @@ impl Writer {
         Ok(())
     }
 
+    /// Key and value of an entry.
+    fn cut(&mut self, keys: &EntryKeys, index: &Index, at: usize, id: RecordId) -> (Bytes, Bytes) {
+        let record = record_bytes(id);
+        let (key, value) = keys.parts(index, at, &record);
+        (self.pieces.join(key), self.pieces.join(value))
+    }
+
     fn add_entry(
         &mut self,
         collection: &Collection,
@@ -152,7 +160,7 @@ impl Writer {
         generated: &GeneratedKeys<'_>,
         id: RecordId,
     ) -> Attempt<()> {
-        let (key, value) = keys.stored(index, at, id);
+        let (key, value) = self.cut(keys, index, at, id);
         if !index.unique {
             if index.prepare_unique && index.state == IndexState::Ready {
                 let claim = keys.unique_key(index, at);
@@ -163,9 +171,16 @@ impl Writer {
             }
             return Ok(self.txn.put_entry(Space::Idx, key, value)?);
         }
-        match self.txn.insert(Space::Idx, key.clone(), value.clone(), u64::from(index.id.0)) {
+        let is_new = index.is_id() && self.is_greatest_id(collection, index.id, &key)?;
+        let tag = u64::from(index.id.0);
+        let ended = match is_new {
+            true => self.txn.insert_new(Space::Idx, key, value, tag),
+            false => self.txn.insert(Space::Idx, key, value, tag),
+        };
+        match ended {
             Ok(()) => Ok(()),
             Err(StorageError::Duplicate(_)) => {
+                let (key, value) = keys.stored(index, at, id);
                 // Only a build meets its own entries: a write has put them there already.
                 let other = self.txn.get(Space::Idx, &key)?;
                 if other.map(|value| record_id_of_unique(&value)).transpose()? == Some(id) {
@@ -189,7 +204,7 @@ impl Writer {
         at: usize,
         id: RecordId,
     ) -> Attempt<()> {
-        let (key, _) = keys.stored(index, at, id);
+        let key = self.pieces.join(keys.parts(index, at, &record_bytes(id)).0);
         if !index.unique {
             return Ok(self.txn.delete_entry(Space::Idx, key)?);
         }

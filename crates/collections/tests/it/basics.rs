@@ -1,7 +1,7 @@
 //! Insert, read, update, delete; unique, sparse, multikey and long keys.
 
 use super::*;
-use quire_collections::{CollectionCursor, IndexCursor, IndexRange};
+use quire_collections::{CollectionCursor, IndexCursor, IndexRange, Writer};
 use quire_document::{ArrayBuf, Value, array};
 use quire_storage::Direction;
 
@@ -42,6 +42,44 @@ fn ids_are_made_moved_and_checked() {
     assert_eq!(code(&doc! { "_id": 7.0 }), 11000);
     let big = "x".repeat(16 << 20);
     assert_eq!(code(&doc! { "_id": 8, "big": &big }), 10334);
+    assert_clean(&store);
+}
+
+/// An `_id` above all others is written without a look-up of its own, which must not miss any that is
+/// there: of the same batch, of batches before, of one that commits meanwhile, or of one that is
+/// undone.
+#[test]
+fn only_an_id_above_all_others_needs_no_look_up() {
+    let store = store();
+    let c = collection(&store, "d.t");
+    let begin = || store.writer(WriterMode::Statement).unwrap();
+    let put = |writer: &mut Writer, ids: &[i32]| -> Vec<i32> {
+        let mut refused = ids.to_vec();
+        refused.retain(|id| writer.insert(&c, doc! { "_id": *id }.as_doc()).is_err());
+        refused
+    };
+    let (mut first, mut second, mut third) = (begin(), begin(), begin());
+    assert_eq!(put(&mut first, &[10, 20, 20, 30]), [20]);
+    assert_eq!(put(&mut second, &[40, 25, 40]), [40]);
+    assert_eq!(put(&mut third, &[5, 50]), []);
+    second.commit(CommitOptions::buffered()).unwrap();
+    first.commit(CommitOptions::buffered()).unwrap();
+
+    // The base of the third is older than what it clashes with.
+    assert_eq!(put(&mut third, &[40]), []);
+    assert!(third.commit(CommitOptions::buffered()).is_err());
+
+    let mut undone = begin();
+    let before = undone.savepoint();
+    assert_eq!(put(&mut undone, &[41, 100, 101]), []);
+    undone.rollback_to(before);
+    assert_eq!(put(&mut undone, &[100, 40, 42]), [40]);
+    undone.commit(CommitOptions::buffered()).unwrap();
+    delete(&store, "d.t", 100).unwrap();
+    let mut last = begin();
+    assert_eq!(put(&mut last, &[42, 100, 43, 100, 25]), [42, 100, 25]);
+    last.commit(CommitOptions::buffered()).unwrap();
+    assert_eq!(all(&store, "d.t").len(), 8);
     assert_clean(&store);
 }
 
