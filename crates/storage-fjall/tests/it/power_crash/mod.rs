@@ -2,7 +2,7 @@
 //! (`examples/recorder.rs`); then the disk that a power cut may leave after any of them is put
 //! together, with any part of what was not synced, and opened.
 //!
-//! Asserted of each: it opens, every commit that was acknowledged is there, and what is there is the
+//! Asserted of each: a check finds no damage, it opens, every commit that was acknowledged is there, and what is there is the
 //! state after one commit, whole. And the test can fail: without the syncs of any one kind of file it
 //! does. `QUIRE_POWER_CUTS=10000` for the long run.
 //!
@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 
 use quire_storage::rng::Rng;
 use quire_storage::{Bytes, CommitOptions, Maintenance, Mode, Space, begin};
-use quire_storage_fjall::{FjallOptions, open};
+use quire_storage_fjall::{FjallOptions, examine, is_database, open};
 use tempfile::TempDir;
 
 use crate::support::{document, key};
@@ -134,7 +134,15 @@ fn acknowledged(event: &Event, said: Number) -> Option<u64> {
 
 /// Opens what a power cut left and says what is wrong with it.
 fn check(directory: &Path, acknowledged: u64) -> Result<(), String> {
-    let opened = match open(&directory.join("data"), FjallOptions::default()) {
+    let data = directory.join("data");
+    if is_database(&data) {
+        let examined = examine(&data, FjallOptions::default());
+        let damages = examined.map_err(|error| format!("no check: {error}"))?.damages;
+        if !damages.is_empty() {
+            return Err(format!("a check finds damage: {}", damages.join("; ")));
+        }
+    }
+    let opened = match open(&data, FjallOptions::default()) {
         Ok(opened) => opened,
         Err(error) => return Err(format!("it does not open: {error}")),
     };
