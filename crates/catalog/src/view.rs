@@ -8,6 +8,7 @@ use quire_document::limits::{VIEW_DEPTH_MAX, VIEW_PIPELINE_BYTES_MAX};
 use quire_document::{Array, Doc, DocBuf, DocWriter, Value};
 use quire_error::{Error, ErrorCode, Result};
 use quire_mql::Collation;
+use quire_mql::stage::find_stage;
 
 use crate::{Catalog, Collection, Namespace, names};
 
@@ -121,32 +122,13 @@ pub(crate) fn invalid_definition() -> Error {
 /// Appends the collections of the same database that a stage reads besides its input.
 fn named_by_stage<'s>(stage: Doc<'s>, found: &mut Vec<&'s str>) {
     let Some(only) = stage.first() else { return };
-    let options = only.value().as_document().unwrap_or_default();
-    let nested = |pipeline: Option<Value<'s>>, found: &mut Vec<&'s str>| {
-        let stages = pipeline.and_then(|pipeline| pipeline.as_array());
-        let stages = stages.into_iter().flat_map(|stages| stages.iter());
-        stages
-            .filter_map(|stage| stage.as_document())
-            .for_each(|stage| named_by_stage(stage, found));
-    };
-    match only.key() {
-        "$lookup" | "$graphLookup" => {
-            found.extend(options.get("from").and_then(|from| from.as_str()));
-            nested(options.get("pipeline"), found);
-        }
-        "$unionWith" => {
-            found.extend(only.value().as_str());
-            found.extend(options.get("coll").and_then(|from| from.as_str()));
-            nested(options.get("pipeline"), found);
-        }
-        "$facet" => options.fields().for_each(|(_, pipeline)| nested(Some(pipeline), found)),
-        "$rankFusion" | "$scoreFusion" => {
-            let input = options.get("input").and_then(|input| input.as_document());
-            let pipelines = input.and_then(|input| input.get("pipelines")?.as_document());
-            let pipelines = pipelines.into_iter().flat_map(|pipelines| pipelines.fields());
-            pipelines.for_each(|(_, pipeline)| nested(Some(pipeline), found));
-        }
-        _ => {}
+    let Some(row) = find_stage(only.key()) else { return };
+    let fields = only.value().as_document().unwrap_or_default();
+    let named = row.facts.names.of(only.value(), fields);
+    found.extend(named.and_then(|name| name.as_str()));
+    for pipeline in row.facts.pipelines.of(fields) {
+        let stages = pipeline.iter().filter_map(|stage| stage.as_document());
+        stages.for_each(|stage| named_by_stage(stage, found));
     }
 }
 

@@ -50,7 +50,7 @@ impl Env {
     ) -> Result<Self> {
         let interrupt = Arc::new(CurrentInterrupt(Mutex::new(Arc::clone(&params.interrupt))));
         let mut shared = Shared::new(params.now_ms)
-            .with_random(random_word)
+            .with_random(quire_storage::rng::word)
             .with_interrupt(Arc::clone(&interrupt) as Arc<dyn InterruptCheck>);
         shared.cluster_time = params.cluster_time;
         shared.user_roles = params.user_roles.clone();
@@ -125,11 +125,6 @@ impl Env {
 
 fn values(variables: &[UserVariable]) -> Vec<Option<Value<'_>>> {
     variables.iter().map(UserVariable::value).collect()
-}
-
-fn random_word() -> u64 {
-    use std::hash::{BuildHasher, Hasher};
-    std::collections::hash_map::RandomState::new().build_hasher().finish()
 }
 
 /// What evaluating an expression needs besides a document: shared by all threads of a call.

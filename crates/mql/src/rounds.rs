@@ -32,7 +32,7 @@ const NAME_COST: usize = 8;
 #[derive(Debug)]
 pub(crate) struct Rounds<'a> {
     cx: EvalContext<'a>,
-    long: Option<(Bump, Landmarks<'a>)>,
+    long: Option<(Bump, LoopCache<'a>)>,
     count: u32,
     /// What a round may have to walk over, as units of work.
     units: u32,
@@ -42,7 +42,7 @@ impl<'a> Rounds<'a> {
     /// A loop over `input` that evaluates `body` for each element.
     pub(crate) fn over(input: Array<'a>, body: &'a Expression, cx: &EvalContext<'a>) -> Self {
         let long = input.as_bytes().len() > SHORT_BYTES;
-        let long = long.then(|| (Bump::new(), Landmarks::new(input, body, *cx)));
+        let long = long.then(|| (Bump::new(), LoopCache::new(input, body, *cx)));
         let walked = cx.kept().map(bytes_of).fold(input.as_bytes().len(), usize::saturating_add);
         Rounds { cx: *cx, long, count: 0, units: units(walked / 16) }
     }
@@ -55,13 +55,13 @@ impl<'a> Rounds<'a> {
         if self.count.is_multiple_of(1024) {
             self.cx.check_limits()?;
         }
-        let Some((arena, landmarks)) = &mut self.long else { return Ok(self.cx) };
+        let Some((arena, loop_cache)) = &mut self.long else { return Ok(self.cx) };
         if arena.allocated_bytes() > KEPT_BYTES {
             *arena = Bump::new();
         } else {
             arena.reset();
         }
-        Ok(self.cx.with_arena(arena).with_landmarks(landmarks))
+        Ok(self.cx.with_arena(arena).with_loop_cache(loop_cache))
     }
 }
 
@@ -70,7 +70,7 @@ impl<'a> Rounds<'a> {
 /// They are known by the address of their bytes, and only those that lie in something that the
 /// loop borrows as long as it remembers: nothing else can come to lie there meanwhile.
 #[derive(Debug)]
-pub(crate) struct Landmarks<'a> {
+pub(crate) struct LoopCache<'a> {
     input: Array<'a>,
     /// What is evaluated for each element: its constants are kept.
     body: &'a Expression,
@@ -79,14 +79,14 @@ pub(crate) struct Landmarks<'a> {
     known: RefCell<HashMap<usize, Known, RandomState>>,
 }
 
-impl<'a> Landmarks<'a> {
+impl<'a> LoopCache<'a> {
     fn new(input: Array<'a>, body: &'a Expression, cx: EvalContext<'a>) -> Self {
-        Landmarks { input, body, cx, known: RefCell::default() }
+        LoopCache { input, body, cx, known: RefCell::default() }
     }
 
     /// The outermost loop that `bytes` outlive: it can remember them longest.
-    fn of(&self, bytes: &[u8]) -> Option<&Landmarks<'a>> {
-        let outer = self.cx.landmarks.and_then(|outer| outer.of(bytes));
+    fn of(&self, bytes: &[u8]) -> Option<&LoopCache<'a>> {
+        let outer = self.cx.loop_cache.and_then(|outer| outer.of(bytes));
         outer.or_else(|| self.is_outlived_by(bytes).then_some(self))
     }
 
@@ -239,8 +239,8 @@ impl<'a> EvalContext<'a> {
     /// Returns how many elements an array has. Walking over a large one counts as work.
     pub fn count(&self, array: Array<'a>) -> Result<usize> {
         let doc = array.as_doc();
-        if let Some(landmarks) = self.landmarks_of(doc) {
-            return Ok(landmarks.with_known(doc, |known, _| known.count(doc)));
+        if let Some(loop_cache) = self.loop_cache_of(doc) {
+            return Ok(loop_cache.with_known(doc, |known, _| known.count(doc)));
         }
         let count = array.count();
         if count > ELEMENTS_AT_ONCE {
@@ -256,10 +256,10 @@ impl<'a> EvalContext<'a> {
 
     /// The last element.
     pub fn last_element(&self, array: Array<'a>) -> Option<Value<'a>> {
-        match self.landmarks_of(array.as_doc()) {
-            Some(landmarks) => {
+        match self.loop_cache_of(array.as_doc()) {
+            Some(loop_cache) => {
                 let doc = array.as_doc();
-                let count = landmarks.with_known(doc, |known, _| known.count(doc));
+                let count = loop_cache.with_known(doc, |known, _| known.count(doc));
                 count.checked_sub(1).and_then(|at| self.element(array, at))
             }
             None => array.iter().last(),
@@ -273,9 +273,9 @@ impl<'a> EvalContext<'a> {
         index: usize,
     ) -> impl Iterator<Item = Value<'a>> + use<'a> {
         let doc = array.as_doc();
-        let landmarks = if index < NEAR { None } else { self.landmarks_of(doc) };
-        let (offset, skipped) = match landmarks {
-            Some(landmarks) => landmarks.with_known(doc, |known, _| known.way_to(index, doc)),
+        let loop_cache = if index < NEAR { None } else { self.loop_cache_of(doc) };
+        let (offset, skipped) = match loop_cache {
+            Some(loop_cache) => loop_cache.with_known(doc, |known, _| known.way_to(index, doc)),
             None => (0, index),
         };
         doc.iter_from(offset).skip(skipped).map(|element| element.value())
@@ -284,7 +284,7 @@ impl<'a> EvalContext<'a> {
     /// The field of that name.
     #[inline]
     pub fn field(&self, doc: Doc<'a>, name: &str) -> Option<Value<'a>> {
-        if self.landmarks.is_none() { doc.get(name) } else { self.field_in_loop(doc, name) }
+        if self.loop_cache.is_none() { doc.get(name) } else { self.field_in_loop(doc, name) }
     }
 
     fn field_in_loop(&self, doc: Doc<'a>, name: &str) -> Option<Value<'a>> {
@@ -295,9 +295,9 @@ impl<'a> EvalContext<'a> {
             }
         }
         let next = walk.next()?;
-        match self.landmarks_of(doc) {
-            Some(landmarks) => {
-                landmarks.with_known(doc, |known, state| known.field(name, doc, state))
+        match self.loop_cache_of(doc) {
+            Some(loop_cache) => {
+                loop_cache.with_known(doc, |known, state| known.field(name, doc, state))
             }
             None => {
                 let mut rest = [next].into_iter().chain(walk);
@@ -309,10 +309,10 @@ impl<'a> EvalContext<'a> {
 
     /// The loop that remembers a document, if it is worth remembering.
     #[inline]
-    fn landmarks_of(&self, doc: Doc<'_>) -> Option<&'a Landmarks<'a>> {
+    fn loop_cache_of(&self, doc: Doc<'_>) -> Option<&'a LoopCache<'a>> {
         const WORTH_BYTES: usize = 1024;
-        let landmarks = self.landmarks.filter(|_| doc.len() >= WORTH_BYTES)?;
-        landmarks.of(doc.as_bytes())
+        let loop_cache = self.loop_cache.filter(|_| doc.len() >= WORTH_BYTES)?;
+        loop_cache.of(doc.as_bytes())
     }
 }
 
@@ -393,12 +393,12 @@ mod tests {
             inner.element(input, 2990);
             inner.field(object, "not there");
         }
-        let (_, landmarks) = rounds.long.as_ref().unwrap();
-        landmarks.with_known(input.as_doc(), |known, _| {
+        let (_, loop_cache) = rounds.long.as_ref().unwrap();
+        loop_cache.with_known(input.as_doc(), |known, _| {
             assert!(known.walked < 2 * input.as_bytes().len(), "{}", known.walked);
             assert_eq!(known.way_to(2990, input.as_doc()).1, 2990 % STRIDE);
         });
-        landmarks.with_known(object, |known, _| {
+        loop_cache.with_known(object, |known, _| {
             assert!(known.searched <= (NAME_COST + 1) * object.len(), "{}", known.searched);
         });
     }
@@ -411,9 +411,9 @@ mod tests {
         let Some(Value::Array(kept)) = body.as_constant() else { panic!("{body:?}") };
         let (arena, shared) = (Bump::new(), Shared::default());
         let cx = EvalContext::new(&arena, Doc::empty(), &shared);
-        let landmarks = Landmarks::new(Array::empty(), &body, cx);
-        assert!(landmarks.of(kept.as_bytes()).is_some());
-        assert!(landmarks.of(list.as_bytes()).is_none());
+        let loop_cache = LoopCache::new(Array::empty(), &body, cx);
+        assert!(loop_cache.of(kept.as_bytes()).is_some());
+        assert!(loop_cache.of(list.as_bytes()).is_none());
     }
 
     fn eval(expression: DocBuf, root: &DocBuf) -> ValueBuf {

@@ -299,7 +299,12 @@ fn ids_compare_alike(collection: &Collection, collation: Option<&Arc<Collation>>
 fn id_equality(filter: Doc<'_>) -> Option<Value<'_>> {
     let mut fields = filter.fields();
     let (Some(("_id", value)), None) = (fields.next(), fields.next()) else { return None };
-    let value = match value {
+    id_of_condition(value)
+}
+
+/// The one `_id` that a filter asks for by this condition on `_id`: a value, or `$eq`.
+pub fn id_of_condition(condition: Value<'_>) -> Option<Value<'_>> {
+    let value = match condition {
         Value::Document(doc) if is_operator_document(doc) => {
             let mut operators = doc.fields();
             match (operators.next(), operators.next()) {

@@ -5,6 +5,7 @@ use crate::SessionId;
 use quire_document::{ArrayWriter, DocBuf};
 use quire_error::{Error, ErrorCode, Result};
 use quire_executor::{BatchEnd, BatchLimits, Examined, Views};
+use quire_storage::rng::{self, Rng};
 use quire_storage::{ClusterTime, Interrupt, Interruption};
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -83,7 +84,7 @@ struct State {
     slots: HashMap<i64, Slot>,
     total_opened: u64,
     timed_out: u64,
-    random: u64,
+    random: Option<Rng>,
 }
 
 /// How many cursors there are and were.
@@ -303,16 +304,9 @@ fn not_found(id: i64) -> Error {
 }
 
 impl State {
-    /// The next word of a generator seeded from the system (xorshift64*, Vigna 2016).
+    /// The next word of a generator that begins with a number of the system.
     fn next_random(&mut self) -> u64 {
-        if self.random == 0 {
-            use std::hash::{BuildHasher, Hasher};
-            self.random = std::hash::RandomState::new().build_hasher().finish() | 1;
-        }
-        self.random ^= self.random >> 12;
-        self.random ^= self.random << 25;
-        self.random ^= self.random >> 27;
-        self.random.wrapping_mul(0x2545_f491_4f6c_dd1d)
+        self.random.get_or_insert_with(|| Rng::new(rng::word())).next_u64()
     }
 }
 

@@ -1,5 +1,19 @@
 //! A small seeded generator (splitmix64), so that every random test and every simulation can be
-//! repeated from its seed.
+//! repeated from its seed; and seeds that nobody can foresee.
+
+/// Returns a number that nobody can foresee, for seeds and ids; not for secrets.
+pub fn word() -> u64 {
+    use std::hash::{BuildHasher, Hasher};
+    std::hash::RandomState::new().build_hasher().finish()
+}
+
+/// Returns a random UUID (RFC 9562, version 4).
+pub fn uuid() -> [u8; 16] {
+    let mut uuid = (u128::from(word()) << 64 | u128::from(word())).to_be_bytes();
+    uuid[6] = uuid[6] & 0x0f | 0x40;
+    uuid[8] = uuid[8] & 0x3f | 0x80;
+    uuid
+}
 
 /// Pseudo-random numbers from a seed; not for secrets.
 #[derive(Debug, Clone)]

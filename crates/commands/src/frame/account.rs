@@ -92,7 +92,8 @@ pub fn end_command(
     if command.handshake {
         return;
     }
-    let recorded = command.kind != Kind::Other && !command.has_statements && !ended.tally.stillborn;
+    let recorded =
+        command.kind != Kind::Other && !command.has_statements && !ended.tally.failed_early;
     tell(service, connection, ended, recorded);
 }
 

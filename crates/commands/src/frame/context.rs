@@ -4,7 +4,7 @@ use crate::frame::command::Command;
 use crate::frame::concern::{ReadLevel, WriteConcern};
 use crate::frame::generic_fields::Generic;
 use crate::frame::reply;
-use crate::frame::service::{Connection, Outcome, Sequence, Service, Topology, now_ms, random_u64};
+use crate::frame::service::{Connection, Outcome, Sequence, Service, Topology, now_ms};
 use crate::frame::tally::Tally;
 use quire_catalog::Namespace;
 use quire_document::{Doc, Timestamp, Value};
@@ -151,7 +151,7 @@ impl Context<'_> {
         let (now, cluster_time) = self.clock();
         let mut shared = Shared::new(now).with_interrupt(Arc::new(check));
         shared.cluster_time = cluster_time;
-        shared.with_random(random_u64)
+        shared.with_random(quire_storage::rng::word)
     }
 
     /// Fails if the operation was killed, timed out, or lost its client.

@@ -109,7 +109,7 @@ impl FailPoints {
         if point.mode == Mode::Off || !meant || !point.fault.concerns(cx, body) {
             return None;
         }
-        point.mode.strikes(crate::frame::service::random_u64).then(|| {
+        point.mode.strikes(quire_storage::rng::word).then(|| {
             point.entered += 1;
             Arc::clone(&point.fault)
         })

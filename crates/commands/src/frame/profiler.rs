@@ -7,14 +7,14 @@
 //! keeps below [`PROFILE_BYTES_MAX`]: past it the oldest entries go. (Manual: "Database
 //! Profiler".)
 
-use crate::frame::service::{Service, now_ms, random_u64};
+use crate::frame::service::{Service, now_ms};
 use quire_catalog::{Collection, Namespace};
 use quire_collections::{CollectionCursor, prepare_insert};
 use quire_document::{Doc, DocBuf};
 use quire_error::{Error, ErrorCode, Result};
 use quire_mql::context::{EvalContext, ParseContext, Shared};
 use quire_mql::filter::Filter;
-use quire_storage::{CommitOptions, Direction, Interrupt};
+use quire_storage::{CommitOptions, Direction, Interrupt, rng};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -149,7 +149,7 @@ impl Profiler {
 
     fn is_sampled(&self) -> bool {
         let rate = self.sample_rate();
-        rate >= 1.0 || (random_u64() as f64 / u64::MAX as f64) < rate
+        rate >= 1.0 || (rng::word() as f64 / u64::MAX as f64) < rate
     }
 
     fn read(&self) -> RwLockReadGuard<'_, HashMap<String, Setting>> {

@@ -20,7 +20,7 @@ use quire_collections::{Store, StoreOptions};
 use quire_document::{Doc, DocBuf, ObjectId, Timestamp};
 use quire_error::Result;
 use quire_session::{Cursors, Sessions};
-use quire_storage::{ClusterTime, Engine, Interrupt};
+use quire_storage::{ClusterTime, Engine, Interrupt, rng};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
@@ -208,7 +208,7 @@ impl Service {
         let concern_defaults = ConcernDefaults::load(&store)?;
         let access = AccessControl::new(options.access_control)?;
         let audit = options.audit.as_ref().map(AuditLog::new).transpose()?;
-        let seed = random_u64();
+        let seed = rng::word();
         let started_ms = now_ms();
         let mut process = [0; 5];
         process.copy_from_slice(&seed.to_be_bytes()[..5]);
@@ -246,7 +246,7 @@ impl Service {
     pub fn connect(self: &Arc<Self>, info: ConnectionInfo) -> Connection {
         let name = format!("conn{}", info.id);
         let service = Arc::clone(self);
-        let uuid = self.audit.as_ref().map_or([0; 16], |_| random_uuid());
+        let uuid = self.audit.as_ref().map_or([0; 16], |_| rng::uuid());
         Connection {
             service,
             info,
@@ -370,23 +370,4 @@ pub(crate) fn application_name(client: Doc<'_>) -> Option<&str> {
 pub(crate) fn now_ms() -> i64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     since.map_or(0, |elapsed| elapsed.as_millis() as i64)
-}
-
-/// Returns a random UUID (RFC 9562, version 4).
-fn random_uuid() -> [u8; 16] {
-    let (high, low) = (random_u64().to_be_bytes(), random_u64().to_be_bytes());
-    let mut uuid = [0; 16];
-    uuid[..8].copy_from_slice(&high);
-    uuid[8..].copy_from_slice(&low);
-    uuid[6] = uuid[6] & 0x0f | 0x40;
-    uuid[8] = uuid[8] & 0x3f | 0x80;
-    uuid
-}
-
-/// A number nobody can guess from the outside; seeds ids, not secrets.
-pub(crate) fn random_u64() -> u64 {
-    use std::hash::{BuildHasher, Hasher};
-    let mut hasher = std::hash::RandomState::new().build_hasher();
-    hasher.write_i64(now_ms());
-    hasher.finish()
 }

@@ -29,7 +29,7 @@ pub struct Tally {
     /// Of a getMore: the command that opened the cursor.
     pub originating: Option<DocBuf>,
     /// It failed before it reached its collection: the profiler leaves it out.
-    pub stillborn: bool,
+    pub failed_early: bool,
 }
 
 impl Tally {

@@ -27,7 +27,7 @@ pub struct Parsed {
 }
 
 pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
-    cx.tally.stillborn = true;
+    cx.tally.failed_early = true;
     let parsed = parse(cx, body)?;
     if parsed.explain {
         return crate::read::explain::write_aggregate(cx, &parsed.request, body, reply);

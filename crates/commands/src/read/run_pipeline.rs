@@ -42,7 +42,7 @@ impl Context<'_> {
         if execution.writes() {
             return self.write_pipeline(reply, execution, opening, views);
         }
-        self.tally.stillborn = false;
+        self.tally.failed_early = false;
         let source = PlanSource::new(execution, views.time());
         self.open_cursor(reply, opening, Box::new(source), views)
     }

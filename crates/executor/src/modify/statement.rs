@@ -11,7 +11,9 @@ use quire_mql::collation::AskedCollation;
 use quire_mql::filter::Filter;
 use quire_mql::update::{Update, UpdateSpec};
 use quire_mql::{Collation, EvalContext};
-use quire_planner::{FindQuery, FindRequest, Hint, Plan, collation_of, id_to_look_up};
+use quire_planner::{
+    FindQuery, FindRequest, Hint, Plan, collation_of, id_of_condition, id_to_look_up,
+};
 
 use crate::UnitOfWork;
 use crate::env::Env;
@@ -272,17 +274,6 @@ impl Statement {
         if request.hint.is_some() || !self.ids_alike {
             return None;
         }
-        let value = request.filter.get("_id")?;
-        let value = match value {
-            Value::Document(doc) => match doc.first() {
-                Some(first) if first.key() == "$eq" && doc.count() == 1 => first.value(),
-                Some(first) if first.key().starts_with('$') => return None,
-                _ => value,
-            },
-            value => value,
-        };
-        let many =
-            matches!(value, Value::Array(_) | Value::Regex(_) | Value::Null | Value::Undefined);
-        (!many).then_some(value)
+        id_of_condition(request.filter.get("_id")?)
     }
 }

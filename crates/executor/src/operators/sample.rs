@@ -4,12 +4,12 @@
 
 use quire_error::Result;
 use quire_planner::explain::NodeStats;
+use quire_storage::rng::Rng;
 
 use crate::env::Run;
 use crate::operators::sort::{Sorted, Sorter};
 use crate::operators::{BoxedOperator, Filling, Operator, over};
 use crate::row::Row;
-use crate::scans::random_picks::Random;
 
 /// Rows asked for at a time.
 const ROWS_MAX: usize = 1024;
@@ -31,7 +31,7 @@ impl Sample {
 
     fn collect(&mut self, run: &mut Run<'_>) -> Result<Sorted> {
         let mut sorter = Sorter::by_given_keys("$sample").with_limit(self.size);
-        let (mut rows, mut random) = (Vec::new(), Random::new(run)?);
+        let (mut rows, mut random) = (Vec::new(), Rng::new(run.env.shared.random()?));
         loop {
             let more = self.input.next(run, ROWS_MAX, &mut rows)?;
             for mut row in rows.drain(..) {
@@ -39,7 +39,7 @@ impl Sample {
                 if let Some(extra) = &mut row.extra {
                     extra.sort_key = None;
                 }
-                let key = random.below(u64::MAX).to_be_bytes().to_vec();
+                let key = random.next_u64().to_be_bytes().to_vec();
                 sorter.push_keyed(key, row, run.env)?;
             }
             if !more {

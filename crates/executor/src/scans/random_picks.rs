@@ -10,6 +10,7 @@ use quire_catalog::Collection;
 use quire_collections::{RecordId, StoredDoc, View};
 use quire_error::Result;
 use quire_planner::explain::NodeStats;
+use quire_storage::rng::Rng;
 
 use crate::env::Run;
 use crate::operators::{BoxedOperator, Operator, pass_on};
@@ -25,24 +26,6 @@ const DOCS_PER_DRAW_MIN: u64 = 20;
 const SPARE_DRAWS: u64 = 100;
 /// Ids looked up at a time.
 const DRAWS_MAX: u64 = 1024;
-
-/// Numbers at random (xorshift64*: Vigna, "An experimental exploration of Marsaglia's xorshift
-/// generators, scrambled", 2016).
-pub(crate) struct Random(u64);
-
-impl Random {
-    pub fn new(run: &Run<'_>) -> Result<Self> {
-        Ok(Random(run.env.shared.random()? | 1))
-    }
-
-    /// A number below `bound`.
-    pub fn below(&mut self, bound: u64) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) % bound.max(1)
-    }
-}
 
 /// Returns true if it costs less to draw `size` documents than to find them by a scan.
 pub(crate) fn draws(view: &View<'_>, collection: &Collection, size: u64) -> bool {
@@ -124,7 +107,7 @@ fn pick(run: &mut Run<'_>, table: &mut Table, size: u64) -> Result<Picks> {
     let collection = table.resolve(run)?;
     let ids = run.view().record_ids(collection)?;
     let Some(expected) = expected(&run.view(), collection, &ids, size) else { return Ok(picks) };
-    let mut random = Random::new(run)?;
+    let mut random = Rng::new(run.env.shared.random()?);
     let (mut met, mut rows) = (HashSet::new(), Vec::new());
     let (mut found, mut drawn, mut bytes) = (Vec::new(), Vec::new(), 0);
     let mut left = expected.saturating_mul(2).saturating_add(SPARE_DRAWS);
@@ -137,7 +120,7 @@ fn pick(run: &mut Run<'_>, table: &mut Table, size: u64) -> Result<Picks> {
         let draws = missing.min(DRAWS_MAX).min(left);
         left -= draws;
         drawn.clear();
-        let draw = |_| RecordId(ids.start + random.below(ids.end - ids.start));
+        let draw = |_| RecordId(ids.start + random.below((ids.end - ids.start).max(1)));
         drawn.extend((0..draws).map(draw).filter(|id| met.insert(*id)));
         found.clear();
         run.view().get_many(table.resolve(run)?, &drawn, &mut found)?;

@@ -6,7 +6,7 @@ mod parse;
 mod shared;
 
 use crate::expression::Column;
-use crate::rounds::Landmarks;
+use crate::rounds::LoopCache;
 use crate::work::{ELEMENTS_AT_ONCE, units};
 use bumpalo::Bump;
 use quire_document::memory::{self, Refused};
@@ -54,7 +54,7 @@ pub struct EvalContext<'a> {
     frames: Option<&'a Frame<'a>>,
     extracted: Extracted<'a>,
     /// What the loops around this evaluation remember.
-    pub(crate) landmarks: Option<&'a Landmarks<'a>>,
+    pub(crate) loop_cache: Option<&'a LoopCache<'a>>,
 }
 
 /// What an `Extractor` has taken from the root document.
@@ -79,7 +79,7 @@ impl<'a> EvalContext<'a> {
             shared,
             frames: None,
             extracted: Extracted::Nothing,
-            landmarks: None,
+            loop_cache: None,
         }
     }
 
@@ -133,8 +133,8 @@ impl<'a> EvalContext<'a> {
     }
 
     /// The same within a loop that remembers.
-    pub(crate) fn with_landmarks(self, landmarks: &'a Landmarks<'a>) -> Self {
-        EvalContext { landmarks: Some(landmarks), ..self }
+    pub(crate) fn with_loop_cache(self, loop_cache: &'a LoopCache<'a>) -> Self {
+        EvalContext { loop_cache: Some(loop_cache), ..self }
     }
 
     /// The document and the values of all variables: they outlive what is evaluated here.

@@ -23,7 +23,7 @@ const FAMILIES: &[&[Operator]] = &[
     super::hashed::OPERATORS,
     super::iteration::OPERATORS,
     super::literal::OPERATORS,
-    super::miscellaneous::OPERATORS,
+    super::from_outside::OPERATORS,
     super::n_elements::OPERATORS,
     super::objects::OPERATORS,
     super::powers::OPERATORS,
