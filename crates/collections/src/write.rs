@@ -341,7 +341,8 @@ impl Writer {
         taken.greatest_id = taken.ids.greatest_id();
         if taken.greatest_id.is_none() && taken.id_index.is_some() {
             let ids = Arc::clone(&taken.ids);
-            self.store.find_greatest_id(&ids, index)?;
+            // Where the end of the index is damaged, each key is still looked up.
+            let _ = self.store.find_greatest_id(&ids, index);
             self.taken(collection)?.greatest_id = ids.greatest_id();
         }
         let taken = self.taken(collection)?;
