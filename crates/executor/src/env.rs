@@ -59,6 +59,7 @@ impl Env {
         base.collator = as_collator(collation);
         base.cluster_time = params.cluster_time.is_some();
         base.api_strict = params.api_strict;
+        base.as_written = params.as_written;
         // A variable sees those before it, but not the clock.
         let mut earlier = base.clone();
         earlier.no_clock = true;

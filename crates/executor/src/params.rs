@@ -41,6 +41,8 @@ pub struct ExecParams {
     pub no_table_scan: bool,
     /// Operators outside the stable API are refused.
     pub api_strict: bool,
+    /// Pipelines are not rewritten.
+    pub as_written: bool,
     /// Threads that a long execution may use, its own among them, while they are free.
     pub threads_max: usize,
     /// Documents after which a scan counts as long.
@@ -61,6 +63,7 @@ impl ExecParams {
             disk_by_default: true,
             no_table_scan: false,
             api_strict: false,
+            as_written: false,
             threads_max: processors(),
             long_scan_docs: LONG_SCAN_DOCS,
         }

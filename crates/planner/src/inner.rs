@@ -101,7 +101,7 @@ pub(crate) fn plan_inner(stage: &Stage, around: Around<'_>) -> Result<Inner> {
         }
         Stage::Facet(facet) => {
             let branch = |(_, stages): &(Box<str>, Vec<Stage>)| {
-                let stages = optimise(stages.clone()).into();
+                let stages = optimise(stages.clone(), around.context).into();
                 above(Node::Feed { name: "$teeConsumer" }, stages, around)
             };
             Inner::Branches(facet.branches.iter().map(branch).collect::<Result<_>>()?)
@@ -198,7 +198,7 @@ impl Foreign {
             false => {
                 let feed = Node::Feed { name: "$lookup" };
                 let inner = Around { context: &context, ..around };
-                Some(above(feed, optimise(tail).into(), inner)?)
+                Some(above(feed, optimise(tail, &context).into(), inner)?)
             }
         };
         let mut foreign =

@@ -95,7 +95,7 @@ pub(crate) fn plan_head(
     context: &ParseContext,
     stats: &dyn Statistics,
 ) -> Result<Head> {
-    let mut rest = VecDeque::from(optimise(stages));
+    let mut rest = VecDeque::from(optimise(stages, context));
     let leaf = match (source.fed_by, rest.front()) {
         (Some(name), _) => Some(Node::Feed { name }),
         (None, Some(Stage::OneDocument(_))) => {
@@ -297,7 +297,11 @@ fn without_fetch(node: Node) -> Node {
 
 /// Puts stages above a node, the first of them lowest.
 pub(crate) fn above(node: Node, stages: VecDeque<Stage>, around: Around<'_>) -> Result<Node> {
-    limit_sorts(stages).into_iter().try_fold(node, |input, stage| {
+    let stages = match around.context.as_written {
+        true => stages.into(),
+        false => limit_sorts(stages),
+    };
+    stages.into_iter().try_fold(node, |input, stage| {
         let inner = plan_inner(&stage, around)?;
         Ok(Node::Stage { stage, input: Box::new(input), inner })
     })

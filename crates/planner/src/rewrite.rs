@@ -3,14 +3,18 @@
 
 use crate::pushing::{conjunction, push_match};
 use crate::{joins, windows};
+use quire_mql::ParseContext;
 use quire_mql::stage::{Limit, Match, Skip, Stage};
 use std::sync::Arc;
 
 /// The most steps that rewriting takes.
 const ROUNDS_MAX: usize = 10_000;
 
-/// Moves filters and limits forward, joins neighbours.
-pub(crate) fn optimise(stages: Vec<Stage>) -> Vec<Stage> {
+/// Moves filters and limits forward, joins neighbours, unless pipelines run as they are written.
+pub(crate) fn optimise(stages: Vec<Stage>, context: &ParseContext) -> Vec<Stage> {
+    if context.as_written {
+        return stages;
+    }
     let mut stages = join_matches(stages);
     let (mut at, mut rounds) = (0, 0);
     while at + 1 < stages.len() && rounds < ROUNDS_MAX {

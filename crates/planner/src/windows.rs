@@ -57,8 +57,9 @@ mod tests {
     fn order(window: DocBuf, filter: DocBuf) -> Vec<&'static str> {
         let pipeline = [doc! { "$setWindowFields": &window }, doc! { "$match": &filter }];
         let stages = pipeline.iter().map(|stage| Value::from(stage.as_doc()));
-        let stages = parse_pipeline(stages, &ParseContext::default()).unwrap();
-        optimise(stages).iter().map(StageBody::name).collect()
+        let context = ParseContext::default();
+        let stages = parse_pipeline(stages, &context).unwrap();
+        optimise(stages, &context).iter().map(StageBody::name).collect()
     }
 
     fn window(output: &str) -> DocBuf {

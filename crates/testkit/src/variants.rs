@@ -1,5 +1,6 @@
 //! Runs the reads of a case again in other ways whose answers must be equal: with every usable
-//! index and with none, in batches of one document, with spilling forced, inside a transaction. It
+//! index and with none, in batches of one document, with spilling forced, inside a transaction, and
+//! pipelines without being rewritten. It
 //! also runs `explain` of every find and aggregate. The answers are compared with those of the plain read on the same
 //! server, and not with the recorded replies, so a case on the list of expected failures counts too.
 
@@ -206,6 +207,7 @@ impl Again {
         self.in_transaction(read);
         if read.has_cursor() {
             self.small_batches(read);
+            self.as_written(read);
             self.explain(read);
         }
         let blocks = ["sort", "$group", "$bucket"].iter().any(|word| read.text.contains(word));
@@ -269,6 +271,27 @@ impl Again {
         }
         let same = alike(&read.answer, &got, true);
         self.note(read, "batches of one", same, &got.join(", "));
+    }
+
+    /// Runs a pipeline without rewriting it.
+    fn as_written(&mut self, read: &Read) {
+        if read.name != "aggregate" {
+            return;
+        }
+        self.keep_pipelines(read, "alwaysOn");
+        self.compare(read, "as written", &read.command, false);
+        self.keep_pipelines(read, "off");
+    }
+
+    /// Switches the fail point under which pipelines run as they are written.
+    fn keep_pipelines(&mut self, read: &Read, mode: &str) {
+        let name = "disablePipelineOptimization";
+        let command = doc! { "configureFailPoint": name, "mode": mode, "$db": "admin" };
+        let reply = self.call(&Node::from_doc(command.as_doc()));
+        let ok = reply.get("ok").and_then(Node::as_leaf).and_then(|ok| ok.exact_i64());
+        if ok != Some(1) {
+            self.note(read, "as written: the fail point", false, &reply.show());
+        }
     }
 
     /// Reads in a transaction of its own, which it ends.

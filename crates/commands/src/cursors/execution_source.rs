@@ -40,6 +40,7 @@ impl Context<'_> {
         params.disk_by_default = parameters.disk_by_default();
         params.no_table_scan = parameters.no_table_scan();
         params.api_strict = self.generic.api.strict == Some(true);
+        params.as_written = self.keeps_pipelines();
         params.stage_bytes_max = parameters.stage_bytes_max();
         params.group_bytes_max = parameters.group_bytes_max();
         if let Some(directory) = &service.spill_directory {

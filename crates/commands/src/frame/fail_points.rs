@@ -24,7 +24,11 @@ const TIME_ALWAYS_OUT: &str = "maxTimeAlwaysTimeOut";
 /// No time limit is ever over.
 const TIME_NEVER_OUT: &str = "maxTimeNeverTimeOut";
 
-const NAMES: [&str; 5] = [FAIL_COMMAND, FAIL_GET_MORE, FAIL_WRITE, TIME_ALWAYS_OUT, TIME_NEVER_OUT];
+/// Pipelines run as they are written.
+const NO_OPTIMIZATION: &str = "disablePipelineOptimization";
+
+const NAMES: [&str; 6] =
+    [FAIL_COMMAND, FAIL_GET_MORE, FAIL_WRITE, TIME_ALWAYS_OUT, TIME_NEVER_OUT, NO_OPTIMIZATION];
 const ERROR_LABELS: &str = "errorLabels";
 
 /// All fail points of a server.
@@ -310,6 +314,11 @@ impl Context<'_> {
 }
 
 impl Context<'_> {
+    /// Returns whether a fail point keeps pipelines from being rewritten.
+    pub fn keeps_pipelines(&self) -> bool {
+        self.service.fail_points.strike(NO_OPTIMIZATION, self, Doc::empty()).is_some()
+    }
+
     /// Ends or lifts a time limit that the command has where a fail point says so.
     pub fn meet_time_fault(&self, body: Doc<'_>) -> Result<()> {
         let fail_points = &self.service.fail_points;

@@ -251,3 +251,26 @@ fn a_cursor_with_a_time_limit_runs_out_of_it() {
     let mut more = |id| code(&client.run(doc! { "getMore": id, "collection": "c", "$db": "test" }));
     assert_eq!((more(limited), more(free)), (50, 0));
 }
+
+#[test]
+fn a_pipeline_runs_as_it_is_written() {
+    let server = Server::new();
+    let mut client = server.client(1);
+    client.works(doc! { "insert": "t", "documents": [{ "_id": 1, "a": 1 }], "$db": "test" });
+    let mut stages = || {
+        let pipeline = doc! { "p": [{ "$sort": { "a": 1 } }, { "$match": { "a": 1 } }] };
+        let pipeline = pipeline.get("p").unwrap();
+        let explained = client.works(doc! {
+            "explain": { "aggregate": "t", "pipeline": pipeline, "cursor": {} }, "$db": "test"
+        });
+        let switch = |mode: &str| {
+            doc! { "configureFailPoint": "disablePipelineOptimization", "mode": mode, "$db": "admin" }
+        };
+        client.works(switch("alwaysOn"));
+        at(&explained, "stages")
+            .and_then(|stages| stages.as_array())
+            .map(|list| list.iter().count())
+    };
+    assert_eq!(stages(), None, "the filter stands before the sort, both in the query");
+    assert_eq!(stages(), Some(2), "the filter stands behind the query");
+}

@@ -32,6 +32,9 @@ pub struct ParseContext {
     pub place: Option<Arc<Place>>,
     /// Constants are not folded (tests compare with and without).
     pub no_folding: bool,
+    /// The stages of pipelines run in the order in which they are written, none of them joined with
+    /// another (tests compare with and without).
+    pub as_written: bool,
     /// What folding the request's constants has taken.
     pub(crate) folding: Folding,
     /// Variables bound by enclosing expressions; `None` where there are none.
