@@ -16,10 +16,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     let unit = cx.unit()?;
     let mut views = unit.views()?;
     let (found, examined) = match on_view::resolved(ReadRequest::Count(&request), &views)? {
-        Some(pipeline) => {
-            cx.integer_ok.set(true);
-            count(&pipeline, &mut views, params)?
-        }
+        Some(pipeline) => count(&pipeline, &mut views, params)?,
         None => count(&request, &mut views, params)?,
     };
     cx.tally.examined = Some(examined);
