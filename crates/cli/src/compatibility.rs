@@ -27,7 +27,8 @@ const DIFFERENCES: &str = "
 
 - Collations have the data of a newer ICU than MongoDB's 57.1 (docs/adr/0008-collation.md): the no-break space counts as a space, not as
   punctuation; strings compare as if they were normalized, whatever `normalization` says; the variants `search`, `searchjl`, `big5han`
-  and `gb2312han` are missing. `$expr` with `$in` on a path follows the collation, which MongoDB 8.2 drops there.
+  and `gb2312han` are missing. A `$expr` that is a `$in` of a path in constants compares bytes, as in MongoDB 8.2; deeper in an
+  expression this `$in` follows the collation.
 - Sessions live in memory: `$listSessions` shows what `$listLocalSessions` shows, the sessions used since the start. What
   retryable writes did is stored, so that they are recognised after a restart. Without `--auth` no session belongs to a named
   user.

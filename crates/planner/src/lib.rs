@@ -44,4 +44,4 @@ pub use request::{
     WriteKind, collation_of,
 };
 pub use shape::{aggregate_shape, find_shape};
-pub use target::{merge_index, no_merge_index};
+pub use target::{no_merge_index, running_merge_index};

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 /// Returns the unique index on exactly the fields that tell what an incoming document of a `$merge`
 /// matches; `None` if there is none. `collation` is that of the pipeline.
-pub fn merge_index<'c>(
+fn merge_index<'c>(
     merge: &Merge,
     collection: &'c Collection,
     collation: Option<&Arc<Collation>>,
@@ -30,6 +30,21 @@ pub fn merge_index<'c>(
     })
 }
 
+/// Returns the index that a running `$merge` reads. A collection that was made by it has the simple
+/// collation, and its index on `_id` serves a pipeline of any collation.
+pub fn running_merge_index<'c>(
+    merge: &Merge,
+    collection: &'c Collection,
+    collation: Option<&Arc<Collation>>,
+) -> Option<&'c Arc<Index>> {
+    let checked = merge_index(merge, collection, collation);
+    checked.or_else(|| collection.id_index().filter(|_| is_by_id(merge)))
+}
+
+fn is_by_id(merge: &Merge) -> bool {
+    merge.on.iter().all(|path| path == "_id")
+}
+
 /// The error of a `$merge` whose fields have no such index.
 pub fn no_merge_index() -> Error {
     let text = "Cannot find index to verify that join fields will be unique";
@@ -46,7 +61,7 @@ pub(crate) fn check_target(
     let Some(Stage::Merge(merge)) = stage else { return Ok(()) };
     let target = stats.collection(&format!("{}.{}", merge.db, merge.collection)).ok().flatten();
     let found = match &target {
-        None => merge.on.iter().all(|path| path == "_id"),
+        None => is_by_id(merge),
         Some(target) => {
             let source = stats.collection(&request.namespace).ok().flatten();
             let collation = collation_of(&request.collation, source.as_deref());

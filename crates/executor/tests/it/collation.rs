@@ -58,6 +58,13 @@ const PARTS: &[&str] = &[
     "🦀",
     "",
     "\u{316}\u{301}",
+    "\u{34f}\u{301}",
+    "\u{f73}",
+    "\u{378}",
+    "\u{ac00}\u{11a8}",
+    "\u{10fffe}",
+    "the quick brown fox jumps over the lazy dog",
+    "THE QUICK BROWN FOX JUMPS OVER THE LAZY DOG",
 ];
 
 fn text(random: &mut Generator) -> String {
@@ -78,6 +85,7 @@ fn spec(random: &mut Generator) -> Option<Arc<Collation>> {
         "numericOrdering": random.one_in(3),
         "alternate": alternate,
         "maxVariable": variable,
+        "normalization": random.one_in(2),
         "backwards": random.one_in(3),
         "version": VERSION,
     };
@@ -182,4 +190,33 @@ fn an_index_of_another_collation_serves_no_strings() {
     assert_eq!(simple, [doc! { "s": "a" }, doc! { "s": "b" }]);
     let prefix = doc! { "s": { "$regex": "^A" } };
     assert_eq!(ids(prefix, doc! { "_id": 1 }, own()), [doc! { "_id": 2 }]);
+}
+
+/// `functional-tests` hold this of 8.2: a `$expr` that is a `$in` of a path in a list of constants
+/// compares bytes, any other one follows the collation.
+#[test]
+fn an_expr_in_of_a_path_and_constants_compares_bytes() {
+    let store = store();
+    let docs =
+        [doc! { "_id": 1, "s": "apple", "list": ["Apple"] }, doc! { "_id": 2, "s": "Apple" }];
+    insert_all(&store, NAME, docs.iter().map(DocBuf::as_doc));
+    let english = doc! { "locale": "en", "strength": 2 };
+    let ids = |expression: DocBuf, collation: &DocBuf| -> Vec<i32> {
+        let request = FindRequest {
+            namespace: NAME.to_owned(),
+            filter: doc! { "$expr": &expression },
+            projection: doc! { "s": 1 },
+            sort: doc! { "_id": 1 },
+            collation: AskedCollation::parse(collation.as_doc()).unwrap(),
+            ..FindRequest::default()
+        };
+        found(&store, request).into_iter().map(|(id, _)| id).collect()
+    };
+    let in_constants = || doc! { "$in": ["$s", ["Apple", "Pear"]] };
+    assert_eq!(ids(in_constants(), &english), [2]);
+    assert_eq!(ids(in_constants(), &DocBuf::new()), [2]);
+    assert_eq!(ids(doc! { "$in": ["APPLE", ["$s"]] }, &english), [1, 2]);
+    assert_eq!(ids(doc! { "$in": ["$s", ["APPLE", "$s"]] }, &english), [1, 2]);
+    assert_eq!(ids(doc! { "$eq": ["$s", "APPLE"] }, &english), [1, 2]);
+    assert_eq!(ids(doc! { "$and": [&in_constants()] }, &english), [1, 2]);
 }

@@ -14,6 +14,7 @@ use quire_executor::modify::{
     delete, find_and_modify, insert_many, update, write_results,
 };
 use quire_executor::{ExecParams, FreshViews, UnitOfWork, open};
+use quire_mql::collation::AskedCollation;
 use quire_planner::AggregateRequest;
 use quire_storage::{CommitOptions, Direction, Interrupt};
 
@@ -348,4 +349,24 @@ fn a_merge_reads_the_variables_of_the_request() {
     write_results(&mut execution, &mut views, &mut unit, &commit, &Interrupt::new()).unwrap();
     let changed = doc! { "_id": 1, "given": 3, "own": 5, "hidden": "inner" };
     assert_eq!(world.all(), [changed]);
+}
+
+/// The collection that the first document makes has the simple collation, which the next look for an
+/// index on `on` refused: 51183 for a `$merge` with a collation into a new collection.
+#[test]
+fn a_merge_with_a_collation_may_make_its_collection() {
+    let world = World::new();
+    world.insert(&[doc! { "_id": 1 }, doc! { "_id": 2 }], true);
+    let english = doc! { "locale": "en", "strength": 2 };
+    let request = AggregateRequest {
+        namespace: "d.t".to_owned(),
+        pipeline: vec![doc! { "$merge": { "into": "made", "on": "_id" } }],
+        collation: AskedCollation::parse(english.as_doc()).unwrap(),
+        ..AggregateRequest::default()
+    };
+    let mut views = FreshViews::new(&world.store).unwrap();
+    let mut execution = open(&request, &views, params()).unwrap();
+    let (interrupt, commit) = (Interrupt::new(), CommitOptions::buffered());
+    let mut unit = world.target();
+    write_results(&mut execution, &mut views, &mut unit, &commit, &interrupt).unwrap();
 }

@@ -15,8 +15,15 @@ use quire_error::{Error, Result};
 use std::cmp::Ordering;
 use std::convert::Infallible;
 
-/// Compares strings and makes sort keys.
-pub(super) enum Order {
+/// Compares strings and makes sort keys. The two give one order, which indexes rest on.
+pub(super) struct Order {
+    collator: Data,
+    /// Comparisons compare sort keys.
+    by_keys: bool,
+}
+
+/// The library's collator.
+enum Data {
     /// With the library's own data.
     Compiled(CollatorBorrowed<'static>),
     /// With accents compared from the end, where the locale's data does not say so.
@@ -27,30 +34,57 @@ impl Order {
     /// Builds the order of a checked specification.
     pub fn new(spec: &CollationSpec) -> Result<Self> {
         let (preferences, options) = (preferences(spec)?, options(spec));
-        if spec.backwards && &*spec.locale != "fr_CA" {
-            let collator = Collator::try_new_unstable(&BackwardsData, preferences, options);
-            return collator.map(|made| Order::Backwards(Box::new(made))).map_err(no_data);
-        }
-        Collator::try_new(preferences, options).map(Order::Compiled).map_err(no_data)
+        let collator = if spec.backwards && &*spec.locale != "fr_CA" {
+            let made = Collator::try_new_unstable(&BackwardsData, preferences, options);
+            Data::Backwards(Box::new(made.map_err(no_data)?))
+        } else {
+            Data::Compiled(Collator::try_new(preferences, options).map_err(no_data)?)
+        };
+        Ok(Order { collator, by_keys: compares_by_keys(spec) })
     }
 
     #[inline]
     pub fn compare(&self, a: &str, b: &str) -> Ordering {
-        match self {
-            Order::Compiled(collator) => collator.compare(a, b),
-            Order::Backwards(collator) => collator.as_borrowed().compare(a, b),
+        if self.by_keys {
+            return self.compare_keys(a, b);
+        }
+        match &self.collator {
+            Data::Compiled(collator) => collator.compare(a, b),
+            Data::Backwards(collator) => collator.as_borrowed().compare(a, b),
         }
     }
 
+    fn compare_keys(&self, a: &str, b: &str) -> Ordering {
+        if a == b {
+            return Ordering::Equal;
+        }
+        let (mut left, mut right) = (Vec::new(), Vec::new());
+        self.sort_key(a, &mut left);
+        self.sort_key(b, &mut right);
+        left.cmp(&right)
+    }
+
     pub fn sort_key(&self, text: &str, key: &mut Vec<u8>) {
-        let written: Result<(), Infallible> = match self {
-            Order::Compiled(collator) => collator.write_sort_key_to(text, key),
-            Order::Backwards(collator) => collator.as_borrowed().write_sort_key_to(text, key),
+        let written: Result<(), Infallible> = match &self.collator {
+            Data::Compiled(collator) => collator.write_sort_key_to(text, key),
+            Data::Backwards(collator) => collator.as_borrowed().write_sort_key_to(text, key),
         };
         match written {
             Ok(()) => {}
         }
     }
+}
+
+/// Returns true if the library's comparison of some strings differs from the order of their sort keys.
+/// It skips the beginning that both strings share, and then loses what this beginning says about the
+/// rest: combining marks before it (identical level, accents from the end), ignorable characters behind
+/// a shifted one. On the case level with capitals first, runs of more than 13 letters of one case have
+/// keys out of order, as in ICU4C. MongoDB sorts and indexes by sort keys.
+fn compares_by_keys(spec: &CollationSpec) -> bool {
+    spec.strength == 5
+        || spec.backwards
+        || spec.alternate == Alternate::Shifted
+        || (spec.case_level && spec.case_first == CaseFirst::Upper)
 }
 
 fn no_data(error: DataError) -> Error {

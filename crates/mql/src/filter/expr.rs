@@ -5,7 +5,7 @@ use super::parse::{Level, Parser};
 use super::registry::{Operator, Parse};
 use crate::context::{Collator, EvalContext};
 use crate::expression::{Expression, Extractor, is_true};
-use quire_document::{Doc, Value};
+use quire_document::{Doc, Value, equal};
 use quire_error::{Error, ErrorCode, Result};
 use std::fmt;
 use std::sync::Arc;
@@ -27,6 +27,8 @@ pub struct ExprTest {
 
 struct Compiled {
     expression: Expression,
+    /// Where a collation would apply to a `$in` on a path: the path and the list.
+    exact: Option<(Expression, Expression)>,
     /// Its paths, to be taken from a document at once.
     extractor: Extractor,
 }
@@ -44,9 +46,9 @@ impl ExprTest {
 
     /// True if the expression's value is true for the document.
     pub(super) fn test(&self, doc: Doc<'_>, cx: &EvalContext<'_>) -> Result<bool> {
-        let Compiled { expression, extractor } = &*self.compiled;
+        let Compiled { expression, exact, extractor } = &*self.compiled;
         let cx = extractor.context(&narrow(cx).with_root(doc))?;
-        Ok(is_true(expression.eval(&cx)?))
+        Ok(is_true(expression.eval(&cx)?) && holds_exactly(exact.as_ref(), &cx)?)
     }
 }
 
@@ -54,6 +56,46 @@ impl fmt::Debug for ExprTest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.compiled.expression.fmt(f)
     }
+}
+
+/// Returns true if the list holds the value of the path without regard to the collation.
+fn holds_exactly(exact: Option<&(Expression, Expression)>, cx: &EvalContext<'_>) -> Result<bool> {
+    let Some((path, list)) = exact else { return Ok(true) };
+    let (Some(value), Some(Value::Array(list))) = (path.eval(cx)?, list.eval(cx)?) else {
+        return Ok(false);
+    };
+    Ok(list.iter().any(|item| equal(item, value, None)))
+}
+
+/// Returns the operands of `{$in: ["$path", [...]]}`. MongoDB 8.2 rewrites this `$expr` to a `$in` of
+/// the filter and drops the collation there, which `functional-tests` hold.
+fn exact_list(value: Value<'_>, parser: &Parser<'_>) -> Result<Option<(Expression, Expression)>> {
+    let Some(Value::Array(operands)) = value.as_document().and_then(only_in) else {
+        return Ok(None);
+    };
+    match (operands.get(0), operands.get(1)) {
+        (Some(path @ Value::String(text)), Some(list @ Value::Array(_)))
+            if text.starts_with('$') && !text.starts_with("$$") && is_constant(list) =>
+        {
+            let parse = |value| Expression::parse(value, parser.context);
+            Ok(Some((parse(path)?, parse(list)?)))
+        }
+        _ => Ok(None),
+    }
+}
+
+/// Returns true for an array that needs no evaluation.
+fn is_constant(list: Value<'_>) -> bool {
+    let simple = |item: Value<'_>| match item {
+        Value::Document(_) | Value::Array(_) => false,
+        Value::String(text) => !text.starts_with('$'),
+        _ => true,
+    };
+    matches!(list, Value::Array(items) if items.iter().all(simple))
+}
+
+fn only_in(doc: Doc<'_>) -> Option<Value<'_>> {
+    doc.get("$in").filter(|_| doc.count() == 1)
 }
 
 /// The same context for a shorter time.
@@ -73,6 +115,11 @@ fn parse(parser: &Parser<'_>, value: Value<'_>) -> Result<Option<Node>> {
     let mut expression = Expression::parse(value, parser.context)?;
     let mut extractor = Extractor::default();
     extractor.attach(&mut expression);
-    let (compiled, collator) = (Arc::new(Compiled { expression, extractor }), parser.collator());
+    let collator = parser.collator();
+    let exact = match collator {
+        Some(_) => exact_list(value, parser)?,
+        None => None,
+    };
+    let compiled = Arc::new(Compiled { expression, exact, extractor });
     Ok(Some(Node::Expr(ExprTest { compiled, collator })))
 }
