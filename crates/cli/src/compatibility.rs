@@ -59,14 +59,14 @@ const DIFFERENCES: &str = "
 - `freeStorageSize` of `dbStats` and `collStats` is 0: space that deletes leave comes back by compaction.
 - `w` above 1 is done and answers `UnsatisfiableWriteConcern` at once.
 - `$readPreference` is accepted on every command: there is one member, and it is the primary.
-- Transactions: `maxTransactionLockRequestTimeoutMillis` has no effect, since a statement inside takes its locks at once or
-  fails; a transaction whose snapshot the engine has to take back (many
+- Transactions: `maxTransactionLockRequestTimeoutMillis` is how long a statement waits behind a change of the catalog that waits for
+  other transactions; for documents no statement inside waits. A transaction whose snapshot the engine has to take back (many
   long ones under load, docs/limits.md) ends in 246 SnapshotUnavailable; one commit holds at most what the engine can commit at once (257).
   `count` outside counts committed documents only. A change of the catalog waits for transactions that used the collection.
 - `explain` has no `works`; its index bounds and counters are exact.
 - `internalQueryExecYieldIterations`, `internalQueryFacetBufferSizeBytes`,
-  `maxTransactionLockRequestTimeoutMillis` and `maxIndexBuildMemoryUsageMegabytes` can be read and set, and have no effect: reads do
-  not yield, `$facet` and index builds keep to the limits in docs/limits.md, and a statement waits for no lock.
+  and `maxIndexBuildMemoryUsageMegabytes` can be read and set, and have no effect: reads do
+  not yield, and `$facet` and index builds keep to the limits in docs/limits.md.
 ";
 
 /// Returns the page in Markdown.

@@ -122,6 +122,10 @@ pub fn from_interruption(why: Interruption) -> Error {
             ErrorCode::ClientDisconnect,
             "operation was interrupted because a client disconnected",
         ),
+        Interruption::TransactionExpired => Error::new(
+            ErrorCode::TransactionExceededLifetimeLimitSeconds,
+            "operation was interrupted because the transaction exceeded the configured 'transactionLifetimeLimitSeconds'",
+        ),
         Interruption::ShuttingDown => Error::new(
             ErrorCode::InterruptedAtShutdown,
             "operation was interrupted because the server is shutting down",

@@ -3,6 +3,7 @@
 //! `autocommit.rs` and `transaction.rs`.
 
 mod autocommit;
+mod catalog_changes;
 mod cursors;
 mod plan_source;
 mod session_id;
@@ -12,6 +13,7 @@ mod transactions;
 mod unit;
 
 pub use autocommit::{Autocommit, Finished, WriteSettings};
+pub use catalog_changes::{Changed, RunningChange};
 pub use cursors::{Checkout, Cursor, CursorCounts, Cursors, Source};
 pub use plan_source::PlanSource;
 pub use session_id::{NOBODY, SessionId};

@@ -2,6 +2,7 @@
 //! Sessions live in memory; what their writes did is in the store.
 
 use crate::SessionId;
+use crate::catalog_changes::CatalogChanges;
 use crate::transactions::{Held, TransactionCounters, TransactionCounts};
 use parking_lot::{Mutex, RwLock};
 use quire_collections::{RetryLog, Store, from_interruption, load_retry_log};
@@ -54,6 +55,7 @@ pub struct Turn {
 pub struct Sessions {
     all: RwLock<HashMap<SessionId, Arc<Session>>>,
     counters: Arc<TransactionCounters>,
+    pub(crate) changes: CatalogChanges,
     limit: usize,
 }
 
@@ -66,7 +68,12 @@ impl Default for Sessions {
 impl Sessions {
     /// A table of at most `limit` sessions.
     pub fn with_limit(limit: usize) -> Self {
-        Sessions { all: RwLock::default(), counters: Arc::default(), limit }
+        Sessions {
+            all: RwLock::default(),
+            counters: Arc::default(),
+            changes: CatalogChanges::default(),
+            limit,
+        }
     }
 
     /// Forgets sessions, the least lately used first, until a sixteenth of the table is free:

@@ -11,6 +11,7 @@ use quire_document::DocBuf;
 use quire_error::{Error, ErrorCode, Label, Result};
 use quire_storage::{ClusterTime, CommitOptions, Interrupt};
 
+use crate::catalog_changes::{Changed, RunningChange};
 use crate::sessions::{Session, Turn};
 use crate::transaction::Transaction;
 use crate::{SessionId, Sessions};
@@ -257,11 +258,27 @@ impl Session {
         }
     }
 
+    /// Returns true if the session's open transaction, the one of this number if one is given, has
+    /// used what is changed.
+    fn uses(&self, number: Option<i64>, changed: &Changed) -> bool {
+        let numbered = self.numbered.lock();
+        let open = numbered.transaction.as_ref().filter(|held| {
+            matches!(held.state, State::InProgress(_))
+                && number.is_none_or(|number| number == held.number)
+        });
+        open.is_some_and(|held| held.used.iter().any(|used| changed.covers(used)))
+    }
+
     /// The number and the age of the open transaction, if there is one.
     pub fn open_transaction(&self) -> Option<(i64, Duration)> {
         let numbered = self.numbered.lock();
         let held = numbered.transaction.as_ref()?;
         matches!(held.state, State::InProgress(_)).then(|| (held.number, held.started.elapsed()))
+    }
+
+    /// Returns true if a command runs in the session's newest transaction.
+    fn is_active(&self) -> bool {
+        self.numbered.lock().transaction.as_ref().is_some_and(|held| held.joined.is_some())
     }
 
     /// The parameters of the Stable API that the transaction of this number began with, while it
@@ -454,24 +471,37 @@ impl Sessions {
         });
     }
 
-    /// Aborts the transactions that have been open for `limit`.
-    pub fn abort_expired(&self, limit: Duration) {
+    /// Aborts the transactions that have been open for `limit`. Returns the sessions in whose
+    /// transaction a command runs now, which keeps what it has locked until it ends.
+    pub fn abort_expired(&self, limit: Duration) -> Vec<SessionId> {
+        let mut active = Vec::new();
         self.each(&mut |session| {
             if let Some((number, _)) = session.open_transaction().filter(|(_, age)| *age >= limit) {
                 session.abort_open(Some(number));
+                if session.is_active() {
+                    active.push(session.id);
+                }
             }
         });
+        active
     }
 
-    /// Whether an open transaction has used a collection that `which` picks by its full name.
-    pub fn is_used(&self, which: &dyn Fn(&str) -> bool) -> bool {
+    /// Begins a change of the catalog. Until the answer is dropped, statements of transactions
+    /// that do not use what is changed wait ([`must_wait`](Self::must_wait)).
+    pub fn begin_change(&self, changed: Changed) -> RunningChange<'_> {
+        self.changes.begin(changed)
+    }
+
+    /// Returns true if a change of the catalog stands before a statement of the session's
+    /// transaction `number` on the collection of this full name.
+    pub fn must_wait(&self, session: &Session, number: i64, namespace: &str) -> bool {
+        self.changes.stand_before(namespace, |changed| session.uses(Some(number), changed))
+    }
+
+    /// Returns true if an open transaction has used what is changed.
+    pub fn is_used(&self, changed: &Changed) -> bool {
         let mut found = false;
-        self.each(&mut |session| {
-            let numbered = session.numbered.lock();
-            let open = numbered.transaction.as_ref();
-            let open = open.filter(|held| matches!(held.state, State::InProgress(_)));
-            found |= open.is_some_and(|held| held.used.iter().any(|used| which(used)));
-        });
+        self.each(&mut |session| found |= session.uses(None, changed));
         found
     }
 

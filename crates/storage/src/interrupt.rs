@@ -19,6 +19,8 @@ pub enum Interruption {
     Disconnected,
     /// The server stops.
     ShuttingDown,
+    /// The transaction that the operation belongs to has been open for too long.
+    TransactionExpired,
 }
 
 const NO_DEADLINE: u64 = u64::MAX;
@@ -78,6 +80,7 @@ impl Interrupt {
             Interruption::DeadlineExceeded => 2,
             Interruption::Disconnected => 3,
             Interruption::ShuttingDown => 4,
+            Interruption::TransactionExpired => 5,
         };
         let _ = self.reason.compare_exchange(0, code, Ordering::AcqRel, Ordering::Acquire);
         self.notify();
@@ -91,6 +94,7 @@ impl Interrupt {
             1 => return Err(Interruption::Killed),
             2 => return Err(Interruption::DeadlineExceeded),
             3 => return Err(Interruption::Disconnected),
+            5 => return Err(Interruption::TransactionExpired),
             _ => return Err(Interruption::ShuttingDown),
         }
         let deadline = self.deadline.load(Ordering::Acquire);

@@ -7,6 +7,7 @@ use quire_catalog::{Namespace, ViewDefinition};
 use quire_collections::{IndexChoice, MakeUnique, ModifyIndex, ModifyView};
 use quire_document::{Doc, DocWriter, Value};
 use quire_error::{Error, ErrorCode, Result};
+use quire_session::Changed;
 
 /// The arguments, parsed.
 #[derive(Default)]
@@ -51,7 +52,8 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     if arguments.dry_run && !unique {
         return Err(no_conversion());
     }
-    cx.await_transactions(&|used| used == namespace.as_str())?;
+    let _change =
+        cx.await_transactions(Changed::Collections(vec![namespace.as_str().to_owned()]))?;
     if !unique {
         return modify_index(cx, &namespace, &change, reply);
     }

@@ -7,6 +7,7 @@ use quire_catalog::{IndexSpec, Namespace};
 use quire_collections::CreateIndexes;
 use quire_document::{Array, Doc, DocWriter, Value};
 use quire_error::{Error, ErrorCode, Result};
+use quire_session::Changed;
 
 pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
     let (mut indexes, mut ignore_unknown) = (None, false);
@@ -35,7 +36,9 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     let built = match cx.in_transaction() {
         true => cx.transaction_unit()?.create_indexes(&request),
         false => {
-            cx.await_transactions(&|used| used == request.namespace.as_str())?;
+            let namespace = request.namespace.as_str().to_owned();
+            // Transactions go on beside the build.
+            drop(cx.await_transactions(Changed::Collections(vec![namespace]))?);
             let options = cx.commit_options();
             cx.service.store.create_indexes(&request, &cx.interrupt, &options)
         }

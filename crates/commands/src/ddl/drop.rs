@@ -5,6 +5,7 @@ use crate::frame::context::Context;
 use crate::frame::profiler::SYSTEM_PROFILE;
 use quire_document::{Doc, DocWriter};
 use quire_error::{Error, ErrorCode, Result};
+use quire_session::Changed;
 
 pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
     if let Some(arg) = arguments(cx.command.name, body).next() {
@@ -26,7 +27,8 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
         let text = "turn off profiling before dropping system.profile collection";
         return Err(Error::new(ErrorCode::IllegalOperation, text));
     }
-    cx.await_transactions(&|used| used == namespace.as_str())?;
+    let _change =
+        cx.await_transactions(Changed::Collections(vec![namespace.as_str().to_owned()]))?;
     if cx.service.store.drop_view(&namespace, &cx.commit_options())? {
         reply.append("ns", namespace.as_str());
         return Ok(());

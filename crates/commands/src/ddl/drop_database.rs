@@ -2,9 +2,9 @@
 
 use crate::frame::args::{Arg, arguments, missing, whole};
 use crate::frame::context::Context;
-use quire_catalog::split_namespace;
 use quire_document::{Doc, DocWriter};
 use quire_error::{Error, ErrorCode, Result};
+use quire_session::Changed;
 
 pub fn run(cx: &mut Context<'_>, body: Doc<'_>, _reply: &mut DocWriter<'_>) -> Result<()> {
     if let Some(arg) = arguments(cx.command.name, body).next() {
@@ -26,8 +26,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, _reply: &mut DocWriter<'_>) -> R
         let text = format!("Dropping the '{}' database is prohibited.", cx.db);
         return Err(Error::new(ErrorCode::IllegalOperation, text));
     }
-    let is_inside = |used: &str| split_namespace(used).is_some_and(|(db, _)| db == cx.db);
-    cx.await_transactions(&is_inside)?;
+    let _change = cx.await_transactions(Changed::Database(cx.db.to_owned()))?;
     cx.service.store.drop_database(cx.db, &cx.commit_options())?;
     // MongoDB waits for its drops before it goes on, and fails where that is impossible.
     match cx.write_concern().unsatisfied("clientSupplied") {

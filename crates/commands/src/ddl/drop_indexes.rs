@@ -5,6 +5,7 @@ use crate::frame::context::Context;
 use quire_collections::DropIndexes;
 use quire_document::{Doc, DocWriter, Value};
 use quire_error::Result;
+use quire_session::Changed;
 
 pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
     let mut which = None;
@@ -19,7 +20,8 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     }
     let namespace = cx.target(body)?;
     let which = which.ok_or_else(|| missing(cx.command.name, "index"))?;
-    cx.await_transactions(&|used| used == namespace.as_str())?;
+    let _change =
+        cx.await_transactions(Changed::Collections(vec![namespace.as_str().to_owned()]))?;
     let dropped = cx.service.store.drop_indexes(&namespace, &which, &cx.commit_options())?;
     reply.append("nIndexesWas", dropped.before as i32);
     if matches!(which, DropIndexes::All) {

@@ -7,6 +7,7 @@ use quire_catalog::{NAMESPACE_BYTES_MAX, Namespace};
 use quire_collections::Rename;
 use quire_document::{Doc, DocWriter, Value};
 use quire_error::{Error, ErrorCode, Result};
+use quire_session::Changed;
 
 pub fn run(cx: &mut Context<'_>, body: Doc<'_>, _reply: &mut DocWriter<'_>) -> Result<()> {
     let (mut to, mut drop_target) = (None, false);
@@ -40,8 +41,8 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, _reply: &mut DocWriter<'_>) -> R
     let to = to.ok_or_else(|| missing(cx.command.name, "to"))?;
     let (from, to) = (namespace(from)?, namespace(to)?);
     let rename = Rename { from, to, drop_target, from_uuid, target_uuid };
-    let is_meant = |used: &str| used == rename.from.as_str() || used == rename.to.as_str();
-    cx.await_transactions(&is_meant)?;
+    let names = [&rename.from, &rename.to].map(|name| name.as_str().to_owned());
+    let _change = cx.await_transactions(Changed::Collections(names.to_vec()))?;
     cx.service.store.rename_collection(&rename, &cx.interrupt, &cx.commit_options())
 }
 

@@ -109,7 +109,8 @@ fn run(
     let mut reply = DocWriter::new(out);
     let fault = service.fail_points.strike(FAIL_COMMAND, &cx, request.body);
     let result = fault.as_ref().map_or(Ok(()), |fault| fault.before(&mut cx));
-    let result = result.and_then(|()| execute(&mut cx, request.body, &mut reply));
+    let result = result
+        .and_then(|()| execute(&mut cx, request.body, &running.operation.namespace, &mut reply));
     cx.leave_transaction(result.is_err(), &running.operation.namespace);
     drop(running);
     if cx.db == "admin" && command.kind == Kind::Write {
@@ -139,7 +140,12 @@ fn run(
 
 /// The command itself. A write passes the gate that `fsync` closes; what a read shows is on disk
 /// where its concern asks for that.
-fn execute(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
+fn execute(
+    cx: &mut Context<'_>,
+    body: Doc<'_>,
+    namespace: &str,
+    reply: &mut DocWriter<'_>,
+) -> Result<()> {
     let Some(run) = cx.command.run else {
         return Err(Error::not_built(&format!("the command {}", cx.command.name)));
     };
@@ -154,6 +160,7 @@ fn execute(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     if cx.in_transaction() && cx.generic.transaction.start != Some(true) {
         cx.check_transaction_api()?;
     }
+    cx.wait_behind_changes(namespace)?;
     if cx.in_transaction() && cx.command.kind == Kind::Read {
         // A write joins once it is parsed: a malformed one leaves the transaction as it is.
         cx.join_transaction()?;

@@ -1,7 +1,7 @@
 //! Running operations: what `currentOp` shows and `killOp` stops.
 
 use crate::frame::accounts::Identity;
-use crate::frame::command::Command;
+use crate::frame::command::{Command, InTransaction};
 use quire_document::DocBuf;
 use quire_session::SessionId;
 use quire_storage::{Interrupt, Interruption};
@@ -91,6 +91,17 @@ impl Operations {
             operation.id != asking && operation.session.as_ref().is_some_and(which)
         });
         chosen.for_each(|operation| operation.interrupt.kill(Interruption::Killed));
+    }
+
+    /// Stops the statements of the sessions that `which` picks, whose transactions have expired.
+    /// A commit that runs already comes to its end.
+    pub fn expire_sessions(&self, which: &dyn Fn(&SessionId) -> bool) {
+        let running = self.lock();
+        let chosen = running.values().filter(|operation| {
+            operation.command.in_transaction != InTransaction::Ends
+                && operation.session.as_ref().is_some_and(which)
+        });
+        chosen.for_each(|operation| operation.interrupt.kill(Interruption::TransactionExpired));
     }
 
     /// Stops every operation.

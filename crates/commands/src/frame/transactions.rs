@@ -5,12 +5,16 @@ use crate::frame::context::Context;
 use crate::frame::service::{application_name, now_ms};
 use quire_document::{DocBuf, Value};
 use quire_error::{Error, ErrorClass, ErrorCode, Label, Result};
-use quire_session::{Start, Transaction};
+use quire_session::{Changed, RunningChange, Start, Transaction};
 use quire_storage::ClusterTime;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Time between two looks of a command that waits for transactions to end.
 const LOOK: Duration = Duration::from_millis(5);
+/// Time between two looks of a statement that waits for a change of the catalog to end.
+const SHORT_LOOK: Duration = Duration::from_millis(1);
+/// The parameter that says how long such a statement waits. Negative: without end.
+const LOCK_TIMEOUT: &str = "maxTransactionLockRequestTimeoutMillis";
 
 impl Context<'_> {
     /// Whether the command belongs to a transaction of several statements.
@@ -108,17 +112,50 @@ impl Context<'_> {
         }
     }
 
-    /// Waits until no open transaction uses a collection that `which` picks by its full name, before
-    /// the command changes or drops it.
+    /// Waits until no open transaction uses what the command changes or drops. Until the answer
+    /// is dropped, transactions that do not use it yet wait.
     ///
     /// # Errors
     /// What the interrupt says.
-    pub fn await_transactions(&self, which: &dyn Fn(&str) -> bool) -> Result<()> {
-        while self.service.sessions.is_used(which) {
-            let waited = self.interrupt.wait(Some(LOOK), || false);
-            waited.map_err(crate::frame::reply::from_interruption)?;
+    pub fn await_transactions(&self, changed: Changed) -> Result<RunningChange<'_>> {
+        let change = self.service.sessions.begin_change(changed);
+        while self.service.sessions.is_used(change.changed()) {
+            self.pause(LOOK)?;
+        }
+        Ok(change)
+    }
+
+    /// Waits until no change of the catalog stands before a statement of the command's
+    /// transaction on the collection `namespace`, for as long as
+    /// `maxTransactionLockRequestTimeoutMillis` says. Outside a transaction nothing waits here.
+    ///
+    /// # Errors
+    /// 24 LockTimeout, which aborts the transaction; what the interrupt says.
+    pub(crate) fn wait_behind_changes(&self, namespace: &str) -> Result<()> {
+        let (Some(session), Some(number)) = (&self.session, self.generic.txn_number) else {
+            return Ok(());
+        };
+        let must_wait = || self.service.sessions.must_wait(session, number, namespace);
+        if !self.in_transaction() || !must_wait() {
+            return Ok(());
+        }
+        let limit_ms = self.service.parameters.number(LOCK_TIMEOUT);
+        let limit = u64::try_from(limit_ms).ok().map(Duration::from_millis);
+        let since = Instant::now();
+        while must_wait() {
+            if limit.is_some_and(|limit| since.elapsed() >= limit) {
+                self.join_transaction()?;
+                let text = format!("Unable to acquire lock on '{namespace}' within {limit_ms}ms.");
+                return Err(Error::new(ErrorCode::LockTimeout, text));
+            }
+            self.pause(SHORT_LOOK)?;
         }
         Ok(())
+    }
+
+    fn pause(&self, time: Duration) -> Result<()> {
+        let waited = self.interrupt.wait(Some(time), || false);
+        waited.map(|_| ()).map_err(crate::frame::reply::from_interruption)
     }
 
     /// Ends the command's part of the transaction, which used the collection `namespace`; a failed

@@ -75,10 +75,13 @@ impl Service {
         self.sessions.forget_writes(now - WRITES_KEPT_MS);
     }
 
-    /// Aborts the transactions that have been open for `limit`: their writes are undone and their
-    /// locks released.
+    /// Aborts the transactions that have been open for `limit`: their statements are stopped,
+    /// their writes undone and their locks released.
     pub fn abort_old_transactions(&self, limit: Duration) {
-        self.sessions.abort_expired(limit);
+        let active = self.sessions.abort_expired(limit);
+        if !active.is_empty() {
+            self.operations.expire_sessions(&|session| active.contains(session));
+        }
     }
 
     /// Deletes what is stored of the writes of sessions that have ended; answers how many keys.

@@ -94,6 +94,9 @@ fn perform(
     options: &Options,
 ) -> Result<(Vec<DocBuf>, Totals, Vec<i32>)> {
     let (mut rows, mut totals) = (Vec::new(), Totals::default());
+    for target in namespaces {
+        cx.wait_behind_changes(target.namespace.as_str())?;
+    }
     let mut unit = cx.write_unit(ops.len(), &options.statements, ops.len())?;
     if let Some(place) = &*cx.transaction.borrow() {
         namespaces.iter().for_each(|target| place.note_use(target.namespace.as_str()));

@@ -274,3 +274,88 @@ fn a_write_follows_the_collation_of_a_collection_that_its_transaction_made() {
     let same = at(&removed, "value.same");
     assert!(matches!(same, Some(Value::Bool(true))), "{removed:?}");
 }
+
+/// A drop waited for the moment when no transaction used its collection, which never came while
+/// transactions followed each other.
+#[test]
+fn a_change_of_the_catalog_comes_to_its_turn_under_overlapping_transactions() {
+    let server = Server::new();
+    let mut client = server.client(1);
+    client.works(insert(0));
+    client.works(within(insert(1), (1, 1), true));
+    std::thread::scope(|scope| {
+        let drops = scope.spawn(|| server.client(2).works(doc! { "drop": "t", "$db": "test" }));
+        // Until the drop waits, each new transaction joins; then it is told to come again.
+        let mut number = 0;
+        let refused = loop {
+            number += 1;
+            let reply = client.run(within(insert(1000), (2, number), true));
+            if code(&reply) != 112 && code(&reply) != 0 {
+                break reply;
+            }
+            client.run(within(doc! { "abortTransaction": 1, "$db": "admin" }, (2, number), false));
+        };
+        assert_eq!(code(&refused), 24, "{refused:?}");
+        let labels = refused.get("errorLabels").and_then(|labels| labels.as_array()).unwrap();
+        assert_eq!(
+            labels.get(0).and_then(|label| label.as_str()),
+            Some("TransientTransactionError")
+        );
+        assert_eq!(code(&client.run(within(commit(), (2, number), false))), 251);
+        // Another collection is free, and so is the collection to the transaction that is waited for.
+        let other = doc! { "insert": "u", "documents": [{ "_id": 1 }], "$db": "test" };
+        client.works(within(other, (3, 1), true));
+        client.works(within(commit(), (3, 1), false));
+        let parameter = "maxTransactionLockRequestTimeoutMillis";
+        client.works(doc! { "setParameter": 1, parameter: -1, "$db": "admin" });
+        let patient = scope.spawn(|| server.client(3).run(within(insert(7), (5, 1), true)));
+        client.works(within(insert(2), (1, 1), false));
+        client.works(within(commit(), (1, 1), false));
+        assert_eq!(code(&patient.join().unwrap()), 0);
+        assert_eq!(crate::number(&drops.join().unwrap(), "nIndexesWas"), Some(1));
+    });
+    assert_eq!(ids(&mut client), 0);
+    client.works(within(insert(1), (4, 1), true));
+    client.works(within(commit(), (4, 1), false));
+    assert_eq!(ids(&mut client), 1);
+}
+
+/// A statement that ran when its transaction expired went on to its end and kept the locks until then.
+#[test]
+fn the_statement_of_an_expired_transaction_is_stopped() {
+    let server = Server::new();
+    let mut client = server.client(1);
+    let documents: Vec<DocBuf> = (0..2000).map(|id| doc! { "_id": id, "a": id % 7 }).collect();
+    let documents: quire_document::ArrayBuf = documents.iter().collect();
+    client.works(doc! { "insert": "t", "documents": &documents, "$db": "test" });
+    let change = doc! { "update": "t", "updates": [{ "q": { "_id": 1 }, "u": { "$inc": { "a": 1 } } }], "$db": "test" };
+    client.works(within(change.clone(), (1, 1), true));
+    let joined = doc! {
+        "$lookup": {
+            "from": "t", "let": { "a": "$a" }, "as": "found",
+            "pipeline": [{ "$match": { "$expr": { "$gt": [{ "$add": ["$a", "$$a"] }, 100] } } }],
+        },
+    };
+    let cursor = DocBuf::new();
+    let long = doc! { "aggregate": "t", "pipeline": [&joined], "cursor": &cursor, "$db": "test" };
+    std::thread::scope(|scope| {
+        let runs = scope.spawn(|| server.client(2).run(within(long, (1, 1), false)));
+        let in_progress = doc! { "currentOp": 1, "ns": "test.t", "$db": "admin" };
+        while !client.works(in_progress.clone()).get("inprog").is_some_and(|rows| {
+            rows.as_array().is_some_and(|rows| {
+                rows.iter()
+                    .any(|row| row.as_document().is_some_and(|row| row.get("opid").is_some()))
+            })
+        }) {
+            std::thread::yield_now();
+        }
+        while !runs.is_finished() {
+            server.0.abort_old_transactions(Duration::ZERO);
+            std::thread::yield_now();
+        }
+        let reply = runs.join().unwrap();
+        assert!(matches!(code(&reply), 251 | 290), "{reply:?}");
+    });
+    client.works(change);
+    assert_eq!(code(&client.run(within(commit(), (1, 1), false))), 251);
+}

@@ -172,7 +172,7 @@ pub static PARAMETERS: &[Parameter] = &[
         "maxTransactionLockRequestTimeoutMillis",
         Int(5, i32::MIN, i32::MAX),
         Always,
-        "How long a transaction waits for a lock.",
+        "How long a statement of a transaction waits behind a change of the catalog; below 0 without end.",
     ),
     row(
         HISTORY_SECS,
