@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sync"
@@ -22,28 +23,54 @@ func purchase(worker, turn int) bool {
 	}, options.UpdateOne().SetUpsert(true)))
 	same(put.UpsertedCount, int64(1))
 
+	if turn%2 == 0 {
+		return must(order(ctx, customer, worker, quantity, wanted, cart))
+	}
+	session := must(client.StartSession())
+	defer session.EndSession(ctx)
+	bought := must(session.WithTransaction(ctx, func(ctx context.Context) (any, error) {
+		return order(ctx, customer, worker, quantity, wanted, cart)
+	}))
+	return bought.(bool)
+}
+
+// order takes the stock, numbers the order, bills the customer and empties the cart; it answers whether there was stock.
+func order(ctx context.Context, customer, worker, quantity int, wanted, cart string) (bool, error) {
 	var product struct{ Price int }
 	err := products.FindOneAndUpdate(ctx, bson.M{"_id": wanted, "stock": bson.M{"$gte": quantity}},
 		bson.M{"$inc": bson.M{"stock": -quantity, "sold": quantity}},
 		options.FindOneAndUpdate().SetReturnDocument(options.After).SetProjection(bson.M{"price": 1, "stock": 1})).Decode(&product)
 	bought := !errors.Is(err, mongo.ErrNoDocuments)
 	if bought {
-		check(err)
+		if err != nil {
+			return false, err
+		}
 		var counter struct{ Seq int }
-		check(counters.FindOneAndUpdate(ctx, bson.M{"_id": "orders"}, bson.M{"$inc": bson.M{"seq": 1}},
-			options.FindOneAndUpdate().SetUpsert(true).SetReturnDocument(options.After)).Decode(&counter))
+		if err := counters.FindOneAndUpdate(ctx, bson.M{"_id": "orders"}, bson.M{"$inc": bson.M{"seq": 1}},
+			options.FindOneAndUpdate().SetUpsert(true).SetReturnDocument(options.After)).Decode(&counter); err != nil {
+			return false, err
+		}
 		total := product.Price * quantity
-		must(orders.InsertOne(ctx, bson.D{
+		if _, err := orders.InsertOne(ctx, bson.D{
 			{"_id", counter.Seq}, {"customer", customer}, {"worker", worker}, {"state", "placed"}, {"total", total}, {"placedAt", time.Now()},
 			{"items", bson.A{bson.M{"sku": wanted, "quantity": quantity, "price": product.Price}}},
-		}))
-		paid := must(customers.UpdateOne(ctx, bson.M{"_id": customer}, bson.M{
+		}); err != nil {
+			return false, err
+		}
+		paid, err := customers.UpdateOne(ctx, bson.M{"_id": customer}, bson.M{
 			"$inc": bson.M{"orders": 1, "spent": total}, "$push": bson.M{"recent": bson.M{"$each": bson.A{counter.Seq}, "$slice": -5}},
-		}))
+		})
+		if err != nil {
+			return false, err
+		}
 		same(paid.ModifiedCount, int64(1))
 	}
-	same(must(carts.DeleteOne(ctx, bson.M{"_id": cart})).DeletedCount, int64(1), "carts deleted: ")
-	return bought
+	emptied, err := carts.DeleteOne(ctx, bson.M{"_id": cart})
+	if err != nil {
+		return false, err
+	}
+	same(emptied.DeletedCount, int64(1), "carts deleted: ")
+	return bought, nil
 }
 
 // rush lets everybody buy at once while connections are cut and the server is killed and started again.

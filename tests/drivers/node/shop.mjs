@@ -86,7 +86,7 @@ async function duplicatesAreRefused() {
 }
 
 /** One customer buys; answers whether there was stock. */
-async function purchase({ customers, products, orders, carts, counters }, worker, turn) {
+async function purchase({ client, customers, products, orders, carts, counters }, worker, turn) {
   const customer = ((worker * PURCHASES + turn) * 7) % CUSTOMERS;
   const wanted = sku((worker * 31 + turn * 13) % PRODUCTS), quantity = 1 + (turn % 3), cart = `cart-${worker}-${turn}`;
 
@@ -95,23 +95,27 @@ async function purchase({ customers, products, orders, carts, counters }, worker
   }, { upsert: true });
   assert.equal(put.upsertedCount, 1);
 
-  const product = await products.findOneAndUpdate(
-    { _id: wanted, stock: { $gte: quantity } }, { $inc: { stock: -quantity, sold: quantity } },
-    { returnDocument: 'after', projection: { price: 1, stock: 1 } });
-  if (product) {
-    const counter = await counters.findOneAndUpdate({ _id: 'orders' }, { $inc: { seq: 1 } }, { upsert: true, returnDocument: 'after' });
-    const total = product.price * quantity;
-    await orders.insertOne({
-      _id: counter.seq, customer, worker, state: 'placed', total, placedAt: new Date(),
-      items: [{ sku: wanted, quantity, price: product.price }],
-    });
-    const paid = await customers.updateOne({ _id: customer }, {
-      $inc: { orders: 1, spent: total }, $push: { recent: { $each: [counter.seq], $slice: -5 } },
-    });
-    assert.equal(paid.modifiedCount, 1);
-  }
-  assert.equal((await carts.deleteOne({ _id: cart })).deletedCount, 1);
-  return product !== null;
+  const order = async (session) => {
+    const product = await products.findOneAndUpdate(
+      { _id: wanted, stock: { $gte: quantity } }, { $inc: { stock: -quantity, sold: quantity } },
+      { returnDocument: 'after', projection: { price: 1, stock: 1 }, session });
+    if (product) {
+      const counter = await counters.findOneAndUpdate(
+        { _id: 'orders' }, { $inc: { seq: 1 } }, { upsert: true, returnDocument: 'after', session });
+      const total = product.price * quantity;
+      await orders.insertOne({
+        _id: counter.seq, customer, worker, state: 'placed', total, placedAt: new Date(),
+        items: [{ sku: wanted, quantity, price: product.price }],
+      }, { session });
+      const paid = await customers.updateOne({ _id: customer }, {
+        $inc: { orders: 1, spent: total }, $push: { recent: { $each: [counter.seq], $slice: -5 } },
+      }, { session });
+      assert.equal(paid.modifiedCount, 1);
+    }
+    assert.equal((await carts.deleteOne({ _id: cart }, { session })).deletedCount, 1);
+    return product !== null;
+  };
+  return turn % 2 ? client.withSession((session) => session.withTransaction(order)) : order();
 }
 
 /**

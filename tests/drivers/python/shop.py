@@ -108,23 +108,29 @@ def purchase(worker, turn):
     }, upsert=True)
     same(put.upserted_id, cart)
 
-    product = products.find_one_and_update(
-        {"_id": wanted, "stock": {"$gte": quantity}}, {"$inc": {"stock": -quantity, "sold": quantity}},
-        projection={"price": 1, "stock": 1}, return_document=ReturnDocument.AFTER)
-    if product:
-        number = counters.find_one_and_update(
-            {"_id": "orders"}, {"$inc": {"seq": 1}}, upsert=True, return_document=ReturnDocument.AFTER)["seq"]
-        total = product["price"] * quantity
-        orders.insert_one({
-            "_id": number, "customer": customer, "worker": worker, "state": "placed", "total": total, "placedAt": now(),
-            "items": [{"sku": wanted, "quantity": quantity, "price": product["price"]}],
-        })
-        paid = customers.update_one({"_id": customer}, {
-            "$inc": {"orders": 1, "spent": total}, "$push": {"recent": {"$each": [number], "$slice": -5}},
-        })
-        same(paid.modified_count, 1)
-    same(carts.delete_one({"_id": cart}).deleted_count, 1)
-    return product is not None
+    def order(session=None):
+        product = products.find_one_and_update(
+            {"_id": wanted, "stock": {"$gte": quantity}}, {"$inc": {"stock": -quantity, "sold": quantity}},
+            projection={"price": 1, "stock": 1}, return_document=ReturnDocument.AFTER, session=session)
+        if product:
+            number = counters.find_one_and_update(
+                {"_id": "orders"}, {"$inc": {"seq": 1}}, upsert=True, return_document=ReturnDocument.AFTER, session=session)["seq"]
+            total = product["price"] * quantity
+            orders.insert_one({
+                "_id": number, "customer": customer, "worker": worker, "state": "placed", "total": total, "placedAt": now(),
+                "items": [{"sku": wanted, "quantity": quantity, "price": product["price"]}],
+            }, session=session)
+            paid = customers.update_one({"_id": customer}, {
+                "$inc": {"orders": 1, "spent": total}, "$push": {"recent": {"$each": [number], "$slice": -5}},
+            }, session=session)
+            same(paid.modified_count, 1)
+        same(carts.delete_one({"_id": cart}, session=session).deleted_count, 1)
+        return product is not None
+
+    if turn % 2:
+        with client.start_session() as session:
+            return session.with_transaction(order)
+    return order()
 
 
 def one_worker(worker):

@@ -1,6 +1,8 @@
 //! Many customers buy at once while connections are cut and the server is killed and started again.
 
 use crate::{CUSTOMERS, PRODUCTS, Result, STOCK, Shop, control, rows, sku};
+use futures::FutureExt;
+use mongodb::ClientSession;
 use mongodb::bson::{DateTime, doc};
 use mongodb::options::ReturnDocument;
 use serde::Deserialize;
@@ -43,37 +45,64 @@ async fn purchase(shop: &Shop, worker: i32, turn: i32) -> Result<bool> {
     let put = shop.carts.update_one(doc! {"_id": &cart}, filled).upsert(true).await?;
     assert!(put.upserted_id.is_some());
 
-    let product = shop
-        .products
-        .find_one_and_update(
-            doc! {"_id": &wanted, "stock": {"$gte": quantity}},
-            doc! {"$inc": {"stock": -quantity, "sold": quantity}},
-        )
-        .projection(doc! {"price": 1, "stock": 1})
-        .return_document(ReturnDocument::After)
-        .await?;
-    if let Some(product) = &product {
-        let counter =
-            shop.counters.find_one_and_update(doc! {"_id": "orders"}, doc! {"$inc": {"seq": 1}});
-        let counter = counter
-            .upsert(true)
-            .return_document(ReturnDocument::After)
-            .await?
-            .expect("the counter");
-        let (number, price) = (counter.get_i32("seq")?, product.get_i32("price")?);
-        let order = doc! {
-            "_id": number, "customer": customer, "worker": worker, "state": "placed", "total": price * quantity, "placedAt": DateTime::now(),
-            "items": [{"sku": &wanted, "quantity": quantity, "price": price}],
-        };
-        shop.orders.insert_one(order).await?;
-        let bought = doc! {"$inc": {"orders": 1, "spent": price * quantity}, "$push": {"recent": {"$each": [number], "$slice": -5}}};
-        assert_eq!(
-            shop.customers.update_one(doc! {"_id": customer}, bought).await?.modified_count,
-            1
-        );
+    let mut session = shop.client.start_session().await?;
+    let order = Order { shop: shop.clone(), customer, worker, quantity, wanted, cart };
+    if turn % 2 == 0 {
+        return Ok(order.place(&mut session).await?);
     }
-    assert_eq!(shop.carts.delete_one(doc! {"_id": &cart}).await?.deleted_count, 1);
-    Ok(product.is_some())
+    let placed = session.start_transaction();
+    Ok(placed.and_run(order, |session, order| order.place(session).boxed()).await?)
+}
+
+/// What is bought.
+struct Order {
+    shop: Shop,
+    customer: i32,
+    worker: i32,
+    quantity: i32,
+    wanted: String,
+    cart: String,
+}
+
+impl Order {
+    /// Takes the stock, numbers the order, bills the customer and empties the cart; answers whether
+    /// there was stock.
+    async fn place(&self, session: &mut ClientSession) -> mongodb::error::Result<bool> {
+        let Order { shop, customer, worker, quantity, wanted, cart } = self;
+        let product = shop
+            .products
+            .find_one_and_update(
+                doc! {"_id": wanted, "stock": {"$gte": quantity}},
+                doc! {"$inc": {"stock": -quantity, "sold": quantity}},
+            )
+            .projection(doc! {"price": 1, "stock": 1})
+            .return_document(ReturnDocument::After)
+            .session(&mut *session)
+            .await?;
+        if let Some(product) = &product {
+            let counter = shop
+                .counters
+                .find_one_and_update(doc! {"_id": "orders"}, doc! {"$inc": {"seq": 1}})
+                .upsert(true)
+                .return_document(ReturnDocument::After)
+                .session(&mut *session)
+                .await?
+                .expect("the counter");
+            let number = counter.get_i32("seq").expect("a number");
+            let price = product.get_i32("price").expect("a price");
+            let order = doc! {
+                "_id": number, "customer": customer, "worker": worker, "state": "placed", "total": price * quantity, "placedAt": DateTime::now(),
+                "items": [{"sku": wanted, "quantity": quantity, "price": price}],
+            };
+            shop.orders.insert_one(order).session(&mut *session).await?;
+            let bought = doc! {"$inc": {"orders": 1, "spent": price * quantity}, "$push": {"recent": {"$each": [number], "$slice": -5}}};
+            let paid = shop.customers.update_one(doc! {"_id": customer}, bought);
+            assert_eq!(paid.session(&mut *session).await?.modified_count, 1);
+        }
+        let emptied = shop.carts.delete_one(doc! {"_id": cart}).session(&mut *session).await?;
+        assert_eq!(emptied.deleted_count, 1);
+        Ok(product.is_some())
+    }
 }
 
 #[derive(Deserialize)]

@@ -12,6 +12,7 @@ import static com.mongodb.client.model.Updates.pushEach;
 import static com.mongodb.client.model.Updates.set;
 import static com.mongodb.client.model.Updates.setOnInsert;
 
+import com.mongodb.client.ClientSession;
 import com.mongodb.client.model.FindOneAndUpdateOptions;
 import com.mongodb.client.model.PushOptions;
 import com.mongodb.client.model.ReturnDocument;
@@ -74,21 +75,31 @@ final class Purchase {
         combine(push("items", line), set("updatedAt", new Date()), setOnInsert("customer", customer)), new UpdateOptions().upsert(true));
     Shop.same(put.getUpsertedId() != null, true, "upserted");
 
+    try (ClientSession session = shop.client.startSession()) {
+      return turn % 2 == 1
+          ? session.withTransaction(() -> order(session, customer, worker, line, cart))
+          : order(session, customer, worker, line, cart);
+    }
+  }
+
+  /** Takes the stock, numbers the order, bills the customer and empties the cart; answers whether there was stock. */
+  private boolean order(ClientSession session, int customer, int worker, Document line, String cart) {
+    int quantity = line.getInteger("quantity");
     FindOneAndUpdateOptions after = new FindOneAndUpdateOptions().returnDocument(ReturnDocument.AFTER);
-    Document product = shop.products.findOneAndUpdate(and(eq(wanted), gte("stock", quantity)),
+    Document product = shop.products.findOneAndUpdate(session, and(eq(line.getString("sku")), gte("stock", quantity)),
         combine(inc("stock", -quantity), inc("sold", quantity)),
         new FindOneAndUpdateOptions().returnDocument(ReturnDocument.AFTER).projection(include("price", "stock")));
     if (product != null) {
-      int number = shop.counters.findOneAndUpdate(eq("orders"), inc("seq", 1), after.upsert(true)).getInteger("seq");
+      int number = shop.counters.findOneAndUpdate(session, eq("orders"), inc("seq", 1), after.upsert(true)).getInteger("seq");
       int price = product.getInteger("price"), total = price * quantity;
-      shop.orders.insertOne(new Document("_id", number).append("customer", customer).append("worker", worker)
+      shop.orders.insertOne(session, new Document("_id", number).append("customer", customer).append("worker", worker)
           .append("state", "placed").append("total", total).append("placedAt", new Date())
           .append("items", List.of(new Document(line).append("price", price))));
-      var paid = shop.customers.updateOne(eq(customer), combine(
+      var paid = shop.customers.updateOne(session, eq(customer), combine(
           inc("orders", 1), inc("spent", total), pushEach("recent", List.of(number), new PushOptions().slice(-5))));
       Shop.same(paid.getModifiedCount(), 1L);
     }
-    Shop.same(shop.carts.deleteOne(eq(cart)).getDeletedCount(), 1L, "carts deleted:");
+    Shop.same(shop.carts.deleteOne(session, eq(cart)).getDeletedCount(), 1L, "carts deleted:");
     return product != null;
   }
 
