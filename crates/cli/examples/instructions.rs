@@ -20,7 +20,10 @@ const OPERATIONS: i32 = 1000;
 /// What follows the name of an operation of a client that has logged in, on a server with `--auth`.
 const LOGGED_IN: &str = "-logged-in";
 
-const NAMES: [&str; 12] = [
+/// Transactions that are open beside `insert-beside-transactions`.
+const OPEN: u8 = 100;
+
+const NAMES: [&str; 14] = [
     "ping",
     "find",
     "find-one-in-session",
@@ -33,6 +36,8 @@ const NAMES: [&str; 12] = [
     "ping-logged-in",
     "find-logged-in",
     "find-one-in-session-logged-in",
+    "transfer",
+    "insert-beside-transactions",
 ];
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -65,6 +70,9 @@ fn measure(program: &Path, name: &str) -> Result<u64, Box<dyn Error>> {
         log_in(&mut client)?;
     }
     (0..DOCUMENTS).try_for_each(|at| run(&mut client, "insert", at))?;
+    if name == "insert-beside-transactions" {
+        (0..OPEN).try_for_each(|at| begin(&mut client, at))?;
+    }
     (0..WARM_UP).try_for_each(|at| run(&mut client, name, DOCUMENTS + at))?;
     control(&server, &["-i", "on"])?;
     (WARM_UP..WARM_UP + OPERATIONS).try_for_each(|at| run(&mut client, name, DOCUMENTS + at))?;
@@ -88,8 +96,40 @@ fn counted(dump: &Path) -> Result<u64, Box<dyn Error>> {
     Ok(sum.ok_or("no totals")?.trim().parse()?)
 }
 
+/// Begins a transaction that stays open.
+fn begin(client: &mut TcpStream, at: u8) -> Result<(), Box<dyn Error>> {
+    let update = increment(i32::from(at), 1);
+    command(client, within(update, [at; 16], 1, true)).map(|_| ())
+}
+
+fn increment(id: i32, amount: i32) -> DocBuf {
+    let change = doc! { "q": { "_id": id }, "u": { "$inc": { "n": amount } } };
+    doc! { "update": "c", "updates": [&change], "$db": "test" }
+}
+
+fn within(mut body: DocBuf, session: [u8; 16], number: i64, starts: bool) -> DocBuf {
+    body.append("lsid", &doc! { "id": Value::Binary(Binary { subtype: 4, bytes: &session }) });
+    body.append("txnNumber", number).append("autocommit", false);
+    if starts {
+        body.append("startTransaction", true);
+    }
+    body
+}
+
+/// Two updates in a transaction, and its commit.
+fn transfer(client: &mut TcpStream, at: i32) -> Result<(), Box<dyn Error>> {
+    let (from, to, number) = (at % DOCUMENTS, (at + 1) % DOCUMENTS, i64::from(at));
+    command(client, within(increment(from, -1), [7; 16], number, true))?;
+    command(client, within(increment(to, 1), [7; 16], number, false))?;
+    let commit = doc! { "commitTransaction": 1, "writeConcern": { "w": 1 }, "$db": "admin" };
+    command(client, within(commit, [7; 16], number, false)).map(|_| ())
+}
+
 /// One operation; `at` counts them.
 fn run(client: &mut TcpStream, name: &str, at: i32) -> Result<(), Box<dyn Error>> {
+    if name == "transfer" {
+        return transfer(client, at);
+    }
     let id = at % DOCUMENTS;
     let filter = doc! { "_id": id };
     let concern = doc! { "w": 1 };
@@ -110,7 +150,7 @@ fn run(client: &mut TcpStream, name: &str, at: i32) -> Result<(), Box<dyn Error>
                 "$db": "test",
             }
         }
-        "insert" => doc! {
+        "insert" | "insert-beside-transactions" => doc! {
             "insert": "c", "documents": [{ "_id": at, "text": text.as_str() }],
             "writeConcern": &concern, "$db": "test",
         },
