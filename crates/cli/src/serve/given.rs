@@ -303,6 +303,9 @@ mod tests {
         assert!(message(&["--setParameter", "x"]).contains("NAME=VALUE"));
         assert!(message(&["--auditSchema", "OCSF"]).contains("MongoDB's own schema"));
         assert!(words(&["--auditSchema", "mongo"]).is_ok());
+        assert!(message(&["--enableEncryption"]).contains("encrypt the file system"));
+        assert!(message(&["--encryptionKeyFile", "k"]).contains("encrypt the file system"));
+        assert!(message(&["--ldapServers", "h"]).contains("SCRAM and certificates"));
         assert!(message(&["--fork"]).contains("service manager"));
     }
 

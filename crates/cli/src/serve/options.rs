@@ -69,6 +69,10 @@ const LOGS: Status = Refused("logs go to a file or a standard stream");
 const JOURNALED: Status = NoEffect("writes are always journaled");
 const ONE_MEMBER: Status = Refused("a set has one member");
 const OLD_TLS: Status = Refused("the options that begin with --tls take its place");
+const FILE_SYSTEM: Status = Refused(
+    "data are not encrypted here; encrypt the file system of the data directory, which holds for logs and spilled data too",
+);
+const NO_DIRECTORY: Status = Refused("users are stored here; logins are SCRAM and certificates");
 const ENGINE: Status = NoEffect("the storage engine has no such knob");
 const ONE_LAYOUT: Status = Refused("all databases share one set of files");
 
@@ -164,6 +168,21 @@ pub static OPTIONS: &[ServeOption] = &[
     row("auditEncryptionKeyIdentifier", "auditLog.auditEncryptionKeyIdentifier", Text("ID"), Refused("its file is neither compressed nor encrypted"), "Encrypts its file."),
     row("auditLocalKeyFile", "auditLog.localAuditKeyFile", Text("FILE"), Refused("its file is neither compressed nor encrypted"), "Encrypts its file with a key of this machine."),
     row("transitionToAuth", "security.transitionToAuth", Flag, ONE_MEMBER, "Allows members with and without login."),
+    row("enableEncryption", "security.enableEncryption", Flag, FILE_SYSTEM, "Encrypts the data files."),
+    row("encryptionCipherMode", "security.encryptionCipherMode", Text("MODE"), FILE_SYSTEM, "How they are encrypted."),
+    row("encryptionKeyFile", "security.encryptionKeyFile", Text("FILE"), FILE_SYSTEM, "The key of encrypted data files."),
+    row("kmipServerName", "security.kmip.serverName", Text("HOST"), FILE_SYSTEM, "Where that key is kept."),
+    row("kmipPort", "security.kmip.port", Number("PORT"), FILE_SYSTEM, "The port of the server that keeps it."),
+    row("kmipClientCertificateFile", "security.kmip.clientCertificateFile", Text("FILE"), FILE_SYSTEM, "The certificate towards that server."),
+    row("kmipServerCAFile", "security.kmip.serverCAFile", Text("FILE"), FILE_SYSTEM, "The authority of that server."),
+    row("kmipKeyIdentifier", "security.kmip.keyIdentifier", Text("ID"), FILE_SYSTEM, "Which key it is."),
+    row("kmipRotateMasterKey", "security.kmip.rotateMasterKey", Flag, FILE_SYSTEM, "Changes that key."),
+    row("redactClientLogData", "security.redactClientLogData", Flag, Refused("logs show commands without passwords, and what is in them otherwise"), "Logs no values of commands."),
+    row("ldapServers", "security.ldap.servers", Text("HOSTS"), NO_DIRECTORY, "Directories that know users."),
+    row("ldapUserToDNMapping", "security.ldap.userToDNMapping", Text("TEXT"), NO_DIRECTORY, "What a user is called there."),
+    row("ldapAuthzQueryTemplate", "security.ldap.authz.queryTemplate", Text("TEXT"), NO_DIRECTORY, "Which roles a user has there."),
+    row("saslHostName", "security.sasl.hostName", Text("HOST"), NO_DIRECTORY, "The server's name for Kerberos."),
+    row("saslServiceName", "security.sasl.serviceName", Text("NAME"), NO_DIRECTORY, "The service's name for Kerberos."),
     row("tlsMode", "net.tls.mode", Text("MODE"), Works, "Which clients speak TLS: 'disabled', 'allowTLS' or 'preferTLS' (those that want), 'requireTLS'."),
     row("tlsCertificateKeyFile", "net.tls.certificateKeyFile", Text("FILE"), Works, "The server's certificate, its chain and its key, as PEM."),
     row("tlsCertificateKeyFilePassword", "net.tls.certificateKeyFilePassword", Text("TEXT"), Works, "The password of a key that is encrypted (PKCS #8); better in the configuration file than here."),

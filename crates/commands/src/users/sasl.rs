@@ -120,7 +120,10 @@ fn begin(
     reply: &mut DocWriter<'_>,
 ) -> Result<()> {
     cx.connection.login = None;
-    let mechanism = mechanisms::scram(cx, start.mechanism)?;
+    let mechanism = mechanisms::scram(cx, start.mechanism).inspect_err(|error| {
+        let name = shortened(start.mechanism, NAME_CHARACTERS_MAX);
+        cx.connection.audit_login(&UserName::new("", db), &name, error.code().number());
+    })?;
     mechanism.counts(&cx.service.metrics).begin(speculative);
     wait_for_turn(cx);
     let first = match ClientFirst::parse(start.payload) {

@@ -1,6 +1,6 @@
 //! Access control: what a client may do before a login, after it, and as somebody with few rights.
 
-use super::{Client, Server, at, code, replica_set};
+use super::{Client, Lines, Server, at, code, replica_set};
 use quire_access::Mechanism;
 use quire_access::scram::ClientLogin;
 use quire_commands::log::NoLog;
@@ -251,6 +251,52 @@ fn a_restricted_user_logs_in_from_its_addresses_only() {
 }
 
 /// With named users it answered ok and did nothing.
+/// Mechanisms that need a directory, a cloud or what is broken are refused, by their names.
+#[test]
+fn other_mechanisms_are_refused_by_name() {
+    let (server, _root) = guarded();
+    for name in ["PLAIN", "GSSAPI", "MONGODB-OIDC", "MONGODB-AWS", "MONGODB-CR", "none"] {
+        let start =
+            doc! { "saslStart": 1, "mechanism": name, "payload": binary("x"), "$db": "$external" };
+        let reply = server.client(2).run(start);
+        assert_eq!(code(&reply), 334, "{reply:?}");
+        let text = reply.get("errmsg").unwrap().as_str().unwrap().to_owned();
+        assert!(text.contains(name), "{text}");
+    }
+}
+
+/// Passwords stand neither in the log, with every operation in it, nor in the profile, nor in errors.
+#[test]
+fn no_password_is_logged_recorded_or_answered() {
+    const PASSWORD: &str = "hunter2-secret";
+    let lines = Lines::default();
+    let (server, mut root) = with_users(Server::guarded_logging(Arc::new(lines.clone())));
+    root.works(doc! { "setParameter": 1, "logLevel": 1, "$db": "admin" });
+    root.works(doc! { "profile": 2, "$db": "shop" });
+    let mut replies = Vec::new();
+    for command in [
+        doc! { "createUser": "new", "pwd": PASSWORD, "roles": [], "$db": "shop" },
+        doc! { "createUser": "new", "pwd": PASSWORD, "roles": [], "$db": "shop" },
+        doc! { "createUser": "other", "pwd": PASSWORD, "roles": ["none"], "$db": "shop" },
+        doc! { "updateUser": "new", "pwd": PASSWORD, "$db": "shop" },
+        doc! { "updateUser": "nobody", "pwd": PASSWORD, "$db": "shop" },
+        doc! { "usersInfo": "new", "$db": "shop" },
+    ] {
+        replies.push(format!("{:?}", root.run(command)));
+    }
+    let mut client = server.client(2);
+    assert_eq!(client.log_in("shop", "new", PASSWORD, Mechanism::Sha256), 0);
+    assert_eq!(client.log_in("shop", "new", PASSWORD, Mechanism::Sha1), 0);
+    assert_eq!(client.log_in("shop", PASSWORD, "p", Mechanism::Sha256), 18);
+    let profile = root.works(doc! { "find": "system.profile", "$db": "shop" });
+    let stored = root.works(doc! { "find": "system.users", "$db": "admin" });
+    let logged = lines.0.lock().unwrap().iter().map(|line| format!("{:?}", line.2)).collect();
+    let shown = [replies, vec![format!("{profile:?}"), format!("{stored:?}")], logged].concat();
+    assert!(shown.iter().any(|text| text.contains("createUser")));
+    let bad: Vec<_> = shown.iter().filter(|text| text.contains(PASSWORD)).collect();
+    assert!(bad.is_empty(), "{bad:?}");
+}
+
 /// What mongorestore does with users and roles.
 #[test]
 fn users_and_roles_are_taken_over_from_other_collections() {
