@@ -40,14 +40,23 @@ impl Collection {
         options: CollectionOptions,
         id_index: IndexId,
     ) -> Self {
-        let (version, collation) = (options.id_index_version(), options.collation().cloned());
-        let indexes = vec![Arc::new(Index::id_index(id_index, version, collation))];
+        let indexes = vec![Arc::new(Index::id_index(id_index, &options))];
         Collection { id, uuid, namespace, options, indexes, epoch: 1, frozen: false }
     }
 
     /// The `_id` index.
     pub fn id_index(&self) -> Option<&Arc<Index>> {
         self.indexes.first().filter(|index| index.is_id())
+    }
+
+    /// The `_id` index, if the collection is clustered: its order is the natural one.
+    pub fn clustered_index(&self) -> Option<&Arc<Index>> {
+        self.id_index().filter(|index| index.is_clustered())
+    }
+
+    /// The number of indexes that commands count: no successors, and no clustered index.
+    pub fn index_count(&self) -> usize {
+        self.listed_indexes().filter(|index| !index.is_clustered()).count()
     }
 
     /// The indexes that readers may use, hidden ones included (the planner leaves those out).

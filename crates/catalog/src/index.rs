@@ -5,10 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use quire_document::{Doc, DocBuf};
-use quire_mql::collation::Collation;
 
 use crate::key::KeySpec;
-use crate::{IndexId, IndexSpec, Multikey, MultikeyPaths};
+use crate::{CollectionOptions, IndexId, IndexSpec, Multikey, MultikeyPaths};
 
 /// Whether readers may use an index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,10 +73,20 @@ impl Index {
         }
     }
 
-    /// The `_id` index.
-    pub fn id_index(id: IndexId, version: i32, collation: Option<Arc<Collation>>) -> Self {
-        let spec = IndexSpec { version, collation, ..IndexSpec::id() };
+    /// The `_id` index of a collection with these options.
+    pub fn id_index(id: IndexId, options: &CollectionOptions) -> Self {
+        let (version, collation) = (options.id_index_version(), options.collation().cloned());
+        let mut spec = IndexSpec { version, collation, ..IndexSpec::id() };
+        if let Some(name) = options.clustered_index() {
+            name.clone_into(&mut spec.name);
+            (spec.unique, spec.clustered) = (true, true);
+        }
         Index::new(id, spec, IndexState::Ready)
+    }
+
+    /// True for the `_id` index of a clustered collection, which gives the natural order.
+    pub fn is_clustered(&self) -> bool {
+        self.spec.clustered
     }
 
     /// The same index in another state.

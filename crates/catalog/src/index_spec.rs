@@ -25,6 +25,8 @@ pub struct IndexSpec {
     pub unique: bool,
     /// New documents may not have a key that another one has; `collMod` can make it unique then.
     pub prepare_unique: bool,
+    /// It is the `_id` index of a clustered collection.
+    pub clustered: bool,
     /// Leave out documents without the fields; whether it was given is shown back.
     pub sparse: Option<bool>,
     /// Invisible to the planner.
@@ -411,6 +413,9 @@ impl IndexSpec {
     /// Compares with the indexes of a collection: already there, new, or one of mongod's
     /// conflicts (85, 86, 68).
     pub fn compare(&self, existing: &[Arc<Index>]) -> Result<SpecMatch> {
+        if self.is_id() && existing.iter().any(|index| index.is_clustered()) {
+            return Ok(SpecMatch::Exists);
+        }
         if let Some(index) = existing.iter().find(|index| index.name == self.name) {
             if !self.same_signature(&index.spec) {
                 return Err(Error::new(
@@ -498,6 +503,9 @@ impl IndexSpec {
         if self.unique {
             doc.append("unique", true);
         }
+        if self.clustered {
+            doc.append("clustered", true);
+        }
         if self.prepare_unique {
             doc.append("prepareUnique", true);
         }
@@ -539,6 +547,7 @@ impl IndexSpec {
                 ("name", Value::String(text)) => text.clone_into(&mut spec.name),
                 ("background", Value::Bool(flag)) => spec.background = Some(flag),
                 ("unique", Value::Bool(flag)) => spec.unique = flag,
+                ("clustered", Value::Bool(flag)) => spec.clustered = flag,
                 ("prepareUnique", Value::Bool(flag)) => spec.prepare_unique = flag,
                 ("hidden", Value::Bool(flag)) => spec.hidden = flag,
                 ("sparse", Value::Bool(flag)) => spec.sparse = Some(flag),

@@ -7,6 +7,7 @@
 //! first can trust them. This crate does no I/O; `collections` reads and writes the records.
 
 mod catalog;
+pub mod clustered;
 mod collection;
 mod ids;
 mod index;

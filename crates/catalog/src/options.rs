@@ -6,7 +6,7 @@ use quire_error::{Error, ErrorCode, Result};
 use quire_mql::Collation;
 use std::sync::Arc;
 
-use crate::IndexSpec;
+use crate::{IndexSpec, clustered};
 
 /// The options of a collection.
 #[derive(Debug, Clone, Default)]
@@ -21,6 +21,8 @@ pub struct CollectionOptions {
 
 /// The option that no client can give.
 const TEMPORARY: &str = "temp";
+const CLUSTERED: &str = "clusteredIndex";
+const EXPIRE: &str = "expireAfterSeconds";
 
 /// Options of `create` that have an issue of their own, with the words for them.
 const NOT_BUILT: &[(&str, &str)] = &[
@@ -28,8 +30,6 @@ const NOT_BUILT: &[(&str, &str)] = &[
     ("validator", "a validator (create.validator)"),
     ("validationLevel", "a validator (create.validationLevel)"),
     ("validationAction", "a validator (create.validationAction)"),
-    ("clusteredIndex", "a clustered collection (create.clusteredIndex)"),
-    ("expireAfterSeconds", "a time-series collection (create.expireAfterSeconds)"),
     ("changeStreamPreAndPostImages", "create.changeStreamPreAndPostImages"),
     ("encryptedFields", "an encrypted collection (create.encryptedFields)"),
     ("recordPreImages", "create.recordPreImages"),
@@ -39,7 +39,8 @@ impl CollectionOptions {
     /// Parses the options of `create`: the fields of the command that are not the command's own
     /// name or generic arguments. What other commands share (comment, writeConcern, ...) must
     /// have been taken out.
-    pub fn parse(fields: Doc<'_>) -> Result<Self> {
+    /// `now_ms` bounds `expireAfterSeconds`.
+    pub fn parse(fields: Doc<'_>, now_ms: i64) -> Result<Self> {
         let (mut document, mut id_index, mut default) = (Vec::new(), None, None);
         let mut writer = DocWriter::new(&mut document);
         for (name, value) in fields.fields() {
@@ -56,6 +57,12 @@ impl CollectionOptions {
                 "storageEngine" => keep_storage_engine(&mut writer, name, value)?,
                 "indexOptionDefaults" => keep_index_defaults(&mut writer, value)?,
                 "idIndex" => id_index = parse_id_index(value)?,
+                CLUSTERED => {
+                    if let Some(shown) = clustered::parse(value)? {
+                        writer.append(CLUSTERED, &shown);
+                    }
+                }
+                EXPIRE => keep_expiry(&mut writer, fields, value, now_ms)?,
                 "autoIndexId" => keep_auto_index_id(&mut writer, value)?,
                 TEMPORARY => {
                     return Err(Error::new(
@@ -122,6 +129,31 @@ impl CollectionOptions {
         self.collation.as_ref()
     }
 
+    /// The name of the clustered index; `None` if the natural order is that of insertion.
+    pub fn clustered_index(&self) -> Option<&str> {
+        self.document.get(CLUSTERED)?.as_document()?.get("name")?.as_str()
+    }
+
+    /// The seconds after the date in `_id` at which documents of a clustered collection expire.
+    pub fn expire_after_seconds(&self) -> Option<i64> {
+        self.document.get(EXPIRE)?.exact_i64()
+    }
+
+    /// The same options with another time of expiry, or none.
+    #[must_use]
+    pub fn expiring_after(&self, seconds: Option<i64>) -> Self {
+        let mut document = DocBuf::build(|writer| {
+            for (name, value) in self.document.as_doc().fields().filter(|(name, _)| *name != EXPIRE)
+            {
+                writer.append(name, value);
+            }
+        });
+        if let Some(seconds) = seconds {
+            document.append(EXPIRE, seconds);
+        }
+        CollectionOptions { document, ..self.clone() }
+    }
+
     /// As `listCollections` shows them.
     pub fn document(&self) -> Doc<'_> {
         self.document.as_doc()
@@ -132,6 +164,26 @@ impl CollectionOptions {
     pub fn same_as(&self, other: &Self) -> bool {
         self.document.as_bytes() == other.document.as_bytes()
     }
+}
+
+fn keep_expiry(
+    writer: &mut DocWriter<'_>,
+    fields: Doc<'_>,
+    value: Value<'_>,
+    now_ms: i64,
+) -> Result<()> {
+    if value.is_nullish() {
+        return Ok(());
+    }
+    if !value.is_number() {
+        return clustered::parse_expiry(value, now_ms).map(|_| ());
+    }
+    if !matches!(fields.get(CLUSTERED), Some(Value::Document(_))) {
+        let text = "'expireAfterSeconds' is only supported on time-series collections or when the 'clusteredIndex' option is specified";
+        return Err(Error::new(ErrorCode::InvalidOptions, text));
+    }
+    writer.append(EXPIRE, clustered::parse_expiry(value, now_ms)?);
+    Ok(())
 }
 
 fn refuse_capped(fields: Doc<'_>, value: Value<'_>) -> Result<()> {

@@ -17,7 +17,7 @@ Quire follows the behaviour of MongoDB 8.2. This page is generated from the regi
 `CommandNotSupported` (115) or the command's own error, naming the feature.
 
 Features that are missing as a whole: change
-streams and tailable cursors, capped, clustered and time-series
+streams and tailable cursors, capped and time-series
 collections, validators, text and geo indexes,
 server-side JavaScript (`$where`, `$function`, `$accumulator`: not planned).
 ";
@@ -63,6 +63,8 @@ const DIFFERENCES: &str = "
   other transactions; for documents no statement inside waits. A transaction whose snapshot the engine has to take back (many
   long ones under load, docs/limits.md) ends in 246 SnapshotUnavailable; one commit holds at most what the engine can commit at once (257).
   `count` outside counts committed documents only. A change of the catalog waits for transactions that used the collection.
+- Documents of a clustered collection have record ids as any others (`$recordId` is no `_id`). `_id`s that agree in their first 1,024
+  encoded bytes stand next to each other in no particular order. `CLUSTERED_IXSCAN` visits the values of an `$in` one by one.
 - `explain` has no `works`; its index bounds and counters are exact.
 - `internalQueryExecYieldIterations`, `internalQueryFacetBufferSizeBytes`,
   and `maxIndexBuildMemoryUsageMegabytes` can be read and set, and have no effect: reads do

@@ -11,6 +11,11 @@ pub fn duplicate_key_error(
     index: &Index,
     values: &[Option<Value<'_>>],
 ) -> Error {
+    if let (true, Some(Some(id))) = (index.is_clustered(), values.first())
+        && let Some(error) = clustered_duplicate(*id)
+    {
+        return error;
+    }
     let key_value = DocBuf::build(|writer: &mut DocWriter<'_>| {
         for (field, value) in index.keys.fields().iter().zip(values) {
             let value = value.unwrap_or(Value::Null);
@@ -34,4 +39,19 @@ pub fn duplicate_key_error(
     );
     let details = doc! { "keyPattern": index.key(), "keyValue": &key_value };
     Error::new(ErrorCode::DuplicateKey, message).with_details(details.into_bytes())
+}
+
+/// MongoDB fails as it puts an `_id` that is NaN or infinite into the message about a clustered
+/// collection; these are the codes of those failures.
+fn clustered_duplicate(id: Value<'_>) -> Option<Error> {
+    let (nan, infinite) = match id {
+        Value::Double(number) => (number.is_nan(), number.is_infinite()),
+        Value::Decimal(number) => (number.is_nan(), number.is_infinite()),
+        _ => return None,
+    };
+    match (nan, infinite) {
+        (true, _) => Some(Error::location(50819, "duplicate _id: the value is NaN")),
+        (_, true) => Some(Error::location(50826, "duplicate _id: the value is infinite")),
+        _ => None,
+    }
 }

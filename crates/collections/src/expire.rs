@@ -1,4 +1,4 @@
-//! TTL indexes: deleting documents whose time has come.
+//! TTL indexes and clustered collections that expire: deleting documents whose time has come.
 
 use std::sync::Arc;
 
@@ -47,18 +47,19 @@ pub fn expire_documents(
     let mut expired = Expired::default();
     let catalog = store.catalog();
     for collection in catalog.collections() {
-        for index in &collection.indexes {
-            if let Some(seconds) = index.expire_after_seconds
-                && index.state == IndexState::Ready
-            {
-                let cutoff = now_ms.saturating_sub(seconds.saturating_mul(1000));
-                let deleted = &mut expired.deleted;
-                let ended = expire_by(store, collection, index, cutoff, deleted, interrupt);
-                interrupt.check().map_err(from_interruption)?;
-                if let Err(error) = ended {
-                    let (namespace, index) = (collection.namespace.clone(), index.name.clone());
-                    expired.failures.push(ExpireFailure { namespace, index, error });
-                }
+        let clustered = collection.options.expire_after_seconds();
+        let of_collection =
+            clustered.and_then(|seconds| Some((collection.clustered_index()?, seconds)));
+        let ready = collection.indexes.iter().filter(|index| index.state == IndexState::Ready);
+        let of_indexes = ready.filter_map(|index| Some((index, index.expire_after_seconds?)));
+        for (index, seconds) in of_collection.into_iter().chain(of_indexes) {
+            let cutoff = now_ms.saturating_sub(seconds.saturating_mul(1000));
+            let deleted = &mut expired.deleted;
+            let ended = expire_by(store, collection, index, cutoff, deleted, interrupt);
+            interrupt.check().map_err(from_interruption)?;
+            if let Err(error) = ended {
+                let (namespace, index) = (collection.namespace.clone(), index.name.clone());
+                expired.failures.push(ExpireFailure { namespace, index, error });
             }
         }
     }

@@ -97,7 +97,7 @@ impl Examined {
 }
 
 fn has_collection_scan(node: &Node) -> bool {
-    matches!(node, Node::CollScan { .. }) || node.inputs().iter().any(has_collection_scan)
+    node.scans_collection() || node.inputs().iter().any(has_collection_scan)
 }
 
 fn summary(node: &Node) -> String {

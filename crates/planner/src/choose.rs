@@ -115,12 +115,11 @@ fn documents(node: &Node, stats: &dyn Statistics) -> u64 {
 
 fn is_whole(node: &Node) -> bool {
     let mut whole = true;
-    node.for_each_scan(&mut |scan| {
-        whole &= scan.range.is_none() && scan.bounds.iter().all(crate::Intervals::is_all);
-    });
+    node.for_each_scan(&mut |scan| whole &= scan.is_whole());
     whole
 }
 
 fn fetches(node: &Node) -> bool {
-    matches!(node, Node::Fetch { .. } | Node::CollScan { .. }) || node.inputs().iter().any(fetches)
+    matches!(node, Node::Fetch { .. } | Node::CollScan { .. } | Node::ClusteredScan { .. })
+        || node.inputs().iter().any(fetches)
 }

@@ -58,6 +58,7 @@ fn whole_index(
 ) -> Option<IndexScan> {
     indexes
         .iter()
+        .filter(|candidate| !candidate.index.is_clustered())
         .filter(|candidate| {
             candidate.index.keys.fields().first().is_some_and(|field| field.path == key)
         })

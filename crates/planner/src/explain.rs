@@ -1,130 +1,16 @@
 //! Printing plans as MongoDB's `explain` does: the stages, and beside them what happened when
 //! they ran.
 
+pub use crate::node_stats::{JoinStats, JoinStrategy, MemoryUse, NodeStats};
 use crate::plan::{IndexScan, Node, Plan};
+use quire_catalog::Collection;
 use quire_catalog::key::{Interval, Intervals, KeyField};
-use quire_document::{ArrayBuf, DocBuf, DocWriter, Value, ValueBuf};
+use quire_document::{ArrayBuf, Doc, DocBuf, DocWriter, Value, ValueBuf};
 use quire_mql::filter::Node as Condition;
 use quire_mql::stage::{Stage, StageBody, Transform, find_stage};
 
 /// Bytes that a sort may hold in memory, as explain shows it.
 pub const SORT_BYTES_MAX: u64 = 100 * 1024 * 1024;
-
-/// What one stage did, and its inputs in the order of [`Node::inputs`].
-#[derive(Debug, Clone, Default)]
-pub struct NodeStats {
-    /// Rows it gave.
-    pub returned: u64,
-    /// It has nothing more to give.
-    pub is_eof: bool,
-    /// Index keys looked at.
-    pub keys_examined: u64,
-    /// Documents looked at.
-    pub docs_examined: u64,
-    /// Times an index was positioned.
-    pub seeks: u64,
-    /// Record ids that were looked up among those already given.
-    pub dups_tested: u64,
-    /// Record ids that had been given already.
-    pub dups_dropped: u64,
-    /// Bytes that went through a sort.
-    pub bytes_sorted: u64,
-    /// Times a sort wrote what it held to disk.
-    pub spills: u64,
-    /// Rows that a count or a skip left out.
-    pub skipped: u64,
-    /// Rows counted.
-    pub counted: u64,
-    /// What it failed with: code and message.
-    pub failure: Option<(i32, String)>,
-    /// Time spent in it and below, in milliseconds.
-    pub millis: u64,
-    /// What a join found in its other collection.
-    pub joined: Option<Box<JoinStats>>,
-    /// What it held in memory at most, for stages that tell.
-    pub memory: Option<Box<MemoryUse>>,
-    /// Of what it reads from.
-    pub inputs: Vec<NodeStats>,
-}
-
-/// How a join finds foreign documents.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum JoinStrategy {
-    /// It reads through them for documents of the input.
-    #[default]
-    NestedLoop,
-    /// It has them in memory, found by the hash of a key.
-    Hash,
-    /// By an index.
-    Index,
-}
-
-impl JoinStrategy {
-    /// Returns MongoDB's name of it.
-    pub fn name(self) -> &'static str {
-        match self {
-            JoinStrategy::NestedLoop => "NestedLoopJoin",
-            JoinStrategy::Hash => "HashJoin",
-            JoinStrategy::Index => "IndexedLoopJoin",
-        }
-    }
-}
-
-/// What a join did with its other collection.
-#[derive(Debug, Clone, Default)]
-pub struct JoinStats {
-    /// How it found documents.
-    pub strategy: JoinStrategy,
-    /// Documents looked at.
-    pub docs_examined: u64,
-    /// Index keys looked at.
-    pub keys_examined: u64,
-    /// Times that a whole collection was read.
-    pub collection_scans: u64,
-    /// The names of the indexes that were read.
-    pub indexes_used: Vec<String>,
-}
-
-/// What a stage with several functions held in memory at most.
-#[derive(Debug, Clone, Default)]
-pub struct MemoryUse {
-    /// The largest number of bytes of each function, by its output field.
-    pub functions: Vec<(Box<str>, u64)>,
-    /// The largest number of bytes of the stage.
-    pub total: u64,
-}
-
-impl MemoryUse {
-    /// Notes the bytes that each function holds now.
-    pub fn note(&mut self, bytes: impl Iterator<Item = usize>) {
-        for ((_, most), bytes) in self.functions.iter_mut().zip(bytes) {
-            *most = (*most).max(bytes as u64);
-        }
-    }
-}
-
-impl NodeStats {
-    /// Index keys looked at, here and below.
-    pub fn total_keys(&self) -> u64 {
-        self.keys_examined + self.inputs.iter().map(NodeStats::total_keys).sum::<u64>()
-    }
-
-    /// Documents looked at, here and below.
-    pub fn total_docs(&self) -> u64 {
-        self.docs_examined + self.inputs.iter().map(NodeStats::total_docs).sum::<u64>()
-    }
-
-    /// Returns the statistics of a node above this one that passes its rows on as they are.
-    fn passed_on(&self) -> NodeStats {
-        let inputs = vec![self.clone()];
-        NodeStats { returned: self.returned, is_eof: self.is_eof, inputs, ..NodeStats::default() }
-    }
-
-    /// Rough number of steps it took, as MongoDB's `works`.
-    fn works(&self) -> u64 {
-        self.returned.max(self.keys_examined).max(self.docs_examined) + u64::from(self.is_eof)
-    }
-}
 
 /// A plan as MongoDB shows it after it ran: a skip has counted down.
 pub fn after_running(node: &Node, stats: &NodeStats) -> Node {
@@ -168,7 +54,7 @@ pub fn query_planner(plan: &Plan, out: &mut DocWriter<'_>) {
         let mut winning = out.document("winningPlan");
         winning.append("isCached", false);
         match plan.cursor() {
-            Node::IdHack { .. } => express(None, &mut winning),
+            Node::IdHack { collection, .. } => express(collection, None, &mut winning),
             root => stage(root, None, &mut winning),
         }
     }
@@ -232,7 +118,9 @@ pub fn execution_stats(
     {
         let mut stages = out.document("executionStages");
         match plan.cursor() {
-            Node::IdHack { .. } => express(Some(stats), stages.append("isCached", false)),
+            Node::IdHack { collection, .. } => {
+                express(collection, Some(stats), stages.append("isCached", false));
+            }
             root => stage(root, Some(stats), &mut stages),
         }
     }
@@ -243,10 +131,14 @@ pub fn execution_stats(
 }
 
 /// A lookup by `_id` and nothing else.
-fn express(stats: Option<&NodeStats>, out: &mut DocWriter<'_>) {
-    out.append("stage", "EXPRESS_IXSCAN");
-    out.append("keyPattern", "{ _id: 1 }");
-    out.append("indexName", "_id_");
+fn express(collection: &Collection, stats: Option<&NodeStats>, out: &mut DocWriter<'_>) {
+    if collection.clustered_index().is_some() {
+        out.append("stage", "EXPRESS_CLUSTERED_IXSCAN");
+    } else {
+        out.append("stage", "EXPRESS_IXSCAN");
+        out.append("keyPattern", "{ _id: 1 }");
+        out.append("indexName", "_id_");
+    }
     if let Some(stats) = stats {
         number("keysExamined", stats.keys_examined, out);
         number("docsExamined", stats.docs_examined, out);
@@ -263,7 +155,9 @@ pub fn stage(node: &Node, stats: Option<&NodeStats>, out: &mut DocWriter<'_>) {
     let stats = idle.as_ref().or(stats);
     out.append("stage", node.name());
     let filter = match node {
-        Node::CollScan { filter, .. } | Node::Fetch { filter, .. } => filter.as_ref(),
+        Node::CollScan { filter, .. }
+        | Node::ClusteredScan { filter, .. }
+        | Node::Fetch { filter, .. } => filter.as_ref(),
         Node::IndexScan(scan) => scan.filter.as_ref(),
         _ => None,
     };
@@ -310,8 +204,8 @@ fn common_stats(node: &Node, stats: &NodeStats, out: &mut DocWriter<'_>) {
 /// What is particular to a kind of stage.
 fn facts(node: &Node, stats: Option<&NodeStats>, out: &mut DocWriter<'_>) {
     match node {
-        Node::CollScan { backward, .. } => {
-            out.append("direction", direction(*backward));
+        Node::CollScan { .. } | Node::ClusteredScan { .. } => {
+            collection_facts(node, out);
             if let Some(stats) = stats {
                 number("docsExamined", stats.docs_examined, out);
             }
@@ -373,6 +267,41 @@ fn facts(node: &Node, stats: Option<&NodeStats>, out: &mut DocWriter<'_>) {
         | Node::ReturnKey { .. }
         | Node::Subplan { .. } => {}
     }
+}
+
+/// The direction of a scan of a collection, and the `_id`s between which it reads.
+fn collection_facts(node: &Node, out: &mut DocWriter<'_>) {
+    match node {
+        Node::CollScan { backward, .. } => {
+            out.append("direction", direction(*backward));
+        }
+        Node::ClusteredScan { scan, .. } => {
+            out.append("direction", direction(scan.backward));
+            let (first, last) = match &scan.range {
+                Some(range) => (
+                    range.start.as_ref().and_then(|key| first_value(key.as_doc())),
+                    range.end.as_ref().and_then(|key| first_value(key.as_doc())),
+                ),
+                None if scan.is_whole() => (None, None),
+                None => {
+                    let list = scan.bounds.first().map_or(&[][..], |intervals| &intervals.0);
+                    let (first, last) = (list.first(), list.last());
+                    (first.map(|first| first.low.as_value()), last.map(|last| last.high.as_value()))
+                }
+            };
+            if let Some(first) = first {
+                out.append("minRecord", first);
+            }
+            if let Some(last) = last {
+                out.append("maxRecord", last);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn first_value(key: Doc<'_>) -> Option<Value<'_>> {
+    key.fields().next().map(|(_, value)| value)
 }
 
 /// What is particular to a stage that reads an index.

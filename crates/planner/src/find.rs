@@ -4,7 +4,7 @@ use crate::access::{Access, Candidate, views};
 use crate::choose::{Statistics, rank};
 use crate::covering::ProjectionFacts;
 use crate::hint::{Choice, choice};
-use crate::plan::{Node, Plan, Reshape};
+use crate::plan::{IndexScan, Node, Plan, Reshape};
 use crate::request::{FindRequest, Hint, collation_of};
 use crate::sort_order::{self, SortPart};
 use quire_catalog::Collection;
@@ -167,6 +167,7 @@ fn draws(root: &Node, stats: &dyn Statistics, size: u64) -> bool {
 fn reads_all(root: &Node) -> bool {
     match root {
         Node::CollScan { filter, .. } => filter.is_none(),
+        Node::ClusteredScan { filter, .. } => root.scans_collection() && filter.is_none(),
         Node::Projection { input, .. } => reads_all(input),
         _ => false,
     }
@@ -186,10 +187,9 @@ fn candidates(
         return Ok(vec![finish.finish(node)]);
     }
     let collation = finish.collation;
-    let collection_scan = |backward| Node::CollScan {
-        collection: Arc::clone(collection),
-        filter: (!filter.is_always_true()).then(|| filter.clone()),
-        backward,
+    let collection_scan = |backward| {
+        let filter = (!filter.is_always_true()).then(|| filter.clone());
+        natural_scan(collection, filter, backward)
     };
     let by_index = matches!(request.hint, Some(Hint::Name(_) | Hint::Pattern(_)));
     if by_index && request.sort.as_doc().contains("$natural") {
@@ -414,7 +414,7 @@ impl<'r> Finish<'r> {
     }
 
     fn finish(&self, node: Node) -> Node {
-        let mut node = node;
+        let mut node = converted(node, self.query.filter.as_deref());
         let mut limited = self.request.limit == 0;
         if self.sorts() {
             let long_keys = has_long_keys(&node);
@@ -514,4 +514,45 @@ pub(crate) fn planner_error(location: i32, namespace: &str, why: &str) -> Error 
             "error processing query: ns={namespace} planner returned error :: caused by :: {why}"
         ),
     )
+}
+
+/// Returns a scan of a collection in its natural order, or against it.
+fn natural_scan(collection: &Arc<Collection>, filter: Option<Condition>, backward: bool) -> Node {
+    match collection.clustered_index() {
+        Some(index) => {
+            let mut scan = IndexScan::whole(collection, index, index.multikey_paths());
+            scan.backward = backward;
+            Node::ClusteredScan { scan: Box::new(scan), filter }
+        }
+        None => Node::CollScan { collection: Arc::clone(collection), filter, backward },
+    }
+}
+
+/// Replaces the scans of the clustered index, which have no keys of their own to give. As in MongoDB
+/// one that is the whole plan tests the whole `filter`.
+fn converted(node: Node, filter: Option<&Condition>) -> Node {
+    match node {
+        Node::IndexScan(scan) if scan.index.is_clustered() => clustered(*scan, None, filter),
+        Node::Fetch { filter: rest, input } => match *input {
+            Node::IndexScan(scan) if scan.index.is_clustered() => clustered(*scan, rest, filter),
+            input => Node::Fetch { filter: rest, input: Box::new(converted(input, None)) },
+        },
+        Node::Or { inputs } => {
+            let inputs = inputs.into_iter().map(|input| converted(input, None)).collect();
+            Node::Or { inputs }
+        }
+        other => other,
+    }
+}
+
+fn clustered(mut scan: IndexScan, rest: Option<Condition>, whole: Option<&Condition>) -> Node {
+    let own = scan.filter.take();
+    let filter = match whole {
+        Some(whole) => (!whole.is_always_true()).then(|| whole.clone()),
+        None => {
+            let parts: Vec<Condition> = own.into_iter().chain(rest).collect();
+            (!parts.is_empty()).then(|| Condition::all(parts))
+        }
+    };
+    Node::ClusteredScan { scan: Box::new(scan), filter }
 }

@@ -17,6 +17,7 @@ mod inner;
 mod intersection;
 mod joins;
 mod min_max;
+mod node_stats;
 mod on_view;
 mod partial;
 mod pipeline;

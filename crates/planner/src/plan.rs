@@ -156,6 +156,13 @@ pub enum Node {
         /// Newest first.
         backward: bool,
     },
+    /// Documents of a clustered collection in the order of `_id`, which is their natural order.
+    ClusteredScan {
+        /// What to visit of the clustered index.
+        scan: Box<IndexScan>,
+        /// Keeps what matches.
+        filter: Option<Condition>,
+    },
     /// Documents at random, for a `$sample` (`MULTI_ITERATOR` in MongoDB).
     RandomPicks {
         /// The collection that it reads.
@@ -330,6 +337,7 @@ impl Node {
             | Node::OneDocument
             | Node::Feed { .. }
             | Node::CollScan { .. }
+            | Node::ClusteredScan { .. }
             | Node::RandomPicks { .. }
             | Node::IdHack { .. }
             | Node::IndexScan(_)
@@ -361,10 +369,20 @@ impl Node {
             | Node::RandomPicks { collection, .. }
             | Node::IdHack { collection, .. }
             | Node::RecordStoreFastCount { collection, .. } => Some(collection),
-            Node::IndexScan(scan) | Node::CountScan(scan) | Node::DistinctScan { scan, .. } => {
-                Some(&scan.collection)
-            }
+            Node::IndexScan(scan)
+            | Node::CountScan(scan)
+            | Node::ClusteredScan { scan, .. }
+            | Node::DistinctScan { scan, .. } => Some(&scan.collection),
             other => other.inputs().iter().find_map(Node::collection),
+        }
+    }
+
+    /// Returns true for a scan of all documents of a collection in their natural order.
+    pub fn scans_collection(&self) -> bool {
+        match self {
+            Node::CollScan { .. } => true,
+            Node::ClusteredScan { scan, .. } => scan.is_whole(),
+            _ => false,
         }
     }
 
@@ -395,6 +413,8 @@ impl Node {
             Node::OneDocument => "QUEUE",
             Node::Eof => "EOF",
             Node::CollScan { .. } => "COLLSCAN",
+            Node::ClusteredScan { scan, .. } if scan.is_whole() => "COLLSCAN",
+            Node::ClusteredScan { .. } => "CLUSTERED_IXSCAN",
             Node::RandomPicks { .. } => "MULTI_ITERATOR",
             Node::IdHack { .. } => "IDHACK",
             Node::IndexScan(_) => "IXSCAN",
@@ -440,6 +460,7 @@ impl Node {
             | Node::Feed { .. }
             | Node::Fetch { .. }
             | Node::CollScan { .. }
+            | Node::ClusteredScan { .. }
             | Node::IdHack { .. }
             | Node::OneDocument
             | Node::Eof => true,
@@ -455,9 +476,10 @@ impl Node {
     /// Calls `visit` for every index scan below, from left to right.
     pub fn for_each_scan<'n>(&'n self, visit: &mut impl FnMut(&'n IndexScan)) {
         match self {
-            Node::IndexScan(scan) | Node::CountScan(scan) | Node::DistinctScan { scan, .. } => {
-                visit(scan);
-            }
+            Node::IndexScan(scan)
+            | Node::CountScan(scan)
+            | Node::ClusteredScan { scan, .. }
+            | Node::DistinctScan { scan, .. } => visit(scan),
             other => other.inputs().iter().for_each(|input| input.for_each_scan(visit)),
         }
     }
@@ -479,8 +501,13 @@ impl Node {
     }
 
     fn fetches(&self) -> bool {
-        matches!(self, Node::Fetch { .. } | Node::CollScan { .. } | Node::RandomPicks { .. })
-            || self.inputs().iter().any(Node::fetches)
+        matches!(
+            self,
+            Node::Fetch { .. }
+                | Node::CollScan { .. }
+                | Node::ClusteredScan { .. }
+                | Node::RandomPicks { .. }
+        ) || self.inputs().iter().any(Node::fetches)
     }
 
     /// Documents in place of keys.
@@ -511,6 +538,11 @@ impl IndexScan {
             backward: false,
             filter: None,
         }
+    }
+
+    /// True if it visits all keys of the index.
+    pub fn is_whole(&self) -> bool {
+        self.range.is_none() && self.bounds.iter().all(Intervals::is_all)
     }
 
     /// True if a field of its key is walked from larger to smaller values.

@@ -91,6 +91,11 @@ pub(crate) fn ordered(
             let inputs = scans.into_iter().map(|scan| mergeable(scan, sort)).collect();
             Some(Node::SortMerge { pattern: Arc::clone(pattern), inputs })
         }
+        Node::ClusteredScan { scan, filter } => {
+            let backward = direction(scan, sort, collation)?;
+            let scan = Box::new(IndexScan { backward, ..IndexScan::clone(scan) });
+            Some(Node::ClusteredScan { scan, filter: filter.clone() })
+        }
         Node::Fetch { filter, input } => {
             let input = Box::new(ordered(input, sort, pattern, collation)?);
             Some(Node::Fetch { filter: filter.clone(), input })

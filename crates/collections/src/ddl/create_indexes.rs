@@ -115,7 +115,7 @@ impl Store {
                     CollectionOptions::default(),
                 )?,
             };
-            let before = collection.indexes.len();
+            let before = collection.index_count();
             let default = collection.options.collation();
             let specs = request.specs.iter().map(|spec| spec.in_collection(default));
             let specs = specs.collect::<Result<Vec<IndexSpec>>>()?;

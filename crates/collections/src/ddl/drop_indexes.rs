@@ -54,7 +54,7 @@ impl Store {
                 .iter()
                 .filter(|index| collection.is_successor(index) && names.contains(&index.name));
             doomed.extend(successors.cloned());
-            let answer = DroppedIndexes { before: listed.len(), names };
+            let answer = DroppedIndexes { before: collection.index_count(), names };
             if doomed.is_empty() {
                 return Ok((None, answer));
             }
@@ -117,6 +117,9 @@ fn select(indexes: &[Arc<Index>], which: &DropIndexes) -> Result<Vec<Arc<Index>>
 }
 
 fn not_id(index: Arc<Index>) -> Result<Arc<Index>> {
+    if index.is_clustered() {
+        return Err(Error::location(5979800, "It is illegal to drop the clusteredIndex"));
+    }
     if index.is_id() {
         return Err(Error::new(ErrorCode::InvalidOptions, "cannot drop _id index"));
     }

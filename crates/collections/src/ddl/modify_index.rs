@@ -60,6 +60,7 @@ impl Store {
                 .lookup(namespace)
                 .ok_or_else(|| Error::new(ErrorCode::NamespaceNotFound, "ns does not exist"))?;
             let found = find(collection, &change.index)?;
+            refuse_clustered(collection, found, change)?;
             check(namespace, found, change)?;
             let before = IndexBefore {
                 hidden: found.hidden,
@@ -89,6 +90,30 @@ impl Store {
             Ok((Some(catalog.with(Arc::new(next))), before))
         })
     }
+
+    /// Changes the time after which documents of a clustered collection expire; `None` ends it.
+    ///
+    /// # Errors
+    /// `NamespaceNotFound`, and 72 InvalidOptions for another collection.
+    pub fn modify_expiry(
+        &self,
+        namespace: &Namespace,
+        seconds: Option<i64>,
+        options: &CommitOptions,
+    ) -> Result<()> {
+        self.change_catalog(options, |txn, catalog, _| {
+            let collection = catalog.require(namespace)?;
+            if collection.clustered_index().is_none() {
+                let text =
+                    "'expireAfterSeconds' option is only supported on collections clustered by _id";
+                return Err(Error::new(ErrorCode::InvalidOptions, text));
+            }
+            let mut next = next_epoch(collection);
+            next.options = collection.options.expiring_after(seconds);
+            put_collection(txn, &next)?;
+            Ok((Some(catalog.with(Arc::new(next))), ()))
+        })
+    }
 }
 
 /// Returns the index with this name or key pattern.
@@ -115,6 +140,21 @@ pub(super) fn find<'c>(collection: &'c Collection, choice: &IndexChoice) -> Resu
             }
         }
     }
+}
+
+/// The clustered index is none of the collection's own; only to hide it has an error of its own.
+fn refuse_clustered(collection: &Collection, index: &Index, change: &ModifyIndex) -> Result<()> {
+    if !index.is_clustered() {
+        return Ok(());
+    }
+    if change.hidden.is_some() {
+        return Err(Error::location(
+            6011800,
+            "The 'hidden' option is not supported for a clusteredIndex",
+        ));
+    }
+    let text = format!("cannot find index {} for ns {}", index.name, collection.namespace);
+    Err(Error::new(ErrorCode::IndexNotFound, text))
 }
 
 fn check(namespace: &Namespace, index: &Index, change: &ModifyIndex) -> Result<()> {

@@ -50,7 +50,7 @@ impl Writer {
             Some(collection) => Arc::clone(collection),
             None => self.create_collection(namespace, CollectionOptions::default())?,
         };
-        let before = collection.indexes.len();
+        let before = collection.index_count();
         let new = new_specs(&collection, &request.specs)?;
         let is_own = self.created.iter().any(|created| created.id == collection.id);
         let reply = BuiltIndexes {

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use quire_catalog::clustered::check_clustered_id;
 use quire_catalog::key::{Arena, GeneratedKeys};
 use quire_catalog::{Collection, Facts, Index, IndexState};
-use quire_document::Doc;
+use quire_document::{Doc, Value};
 use quire_storage::{Snapshot, Space, StorageError};
 
 use super::Writer;
@@ -57,6 +58,9 @@ impl Writer {
         keys.encode(index, &generated)?;
         self.grow_facts(index, &generated, keys)?;
         if index.is_id() {
+            if index.is_clustered() {
+                check_clustered_id(doc.get("_id").unwrap_or(Value::Null))?;
+            }
             self.store.id_cache().put(collection.id, keys.unique_key(index, 0), id);
         }
         (0..keys.len())

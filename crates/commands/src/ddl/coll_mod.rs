@@ -3,6 +3,8 @@
 use crate::ddl::view_definition::{check_stages, pipeline, view_on};
 use crate::frame::args::{Arg, arguments, fields};
 use crate::frame::context::Context;
+use crate::frame::service::now_ms;
+use quire_catalog::clustered::parse_expiry;
 use quire_catalog::{Namespace, ViewDefinition};
 use quire_collections::{IndexChoice, MakeUnique, ModifyIndex, ModifyView};
 use quire_document::{Doc, DocWriter, Value};
@@ -15,6 +17,8 @@ struct Arguments<'a> {
     index: Option<Doc<'a>>,
     view: ModifyView,
     dry_run: bool,
+    /// What to change about the expiry of a clustered collection.
+    expire: Option<Expiry>,
     /// The first option that only collections have.
     of_collection: Option<&'a str>,
     /// The first option that is not built.
@@ -37,29 +41,50 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     if let Some(option) = arguments.not_built {
         return Err(Error::not_built(&format!("collMod.{option}")));
     }
-    catalog.require(&namespace)?;
+    let collection = catalog.require(&namespace)?;
+    if arguments.expire.is_some() && collection.clustered_index().is_none() {
+        let text = "'expireAfterSeconds' option is only supported on collections clustered by _id";
+        return Err(Error::new(ErrorCode::InvalidOptions, text));
+    }
     let ModifyView { on, pipeline } = &arguments.view;
     let of_view = [("viewOn", on.is_some()), ("pipeline", pipeline.is_some())];
     if let Some((option, _)) = of_view.iter().find(|(_, given)| *given) {
         let text = format!("'{option}' option only supported on a view");
         return Err(Error::new(ErrorCode::InvalidOptions, text));
     }
-    let (change, unique) = match arguments.index {
-        Some(index) => parse(index)?,
+    match arguments.index {
+        Some(index) => change_index(cx, &namespace, index, arguments.dry_run, reply)?,
         None if arguments.dry_run => return Err(no_conversion()),
-        None => return Ok(()),
-    };
-    if arguments.dry_run && !unique {
+        None => {}
+    }
+    if let Some(Expiry(seconds)) = arguments.expire {
+        let changed = Changed::Collections(vec![namespace.as_str().to_owned()]);
+        let _change = cx.await_transactions(changed)?;
+        cx.service.store.modify_expiry(&namespace, seconds, &cx.commit_options())?;
+    }
+    Ok(())
+}
+
+/// Changes the options of an index, or converts it to a unique one.
+fn change_index(
+    cx: &Context<'_>,
+    namespace: &Namespace,
+    index: Doc<'_>,
+    dry_run: bool,
+    reply: &mut DocWriter<'_>,
+) -> Result<()> {
+    let (change, unique) = parse(index)?;
+    if dry_run && !unique {
         return Err(no_conversion());
     }
     let _change =
         cx.await_transactions(Changed::Collections(vec![namespace.as_str().to_owned()]))?;
     if !unique {
-        return modify_index(cx, &namespace, &change, reply);
+        return modify_index(cx, namespace, &change, reply);
     }
-    let change = MakeUnique { index: change.index, dry_run: arguments.dry_run };
+    let change = MakeUnique { index: change.index, dry_run };
     let options = cx.commit_options();
-    if cx.service.store.make_unique(&namespace, &change, &cx.interrupt, &options)? {
+    if cx.service.store.make_unique(namespace, &change, &cx.interrupt, &options)? {
         reply.append("unique_new", true);
     }
     Ok(())
@@ -76,11 +101,11 @@ fn parse_arguments<'a>(cx: &Context<'_>, body: Doc<'a>) -> Result<Arguments<'a>>
             "viewOn" if !arg.is_null() => parsed.view.on = Some(view_on(cx, &arg)?),
             "pipeline" if !arg.is_null() => parsed.view.pipeline = Some(pipeline(&arg)?),
             "dryRun" if !arg.is_null() => parsed.dry_run = arg.safe_bool()?,
-            "index" | "viewOn" | "pipeline" | "dryRun" => {}
+            "expireAfterSeconds" if !arg.is_null() => parsed.expire = Some(of_collection(&arg)?),
+            "index" | "viewOn" | "pipeline" | "dryRun" | "expireAfterSeconds" => {}
             "validator"
             | "validationLevel"
             | "validationAction"
-            | "expireAfterSeconds"
             | "timeseries"
             | "cappedSize"
             | "cappedMax"
@@ -116,6 +141,23 @@ fn modify_index(
         reply.append("prepareUnique_new", new);
     }
     Ok(())
+}
+
+/// The seconds after which documents expire; `None` for `"off"`.
+struct Expiry(Option<i64>);
+
+fn of_collection(arg: &Arg<'_>) -> Result<Expiry> {
+    match arg.value() {
+        Value::String("off") => Ok(Expiry(None)),
+        Value::String(text) => {
+            let text = format!(
+                "Invalid string value for the 'clusteredIndex::expireAfterSeconds' option. Got: '{text}'. Accepted value is 'off'"
+            );
+            Err(Error::new(ErrorCode::InvalidOptions, text))
+        }
+        value if value.is_number() => parse_expiry(value, now_ms()).map(|all| Expiry(Some(all))),
+        _ => Err(arg.wrong_type("[string, long, int, decimal, double]")),
+    }
 }
 
 fn modify_view(cx: &Context<'_>, before: &ViewDefinition, change: &ModifyView) -> Result<()> {

@@ -3,6 +3,8 @@
 use crate::ddl::view_definition::{check_stages, pipeline, view_on};
 use crate::frame::args::{arguments, is_generic, missing};
 use crate::frame::context::Context;
+use crate::frame::service::now_ms;
+use quire_catalog::clustered::check_beside;
 use quire_catalog::{CollectionOptions, Namespace, ViewDefinition};
 use quire_document::{Doc, DocBuf, DocWriter};
 use quire_error::{Error, ErrorCode, Result};
@@ -18,10 +20,11 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, _reply: &mut DocWriter<'_>) -> R
         cx.join_transaction()?;
         refuse_kinds(body)?;
     }
+    check_beside(body)?;
     if let Some(view) = view(cx, &namespace, body)? {
         return cx.service.store.create_view(&Arc::new(view), &cx.commit_options());
     }
-    let options = CollectionOptions::parse(fields.as_doc())?;
+    let options = CollectionOptions::parse(fields.as_doc(), now_ms())?;
     if cx.in_transaction() {
         return cx.transaction_unit()?.create_collection(&namespace, options);
     }
@@ -64,7 +67,7 @@ fn view(cx: &Context<'_>, namespace: &Namespace, body: Doc<'_>) -> Result<Option
     }
     check_ignored(body)?;
     let rest = fields_without(body, &[&["viewOn", "pipeline"], IGNORED].concat());
-    let collation = CollectionOptions::parse(rest.as_doc())?.collation().cloned();
+    let collation = CollectionOptions::parse(rest.as_doc(), now_ms())?.collation().cloned();
     let pipeline = stages.unwrap_or_default();
     let view = ViewDefinition { namespace: namespace.clone(), on: on.into(), pipeline, collation };
     check_stages(cx, &view)?;

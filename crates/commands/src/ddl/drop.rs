@@ -35,7 +35,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     }
     let dropped = cx.service.store.drop_collection(&namespace, &cx.commit_options())?;
     if let Some(collection) = dropped {
-        reply.append("nIndexesWas", collection.indexes.len() as i32);
+        reply.append("nIndexesWas", collection.index_count() as i32);
         reply.append("ns", namespace.as_str());
     }
     Ok(())

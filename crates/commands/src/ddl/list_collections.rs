@@ -85,7 +85,7 @@ pub fn describe_collection(collection: &Collection, writer: &mut DocWriter<'_>) 
         let uuid = Value::Binary(Binary { subtype: 4, bytes: &collection.uuid.0 });
         writer.document("info").append("readOnly", false).append("uuid", uuid);
     }
-    if let Some(index) = collection.id_index() {
+    if let Some(index) = collection.id_index().filter(|index| !index.is_clustered()) {
         writer.append("idIndex", &index.to_document());
     }
 }

@@ -112,7 +112,8 @@ fn index_stats(
     let catalog = cx.service.store.catalog();
     let Some(collection) = catalog.lookup(&namespace) else { return Ok(Vec::new()) };
     let host = crate::frame::host::host_name();
-    let rows = collection.indexes.iter().map(|index| {
+    let own = collection.listed_indexes().filter(|index| !index.is_clustered());
+    let rows = own.map(|index| {
         DocBuf::build(|row| {
             row.append("name", index.name.as_str()).append("key", &index.spec.key);
             row.append("host", host.as_str());

@@ -5,6 +5,7 @@
 mod access;
 mod attacks;
 mod audit;
+mod clustered;
 mod durability;
 mod fail_points;
 mod fsync;

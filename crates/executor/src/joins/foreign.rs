@@ -247,5 +247,5 @@ impl ForeignSide {
 }
 
 fn scans(node: &Node) -> bool {
-    matches!(node, Node::CollScan { .. }) || node.inputs().iter().any(scans)
+    node.scans_collection() || node.inputs().iter().any(scans)
 }

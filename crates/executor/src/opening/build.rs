@@ -23,7 +23,7 @@ use crate::operators::metadata::SortKeys;
 use crate::operators::projection::Project;
 use crate::operators::sample::Sample;
 use crate::operators::scores::{FusionInputs, Scores};
-use crate::operators::simple::{Count, Limit, ReturnKey, Skip, Subplan};
+use crate::operators::simple::{ClusteredScan, Count, Limit, ReturnKey, Skip, Subplan};
 use crate::operators::sort::Sort;
 use crate::operators::union::{Merge, Union};
 use crate::operators::windows::Windows;
@@ -90,6 +90,7 @@ impl Builder {
             Node::OneDocument => Box::new(FeedOp::new(Box::new(vec![DocBuf::new()].into_iter()))),
             Node::Eof => Box::new(Eof),
             Node::CollScan { .. }
+            | Node::ClusteredScan { .. }
             | Node::RandomPicks { .. }
             | Node::IdHack { .. }
             | Node::IndexScan(_)
@@ -151,11 +152,18 @@ impl Builder {
                 Box::new(RandomPicks::new(collection, self.node(scan, needs)?, *size))
             }
             Node::IdHack { collection, id } => {
-                Box::new(IdLookup { table: Table::new(collection), id: id.clone(), found: None })
+                let clustered = collection.clustered_index().is_some();
+                let table = Table::new(collection);
+                Box::new(IdLookup { table, id: id.clone(), clustered, found: None })
             }
             Node::IndexScan(scan) => {
                 let filter = compile(scan.filter.as_ref());
                 Box::new(IndexScanOp::new(scan.clone(), filter, needs.keys, false))
+            }
+            Node::ClusteredScan { scan, filter } => {
+                let keys = Box::new(IndexScanOp::new(scan.clone(), None, needs.keys, false));
+                let documents = Fetch::new(&scan.collection, keys, compile(filter.as_ref()));
+                Box::new(ClusteredScan(Box::new(documents)))
             }
             Node::CountScan(scan) => Box::new(IndexScanOp::new(scan.clone(), None, false, true)),
             Node::DistinctScan { scan, field } => {

@@ -107,6 +107,9 @@ fn refuse_table_scan(plan: &Plan, env: &Env) -> Result<()> {
 }
 
 fn tests_collection(node: &Node) -> bool {
-    let tests = matches!(node, Node::CollScan { filter: Some(_), .. });
+    let tests = matches!(
+        node,
+        Node::CollScan { filter: Some(_), .. } | Node::ClusteredScan { filter: Some(_), .. }
+    ) && node.scans_collection();
     tests || node.inputs().iter().any(tests_collection)
 }

@@ -93,6 +93,24 @@ impl Operator for Subplan {
     }
 }
 
+/// A scan of a clustered collection: documents in the order of the clustered index. It examines
+/// documents and no keys, since users see no index.
+pub(crate) struct ClusteredScan(pub BoxedOperator);
+
+impl Operator for ClusteredScan {
+    fn next(&mut self, run: &mut Run<'_>, max: usize, out: &mut Vec<Row>) -> Result<bool> {
+        self.0.next(run, max, out)
+    }
+
+    fn rest(&mut self) {
+        self.0.rest();
+    }
+
+    fn stats(&self) -> NodeStats {
+        NodeStats { inputs: Vec::new(), ..self.0.stats() }
+    }
+}
+
 /// Counts rows and gives none.
 pub(crate) struct Count {
     pub input: BoxedOperator,

@@ -13,6 +13,8 @@ use crate::scans::table::Table;
 pub(crate) struct IdLookup {
     pub table: Table,
     pub id: ValueBuf,
+    /// The collection is clustered: users see no index that is looked into.
+    pub clustered: bool,
     /// Whether the document was found, once it was looked for.
     pub found: Option<bool>,
 }
@@ -33,7 +35,7 @@ impl Operator for IdLookup {
     fn stats(&self) -> NodeStats {
         let found = u64::from(self.found == Some(true));
         NodeStats {
-            keys_examined: found,
+            keys_examined: if self.clustered { 0 } else { found },
             docs_examined: found,
             returned: found,
             is_eof: self.found.is_some(),
