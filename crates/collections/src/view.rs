@@ -200,8 +200,12 @@ impl<'v> View<'v> {
         }
     }
 
-    /// Tells the low-water mark where a scan that began at it met its first record.
+    /// Tells the low-water mark where a scan that began at it met its first record. A record that this
+    /// view alone has inserted or deleted tells nothing: it may never be committed.
     pub(crate) fn saw_first(&self, collection: &Collection, first: Option<&[u8]>) -> Result<()> {
+        if self.pending.iter().any(|delta| delta.collection == collection.id.0) {
+            return Ok(());
+        }
         if let Some(ids) = self.store.record_ids_if_known(collection.id) {
             let first = first.map(record_id_of).transpose()?;
             ids.saw_first(self.snapshot.version(), first);

@@ -325,30 +325,12 @@ fn a_change_of_the_catalog_comes_to_its_turn_under_overlapping_transactions() {
 fn the_statement_of_an_expired_transaction_is_stopped() {
     let server = Server::new();
     let mut client = server.client(1);
-    let documents: Vec<DocBuf> = (0..2000).map(|id| doc! { "_id": id, "a": id % 7 }).collect();
-    let documents: quire_document::ArrayBuf = documents.iter().collect();
-    client.works(doc! { "insert": "t", "documents": &documents, "$db": "test" });
+    insert_many(&mut client);
     let change = doc! { "update": "t", "updates": [{ "q": { "_id": 1 }, "u": { "$inc": { "a": 1 } } }], "$db": "test" };
     client.works(within(change.clone(), (1, 1), true));
-    let joined = doc! {
-        "$lookup": {
-            "from": "t", "let": { "a": "$a" }, "as": "found",
-            "pipeline": [{ "$match": { "$expr": { "$gt": [{ "$add": ["$a", "$$a"] }, 100] } } }],
-        },
-    };
-    let cursor = DocBuf::new();
-    let long = doc! { "aggregate": "t", "pipeline": [&joined], "cursor": &cursor, "$db": "test" };
     std::thread::scope(|scope| {
-        let runs = scope.spawn(|| server.client(2).run(within(long, (1, 1), false)));
-        let in_progress = doc! { "currentOp": 1, "ns": "test.t", "$db": "admin" };
-        while !client.works(in_progress.clone()).get("inprog").is_some_and(|rows| {
-            rows.as_array().is_some_and(|rows| {
-                rows.iter()
-                    .any(|row| row.as_document().is_some_and(|row| row.get("opid").is_some()))
-            })
-        }) {
-            std::thread::yield_now();
-        }
+        let runs = scope.spawn(|| server.client(2).run(within(long(), (1, 1), false)));
+        running(&mut client);
         while !runs.is_finished() {
             server.0.abort_old_transactions(Duration::ZERO);
             std::thread::yield_now();
@@ -358,4 +340,75 @@ fn the_statement_of_an_expired_transaction_is_stopped() {
     });
     client.works(change);
     assert_eq!(code(&client.run(within(commit(), (1, 1), false))), 251);
+}
+
+/// 2,000 documents, over which [`long`] takes seconds.
+fn insert_many(client: &mut Client) {
+    let documents: Vec<DocBuf> = (0..2000).map(|id| doc! { "_id": id, "a": id % 7 }).collect();
+    let documents: quire_document::ArrayBuf = documents.iter().collect();
+    client.works(doc! { "insert": "t", "documents": &documents, "$db": "test" });
+}
+
+/// A read that compares each document with each.
+fn long() -> DocBuf {
+    let joined = doc! {
+        "$lookup": {
+            "from": "t", "let": { "a": "$a" }, "as": "found",
+            "pipeline": [{ "$match": { "$expr": { "$gt": [{ "$add": ["$a", "$$a"] }, 100] } } }],
+        },
+    };
+    doc! { "aggregate": "t", "pipeline": [&joined], "cursor": {}, "$db": "test" }
+}
+
+/// The row of the statement that runs on the collection, once `currentOp` shows one.
+fn running(client: &mut Client) -> DocBuf {
+    let in_progress = doc! { "currentOp": 1, "ns": "test.t", "active": true, "$db": "admin" };
+    loop {
+        let shown = client.works(in_progress.clone());
+        let row = at(&shown, "inprog.0").and_then(|row| row.as_document());
+        if let Some(row) = row.filter(|row| row.get("opid").is_some()) {
+            return row.to_owned();
+        }
+        std::thread::yield_now();
+    }
+}
+
+/// Another client sees the statement with its transaction, and stops both.
+#[test]
+fn kill_op_ends_a_statement_and_its_transaction() {
+    let server = Server::new();
+    let mut client = server.client(1);
+    insert_many(&mut client);
+    let change = doc! { "update": "t", "updates": [{ "q": { "_id": 1 }, "u": { "$inc": { "a": 1 } } }], "$db": "test" };
+    client.works(within(change.clone(), (1, 7), true));
+    std::thread::scope(|scope| {
+        let runs = scope.spawn(|| server.client(2).run(within(long(), (1, 7), false)));
+        let row = running(&mut client);
+        assert_eq!(number(&row, "transaction.parameters.txnNumber"), Some(7), "{row:?}");
+        let opid = row.get("opid").unwrap();
+        client.works(doc! { "killOp": 1, "op": opid, "$db": "admin" });
+        let killed = std::time::Instant::now();
+        let reply = runs.join().unwrap();
+        println!("ended {:?} after killOp", killed.elapsed());
+        assert!(killed.elapsed() < Duration::from_secs(1), "{:?}", killed.elapsed());
+        assert_eq!(code(&reply), 11601, "{reply:?}");
+    });
+    // Its lock is free, and it can't be committed.
+    client.works(change);
+    assert_eq!(code(&client.run(within(commit(), (1, 7), false))), 251);
+}
+
+/// A scan in a transaction that had deleted the first documents moved the mark at which the scans of
+/// everybody begin: others missed them, also after the abort.
+#[test]
+fn a_scan_after_a_delete_inside_hides_nothing_from_others() {
+    let server = Server::new();
+    let mut client = server.client(1);
+    (0..5).for_each(|id| drop(client.works(insert(id))));
+    let remove = doc! { "delete": "t", "deletes": [{ "q": {}, "limit": 0 }], "$db": "test" };
+    client.works(within(remove, (1, 1), true));
+    client.works(within(doc! { "find": "t", "$db": "test" }, (1, 1), false));
+    assert_eq!(ids(&mut client), 5);
+    client.works(within(doc! { "abortTransaction": 1, "$db": "admin" }, (1, 1), false));
+    assert_eq!(ids(&mut client), 5);
 }

@@ -2,6 +2,7 @@
 //! disk, and on a simulated disk that crashes in between.
 
 mod history;
+mod model;
 
 use crate::transactions::{commit, within};
 use crate::{Client, NoLog, Server, at, code, replica_set};
