@@ -1,6 +1,6 @@
 //! What the stages of a plan did when they ran.
 
-/// What one stage did, and its inputs in the order of [`Node::inputs`].
+/// What one stage did, and its inputs in the order of [`Node::inputs`](crate::Node::inputs).
 #[derive(Debug, Clone, Default)]
 pub struct NodeStats {
     /// Rows it gave.
