@@ -1,5 +1,6 @@
 //! What all stages of one execution share: variables, clock, limits, and the way to a newer view.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -14,6 +15,7 @@ use quire_mql::{Collation, EvalContext, Expression, Known, ParseContext, Shared,
 use quire_storage::Interrupt;
 
 use crate::params::ExecParams;
+use crate::sorted_runs::Workspace;
 use crate::views::Views;
 
 /// How long a scan keeps its view.
@@ -105,6 +107,17 @@ impl Env {
     /// Fails if the command has to stop.
     pub fn check_interrupt(&self) -> Result<()> {
         self.interrupt.check()
+    }
+
+    /// Where a blocking stage may go on on disk; `None` if it may not.
+    pub fn spill_directory(&self) -> Option<&Path> {
+        self.params.spill_directory.as_deref().filter(|_| self.may_spill)
+    }
+
+    /// What a blocking stage may use to go on on disk; `None` if it may not.
+    pub fn workspace(&self) -> Option<Workspace<'_>> {
+        let (bytes_max, shared) = (self.params.stage_bytes_max, &self.shared);
+        self.spill_directory().map(|directory| Workspace { directory, bytes_max, shared })
     }
 
     /// The error of a blocking stage that may not go on on disk.

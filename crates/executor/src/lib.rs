@@ -18,6 +18,7 @@ mod params;
 mod record_set;
 mod row;
 mod scans;
+mod sorted_runs;
 mod spill;
 mod unit;
 mod views;

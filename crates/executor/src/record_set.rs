@@ -87,7 +87,7 @@ impl RecordSet {
         if self.bytes <= limit {
             return Ok(());
         }
-        let Some(directory) = env.params.spill_directory.as_ref().filter(|_| env.may_spill) else {
+        let Some(directory) = env.spill_directory() else {
             return Err(env.memory_error("Remembering record ids"));
         };
         let pages = match &mut self.pages {

@@ -107,10 +107,12 @@ impl Row {
         let extra = self.extra.as_ref();
         let key = extra.and_then(|extra| extra.key.as_ref());
         let details = extra.and_then(|extra| extra.score_details.as_ref());
+        let sort_key = extra.and_then(|extra| extra.sort_key.as_ref());
         std::mem::size_of::<Row>()
             + self.doc.as_ref().map_or(0, Bytes::len)
             + key.map_or(0, |(_, entry)| 64 + entry.values.len() + entry.type_bits.len())
             + details.map_or(0, |details| 64 + details.as_bytes().len())
+            + sort_key.map_or(0, ValueBuf::size)
     }
 
     /// The values of its index key, missing ones as such.

@@ -8,6 +8,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use quire_error::{Error, ErrorCode, Result};
 
+/// What a file that is read keeps in memory.
+pub(crate) const READ_BUFFER_BYTES: usize = 64 * 1024;
+
 static NEXT: AtomicU64 = AtomicU64::new(0);
 
 /// A file being written.
@@ -74,7 +77,7 @@ impl SpillWriter {
     pub fn into_reader(self) -> Result<SpillReader> {
         let mut file = self.file.into_inner().map_err(|error| failed(error.error()))?;
         file.seek(SeekFrom::Start(0)).map_err(|error| failed(&error))?;
-        Ok(SpillReader { file: BufReader::with_capacity(64 * 1024, file) })
+        Ok(SpillReader { file: BufReader::with_capacity(READ_BUFFER_BYTES, file) })
     }
 }
 

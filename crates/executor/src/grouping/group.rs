@@ -13,7 +13,7 @@ use quire_planner::explain::NodeStats;
 
 use crate::env::{Run, Scope};
 use crate::grouping::columns::{Columns, Grouping};
-use crate::grouping::runs::{Entry, Merge, Runs};
+use crate::grouping::runs::{MergedGroup, MergedGroups, SpilledGroups};
 use crate::grouping::table::GroupTable;
 use crate::operators::chain::{Chain, ChainOp, Passed, Sent};
 use crate::operators::filtering::{renew, reset};
@@ -48,7 +48,7 @@ enum Output {
     NotYet,
     /// From memory, and the number of the next group.
     Memory(GroupTable, usize),
-    Runs(Merge),
+    Runs(MergedGroups),
 }
 
 impl GroupOp {
@@ -71,7 +71,7 @@ impl GroupOp {
             passed: &mut self.passed,
             scope,
             table: GroupTable::new(&self.grouping.group, env.shared.collator.as_ref()),
-            runs: Runs::default(),
+            runs: SpilledGroups::default(),
             arena: Bump::new(),
         };
         let mut rows: Vec<Row> = Vec::new();
@@ -93,8 +93,8 @@ impl GroupOp {
             if table.len() > 0 {
                 runs.spill(&mut table, env)?;
             }
-            self.stats.spills = runs.len() as u64;
-            Output::Runs(runs.merge()?)
+            self.stats.spills = runs.spills;
+            Output::Runs(runs.merge(env)?)
         };
         Ok(())
     }
@@ -113,7 +113,7 @@ impl GroupOp {
             }
             Output::Runs(merge) => {
                 let entry = merge.next(group, &context.with_variables(scope.variables))?;
-                let Some(Entry { key, states }) = entry else { return Ok(None) };
+                let Some(MergedGroup { key, states }) = entry else { return Ok(None) };
                 let states = states.iter().map(|state| &**state);
                 output(group, &key, states, &context).map(Some)
             }
@@ -152,7 +152,7 @@ struct Intake<'i> {
     passed: &'i mut Passed,
     scope: Scope<'i>,
     table: GroupTable,
-    runs: Runs,
+    runs: SpilledGroups,
     arena: Bump,
 }
 

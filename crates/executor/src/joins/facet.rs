@@ -115,9 +115,9 @@ fn collect(input: &mut BoxedOperator, run: &mut Run<'_>, spills: &mut u64) -> Re
 }
 
 fn spill_file(env: &Env) -> Result<SpillWriter> {
-    match &env.params.spill_directory {
-        Some(directory) if env.may_spill => SpillWriter::create(directory),
-        _ => Err(env.memory_error("$facet")),
+    match env.spill_directory() {
+        Some(directory) => SpillWriter::create(directory),
+        None => Err(env.memory_error("$facet")),
     }
 }
 

@@ -1,7 +1,7 @@
 //! SORT: everything, in order; in memory, with a limit only the best, beyond memory in runs on
 //! disk that are merged (Knuth, TAOCP 3, 5.4).
 
-use std::cmp::{Ordering, Reverse};
+use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::operators::metadata::add_sort_key;
 use crate::operators::union::sort_bytes;
 use crate::operators::{BoxedOperator, Filling, Operator, over};
 use crate::row::{Extra, Row};
-use crate::spill::{SpillReader, SpillWriter};
+use crate::sorted_runs::{MergedRuns, Record, RunWriter, SortedRuns, Workspace};
 
 /// Rows asked for at a time.
 const ROWS_MAX: usize = 1024;
@@ -60,7 +60,7 @@ pub(crate) struct Sorter {
     rows: Vec<Keyed>,
     bytes: usize,
     next_order: u64,
-    runs: Vec<SpillReader>,
+    runs: SortedRuns,
     /// What the keys of rows hold.
     keys: Option<Arc<KeySpec>>,
     arena: Bump,
@@ -73,38 +73,16 @@ pub(crate) struct Sorter {
 /// What a sorter gives back.
 pub(crate) enum Sorted {
     /// From memory.
-    Memory(std::vec::IntoIter<Keyed2>),
+    Memory(std::vec::IntoIter<Row>),
     /// From runs on disk.
     Runs {
-        /// The runs.
-        runs: Vec<SpillReader>,
-        /// The next row of each.
-        heads: BinaryHeap<Reverse<(Keyed2, usize)>>,
+        /// The rows.
+        merged: MergedRuns,
         /// Rows still to give.
         left: u64,
         /// What the keys of rows held.
         keys: Option<Arc<KeySpec>>,
     },
-}
-
-/// A row in its place; opaque outside.
-pub(crate) struct Keyed2(Keyed);
-
-impl PartialEq for Keyed2 {
-    fn eq(&self, other: &Self) -> bool {
-        self.0 == other.0
-    }
-}
-impl Eq for Keyed2 {}
-impl PartialOrd for Keyed2 {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-impl Ord for Keyed2 {
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.0.cmp(&other.0)
-    }
 }
 
 impl Sorter {
@@ -129,7 +107,7 @@ impl Sorter {
             rows: Vec::new(),
             bytes: 0,
             next_order: 0,
-            runs: Vec::new(),
+            runs: SortedRuns::default(),
             keys: None,
             arena: Bump::new(),
             bytes_sorted: 0,
@@ -188,107 +166,95 @@ impl Sorter {
         rows
     }
 
+    fn workspace<'e>(&self, env: &'e Env) -> Result<Workspace<'e>> {
+        env.workspace().ok_or_else(|| env.memory_error(self.name))
+    }
+
     fn spill(&mut self, env: &Env) -> Result<()> {
-        let directory = match &env.params.spill_directory {
-            Some(directory) if env.may_spill => directory,
-            _ => return Err(env.memory_error(self.name)),
-        };
-        let mut writer = SpillWriter::create(directory)?;
+        let workspace = self.workspace(env)?;
+        let (mut run, mut payload) = (RunWriter::create(workspace)?, Vec::new());
         for keyed in self.take_sorted() {
-            write_keyed(&mut writer, &keyed)?;
+            payload.clear();
+            write_row(&keyed.row, &mut payload);
+            run.write(&keyed.key, &payload)?;
         }
-        self.runs.push(writer.into_reader()?);
         self.spills += 1;
-        Ok(())
+        self.runs.add(run, workspace)
     }
 
     /// Ends collecting.
     pub fn finish(mut self, env: &Env) -> Result<Sorted> {
         if self.runs.is_empty() {
-            let rows: Vec<Keyed2> = self.take_sorted().into_iter().map(Keyed2).collect();
+            let rows: Vec<Row> = self.take_sorted().into_iter().map(|keyed| keyed.row).collect();
             return Ok(Sorted::Memory(rows.into_iter()));
         }
         if !self.rows.is_empty() || !self.best.is_empty() {
             self.spill(env)?;
         }
-        let keys = self.keys.take();
         let left = if self.limit > 0 { self.limit as u64 } else { u64::MAX };
-        let mut sorted = Sorted::Runs { runs: self.runs, heads: BinaryHeap::new(), left, keys };
-        sorted.open()?;
-        Ok(sorted)
+        let workspace = self.workspace(env)?;
+        Ok(Sorted::Runs { merged: self.runs.merge(workspace)?, left, keys: self.keys })
     }
 }
 
 impl Sorted {
-    fn open(&mut self) -> Result<()> {
-        if let Sorted::Runs { runs, heads, keys, .. } = self {
-            for (at, run) in runs.iter_mut().enumerate() {
-                if let Some(keyed) = read_keyed(run, keys.as_ref())? {
-                    heads.push(Reverse((Keyed2(keyed), at)));
-                }
-            }
-        }
-        Ok(())
-    }
-
     /// True if there are no more.
     pub fn is_empty(&self) -> bool {
         match self {
             Sorted::Memory(rows) => rows.len() == 0,
-            Sorted::Runs { heads, left, .. } => *left == 0 || heads.is_empty(),
+            Sorted::Runs { merged, left, .. } => *left == 0 || merged.is_empty(),
         }
     }
 
     /// The next row.
     pub fn next(&mut self) -> Result<Option<Row>> {
         match self {
-            Sorted::Memory(rows) => Ok(rows.next().map(|keyed| keyed.0.row)),
-            Sorted::Runs { runs, heads, left, keys } => {
-                if *left == 0 {
-                    return Ok(None);
-                }
-                let Some(Reverse((Keyed2(keyed), at))) = heads.pop() else { return Ok(None) };
+            Sorted::Memory(rows) => Ok(rows.next()),
+            Sorted::Runs { left: 0, .. } => Ok(None),
+            Sorted::Runs { merged, left, keys } => {
                 *left -= 1;
-                if let Some(run) = runs.get_mut(at)
-                    && let Some(next) = read_keyed(run, keys.as_ref())?
-                {
-                    heads.push(Reverse((Keyed2(next), at)));
-                }
-                Ok(Some(keyed.row))
+                merged.next()?.map(|record| read_row(record, keys.as_ref())).transpose()
             }
         }
     }
 }
 
-fn write_keyed(writer: &mut SpillWriter, keyed: &Keyed) -> Result<()> {
-    let entry = keyed.row.extra.as_ref().and_then(|extra| extra.key.as_ref());
-    let metadata = keyed.row.extra.as_ref().and_then(|extra| extra.to_spill());
-    let doc: &[u8] = keyed.row.doc.as_deref().unwrap_or(&[]);
-    writer.write(&[
-        &keyed.key,
-        &keyed.order.to_le_bytes(),
-        &keyed.row.record.0.to_le_bytes(),
-        doc,
-        entry.map_or(&[], |(_, entry)| &entry.values),
-        entry.map_or(&[], |(_, entry)| &entry.type_bits),
+/// Writes a row: its record, the lengths of the three parts that many rows lack, these parts, and
+/// the document.
+fn write_row(row: &Row, out: &mut Vec<u8>) {
+    let entry = row.extra.as_ref().and_then(|extra| extra.key.as_ref()).map(|(_, entry)| entry);
+    let metadata = row.extra.as_ref().and_then(|extra| extra.to_spill());
+    let parts: [&[u8]; 3] = [
+        entry.map_or(&[], |entry| &entry.values),
+        entry.map_or(&[], |entry| &entry.type_bits),
         metadata.as_ref().map_or(&[], DocBuf::as_bytes),
-    ])
+    ];
+    out.extend_from_slice(&row.record.0.to_le_bytes());
+    parts.iter().for_each(|part| out.extend_from_slice(&(part.len() as u64).to_le_bytes()));
+    parts.iter().for_each(|part| out.extend_from_slice(part));
+    out.extend_from_slice(row.doc.as_deref().unwrap_or(&[]));
 }
 
-fn read_keyed(run: &mut SpillReader, keys: Option<&Arc<KeySpec>>) -> Result<Option<Keyed>> {
-    let Some(key) = run.read()? else { return Ok(None) };
-    let mut part = || run.read()?.ok_or_else(|| Error::internal("a spilled run ended early"));
-    let number = |bytes: Vec<u8>| bytes.try_into().map_or(0, u64::from_le_bytes);
-    let (order, record) = (number(part()?), RecordId(number(part()?)));
-    let (doc, values, type_bits) = (part()?, part()?, part()?);
-    let mut extra = Extra::from_spill(&part()?);
+/// Reads what `write_row` wrote.
+fn read_row(record: Record, keys: Option<&Arc<KeySpec>>) -> Result<Row> {
+    let mut rest = Bytes::from(record.payload);
+    let mut take = |len: u64| match usize::try_from(len) {
+        Ok(len) if len <= rest.len() => Ok(rest.split_to(len)),
+        _ => Err(Error::internal("a spilled row is cut short")),
+    };
+    let mut number = || {
+        let bytes = take(size_of::<u64>() as u64)?;
+        Ok::<u64, Error>(bytes.as_ref().try_into().map_or(0, u64::from_le_bytes))
+    };
+    let (record, lengths) = (RecordId(number()?), [number()?, number()?, number()?]);
+    let [values, type_bits, metadata] = lengths.map(&mut take);
+    let (values, type_bits, mut extra) = (values?, type_bits?, Extra::from_spill(&metadata?));
     if let Some(keys) = keys.filter(|_| !values.is_empty()) {
-        let (values, type_bits) = (Bytes::from(values), Bytes::from(type_bits));
         let entry = IndexEntry { record, values, type_bits };
         extra.get_or_insert_default().key = Some((Arc::clone(keys), entry));
     }
-    let doc = (!doc.is_empty()).then(|| Bytes::from(doc));
-    Ok(Some(Keyed { key, order, row: Row { record, doc, extra } }))
+    let doc = (!rest.is_empty()).then_some(rest);
+    Ok(Row { record, doc, extra })
 }
 
 /// The stage.

@@ -224,15 +224,12 @@ impl Held {
 
     /// Writes all rows that are in memory to a file. 5643011 if the stage may not use the disk.
     fn spill(&mut self, env: &Env) -> Result<()> {
-        let directory = match &env.params.spill_directory {
-            Some(directory) if env.may_spill => directory,
-            _ => {
-                let text = format!(
-                    "Exceeded max memory. Current memory: {} bytes. Max allowed memory: {} bytes. Set 'allowDiskUse: true' to spill to disk",
-                    self.bytes, env.params.stage_bytes_max
-                );
-                return Err(Error::location(5643011, text));
-            }
+        let Some(directory) = env.spill_directory() else {
+            let text = format!(
+                "Exceeded max memory. Current memory: {} bytes. Max allowed memory: {} bytes. Set 'allowDiskUse: true' to spill to disk",
+                self.bytes, env.params.stage_bytes_max
+            );
+            return Err(Error::location(5643011, text));
         };
         let mut writer = SpillWriter::create(directory)?;
         for row in self.rows.drain(..) {
