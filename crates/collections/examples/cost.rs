@@ -104,7 +104,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             let found = found.ok_or_else(|| quire_error::Error::internal("no document"))?;
             let mut new = document(id);
             new.append("more", 1);
-            writer.update(&collection, found.id, found.doc.as_doc(), new.as_doc())
+            writer.replace(&collection, found.id, found.doc.as_doc(), new.as_doc())
         })?;
     }
     report("update by _id, one a commit", DOCS / 4, begun.elapsed());

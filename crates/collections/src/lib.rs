@@ -6,6 +6,7 @@
 //! entries. A catalog is read first and a snapshot taken under the same lock, so a view never
 //! shows an index whose entries its snapshot lacks.
 
+mod changes;
 mod check;
 mod chunk_size;
 mod clashes;
@@ -19,6 +20,7 @@ mod id_cache;
 mod index_scan;
 mod layout;
 mod low_water;
+mod meta;
 mod multikey;
 mod numbers;
 mod past_catalogs;
@@ -32,13 +34,13 @@ mod store;
 mod view;
 mod write;
 
+pub use changes::{CatalogChange, CatalogObserver, Change, ChangeListener, ChangeLog, UpdatedDoc};
 pub use check::{check, check_collection};
 pub use chunk_size::ChunkSize;
 pub use ddl::{
     BuiltIndexes, CreateIndexes, DropIndexes, DroppedIndexes, IndexBefore, IndexChoice,
     ModifyIndex, ModifyView, Rename, collection_sizes,
 };
-pub use ddl::{CatalogChange, CatalogObserver};
 pub use ddl::{CollectionSizes, IndexSize};
 pub use ddl::{IndexBuild, IndexBuildCounts, MakeUnique};
 pub use duplicate::duplicate_key_error;

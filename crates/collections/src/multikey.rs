@@ -8,7 +8,7 @@ use quire_catalog::{Facts, FactsBuf, Index, Multikey, multikey_key};
 use quire_storage::{Snapshot, Space, Txn};
 
 use crate::failure::Attempt;
-use crate::store::meta_doc;
+use crate::meta::meta_doc;
 
 /// Facts that a transaction has written and that its commit makes true.
 #[derive(Debug, Clone)]

@@ -11,7 +11,7 @@ use quire_error::Result;
 use quire_storage::{CommitOptions, Engine, Mode, Page, ScanRequest, Space, begin};
 
 use crate::failure::from_storage;
-use crate::store::put_meta;
+use crate::meta::put_meta;
 
 /// Returns the smallest number that is greater than every number in the catalog, its records, the
 /// counters, the dropped ranges, and the keys of documents and index entries.

@@ -12,7 +12,7 @@ use quire_storage::{Page, ScanRequest, Snapshot, Space};
 use crate::Writer;
 use crate::failure::{Attempt, from_storage};
 use crate::layout::damaged;
-use crate::store::meta_doc;
+use crate::meta::meta_doc;
 
 /// The first byte of every key.
 pub(crate) const SESSION: u8 = b's';

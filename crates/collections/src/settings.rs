@@ -8,7 +8,7 @@ use quire_storage::{CommitOptions, Mode, Space};
 
 use crate::Store;
 use crate::failure::from_storage;
-use crate::store::{meta_doc, put_meta};
+use crate::meta::{meta_doc, put_meta};
 
 /// The first byte of every key.
 const SETTING: u8 = b'p';

@@ -4,28 +4,28 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use bytes::Bytes;
 use parking_lot::{Mutex, RwLock};
 use quire_catalog::{
-    CATALOG_FORMAT, Catalog, Collection, CollectionId, CollectionOptions, FormatRecord, IndexId,
-    IndexState, Namespace, Uuid, collection_key, decode_collection, format_key, low_water_key,
-    multikey_key, parse_collection_key, prefix_of_collections,
+    CATALOG_FORMAT, Catalog, Collection, CollectionId, FormatRecord, IndexId, IndexState, Uuid,
+    decode_collection, format_key, low_water_key, multikey_key, parse_collection_key,
+    prefix_of_collections,
 };
-use quire_document::{Doc, DocBuf, ObjectId, Timestamp};
+use quire_document::{ObjectId, Timestamp};
 use quire_error::{Error, ErrorCode, Result};
 use quire_storage::rng::Rng;
 use quire_storage::{
-    Clock, ClusterTime, CommitOptions, Committed, Conflict, Counts, Durability, Engine, Interrupt,
-    Mode, OnPublish, Page, ScanRequest, Snapshot, Space, StorageError, SystemClock, Txn, Version,
-    begin, key_hash,
+    Clock, ClusterTime, CommitOptions, Counts, Durability, Engine, Mode, Page, ScanRequest,
+    Snapshot, Space, StorageError, SystemClock, Txn, Version, begin,
 };
 
-use crate::ddl::{CatalogObserver, IndexBuilds, Observer};
+use crate::changes::{CatalogObserver, ChangeListener, Observers};
+use crate::ddl::IndexBuilds;
 use crate::entry::index_range;
-use crate::failure::{Attempt, Failure, from_storage};
+use crate::failure::from_storage;
 use crate::id_cache::IdCache;
 use crate::layout::{collection_end, damaged, record_id_of};
 use crate::low_water::RecordIds;
+use crate::meta::meta_doc;
 use crate::past_catalogs::PastCatalogs;
 use crate::{CollectionCursor, ReadView, numbers};
 
@@ -49,22 +49,22 @@ impl Default for StoreOptions {
 }
 
 /// The published catalog and those before it.
-struct Catalogs {
+pub(crate) struct Catalogs {
     /// Written at the moment when the commit of the next catalog becomes visible: a snapshot that
     /// is taken under the read lock fits the catalog.
-    published: RwLock<Arc<Catalog>>,
+    pub published: RwLock<Arc<Catalog>>,
     /// The earlier catalogs, for views of the past; written under the lock of `published`.
-    past: Mutex<PastCatalogs>,
+    pub past: Mutex<PastCatalogs>,
 }
 
 /// Databases on an engine.
 pub struct Store {
     engine: Arc<dyn Engine>,
-    catalogs: Arc<Catalogs>,
-    /// Told of every change of the catalog.
-    observer: Observer,
+    pub(crate) catalogs: Arc<Catalogs>,
+    /// Told of changes.
+    pub(crate) observers: Observers,
     /// One DDL statement at a time; holds the next number to give out.
-    ddl: Mutex<u32>,
+    pub(crate) ddl: Mutex<u32>,
     record_ids: RwLock<HashMap<CollectionId, Arc<RecordIds>>>,
     id_cache: IdCache,
     pub(crate) builds: IndexBuilds,
@@ -95,7 +95,7 @@ impl Store {
                 published: RwLock::new(Arc::new(catalog)),
                 past: Mutex::default(),
             }),
-            observer: Observer::default(),
+            observers: Observers::default(),
             ddl: Mutex::new(next_id),
             record_ids: RwLock::new(HashMap::new()),
             id_cache: IdCache::new(),
@@ -114,7 +114,13 @@ impl Store {
     /// From now on tells `observer` of every change of the catalog. A store has one observer: the
     /// first.
     pub fn observe_catalog(&self, observer: CatalogObserver) {
-        self.observer.set(observer);
+        self.observers.observe_catalog(observer);
+    }
+
+    /// From now on tells `listener` of every change that a writer makes. A store has one listener: the
+    /// first.
+    pub fn listen(&self, listener: Arc<dyn ChangeListener>) {
+        self.observers.listen(listener);
     }
 
     /// The engine.
@@ -251,139 +257,11 @@ impl Store {
         self.record_ids.write().remove(&id);
     }
 
-    /// Runs one DDL statement: `change` writes records into the transaction and answers the next
-    /// catalog, or `None` to leave everything as it is. Published with the commit. Called again
-    /// if the commit lost against another; where a transaction holds a key, once it has ended.
-    pub(crate) fn change_catalog<T>(
+    pub(crate) fn make_durable(
         &self,
+        version: Version,
         options: &CommitOptions,
-        change: impl FnMut(&mut Txn, &Arc<Catalog>, &mut u32) -> Result<(Option<Catalog>, T)>,
-    ) -> Result<T> {
-        self.ddl_statement(options, || self.begin(Mode::Write), change)
-    }
-
-    /// [`change_catalog`](Self::change_catalog) of a statement that writes in what `begin` makes.
-    pub(crate) fn ddl_statement<W: DdlWriter, T>(
-        &self,
-        options: &CommitOptions,
-        begin: impl Fn() -> Result<(W, Arc<Catalog>)>,
-        mut change: impl FnMut(&mut W, &Arc<Catalog>, &mut u32) -> Result<(Option<Catalog>, T)>,
-    ) -> Result<T> {
-        let mut turn = None;
-        loop {
-            self.engine.admit(options.interrupt.as_deref()).map_err(from_storage)?;
-            let mut next_id = self.ddl.lock();
-            let (mut writer, catalog) = begin()?;
-            if let Some(turn) = &turn {
-                writer.txn().set_turn(turn);
-            }
-            let mut next = *next_id;
-            let (changed, answer) = match change(&mut writer, &catalog, &mut next) {
-                Ok((Some(changed), answer)) => (changed, answer),
-                nothing => {
-                    drop(next_id);
-                    // The answer rests on what others have changed.
-                    let version = writer.txn().version();
-                    self.make_durable(version, options).map_err(from_storage)?;
-                    return nothing.map(|(_, answer)| answer);
-                }
-            };
-            if next != *next_id {
-                let record = FormatRecord { format: CATALOG_FORMAT, next_id: next };
-                put_meta(writer.txn(), &format_key(), record.encode())?;
-            }
-            let changed = Arc::new(changed);
-            writer.txn().on_publish(self.publication(Arc::clone(&changed)));
-            let buffered = CommitOptions { admitted: true, ..CommitOptions::buffered() };
-            let version = match writer.commit_ddl(buffered) {
-                Ok(committed) => committed.version,
-                Err(Failure::Conflict(conflict)) => {
-                    // Other statements, that of the holder too, go on meanwhile.
-                    drop(next_id);
-                    let interrupt = options.interrupt.clone().unwrap_or_else(Interrupt::new);
-                    turn = self.before_retry(Failure::Conflict(conflict), turn, &interrupt)?;
-                    continue;
-                }
-                Err(Failure::Error(error)) => return Err(error),
-            };
-            *next_id = next;
-            drop(next_id);
-            self.observer.tell(&catalog, &changed);
-            let durable = self.make_durable(version, options).map_err(StorageError::after_commit);
-            return durable.map_err(from_storage).map(|()| answer);
-        }
-    }
-
-    /// What publishes a catalog at the moment when its commit becomes visible. The lock of the
-    /// published catalog, which every statement takes to begin, is not held while the commit waits
-    /// for its group and for an fsync.
-    fn publication(&self, next: Arc<Catalog>) -> OnPublish {
-        let catalogs = Arc::clone(&self.catalogs);
-        OnPublish(Box::new(move |committed, make_visible| {
-            let mut published = catalogs.published.write();
-            make_visible();
-            let before = std::mem::replace(&mut *published, next);
-            catalogs.past.lock().keep(before, committed.version);
-        }))
-    }
-
-    /// Makes a collection in a client's transaction. Its numbers are used up whatever becomes of it.
-    pub(crate) fn create_with_new_ids(
-        &self,
-        txn: &mut Txn,
-        catalog: &Catalog,
-        namespace: &Namespace,
-        options: CollectionOptions,
-    ) -> Result<(Catalog, Arc<Collection>)> {
-        let mut next_id = self.ddl.lock();
-        self.create_in(txn, catalog, &mut next_id, namespace, options)
-    }
-
-    /// A number for an index that a client's transaction makes.
-    pub(crate) fn take_new_id(&self) -> Result<u32> {
-        crate::ddl::take_id(&mut self.ddl.lock())
-    }
-
-    /// Commits a transaction that made collections, and publishes them with it. `Conflict` if a
-    /// collection of one of the names exists by now.
-    pub(crate) fn commit_created(
-        &self,
-        mut txn: Txn,
-        created: &[Arc<Collection>],
-        options: &CommitOptions,
-    ) -> Result<Committed, StorageError> {
-        self.engine.admit(options.interrupt.as_deref())?;
-        // Every change of the catalog happens under this lock, so the published one stays.
-        let next_id = self.ddl.lock();
-        let record = FormatRecord { format: CATALOG_FORMAT, next_id: *next_id };
-        // It changes under the lock only, so it needs no tracking.
-        let key = Bytes::copy_from_slice(&format_key());
-        txn.put_entry(Space::Meta, key, record.encode().into_bytes().into())?;
-        let published = self.catalog();
-        let mut next = Catalog::clone(&published);
-        for collection in created {
-            let namespace = &collection.namespace;
-            let is_taken =
-                published.lookup(namespace).is_some() || published.view(namespace).is_some();
-            if is_taken || next.check_db_case(namespace.db()).is_err() {
-                let key = Bytes::copy_from_slice(&collection_key(collection.id));
-                let (space, hash) = (Space::Meta, key_hash(Space::Meta, &key));
-                let conflict = Conflict { space, key, hash, held: false };
-                return Err(StorageError::Conflict(Box::new(conflict)));
-            }
-            next = next.with(Arc::clone(collection));
-        }
-        let next = Arc::new(next);
-        txn.on_publish(self.publication(Arc::clone(&next)));
-        let committed =
-            txn.commit(CommitOptions { admitted: true, ..CommitOptions::buffered() })?;
-        drop(next_id);
-        self.observer.tell(&published, &next);
-        self.make_durable(committed.version, options).map_err(StorageError::after_commit)?;
-        Ok(committed)
-    }
-
-    fn make_durable(&self, version: Version, options: &CommitOptions) -> Result<(), StorageError> {
+    ) -> Result<(), StorageError> {
         match options.durability {
             Durability::Synced => self.engine.barrier(version),
             Durability::Buffered => Ok(()),
@@ -400,7 +278,7 @@ impl Store {
         *self.catalogs.published.write() = Arc::new(catalog);
     }
 
-    fn drop_unfinished(&self) -> Result<()> {
+    fn drop_unfinished(self: &Arc<Self>) -> Result<()> {
         let options = CommitOptions::buffered();
         for collection in self.catalog().collections() {
             if collection.options.is_temporary() {
@@ -416,37 +294,6 @@ impl Store {
         }
         Ok(())
     }
-}
-
-/// What a DDL statement writes in.
-pub(crate) trait DdlWriter {
-    /// The storage transaction.
-    fn txn(&mut self) -> &mut Txn;
-
-    /// Commits it.
-    fn commit_ddl(self, options: CommitOptions) -> Attempt<Committed>;
-}
-
-impl DdlWriter for Txn {
-    fn txn(&mut self) -> &mut Txn {
-        self
-    }
-
-    fn commit_ddl(self, options: CommitOptions) -> Attempt<Committed> {
-        Ok(self.commit(options)?)
-    }
-}
-
-/// Writes a record of `Space::Meta`.
-pub(crate) fn put_meta(txn: &mut Txn, key: &[u8], record: DocBuf) -> Result<()> {
-    let key = bytes::Bytes::copy_from_slice(key);
-    txn.put(Space::Meta, key, record.into_bytes().into()).map_err(from_storage)
-}
-
-/// A document stored as such in `Space::Meta`.
-pub(crate) fn meta_doc(bytes: &[u8]) -> Result<Doc<'_>> {
-    let limits = quire_document::limits::Limits::WIRE;
-    quire_document::validate(bytes, &limits).map_err(|_| damaged("a catalog record"))
 }
 
 fn load(engine: &Arc<dyn Engine>) -> Result<(Catalog, u32)> {

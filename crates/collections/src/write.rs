@@ -12,19 +12,20 @@ use bytes::Bytes;
 use quire_catalog::{Catalog, Collection, CollectionId, IndexId, collection_key, low_water_key};
 use quire_document::Doc;
 use quire_error::{Error, ErrorCode, Result};
+use quire_mql::update::Update;
 use quire_storage::{
     ClusterTime, CommitOptions, Committed, KeyTurn, Mode, Savepoint, Space, StorageError, Txn,
     begin_on,
 };
 use smallvec::SmallVec;
 
+use crate::changes::{Change, ChangeLog, UpdatedDoc, changes};
 use crate::failure::{Attempt, Failure};
 use crate::layout::{doc_key, doc_value};
 use crate::low_water::RecordIds;
 use crate::multikey::GrownFacts;
 use crate::prepare::check_size;
 use crate::retry::RetryRow;
-use crate::store::DdlWriter;
 use crate::{RecordId, Store, View};
 use entries::Scratch;
 use pieces::Pieces;
@@ -156,20 +157,43 @@ impl Writer {
         let key = self.pieces.copy(&doc_key(collection.id, id));
         let ended = self.insert_entries(collection, id, doc).and_then(|()| {
             let value = self.pieces.join(doc_value(doc));
-            self.txn.put_entry(Space::Doc, key, value).map_err(Failure::from)
+            self.txn.put_entry(Space::Doc, key, value)?;
+            self.tell(|| Change::Insert { collection, id, doc })
         });
         self.undo_on_error(before, ended)?;
         self.count(collection, 1, doc.len() as i64);
         Ok(id)
     }
 
-    /// Replaces a document by another with the same `_id`. `old` is what stands there now.
+    /// Puts what `update` made of a document in its place. `old` is what stands there now.
     pub fn update(
         &mut self,
         collection: &Collection,
         id: RecordId,
         old: Doc<'_>,
         new: Doc<'_>,
+        update: &Update,
+    ) -> Attempt<()> {
+        self.put(collection, id, (old, new), Some(update))
+    }
+
+    /// Puts another document with the same `_id` in the place of one. `old` is what stands there now.
+    pub fn replace(
+        &mut self,
+        collection: &Collection,
+        id: RecordId,
+        old: Doc<'_>,
+        new: Doc<'_>,
+    ) -> Attempt<()> {
+        self.put(collection, id, (old, new), None)
+    }
+
+    fn put(
+        &mut self,
+        collection: &Collection,
+        id: RecordId,
+        (old, new): (Doc<'_>, Doc<'_>),
+        update: Option<&Update>,
     ) -> Attempt<()> {
         check_size(new, "Resulting document after update is larger than 16777216")?;
         self.guard(collection)?;
@@ -177,7 +201,8 @@ impl Writer {
         let key = self.pieces.copy(&doc_key(collection.id, id));
         let ended = self.update_entries(collection, id, old, new).and_then(|()| {
             let value = self.pieces.join(doc_value(new));
-            self.txn.put(Space::Doc, key, value).map_err(Failure::from)
+            self.txn.put(Space::Doc, key, value)?;
+            self.tell(|| UpdatedDoc::change(collection, id, (old, new), update))
         });
         self.undo_on_error(before, ended)?;
         if old.len() != new.len() {
@@ -191,9 +216,10 @@ impl Writer {
         self.guard(collection)?;
         let before = self.mark();
         let key = self.pieces.copy(&doc_key(collection.id, id));
-        let ended = self
-            .delete_entries(collection, id, old)
-            .and_then(|()| self.txn.delete(Space::Doc, key).map_err(Failure::from));
+        let ended = self.delete_entries(collection, id, old).and_then(|()| {
+            self.txn.delete(Space::Doc, key)?;
+            self.tell(|| Change::Delete { collection, id, before: old })
+        });
         self.undo_on_error(before, ended)?;
         self.note_deleted(collection)?;
         self.count(collection, -1, -(old.len() as i64));
@@ -265,6 +291,14 @@ impl Writer {
         Ok(committed)
     }
 
+    /// Tells the store's listener of a change, if it has one.
+    fn tell<'c>(&mut self, change: impl FnOnce() -> Change<'c>) -> Attempt<()> {
+        if let Some(listener) = self.store.observers.listener() {
+            listener.on_change(&change(), &mut ChangeLog::new(&mut self.txn))?;
+        }
+        Ok(())
+    }
+
     fn mark(&self) -> (Savepoint, usize) {
         (self.txn.savepoint(), self.grown.len())
     }
@@ -282,9 +316,14 @@ impl Writer {
     }
 
     /// Writes from here on under a catalog that this writer's commit publishes.
-    pub(crate) fn set_catalog(&mut self, catalog: Catalog) {
-        self.catalog = Arc::new(catalog);
+    pub(crate) fn set_catalog(&mut self, after: Arc<Catalog>) -> Attempt<()> {
+        let before = std::mem::replace(&mut self.catalog, after);
         self.known = None;
+        if self.store.observers.listener().is_none() {
+            return Ok(());
+        }
+        let changes = changes(&before, &self.catalog);
+        changes.iter().try_for_each(|change| self.tell(|| Change::Catalog(change)))
     }
 
     /// The commit fails if the collection changes meanwhile.
@@ -388,16 +427,6 @@ impl Writer {
             }
             None => self.counts.push(Delta { collection: number, documents, bytes }),
         }
-    }
-}
-
-impl DdlWriter for Writer {
-    fn txn(&mut self) -> &mut Txn {
-        &mut self.txn
-    }
-
-    fn commit_ddl(self, options: CommitOptions) -> Attempt<Committed> {
-        self.commit(options)
     }
 }
 

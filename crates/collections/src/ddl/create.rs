@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use quire_catalog::{Catalog, Collection, CollectionId, CollectionOptions, IndexId, Namespace};
 use quire_error::{Error, ErrorCode, Result};
-use quire_storage::{CommitOptions, Interrupt, Txn};
+use quire_storage::{CommitOptions, Interrupt};
 
 use super::{put_collection, take_id};
-use crate::Store;
+use crate::{Store, Writer};
 
 /// The database of the collections that a repair makes of documents without a catalog record.
 const RECOVERED: &str = "recovered";
@@ -16,13 +16,13 @@ impl Store {
     /// Creates a collection. One that exists with the same options is left as it is; with other
     /// options: 48 NamespaceExists.
     pub fn create_collection(
-        &self,
+        self: &Arc<Self>,
         namespace: &Namespace,
         collection_options: CollectionOptions,
         options: &CommitOptions,
     ) -> Result<Arc<Collection>> {
         namespace.check_creatable()?;
-        self.change_catalog(options, |txn, catalog, next_id| {
+        self.change_catalog(options, |writer, catalog, next_id| {
             if catalog.view(namespace).is_some() {
                 let text = format!("A view already exists. NS: {namespace}");
                 return Err(Error::new(ErrorCode::NamespaceExists, text));
@@ -37,19 +37,19 @@ impl Store {
                 ));
             }
             let (next, created) =
-                self.create_in(txn, catalog, next_id, namespace, collection_options.clone())?;
+                self.create_in(writer, catalog, next_id, namespace, collection_options.clone())?;
             Ok((Some(next), created))
         })
     }
 
     /// The collection, made without options if it does not exist: what a write to it implies.
-    pub fn ensure_collection(&self, namespace: &Namespace) -> Result<Arc<Collection>> {
+    pub fn ensure_collection(self: &Arc<Self>, namespace: &Namespace) -> Result<Arc<Collection>> {
         self.ensure_collection_for(namespace, None)
     }
 
     /// As [`ensure_collection`](Self::ensure_collection), with waits that `interrupt` ends.
     pub fn ensure_collection_for(
-        &self,
+        self: &Arc<Self>,
         namespace: &Namespace,
         interrupt: Option<&Arc<Interrupt>>,
     ) -> Result<Arc<Collection>> {
@@ -61,22 +61,25 @@ impl Store {
         // The write that follows carries the durability that its client wants, and comes later
         // in the log than this.
         let options = CommitOptions { interrupt: interrupt.cloned(), ..CommitOptions::buffered() };
-        self.change_catalog(&options, |txn, catalog, next_id| {
+        self.change_catalog(&options, |writer, catalog, next_id| {
             if let Some(existing) = catalog.lookup(namespace) {
                 return Ok((None, Arc::clone(existing)));
             }
             catalog.refuse_view(namespace)?;
             let options = CollectionOptions::default();
-            let (next, created) = self.create_in(txn, catalog, next_id, namespace, options)?;
+            let (next, created) = self.create_in(writer, catalog, next_id, namespace, options)?;
             Ok((Some(next), created))
         })
     }
 
     /// Makes a collection of documents whose catalog record is lost, under the number in their keys
     /// and the name `recovered.collection_N`. It has an empty index on `_id` of its own.
-    pub(crate) fn recover_collection(&self, id: CollectionId) -> Result<Arc<Collection>> {
+    pub(crate) fn recover_collection(
+        self: &Arc<Self>,
+        id: CollectionId,
+    ) -> Result<Arc<Collection>> {
         let recovered =
-            self.change_catalog(&CommitOptions::synced(), |txn, catalog, next_id| {
+            self.change_catalog(&CommitOptions::synced(), |writer, catalog, next_id| {
                 let mut name = format!("collection_{id}");
                 while catalog.collection(RECOVERED, &name).is_some() {
                     name.push('_');
@@ -86,7 +89,7 @@ impl Store {
                 let options = CollectionOptions::default();
                 let collection =
                     Arc::new(Collection::new(id, self.new_uuid(), namespace, options, id_index));
-                put_collection(txn, &collection)?;
+                put_collection(writer, &collection)?;
                 Ok((Some(catalog.with(Arc::clone(&collection))), collection))
             })?;
         // What the process knew of the number was of nothing.
@@ -96,7 +99,7 @@ impl Store {
 
     pub(crate) fn create_in(
         &self,
-        txn: &mut Txn,
+        writer: &mut Writer,
         catalog: &Catalog,
         next_id: &mut u32,
         namespace: &Namespace,
@@ -107,7 +110,7 @@ impl Store {
         let id_index = IndexId(take_id(next_id)?);
         let collection =
             Arc::new(Collection::new(id, self.new_uuid(), namespace.clone(), options, id_index));
-        put_collection(txn, &collection)?;
+        put_collection(writer, &collection)?;
         Ok((catalog.with(Arc::clone(&collection)), collection))
     }
 }

@@ -101,14 +101,18 @@ impl Store {
         }
     }
 
-    fn announce(&self, request: &CreateIndexes, options: &CommitOptions) -> Result<Announced> {
-        self.change_catalog(options, |txn, catalog, next_id| {
+    fn announce(
+        self: &Arc<Self>,
+        request: &CreateIndexes,
+        options: &CommitOptions,
+    ) -> Result<Announced> {
+        self.change_catalog(options, |writer, catalog, next_id| {
             let existing = catalog.writable(&request.namespace)?;
             let created = existing.is_none();
             let (base, collection): (Catalog, Arc<Collection>) = match existing {
                 Some(collection) => (Catalog::clone(catalog), collection),
                 None => self.create_in(
-                    txn,
+                    writer,
                     catalog,
                     next_id,
                     &request.namespace,
@@ -147,7 +151,7 @@ impl Store {
                 ids.push(id);
                 changed.indexes.push(Arc::new(Index::new(id, spec.clone(), state)));
             }
-            put_collection(txn, &changed)?;
+            put_collection(writer, &changed)?;
             let changed = Arc::new(changed);
             let next = base.with(Arc::clone(&changed));
             let answer = if created {

@@ -13,13 +13,13 @@ impl Store {
     /// Drops a collection and answers what it was; `None` if there was none. All views of a
     /// database go with its `system.views`.
     pub fn drop_collection(
-        &self,
+        self: &Arc<Self>,
         namespace: &Namespace,
         options: &CommitOptions,
     ) -> Result<Option<Arc<Collection>>> {
-        let dropped = self.change_catalog(options, |txn, catalog, _| {
+        let dropped = self.change_catalog(options, |writer, catalog, _| {
             let Some(collection) = catalog.lookup(namespace) else { return Ok((None, None)) };
-            drop_data(txn, collection)?;
+            drop_data(writer, collection)?;
             Ok((Some(catalog.without(namespace)), Some(Arc::clone(collection))))
         })?;
         if let Some(collection) = &dropped {
@@ -29,17 +29,17 @@ impl Store {
     }
 
     /// Drops all collections of a database and answers how many there were.
-    pub fn drop_database(&self, db: &str, options: &CommitOptions) -> Result<usize> {
+    pub fn drop_database(self: &Arc<Self>, db: &str, options: &CommitOptions) -> Result<usize> {
         if db == "local" {
             return Err(Error::new(
                 ErrorCode::IllegalOperation,
                 "Cannot drop 'local' database while replication is active",
             ));
         }
-        let dropped = self.change_catalog(options, |txn, catalog, _| {
+        let dropped = self.change_catalog(options, |writer, catalog, _| {
             let Some(database) = catalog.database(db) else { return Ok((None, Vec::new())) };
             let collections: Vec<_> = database.collections().cloned().collect();
-            collections.iter().try_for_each(|collection| drop_data(txn, collection))?;
+            collections.iter().try_for_each(|collection| drop_data(writer, collection))?;
             Ok((Some(catalog.without_database(db)), collections))
         })?;
         dropped.iter().for_each(|collection| self.forget_record_ids(collection.id));

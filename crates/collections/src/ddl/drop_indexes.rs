@@ -36,12 +36,12 @@ impl Store {
     /// Drops indexes. 26 NamespaceNotFound, 27 IndexNotFound, 72 InvalidOptions for `_id`, 181
     /// AmbiguousIndexKeyPattern.
     pub fn drop_indexes(
-        &self,
+        self: &Arc<Self>,
         namespace: &Namespace,
         which: &DropIndexes,
         options: &CommitOptions,
     ) -> Result<DroppedIndexes> {
-        self.change_catalog(options, |txn, catalog, _| {
+        self.change_catalog(options, |writer, catalog, _| {
             catalog.refuse_view(namespace)?;
             let collection = catalog.lookup(namespace).ok_or_else(|| {
                 Error::new(ErrorCode::NamespaceNotFound, format!("ns not found {namespace}"))
@@ -58,10 +58,10 @@ impl Store {
             if doomed.is_empty() {
                 return Ok((None, answer));
             }
-            doomed.iter().try_for_each(|index| drop_index_data(txn, index))?;
+            doomed.iter().try_for_each(|index| drop_index_data(writer, index))?;
             let mut next = next_epoch(collection);
             next.indexes.retain(|index| !doomed.iter().any(|gone| gone.id == index.id));
-            put_collection(txn, &next)?;
+            put_collection(writer, &next)?;
             Ok((Some(catalog.with(Arc::new(next))), answer))
         })
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use quire_catalog::{Collection, Index, IndexId, IndexState, Namespace};
 use quire_error::{Error, ErrorCode, Result};
-use quire_storage::{CommitOptions, Direction, Interrupt, KeyTurn, Space, Txn};
+use quire_storage::{CommitOptions, Direction, Interrupt, KeyTurn, Space};
 
 use super::builds::IndexBuild;
 use super::{drop_index_data, next_epoch, put_collection};
@@ -145,54 +145,54 @@ impl Store {
     /// Makes the indexes ready; a successor takes the place of the index with its name. Returns
     /// false if a record has met a key of another's since the last look.
     fn publish_indexes(
-        &self,
+        self: &Arc<Self>,
         namespace: &Namespace,
         ids: &[IndexId],
         options: &CommitOptions,
     ) -> Result<bool> {
-        self.change_catalog(options, |txn, catalog, _| {
+        self.change_catalog(options, |writer, catalog, _| {
             let collection = catalog.lookup(namespace).ok_or_else(aborted)?;
             let mut next = next_epoch(collection);
             let mut found = 0;
             for index in next.indexes.iter_mut().filter(|index| ids.contains(&index.id)) {
                 if index.unique {
-                    if !clashes::noted(txn, index.id, 1)?.is_empty() {
+                    if !clashes::noted(writer.view().snapshot(), index.id, 1)?.is_empty() {
                         return Ok((None, false));
                     }
-                    clashes::close(txn, index.id)?;
+                    clashes::close(writer.txn_mut(), index.id)?;
                 }
                 Arc::make_mut(index).state = IndexState::Ready;
                 found += 1;
             }
             for id in ids {
-                replace_predecessor(txn, &mut next, *id)?;
+                replace_predecessor(writer, &mut next, *id)?;
             }
             if found != ids.len() {
                 return Err(aborted());
             }
-            put_collection(txn, &next)?;
+            put_collection(writer, &next)?;
             Ok((Some(catalog.with(Arc::new(next))), true))
         })
     }
 
     /// Removes indexes by number, as far as they are there.
     pub(crate) fn remove_indexes(
-        &self,
+        self: &Arc<Self>,
         namespace: &Namespace,
         ids: &[IndexId],
         options: &CommitOptions,
     ) -> Result<()> {
-        self.change_catalog(options, |txn, catalog, _| {
+        self.change_catalog(options, |writer, catalog, _| {
             let Some(collection) = catalog.lookup(namespace) else { return Ok((None, ())) };
             let doomed: Vec<_> =
                 collection.indexes.iter().filter(|index| ids.contains(&index.id)).collect();
             if doomed.is_empty() {
                 return Ok((None, ()));
             }
-            doomed.iter().try_for_each(|index| drop_index_data(txn, index))?;
+            doomed.iter().try_for_each(|index| drop_index_data(writer, index))?;
             let mut next = next_epoch(collection);
             next.indexes.retain(|index| !ids.contains(&index.id));
-            put_collection(txn, &next)?;
+            put_collection(writer, &next)?;
             Ok((Some(catalog.with(Arc::new(next))), ()))
         })
     }
@@ -200,7 +200,11 @@ impl Store {
 
 /// Puts an index that has been built into the place of another one with its name, if there is one.
 /// It takes over the options that were changed meanwhile.
-fn replace_predecessor(txn: &mut Txn, collection: &mut Collection, id: IndexId) -> Result<()> {
+fn replace_predecessor(
+    writer: &mut Writer,
+    collection: &mut Collection,
+    id: IndexId,
+) -> Result<()> {
     let Some(at) = collection.indexes.iter().position(|index| index.id == id) else {
         return Ok(());
     };
@@ -213,7 +217,7 @@ fn replace_predecessor(txn: &mut Txn, collection: &mut Collection, id: IndexId) 
     }
     let new = collection.indexes.remove(at);
     let old = std::mem::replace(&mut collection.indexes[place], new);
-    drop_index_data(txn, &old)?;
+    drop_index_data(writer, &old)?;
     let new = Arc::make_mut(&mut collection.indexes[place]);
     new.hidden = old.hidden;
     new.expire_after_seconds = old.expire_after_seconds;

@@ -69,11 +69,11 @@ impl Store {
 
     /// Adds the unique index, to be built, behind the one that it will replace.
     fn announce_successor(
-        &self,
+        self: &Arc<Self>,
         namespace: &Namespace,
         old: IndexId,
     ) -> Result<(Arc<Collection>, IndexId)> {
-        self.change_catalog(&CommitOptions::buffered(), |txn, catalog, next_id| {
+        self.change_catalog(&CommitOptions::buffered(), |writer, catalog, next_id| {
             let collection = catalog.require(namespace)?;
             let index = collection.index_by_id(old).ok_or_else(super::index_build::aborted)?;
             check_prepared(index)?;
@@ -85,7 +85,7 @@ impl Store {
             let mut next = next_epoch(collection);
             let spec = index.spec.converted();
             next.indexes.push(Arc::new(Index::new(id, spec, IndexState::WriteOnly)));
-            put_collection(txn, &next)?;
+            put_collection(writer, &next)?;
             let next = Arc::new(next);
             Ok((Some(catalog.with(Arc::clone(&next))), (next, id)))
         })

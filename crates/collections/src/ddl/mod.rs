@@ -2,7 +2,6 @@
 //! with it.
 
 mod builds;
-mod changes;
 mod create;
 mod create_indexes;
 mod drop;
@@ -13,12 +12,11 @@ mod modify_index;
 mod rename;
 mod replace;
 mod sizes;
+mod statement;
 mod views;
 
 pub(crate) use builds::IndexBuilds;
 pub use builds::{IndexBuild, IndexBuildCounts};
-pub(crate) use changes::Observer;
-pub use changes::{CatalogChange, CatalogObserver};
 pub(crate) use create_indexes::new_specs;
 pub use create_indexes::{BuiltIndexes, CreateIndexes};
 pub use drop_indexes::{DropIndexes, DroppedIndexes};
@@ -35,12 +33,13 @@ use quire_catalog::{
     Collection, CollectionId, Index, collection_key, encode_collection, multikey_key,
 };
 use quire_error::{Error, ErrorCode, Result};
-use quire_storage::{Space, Txn};
+use quire_storage::Space;
 
+use crate::Writer;
 use crate::entry::index_range;
 use crate::failure::from_storage;
 use crate::layout::collection_end;
-use crate::store::put_meta;
+use crate::meta::put_meta;
 
 /// The next number for a collection or an index.
 pub(crate) fn take_id(next: &mut u32) -> Result<u32> {
@@ -52,8 +51,8 @@ pub(crate) fn take_id(next: &mut u32) -> Result<u32> {
 }
 
 /// Writes a collection's record under the next epoch.
-fn put_collection(txn: &mut Txn, collection: &Collection) -> Result<()> {
-    put_meta(txn, &collection_key(collection.id), encode_collection(collection))
+fn put_collection(writer: &mut Writer, collection: &Collection) -> Result<()> {
+    put_meta(writer.txn_mut(), &collection_key(collection.id), encode_collection(collection))
 }
 
 /// A copy to be changed: the epoch is the next one.
@@ -64,27 +63,27 @@ fn next_epoch(collection: &Collection) -> Collection {
 }
 
 /// Everything that a collection has in the engine, gone with this commit.
-fn drop_data(txn: &mut Txn, collection: &Collection) -> Result<()> {
+fn drop_data(writer: &mut Writer, collection: &Collection) -> Result<()> {
     let id = collection.id;
-    delete_meta(txn, &collection_key(id))?;
-    delete_meta(txn, &quire_catalog::low_water_key(id))?;
-    txn.forget_counts(id.0);
-    drop_documents(txn, id);
-    collection.indexes.iter().try_for_each(|index| drop_index_data(txn, index))
+    delete_meta(writer, &collection_key(id))?;
+    delete_meta(writer, &quire_catalog::low_water_key(id))?;
+    writer.txn_mut().forget_counts(id.0);
+    drop_documents(writer, id);
+    collection.indexes.iter().try_for_each(|index| drop_index_data(writer, index))
 }
 
-fn drop_documents(txn: &mut Txn, id: CollectionId) {
+fn drop_documents(writer: &mut Writer, id: CollectionId) {
     let start = Bytes::copy_from_slice(&id.to_bytes());
-    txn.drop_range(Space::Doc, start, collection_end(id).into());
+    writer.txn_mut().drop_range(Space::Doc, start, collection_end(id).into());
 }
 
-fn drop_index_data(txn: &mut Txn, index: &Arc<Index>) -> Result<()> {
-    delete_meta(txn, &multikey_key(index.id))?;
+fn drop_index_data(writer: &mut Writer, index: &Arc<Index>) -> Result<()> {
+    delete_meta(writer, &multikey_key(index.id))?;
     let (start, end) = index_range(index.id);
-    txn.drop_range(Space::Idx, start.into(), end.into());
+    writer.txn_mut().drop_range(Space::Idx, start.into(), end.into());
     Ok(())
 }
 
-fn delete_meta(txn: &mut Txn, key: &[u8]) -> Result<()> {
-    txn.delete(Space::Meta, Bytes::copy_from_slice(key)).map_err(from_storage)
+fn delete_meta(writer: &mut Writer, key: &[u8]) -> Result<()> {
+    writer.txn_mut().delete(Space::Meta, Bytes::copy_from_slice(key)).map_err(from_storage)
 }

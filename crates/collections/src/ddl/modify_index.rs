@@ -49,12 +49,12 @@ impl Store {
     /// Changes an index. 26, 27 IndexNotFound, 181 for a key pattern that several have, 2 for
     /// hiding `_id`, 72 for an index that cannot be a TTL index.
     pub fn modify_index(
-        &self,
+        self: &Arc<Self>,
         namespace: &Namespace,
         change: &ModifyIndex,
         options: &CommitOptions,
     ) -> Result<IndexBefore> {
-        self.change_catalog(options, |txn, catalog, _| {
+        self.change_catalog(options, |writer, catalog, _| {
             catalog.refuse_view(namespace)?;
             let collection = catalog
                 .lookup(namespace)
@@ -86,7 +86,7 @@ impl Store {
                     index.spec.expire_changed |= before.expire_after_seconds != Some(seconds);
                 }
             }
-            put_collection(txn, &next)?;
+            put_collection(writer, &next)?;
             Ok((Some(catalog.with(Arc::new(next))), before))
         })
     }
@@ -96,12 +96,12 @@ impl Store {
     /// # Errors
     /// `NamespaceNotFound`, and 72 InvalidOptions for another collection.
     pub fn modify_expiry(
-        &self,
+        self: &Arc<Self>,
         namespace: &Namespace,
         seconds: Option<i64>,
         options: &CommitOptions,
     ) -> Result<()> {
-        self.change_catalog(options, |txn, catalog, _| {
+        self.change_catalog(options, |writer, catalog, _| {
             let collection = catalog.require(namespace)?;
             if collection.clustered_index().is_none() {
                 let text =
@@ -110,7 +110,7 @@ impl Store {
             }
             let mut next = next_epoch(collection);
             next.options = collection.options.expiring_after(seconds);
-            put_collection(txn, &next)?;
+            put_collection(writer, &next)?;
             Ok((Some(catalog.with(Arc::new(next))), ()))
         })
     }

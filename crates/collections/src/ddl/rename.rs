@@ -52,18 +52,18 @@ impl Store {
         if from.db() != to.db() {
             return self.rename_across(rename, interrupt, options);
         }
-        let dropped = self.change_catalog(options, |txn, catalog, _| {
+        let dropped = self.change_catalog(options, |writer, catalog, _| {
             check_uuids(rename, catalog)?;
             let source = check_names(catalog, from, to, *drop_target)?;
             check_at_rest(source)?;
             let mut next = (**catalog).clone();
             let target = catalog.lookup(to).cloned();
             if let Some(target) = &target {
-                drop_data(txn, target)?;
+                drop_data(writer, target)?;
             }
             let mut renamed = next_epoch(source);
             renamed.namespace = to.clone();
-            put_collection(txn, &renamed)?;
+            put_collection(writer, &renamed)?;
             next = next.without(from).with(Arc::new(renamed));
             Ok((Some(next), target))
         })?;
@@ -89,7 +89,7 @@ impl Store {
             Namespace::new(to.db(), &format!("tmp{}.renameCollection", self.new_uuid()))?;
         let copied = self.copy_collection(&source, &temporary, interrupt, &each);
         let ended = copied.and_then(|copy| {
-            self.change_catalog(options, |txn, catalog, _| {
+            self.change_catalog(options, |writer, catalog, _| {
                 let now = check_names(catalog, from, to, *drop_target)?;
                 if now.id != source.id {
                     return Err(Error::new(
@@ -111,14 +111,14 @@ impl Store {
                 }
                 let target = catalog.lookup(to).cloned();
                 if let Some(target) = &target {
-                    drop_data(txn, target)?;
+                    drop_data(writer, target)?;
                 }
-                drop_data(txn, now)?;
+                drop_data(writer, now)?;
                 let mut renamed = next_epoch(&copy);
                 renamed.frozen = false;
                 renamed.options = source.options.clone();
                 renamed.namespace = to.clone();
-                put_collection(txn, &renamed)?;
+                put_collection(writer, &renamed)?;
                 let next = catalog.without(from).without(&temporary).with(Arc::new(renamed));
                 Ok((Some(next), ()))
             })
@@ -133,19 +133,19 @@ impl Store {
     /// Refuses or admits writes to a collection; those under way when it freezes fail and are
     /// tried again, which then meets the refusal.
     fn freeze(
-        &self,
+        self: &Arc<Self>,
         namespace: &Namespace,
         frozen: bool,
         options: &CommitOptions,
     ) -> Result<Arc<Collection>> {
-        self.change_catalog(options, |txn, catalog, _| {
+        self.change_catalog(options, |writer, catalog, _| {
             let now = catalog.require(namespace)?;
             if frozen {
                 check_at_rest(now)?;
             }
             let mut next = next_epoch(now);
             next.frozen = frozen;
-            put_collection(txn, &next)?;
+            put_collection(writer, &next)?;
             let next = Arc::new(next);
             Ok((Some(catalog.with(Arc::clone(&next))), next))
         })

@@ -18,22 +18,22 @@ impl Store {
     /// # Errors
     /// What creating a collection answers.
     pub fn create_copy(
-        &self,
+        self: &Arc<Self>,
         model: Option<&Collection>,
         to: &Namespace,
         options: &CommitOptions,
     ) -> Result<Arc<Collection>> {
         let own = CollectionOptions::default();
         let copied = model.map_or(&own, |model| &model.options).temporary();
-        self.change_catalog(options, |txn, catalog, next_id| {
-            let (next, created) = self.create_in(txn, catalog, next_id, to, copied.clone())?;
+        self.change_catalog(options, |writer, catalog, next_id| {
+            let (next, created) = self.create_in(writer, catalog, next_id, to, copied.clone())?;
             let mut copy = Collection::clone(&created);
             let indexes = model.into_iter().flat_map(|model| model.ready_indexes());
             for index in indexes.filter(|index| !index.is_id()) {
                 let id = IndexId(take_id(next_id)?);
                 copy.indexes.push(Arc::new(Index::new(id, index.spec.clone(), IndexState::Ready)));
             }
-            put_collection(txn, &copy)?;
+            put_collection(writer, &copy)?;
             let copy = Arc::new(copy);
             Ok((Some(next.with(Arc::clone(&copy))), copy))
         })
@@ -47,13 +47,13 @@ impl Store {
     /// 26 NamespaceNotFound if the copy was dropped meanwhile, 125 CommandFailed if options or indexes
     /// under the name are not those of the model, 166 if the name is a view's by now.
     pub fn put_in_place(
-        &self,
+        self: &Arc<Self>,
         copy: &Collection,
         to: &Namespace,
         model: Option<&Collection>,
         options: &CommitOptions,
     ) -> Result<()> {
-        let replaced = self.change_catalog(options, |txn, catalog, _| {
+        let replaced = self.change_catalog(options, |writer, catalog, _| {
             catalog.check_db_case(to.db())?;
             let Some(filled) = catalog.lookup(&copy.namespace).filter(|found| found.id == copy.id)
             else {
@@ -63,7 +63,7 @@ impl Store {
             let target = catalog.writable(to)?;
             check_unchanged(to, model, target.as_deref())?;
             if let Some(target) = &target {
-                drop_data(txn, target)?;
+                drop_data(writer, target)?;
             }
             let mut placed = next_epoch(filled);
             placed.options = match &target {
@@ -71,7 +71,7 @@ impl Store {
                 None => CollectionOptions::default(),
             };
             placed.namespace = to.clone();
-            put_collection(txn, &placed)?;
+            put_collection(writer, &placed)?;
             let next = catalog.without(&copy.namespace).with(Arc::new(placed));
             Ok((Some(next), target))
         })?;

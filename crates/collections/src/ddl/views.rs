@@ -10,7 +10,7 @@ use quire_document::{DocBuf, Value};
 use quire_error::{Error, ErrorCode, Result};
 use quire_storage::{CommitOptions, Direction};
 
-use crate::{CollectionCursor, ReadView, Record, Store, Writer, WriterMode};
+use crate::{CollectionCursor, ReadView, Record, Store, Writer};
 
 /// Definitions that are read at once.
 const PAGE_DOCS: usize = 256;
@@ -52,7 +52,7 @@ impl Store {
     ) -> Result<()> {
         let namespace = &view.namespace;
         namespace.check_creatable()?;
-        self.change_views(options, |writer, catalog, next_id| {
+        self.change_catalog(options, |writer, catalog, next_id| {
             if catalog.lookup(namespace).is_some() || catalog.view(namespace).is_some() {
                 return Err(Error::new(ErrorCode::NamespaceExists, "Namespace already exists"));
             }
@@ -74,7 +74,7 @@ impl Store {
         change: &ModifyView,
         options: &CommitOptions,
     ) -> Result<()> {
-        self.change_views(options, |writer, catalog, _| {
+        self.change_catalog(options, |writer, catalog, _| {
             let Some(before) = catalog.view(namespace) else {
                 return Err(Error::new(ErrorCode::NamespaceNotFound, "ns does not exist"));
             };
@@ -82,7 +82,7 @@ impl Store {
             catalog.check_view(&after)?;
             let (system_views, record) = stored(writer, namespace)?;
             let document = after.document();
-            writer.update(&system_views, record.id, record.doc.as_doc(), document.as_doc())?;
+            writer.replace(&system_views, record.id, record.doc.as_doc(), document.as_doc())?;
             Ok((Some(catalog.with_view(Arc::new(after))), ()))
         })
     }
@@ -96,7 +96,7 @@ impl Store {
         namespace: &Namespace,
         options: &CommitOptions,
     ) -> Result<bool> {
-        self.change_views(options, |writer, catalog, _| {
+        self.change_catalog(options, |writer, catalog, _| {
             if catalog.view(namespace).is_none() {
                 return Ok((None, false));
             }
@@ -104,19 +104,6 @@ impl Store {
             writer.delete(&system_views, record.id, record.doc.as_doc())?;
             Ok((Some(catalog.without_view(namespace)), true))
         })
-    }
-
-    fn change_views<T>(
-        self: &Arc<Self>,
-        options: &CommitOptions,
-        change: impl FnMut(&mut Writer, &Arc<Catalog>, &mut u32) -> Result<(Option<Catalog>, T)>,
-    ) -> Result<T> {
-        let begin = || {
-            let writer = self.writer(WriterMode::Statement)?;
-            let catalog = Arc::clone(writer.catalog());
-            Ok((writer, catalog))
-        };
-        self.ddl_statement(options, begin, change)
     }
 
     /// The collection of the definitions, made if it does not exist, and the catalog with it.
@@ -132,9 +119,8 @@ impl Store {
             return Ok((catalog.clone(), Arc::clone(existing)));
         }
         let options = CollectionOptions::default();
-        let (next, created) =
-            self.create_in(writer.txn_mut(), catalog, next_id, &namespace, options)?;
-        writer.set_catalog(next.clone());
+        let (next, created) = self.create_in(writer, catalog, next_id, &namespace, options)?;
+        writer.set_catalog(Arc::new(next.clone()))?;
         Ok((next, created))
     }
 

@@ -1,5 +1,6 @@
 //! How a write is run: again after a conflict where it commits by itself, at once refused where it
-//! belongs to a client's transaction. This is the one loop that retries documents' writes.
+//! belongs to a client's transaction. [`Store::attempts`] is the one loop that retries: writes of
+//! documents and statements that change the catalog run in it.
 
 use std::sync::Arc;
 
@@ -23,7 +24,7 @@ impl Store {
         interrupt: &Arc<Interrupt>,
         mut attempt: impl FnMut(&mut Writer) -> Attempt<T>,
     ) -> Result<(T, CommitOutcome)> {
-        self.attempts(interrupt, |mut writer| {
+        self.attempts_to_write(interrupt, |mut writer| {
             let answer = attempt(&mut writer)?;
             let committed = writer.commit(options.clone().ended_by(interrupt))?;
             Ok((answer, committed))
@@ -42,7 +43,7 @@ impl Store {
         interrupt: &Arc<Interrupt>,
         mut attempt: impl FnMut(&mut Writer) -> Attempt<T>,
     ) -> Result<(T, Option<Committed>)> {
-        self.attempts(interrupt, |mut writer| {
+        self.attempts_to_write(interrupt, |mut writer| {
             if let Some(log) = &log {
                 writer.set_retry_log(log);
             }
@@ -62,17 +63,32 @@ impl Store {
     }
 
     /// Calls `attempt` with a new writer until it ends in anything but a conflict.
-    fn attempts<T>(
+    fn attempts_to_write<T>(
         self: &Arc<Self>,
         interrupt: &Arc<Interrupt>,
         mut attempt: impl FnMut(Writer) -> Attempt<T>,
     ) -> Result<T> {
+        self.attempts(interrupt, |turn| {
+            let mut writer = self.writer(WriterMode::Statement)?;
+            writer.set_turn(turn);
+            attempt(writer)
+        })
+    }
+
+    /// Calls `attempt` until it ends in anything but a conflict. The attempt gets the place in line
+    /// that was waited for, and gives it to its writer.
+    ///
+    /// # Errors
+    /// What `attempt` answers, but for conflicts; what the interrupt says.
+    pub(crate) fn attempts<T>(
+        &self,
+        interrupt: &Arc<Interrupt>,
+        mut attempt: impl FnMut(Option<&KeyTurn>) -> Attempt<T>,
+    ) -> Result<T> {
         let mut turn = None;
         loop {
             interrupt.check().map_err(from_interruption)?;
-            let mut writer = self.writer(WriterMode::Statement)?;
-            writer.set_turn(turn.as_ref());
-            match attempt(writer) {
+            match attempt(turn.as_ref()) {
                 Ok(answer) => return Ok(answer),
                 Err(failure) => turn = self.before_retry(failure, turn, interrupt)?,
             }

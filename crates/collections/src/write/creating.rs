@@ -10,8 +10,8 @@ use quire_catalog::{
 use quire_error::{Error, ErrorCode, Result};
 
 use super::Writer;
-use crate::ddl::{BuiltIndexes, CreateIndexes, new_specs};
-use crate::store::put_meta;
+use crate::ddl::{BuiltIndexes, CreateIndexes, new_specs, take_id};
+use crate::meta::put_meta;
 
 impl Writer {
     /// Makes a collection, visible to this writer at once and to others with its commit. The commit
@@ -30,9 +30,10 @@ impl Writer {
             return Err(Error::new(ErrorCode::NamespaceExists, text));
         }
         self.catalog.refuse_view(namespace)?;
-        let (catalog, collection) =
-            self.store.create_with_new_ids(&mut self.txn, &self.catalog, namespace, options)?;
-        self.catalog = Arc::new(catalog);
+        let (store, before) = (Arc::clone(&self.store), Arc::clone(&self.catalog));
+        let (after, collection) =
+            store.create_in(self, &before, &mut store.ddl.lock(), namespace, options)?;
+        self.set_catalog(Arc::new(after))?;
         self.created.push(Arc::clone(&collection));
         Ok(collection)
     }
@@ -73,12 +74,12 @@ impl Writer {
         let mut changed = Collection::clone(&collection);
         for (count, spec) in new.into_iter().enumerate() {
             spec.check_room(namespace, before + count)?;
-            let id = IndexId(self.store.take_new_id()?);
+            let id = IndexId(take_id(&mut self.store.ddl.lock())?);
             changed.indexes.push(Arc::new(Index::new(id, spec.clone(), IndexState::Ready)));
         }
         put_meta(&mut self.txn, &collection_key(changed.id), encode_collection(&changed))?;
         let changed = Arc::new(changed);
-        self.catalog = Arc::new(self.catalog.with(Arc::clone(&changed)));
+        self.set_catalog(Arc::new(self.catalog.with(Arc::clone(&changed))))?;
         self.created.retain(|created| created.id != changed.id);
         self.created.push(changed);
         Ok(reply)

@@ -102,7 +102,7 @@ impl Run {
                 let collection = writer.catalog().lookup(&ns(name)).cloned().unwrap();
                 let found = writer.view().get_by_id(&collection, id.into())?.unwrap();
                 match new {
-                    Some(new) => writer.update(&collection, found.id, found.doc.as_doc(), new),
+                    Some(new) => writer.replace(&collection, found.id, found.doc.as_doc(), new),
                     None => writer.delete(&collection, found.id, found.doc.as_doc()),
                 }
             })

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod basics;
+mod changes;
 mod crash;
 mod damage;
 mod ddl;
@@ -77,7 +78,7 @@ fn update(store: &Arc<Store>, name: &str, id: i32, new: Doc<'_>) -> Result<()> {
         .write(&CommitOptions::buffered(), &Interrupt::new(), |writer| {
             let collection = writer.catalog().lookup(&ns(name)).cloned().unwrap();
             let found = writer.view().get_by_id(&collection, id.into())?.unwrap();
-            writer.update(&collection, found.id, found.doc.as_doc(), new)
+            writer.replace(&collection, found.id, found.doc.as_doc(), new)
         })
         .map(|_| ())
 }

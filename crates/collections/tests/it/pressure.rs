@@ -85,7 +85,7 @@ fn behind() -> (Arc<Store>, Arc<Gate>) {
     (Store::open(engine, StoreOptions::default()).unwrap(), gate)
 }
 
-fn create(store: &Store, name: &str, interrupt: &Arc<Interrupt>) -> Result<()> {
+fn create(store: &Arc<Store>, name: &str, interrupt: &Arc<Interrupt>) -> Result<()> {
     let options = CommitOptions::buffered().ended_by(interrupt);
     store.create_collection(&ns(name), CollectionOptions::default(), &options).map(drop)
 }

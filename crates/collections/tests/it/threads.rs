@@ -29,7 +29,7 @@ fn write(store: &Arc<Store>, dice: &mut Dice, name: &str) -> Result<()> {
                 None => writer.insert(&collection, doc.as_doc()).map(|_| ()),
                 Some(found) if delete => writer.delete(&collection, found.id, found.doc.as_doc()),
                 Some(found) => {
-                    writer.update(&collection, found.id, found.doc.as_doc(), doc.as_doc())
+                    writer.replace(&collection, found.id, found.doc.as_doc(), doc.as_doc())
                 }
             }
         })
@@ -46,7 +46,7 @@ fn transaction(store: &Arc<Store>, dice: &mut Dice, name: &str) -> Result<()> {
             match writer.view().get_by_id(&collection, id.into())? {
                 None => writer.insert(&collection, doc.as_doc()).map(|_| ())?,
                 Some(found) => {
-                    writer.update(&collection, found.id, found.doc.as_doc(), doc.as_doc())?;
+                    writer.replace(&collection, found.id, found.doc.as_doc(), doc.as_doc())?;
                 }
             }
             writer.push()?;
@@ -153,7 +153,7 @@ fn clash(store: &Arc<Store>, dice: &mut Dice) -> Result<()> {
         match writer.view().get_by_id(&collection, id.into())? {
             None => writer.insert(&collection, doc.as_doc()).map(|_| ()),
             Some(found) if delete => writer.delete(&collection, found.id, found.doc.as_doc()),
-            Some(found) => writer.update(&collection, found.id, found.doc.as_doc(), doc.as_doc()),
+            Some(found) => writer.replace(&collection, found.id, found.doc.as_doc(), doc.as_doc()),
         }
     };
     store.write(&CommitOptions::buffered(), &Interrupt::new(), write).map(|_| ())

@@ -242,12 +242,12 @@ impl Accounts<'_> {
 
     /// Replaces a user's document.
     pub fn update_user(&mut self, old: &Record, new: &DocBuf) -> Attempt<()> {
-        self.writer.update(&self.users, old.id, old.doc.as_doc(), new.as_doc())
+        self.writer.replace(&self.users, old.id, old.doc.as_doc(), new.as_doc())
     }
 
     /// Replaces a role's document.
     pub fn update_role(&mut self, old: &Record, new: &DocBuf) -> Attempt<()> {
-        self.writer.update(&self.roles, old.id, old.doc.as_doc(), new.as_doc())
+        self.writer.replace(&self.roles, old.id, old.doc.as_doc(), new.as_doc())
     }
 
     /// Removes a user.

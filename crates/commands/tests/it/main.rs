@@ -5,6 +5,7 @@
 mod access;
 mod attacks;
 mod audit;
+mod changes;
 mod clustered;
 mod durability;
 mod fail_points;

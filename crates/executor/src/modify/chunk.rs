@@ -184,11 +184,11 @@ mod tests {
                     conflicts += 1;
                     let other = doc! { "_id": (id.0 as i32 - 1), "n": conflicts };
                     store.write(&CommitOptions::buffered(), &interrupt, |writer| {
-                        writer.update(collection, id, doc.as_doc(), other.as_doc())
+                        writer.replace(collection, id, doc.as_doc(), other.as_doc())
                     })?;
                 }
                 let new = doc! { "_id": (id.0 as i32 - 1), "n": -1 };
-                writer.update(collection, id, doc.as_doc(), new.as_doc())?;
+                writer.replace(collection, id, doc.as_doc(), new.as_doc())?;
                 Ok(Some(()))
             },
             &mut |answers: Vec<()>| {

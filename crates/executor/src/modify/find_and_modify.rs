@@ -112,7 +112,7 @@ pub fn find_and_modify(
                     Applied::NoMatch => Ok(None),
                     Applied::Same => Ok(Some((doc.to_owned(), Some(doc.to_owned())))),
                     Applied::Changed(new) => {
-                        writer.update(collection, id, doc, new.as_doc())?;
+                        statement.write(writer, collection, id, (doc, new.as_doc()))?;
                         let after = Some(new.as_doc());
                         statement.remember(writer, Effect::Update, Some(doc), after);
                         Ok(Some((doc.to_owned(), Some(new))))

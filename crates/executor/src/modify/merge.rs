@@ -201,56 +201,66 @@ impl Merging {
         incoming: Doc<'_>,
         arena: &Bump,
     ) -> Attempt<()> {
-        let old = record.doc.as_doc();
-        let changed = self.changed(old, incoming, arena).map_err(|error| {
+        let Some((update, values)) = self.update_of(incoming, arena)? else { return Ok(()) };
+        let (update, old) = (update.get(), record.doc.as_doc());
+        let changed = self.changed(update, &values, old, arena).map_err(|error| {
             let is_id = error.code() == ErrorCode::ImmutableField;
             let text = "$merge failed to update the matching document, did you attempt to modify the _id or the shard key?";
             if is_id { error.context(text) } else { error }
         })?;
         match changed {
-            Some(new) => writer.update(collection, record.id, old, new.as_doc()),
+            Some(new) => writer.update(collection, record.id, old, new.as_doc(), update),
             None => Ok(()),
         }
     }
 
-    /// The document after the change; `None` if nothing changes.
-    fn changed(&self, old: Doc<'_>, incoming: Doc<'_>, arena: &Bump) -> Result<Option<DocBuf>> {
-        let own;
-        let mut values = Vec::new();
-        let change = match &self.spec.when_matched {
+    /// The update of the document that matches `incoming`, with the values of its own variables; `None`
+    /// if the document stays.
+    fn update_of(
+        &self,
+        incoming: Doc<'_>,
+        arena: &Bump,
+    ) -> Result<Option<(Compiled<'_>, Vec<ValueBuf>)>> {
+        let compiled = match &self.spec.when_matched {
             WhenMatched::KeepExisting | WhenMatched::Fail => return Ok(None),
-            WhenMatched::Replace => {
-                own = update(Value::Document(incoming), &self.parse)?;
-                &own
-            }
+            WhenMatched::Replace => update(Value::Document(incoming), &self.parse)?,
             WhenMatched::Merge => {
                 let set = doc! { "$set": incoming };
-                own = update(Value::Document(set.as_doc()), &self.parse)?;
-                &own
+                update(Value::Document(set.as_doc()), &self.parse)?
             }
             WhenMatched::Pipeline { stages, variables } => {
-                let present;
-                (present, values) = self.values(variables, incoming, arena)?;
-                match (&self.pipeline, present.len() == variables.len()) {
-                    (Some(pipeline), true) => pipeline,
-                    // A variable without a value is no variable.
-                    _ => {
-                        let mut parse = self.parse.clone();
-                        parse.variables = declared(&self.env.parse, present.into_iter());
-                        own = update(Value::Array(stages.as_array()), &parse)?;
-                        &own
-                    }
+                let (present, values) = self.values(variables, incoming, arena)?;
+                if let Some(pipeline) = &self.pipeline
+                    && present.len() == variables.len()
+                {
+                    return Ok(Some((Compiled::Once(pipeline), values)));
                 }
+                // A variable without a value is no variable.
+                let mut parse = self.parse.clone();
+                parse.variables = declared(&self.env.parse, present.into_iter());
+                let own = update(Value::Array(stages.as_array()), &parse)?;
+                return Ok(Some((Compiled::ForOne(Box::new(own)), values)));
             }
         };
+        Ok(Some((Compiled::ForOne(Box::new(compiled)), Vec::new())))
+    }
+
+    /// The document after an update; `None` if nothing changes.
+    fn changed(
+        &self,
+        update: &Update,
+        values: &[ValueBuf],
+        old: Doc<'_>,
+        arena: &Bump,
+    ) -> Result<Option<DocBuf>> {
         let mut known = match self.spec.when_matched {
             WhenMatched::Pipeline { .. } => self.env.variable_values(),
             _ => Vec::new(),
         };
         known.extend(values.iter().map(|value| Some(value.as_value())));
         let context = EvalContext::new(arena, old, &self.env.shared).with_variables(&known);
-        let mut out = Vec::with_capacity(old.len() + incoming.len());
-        let outcome = change.apply(old, None, &context, &mut out)?;
+        let mut out = Vec::with_capacity(old.len() + 64);
+        let outcome = update.apply(old, None, &context, &mut out)?;
         Ok(outcome.changed.then(|| DocBuf::from_valid_bytes(out)))
     }
 
@@ -298,6 +308,23 @@ impl Merging {
         let context = EvalContext::new(arena, Doc::empty(), &self.env.shared);
         let new_id = || writer.store().new_object_id();
         upsert.upsert_document(filter.as_doc(), &context, new_id)
+    }
+}
+
+/// A compiled update.
+enum Compiled<'m> {
+    /// Compiled for all documents.
+    Once(&'m Update),
+    /// Compiled for one incoming document.
+    ForOne(Box<Update>),
+}
+
+impl Compiled<'_> {
+    fn get(&self) -> &Update {
+        match self {
+            Compiled::Once(update) => update,
+            Compiled::ForOne(update) => update,
+        }
     }
 }
 

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use bumpalo::Bump;
 use quire_catalog::{Collection, CollectionId, Namespace};
-use quire_collections::{Effect, Image, Keep, RecordId, Writer};
+use quire_collections::{Attempt, Effect, Image, Keep, RecordId, Writer};
 use quire_document::{Doc, DocBuf, Value, ValueBuf, equal};
-use quire_error::Result;
+use quire_error::{Error, Result};
 use quire_mql::collation::AskedCollation;
 use quire_mql::filter::Filter;
 use quire_mql::update::{Update, UpdateSpec};
@@ -252,6 +252,20 @@ impl Statement {
         })
     }
 
+    /// Writes what the update made of a document, which was the first of the two.
+    pub fn write(
+        &self,
+        writer: &mut Writer,
+        collection: &Collection,
+        id: RecordId,
+        (before, after): (Doc<'_>, Doc<'_>),
+    ) -> Attempt<()> {
+        let Some(update) = &self.update else {
+            return Err(Error::internal("a document that no update has changed").into());
+        };
+        writer.update(collection, id, before, after, update)
+    }
+
     /// The document that an upsert inserts.
     pub fn upsert_document(&mut self, new_id: quire_document::ObjectId) -> Result<DocBuf> {
         reset(&mut self.arena);
@@ -260,7 +274,7 @@ impl Statement {
             .with_variables(&variables);
         match &self.update {
             Some(update) => update.upsert_document(self.query.filter(), &context, || new_id),
-            None => Err(quire_error::Error::internal("an upsert without an update")),
+            None => Err(Error::internal("an upsert without an update")),
         }
     }
 

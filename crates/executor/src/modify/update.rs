@@ -111,7 +111,7 @@ fn update_all(
             Applied::NoMatch => Ok(None),
             Applied::Same => Ok(Some(false)),
             Applied::Changed(new) => {
-                writer.update(collection, id, doc.as_doc(), new.as_doc())?;
+                statement.write(writer, collection, id, (doc.as_doc(), new.as_doc()))?;
                 Ok(Some(true))
             }
         },
@@ -134,7 +134,7 @@ fn update_one(
                 Applied::NoMatch => Ok(None),
                 Applied::Same => Ok(Some(false)),
                 Applied::Changed(new) => {
-                    writer.update(collection, id, doc, new.as_doc())?;
+                    statement.write(writer, collection, id, (doc, new.as_doc()))?;
                     statement.remember(writer, Effect::Update, Some(doc), Some(new.as_doc()));
                     Ok(Some(true))
                 }

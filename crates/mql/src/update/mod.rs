@@ -4,7 +4,8 @@
 //! acts where, and conflicts), `apply` (the walk over the bytes), `modifier` (what an operator
 //! is), then one file an operator or close family. Around them: `path`, `element_filter` and
 //! `array_filter` (`$[name]`), `replacement`, `pipeline`, `upsert` (what an upsert starts from),
-//! `text` (values in messages), `limits`.
+//! `text` (values in messages), `limits`,
+//! `describe` (what a change log writes of an update).
 
 mod add_to_set;
 mod apply;
@@ -12,6 +13,7 @@ mod arithmetic;
 mod array_filter;
 mod bit;
 mod current_date;
+mod describe;
 mod element_filter;
 mod extreme;
 mod limits;
@@ -37,6 +39,7 @@ mod model_tests;
 #[cfg(test)]
 mod tests;
 
+pub use describe::{ChangedPath, PathStep, UpdateDescription};
 pub use operator::{OPERATORS, Operand, Operator, find_operator};
 
 use crate::context::{EvalContext, ParseContext};
@@ -135,6 +138,16 @@ impl Update {
         match &self.kind {
             Kind::Modifiers(modifiers) => modifiers.may_change(path),
             Kind::Replacement(_) | Kind::Pipeline(_) => true,
+        }
+    }
+
+    /// Describes how `before` became `after`, which [`apply`](Self::apply) made of it. Returns `None`
+    /// for a replacement, of which the new document says all.
+    pub fn describe(&self, before: Doc<'_>, after: Doc<'_>) -> Option<UpdateDescription> {
+        match &self.kind {
+            Kind::Modifiers(modifiers) => Some(modifiers.describe(before, after)),
+            Kind::Replacement(_) => None,
+            Kind::Pipeline(_) => Some(describe::by_difference(before, after)),
         }
     }
 

@@ -1,6 +1,7 @@
-//! An update over bytes gives what a naive one gives that changes a tree of values.
+//! An update over bytes gives what a naive one gives that changes a tree of values, and its description
+//! names everything that it changed.
 
-use super::{Update, UpdateSpec, path};
+use super::{ChangedPath, PathStep, Update, UpdateDescription, UpdateSpec, describe, path};
 use crate::context::{EvalContext, ParseContext, Shared};
 use bumpalo::Bump;
 use quire_document::literal::print;
@@ -80,6 +81,78 @@ impl Tree {
     fn order(&self, other: &ValueBuf) -> std::cmp::Ordering {
         let own = DocBuf::build(|writer| self.write_field("", writer));
         quire_document::compare(own.get("").unwrap_or(Value::Null), other.as_value(), None)
+    }
+
+    /// The document with the fields of every document in the order of their names.
+    fn sorted(&self) -> String {
+        fn sort(tree: &mut Tree) {
+            match tree {
+                Tree::Doc(fields) => {
+                    fields.sort_by(|one, other| one.0.cmp(&other.0));
+                    fields.iter_mut().for_each(|(_, tree)| sort(tree));
+                }
+                Tree::Array(items) => items.iter_mut().for_each(sort),
+                Tree::Other(_) => {}
+            }
+        }
+        let mut sorted = self.clone();
+        sort(&mut sorted);
+        print(DocBuf::build(|writer| sorted.write_field("", writer)).as_doc())
+    }
+
+    /// Calls `change` with the parent of a path and the path's last step.
+    fn at(&mut self, path: &ChangedPath, change: impl FnOnce(&mut Tree, &PathStep)) {
+        let (last, inner) = path.steps.split_last().unwrap();
+        let mut tree = self;
+        for step in inner {
+            tree = match (tree, step) {
+                (Tree::Doc(fields), PathStep::Field(name)) => {
+                    &mut fields.iter_mut().find(|(known, _)| known == name).unwrap().1
+                }
+                (Tree::Array(items), PathStep::Index(at)) => &mut items[*at as usize],
+                (tree, step) => panic!("{step:?} of {tree:?}"),
+            };
+        }
+        change(tree, last);
+    }
+
+    /// Makes the changes that a description names.
+    fn apply(&mut self, description: &UpdateDescription) {
+        for (path, value) in &description.updated {
+            let value = Tree::of(value.as_value());
+            self.at(path, |parent, step| match (parent, step) {
+                (Tree::Doc(fields), PathStep::Field(name)) => {
+                    fields.retain(|(known, _)| known != name);
+                    fields.push((name.clone(), value));
+                }
+                (Tree::Array(items), PathStep::Index(at)) => {
+                    items.splice((*at as usize)..items.len().min(*at as usize + 1), [value]);
+                }
+                (parent, step) => panic!("{step:?} of {parent:?}"),
+            });
+        }
+        for path in &description.removed {
+            self.at(path, |parent, step| match (parent, step) {
+                (Tree::Doc(fields), PathStep::Field(name)) => {
+                    fields.retain(|(known, _)| known != name);
+                }
+                (parent, step) => panic!("{step:?} of {parent:?}"),
+            });
+        }
+        for (path, length) in &description.truncated {
+            self.at(path, |parent, step| match (parent, step) {
+                (Tree::Doc(fields), PathStep::Field(name)) => {
+                    let field = fields.iter_mut().find(|(known, _)| known == name);
+                    let Some((_, Tree::Array(items))) = field else { panic!("no array") };
+                    items.truncate(*length as usize);
+                }
+                (Tree::Array(arrays), PathStep::Index(at)) => {
+                    let Tree::Array(items) = &mut arrays[*at as usize] else { panic!("no array") };
+                    items.truncate(*length as usize);
+                }
+                (parent, step) => panic!("{step:?} of {parent:?}"),
+            });
+        }
     }
 
     fn exists(&mut self, parts: &[&str]) -> bool {
@@ -291,6 +364,13 @@ fn updates_of_bytes_are_updates_of_trees() {
                 assert_eq!(print(found), print(wanted.as_doc()), "{}", shown());
                 assert_eq!(found.as_bytes(), wanted.as_bytes(), "{}", shown());
                 assert!(outcome.changed || found.as_bytes() == doc.as_bytes(), "{}", shown());
+                let described = compiled.describe(doc.as_doc(), found).unwrap();
+                let different = describe::by_difference(doc.as_doc(), found);
+                for description in [described, different] {
+                    let mut rebuilt = Tree::of(Value::Document(doc.as_doc()));
+                    rebuilt.apply(&description);
+                    assert_eq!(rebuilt.sorted(), tree.sorted(), "{}: {description:?}", shown());
+                }
                 compared += 1;
             }
             (Err(_), Err(())) => failed += 1,

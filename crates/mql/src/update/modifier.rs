@@ -44,6 +44,11 @@ pub(super) trait Modifier: fmt::Debug + Send + Sync {
     /// Writes a new element; called only where `missing` answers `Create`.
     fn create(&self, run: &Run<'_>, name: &[u8], out: &mut Vec<u8>) -> Result<()>;
 
+    /// Returns true if it only adds elements to the end of an array that exists.
+    fn appends(&self) -> bool {
+        false
+    }
+
     /// Levels of nesting that its value adds below its path.
     fn depth(&self) -> usize {
         0

@@ -2,6 +2,7 @@
 
 use super::apply::Run;
 use super::array_filter::ArrayFilters;
+use super::describe::{self, UpdateDescription};
 use super::operator::{self, Operand};
 use super::rename::{self, Finder, Rename};
 use super::tree::{Fields, TreeBuilder};
@@ -59,6 +60,11 @@ impl Modifiers {
             inner == outer || inner.strip_prefix(outer).is_some_and(|rest| rest.starts_with('.'))
         };
         self.touched.iter().any(|touched| within(touched, path) || within(path, touched))
+    }
+
+    /// Describes how `before` became `after`.
+    pub(super) fn describe(&self, before: Doc<'_>, after: Doc<'_>) -> UpdateDescription {
+        describe::by_operators(&self.tree, before, after)
     }
 
     /// Appends the result to `out`; true if anything changed.

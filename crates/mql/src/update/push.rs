@@ -262,6 +262,10 @@ impl Modifier for Push {
         Ok(())
     }
 
+    fn appends(&self) -> bool {
+        self.only_appends()
+    }
+
     fn depth(&self) -> usize {
         self.depth
     }

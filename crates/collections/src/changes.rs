@@ -1,12 +1,117 @@
-//! What a statement has changed in the catalog, found by comparing the catalogs before and after it:
-//! for those who keep a record of it, such as the audit log.
+//! Typed changes: what a writer does to documents and to the catalog, told while the transaction is
+//! still open, so that a change log stores its record in the commit that makes the change. Nothing is
+//! computed while nobody listens.
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
+use bytes::Bytes;
 use quire_catalog::{
     Catalog, Collection, CollectionId, Database, Index, IndexState, Namespace, ViewDefinition,
 };
+use quire_document::Doc;
+use quire_error::Result;
+use quire_mql::update::{Update, UpdateDescription};
+use quire_storage::Txn;
+
+use crate::RecordId;
+
+/// One change that a writer has made.
+#[derive(Debug, Clone, Copy)]
+pub enum Change<'c> {
+    /// A document is new.
+    Insert {
+        /// The collection.
+        collection: &'c Collection,
+        /// The document's record.
+        id: RecordId,
+        /// The document.
+        doc: Doc<'c>,
+    },
+    /// Operators or a pipeline changed a document.
+    Update(UpdatedDoc<'c>),
+    /// Another document with the same `_id` took the place of a document.
+    Replace {
+        /// The collection.
+        collection: &'c Collection,
+        /// The document's record.
+        id: RecordId,
+        /// The document that was there.
+        before: Doc<'c>,
+        /// The document that is there now.
+        after: Doc<'c>,
+    },
+    /// A document is gone.
+    Delete {
+        /// The collection.
+        collection: &'c Collection,
+        /// The record that the document had.
+        id: RecordId,
+        /// The document that was there.
+        before: Doc<'c>,
+    },
+    /// The catalog changed. The documents of a collection that is dropped have no change of their own.
+    Catalog(&'c CatalogChange),
+}
+
+/// A document that an update changed.
+#[derive(Debug, Clone, Copy)]
+pub struct UpdatedDoc<'c> {
+    /// The collection.
+    pub collection: &'c Collection,
+    /// The document's record.
+    pub id: RecordId,
+    /// The document that was there.
+    pub before: Doc<'c>,
+    /// The document that is there now.
+    pub after: Doc<'c>,
+    update: &'c Update,
+}
+
+impl<'c> UpdatedDoc<'c> {
+    /// Computes which fields the update changed.
+    pub fn description(&self) -> UpdateDescription {
+        // A replacement has no description, and is told as a replacement.
+        self.update.describe(self.before, self.after).unwrap_or_default()
+    }
+
+    /// Returns the change that `update` made: a replacement is told as such.
+    pub(crate) fn change(
+        collection: &'c Collection,
+        id: RecordId,
+        (before, after): (Doc<'c>, Doc<'c>),
+        update: Option<&'c Update>,
+    ) -> Change<'c> {
+        match update.filter(|update| !update.is_replacement()) {
+            Some(update) => Change::Update(UpdatedDoc { collection, id, before, after, update }),
+            None => Change::Replace { collection, id, before, after },
+        }
+    }
+}
+
+/// Takes the changes of every writer of a store.
+pub trait ChangeListener: Send + Sync {
+    /// Takes a change that its transaction has made and not committed yet. What it appends to `log` is
+    /// stored by the commit of that transaction, and is gone if the change is undone.
+    ///
+    /// # Errors
+    /// An error fails the write that made the change.
+    fn on_change(&self, change: &Change<'_>, log: &mut ChangeLog<'_>) -> Result<()>;
+}
+
+/// The records that a transaction will append to the change log.
+pub struct ChangeLog<'t>(&'t mut Txn);
+
+impl<'t> ChangeLog<'t> {
+    pub(crate) fn new(txn: &'t mut Txn) -> Self {
+        ChangeLog(txn)
+    }
+
+    /// Appends a record. The records of a transaction keep their order.
+    pub fn append(&mut self, record: impl Into<Bytes>) {
+        self.0.append_log(record.into());
+    }
+}
 
 /// One change of the catalog.
 #[derive(Debug, Clone)]
@@ -43,20 +148,33 @@ pub enum CatalogChange {
 /// Told of the changes of each statement, on the thread of the statement, after its commit.
 pub type CatalogObserver = Box<dyn Fn(&[CatalogChange]) + Send + Sync>;
 
-/// The place of the one observer of a store.
+/// Who is told of changes. A store has one of each kind: the first.
 #[derive(Default)]
-pub(crate) struct Observer(OnceLock<CatalogObserver>);
+pub(crate) struct Observers {
+    listener: OnceLock<Arc<dyn ChangeListener>>,
+    of_catalog: OnceLock<CatalogObserver>,
+}
 
-impl Observer {
-    /// Sets the observer; the first one stays.
-    pub(crate) fn set(&self, observer: CatalogObserver) {
-        // A second observer has no place to go, and nothing sets one.
-        let _ = self.0.set(observer);
+impl Observers {
+    /// Sets the listener of all changes.
+    pub(crate) fn listen(&self, listener: Arc<dyn ChangeListener>) {
+        // A second one has no place to go, and nothing sets one.
+        let _ = self.listener.set(listener);
     }
 
-    /// Tells the observer, if there is one, what is different in `after`.
-    pub(crate) fn tell(&self, before: &Catalog, after: &Catalog) {
-        if let Some(observer) = self.0.get() {
+    /// Sets the observer of the catalog.
+    pub(crate) fn observe_catalog(&self, observer: CatalogObserver) {
+        let _ = self.of_catalog.set(observer);
+    }
+
+    /// The listener of all changes, if there is one.
+    pub(crate) fn listener(&self) -> Option<&Arc<dyn ChangeListener>> {
+        self.listener.get()
+    }
+
+    /// Tells the observer of the catalog what a commit has changed.
+    pub(crate) fn committed(&self, before: &Catalog, after: &Catalog) {
+        if let Some(observer) = self.of_catalog.get() {
             observer(&changes(before, after));
         }
     }
@@ -64,7 +182,7 @@ impl Observer {
 
 /// Returns the changes between two catalogs: new databases, then collections and views by name, then
 /// databases that are gone.
-fn changes(before: &Catalog, after: &Catalog) -> Vec<CatalogChange> {
+pub(crate) fn changes(before: &Catalog, after: &Catalog) -> Vec<CatalogChange> {
     let mut found = Vec::new();
     let mut touched: Vec<&str> = Vec::new();
     for database in after.databases() {

@@ -1,0 +1,116 @@
+//! How a statement changes the catalog: one commit that writes the records and publishes the catalog
+//! that they describe.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use quire_catalog::{
+    CATALOG_FORMAT, Catalog, Collection, FormatRecord, collection_key, format_key,
+};
+use quire_error::Result;
+use quire_storage::{
+    CommitOptions, Committed, Conflict, Interrupt, OnPublish, Space, StorageError, Txn, key_hash,
+};
+
+use crate::failure::Failure;
+use crate::meta::put_meta;
+use crate::{Store, Writer, WriterMode};
+
+impl Store {
+    /// Runs one DDL statement: `change` writes records with the writer and answers the next catalog, or
+    /// `None` to leave everything as it is. The commit publishes the catalog. Called again if the
+    /// commit lost against another; where a transaction holds a key, once it has ended.
+    ///
+    /// # Errors
+    /// What `change` and the commit answer.
+    pub(crate) fn change_catalog<T>(
+        self: &Arc<Self>,
+        options: &CommitOptions,
+        mut change: impl FnMut(&mut Writer, &Arc<Catalog>, &mut u32) -> Result<(Option<Catalog>, T)>,
+    ) -> Result<T> {
+        let interrupt = options.interrupt.clone().unwrap_or_else(Interrupt::new);
+        self.attempts(&interrupt, |turn| {
+            self.engine().admit(options.interrupt.as_deref())?;
+            // Other statements, also that of a transaction which holds a key, go on between attempts.
+            let mut next_id = self.ddl.lock();
+            let mut writer = self.writer(WriterMode::Statement)?;
+            writer.set_turn(turn);
+            let before = Arc::clone(writer.catalog());
+            let mut next = *next_id;
+            let (after, answer) = match change(&mut writer, &before, &mut next) {
+                Ok((Some(after), answer)) => (Arc::new(after), answer),
+                unchanged => {
+                    drop(next_id);
+                    // The answer, also an error, rests on what others have changed.
+                    self.make_durable(writer.view().snapshot().version(), options)?;
+                    return unchanged.map(|(_, answer)| answer).map_err(Failure::from);
+                }
+            };
+            if next != *next_id {
+                let record = FormatRecord { format: CATALOG_FORMAT, next_id: next };
+                put_meta(writer.txn_mut(), &format_key(), record.encode())?;
+            }
+            writer.set_catalog(Arc::clone(&after))?;
+            writer.txn_mut().on_publish(self.publication(Arc::clone(&after)));
+            let buffered = CommitOptions { admitted: true, ..CommitOptions::buffered() };
+            let version = writer.commit(buffered)?.version;
+            *next_id = next;
+            drop(next_id);
+            self.observers.committed(&before, &after);
+            self.make_durable(version, options).map_err(StorageError::after_commit)?;
+            Ok(answer)
+        })
+    }
+
+    /// What publishes a catalog at the moment when its commit becomes visible. The lock of the
+    /// published catalog, which every statement takes to begin, is not held while the commit waits
+    /// for its group and for an fsync.
+    fn publication(&self, next: Arc<Catalog>) -> OnPublish {
+        let catalogs = Arc::clone(&self.catalogs);
+        OnPublish(Box::new(move |committed, make_visible| {
+            let mut published = catalogs.published.write();
+            make_visible();
+            let before = std::mem::replace(&mut *published, next);
+            catalogs.past.lock().keep(before, committed.version);
+        }))
+    }
+
+    /// Commits a transaction that made collections, and publishes them with it. `Conflict` if a
+    /// collection of one of the names exists by now.
+    pub(crate) fn commit_created(
+        &self,
+        mut txn: Txn,
+        created: &[Arc<Collection>],
+        options: &CommitOptions,
+    ) -> Result<Committed, StorageError> {
+        self.engine().admit(options.interrupt.as_deref())?;
+        // Every change of the catalog happens under this lock, so the published one stays.
+        let next_id = self.ddl.lock();
+        let record = FormatRecord { format: CATALOG_FORMAT, next_id: *next_id };
+        // It changes under the lock only, so it needs no tracking.
+        let key = Bytes::copy_from_slice(&format_key());
+        txn.put_entry(Space::Meta, key, record.encode().into_bytes().into())?;
+        let published = self.catalog();
+        let mut next = Catalog::clone(&published);
+        for collection in created {
+            let namespace = &collection.namespace;
+            let is_taken =
+                published.lookup(namespace).is_some() || published.view(namespace).is_some();
+            if is_taken || next.check_db_case(namespace.db()).is_err() {
+                let key = Bytes::copy_from_slice(&collection_key(collection.id));
+                let (space, hash) = (Space::Meta, key_hash(Space::Meta, &key));
+                let conflict = Conflict { space, key, hash, held: false };
+                return Err(StorageError::Conflict(Box::new(conflict)));
+            }
+            next = next.with(Arc::clone(collection));
+        }
+        let next = Arc::new(next);
+        txn.on_publish(self.publication(Arc::clone(&next)));
+        let committed =
+            txn.commit(CommitOptions { admitted: true, ..CommitOptions::buffered() })?;
+        drop(next_id);
+        self.observers.committed(&published, &next);
+        self.make_durable(committed.version, options).map_err(StorageError::after_commit)?;
+        Ok(committed)
+    }
+}

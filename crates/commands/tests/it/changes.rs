@@ -1,0 +1,121 @@
+//! The typed changes that writing commands make, as a change log would store them.
+
+use crate::transactions::{commit, within};
+use crate::{Server, code};
+use quire_collections::{Change, ChangeListener, ChangeLog};
+use quire_document::literal::print;
+use quire_document::{DocBuf, doc};
+use quire_error::Result;
+use quire_storage::{Page, ScanRequest, Space};
+use std::sync::Arc;
+
+/// Appends a line of text to the log for each change of a document.
+struct Recorder;
+
+impl ChangeListener for Recorder {
+    fn on_change(&self, change: &Change<'_>, log: &mut ChangeLog<'_>) -> Result<()> {
+        let line = match change {
+            Change::Insert { doc, .. } => format!("insert {}", print(*doc)),
+            Change::Update(updated) => {
+                let found = updated.description();
+                let set = found
+                    .updated
+                    .iter()
+                    .map(|(path, value)| format!("{path}={}", print(value.as_value())));
+                let gone = found.removed.iter().map(|path| format!("-{path}"));
+                format!("update {}", set.chain(gone).collect::<Vec<_>>().join(" "))
+            }
+            Change::Replace { after, .. } => format!("replace {}", print(*after)),
+            Change::Delete { before, .. } => format!("delete {}", print(*before)),
+            Change::Catalog(_) => return Ok(()),
+        };
+        log.append(line.into_bytes());
+        Ok(())
+    }
+}
+
+/// A server with a listener, and a way to see what it has stored since the last look.
+struct Recorded {
+    server: Server,
+    seen: usize,
+}
+
+impl Recorded {
+    fn new() -> Self {
+        let server = Server::new();
+        server.0.store().listen(Arc::new(Recorder));
+        Recorded { server, seen: 0 }
+    }
+
+    fn log(&mut self) -> Vec<String> {
+        let snapshot = self.server.0.store().engine().snapshot().unwrap();
+        let mut page = Page::default();
+        snapshot.scan(&ScanRequest::new(Space::Log, &[], &[0xff; 32]), &mut page).unwrap();
+        let new = &page.rows[self.seen..];
+        // The engine puts the cluster time before each record.
+        let new = new.iter().map(|(_, value)| String::from_utf8_lossy(&value[8..]).into_owned());
+        self.seen = page.rows.len();
+        new.collect()
+    }
+
+    /// Expects that the command works and makes these changes.
+    #[track_caller]
+    fn makes(&mut self, command: DocBuf, changes: &[&str]) {
+        self.server.client(1).works(command);
+        assert_eq!(self.log(), changes);
+    }
+}
+
+fn update(query: DocBuf, change: DocBuf) -> DocBuf {
+    doc! { "update": "t", "updates": [{ "q": &query, "u": &change }], "$db": "test" }
+}
+
+#[test]
+fn each_command_that_writes_tells_typed_changes() {
+    let mut server = Recorded::new();
+    let docs = doc! { "insert": "t", "documents": [{ "_id": 1, "n": 1 }, { "_id": 2, "n": 1 }], "$db": "test" };
+    server.makes(docs, &["insert {_id: 1, n: 1}", "insert {_id: 2, n: 1}"]);
+    server.makes(update(doc! { "_id": 1 }, doc! { "$inc": { "n": 1 } }), &["update n=2"]);
+    server.makes(update(doc! { "_id": 1 }, doc! { "$set": { "n": 2 } }), &[]);
+    server.makes(update(doc! { "_id": 1 }, doc! { "n": 9 }), &["replace {_id: 1, n: 9}"]);
+    let many = doc! {
+        "update": "t",
+        "updates": [{ "q": {}, "u": [{ "$set": { "m": "$n" } }, { "$unset": "n" }], "multi": true }],
+        "$db": "test"
+    };
+    server.makes(many, &["update m=9 -n", "update m=1 -n"]);
+    let upsert = doc! {
+        "update": "t",
+        "updates": [{ "q": { "_id": 3 }, "u": { "$set": { "m": 3 } }, "upsert": true }],
+        "$db": "test"
+    };
+    server.makes(upsert, &["insert {_id: 3, m: 3}"]);
+    let change = doc! { "findAndModify": "t", "query": { "_id": 3 }, "update": { "$push": { "l": 1 } }, "$db": "test" };
+    server.makes(change.clone(), &["update l=[1]"]);
+    server.makes(change, &["update l.1=1"]);
+    let merge = doc! {
+        "aggregate": "t",
+        "pipeline": [{ "$match": { "_id": 1 } }, { "$set": { "m": 10 } }, { "$merge": { "into": "t" } }],
+        "cursor": {},
+        "$db": "test"
+    };
+    server.makes(merge, &["update m=10"]);
+    let delete = doc! { "delete": "t", "deletes": [{ "q": { "_id": { "$lte": 2 } }, "limit": 0 }], "$db": "test" };
+    server.makes(delete, &["delete {_id: 1, m: 10}", "delete {_id: 2, m: 1}"]);
+}
+
+#[test]
+fn a_transaction_stores_its_changes_with_its_commit() {
+    let mut server = Recorded::new();
+    server.makes(doc! { "create": "t", "$db": "test" }, &[]);
+    let insert = |id: i32| doc! { "insert": "t", "documents": [{ "_id": id }], "$db": "test" };
+    server.makes(within(insert(1), (1, 1), true), &[]);
+    let set = update(doc! { "_id": 1 }, doc! { "$set": { "a": 1 } });
+    server.makes(within(set, (1, 1), false), &[]);
+    server.makes(within(commit(), (1, 1), false), &["insert {_id: 1}", "update a=1"]);
+    // One that is aborted by its error leaves nothing.
+    server.makes(within(insert(2), (1, 2), true), &[]);
+    let failed = server.server.client(1).run(within(insert(1), (1, 2), false));
+    assert_eq!(code(&failed), 11000);
+    assert!(server.log().is_empty());
+}

@@ -1,0 +1,361 @@
+//! Describes what an update changed: the paths whose values are new, the paths that are gone, and the
+//! arrays that became shorter. The description is computed from the document before and after the
+//! update, so that applying an update costs nothing more where no description is wanted. For an
+//! update by operators only the paths that the operators act on are compared.
+
+use super::tree::{Elements, Fields, Node};
+use quire_document::{Array, Doc, Element, Value, ValueBuf};
+use std::collections::HashMap;
+use std::fmt;
+
+/// The difference between a document before and after an update. The order of fields is not
+/// described.
+#[derive(Clone, Debug, Default)]
+pub struct UpdateDescription {
+    /// Paths with the values that they have now and did not have before.
+    pub updated: Vec<(ChangedPath, ValueBuf)>,
+    /// Paths of fields that the document does not have any more.
+    pub removed: Vec<ChangedPath>,
+    /// Arrays that a pipeline cut at their end, with the number of elements that are left.
+    pub truncated: Vec<(ChangedPath, u32)>,
+}
+
+/// A path in a document. Unlike a dotted text it tells the field `"a.b"` from the field `b` of `a`,
+/// and the field `"0"` of a document from the first element of an array.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChangedPath {
+    /// The steps from the root.
+    pub steps: Vec<PathStep>,
+}
+
+/// One step of a [`ChangedPath`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PathStep {
+    /// To the field of this name.
+    Field(String),
+    /// To the element at this position of an array.
+    Index(u32),
+}
+
+impl fmt::Display for ChangedPath {
+    /// Writes the steps with dots between them.
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, step) in self.steps.iter().enumerate() {
+            if at > 0 {
+                out.write_str(".")?;
+            }
+            match step {
+                PathStep::Field(name) => out.write_str(name)?,
+                PathStep::Index(index) => write!(out, "{index}")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Describes what operators changed. `tree` holds the operators by their paths.
+pub(super) fn by_operators(tree: &Fields, before: Doc<'_>, after: Doc<'_>) -> UpdateDescription {
+    let mut walk = Walk::default();
+    walk.fields(&[tree], before, after);
+    walk.found
+}
+
+/// Describes everything in which `after` differs from `before`.
+pub(super) fn by_difference(before: Doc<'_>, after: Doc<'_>) -> UpdateDescription {
+    let mut walk = Walk::default();
+    walk.all_fields(before, after);
+    walk.found
+}
+
+/// A walk through two documents at once.
+#[derive(Default)]
+struct Walk {
+    path: Vec<PathStep>,
+    found: UpdateDescription,
+}
+
+impl Walk {
+    fn here(&self) -> ChangedPath {
+        ChangedPath { steps: self.path.clone() }
+    }
+
+    fn below(&mut self, step: PathStep, walk: impl FnOnce(&mut Self)) {
+        self.path.push(step);
+        walk(self);
+        self.path.pop();
+    }
+
+    fn updated(&mut self, now: Element<'_>) {
+        let here = self.here();
+        self.found.updated.push((here, ValueBuf::new(now.value())));
+    }
+
+    /// Reports what is at the path now, where one of the two has nothing there or both are equal.
+    /// Returns both if they differ.
+    fn differing<'e>(
+        &mut self,
+        was: Option<Element<'e>>,
+        now: Option<Element<'e>>,
+    ) -> Option<(Element<'e>, Element<'e>)> {
+        match (was, now) {
+            (None, None) => None,
+            (Some(_), None) => {
+                let here = self.here();
+                self.found.removed.push(here);
+                None
+            }
+            (None, Some(now)) => {
+                self.updated(now);
+                None
+            }
+            (Some(was), Some(now)) => {
+                let equal = was.kind() == now.kind() && was.value_bytes() == now.value_bytes();
+                (!equal).then_some((was, now))
+            }
+        }
+    }
+
+    /// Compares the fields that the operators below `nodes` name.
+    fn fields(&mut self, nodes: &[&Fields], before: Doc<'_>, after: Doc<'_>) {
+        let (before, after) = (by_name(before), by_name(after));
+        let mut children: Vec<(&str, Vec<&Node>)> = Vec::new();
+        for (name, node) in nodes.iter().flat_map(|fields| &fields.children) {
+            match children.binary_search_by(|(known, _)| (*known).cmp(name.as_str())) {
+                Ok(at) => children[at].1.push(node),
+                Err(at) => children.insert(at, (name.as_str(), vec![node])),
+            }
+        }
+        for (name, nodes) in children {
+            let was = before.get(name.as_bytes()).copied();
+            let now = after.get(name.as_bytes()).copied();
+            self.below(PathStep::Field(name.to_owned()), |walk| walk.value(&nodes, was, now));
+        }
+    }
+
+    /// Compares what stands at a path that the operators in `nodes` act on or below.
+    fn value(&mut self, nodes: &[&Node], was: Option<Element<'_>>, now: Option<Element<'_>>) {
+        let Some((was, now)) = self.differing(was, now) else { return };
+        let mut fields: Vec<&Fields> = Vec::new();
+        for node in nodes {
+            match node {
+                Node::Leaf(modifier) => return self.leaf(modifier.appends(), was, now),
+                Node::Fields(inner) => fields.push(inner),
+                Node::Elements(_) => {}
+            }
+        }
+        match (was.value(), now.value()) {
+            (Value::Document(was), Value::Document(now)) => self.fields(&fields, was, now),
+            (Value::Array(was), Value::Array(now)) => self.elements(nodes, was, now),
+            _ => self.updated(now),
+        }
+    }
+
+    /// Compares two values that one operator made of each other. `appends`: it only adds elements to
+    /// the end of an array.
+    fn leaf(&mut self, appends: bool, was: Element<'_>, now: Element<'_>) {
+        match (was.value(), now.value()) {
+            (Value::Array(was), Value::Array(now)) if appends => {
+                self.appended(now, was.count());
+            }
+            _ => self.updated(now),
+        }
+    }
+
+    /// Reports the elements of an array from position `from` on.
+    fn appended(&mut self, now: Array<'_>, from: usize) {
+        for (at, element) in now.as_doc().iter().enumerate().skip(from) {
+            self.below(PathStep::Index(at as u32), |walk| walk.updated(element));
+        }
+    }
+
+    /// Compares the elements that the operators below `nodes` may act on. No operator below an array
+    /// makes it shorter.
+    fn elements(&mut self, nodes: &[&Node], before: Array<'_>, after: Array<'_>) {
+        let mut before = before.as_doc().iter();
+        for (at, now) in after.as_doc().iter().enumerate() {
+            let was = before.next();
+            let inner: Vec<&Node> = nodes.iter().flat_map(|node| at_position(node, now)).collect();
+            self.below(PathStep::Index(at as u32), |walk| match inner.is_empty() {
+                // An element between the old end of the array and a new element behind it.
+                true if was.is_none() => walk.updated(now),
+                true => {}
+                false => walk.value(&inner, was, Some(now)),
+            });
+        }
+    }
+
+    fn all_fields(&mut self, before: Doc<'_>, after: Doc<'_>) {
+        let (old, new) = (by_name(before), by_name(after));
+        for was in before.iter().filter(|was| !new.contains_key(was.key_bytes())) {
+            self.below(PathStep::Field(was.key().to_owned()), |walk| {
+                walk.differing(Some(was), None);
+            });
+        }
+        for now in after.iter() {
+            let was = old.get(now.key_bytes()).copied();
+            self.below(PathStep::Field(now.key().to_owned()), |walk| walk.whole(was, now));
+        }
+    }
+
+    fn whole(&mut self, was: Option<Element<'_>>, now: Element<'_>) {
+        let Some((was, now)) = self.differing(was, Some(now)) else { return };
+        match (was.value(), now.value()) {
+            (Value::Document(was), Value::Document(now)) => self.all_fields(was, now),
+            (Value::Array(was), Value::Array(now)) => self.all_elements(was, now),
+            _ => self.updated(now),
+        }
+    }
+
+    fn all_elements(&mut self, before: Array<'_>, after: Array<'_>) {
+        let mut old = before.as_doc().iter();
+        let mut length = 0;
+        for now in after.as_doc().iter() {
+            let was = old.next();
+            self.below(PathStep::Index(length), |walk| walk.whole(was, now));
+            length += 1;
+        }
+        if old.next().is_some() {
+            let here = self.here();
+            self.found.truncated.push((here, length));
+        }
+    }
+}
+
+fn by_name(doc: Doc<'_>) -> HashMap<&[u8], Element<'_>> {
+    let mut found = HashMap::new();
+    for element in doc.iter() {
+        // Of several fields with one name the first counts, as everywhere.
+        found.entry(element.key_bytes()).or_insert(element);
+    }
+    found
+}
+
+/// The nodes below `node` that may act on an element of an array. `$` stands for a position that only
+/// the filter knows, and `$[name]` for those that an array filter takes: both may be any element.
+fn at_position<'n>(node: &'n Node, element: Element<'_>) -> Vec<&'n Node> {
+    match node {
+        Node::Leaf(_) => Vec::new(),
+        Node::Fields(Fields { children, positional }) => {
+            let named = children.iter().filter(|(name, _)| name.as_str() == element.key());
+            named.map(|(_, node)| node).chain(positional.as_deref()).collect()
+        }
+        Node::Elements(Elements { children }) => children.iter().map(|(_, node)| node).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::context::{EvalContext, ParseContext, Shared};
+    use crate::update::{Update, UpdateDescription, UpdateSpec};
+    use bumpalo::Bump;
+    use quire_document::literal::{parse, print};
+    use quire_document::{Doc, DocBuf};
+
+    /// Reads a document that is written with single quotes.
+    fn read(text: &str) -> DocBuf {
+        quire_document::literal::parse_doc(&text.replace('\'', "\"")).unwrap()
+    }
+
+    fn shown(description: &UpdateDescription) -> String {
+        let doc = DocBuf::build(|writer| {
+            let mut updated = writer.document("updated");
+            for (path, value) in &description.updated {
+                updated.append(&path.to_string(), value);
+            }
+            drop(updated);
+            let mut removed = writer.array("removed");
+            for path in &description.removed {
+                removed.push(&*path.to_string());
+            }
+            drop(removed);
+            let mut truncated = writer.document("truncated");
+            for (path, length) in &description.truncated {
+                truncated.append(&path.to_string(), *length as i32);
+            }
+        });
+        print(doc.as_doc())
+    }
+
+    /// Expects what `update` describes of the change that it makes to `doc`, with the filter's
+    /// element at position 1.
+    #[track_caller]
+    fn describes(doc: &str, update: &str, expected: &str) {
+        let doc = read(doc);
+        let update = parse(&update.replace('\'', "\"")).unwrap();
+        let filter = read("{'x': {'$gte': 5}}");
+        let uses = print(quire_document::doc! { "u": update.as_value() }.as_doc()).contains("$[x]");
+        let filters: &[Doc<'_>] = if uses { &[filter.as_doc()] } else { &[] };
+        let spec = UpdateSpec { update: update.as_value(), array_filters: filters, multi: false };
+        let update = Update::parse(spec, &ParseContext::default()).unwrap();
+        let (arena, shared) = (Bump::new(), Shared::new(1000));
+        let cx = EvalContext::new(&arena, doc.as_doc(), &shared);
+        let mut out = Vec::new();
+        update.apply(doc.as_doc(), Some(1), &cx, &mut out).unwrap();
+        let found = update.describe(doc.as_doc(), Doc::from_valid_bytes(&out)).unwrap();
+        assert_eq!(shown(&found), print(read(expected).as_doc()));
+    }
+
+    #[test]
+    fn operators_name_the_paths_that_they_changed() {
+        let doc = "{'_id': 1, 'a': {'b': 1, 'c': 2}, 'n': 5, 'gone': true}";
+        describes(
+            doc,
+            "{'$set': {'a.b': 7, 'new.x': 1, 'n': 5}, '$unset': {'gone': ''}, '$inc': {'a.c': 1}}",
+            "{'updated': {'a.b': 7, 'a.c': 3, 'new': {'x': 1}}, 'removed': ['gone'], 'truncated': {}}",
+        );
+        // A whole value that is set is one change, however little of it is new.
+        describes(
+            doc,
+            "{'$set': {'a': {'b': 1, 'c': 3}}}",
+            "{'updated': {'a': {'b': 1, 'c': 3}}, 'removed': [], 'truncated': {}}",
+        );
+        describes(
+            doc,
+            "{'$rename': {'n': 'm'}}",
+            "{'updated': {'m': 5}, 'removed': ['n'], 'truncated': {}}",
+        );
+    }
+
+    #[test]
+    fn elements_of_arrays_are_named_by_their_positions() {
+        let doc = "{'_id': 1, 'a': [1, 5, 9], 'd': [{'q': 1}, {'q': 2}]}";
+        let one =
+            |updated: &str| format!("{{'updated': {updated}, 'removed': [], 'truncated': {{}}}}");
+        describes(doc, "{'$set': {'a.$': 6}}", &one("{'a.1': 6}"));
+        describes(doc, "{'$inc': {'a.$[]': 1}}", &one("{'a.0': 2, 'a.1': 6, 'a.2': 10}"));
+        describes(doc, "{'$mul': {'a.$[x]': 2}}", &one("{'a.1': 10, 'a.2': 18}"));
+        describes(doc, "{'$set': {'d.1.q': 3}}", &one("{'d.1.q': 3}"));
+        describes(doc, "{'$unset': {'d.0': ''}}", &one("{'d.0': null}"));
+        describes(doc, "{'$set': {'a.4': 7}}", &one("{'a.3': null, 'a.4': 7}"));
+    }
+
+    #[test]
+    fn a_push_names_the_elements_that_it_appends() {
+        let doc = "{'_id': 1, 'a': [3, 1]}";
+        let one =
+            |updated: &str| format!("{{'updated': {updated}, 'removed': [], 'truncated': {{}}}}");
+        describes(doc, "{'$push': {'a': {'$each': [7, 8]}}}", &one("{'a.2': 7, 'a.3': 8}"));
+        describes(doc, "{'$push': {'a': {'$each': [2], '$sort': 1}}}", &one("{'a': [1, 2, 3]}"));
+        describes(doc, "{'$pop': {'a': 1}}", &one("{'a': [3]}"));
+        describes(doc, "{'$push': {'b': 1}}", &one("{'b': [1]}"));
+    }
+
+    #[test]
+    fn a_pipeline_is_described_by_comparing_the_documents() {
+        describes(
+            "{'_id': 1, 'a': {'b': 1, 'c': 2}, 'l': [1, 2, 3], 'm': [1], 'gone': 1}",
+            "[{'$set': {'a.b': 9, 'l': {'$slice': ['$l', 2]}, 'm': [1, 2]}}, {'$unset': 'gone'}]",
+            "{'updated': {'a.b': 9, 'm.1': 2}, 'removed': ['gone'], 'truncated': {'l': 2}}",
+        );
+    }
+
+    #[test]
+    fn a_path_tells_a_dotted_name_from_a_field_in_a_field() {
+        let before = read("{'a.b': 1, 'a': {'b': 1}}");
+        let after = read("{'a.b': 2, 'a': {'b': 2}}");
+        let found = super::by_difference(before.as_doc(), after.as_doc());
+        let [(dotted, _), (nested, _)] = &found.updated[..] else { panic!("{found:?}") };
+        assert_eq!(dotted.to_string(), nested.to_string());
+        assert_ne!(dotted, nested);
+    }
+}
