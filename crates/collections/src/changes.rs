@@ -14,25 +14,25 @@ use quire_error::Result;
 use quire_mql::update::{Update, UpdateDescription};
 use quire_storage::Txn;
 
-use crate::RecordId;
+use crate::{RecordId, WritePolicy};
 
 /// One change that a writer has made.
 #[derive(Debug, Clone, Copy)]
 pub enum Change<'c> {
     /// A document is new.
     Insert {
-        /// The collection.
+        /// The collection of the document.
         collection: &'c Collection,
         /// The document's record.
         id: RecordId,
-        /// The document.
+        /// The document as it is stored.
         doc: Doc<'c>,
     },
     /// Operators or a pipeline changed a document.
     Update(UpdatedDoc<'c>),
     /// Another document with the same `_id` took the place of a document.
     Replace {
-        /// The collection.
+        /// The collection of the document.
         collection: &'c Collection,
         /// The document's record.
         id: RecordId,
@@ -43,7 +43,7 @@ pub enum Change<'c> {
     },
     /// A document is gone.
     Delete {
-        /// The collection.
+        /// The collection of the document.
         collection: &'c Collection,
         /// The record that the document had.
         id: RecordId,
@@ -57,7 +57,7 @@ pub enum Change<'c> {
 /// A document that an update changed.
 #[derive(Debug, Clone, Copy)]
 pub struct UpdatedDoc<'c> {
-    /// The collection.
+    /// The collection of the document.
     pub collection: &'c Collection,
     /// The document's record.
     pub id: RecordId,
@@ -100,16 +100,24 @@ pub trait ChangeListener: Send + Sync {
 }
 
 /// The records that a transaction will append to the change log.
-pub struct ChangeLog<'t>(&'t mut Txn);
+pub struct ChangeLog<'t> {
+    txn: &'t mut Txn,
+    policy: WritePolicy,
+}
 
 impl<'t> ChangeLog<'t> {
-    pub(crate) fn new(txn: &'t mut Txn) -> Self {
-        ChangeLog(txn)
+    pub(crate) fn new(txn: &'t mut Txn, policy: WritePolicy) -> Self {
+        ChangeLog { txn, policy }
+    }
+
+    /// Who made the change.
+    pub fn policy(&self) -> WritePolicy {
+        self.policy
     }
 
     /// Appends a record. The records of a transaction keep their order.
     pub fn append(&mut self, record: impl Into<Bytes>) {
-        self.0.append_log(record.into());
+        self.txn.append_log(record.into());
     }
 }
 

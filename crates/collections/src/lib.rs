@@ -56,4 +56,4 @@ pub use retry::{Effect, Image, Keep, Remembered, RetryLog, SessionKey, load_retr
 pub use scan::{CollectionCursor, Record};
 pub use store::{Store, StoreOptions};
 pub use view::{ReadView, View};
-pub use write::{CommitOutcome, Writer, WriterMode, WriterSavepoint};
+pub use write::{CommitOutcome, WritePolicy, Writer, WriterMode, WriterSavepoint};

@@ -5,6 +5,9 @@ mod attempts;
 mod creating;
 mod entries;
 mod pieces;
+mod policy;
+
+pub use policy::WritePolicy;
 
 use std::sync::Arc;
 
@@ -49,6 +52,7 @@ pub struct Writer {
     store: Arc<Store>,
     catalog: Arc<Catalog>,
     txn: Txn,
+    policy: WritePolicy,
     counts: SmallVec<[Delta; 2]>,
     taken: SmallVec<[Taken; 2]>,
     grown: Vec<GrownFacts>,
@@ -110,6 +114,7 @@ impl Store {
             store: Arc::clone(self),
             catalog,
             txn,
+            policy: WritePolicy::Internal,
             counts: SmallVec::new(),
             taken: SmallVec::new(),
             grown: Vec::new(),
@@ -133,9 +138,14 @@ impl Writer {
         &self.catalog
     }
 
-    /// The store.
+    /// Returns the store that is written.
     pub fn store(&self) -> &Arc<Store> {
         &self.store
+    }
+
+    /// Writes from here on for `policy`; a new writer is the server's own.
+    pub fn set_policy(&mut self, policy: WritePolicy) {
+        self.policy = policy;
     }
 
     /// Bytes waiting to be committed.
@@ -294,7 +304,7 @@ impl Writer {
     /// Tells the store's listener of a change, if it has one.
     fn tell<'c>(&mut self, change: impl FnOnce() -> Change<'c>) -> Attempt<()> {
         if let Some(listener) = self.store.observers.listener() {
-            listener.on_change(&change(), &mut ChangeLog::new(&mut self.txn))?;
+            listener.on_change(&change(), &mut ChangeLog::new(&mut self.txn, self.policy))?;
         }
         Ok(())
     }

@@ -79,6 +79,7 @@ pub(crate) mod testing {
 
     use super::*;
     use crate::views::FreshViews;
+    use quire_collections::WritePolicy;
     use quire_storage::CommitOptions;
 
     /// Statements whose writes are buffered commits of their own.
@@ -107,7 +108,8 @@ pub(crate) mod testing {
             attempt: &mut dyn FnMut(&mut Writer) -> Attempt<()>,
         ) -> Result<Option<Committed>> {
             let commit = CommitOptions::buffered();
-            let written = self.0.write_statement(&commit, None, interrupt, attempt);
+            let written =
+                self.0.write_statement((&commit, WritePolicy::Client), None, interrupt, attempt);
             written.map(|((), committed)| committed)
         }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quire_catalog::{Collection, Namespace};
-use quire_collections::{Attempt, Remembered, Store, Writer, from_storage};
+use quire_collections::{Attempt, Remembered, Store, WritePolicy, Writer, from_storage};
 use quire_error::Result;
 use quire_executor::{FreshViews, OpenViews, UnitOfWork};
 use quire_storage::{
@@ -23,6 +23,7 @@ pub struct Autocommit {
     store: Arc<Store>,
     /// The time that a snapshot read stays at; `None` reads what is committed.
     read_time: Option<ClusterTime>,
+    policy: WritePolicy,
     /// The durability of each commit.
     each: Durability,
     /// The durability that the command's reply promises.
@@ -40,6 +41,8 @@ pub struct Autocommit {
 /// How the writes of a command commit.
 #[derive(Debug, Clone, Copy)]
 pub struct WriteSettings {
+    /// Who writes.
+    pub policy: WritePolicy,
     /// The durability that the command's reply promises.
     pub durability: Durability,
     /// How long the end of the command waits for the disk; `None` for as long as it takes.
@@ -74,6 +77,7 @@ impl Autocommit {
         Autocommit {
             store: Arc::clone(store),
             read_time,
+            policy: WritePolicy::Internal,
             each: Durability::Buffered,
             wanted: Durability::Buffered,
             limit: None,
@@ -90,13 +94,13 @@ impl Autocommit {
         settings: WriteSettings,
         retry: Option<(Turn, Vec<i32>)>,
     ) -> Self {
-        let WriteSettings { durability: wanted, limit, commits } = settings;
+        let WriteSettings { policy, durability: wanted, limit, commits } = settings;
         let at_once = commits == 1 && limit.is_none();
         let each = if at_once { wanted } else { Durability::Buffered };
         let retryable =
             retry.map(|(turn, ids)| Retryable { turn, ids, running: 0..0, repeated: Vec::new() });
         let retryable = retryable.map(Box::new);
-        Autocommit { each, wanted, limit, retryable, ..Autocommit::reading(store, None) }
+        Autocommit { policy, each, wanted, limit, retryable, ..Autocommit::reading(store, None) }
     }
 
     /// Whether a session remembers the statements.
@@ -213,6 +217,22 @@ impl Autocommit {
     }
 }
 
+impl Autocommit {
+    /// Runs a statement that changes the catalog, in commits of its own with the durability that the
+    /// command asked for.
+    ///
+    /// # Errors
+    /// What `statement` answers.
+    pub(crate) fn change_catalog<T>(
+        &mut self,
+        interrupt: &Arc<Interrupt>,
+        statement: impl FnOnce(&Arc<Store>, &CommitOptions) -> Result<T>,
+    ) -> Result<T> {
+        let commit = CommitOptions { durability: self.wanted, ..CommitOptions::default() };
+        statement(&self.store, &commit.ended_by(interrupt))
+    }
+}
+
 impl UnitOfWork for Autocommit {
     fn store(&self) -> &Arc<Store> {
         &self.store
@@ -246,7 +266,7 @@ impl UnitOfWork for Autocommit {
         let commit =
             CommitOptions { durability: self.each, ..CommitOptions::default() }.ended_by(interrupt);
         let log = self.retryable.as_mut().map(|retryable| retryable.turn.log());
-        let written = self.store.write_statement(&commit, log, interrupt, attempt);
+        let written = self.store.write_statement((&commit, self.policy), log, interrupt, attempt);
         written.map(|((), committed)| committed)
     }
 

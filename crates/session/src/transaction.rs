@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use quire_catalog::{Collection, CollectionOptions, Namespace};
-use quire_collections::{Attempt, BuiltIndexes, CreateIndexes, Store, Writer};
+use quire_collections::{Attempt, BuiltIndexes, CreateIndexes, Store, WritePolicy, Writer};
 use quire_error::{Error, Result};
 use quire_executor::{OpenViews, UnitOfWork};
 use quire_storage::{Committed, Interrupt};
@@ -25,6 +25,15 @@ impl Transaction {
     pub(crate) fn new(session: &Arc<Session>, number: i64, writer: Box<Writer>) -> Self {
         let store = Arc::clone(writer.store());
         Transaction { session: Arc::clone(session), number, store, writer: Some(writer) }
+    }
+
+    /// Writes from here on for `policy`.
+    ///
+    /// # Errors
+    /// None but an internal one.
+    pub fn set_policy(&mut self, policy: WritePolicy) -> Result<()> {
+        self.writer_mut()?.set_policy(policy);
+        Ok(())
     }
 
     /// Makes a collection, visible to others with the commit.

@@ -5,11 +5,11 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use quire_catalog::{Collection, Namespace};
-use quire_collections::{Attempt, Remembered, Store, Writer};
-use quire_error::Result;
+use quire_catalog::{Collection, CollectionOptions, Namespace};
+use quire_collections::{Attempt, BuiltIndexes, CreateIndexes, Remembered, Store, Writer};
+use quire_error::{Error, ErrorCode, Result};
 use quire_executor::{OpenViews, UnitOfWork};
-use quire_storage::{Committed, Interrupt};
+use quire_storage::{CommitOptions, Committed, Interrupt};
 
 use crate::autocommit::{Autocommit, Finished};
 use crate::transaction::Transaction;
@@ -97,6 +97,59 @@ impl Unit {
         match self {
             Unit::Autocommit(unit) => unit.wait(),
             Unit::Transaction(_) => Ok(true),
+        }
+    }
+
+    /// Makes a collection. Inside a transaction it becomes visible to others with the commit.
+    ///
+    /// # Errors
+    /// As [`Store::create_collection`].
+    pub fn create_collection(
+        &mut self,
+        namespace: &Namespace,
+        options: CollectionOptions,
+        interrupt: &Arc<Interrupt>,
+    ) -> Result<()> {
+        match self {
+            Unit::Autocommit(unit) => unit.change_catalog(interrupt, |store, commit| {
+                store.create_collection(namespace, options, commit).map(drop)
+            }),
+            Unit::Transaction(unit) => unit.create_collection(namespace, options),
+        }
+    }
+
+    /// Makes indexes. Inside a transaction only on a collection that is new in it.
+    ///
+    /// # Errors
+    /// As [`Store::create_indexes`].
+    pub fn create_indexes(
+        &mut self,
+        request: &CreateIndexes,
+        interrupt: &Arc<Interrupt>,
+    ) -> Result<BuiltIndexes> {
+        match self {
+            Unit::Autocommit(unit) => unit.change_catalog(interrupt, |store, commit| {
+                store.create_indexes(request, interrupt, commit)
+            }),
+            Unit::Transaction(unit) => unit.create_indexes(request),
+        }
+    }
+
+    /// Runs any other statement that changes the catalog. It gets the store and how to commit.
+    ///
+    /// # Errors
+    /// What `statement` answers; 263 OperationNotSupportedInTransaction inside a transaction.
+    pub fn change_catalog<T>(
+        &mut self,
+        interrupt: &Arc<Interrupt>,
+        statement: impl FnOnce(&Arc<Store>, &CommitOptions) -> Result<T>,
+    ) -> Result<T> {
+        match self {
+            Unit::Autocommit(unit) => unit.change_catalog(interrupt, statement),
+            Unit::Transaction(_) => {
+                let text = "a transaction changes no collection or index that exists";
+                Err(Error::new(ErrorCode::OperationNotSupportedInTransaction, text))
+            }
         }
     }
 

@@ -18,7 +18,7 @@ use crate::{Store, from_interruption, is_in_doubt};
 pub struct CreateIndexes {
     /// The collection; made if it does not exist.
     pub namespace: Namespace,
-    /// The indexes.
+    /// The specifications of the indexes, at least one.
     pub specs: Vec<IndexSpec>,
 }
 
@@ -27,9 +27,9 @@ pub struct CreateIndexes {
 pub struct BuiltIndexes {
     /// `numIndexesBefore`; of a collection made on the way 1.
     pub before: usize,
-    /// `numIndexesAfter`.
+    /// `numIndexesAfter`: the indexes that the collection has now.
     pub after: usize,
-    /// `createdCollectionAutomatically`.
+    /// `createdCollectionAutomatically`: the collection did not exist.
     pub created_collection: bool,
     /// How many of the wanted indexes existed already.
     pub existed: usize,

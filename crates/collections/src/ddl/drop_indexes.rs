@@ -26,7 +26,7 @@ pub enum DropIndexes {
 /// What `dropIndexes` replies.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DroppedIndexes {
-    /// `nIndexesWas`.
+    /// `nIndexesWas`: the indexes that the collection had.
     pub before: usize,
     /// The names of those that are gone.
     pub names: Vec<String>,

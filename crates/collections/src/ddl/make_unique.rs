@@ -14,7 +14,7 @@ use crate::{Store, is_in_doubt};
 /// The index to convert, and whether only to look for duplicates.
 #[derive(Debug, Clone)]
 pub struct MakeUnique {
-    /// Which index.
+    /// The index to convert, by name or by key pattern.
     pub index: IndexChoice,
     /// Report duplicates, and convert nothing.
     pub dry_run: bool,

@@ -22,7 +22,7 @@ pub enum IndexChoice {
 /// What to change about an index.
 #[derive(Debug, Clone)]
 pub struct ModifyIndex {
-    /// Which.
+    /// The index to change, by name or by key pattern.
     pub index: IndexChoice,
     /// Hide it, or show it again.
     pub hidden: Option<bool>,

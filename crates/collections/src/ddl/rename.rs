@@ -13,7 +13,7 @@ use crate::{CollectionCursor, Store, is_in_doubt};
 /// What to rename.
 #[derive(Debug, Clone)]
 pub struct Rename {
-    /// The collection.
+    /// The name of the collection now.
     pub from: Namespace,
     /// Its new name.
     pub to: Namespace,

@@ -23,7 +23,7 @@ pub struct CollectionSizes {
 /// The size of an index.
 #[derive(Debug, Clone)]
 pub struct IndexSize {
-    /// Its name.
+    /// The name of the index.
     pub name: String,
     /// Bytes as stored, an estimate.
     pub bytes: u64,

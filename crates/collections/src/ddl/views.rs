@@ -21,7 +21,7 @@ const PAGE_BYTES: usize = 4 << 20;
 pub struct ModifyView {
     /// The collection or view that the pipeline reads.
     pub on: Option<String>,
-    /// The stages.
+    /// The stages of the view's pipeline.
     pub pipeline: Option<Vec<DocBuf>>,
 }
 

@@ -7,13 +7,13 @@ use std::sync::Arc;
 use quire_error::{ErrorCode, Result};
 use quire_storage::{CommitOptions, Committed, Interrupt, KeyTurn, Space};
 
-use super::{CommitOutcome, Writer, WriterMode};
+use super::{CommitOutcome, WritePolicy, Writer, WriterMode};
 use crate::failure::{Attempt, Failure};
 use crate::retry::RetryLog;
 use crate::{Store, from_interruption, from_storage};
 
 impl Store {
-    /// Runs `attempt` and commits what it wrote, again after each conflict. Between two attempts
+    /// Runs `attempt`, for the server itself, and commits what it wrote, again after each conflict. Between two attempts
     /// it waits in line for the key that it lost, and holds nothing while it waits.
     ///
     /// # Errors
@@ -31,19 +31,20 @@ impl Store {
         })
     }
 
-    /// Runs one statement's write as [`write`](Self::write) does. The commit also stores what the
+    /// Runs one statement's write for `policy` as [`write`](Self::write) does. The commit also stores what the
     /// session of `log` remembers of the statement. Answers no commit if `attempt` wrote nothing.
     ///
     /// # Errors
     /// As [`write`](Self::write).
     pub fn write_statement<T>(
         self: &Arc<Self>,
-        options: &CommitOptions,
+        (options, policy): (&CommitOptions, WritePolicy),
         mut log: Option<&mut RetryLog>,
         interrupt: &Arc<Interrupt>,
         mut attempt: impl FnMut(&mut Writer) -> Attempt<T>,
     ) -> Result<(T, Option<Committed>)> {
         self.attempts_to_write(interrupt, |mut writer| {
+            writer.set_policy(policy);
             if let Some(log) = &log {
                 writer.set_retry_log(log);
             }

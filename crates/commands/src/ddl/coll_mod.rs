@@ -60,7 +60,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     if let Some(Expiry(seconds)) = arguments.expire {
         let changed = Changed::Collections(vec![namespace.as_str().to_owned()]);
         let _change = cx.await_transactions(changed)?;
-        cx.service.store.modify_expiry(&namespace, seconds, &cx.commit_options())?;
+        cx.change_catalog(|store, commit| store.modify_expiry(&namespace, seconds, commit))?;
     }
     Ok(())
 }
@@ -83,8 +83,10 @@ fn change_index(
         return modify_index(cx, namespace, &change, reply);
     }
     let change = MakeUnique { index: change.index, dry_run };
-    let options = cx.commit_options();
-    if cx.service.store.make_unique(namespace, &change, &cx.interrupt, &options)? {
+    let made = cx.change_catalog(|store, commit| {
+        store.make_unique(namespace, &change, &cx.interrupt, commit)
+    })?;
+    if made {
         reply.append("unique_new", true);
     }
     Ok(())
@@ -125,7 +127,8 @@ fn modify_index(
     change: &ModifyIndex,
     reply: &mut DocWriter<'_>,
 ) -> Result<()> {
-    let before = cx.service.store.modify_index(namespace, change, &cx.commit_options())?;
+    let before =
+        cx.change_catalog(|store, commit| store.modify_index(namespace, change, commit))?;
     if let Some(new) = change.expire_after_seconds {
         if let Some(old) = before.expire_after_seconds {
             reply.append("expireAfterSeconds_old", old);
@@ -162,7 +165,7 @@ fn of_collection(arg: &Arg<'_>) -> Result<Expiry> {
 
 fn modify_view(cx: &Context<'_>, before: &ViewDefinition, change: &ModifyView) -> Result<()> {
     check_stages(cx, &change.applied(before))?;
-    cx.service.store.modify_view(&before.namespace, change, &cx.commit_options())
+    cx.change_catalog(|store, commit| store.modify_view(&before.namespace, change, commit))
 }
 
 fn no_conversion() -> Error {

@@ -22,14 +22,11 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, _reply: &mut DocWriter<'_>) -> R
     }
     check_beside(body)?;
     if let Some(view) = view(cx, &namespace, body)? {
-        return cx.service.store.create_view(&Arc::new(view), &cx.commit_options());
+        let view = Arc::new(view);
+        return cx.change_catalog(|store, commit| store.create_view(&view, commit));
     }
     let options = CollectionOptions::parse(fields.as_doc(), now_ms())?;
-    if cx.in_transaction() {
-        return cx.transaction_unit()?.create_collection(&namespace, options);
-    }
-    cx.service.store.create_collection(&namespace, options, &cx.commit_options())?;
-    Ok(())
+    cx.catalog_unit()?.create_collection(&namespace, options, &cx.interrupt)
 }
 
 /// The fields of the command that are options of the collection, without those named.

@@ -33,16 +33,12 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     let (arg, indexes) = indexes.ok_or_else(|| missing(cx.command.name, "indexes"))?;
     let specs = specs(&arg, indexes, ignore_unknown)?;
     let request = CreateIndexes { namespace, specs };
-    let built = match cx.in_transaction() {
-        true => cx.transaction_unit()?.create_indexes(&request),
-        false => {
-            let namespace = request.namespace.as_str().to_owned();
-            // Transactions go on beside the build.
-            drop(cx.await_transactions(Changed::Collections(vec![namespace]))?);
-            let options = cx.commit_options();
-            cx.service.store.create_indexes(&request, &cx.interrupt, &options)
-        }
-    };
+    if !cx.in_transaction() {
+        let namespace = request.namespace.as_str().to_owned();
+        // Transactions go on beside the build.
+        drop(cx.await_transactions(Changed::Collections(vec![namespace]))?);
+    }
+    let built = cx.catalog_unit()?.create_indexes(&request, &cx.interrupt);
     let built = built.map_err(|error| without_values(cx, &request.namespace, error))?;
     reply.append("numIndexesBefore", built.before as i32);
     reply.append("numIndexesAfter", built.after as i32);

@@ -29,11 +29,11 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     }
     let _change =
         cx.await_transactions(Changed::Collections(vec![namespace.as_str().to_owned()]))?;
-    if cx.service.store.drop_view(&namespace, &cx.commit_options())? {
+    if cx.change_catalog(|store, commit| store.drop_view(&namespace, commit))? {
         reply.append("ns", namespace.as_str());
         return Ok(());
     }
-    let dropped = cx.service.store.drop_collection(&namespace, &cx.commit_options())?;
+    let dropped = cx.change_catalog(|store, commit| store.drop_collection(&namespace, commit))?;
     if let Some(collection) = dropped {
         reply.append("nIndexesWas", collection.index_count() as i32);
         reply.append("ns", namespace.as_str());

@@ -27,7 +27,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, _reply: &mut DocWriter<'_>) -> R
         return Err(Error::new(ErrorCode::IllegalOperation, text));
     }
     let _change = cx.await_transactions(Changed::Database(cx.db.to_owned()))?;
-    cx.service.store.drop_database(cx.db, &cx.commit_options())?;
+    cx.change_catalog(|store, commit| store.drop_database(cx.db, commit))?;
     // MongoDB waits for its drops before it goes on, and fails where that is impossible.
     match cx.write_concern().unsatisfied("clientSupplied") {
         Some(error) => {

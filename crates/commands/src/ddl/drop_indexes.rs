@@ -22,7 +22,8 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     let which = which.ok_or_else(|| missing(cx.command.name, "index"))?;
     let _change =
         cx.await_transactions(Changed::Collections(vec![namespace.as_str().to_owned()]))?;
-    let dropped = cx.service.store.drop_indexes(&namespace, &which, &cx.commit_options())?;
+    let dropped =
+        cx.change_catalog(|store, commit| store.drop_indexes(&namespace, &which, commit))?;
     reply.append("nIndexesWas", dropped.before as i32);
     if matches!(which, DropIndexes::All) {
         reply.append("msg", "non-_id indexes dropped for collection");

@@ -43,7 +43,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, _reply: &mut DocWriter<'_>) -> R
     let rename = Rename { from, to, drop_target, from_uuid, target_uuid };
     let names = [&rename.from, &rename.to].map(|name| name.as_str().to_owned());
     let _change = cx.await_transactions(Changed::Collections(names.to_vec()))?;
-    cx.service.store.rename_collection(&rename, &cx.interrupt, &cx.commit_options())
+    cx.change_catalog(|store, commit| store.rename_collection(&rename, &cx.interrupt, commit))
 }
 
 /// A namespace; here one that is too long is an IllegalOperation.

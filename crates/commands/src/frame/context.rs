@@ -7,10 +7,11 @@ use crate::frame::reply;
 use crate::frame::service::{Connection, Outcome, Sequence, Service, Topology, now_ms};
 use crate::frame::tally::Tally;
 use quire_catalog::Namespace;
+use quire_collections::{Store, WritePolicy};
 use quire_document::{Doc, Timestamp, Value};
 use quire_error::{Error, ErrorCode, Result};
 use quire_mql::context::Shared;
-use quire_session::{Session, TransactionTurn};
+use quire_session::{Autocommit, Session, TransactionTurn, Unit, WriteSettings};
 use quire_storage::{CommitOptions, Interrupt};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::sync::Arc;
@@ -121,6 +122,33 @@ impl Context<'_> {
         let durability = self.write_concern().durability();
         let interrupt = Some(Arc::clone(&self.interrupt));
         CommitOptions { durability, interrupt, ..CommitOptions::default() }
+    }
+
+    /// The unit of work of a command that changes the catalog. Inside a transaction it is the
+    /// transaction.
+    ///
+    /// # Errors
+    /// What the state of the transaction refuses.
+    pub fn catalog_unit(&self) -> Result<Unit> {
+        if self.in_transaction() {
+            return self.transaction_unit().map(Unit::Transaction);
+        }
+        let CommitOptions { durability, .. } = self.commit_options();
+        let policy = WritePolicy::Internal;
+        let settings = WriteSettings { policy, durability, limit: None, commits: 1 };
+        Ok(Unit::Autocommit(Autocommit::writing(&self.service.store, settings, None)))
+    }
+
+    /// Runs a statement that changes the catalog in the command's unit of work. The statement gets the
+    /// store and how to commit.
+    ///
+    /// # Errors
+    /// As [`Unit::change_catalog`].
+    pub fn change_catalog<T>(
+        &self,
+        statement: impl FnOnce(&Arc<Store>, &CommitOptions) -> Result<T>,
+    ) -> Result<T> {
+        self.catalog_unit()?.change_catalog(&self.interrupt, statement)
     }
 
     /// The namespace that the command's first field names.

@@ -3,6 +3,7 @@
 
 use crate::frame::args::{Arg, fields};
 use quire_catalog::{Uuid, debug_value};
+use quire_collections::WritePolicy;
 use quire_document::{Doc, DocBuf, Value, ValueBuf};
 use quire_error::{Error, ErrorCode, Result};
 use quire_mql::collation::AskedCollation;
@@ -54,6 +55,14 @@ fn without_decimals(pattern: Doc<'_>) -> DocBuf {
             };
         }
     })
+}
+
+/// `bypassDocumentValidation`: who writes. Null leaves it at a client.
+pub fn write_policy(arg: &Arg<'_>) -> Result<WritePolicy> {
+    match !arg.is_null() && arg.safe_bool()? {
+        true => Ok(WritePolicy::Bypassing),
+        false => Ok(WritePolicy::Client),
+    }
 }
 
 /// A collation; null and an empty document leave the collection's default.

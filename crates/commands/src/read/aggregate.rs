@@ -6,10 +6,11 @@ use crate::frame::command::Show;
 use crate::frame::concern::ReadLevel;
 use crate::frame::context::Context;
 use crate::frame::query_args::batch_size;
-use crate::frame::query_args::{collation, comment, hint, owned};
+use crate::frame::query_args::{collation, comment, hint, owned, write_policy};
 use crate::read::run_pipeline::writes;
 use crate::read::{on_view, pipeline_sources};
 use quire_catalog::Namespace;
+use quire_collections::WritePolicy;
 use quire_document::{Doc, DocBuf, DocWriter, Value};
 use quire_error::{Error, ErrorCode, Result};
 use quire_executor::UnitOfWork;
@@ -24,6 +25,8 @@ pub struct Parsed {
     pub batch_size: Option<u64>,
     /// `explain: true`: the plan instead of the documents.
     pub explain: bool,
+    /// `bypassDocumentValidation`, for a pipeline that writes.
+    pub policy: WritePolicy,
 }
 
 pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
@@ -56,7 +59,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     {
         request = resolved;
     }
-    cx.open_pipeline(reply, request, opening, &mut views)
+    cx.open_pipeline(reply, request, (opening, parsed.policy), &mut views)
 }
 
 /// Shows the plan. In an `explain` an aggregate needs no `cursor` and must not have `explain: true`.
@@ -78,6 +81,7 @@ pub fn parse(cx: &Context<'_>, body: Doc<'_>) -> Result<Parsed> {
     let mut request =
         AggregateRequest { namespace: namespace(cx, body)?, ..AggregateRequest::default() };
     let (mut pipeline, mut cursor, mut explain) = (None, None, None);
+    let mut policy = WritePolicy::default();
     for arg in arguments(cx.command.name, body) {
         match arg.name() {
             "pipeline" => pipeline = Some(stages(&arg)?),
@@ -91,10 +95,7 @@ pub fn parse(cx: &Context<'_>, body: Doc<'_>) -> Result<Parsed> {
             "hint" => request.hint = hint(&arg)?,
             "let" => request.let_vars = owned(&arg)?,
             "collation" => request.collation = collation(&arg)?,
-            "bypassDocumentValidation" if arg.is_null() => {}
-            "bypassDocumentValidation" => {
-                arg.safe_bool()?;
-            }
+            "bypassDocumentValidation" => policy = write_policy(&arg)?,
             "exchange"
             | "fromMongos"
             | "fromRouter"
@@ -128,7 +129,7 @@ pub fn parse(cx: &Context<'_>, body: Doc<'_>) -> Result<Parsed> {
     check_pipeline(cx, &request)?;
     check_in_transaction(cx, &request, explain)?;
     request.comment = comment(cx.generic.comment);
-    Ok(Parsed { request, batch_size: cursor.flatten(), explain })
+    Ok(Parsed { request, batch_size: cursor.flatten(), explain, policy })
 }
 
 /// The collection, or the database's own namespace for `aggregate: 1`.

@@ -6,6 +6,7 @@ use crate::frame::context::Context;
 use crate::frame::query_args::comment;
 use crate::read::find_request::parse_find;
 use crate::read::on_view;
+use quire_collections::WritePolicy;
 use quire_document::{Doc, DocBuf, DocWriter};
 use quire_error::{Error, ErrorCode, Result};
 use quire_executor::{UnitOfWork, open};
@@ -41,7 +42,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
             full_batch_stays_open: true,
             command: body,
         };
-        return cx.open_pipeline(reply, pipeline, opening, &mut views);
+        return cx.open_pipeline(reply, pipeline, (opening, WritePolicy::Client), &mut views);
     }
     let execution = open(&request, &views, cx.exec_params())?;
     // A blocking sort has taken its limit in and does not tell that it is reached.

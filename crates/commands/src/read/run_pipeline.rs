@@ -6,6 +6,7 @@ use crate::frame::context::Context;
 use crate::frame::service::Service;
 use crate::read::pipeline_sources;
 use crate::write::statement_ids::StatementIds;
+use quire_collections::WritePolicy;
 use quire_document::{ArrayWriter, DocWriter};
 use quire_error::{Error, Result};
 use quire_executor::modify::write_results;
@@ -24,12 +25,12 @@ pub fn writes(request: &AggregateRequest) -> bool {
 }
 
 impl Context<'_> {
-    /// Runs a pipeline and replies with its cursor.
+    /// Runs a pipeline and replies with its cursor. One that writes does so for the policy.
     pub fn open_pipeline(
         &mut self,
         reply: &mut DocWriter<'_>,
         mut request: AggregateRequest,
-        opening: Opening<'_>,
+        (opening, policy): (Opening<'_>, WritePolicy),
         views: &mut OpenViews<'_>,
     ) -> Result<()> {
         let rows = pipeline_sources::take(self, &mut request)?;
@@ -40,7 +41,7 @@ impl Context<'_> {
             None => open(&request, views, self.exec_params())?,
         };
         if execution.writes() {
-            return self.write_pipeline(reply, execution, opening, views);
+            return self.write_pipeline(reply, execution, (opening, policy), views);
         }
         self.tally.failed_early = false;
         let source = PlanSource::new(execution, views.time());
@@ -53,16 +54,17 @@ impl Context<'_> {
         &mut self,
         reply: &mut DocWriter<'_>,
         mut execution: Execution,
-        opening: Opening<'_>,
+        (opening, policy): (Opening<'_>, WritePolicy),
         views: &mut OpenViews<'_>,
     ) -> Result<()> {
         let commit = self.commit_options();
         if opening.batch_size == Some(0) {
             let service = Arc::clone(self.service);
-            let later = Box::new(Later { execution, service, durability: commit.durability });
+            let later =
+                Box::new(Later { execution, service, durability: commit.durability, policy });
             return self.open_cursor(reply, opening, later, views);
         }
-        let mut unit = self.write_unit(COMMITS, &StatementIds::default(), 1)?;
+        let mut unit = self.write_unit(COMMITS, &StatementIds::default(), 1, policy)?;
         unit.begin(0..1);
         match write_results(&mut execution, views, &mut unit, &commit, &self.interrupt) {
             Ok(committed) => unit.note_some(committed.as_ref()),
@@ -86,6 +88,7 @@ struct Later {
     execution: Execution,
     service: Arc<Service>,
     durability: Durability,
+    policy: WritePolicy,
 }
 
 impl Source for Later {
@@ -101,8 +104,8 @@ impl Source for Later {
         }
         let _writing = self.service.write_gate.enter(interrupt)?;
         views.renew()?;
-        let durability = self.durability;
-        let settings = WriteSettings { durability, limit: None, commits: COMMITS };
+        let (durability, policy) = (self.durability, self.policy);
+        let settings = WriteSettings { policy, durability, limit: None, commits: COMMITS };
         let mut unit = Autocommit::writing(&self.service.store, settings, None);
         unit.begin(0..1);
         let commit = CommitOptions { durability, ..CommitOptions::default() }.ended_by(interrupt);

@@ -3,14 +3,14 @@
 use crate::cursors::cursor_reply::{Opening, Rows};
 use crate::frame::args::{Arg, arguments, fields, missing};
 use crate::frame::context::Context;
-use crate::frame::query_args::{flag, hint, owned};
+use crate::frame::query_args::{flag, hint, owned, write_policy};
 use crate::write::delete;
 use crate::write::statement_ids::StatementIds;
 use crate::write::update::{Statement, checked_update, run_one};
 use crate::write::write_reply::STATEMENTS_MAX;
 use crate::write::writes::{fails_command, write_repeated};
 use quire_catalog::{Namespace, Uuid};
-use quire_collections::is_in_doubt;
+use quire_collections::{WritePolicy, is_in_doubt};
 use quire_document::{Doc, DocBuf, DocWriter, Value};
 use quire_error::{Error, ErrorClass, ErrorCode, Result};
 use quire_executor::UnitOfWork;
@@ -52,6 +52,7 @@ struct Options {
     let_vars: DocBuf,
     batch_size: Option<u64>,
     statements: StatementIds,
+    policy: WritePolicy,
 }
 
 pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
@@ -67,10 +68,8 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
                 options.batch_size =
                     crate::frame::query_args::batch_size("bulkWrite.cursor", arg.document()?)?;
             }
-            "bypassDocumentValidation" if !arg.is_null() => {
-                arg.safe_bool()?;
-            }
-            "ordered" | "errorsOnly" | "cursor" | "bypassDocumentValidation" => {}
+            "bypassDocumentValidation" => options.policy = write_policy(&arg)?,
+            "ordered" | "errorsOnly" | "cursor" => {}
             _ if options.statements.read(&arg)? => {}
             _ => return Err(arg.unknown()),
         }
@@ -97,7 +96,7 @@ fn perform(
     for target in namespaces {
         cx.wait_behind_changes(target.namespace.as_str())?;
     }
-    let mut unit = cx.write_unit(ops.len(), &options.statements, ops.len())?;
+    let mut unit = cx.write_unit(ops.len(), &options.statements, ops.len(), options.policy)?;
     if let Some(place) = &*cx.transaction.borrow() {
         namespaces.iter().for_each(|target| place.note_use(target.namespace.as_str()));
     }

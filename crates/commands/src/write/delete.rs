@@ -45,7 +45,8 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
         deletes.iter().map(|doc| parse(*doc)).collect::<Result<_>>()?;
     let mut deleted = 0;
     let mut errors = WriteErrors::default();
-    let mut unit = cx.write_unit(parsed.len(), &options.statements, parsed.len())?;
+    let mut unit =
+        cx.write_unit(parsed.len(), &options.statements, parsed.len(), options.policy)?;
     for (at, (statement, doc)) in parsed.iter().zip(&deletes).enumerate() {
         cx.service.metrics.deletes.add(1);
         let began = Instant::now();

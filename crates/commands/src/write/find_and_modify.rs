@@ -2,12 +2,13 @@
 
 use crate::frame::args::arguments;
 use crate::frame::context::Context;
-use crate::frame::query_args::{collation, hint, owned};
+use crate::frame::query_args::{collation, hint, owned, write_policy};
 use crate::write::projecting::Projecting;
 use crate::write::repeated;
 use crate::write::statement_ids::StatementIds;
 use crate::write::update::{array_filters, checked_update};
 use crate::write::write_reply::write_target;
+use quire_collections::WritePolicy;
 use quire_document::{Doc, DocBuf, DocWriter, Value};
 use quire_error::{Error, Result};
 use quire_executor::UnitOfWork;
@@ -44,6 +45,8 @@ pub struct Arguments<'a> {
     pub let_vars: DocBuf,
     /// `stmtId`.
     pub statement: StatementIds,
+    /// `bypassDocumentValidation`.
+    pub policy: WritePolicy,
 }
 
 pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
@@ -67,7 +70,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
         let_vars: arguments.let_vars.as_doc(),
         answers_after: arguments.new,
     };
-    let mut unit = cx.write_unit(1, &arguments.statement, 1)?;
+    let mut unit = cx.write_unit(1, &arguments.statement, 1, arguments.policy)?;
     let collection = unit.collection(&request.namespace)?;
     let projection = Projecting::new(cx, collection.as_deref(), &arguments)?;
     if let Some(before) = unit.repeated(0)? {
@@ -130,20 +133,13 @@ pub fn parse<'a>(cx: &Context<'_>, body: Doc<'a>) -> Result<Arguments<'a>> {
             "remove" if !arg.is_null() => found.remove = arg.safe_bool()?,
             "new" if !arg.is_null() => found.new = arg.safe_bool()?,
             "upsert" if !arg.is_null() => found.upsert = arg.safe_bool()?,
-            "bypassDocumentValidation" if !arg.is_null() => {
-                arg.safe_bool()?;
-            }
+            "bypassDocumentValidation" => found.policy = write_policy(&arg)?,
             "hint" => found.hint = hint(&arg)?,
             "collation" => found.collation = collation(&arg)?,
             "stmtId" => {
                 found.statement.read(&arg)?;
             }
-            "update"
-            | "arrayFilters"
-            | "remove"
-            | "new"
-            | "upsert"
-            | "bypassDocumentValidation" => {}
+            "update" | "arrayFilters" | "remove" | "new" | "upsert" => {}
             "sampleId" | "encryptionInformation" => {
                 return Err(Error::not_built(&format!("findAndModify.{}", arg.name())));
             }

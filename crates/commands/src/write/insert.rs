@@ -6,10 +6,7 @@ use crate::write::write_reply::{WriteErrors, WriteOptions, statements, write_tar
 use crate::write::writes::write_repeated;
 use quire_document::{Doc, DocWriter};
 use quire_error::Result;
-use quire_executor::modify::insert_many;
-
-/// The largest number of documents in one commit. More are several commits with one wait at the end.
-const COMMIT_DOCS: usize = 1000;
+use quire_executor::modify::{insert_commits, insert_many};
 
 pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
     let (mut options, mut documents) = (WriteOptions::default(), None);
@@ -22,8 +19,8 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     }
     let namespace = write_target(cx, body)?;
     let documents = statements(cx, "documents", documents)?;
-    let commits = documents.len().div_ceil(COMMIT_DOCS);
-    let mut unit = cx.write_unit(commits, &options.statements, documents.len())?;
+    let commits = insert_commits(documents.len());
+    let mut unit = cx.write_unit(commits, &options.statements, documents.len(), options.policy)?;
     let left = unit.skip_repeated();
     let chosen: Vec<Doc<'_>>;
     let pending: &[Doc<'_>] = match &left {

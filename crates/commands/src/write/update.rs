@@ -96,7 +96,8 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     let (mut matched, mut modified) = (0, 0);
     let mut upserted: Vec<(usize, ValueBuf)> = Vec::new();
     let mut errors = WriteErrors::default();
-    let mut unit = cx.write_unit(parsed.len(), &options.statements, parsed.len())?;
+    let mut unit =
+        cx.write_unit(parsed.len(), &options.statements, parsed.len(), options.policy)?;
     for (at, (statement, doc)) in parsed.iter().zip(&updates).enumerate() {
         cx.service.metrics.updates.add(1);
         let began = Instant::now();

@@ -3,10 +3,12 @@
 use crate::frame::args::{Arg, missing};
 use crate::frame::context::Context;
 use crate::frame::profiler::SYSTEM_PROFILE;
+use crate::frame::query_args::write_policy;
 use crate::frame::reply::write_write_error;
 use crate::write::statement_ids::StatementIds;
 use crate::write::writes::fails_command;
 use quire_catalog::{Namespace, SYSTEM_VIEWS};
+use quire_collections::WritePolicy;
 use quire_document::{Doc, DocWriter, Value};
 use quire_error::{Error, ErrorCode, Result};
 
@@ -22,11 +24,14 @@ pub struct WriteOptions {
     pub ordered: bool,
     /// `stmtId` and `stmtIds`.
     pub statements: StatementIds,
+    /// `bypassDocumentValidation`.
+    pub policy: WritePolicy,
 }
 
 impl Default for WriteOptions {
     fn default() -> Self {
-        WriteOptions { ordered: true, statements: StatementIds::default() }
+        let (statements, policy) = (StatementIds::default(), WritePolicy::default());
+        WriteOptions { ordered: true, statements, policy }
     }
 }
 
@@ -35,10 +40,8 @@ impl WriteOptions {
     pub fn read(&mut self, arg: &Arg<'_>) -> Result<bool> {
         match arg.name() {
             "ordered" if !arg.is_null() => self.ordered = arg.bool()?,
-            "bypassDocumentValidation" if !arg.is_null() => {
-                arg.safe_bool()?;
-            }
-            "ordered" | "bypassDocumentValidation" => {}
+            "bypassDocumentValidation" => self.policy = write_policy(arg)?,
+            "ordered" => {}
             "isTimeseriesNamespace" | "bypassEmptyTsReplacement" if !arg.is_null() => {
                 arg.bool()?;
             }

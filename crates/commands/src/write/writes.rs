@@ -3,7 +3,7 @@
 use crate::frame::context::Context;
 use crate::frame::service::now_ms;
 use crate::write::statement_ids::StatementIds;
-use quire_collections::is_in_doubt;
+use quire_collections::{WritePolicy, is_in_doubt};
 use quire_document::DocWriter;
 use quire_error::{Error, ErrorClass, ErrorCode, Result};
 use quire_session::{Autocommit, Unit, WriteSettings};
@@ -11,7 +11,7 @@ use std::ops::Range;
 use std::time::Duration;
 
 impl Context<'_> {
-    /// The unit of work of a command that writes `statements` statements, in `commits` commits.
+    /// The unit of work of a command that writes `statements` statements for `policy`, in `commits` commits.
     /// Inside a transaction it is the transaction. Waits for another command that writes under the
     /// session's numbers.
     ///
@@ -22,10 +22,13 @@ impl Context<'_> {
         commits: usize,
         ids: &StatementIds,
         statements: usize,
+        policy: WritePolicy,
     ) -> Result<Unit> {
         ids.check(statements)?;
         if self.in_transaction() {
-            return self.transaction_unit().map(Unit::Transaction);
+            let mut unit = self.transaction_unit()?;
+            unit.set_policy(policy)?;
+            return Ok(Unit::Transaction(unit));
         }
         self.writing.set(true);
         let concern = self.write_concern();
@@ -39,7 +42,7 @@ impl Context<'_> {
             }
             _ => None,
         };
-        let settings = WriteSettings { durability: concern.durability(), limit, commits };
+        let settings = WriteSettings { policy, durability: concern.durability(), limit, commits };
         Ok(Unit::Autocommit(Autocommit::writing(store, settings, retry)))
     }
 

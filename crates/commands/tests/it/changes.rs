@@ -2,7 +2,7 @@
 
 use crate::transactions::{commit, within};
 use crate::{Server, code};
-use quire_collections::{Change, ChangeListener, ChangeLog};
+use quire_collections::{Change, ChangeListener, ChangeLog, WritePolicy};
 use quire_document::literal::print;
 use quire_document::{DocBuf, doc};
 use quire_error::Result;
@@ -29,7 +29,12 @@ impl ChangeListener for Recorder {
             Change::Delete { before, .. } => format!("delete {}", print(*before)),
             Change::Catalog(_) => return Ok(()),
         };
-        log.append(line.into_bytes());
+        let by = match log.policy() {
+            WritePolicy::Client => "",
+            WritePolicy::Bypassing => "bypassing ",
+            WritePolicy::Internal => "internal ",
+        };
+        log.append([by, &line].concat().into_bytes());
         Ok(())
     }
 }
@@ -105,6 +110,47 @@ fn each_command_that_writes_tells_typed_changes() {
 }
 
 #[test]
+fn a_change_tells_who_writes() {
+    let mut server = Recorded::new();
+    server.makes(doc! { "create": "t", "$db": "test" }, &[]);
+    let bypassing = |mut command: DocBuf, flag: bool| {
+        command.append("bypassDocumentValidation", flag);
+        command
+    };
+    let insert = |id: i32| doc! { "insert": "t", "documents": [{ "_id": id }], "$db": "test" };
+    server.makes(bypassing(insert(1), true), &["bypassing insert {_id: 1}"]);
+    server.makes(bypassing(insert(2), false), &["insert {_id: 2}"]);
+    let change =
+        doc! { "findAndModify": "t", "query": { "_id": 1 }, "update": { "a": 1 }, "$db": "test" };
+    server.makes(bypassing(change, true), &["bypassing replace {_id: 1, a: 1}"]);
+    let bulk = doc! {
+        "bulkWrite": 1,
+        "ops": [{ "update": 0, "filter": { "_id": 1 }, "updateMods": { "$set": { "a": 2 } } }],
+        "nsInfo": [{ "ns": "test.t" }],
+        "$db": "admin"
+    };
+    server.makes(bypassing(bulk, true), &["bypassing update a=2"]);
+    let merge = |cursor: DocBuf| {
+        doc! {
+            "aggregate": "t",
+            "pipeline": [{ "$match": { "_id": 1 } }, { "$merge": { "into": "other" } }],
+            "cursor": &cursor,
+            "$db": "test"
+        }
+    };
+    server.makes(bypassing(merge(doc! {}), true), &["bypassing insert {_id: 1, a: 2}"]);
+    // Each statement of a transaction says it for itself.
+    server.makes(within(bypassing(insert(3), true), (1, 1), true), &[]);
+    server.makes(within(insert(4), (1, 1), false), &[]);
+    server
+        .makes(within(commit(), (1, 1), false), &["bypassing insert {_id: 3}", "insert {_id: 4}"]);
+    let user = doc! { "createUser": "u", "pwd": "p", "roles": [], "$db": "admin" };
+    server.server.client(1).works(user);
+    let lines = server.log();
+    assert!(!lines.is_empty() && lines.iter().all(|line| line.starts_with("internal insert")));
+}
+
+#[test]
 fn a_transaction_stores_its_changes_with_its_commit() {
     let mut server = Recorded::new();
     server.makes(doc! { "create": "t", "$db": "test" }, &[]);
@@ -116,6 +162,8 @@ fn a_transaction_stores_its_changes_with_its_commit() {
     // One that is aborted by its error leaves nothing.
     server.makes(within(insert(2), (1, 2), true), &[]);
     let failed = server.server.client(1).run(within(insert(1), (1, 2), false));
-    assert_eq!(code(&failed), 11000);
+    assert!(failed.get("writeErrors").is_some());
+    let ended = server.server.client(1).run(within(commit(), (1, 2), false));
+    assert_eq!(code(&ended), 251);
     assert!(server.log().is_empty());
 }

@@ -14,6 +14,12 @@ use crate::record_set::RecordSet;
 
 /// Documents in a chunk.
 pub(crate) const CHUNK_DOCS: usize = 1000;
+/// Returns the number of commits that an insert of `documents` documents takes, if no chunk is cut
+/// short.
+pub fn insert_commits(documents: usize) -> usize {
+    documents.div_ceil(CHUNK_DOCS)
+}
+
 /// Buffered bytes at which a chunk ends.
 pub(crate) const CHUNK_BYTES: usize = 4 << 20;
 /// Time after which a chunk ends.

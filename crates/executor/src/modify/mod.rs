@@ -17,6 +17,7 @@ mod statement;
 mod update;
 mod upsert;
 
+pub use chunk::insert_commits;
 pub use delete::{DeleteOutcome, DeleteRequest, delete};
 pub use find_and_modify::{
     FindAndModifyOutcome, FindAndModifyRequest, FoundChange, find_and_modify,

@@ -25,7 +25,7 @@ use std::sync::Arc;
 
 use quire_catalog::{Collection, IndexSpec, Namespace};
 use quire_collections::{
-    Attempt, CreateIndexes, RetryLog, Store, StoreOptions, Writer, prepare_insert,
+    Attempt, CreateIndexes, RetryLog, Store, StoreOptions, WritePolicy, Writer, prepare_insert,
 };
 use quire_document::{Array, ArrayBuf, ArrayWriter, Doc, DocBuf};
 use quire_error::Result;
@@ -69,7 +69,12 @@ impl UnitOfWork for Own<'_> {
         attempt: &mut dyn FnMut(&mut Writer) -> Attempt<()>,
     ) -> Result<Option<Committed>> {
         let log = self.retry.as_mut().map(|(log, _)| &mut **log);
-        let written = self.store.write_statement(&self.commit, log, interrupt, attempt);
+        let written = self.store.write_statement(
+            (&self.commit, WritePolicy::Client),
+            log,
+            interrupt,
+            attempt,
+        );
         written.map(|((), committed)| committed)
     }
 
