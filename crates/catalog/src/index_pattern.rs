@@ -57,7 +57,7 @@ pub(crate) fn not_id_pattern(key: Doc<'_>) -> Error {
     ))
 }
 
-pub(crate) fn check_pattern(key: Doc<'_>) -> Result<()> {
+pub(crate) fn check_pattern(key: Doc<'_>, is_plugin: fn(&str) -> bool) -> Result<()> {
     let count = key.count();
     if count == 0 {
         return Err(cannot("Index keys cannot be empty."));
@@ -67,7 +67,7 @@ pub(crate) fn check_pattern(key: Doc<'_>) -> Result<()> {
     }
     let mut plugin = None;
     for (path, direction) in key.fields() {
-        check_direction(path, direction)?;
+        check_direction(path, direction, is_plugin)?;
         if let Value::String(name) = direction {
             if plugin.is_some_and(|other| other != name) {
                 return Err(cannot("Can't use more than one index plugin for a single index."));
@@ -104,7 +104,7 @@ pub(crate) fn check_pattern(key: Doc<'_>) -> Result<()> {
     Ok(())
 }
 
-fn check_direction(path: &str, direction: Value<'_>) -> Result<()> {
+fn check_direction(path: &str, direction: Value<'_>, is_plugin: fn(&str) -> bool) -> Result<()> {
     match direction {
         Value::String("") => Err(cannot("Values in the index key pattern cannot be empty strings")),
         Value::String("geoHaystack") => {
@@ -117,7 +117,7 @@ fn check_direction(path: &str, direction: Value<'_>) -> Result<()> {
             Err(Error::location(7246202, "The index plugin 'wildcard' is not allowed.")
                 .with_message("Index type 'wildcard' is not a valid index plugin"))
         }
-        Value::String("hashed" | "text" | "2d" | "2dsphere") => Ok(()),
+        Value::String(name) if is_plugin(name) => Ok(()),
         Value::String(other) => Err(cannot(format!("Unknown index plugin '{other}'"))),
         Value::Decimal(number) if number.is_nan() => {
             Err(cannot("Values in the index key pattern cannot be NaN."))
@@ -207,10 +207,6 @@ pub(crate) fn has_plugin(spec: Doc<'_>, plugin: &str) -> bool {
     matches!(spec.get("key"), Some(Value::Document(key)) if plugin_of(key) == Some(plugin))
 }
 
-pub(crate) fn has_wildcard(spec: Doc<'_>) -> bool {
-    matches!(spec.get("key"), Some(Value::Document(key)) if key.fields().any(is_wildcard_term))
-}
-
 pub(crate) fn decimal_is_zero(number: Decimal128) -> bool {
     number.is_zero()
 }
@@ -225,4 +221,12 @@ pub(crate) fn decimal_to_i64(number: Decimal128) -> i64 {
 /// 67 CannotCreateIndex.
 pub(crate) fn cannot(message: impl Into<String>) -> Error {
     Error::new(ErrorCode::CannotCreateIndex, message)
+}
+
+/// 14 TypeMismatch for a field of a specification.
+pub(crate) fn must_be(field: &str, expected: &str, value: Value<'_>) -> Error {
+    Error::type_mismatch(format!(
+        "The field '{field}' must be {expected}, but got {}",
+        value.kind().alias()
+    ))
 }

@@ -3,15 +3,15 @@
 
 use std::sync::Arc;
 
-use quire_document::{Doc, DocBuf, Type, Value};
+use quire_document::{Doc, DocBuf, Value};
 use quire_error::{Error, ErrorCode, Result};
 use quire_mql::collation::Collation;
 
 use crate::index_pattern::{
-    cannot, check_pattern, decimal_is_zero, decimal_to_i64, has_plugin, has_wildcard,
-    is_id_pattern, is_reversed_id, not_id_pattern, number, plugin_of, same_pattern,
+    cannot, check_pattern, decimal_is_zero, decimal_to_i64, has_plugin, is_id_pattern,
+    is_reversed_id, must_be, not_id_pattern, number, plugin_of, same_pattern,
 };
-use crate::key::{self, Kind};
+use crate::key::Kind;
 use crate::{Index, Namespace, PartialFilter, debug_doc, debug_value};
 
 /// The specification of one index, normalised.
@@ -43,8 +43,8 @@ pub struct IndexSpec {
     pub collation: Option<Arc<Collation>>,
     /// It names no collation, so it takes its collection's. Not stored.
     pub inherits_collation: bool,
-    /// The fields that a wildcard index holds, as they were written.
-    pub wildcard_projection: Option<DocBuf>,
+    /// The options that only its kind has ([`KindOption`](crate::key::KindOption)), as they were written.
+    pub kind_options: DocBuf,
     /// The index version.
     pub version: i32,
     /// Options of other index kinds that mongod keeps on any index, as they are shown back.
@@ -152,7 +152,7 @@ impl IndexSpec {
         if !has_key {
             return Err(required("key"));
         }
-        check_pattern(parsed.key.as_doc())?;
+        check_pattern(parsed.key.as_doc(), Kind::is_named)?;
         if !has_name {
             return Err(required("name"));
         }
@@ -207,24 +207,13 @@ impl IndexSpec {
                     )));
                 }
             }
-            "wildcardProjection" => {
-                let Value::Document(projection) = value else {
-                    return Err(must_be(name, "a non-empty object", value));
-                };
-                if !has_wildcard(spec) {
-                    return Err(Error::bad_value(
-                        "The field 'wildcardProjection' is only allowed in an 'wildcard' index",
-                    ));
-                }
-                if projection.is_empty() {
-                    return Err(Error::failed_to_parse(
-                        "The 'wildcardProjection' field can't be an empty object",
-                    ));
-                }
-                self.wildcard_projection = Some(projection.to_owned());
-            }
             extra if EXTRAS.contains(&extra) => self.keep_extra(extra, value)?,
             other => {
+                if let Some(option) = Kind::option(other) {
+                    (option.check)(spec, value)?;
+                    self.kind_options.append(other, value);
+                    return Ok(());
+                }
                 return Err(Error::new(
                     ErrorCode::InvalidIndexSpecificationOption,
                     format!(
@@ -383,8 +372,7 @@ impl IndexSpec {
             )));
         }
         let Some(kind) = Kind::of(self.key.as_doc()) else {
-            let plugin = plugin_of(self.key.as_doc()).unwrap_or_default();
-            return Err(Error::not_built(&format!("a {plugin} index")));
+            return Err(not_built(self.key.as_doc()));
         };
         (kind.check)(&self)?;
         if self.prepare_unique {
@@ -474,7 +462,7 @@ impl IndexSpec {
             && self.sparse.unwrap_or(false) == other.sparse.unwrap_or(false)
             && self.collation == other.collation
             && self.partial_signature() == other.partial_signature()
-            && key::same_paths(self, other)
+            && Kind::of(self.key.as_doc()).is_none_or(|kind| (kind.same_keys)(self, other))
     }
 
     fn partial_signature(&self) -> Option<Vec<u8>> {
@@ -527,17 +515,15 @@ impl IndexSpec {
         if let Some(collation) = &self.collation {
             doc.append("collation", &collation.to_document());
         }
-        if let Some(projection) = &self.wildcard_projection {
-            doc.append("wildcardProjection", projection);
-        }
         doc.extend(|writer| {
+            writer.append_all(self.kind_options.as_doc());
             writer.append_all(self.extra.as_doc());
         });
         doc
     }
 
     /// From what [`to_document`](Self::to_document) gave. Fields it does not know are kept as
-    /// extras, so nothing is lost. Fails if its collation is none that this server knows.
+    /// extras, so nothing is lost. Fails if its kind or its collation is none that this server knows.
     pub fn from_document(doc: Doc<'_>) -> Result<Self> {
         let mut spec = IndexSpec { version: 2, ..IndexSpec::default() };
         for (name, value) in doc.fields() {
@@ -560,8 +546,8 @@ impl IndexSpec {
                 ("expireAfterSeconds", Value::Int64(seconds)) => {
                     spec.expire_after_seconds = Some(seconds);
                 }
-                ("wildcardProjection", Value::Document(projection)) => {
-                    spec.wildcard_projection = Some(projection.to_owned());
+                _ if Kind::option(name).is_some() => {
+                    spec.kind_options.append(name, value);
                 }
                 ("collation", Value::Document(stored)) => {
                     spec.collation = Collation::parse(stored)?;
@@ -571,7 +557,10 @@ impl IndexSpec {
                 }
             }
         }
-        Ok(spec)
+        match Kind::of(spec.key.as_doc()) {
+            Some(_) => Ok(spec),
+            None => Err(not_built(spec.key.as_doc())),
+        }
     }
 
     fn debug(&self) -> String {
@@ -659,26 +648,20 @@ fn without_unknown(spec: Doc<'_>) -> DocBuf {
         "collation",
         "storageEngine",
         "weights",
-        "wildcardProjection",
     ];
     DocBuf::build(|writer| {
         for (name, value) in spec.fields() {
-            if KNOWN.contains(&name) || EXTRAS.contains(&name) {
+            let is_known = KNOWN.contains(&name) || EXTRAS.contains(&name);
+            if is_known || Kind::option(name).is_some() {
                 writer.append(name, value);
             }
         }
     })
 }
 
-fn must_be(field: &str, expected: &str, value: Value<'_>) -> Error {
-    Error::type_mismatch(format!(
-        "The field '{field}' must be {expected}, but got {}",
-        type_word(value.kind())
-    ))
-}
-
-fn type_word(kind: Type) -> &'static str {
-    kind.alias()
+/// The error of a kind that is not built.
+fn not_built(pattern: Doc<'_>) -> Error {
+    Error::not_built(&format!("a {} index", plugin_of(pattern).unwrap_or_default()))
 }
 
 fn required(field: &str) -> Error {

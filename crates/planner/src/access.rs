@@ -25,17 +25,12 @@ impl Candidate {
         Candidate { collection, index: Arc::clone(index), keys, multikey: index.multikey_paths() }
     }
 
-    /// Returns the ways to see the index that may answer predicates on these paths: itself, or
-    /// the views of a wildcard index.
+    /// Returns the ways to see the index that may answer predicates on these paths: itself, or its
+    /// views.
     fn views(self, paths: &BTreeSet<String>) -> Vec<Candidate> {
-        if !self.keys.is_wildcard() {
-            return vec![self];
-        }
-        let of_paths =
-            paths.iter().filter_map(|path| self.keys.view_of_path(path, &self.index.multikey));
-        let views = self.keys.view_of_regular_fields().into_iter().chain(of_paths);
+        let Some(views) = self.keys.views(paths, &self.index.multikey) else { return vec![self] };
         let with = |View { keys, multikey }| Candidate { keys, multikey, ..self.clone() };
-        views.map(with).collect()
+        views.into_iter().map(with).collect()
     }
 
     /// Returns a scan of the whole index.
@@ -47,7 +42,7 @@ impl Candidate {
 
     /// Returns true if the index can be used without a predicate.
     pub fn stands_alone(&self) -> bool {
-        !self.keys.is_wildcard()
+        !self.keys.is_seen_in_views()
     }
 
     /// Returns true if the index holds every document that the filter matches. `collation` is how
@@ -96,9 +91,9 @@ struct Way {
     rank: usize,
 }
 
-/// Replaces each wildcard index by its views of the paths that a filter tests.
+/// Replaces each index that is seen in views by its views of the paths that a filter tests.
 pub(crate) fn views(indexes: Vec<Candidate>, filter: &Condition) -> Vec<Candidate> {
-    if !indexes.iter().any(|candidate| candidate.keys.is_wildcard()) {
+    if !indexes.iter().any(|candidate| candidate.keys.is_seen_in_views()) {
         return indexes;
     }
     let mut paths = BTreeSet::new();
@@ -342,7 +337,7 @@ fn merge_leaves(ways: Vec<(Way, Option<&Condition>)>) -> Vec<Node> {
         };
         // Scans that other conjuncts bound as well stay apart.
         let scan = scan.filter(|(scan, _)| {
-            scan.bounds.iter().skip(1).all(Intervals::is_all) && !scan.keys.is_wildcard()
+            scan.bounds.iter().skip(1).all(Intervals::is_all) && !scan.keys.is_seen_in_views()
         });
         let (Some((scan, tightness)), Some(leaf)) = (scan, leaf) else {
             out.push(way.node);

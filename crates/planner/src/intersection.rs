@@ -19,7 +19,7 @@ pub fn add_intersection(plan: &mut Plan) {
             && let Node::IndexScan(scan) = &**input
             && scan.range.is_none()
             && scan.filter.is_none()
-            && !scan.keys.is_wildcard()
+            && !scan.keys.is_seen_in_views()
             && scan.bounds.iter().all(Intervals::is_point)
         {
             scans.push(scan);

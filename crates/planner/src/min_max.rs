@@ -44,7 +44,7 @@ pub(crate) fn scan(
             || bound.iter().map(|e| e.key()).eq(index.keys.fields().iter().map(|f| f.path.as_str()))
     };
     let collated = index.keys.collation() == collation || !(has_strings(min) || has_strings(max));
-    if !fits(min) || !fits(max) || !collated || index.keys.is_wildcard() {
+    if !fits(min) || !fits(max) || !collated || index.keys.is_seen_in_views() {
         return fail(51174, "The index chosen is not compatible with min/max");
     }
     if !min.is_empty() && !max.is_empty() && key_order(index, min, max).is_ge() {

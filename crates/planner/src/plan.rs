@@ -568,7 +568,7 @@ impl IndexScan {
             && self.keys.gives_value(field, intervals)
     }
 
-    /// Returns false if it visits keys of several paths of a wildcard index.
+    /// Returns false if its keys hold paths and it visits keys of several of them.
     fn has_one_path(&self) -> bool {
         let path = self.keys.path_field().and_then(|at| self.bounds.get(at));
         path.is_none_or(Intervals::is_point)

@@ -30,6 +30,10 @@ pub(super) const KIND: Kind = Kind {
     is_touched: ordinary::is_touched,
     bounds: field_bounds,
     tracks_arrays: false,
+    options: &[],
+    same_keys: |_, _| true,
+    state: |_| None,
+    views: None,
 };
 
 fn check(spec: &IndexSpec) -> Result<()> {

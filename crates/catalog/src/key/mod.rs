@@ -18,6 +18,7 @@ mod kind;
 mod ordinary;
 mod wildcard;
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
@@ -29,14 +30,11 @@ use quire_mql::collation::{Collation, as_collator};
 use quire_mql::filter::Test;
 use quire_mql::{EvalContext, Shared};
 
-use crate::{IndexSpec, PartialFilter};
+use crate::{IndexSpec, Multikey, PartialFilter};
 pub use bounds::{Bounds, Field, Tightness, bounds, wants_null};
 pub use generated::{Arena, GeneratedKeys};
 pub use interval::{Interval, Intervals};
-pub use kind::{KINDS, Kind};
-pub use wildcard::View;
-use wildcard::Wildcard;
-pub(crate) use wildcard::same_paths;
+pub use kind::{KINDS, Kind, KindOption, State, View, Views};
 
 /// What an index holds of a document.
 #[derive(Clone)]
@@ -48,8 +46,8 @@ pub struct KeySpec {
     sparse: bool,
     partial: Option<Arc<PartialFilter>>,
     collation: Option<Arc<Collation>>,
-    /// The wildcard term, if the kind has one.
-    wildcard: Option<Wildcard>,
+    /// What the kind keeps for itself.
+    state: Option<State>,
 }
 
 /// One value of each key.
@@ -92,7 +90,8 @@ pub struct Predicate<'p> {
 impl KeySpec {
     /// Returns the key specification that an index specification describes.
     pub fn new(spec: &IndexSpec) -> Self {
-        let kind = Kind::of(spec.key.as_doc()).unwrap_or(&ordinary::KIND);
+        // Parsing refuses a kind that is not built, and so does reading the catalog.
+        let kind = Kind::of(spec.key.as_doc()).expect("the index's kind is built");
         let fields = (kind.fields)(spec);
         let partial = spec.partial_filter.as_ref().map(|doc| {
             let filter = PartialFilter::parse(doc.as_doc(), spec.collation.as_ref());
@@ -105,7 +104,7 @@ impl KeySpec {
             sparse: spec.sparse.unwrap_or(false),
             partial,
             collation: spec.collation.clone(),
-            wildcard: Wildcard::of(spec),
+            state: (kind.state)(spec),
         }
     }
 
@@ -142,6 +141,44 @@ impl KeySpec {
     /// Returns the place of the field with this path.
     pub fn field(&self, path: &str) -> Option<usize> {
         self.fields.iter().position(|field| field.path == path)
+    }
+
+    /// Returns true if queries see the index in views only, each the index of one path.
+    pub fn is_seen_in_views(&self) -> bool {
+        self.kind.views.is_some()
+    }
+
+    /// Returns the views that may answer predicates on these paths; `None` if queries see the index
+    /// as it is. `facts` tell which paths are arrays.
+    pub fn views(&self, paths: &BTreeSet<String>, facts: &Multikey) -> Option<Vec<View>> {
+        self.kind.views.map(|views| (views.of_paths)(self, paths, facts))
+    }
+
+    /// Returns this view over the facts as they are now; `None` if its keys stand elsewhere by now.
+    pub fn view_again(&self, facts: &Multikey) -> Option<View> {
+        (self.kind.views?.again)(self, facts)
+    }
+
+    /// Returns true if this is the view of a path.
+    pub fn views_path(&self) -> bool {
+        self.kind.views.is_some_and(|views| (views.is_of_path)(self))
+    }
+
+    /// Sets the bounds of the field that holds paths, once those of the values are known.
+    pub fn bound_paths(&self, bounds: &mut [Intervals]) {
+        if let Some(views) = self.kind.views {
+            (views.bound_paths)(self, bounds);
+        }
+    }
+
+    /// Returns the place of the field that holds paths. The field of their values follows it.
+    pub fn path_field(&self) -> Option<usize> {
+        self.fields.iter().position(|field| field.part == Part::Path)
+    }
+
+    /// Returns false for the field of a view that stands for no path.
+    pub fn is_shown(&self, field: usize) -> bool {
+        self.path_field().is_none_or(|at| field != at + 1 || self.views_path())
     }
 
     /// Returns the key pattern as explain shows it: `written`, and in place of a wildcard term the

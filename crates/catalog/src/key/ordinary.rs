@@ -22,6 +22,10 @@ pub(super) const KIND: Kind = Kind {
     is_touched,
     bounds: field_bounds,
     tracks_arrays: true,
+    options: &[],
+    same_keys: |_, _| true,
+    state: |_| None,
+    views: None,
 };
 
 /// Returns one field for each field of the key pattern.

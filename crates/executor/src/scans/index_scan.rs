@@ -263,11 +263,13 @@ fn grown_multikey(collection: &Collection, scan: &IndexScan, by_keys: bool) -> R
     let killed = |why: String| Err(Error::new(ErrorCode::QueryPlanKilled, why));
     match collection.index_by_id(scan.index.id) {
         None => killed(format!("index '{}' dropped", scan.index.name)),
-        Some(index) if scan.keys.is_wildcard() => match scan.keys.view_again(&index.multikey) {
-            Some(view) if scan.multikey.covers(&view.multikey) => Ok(false),
-            Some(_) if !by_keys => Ok(true),
-            _ => killed(format!("index '{}' has met new arrays", index.name)),
-        },
+        Some(index) if scan.keys.is_seen_in_views() => {
+            match scan.keys.view_again(&index.multikey) {
+                Some(view) if scan.multikey.covers(&view.multikey) => Ok(false),
+                Some(_) if !by_keys => Ok(true),
+                _ => killed(format!("index '{}' has met new arrays", index.name)),
+            }
+        }
         Some(index) if scan.multikey.covers(&index.multikey_paths()) => Ok(false),
         Some(index) if by_keys => killed(format!("index '{}' became multikey", index.name)),
         Some(_) => Ok(true),

@@ -31,7 +31,7 @@ pub(super) fn generate<'a>(
     arena: &'a Arena,
     keys: &mut GeneratedKeys<'a>,
 ) -> Result<()> {
-    let Some(Wildcard { at, tree, .. }) = &spec.wildcard else { return Ok(()) };
+    let Some(Wildcard { at, tree, .. }) = Wildcard::in_keys(spec) else { return Ok(()) };
     let values =
         |paths: &[Path]| paths.iter().map(|path| regular(path, doc)).collect::<Result<Vec<_>>>();
     let before = values(spec.paths.get(..*at).unwrap_or(&[]))?;

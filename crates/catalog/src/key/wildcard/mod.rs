@@ -12,21 +12,24 @@ mod view;
 use std::sync::Arc;
 
 use quire_document::path::array_index;
-use quire_document::{DocBuf, Value};
+use quire_document::{Doc, Value};
 use quire_error::{Error, Result};
 use quire_mql::filter::Test;
 
 use self::tree::Tree;
-pub use self::view::View;
 use super::bounds::bounds;
 use super::kind::Differs;
 use super::ordinary::{self, multikey_serves, sparse_serves};
-use super::{Bounds, Field, Intervals, KeyField, KeySpec, Kind, Part, Predicate, Tightness};
-use crate::index_pattern::{cannot, is_wildcard_path, plugin_of};
+use super::{
+    Bounds, Field, Intervals, KeyField, KeySpec, Kind, KindOption, Part, Predicate, Tightness,
+};
+use crate::index_pattern::{cannot, is_wildcard_path, must_be, plugin_of};
 use crate::{IndexSpec, debug_doc};
 
 /// The name in messages.
 const NAME: &str = "wildcard";
+/// The option with the fields that the index holds.
+const PROJECTION: &str = "wildcardProjection";
 /// The name of the field that holds paths.
 const PATH: &str = "$_path";
 
@@ -41,6 +44,10 @@ pub(super) const KIND: Kind = Kind {
     is_touched,
     bounds: field_bounds,
     tracks_arrays: true,
+    options: &[KindOption { name: PROJECTION, check: check_projection }],
+    same_keys: same_paths,
+    state: |spec| Some(Arc::new(Wildcard::of(spec)?)),
+    views: Some(&view::VIEWS),
 };
 
 /// The wildcard term of a key specification.
@@ -64,19 +71,49 @@ enum Looks {
 
 impl Wildcard {
     /// Returns the wildcard term of a specification, if it has one.
-    pub(super) fn of(spec: &IndexSpec) -> Option<Self> {
+    fn of(spec: &IndexSpec) -> Option<Self> {
         let is_term = |(path, direction): (&str, Value<'_>)| {
             is_wildcard_path(path) && !matches!(direction, Value::String(_))
         };
         let at = spec.key.as_doc().fields().position(is_term)?;
         let (term, _) = spec.key.as_doc().fields().nth(at)?;
-        let projection = spec.wildcard_projection.as_ref().map(DocBuf::as_doc);
+        let projection = projection(spec);
         Some(Wildcard { at, tree: Arc::new(Tree::new(term, projection)), looks: Looks::Everywhere })
+    }
+
+    /// Returns the wildcard term of the keys of a wildcard index.
+    fn in_keys(keys: &KeySpec) -> Option<&Self> {
+        keys.state.as_ref()?.downcast_ref()
     }
 }
 
+fn projection(spec: &IndexSpec) -> Option<Doc<'_>> {
+    spec.kind_options.get(PROJECTION)?.as_document()
+}
+
+/// Checks the option in a specification, before its projection is checked with the key pattern.
+fn check_projection(spec: Doc<'_>, value: Value<'_>) -> Result<()> {
+    let Value::Document(projection) = value else {
+        return Err(must_be(PROJECTION, "a non-empty object", value));
+    };
+    let is_term = |(path, direction): (&str, Value<'_>)| {
+        is_wildcard_path(path) && !matches!(direction, Value::String(_))
+    };
+    if !matches!(spec.get("key"), Some(Value::Document(key)) if key.fields().any(is_term)) {
+        return Err(Error::bad_value(
+            "The field 'wildcardProjection' is only allowed in an 'wildcard' index",
+        ));
+    }
+    if projection.is_empty() {
+        return Err(Error::failed_to_parse(
+            "The 'wildcardProjection' field can't be an empty object",
+        ));
+    }
+    Ok(())
+}
+
 /// Returns true if two specifications with one key pattern hold the same paths.
-pub(crate) fn same_paths(a: &IndexSpec, b: &IndexSpec) -> bool {
+fn same_paths(a: &IndexSpec, b: &IndexSpec) -> bool {
     match (Wildcard::of(a), Wildcard::of(b)) {
         (Some(a), Some(b)) => a.tree == b.tree,
         _ => true,
@@ -100,13 +137,13 @@ fn check(spec: &IndexSpec) -> Result<()> {
             format!("A wildcard index can have one wildcard term only: {}", debug_doc(key)),
         ));
     }
-    if let Some(projection) = &spec.wildcard_projection {
+    if let Some(projection) = projection(spec) {
         if !key.contains("$**") {
             return Err(Error::failed_to_parse(
                 "The field 'wildcardProjection' is only allowed when 'key' is {\"$**\": ±1}",
             ));
         }
-        tree::check(projection.as_doc())?;
+        tree::check(projection)?;
     }
     let unsupported = |option: &str| {
         Err(cannot(format!("Index type 'wildcard' does not support the {option} option")))
@@ -135,7 +172,7 @@ fn check_regular_fields(spec: &IndexSpec) -> Result<()> {
     if key.count() == 1 {
         return Ok(());
     }
-    if key.contains("$**") && spec.wildcard_projection.is_none() {
+    if key.contains("$**") && projection(spec).is_none() {
         return Err(cannot(
             "A compound wildcard index on all fields must have a 'wildcardProjection'",
         ));
@@ -144,7 +181,7 @@ fn check_regular_fields(spec: &IndexSpec) -> Result<()> {
     let mut regular = key.fields().filter(|(path, _)| !is_wildcard_path(path));
     match regular.find(|(path, _)| tree.touches(path)) {
         None => Ok(()),
-        Some((path, _)) if spec.wildcard_projection.is_some() => Err(Error::location(
+        Some((path, _)) if projection(spec).is_some() => Err(Error::location(
             7246209,
             format!("The 'wildcardProjection' must exclude the regular field '{path}'"),
         )),
@@ -170,7 +207,7 @@ fn fields(spec: &IndexSpec) -> Vec<KeyField> {
 
 /// Returns true unless the index holds paths below one field only and that field stays.
 fn is_touched(spec: &KeySpec, differs: &Differs<'_>) -> bool {
-    let Some(wildcard) = &spec.wildcard else { return true };
+    let Some(wildcard) = Wildcard::in_keys(spec) else { return true };
     let regular = spec.fields.iter().zip(&spec.paths).enumerate();
     let mut regular = regular.filter(|(at, _)| *at != wildcard.at && *at != wildcard.at + 1);
     let below = match &*wildcard.tree {
@@ -181,7 +218,7 @@ fn is_touched(spec: &KeySpec, differs: &Differs<'_>) -> bool {
 }
 
 fn field_bounds(spec: &KeySpec, field: usize, predicate: &Predicate<'_>) -> Option<Bounds> {
-    let wildcard = spec.wildcard.as_ref()?;
+    let wildcard = Wildcard::in_keys(spec)?;
     if field != wildcard.at + 1 {
         return ordinary::field_bounds(spec, field, predicate);
     }
@@ -234,7 +271,7 @@ mod tests {
     use super::*;
     use crate::key::{Arena, GeneratedKeys};
     use crate::{Facts, FactsBuf, Multikey, debug_value};
-    use quire_document::doc;
+    use quire_document::{DocBuf, doc};
 
     fn keys_of(spec: &DocBuf) -> KeySpec {
         KeySpec::new(&IndexSpec::parse(spec.as_doc(), false).unwrap())
@@ -320,8 +357,8 @@ mod tests {
     fn a_view_knows_the_arrays_of_its_path() {
         let spec = keys_of(&doc! { "key": { "$**": 1 }, "name": "w" });
         let facts = Multikey::new(2);
-        let view = |path: &str| spec.view_of_path(path, &facts);
-        let looks = |path: &str| match &view(path).unwrap().keys.wildcard {
+        let view = |path: &str| view::view_of_path(&spec, path, &facts);
+        let looks = |path: &str| match Wildcard::in_keys(&view(path).unwrap().keys) {
             Some(Wildcard { looks: Looks::At(paths), .. }) => paths.clone(),
             _ => Vec::new(),
         };

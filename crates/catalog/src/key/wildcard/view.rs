@@ -4,117 +4,96 @@
 //! index's keys, the wildcard term among them under the name of the path, and the places of
 //! arrays in that path.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use quire_document::path::array_index;
 use quire_document::{Array, Doc, Value};
 
 use super::{Looks, Wildcard, nested_mark};
-use crate::key::{Interval, Intervals, KeySpec};
+use crate::key::{Interval, Intervals, KeySpec, View, Views};
 use crate::{Multikey, MultikeyPaths};
 
 /// The largest number of array positions in a path that a wildcard index serves.
 const POSITIONS_MAX: usize = 8;
 
-/// A wildcard index as the index of one path.
-#[derive(Debug, Clone)]
-pub struct View {
-    /// What the keys hold.
-    pub keys: Arc<KeySpec>,
-    /// For each field the components of its path that are arrays.
-    pub multikey: MultikeyPaths,
+/// The row of the registry that tells how queries see a wildcard index.
+pub(super) const VIEWS: Views = Views { of_paths, again, is_of_path, bound_paths };
+
+fn of_paths(spec: &KeySpec, paths: &BTreeSet<String>, facts: &Multikey) -> Vec<View> {
+    let of_path = paths.iter().filter_map(|path| view_of_path(spec, path, facts));
+    view_of_regular_fields(spec).into_iter().chain(of_path).collect()
 }
 
-impl KeySpec {
-    /// Returns true if keys hold the path of a value beside it.
-    pub fn is_wildcard(&self) -> bool {
-        self.wildcard.is_some()
+/// Returns the index of one path that this wildcard index holds; `None` if it cannot find all
+/// values of the path. `facts` say which paths are arrays.
+pub(super) fn view_of_path(spec: &KeySpec, path: &str, facts: &Multikey) -> Option<View> {
+    let wildcard = Wildcard::in_keys(spec)?;
+    let components: Vec<&str> = path.split('.').collect();
+    if components.iter().filter(|part| array_index(part).is_some()).count() > POSITIONS_MAX {
+        return None;
     }
-
-    /// Returns the place of the field that holds paths.
-    pub fn path_field(&self) -> Option<usize> {
-        self.wildcard.as_ref().map(|wildcard| wildcard.at)
+    let mut walk = Stored { facts, components: &components, bits: 0, paths: Vec::new() };
+    if !walk.walk(0, &mut Vec::new(), false) {
+        return None;
     }
+    if !walk.paths.iter().all(|path| wildcard.tree.holds(path)) {
+        return None;
+    }
+    let (bits, paths) = (walk.bits, walk.paths);
+    let mut keys = spec.clone();
+    keys.fields.get_mut(wildcard.at + 1)?.path = path.to_owned();
+    keys.state = Some(Arc::new(Wildcard { looks: Looks::At(paths), ..wildcard.clone() }));
+    let mut multikey = MultikeyPaths(vec![0; spec.fields.len()]);
+    *multikey.0.get_mut(wildcard.at + 1)? = bits;
+    Some(View { keys: Arc::new(keys), multikey })
+}
 
-    /// Returns the index of one path that this wildcard index holds; `None` if it cannot find all
-    /// values of the path. `facts` say which paths are arrays.
-    pub fn view_of_path(&self, path: &str, facts: &Multikey) -> Option<View> {
-        let wildcard = self.wildcard.as_ref()?;
-        let components: Vec<&str> = path.split('.').collect();
-        if components.iter().filter(|part| array_index(part).is_some()).count() > POSITIONS_MAX {
-            return None;
+/// Returns the index of the regular fields before the wildcard term, if there are any.
+fn view_of_regular_fields(spec: &KeySpec) -> Option<View> {
+    let wildcard = Wildcard::in_keys(spec).filter(|wildcard| wildcard.at > 0)?;
+    let mut keys = spec.clone();
+    keys.state = Some(Arc::new(Wildcard { looks: Looks::Everywhere, ..wildcard.clone() }));
+    let multikey = MultikeyPaths(vec![0; spec.fields.len()]);
+    Some(View { keys: Arc::new(keys), multikey })
+}
+
+fn again(spec: &KeySpec, facts: &Multikey) -> Option<View> {
+    let wildcard = Wildcard::in_keys(spec)?;
+    match &wildcard.looks {
+        Looks::At(paths) => {
+            let path = &spec.fields.get(wildcard.at + 1)?.path;
+            let view = view_of_path(spec, path, facts)?;
+            let same =
+                matches!(&Wildcard::in_keys(&view.keys)?.looks, Looks::At(now) if now == paths);
+            same.then_some(view)
         }
-        let mut walk = Stored { facts, components: &components, bits: 0, paths: Vec::new() };
-        if !walk.walk(0, &mut Vec::new(), false) {
-            return None;
-        }
-        if !walk.paths.iter().all(|path| wildcard.tree.holds(path)) {
-            return None;
-        }
-        let (bits, paths) = (walk.bits, walk.paths);
-        let mut keys = self.clone();
-        keys.fields.get_mut(wildcard.at + 1)?.path = path.to_owned();
-        keys.wildcard = Some(Wildcard { looks: Looks::At(paths), ..wildcard.clone() });
-        let mut multikey = MultikeyPaths(vec![0; self.fields.len()]);
-        *multikey.0.get_mut(wildcard.at + 1)? = bits;
-        Some(View { keys: Arc::new(keys), multikey })
+        Looks::Everywhere => view_of_regular_fields(spec),
     }
+}
 
-    /// Returns the index of the regular fields before the wildcard term, if there are any.
-    pub fn view_of_regular_fields(&self) -> Option<View> {
-        let wildcard = self.wildcard.as_ref().filter(|wildcard| wildcard.at > 0)?;
-        let mut keys = self.clone();
-        keys.wildcard = Some(Wildcard { looks: Looks::Everywhere, ..wildcard.clone() });
-        let multikey = MultikeyPaths(vec![0; self.fields.len()]);
-        Some(View { keys: Arc::new(keys), multikey })
-    }
+fn is_of_path(spec: &KeySpec) -> bool {
+    Wildcard::in_keys(spec).is_some_and(|wildcard| matches!(wildcard.looks, Looks::At(_)))
+}
 
-    /// Returns the view of the same path over the facts as they are now; `None` if its keys stand
-    /// under other paths by now.
-    pub fn view_again(&self, facts: &Multikey) -> Option<View> {
-        let wildcard = self.wildcard.as_ref()?;
-        match &wildcard.looks {
-            Looks::At(paths) => {
-                let path = &self.fields.get(wildcard.at + 1)?.path;
-                let view = self.view_of_path(path, facts)?;
-                let same = matches!(&view.keys.wildcard, Some(Wildcard { looks: Looks::At(now), .. }) if now == paths);
-                same.then_some(view)
-            }
-            Looks::Everywhere => self.view_of_regular_fields(),
-        }
-    }
-
-    /// Returns true if the view is that of a path.
-    pub fn views_path(&self) -> bool {
-        self.wildcard.as_ref().is_some_and(|wildcard| matches!(wildcard.looks, Looks::At(_)))
-    }
-
-    /// Returns false for the field of a view that stands for no path.
-    pub fn is_shown(&self, field: usize) -> bool {
-        self.wildcard.as_ref().is_none_or(|wildcard| field != wildcard.at + 1 || self.views_path())
-    }
-
-    /// Sets the bounds of the field that holds paths, once those of the value are known.
-    pub fn bound_paths(&self, bounds: &mut [Intervals]) {
-        let Some(Wildcard { at, looks, .. }) = &self.wildcard else { return };
-        let Looks::At(paths) = looks else {
-            if let Some(bound) = bounds.get_mut(*at) {
-                *bound = any_path();
-            }
-            return;
-        };
-        let below = bounds.get(at + 1).is_some_and(hold_documents);
-        let intervals = paths.iter().flat_map(|path| {
-            let point = Intervals::point(path.as_str());
-            let (low, high) = (format!("{path}."), format!("{path}/"));
-            let subpaths =
-                || Intervals::of(Interval::new(low.as_str(), true, high.as_str(), false));
-            [Some(point), below.then(subpaths)].into_iter().flatten()
-        });
-        let intervals = Intervals::union_of(intervals);
+fn bound_paths(spec: &KeySpec, bounds: &mut [Intervals]) {
+    let Some(Wildcard { at, looks, .. }) = Wildcard::in_keys(spec) else { return };
+    let Looks::At(paths) = looks else {
         if let Some(bound) = bounds.get_mut(*at) {
-            *bound = intervals;
+            *bound = any_path();
         }
+        return;
+    };
+    let below = bounds.get(at + 1).is_some_and(hold_documents);
+    let intervals = paths.iter().flat_map(|path| {
+        let point = Intervals::point(path.as_str());
+        let (low, high) = (format!("{path}."), format!("{path}/"));
+        let subpaths = || Intervals::of(Interval::new(low.as_str(), true, high.as_str(), false));
+        [Some(point), below.then(subpaths)].into_iter().flatten()
+    });
+    let intervals = Intervals::union_of(intervals);
+    if let Some(bound) = bounds.get_mut(*at) {
+        *bound = intervals;
     }
 }
 
