@@ -115,28 +115,16 @@ const SAME_NAMES: &[(&str, &str)] = &[
     ("commands", "Statement"),
 ];
 
-/// The most doc comments of one or two words that a crate may have; every other crate none.
-const SHORT_DOCS: &[(&str, usize)] = &[
-    ("access", 6),
-    ("catalog", 20),
-    ("collections", 30),
-    ("commands", 140),
-    ("executor", 40),
-    ("mql", 65),
-    ("planner", 35),
-    ("session", 8),
-    ("storage", 20),
-    ("storage-fjall", 8),
-];
-
 /// The words of a doc comment below which it says too little.
 const WORDS_MIN: usize = 3;
 
-/// Doc comments of one line with one or two words, in crates that have more than the list allows.
+/// Doc comments of one line with one or two words.
 pub fn short_docs(files: &[(String, &str)]) -> Vec<String> {
-    let mut found: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    let mut found = Vec::new();
     for (name, text) in files {
-        let Some((crate_name, _)) = place(name) else { continue };
+        if place(name).is_none() {
+            continue;
+        }
         let lines: Vec<&str> = text.lines().map(str::trim).collect();
         let is_doc = |at: Option<&&str>| at.is_some_and(|line| line.starts_with("///"));
         for (at, line) in lines.iter().enumerate() {
@@ -146,15 +134,11 @@ pub fn short_docs(files: &[(String, &str)]) -> Vec<String> {
                 && alone
                 && words.split_whitespace().count() < WORDS_MIN
             {
-                let problem = format!("{name}:{}: a doc comment says too little: {line}", at + 1);
-                found.entry(crate_name).or_default().push(problem);
+                found.push(format!("{name}:{}: a doc comment says too little: {line}", at + 1));
             }
         }
     }
-    let allowed =
-        |name: &str| SHORT_DOCS.iter().find(|(row, _)| *row == name).map_or(0, |row| row.1);
-    let over = found.into_iter().filter(|(name, list)| list.len() > allowed(name));
-    over.flat_map(|(_, list)| list).collect()
+    found
 }
 
 /// Files that import from a folder which stands behind their own.

@@ -7,7 +7,7 @@ use std::fmt;
 /// The name of a role.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RoleName {
-    /// The name.
+    /// The name of the role in its database.
     pub role: String,
     /// The database that the role belongs to.
     pub db: String,
@@ -16,7 +16,7 @@ pub struct RoleName {
 /// The name of a user.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct UserName {
-    /// The name.
+    /// The name of the user in its database.
     pub user: String,
     /// The database that the user belongs to: where the credentials are looked up.
     pub db: String,

@@ -33,9 +33,9 @@ pub enum Resource {
 pub enum Target<'a> {
     /// The server as a whole.
     Cluster,
-    /// A database.
+    /// A database, with every collection in it.
     Database(&'a str),
-    /// A collection.
+    /// A collection, by its database and its name.
     Collection(&'a str, &'a str),
 }
 

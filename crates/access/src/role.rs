@@ -13,7 +13,7 @@ use crate::restriction::Restrictions;
 /// A role as `admin.system.roles` stores it.
 #[derive(Clone, Debug)]
 pub struct Role {
-    /// Its name.
+    /// The name of the role.
     pub name: RoleName,
     /// Its own privileges.
     pub privileges: Privileges,

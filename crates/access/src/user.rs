@@ -11,7 +11,7 @@ use crate::scram::{Credential, Mechanism};
 /// A stored user.
 #[derive(Clone)]
 pub struct User {
-    /// The name.
+    /// The name of the user.
     pub name: UserName,
     /// The roles that were granted.
     pub roles: Vec<RoleName>,

@@ -230,7 +230,7 @@ impl Database {
         }
     }
 
-    /// The name.
+    /// Returns the name of the database.
     pub fn name(&self) -> &str {
         &self.name
     }

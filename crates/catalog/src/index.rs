@@ -14,7 +14,7 @@ use crate::{CollectionOptions, IndexId, IndexSpec, Multikey, MultikeyPaths};
 pub enum IndexState {
     /// Being built: every write maintains it, nobody reads it.
     WriteOnly,
-    /// Complete.
+    /// Complete: readers may use it.
     Ready,
 }
 
@@ -23,7 +23,7 @@ pub enum IndexState {
 pub struct Index {
     /// The number in keys.
     pub id: IndexId,
-    /// The name.
+    /// The name of the index.
     pub name: String,
     /// Which keys documents have in it.
     pub keys: Arc<KeySpec>,

@@ -218,7 +218,7 @@ pub(crate) fn decimal_to_i64(number: Decimal128) -> i64 {
     number.to_i64_truncated().unwrap_or(if negative { i64::MIN } else { i64::MAX })
 }
 
-/// 67 CannotCreateIndex.
+/// Returns the error 67 CannotCreateIndex.
 pub(crate) fn cannot(message: impl Into<String>) -> Error {
     Error::new(ErrorCode::CannotCreateIndex, message)
 }

@@ -19,7 +19,7 @@ use crate::{Index, Namespace, PartialFilter, debug_doc, debug_value};
 pub struct IndexSpec {
     /// The key pattern as it was written.
     pub key: DocBuf,
-    /// The name.
+    /// The name of the index.
     pub name: String,
     /// Two documents may not have the same key.
     pub unique: bool,
@@ -114,7 +114,7 @@ impl IndexSpec {
         }
     }
 
-    /// Parses `create.idIndex`.
+    /// Parses the field `idIndex` of the command `create`.
     pub fn parse_id_index(spec: Doc<'_>) -> Result<Self> {
         let parsed = Self::parse_fields(spec)?;
         if !parsed.is_id() {

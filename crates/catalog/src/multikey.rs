@@ -44,11 +44,11 @@ pub struct Facts<'f> {
 /// The facts about an index that a commit stores: those of all documents so far.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FactsBuf {
-    /// As [`Facts::paths`].
+    /// As [`Facts::paths`], owned.
     pub paths: Vec<u64>,
-    /// As [`Facts::long_keys`].
+    /// As [`Facts::long_keys`]; once set it stays.
     pub long_keys: bool,
-    /// As [`Facts::arrays`].
+    /// As [`Facts::arrays`], owned.
     pub arrays: BTreeSet<String>,
 }
 

@@ -51,17 +51,17 @@ impl Namespace {
         }
     }
 
-    /// The database.
+    /// Returns the name of the database.
     pub fn db(&self) -> &str {
         &self.full[..usize::from(self.db_len)]
     }
 
-    /// The collection.
+    /// Returns the name of the collection without its database.
     pub fn collection(&self) -> &str {
         &self.full[usize::from(self.db_len) + 1..]
     }
 
-    /// `db.collection`.
+    /// Returns the full name, `db.collection`.
     pub fn as_str(&self) -> &str {
         &self.full
     }

@@ -18,7 +18,7 @@ pub const SYSTEM_VIEWS: &str = "system.views";
 /// The definition of a view.
 #[derive(Debug, Clone)]
 pub struct ViewDefinition {
-    /// Its name.
+    /// The name of the view.
     pub namespace: Namespace,
     /// The collection or the view of the same database that the pipeline reads. It need not exist.
     pub on: Arc<str>,

@@ -25,7 +25,7 @@ pub struct Expired {
 /// A TTL index whose documents could not all be deleted.
 #[derive(Debug)]
 pub struct ExpireFailure {
-    /// The collection.
+    /// The collection whose documents did not expire.
     pub namespace: Namespace,
     /// The name of the index.
     pub index: String,

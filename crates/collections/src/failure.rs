@@ -10,7 +10,7 @@ pub enum Failure {
     /// Somebody else was faster or holds the key: nothing happened, try again (outside a
     /// client's transaction).
     Conflict(Box<Conflict>),
-    /// Anything else.
+    /// An error that another attempt would meet again.
     Error(Error),
 }
 

@@ -22,28 +22,28 @@ pub enum Problem {
     InvalidDocument(RecordId),
     /// A document lacks an entry in an index.
     MissingEntry {
-        /// The index.
+        /// The name of the index.
         index: String,
-        /// The document.
+        /// The record of the document.
         record: RecordId,
     },
     /// An index holds an entry that no document has.
     SurplusEntry {
-        /// The index.
+        /// The name of the index.
         index: String,
         /// The document that the entry points to, where that can be read.
         record: Option<RecordId>,
     },
     /// Something else about an index.
     Index(String),
-    /// Something else.
+    /// A problem that has no kind of its own.
     Other,
 }
 
 /// What a check mends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Repair {
-    /// Nothing.
+    /// Mends nothing and only reports.
     Nothing,
     /// What an index knows of its entries: multikey paths and long keys.
     Facts,

@@ -22,7 +22,7 @@ pub struct IndexRange {
 /// One entry of an index.
 #[derive(Debug, Clone)]
 pub struct IndexEntry {
-    /// The document.
+    /// The record of the entry's document.
     pub record: RecordId,
     /// The encoded values: equal bytes are equal keys, and byte order is the index's order.
     pub values: Bytes,

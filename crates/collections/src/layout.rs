@@ -12,7 +12,7 @@ use quire_error::{Error, ErrorCode, Result};
 pub struct RecordId(pub u64);
 
 impl RecordId {
-    /// The largest.
+    /// The largest record id.
     pub const MAX: Self = RecordId(u64::MAX);
 }
 
@@ -72,7 +72,7 @@ impl StoredDoc {
         Ok(StoredDoc(value))
     }
 
-    /// The document.
+    /// Returns a view of the document.
     #[inline]
     pub fn as_doc(&self) -> Doc<'_> {
         Doc::from_valid_bytes(&self.0)
@@ -83,7 +83,7 @@ impl StoredDoc {
         self.as_doc().get(name)
     }
 
-    /// The bytes.
+    /// Returns the bytes of the document.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }

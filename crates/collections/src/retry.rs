@@ -43,7 +43,7 @@ pub enum Effect {
 /// The document that is kept with a statement.
 #[derive(Debug, Clone, Copy)]
 pub enum Keep<'d> {
-    /// None.
+    /// No document is kept.
     Nothing,
     /// The `_id` of the document that was inserted.
     Id(Value<'d>),

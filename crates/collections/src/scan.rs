@@ -12,9 +12,9 @@ use crate::{RecordId, StoredDoc, View};
 /// A document and its place.
 #[derive(Debug, Clone)]
 pub struct Record {
-    /// Its place.
+    /// The record id, which gives its place in the collection.
     pub id: RecordId,
-    /// Its bytes.
+    /// The document as it is stored.
     pub doc: StoredDoc,
 }
 

@@ -123,7 +123,7 @@ impl Store {
         self.observers.listen(listener);
     }
 
-    /// The engine.
+    /// Returns the storage engine.
     pub fn engine(&self) -> &Arc<dyn Engine> {
         &self.engine
     }

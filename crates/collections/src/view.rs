@@ -74,12 +74,12 @@ impl<'v> View<'v> {
         self.catalog
     }
 
-    /// The snapshot.
+    /// Returns the snapshot that is read.
     pub fn snapshot(&self) -> &'v dyn Snapshot {
         self.snapshot
     }
 
-    /// The store.
+    /// Returns the store that is read.
     pub fn store(&self) -> &'v Store {
         self.store
     }

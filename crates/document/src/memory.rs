@@ -178,14 +178,16 @@ pub fn unlimited<T>(work: impl FnOnce() -> T) -> T {
     result
 }
 
-/// Makes room for `more` bytes in a buffer; false if it may not grow.
+/// Reserves room for `more` bytes in a buffer. Returns false if the limit on memory does not allow it to
+/// grow.
 #[inline]
 pub(crate) fn room(buffer: &mut Vec<u8>, more: usize) -> bool {
     buffer.capacity() - buffer.len() >= more || grow(buffer, more)
 }
 
-/// Makes room for `more` bytes that close or open a document and must be written in any case. A
-/// buffer that may not grow grows by them alone: doubling it would give the next value room.
+/// Reserves room for `more` bytes that open or close a document, which are written even beyond the limit
+/// on memory. Beyond the limit the buffer grows by exactly these bytes, so that the next value finds no
+/// room.
 #[inline]
 pub(crate) fn force_room(buffer: &mut Vec<u8>, more: usize) {
     if !room(buffer, more) {

@@ -16,7 +16,7 @@ pub struct Counters {
     pub keys_examined: u64,
     /// Documents looked at.
     pub docs_examined: u64,
-    /// Documents returned.
+    /// Documents that the client gets.
     pub returned: u64,
     /// A stage sorted in memory or on disk.
     pub sorted: bool,

@@ -73,7 +73,7 @@ impl ExecParams {
 /// How much a batch may hold.
 #[derive(Debug, Clone, Copy)]
 pub struct BatchLimits {
-    /// Most documents.
+    /// The largest number of documents.
     pub docs_max: usize,
     /// The batch ends before the document that would pass this sum of bytes, but holds at least
     /// one.

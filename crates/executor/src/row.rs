@@ -11,7 +11,7 @@ use quire_error::Result;
 /// What an index key holds, and its values.
 pub(crate) type KeyValues<'r> = (&'r Arc<KeySpec>, Vec<Option<ValueBuf>>);
 
-/// One row.
+/// What an operator gives to the next one.
 #[derive(Debug, Clone)]
 pub(crate) struct Row {
     /// The record; 0 if the row has none (the output of a `$group`).

@@ -73,7 +73,7 @@ impl SpillWriter {
         Ok(())
     }
 
-    /// Ends writing.
+    /// Ends writing and returns a reader of what was written.
     pub fn into_reader(self) -> Result<SpillReader> {
         let mut file = self.file.into_inner().map_err(|error| failed(error.error()))?;
         file.seek(SeekFrom::Start(0)).map_err(|error| failed(&error))?;

@@ -69,7 +69,7 @@ pub fn query_planner(plan: &Plan, out: &mut DocWriter<'_>) {
 /// A plan that ran for a while, beside the others that were considered.
 #[derive(Debug)]
 pub struct Trial {
-    /// The plan.
+    /// The plan that was tried.
     pub node: Node,
     /// What it did.
     pub stats: NodeStats,

@@ -23,7 +23,7 @@ pub struct NodeStats {
     pub spills: u64,
     /// Rows that a count or a skip left out.
     pub skipped: u64,
-    /// Rows counted.
+    /// Rows that were counted and not returned.
     pub counted: u64,
     /// What it failed with: code and message.
     pub failure: Option<(i32, String)>,

@@ -15,12 +15,12 @@ use std::sync::Arc;
 /// How a request will be answered.
 #[derive(Clone)]
 pub struct Plan {
-    /// `database.collection`.
+    /// The full name of the collection, `database.collection`.
     pub namespace: String,
     /// The filter, with what its expressions imply; `None` for a lookup by `_id` that was planned
     /// without it.
     pub filter: Option<Arc<Condition>>,
-    /// The stages.
+    /// The node that gives the results.
     pub root: Node,
     /// What was considered and not chosen.
     pub rejected: Vec<Node>,
@@ -101,7 +101,7 @@ impl Plan {
 pub struct IndexScan {
     /// The collection of the index.
     pub collection: Arc<Collection>,
-    /// The index.
+    /// The index that is scanned.
     pub index: Arc<Index>,
     /// What the scanned keys hold.
     pub keys: Arc<KeySpec>,
@@ -153,7 +153,7 @@ pub enum Node {
         collection: Arc<Collection>,
         /// Keeps what matches.
         filter: Option<Condition>,
-        /// Newest first.
+        /// Reads the newest document first.
         backward: bool,
     },
     /// Documents of a clustered collection in the order of `_id`, which is their natural order.
@@ -176,7 +176,7 @@ pub enum Node {
     IdHack {
         /// The collection that it reads.
         collection: Arc<Collection>,
-        /// The `_id`.
+        /// The `_id` of the document.
         id: ValueBuf,
     },
     /// Keys of an index.
@@ -199,7 +199,7 @@ pub enum Node {
     },
     /// Each record that some input gives, once.
     Or {
-        /// The branches.
+        /// The nodes whose rows are united.
         inputs: Vec<Node>,
     },
     /// Records that all inputs give. Never chosen, only shown among the rejected plans.
@@ -209,14 +209,14 @@ pub enum Node {
     },
     /// Inputs that are sorted, merged; each record once.
     SortMerge {
-        /// The order.
+        /// The order of the rows.
         pattern: Arc<SortPattern>,
-        /// The branches.
+        /// The nodes whose rows are united.
         inputs: Vec<Node>,
     },
-    /// Everything, sorted.
+    /// Reads all rows of its input, then gives them in order.
     Sort {
-        /// The order.
+        /// The order of the rows.
         pattern: Arc<SortPattern>,
         /// The number of rows to keep; 0 for all.
         limit: u64,
@@ -243,7 +243,7 @@ pub enum Node {
     Projection {
         /// How much work it is.
         kind: ProjectionKind,
-        /// The projection.
+        /// The projection of each row.
         spec: Arc<Reshape>,
         /// The documents to project.
         input: Box<Node>,
@@ -251,7 +251,7 @@ pub enum Node {
     /// Notes on each row the values that it is sorted by, for `$meta: "sortKey"` above an order
     /// that an index gives. Explain does not show it.
     SortKeys {
-        /// The order.
+        /// The order of the rows.
         pattern: Arc<SortPattern>,
         /// Gives rows in that order.
         input: Box<Node>,
@@ -260,12 +260,12 @@ pub enum Node {
     ReturnKey {
         /// Fields that a projection adds with `{$meta: "sortKey"}`.
         sort_keys: Vec<String>,
-        /// Of what.
+        /// The node that gives the rows.
         input: Box<Node>,
     },
     /// A rooted `$or` whose branches were planned one by one.
     Subplan {
-        /// The plan.
+        /// The node that gives the rows.
         input: Box<Node>,
     },
     /// The number of rows of its input.
@@ -325,7 +325,7 @@ pub enum ProjectionKind {
     Simple,
     /// Whole top-level fields, all of them in the index key.
     Covered,
-    /// Everything else.
+    /// Any other projection.
     Default,
 }
 

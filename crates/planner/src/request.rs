@@ -20,10 +20,10 @@ pub enum Hint {
     Natural(bool),
 }
 
-/// A `find`.
+/// The arguments of a `find` that the plan depends on.
 #[derive(Debug, Clone, Default)]
 pub struct FindRequest {
-    /// `database.collection`.
+    /// The full name of the collection, `database.collection`.
     pub namespace: String,
     /// The filter; empty matches everything.
     pub filter: DocBuf,
@@ -85,7 +85,7 @@ pub fn collation_of<'c>(
     asked.or(collection.and_then(|collection| collection.options.collation()))
 }
 
-/// An `aggregate`.
+/// The arguments of an `aggregate` that the plan depends on.
 #[derive(Debug, Clone, Default)]
 pub struct AggregateRequest {
     /// `database.collection`, or `database.$cmd.aggregate` for a pipeline without a collection.
@@ -109,10 +109,10 @@ pub struct AggregateRequest {
     pub comment: Option<ValueBuf>,
 }
 
-/// A `count`.
+/// The arguments of a `count` that the plan depends on.
 #[derive(Debug, Clone, Default)]
 pub struct CountRequest {
-    /// `database.collection`.
+    /// The full name of the collection, `database.collection`.
     pub namespace: String,
     /// The filter; empty matches everything.
     pub filter: DocBuf,
@@ -128,10 +128,10 @@ pub struct CountRequest {
     pub comment: Option<ValueBuf>,
 }
 
-/// A `distinct`.
+/// The arguments of a `distinct` that the plan depends on.
 #[derive(Debug, Clone, Default)]
 pub struct DistinctRequest {
-    /// `database.collection`.
+    /// The full name of the collection, `database.collection`.
     pub namespace: String,
     /// The path whose values are wanted.
     pub key: String,
@@ -148,13 +148,13 @@ pub struct DistinctRequest {
 /// A request that reads, or what a write reads before it writes.
 #[derive(Debug, Clone, Copy)]
 pub enum ReadRequest<'r> {
-    /// A `find`.
+    /// A `find` or what is planned as one.
     Find(&'r FindRequest),
-    /// An `aggregate`.
+    /// An `aggregate`, with all its stages.
     Aggregate(&'r AggregateRequest),
-    /// A `count`.
+    /// A `count` of documents.
     Count(&'r CountRequest),
-    /// A `distinct`.
+    /// A `distinct` over one path.
     Distinct(&'r DistinctRequest),
     /// The query of an update, a delete or a findAndModify, and what it would do. Nothing is
     /// written.
@@ -228,7 +228,7 @@ impl ReadRequest<'_> {
 /// How much `explain` tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verbosity {
-    /// The plans.
+    /// Prints the plans and runs none.
     QueryPlanner,
     /// The winning plan, run.
     ExecutionStats,

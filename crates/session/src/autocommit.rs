@@ -41,7 +41,7 @@ pub struct Autocommit {
 /// How the writes of a command commit.
 #[derive(Debug, Clone, Copy)]
 pub struct WriteSettings {
-    /// Who writes.
+    /// Who writes, which every writer of the unit carries.
     pub policy: WritePolicy,
     /// The durability that the command's reply promises.
     pub durability: Durability,

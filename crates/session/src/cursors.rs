@@ -56,7 +56,7 @@ pub struct Cursor {
     pub no_timeout: bool,
     /// What is left of the opening command's `maxTimeMS`: getMores use it up.
     pub time_left: Option<Duration>,
-    /// The batches.
+    /// Gives the batches that are left.
     pub source: Box<dyn Source>,
 }
 
@@ -90,7 +90,7 @@ struct State {
 /// How many cursors there are and were.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CursorCounts {
-    /// Open now.
+    /// Cursors that are open now.
     pub open: u64,
     /// Of these, in use by a getMore.
     pub pinned: u64,
@@ -311,7 +311,7 @@ impl State {
 }
 
 impl Checkout<'_> {
-    /// The cursor.
+    /// Returns the cursor; `None` once it was killed.
     pub fn cursor(&mut self) -> Option<&mut Cursor> {
         self.cursor.as_deref_mut()
     }

@@ -21,7 +21,7 @@ const EVICTED_SHARE: usize = 16;
 
 /// One logical session.
 pub struct Session {
-    /// Its id.
+    /// The id that the client gave the session.
     pub id: SessionId,
     last_use_ms: AtomicI64,
     pub(crate) numbered: Mutex<Numbered>,

@@ -74,7 +74,7 @@ pub struct Start {
 /// An open transaction, for `currentOp`.
 #[derive(Debug, Clone)]
 pub struct OpenTransaction {
-    /// The session.
+    /// The session that the transaction belongs to.
     pub session: SessionId,
     /// How it began.
     pub start: Start,
@@ -98,7 +98,7 @@ pub struct TransactionTurn {
 }
 
 impl TransactionCounters {
-    /// The figures.
+    /// Returns the counters as they are now.
     pub fn counts(&self) -> TransactionCounts {
         TransactionCounts {
             started: self.started.load(Ordering::Relaxed),

@@ -208,7 +208,7 @@ impl Heads {
     }
 }
 
-/// The backend.
+/// The backend that keeps its data in fjall's keyspaces.
 pub struct FjallBackend {
     creation: Creation,
     log_sync: LogSync,

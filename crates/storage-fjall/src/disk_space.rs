@@ -48,7 +48,7 @@ pub(crate) struct SpaceGauge {
     data: PathBuf,
     probe: SpaceProbe,
     reserve_bytes: u64,
-    /// A [`Room`].
+    /// A [`Room`], as a number.
     room: AtomicU8,
 }
 

@@ -19,9 +19,9 @@ pub(crate) const LOCK: &str = "lock";
 /// Keyspaces of a database: fjall's own and the four spaces.
 const KEYSPACES: u64 = 5;
 
-/// One keyspace.
+/// A keyspace and its table files.
 pub(crate) struct Keyspace {
-    /// What holds its files.
+    /// The directory of the files.
     pub path: PathBuf,
     /// Its list of tables, where it can be read.
     pub manifest: Option<Manifest>,

@@ -23,7 +23,7 @@ const SEQNO_LEAP_MAX: u64 = 1 << 40;
 /// What a log file looks like.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Inspection {
-    /// The file.
+    /// The path of the file.
     pub path: PathBuf,
     /// The batches that are whole, in order.
     pub intact: Vec<Range<usize>>,

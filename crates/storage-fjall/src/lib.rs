@@ -94,7 +94,7 @@ impl Default for FjallOptions {
 
 /// An open directory.
 pub struct Opened {
-    /// The engine.
+    /// The engine that was opened.
     pub engine: Arc<dyn Engine>,
     /// What an operator should know: a torn record that was trimmed, what a repair lost.
     pub warnings: Vec<String>,

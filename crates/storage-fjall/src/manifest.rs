@@ -33,7 +33,7 @@ pub(crate) struct TableEntry {
 /// The newest list of a keyspace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Manifest {
-    /// Its number.
+    /// The number of the list; a newer list has a greater one.
     pub id: u64,
     /// Every table, from the upper levels to the lower ones.
     pub tables: Vec<TableEntry>,

@@ -24,15 +24,15 @@ use crate::backend::{FjallBackend, Parts, TABLE_BYTES};
 use crate::error::storage;
 use crate::journal;
 
-/// A range with less than this, in one page, is deleted key by key.
+/// A range with fewer rows and bytes than these is deleted key by key.
 const SMALL_ROWS: usize = 2000;
 const SMALL_BYTES: usize = 4 << 20;
-/// Up to this size a keyspace is compacted as a whole when a range needs it.
+/// A keyspace of at most this size is compacted as a whole when a dropped range is in its tables.
 const COMPACT_BYTES_MAX: u64 = 1 << 30;
 
 type Ranges = Arc<Vec<(Bytes, Bytes)>>;
 
-/// Where a range still is that is not deleted key by key.
+/// The files that may still hold rows of a dropped range.
 #[derive(Clone, Copy)]
 enum Place {
     /// In tables up to this number.
@@ -41,7 +41,7 @@ enum Place {
     Log(u64),
 }
 
-/// Those ranges, and which of them compactions leave out.
+/// The dropped ranges whose rows are still in files, and those that compactions leave out.
 #[derive(Default)]
 pub(crate) struct DroppedRanges {
     filtered: Mutex<[Ranges; 4]>,

@@ -50,12 +50,13 @@ impl Tombstones {
         }
     }
 
-    /// Counts deletes.
+    /// Counts `keys` deletes in a space.
     pub fn deleted(&self, space: Space, keys: u64) {
         self.of(space).deletes.fetch_add(keys, Ordering::Relaxed);
     }
 
-    /// Judges a page by its time.
+    /// Notes that a page of `rows` rows has been read since `since`. A page that took long for its rows
+    /// is a sign of tombstones.
     pub fn scanned(&self, space: Space, rows: usize, since: Instant) {
         let took = since.elapsed();
         let rows = u32::try_from(rows).unwrap_or(u32::MAX).max(1);

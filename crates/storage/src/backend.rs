@@ -48,7 +48,7 @@ pub enum Room {
     /// Commits that add no data. Less than the reserve is left, which is for compactions and for
     /// deletes.
     Reserve,
-    /// All.
+    /// There is room for every write.
     Enough,
 }
 

@@ -24,7 +24,7 @@ pub enum Durability {
 pub struct Op {
     /// The space of the key.
     pub space: Space,
-    /// The key.
+    /// The key that is written.
     pub key: Bytes,
     /// The new value, or `None` to delete the key.
     pub value: Option<Bytes>,
@@ -41,7 +41,7 @@ pub struct Check {
     pub hash: KeyHash,
     /// The space of the key.
     pub space: Space,
-    /// The key.
+    /// The key that is compared with those of other commits.
     pub key: Bytes,
     /// True if the commit writes the key itself, false if it only relies on it (`guard`).
     pub write: bool,
@@ -68,7 +68,7 @@ pub struct CountDelta {
 /// The exact size of a collection's documents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counts {
-    /// Documents.
+    /// The number of documents.
     pub documents: u64,
     /// Sum of the documents' lengths.
     pub bytes: u64,
@@ -86,10 +86,10 @@ pub struct DropRange {
     pub end: Bytes,
 }
 
-/// Who holds pushed keys: one an open transaction.
+/// The number of an open transaction that holds locks on the keys that it has pushed.
 pub type LockOwner = u64;
 
-/// A place in the line of those who wait to write a key.
+/// A place in the queue of the writers that wait for a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place {
     /// The key's hash.
@@ -104,11 +104,11 @@ pub struct CommitBatch {
     /// The version that the decisions in this batch were made on. The snapshot must stay open
     /// until the commit returns.
     pub base: Version,
-    /// The changes.
+    /// The keys that are written or deleted.
     pub ops: Vec<Op>,
     /// The keys that must not have changed since `base`.
     pub checks: Vec<Check>,
-    /// Counter changes.
+    /// The changes of the counters of collections.
     pub counts: Vec<CountDelta>,
     /// Ranges that die with this commit. Their space comes back later, once no snapshot is
     /// older; until then reads may or may not show their keys.
@@ -156,7 +156,7 @@ impl CommitBatch {
 /// The place of a commit in history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Committed {
-    /// Its version.
+    /// The version of the commit.
     pub version: Version,
     /// Its cluster time.
     pub cluster_time: ClusterTime,

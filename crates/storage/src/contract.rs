@@ -23,9 +23,9 @@ pub enum Space {
     /// Catalog, sessions, settings. Keys that begin with the byte 0 are the engine's own: they
     /// cannot be written by callers and scans do not show them.
     Meta = 0,
-    /// Documents.
+    /// Documents, by collection and record id.
     Doc = 1,
-    /// Index entries.
+    /// Index entries, by index and key.
     Idx = 2,
     /// Change records; written through [`Txn::append_log`](crate::Txn::append_log).
     Log = 3,
@@ -132,10 +132,10 @@ pub struct Caps {
 /// Which way a scan walks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Direction {
-    /// Rising keys.
+    /// In the order of rising keys.
     #[default]
     Forward,
-    /// Falling keys.
+    /// In the order of falling keys.
     Reverse,
 }
 
@@ -319,7 +319,7 @@ pub struct Traces {
 /// Counters since the engine was opened, for `serverStatus` and for tests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct EngineStats {
-    /// Successful commits.
+    /// The number of successful commits.
     pub commits: u64,
     /// Commits that lost against another.
     pub conflicts: u64,
@@ -455,7 +455,7 @@ pub trait Engine: Send + Sync {
     /// Every later commit gets a cluster time after this one. Not remembered across restarts.
     fn advance_clock(&self, to: ClusterTime);
 
-    /// Counters.
+    /// Returns the counters of the engine.
     fn stats(&self) -> EngineStats;
 
     /// An error once the engine is poisoned: it serves no more writes and should be left.

@@ -169,7 +169,7 @@ impl Overlay {
         self.bytes
     }
 
-    /// Keys buffered.
+    /// Returns the number of keys in the buffer.
     pub fn len(&self) -> usize {
         self.groups.iter().flatten().map(Group::len).sum()
     }

@@ -9,7 +9,7 @@ use crate::contract::Committed;
 /// neither wait nor use the engine.
 pub struct OnPublish(pub Box<PublishFn>);
 
-/// See [`OnPublish`].
+/// The function in [`OnPublish`].
 pub type PublishFn = dyn FnOnce(Committed, &mut dyn FnMut()) + Send + Sync;
 
 impl std::fmt::Debug for OnPublish {

@@ -23,7 +23,7 @@ type Maps = [BTreeMap<Bytes, Bytes>; 4];
 /// Which faults to inject, and how often.
 #[derive(Debug, Clone, Copy)]
 pub struct Faults {
-    /// Repeats everything.
+    /// The seed: the same one repeats the same run.
     pub seed: u64,
     /// One commit in this many loses against nobody; 0 for none.
     pub conflict_one_in: u64,

@@ -38,7 +38,7 @@ impl KeyTurn {
         Ok(turn)
     }
 
-    /// The place.
+    /// Returns the place in line.
     pub fn place(&self) -> Place {
         self.place
     }

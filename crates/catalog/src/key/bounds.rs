@@ -12,7 +12,7 @@ use quire_mql::regex::Regex;
 /// How much the intervals say about a document whose keys lie in them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Tightness {
-    /// It matches.
+    /// Every document with a key in the intervals matches.
     Exact,
     /// The test must be repeated; the key is enough for that.
     InexactCovered,

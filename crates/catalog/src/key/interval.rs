@@ -108,7 +108,7 @@ impl Interval {
 }
 
 impl Intervals {
-    /// `[MinKey, MaxKey]`.
+    /// Returns `[MinKey, MaxKey]`, which holds every value.
     pub fn all() -> Self {
         Intervals(vec![Interval::new(Value::MinKey, true, Value::MaxKey, true)])
     }
@@ -123,7 +123,7 @@ impl Intervals {
         Intervals(if interval.is_empty() { Vec::new() } else { vec![interval] })
     }
 
-    /// One value.
+    /// Returns the interval that holds one value.
     pub fn point<'v>(value: impl Into<Value<'v>>) -> Self {
         Intervals(vec![Interval::point(value)])
     }

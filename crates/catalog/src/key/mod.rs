@@ -75,7 +75,7 @@ pub enum Part {
 /// A test of one path whose matches an index may find.
 #[derive(Debug, Clone, Copy)]
 pub struct Predicate<'p> {
-    /// The test.
+    /// The test of the path's values.
     pub test: &'p Test,
     /// The test must fail.
     pub negated: bool,

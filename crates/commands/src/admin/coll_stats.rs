@@ -12,7 +12,7 @@ use quire_document::{Doc, DocBuf, DocWriter, Value};
 use quire_error::{Error, ErrorCode, Result};
 use quire_planner::AggregateRequest;
 
-/// `collStats`.
+/// Runs the command `collStats`.
 pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
     let mut scale = 1;
     for arg in arguments(cx.command.name, body) {

@@ -164,7 +164,7 @@ fn row(
     })
 }
 
-/// `2026-01-02T03:04:05.678+00:00`.
+/// Returns a time as `2026-01-02T03:04:05.678+00:00`.
 fn iso_time(ms: i64) -> String {
     let text = quire_document::calendar::iso_text(ms);
     text.strip_suffix('Z').map_or(text.clone(), |head| format!("{head}+00:00"))

@@ -13,7 +13,7 @@ use std::time::Duration;
 /// How long a lock waits for the writes that are running.
 const PATIENCE_MS: i32 = 90_000;
 
-/// `fsync`.
+/// Runs the command `fsync`.
 pub fn lock(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
     let (mut lock, mut patience_ms) = (false, PATIENCE_MS);
     for arg in arguments(cx.command.name, body) {

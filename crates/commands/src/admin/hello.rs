@@ -15,12 +15,12 @@ use quire_error::{Error, ErrorCode, Result};
 use quire_storage::Interruption;
 use std::time::Duration;
 
-/// `hello`.
+/// Runs the command `hello`.
 pub fn hello(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
     handshake(cx, body, reply, true)
 }
 
-/// `isMaster`.
+/// Runs the command `isMaster`.
 pub fn is_master(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
     handshake(cx, body, reply, false)
 }

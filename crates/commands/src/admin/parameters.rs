@@ -8,7 +8,7 @@ use crate::frame::parameters::table::{PARAMETERS, Parameter};
 use quire_document::{Doc, DocWriter, Value, ValueBuf};
 use quire_error::{Error, ErrorCode, Result};
 
-/// `getParameter`.
+/// Runs the command `getParameter`.
 pub fn get(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
     let first = body.first().map(|first| first.value());
     let (mut all, mut details) = (matches!(first, Some(Value::String("*"))), false);
@@ -65,7 +65,7 @@ fn time_of_setting(arg: &Arg<'_>) -> Result<Settable> {
     }
 }
 
-/// `setParameter`.
+/// Runs the command `setParameter`.
 pub fn set(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
     let wanted: Vec<_> =
         body.iter().skip(1).filter(|element| !is_generic(element.key_bytes())).collect();

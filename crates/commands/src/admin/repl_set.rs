@@ -7,7 +7,7 @@ use quire_catalog::Namespace;
 use quire_document::{Doc, DocWriter, Timestamp, Value, doc};
 use quire_error::{Error, ErrorCode, Result};
 
-/// `replSetInitiate`.
+/// Runs the command `replSetInitiate`.
 pub fn initiate(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
     let set = set_name(cx.service)?;
     if let Some(Value::Document(config)) = body.get("replSetInitiate")
@@ -40,7 +40,7 @@ fn note_initiated(cx: &Context<'_>) -> Result<bool> {
     }
 }
 
-/// `replSetGetStatus`.
+/// Runs the command `replSetGetStatus`.
 pub fn status(cx: &mut Context<'_>, _body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
     let set = set_name(cx.service)?;
     let service = cx.service;
@@ -82,7 +82,7 @@ pub fn status(cx: &mut Context<'_>, _body: Doc<'_>, reply: &mut DocWriter<'_>) -
     Ok(())
 }
 
-/// `replSetGetConfig`.
+/// Runs the command `replSetGetConfig`.
 pub fn config(cx: &mut Context<'_>, _body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
     let set = set_name(cx.service)?;
     let member = super::hello::address(cx.service, &cx.connection.info);

@@ -18,7 +18,7 @@ use std::time::Instant;
 pub struct Ended<'e> {
     /// What it did.
     pub op: Class,
-    /// `db.collection`.
+    /// The full name of the collection, `db.collection`.
     pub namespace: &'e str,
     /// The command or the statement.
     pub command: Doc<'e>,

@@ -36,7 +36,7 @@ pub struct AccessControl {
 
 /// A logged-in user.
 pub struct Identity {
-    /// The name.
+    /// The name of the user.
     pub name: UserName,
     /// SHA-256 of the name: whose sessions and cursors are whose.
     pub digest: [u8; 32],

@@ -173,17 +173,17 @@ impl<'a> Arg<'a> {
         ))
     }
 
-    /// A document.
+    /// Returns the value as a document.
     pub fn document(&self) -> Result<Doc<'a>> {
         self.value().as_document().ok_or_else(|| self.wrong_type("object"))
     }
 
-    /// An array.
+    /// Returns the value as an array.
     pub fn array(&self) -> Result<Array<'a>> {
         self.value().as_array().ok_or_else(|| self.wrong_type("array"))
     }
 
-    /// A string.
+    /// Returns the value as a string.
     pub fn string(&self) -> Result<&'a str> {
         self.value().as_str().ok_or_else(|| self.wrong_type("string"))
     }

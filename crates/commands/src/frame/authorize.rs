@@ -13,15 +13,15 @@ use std::sync::Arc;
 /// What a command needs.
 #[derive(Clone, Copy)]
 pub enum Requires {
-    /// Nothing: it runs before a login too.
+    /// Nothing: the command runs before a login too.
     Nothing,
-    /// A login.
+    /// The client has logged in.
     Login,
-    /// A login and actions on the server.
+    /// The client has logged in and may do these actions on the server.
     Cluster(&'static [Action]),
-    /// A login and actions on the command's database.
+    /// The client has logged in and may do these actions on the command's database.
     Database(&'static [Action]),
-    /// A login and actions on the collection that the command's first field names.
+    /// The client has logged in and may do these actions on the collection that the command's first field names.
     Collection(&'static [Action]),
     /// A login and what the function finds out from the arguments.
     Arguments(fn(&Context<'_>, Doc<'_>) -> Result<()>),
@@ -67,7 +67,7 @@ impl Context<'_> {
         }
     }
 
-    /// Returns true if the client may do this; always true without access control.
+    /// Returns true if the client has the privilege for `action` on `target`, or access control is off.
     pub(crate) fn may(&self, target: Target<'_>, action: Action) -> bool {
         if !self.service.access.enforced {
             return true;
@@ -76,7 +76,7 @@ impl Context<'_> {
         identity.is_some_and(|identity| identity.privileges().allow(target, action))
     }
 
-    /// Fails unless the client may do this.
+    /// Fails unless the client has the privilege for `action` on `target`.
     ///
     /// # Errors
     /// 13 Unauthorized.

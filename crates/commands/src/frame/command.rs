@@ -16,11 +16,11 @@ pub type Run = fn(&mut Context<'_>, Doc<'_>, &mut DocWriter<'_>) -> Result<()>;
 /// What a command does, as `serverStatus` counts latencies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Reads documents.
+    /// Reads documents of a collection.
     Read,
     /// Writes documents or the catalog; takes a write concern.
     Write,
-    /// Anything else.
+    /// Neither reads nor writes documents.
     Other,
 }
 
@@ -37,7 +37,7 @@ pub enum ReadConcerns {
     Plain,
     /// Every level but `snapshot`.
     ExceptSnapshot,
-    /// Every level.
+    /// It takes every level.
     All,
     /// Any level, which has no effect: the cursor keeps the concern of the command that opened it.
     OfCursor,
@@ -60,7 +60,7 @@ pub enum InTransaction {
 /// The namespace that a command's log lines and `currentOp` show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Target {
-    /// `db.$cmd`.
+    /// The database, as `db.$cmd`.
     Database,
     /// The collection that the first field names.
     Collection,
@@ -78,13 +78,13 @@ pub type AuditEvent = (&'static str, DocBuf);
 /// Makes the event of a command of this row that has succeeded, of its body.
 pub type Audit = fn(&Command, Doc<'_>) -> AuditEvent;
 
-/// One command.
+/// A row of the registry: a command and the facts that dispatch decides by.
 pub struct Command {
     /// The name in MongoDB's spelling.
     pub name: &'static str,
-    /// Other spellings.
+    /// The other names that clients may use.
     pub aliases: &'static [&'static str],
-    /// One sentence.
+    /// One sentence that tells what the command does.
     pub summary: &'static str,
     /// Whether it reads or writes documents.
     pub kind: Kind,
@@ -107,7 +107,7 @@ pub struct Command {
     pub request_name: &'static str,
     /// The read concerns that it takes.
     pub read_concerns: ReadConcerns,
-    /// Takes `writeConcern`.
+    /// The command takes the field `writeConcern`.
     pub takes_write_concern: bool,
     /// Takes a `txnNumber` outside a transaction: a session remembers what its statements did.
     pub retryable: bool,

@@ -13,7 +13,7 @@ use quire_storage::Durability;
 pub enum Acknowledge {
     /// So many members; 0 asks for no reply.
     Members(i64),
-    /// Most members.
+    /// A majority of the members.
     Majority,
     /// A mode by name.
     Mode(String),

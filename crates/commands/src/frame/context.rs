@@ -18,9 +18,9 @@ use std::sync::Arc;
 
 /// What a command sees besides its arguments.
 pub struct Context<'c> {
-    /// The server.
+    /// What all commands of the server share.
     pub service: &'c Arc<Service>,
-    /// The client.
+    /// The connection of the client.
     pub connection: &'c mut Connection,
     /// The command's row.
     pub command: &'static Command,
@@ -28,7 +28,7 @@ pub struct Context<'c> {
     pub spelling: &'c str,
     /// The database of `$db`.
     pub db: &'c str,
-    /// Document sequences.
+    /// The document sequences of the message.
     pub sequences: &'c [Sequence<'c>],
     /// Ends the operation early.
     pub interrupt: Arc<Interrupt>,

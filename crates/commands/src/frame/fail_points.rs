@@ -19,12 +19,12 @@ pub const FAIL_GET_MORE: &str = "failGetMoreAfterCursorCheckout";
 /// Fails a write under a transaction number before it commits, or loses its reply.
 pub const FAIL_WRITE: &str = "onPrimaryTransactionalWrite";
 
-/// Every time limit is over at once.
+/// Makes every operation with a time limit exceed it at once.
 const TIME_ALWAYS_OUT: &str = "maxTimeAlwaysTimeOut";
-/// No time limit is ever over.
+/// Lets no operation exceed its time limit.
 const TIME_NEVER_OUT: &str = "maxTimeNeverTimeOut";
 
-/// Pipelines run as they are written.
+/// Makes pipelines run as they are written, without rewrites.
 const NO_OPTIMIZATION: &str = "disablePipelineOptimization";
 
 const NAMES: [&str; 6] =

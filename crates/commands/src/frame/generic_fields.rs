@@ -16,19 +16,19 @@ use quire_session::SessionId;
 pub struct Generic<'c> {
     /// `maxTimeMS`, 0 for none.
     pub max_time_ms: u64,
-    /// `comment`.
+    /// `comment`: what logs and listings show.
     pub comment: Option<Value<'c>>,
-    /// `lsid`.
+    /// `lsid`: the session.
     pub session: Option<SessionId>,
-    /// `txnNumber`.
+    /// `txnNumber`: the number of the write or the transaction.
     pub txn_number: Option<i64>,
     /// `autocommit` and `startTransaction`.
     pub transaction: TransactionFields,
-    /// `readConcern`.
+    /// `readConcern`: how fresh and durable reads are.
     pub read_concern: ReadConcern,
     /// `writeConcern`; `None` means the default.
     pub write_concern: Option<WriteConcern>,
-    /// `$clusterTime`.
+    /// `$clusterTime`: the client's cluster time.
     pub cluster_time: Option<Value<'c>>,
     /// `apiVersion`, `apiStrict`, `apiDeprecationErrors` as given.
     pub api: ApiParameters,
@@ -37,11 +37,11 @@ pub struct Generic<'c> {
 /// The Stable API's parameters of one command.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ApiParameters {
-    /// `apiVersion`.
+    /// `apiVersion`: the version of the Stable API.
     pub version: Option<String>,
-    /// `apiStrict`.
+    /// `apiStrict`: refuse what the version lacks.
     pub strict: Option<bool>,
-    /// `apiDeprecationErrors`.
+    /// `apiDeprecationErrors`: refuse what is deprecated.
     pub deprecation_errors: Option<bool>,
 }
 
@@ -149,7 +149,7 @@ fn generic_field<'c>(
     Ok(())
 }
 
-/// Reads `maxTimeMS`.
+/// Reads the field `maxTimeMS`.
 pub fn max_time(arg: &Arg<'_>) -> Result<u64> {
     let value = arg.value();
     if !value.is_number() {

@@ -11,7 +11,7 @@ pub enum Severity {
     Error,
     /// Somebody should look.
     Warning,
-    /// Worth knowing.
+    /// Tells what happened; nothing is wrong.
     Info,
 }
 
@@ -25,9 +25,9 @@ pub struct LogLine<'a> {
     pub id: u32,
     /// Which thread or connection speaks: `conn12`.
     pub context: &'a str,
-    /// The message.
+    /// The text, which is the same for every line of its kind.
     pub message: &'a str,
-    /// Details.
+    /// The details that differ from line to line.
     pub attributes: DocBuf,
 }
 

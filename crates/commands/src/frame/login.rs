@@ -9,7 +9,7 @@ pub struct Login {
     pub user: UserName,
     /// The stored user of this name.
     pub stored: Option<User>,
-    /// The mechanism.
+    /// The mechanism that the client chose.
     pub mechanism: Mechanism,
     /// What the client must send next.
     pub step: Step,

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub struct Counter(AtomicU64);
 
 impl Counter {
-    /// Adds `amount`.
+    /// Adds `amount` to the counter.
     pub fn add(&self, amount: u64) {
         self.0.fetch_add(amount, Ordering::Relaxed);
     }
@@ -42,23 +42,23 @@ pub struct NetworkMetrics {
     pub bytes_in: Counter,
     /// Bytes written to sockets.
     pub bytes_out: Counter,
-    /// Messages read.
+    /// Messages that were read from clients.
     pub requests: Counter,
 }
 
 /// Handshakes of TLS that succeeded, by version.
 #[derive(Default)]
 pub struct TransportMetrics {
-    /// TLS 1.2.
+    /// Connections with TLS 1.2.
     pub tls12: Counter,
-    /// TLS 1.3.
+    /// Connections with TLS 1.3.
     pub tls13: Counter,
 }
 
 /// Logins by one mechanism.
 #[derive(Default)]
 pub struct LoginMetrics {
-    /// Begun.
+    /// Logins that were begun.
     pub received: Counter,
     /// Those that succeeded.
     pub successful: Counter,
@@ -84,7 +84,7 @@ impl LoginMetrics {
 
 /// How many operations of a kind there were, how long they took, and how that is spread.
 pub struct Latency {
-    /// How many.
+    /// The number of operations.
     pub operations: Counter,
     /// Microseconds, added up.
     pub micros: Counter,
@@ -194,7 +194,7 @@ impl CommandCounts {
 pub struct Metrics {
     /// The listener's part.
     pub network: NetworkMetrics,
-    /// Encrypted connections.
+    /// Counters of encrypted connections.
     pub transport: TransportMetrics,
     /// Logins by MONGODB-X509.
     pub x509: LoginMetrics,
@@ -202,17 +202,17 @@ pub struct Metrics {
     pub scram_sha1: LoginMetrics,
     /// Logins by SCRAM-SHA-256.
     pub scram_sha256: LoginMetrics,
-    /// Documents inserted.
+    /// Documents that were inserted.
     pub inserts: Counter,
-    /// Queries.
+    /// Queries that were run.
     pub queries: Counter,
-    /// Update statements.
+    /// Update statements that were run.
     pub updates: Counter,
-    /// Delete statements.
+    /// Delete statements that were run.
     pub deletes: Counter,
-    /// getMores.
+    /// Runs of the command `getMore`.
     pub getmores: Counter,
-    /// Other commands.
+    /// Runs of all other commands.
     pub commands: Counter,
     /// Latency of reading commands.
     pub reads_latency: Latency,
@@ -222,11 +222,11 @@ pub struct Metrics {
     pub commands_latency: Latency,
     /// Documents that writes and reads returned, inserted, updated, deleted.
     pub documents_returned: Counter,
-    /// Documents inserted.
+    /// Documents that were inserted.
     pub documents_inserted: Counter,
-    /// Documents updated.
+    /// Documents that were updated.
     pub documents_updated: Counter,
-    /// Documents deleted.
+    /// Documents that were deleted.
     pub documents_deleted: Counter,
     /// Index keys looked at.
     pub keys_examined: Counter,

@@ -16,7 +16,7 @@ pub struct Operation {
     pub id: i64,
     /// When it began.
     pub started: Instant,
-    /// The command.
+    /// The command that runs.
     pub command: &'static Command,
     /// `db.collection`, or `db.$cmd`.
     pub namespace: String,
@@ -32,7 +32,7 @@ pub struct Operation {
     pub user: Option<Arc<Identity>>,
     /// The session it runs in.
     pub session: Option<SessionId>,
-    /// Stops it.
+    /// Stops the operation early.
     pub interrupt: Arc<Interrupt>,
 }
 
@@ -46,7 +46,7 @@ pub struct Operations {
 /// Takes the operation off the list when it ends.
 pub struct Running<'s> {
     operations: &'s Operations,
-    /// The operation.
+    /// The operation in the list.
     pub operation: Arc<Operation>,
 }
 

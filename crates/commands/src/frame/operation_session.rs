@@ -23,7 +23,7 @@ pub struct TransactionFields {
     pub start: Option<bool>,
 }
 
-/// Reads `lsid`.
+/// Reads the field `lsid`.
 pub fn lsid(value: Value<'_>) -> Result<SessionId> {
     match value {
         Value::Document(doc) => session_id("OperationSessionInfo.lsid", doc),
@@ -77,7 +77,7 @@ pub fn digest(arg: &Arg<'_>) -> Result<[u8; 32]> {
     })
 }
 
-/// Reads `txnNumber`.
+/// Reads the field `txnNumber`.
 pub fn transaction_number(value: Value<'_>) -> Result<i64> {
     match value {
         Value::Int64(number) if number >= 0 => Ok(number),

@@ -39,7 +39,7 @@ pub fn write_write_error(entry: &mut DocWriter<'_>, index: i32, error: &Error) {
     entry.append("errmsg", error.message());
 }
 
-/// Appends `writeConcernError`.
+/// Appends `writeConcernError` to a reply.
 pub fn write_write_concern_error(reply: &mut DocWriter<'_>, error: &Error) {
     let mut entry = reply.document("writeConcernError");
     entry.append("code", error.code().number());

@@ -305,7 +305,7 @@ impl Service {
         Timestamp::from_u64(next.0)
     }
 
-    /// The databases.
+    /// Returns the store of the databases.
     pub fn store(&self) -> &Arc<Store> {
         &self.store
     }

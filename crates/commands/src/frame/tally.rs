@@ -14,9 +14,9 @@ pub struct Tally {
     pub cursor: Option<i64>,
     /// Its cursor has nothing more to give.
     pub cursor_exhausted: bool,
-    /// Documents returned.
+    /// Documents that the client got.
     pub returned: Option<u64>,
-    /// Documents inserted.
+    /// Documents that were inserted.
     pub inserted: Option<u64>,
     /// Documents that an update matched.
     pub matched: Option<u64>,
@@ -24,7 +24,7 @@ pub struct Tally {
     pub modified: Option<u64>,
     /// Documents that an upsert inserted.
     pub upserted: Option<u64>,
-    /// Documents deleted.
+    /// Documents that were deleted.
     pub deleted: Option<u64>,
     /// Of a getMore: the command that opened the cursor.
     pub originating: Option<DocBuf>,

@@ -14,11 +14,11 @@ const FORGET_AT: usize = 256;
 /// What an operation does, as `top` and the profiler tell it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
-    /// `find`.
+    /// Queries: `find` and its like.
     Query,
-    /// `getMore`.
+    /// Runs of `getMore`.
     GetMore,
-    /// `insert`.
+    /// Inserts of documents.
     Insert,
     /// `update`, or a statement of it.
     Update,
@@ -45,7 +45,7 @@ impl Class {
 /// How often and how long.
 #[derive(Default)]
 pub struct Timed {
-    /// Operations.
+    /// The number of operations.
     pub count: Counter,
     /// Microseconds, added up.
     pub micros: Counter,
@@ -61,7 +61,7 @@ impl Timed {
 /// The use of one collection since the start, or since it was made.
 #[derive(Default)]
 pub struct CollectionUsage {
-    /// All operations.
+    /// All operations on the collection.
     pub total: Timed,
     /// Those that read.
     pub reading: Timed,

@@ -13,7 +13,7 @@ use std::time::Duration;
 pub struct WriteGate {
     /// Times that it was closed without being opened.
     locks: AtomicI64,
-    /// Writers inside.
+    /// Writers that have passed the gate and not ended.
     inside: AtomicUsize,
     /// Those that wait: writers for the gate to open, closers for the last writer to leave.
     waiting: Mutex<Vec<Arc<Interrupt>>>,

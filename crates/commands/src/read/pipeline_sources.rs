@@ -50,7 +50,7 @@ pub fn is_of_name(request: &AggregateRequest) -> bool {
     first.is_some_and(|first| first.key() == "$collStats")
 }
 
-/// `$currentOp`.
+/// Makes the rows of `$currentOp`.
 fn running_operations(
     cx: &Context<'_>,
     request: &AggregateRequest,
@@ -98,7 +98,7 @@ fn running_operations(
     Ok(rows)
 }
 
-/// `$indexStats`.
+/// Makes the rows of `$indexStats`.
 fn index_stats(
     cx: &Context<'_>,
     request: &AggregateRequest,

@@ -15,7 +15,7 @@ enum Whose {
     Of(Vec<UserName>),
 }
 
-/// `$listLocalSessions`.
+/// Makes the rows of `$listLocalSessions`.
 pub fn local(
     cx: &Context<'_>,
     request: &AggregateRequest,
@@ -29,7 +29,7 @@ pub fn local(
     Ok(rows(cx, &whose))
 }
 
-/// `$listSessions`.
+/// Makes the rows of `$listSessions`.
 pub fn all(
     cx: &Context<'_>,
     request: &AggregateRequest,

@@ -23,7 +23,7 @@ use quire_session::{NOBODY, SessionId};
 /// A user as commands about sessions name one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UserName {
-    /// The name.
+    /// The name of the user.
     pub user: String,
     /// The database of the user.
     pub db: String,
@@ -102,7 +102,7 @@ fn named_sessions(
     named.collect()
 }
 
-/// `{user, db}`.
+/// Reads a user from `{user, db}`.
 fn user_name(owner: &'static str, doc: Doc<'_>) -> Result<UserName> {
     let (mut user, mut db) = (None, None);
     for arg in args::fields(owner, doc) {

@@ -11,28 +11,28 @@ use std::num::NonZeroU32;
 /// The fields of `createUser` and `updateUser`.
 #[derive(Default)]
 pub struct UserFields<'a> {
-    /// `pwd`.
+    /// `pwd`: the password.
     pub password: Option<&'a str>,
-    /// `customData`.
+    /// `customData`: a document for the client.
     pub custom_data: Option<Doc<'a>>,
-    /// `roles`.
+    /// `roles`: the roles that are granted.
     pub roles: Option<Vec<RoleName>>,
     /// `digestPassword: false`: the password comes digested.
     pub is_digested: bool,
-    /// `authenticationRestrictions`.
+    /// `authenticationRestrictions`: from where and to where a login may come.
     pub restrictions: Option<ArrayBuf>,
-    /// `mechanisms`.
+    /// `mechanisms`: the mechanisms of the login.
     pub mechanisms: Option<Vec<&'a str>>,
 }
 
 /// The fields of `createRole` and `updateRole`.
 #[derive(Default)]
 pub struct RoleFields {
-    /// `privileges`.
+    /// `privileges`: the privileges that are granted.
     pub privileges: Option<Privileges>,
-    /// `roles`.
+    /// `roles`: the roles that are granted.
     pub roles: Option<Vec<RoleName>>,
-    /// `authenticationRestrictions`.
+    /// `authenticationRestrictions`: from where and to where a login may come.
     pub restrictions: Option<ArrayBuf>,
 }
 

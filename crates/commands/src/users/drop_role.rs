@@ -8,7 +8,7 @@ use crate::users::update_role::{check_not_built_in, role_not_found};
 use quire_document::{Doc, DocWriter};
 use quire_error::Result;
 
-/// `dropRole`.
+/// Runs the command `dropRole`.
 pub fn one(cx: &mut Context<'_>, body: Doc<'_>, _reply: &mut DocWriter<'_>) -> Result<()> {
     let name = role_name(cx, body)?;
     refuse_arguments(cx, body)?;
@@ -19,7 +19,7 @@ pub fn one(cx: &mut Context<'_>, body: Doc<'_>, _reply: &mut DocWriter<'_>) -> R
     })
 }
 
-/// `dropAllRolesFromDatabase`.
+/// Runs the command `dropAllRolesFromDatabase`.
 pub fn all(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
     refuse_arguments(cx, body)?;
     let removed = cx.change_accounts(|accounts| {

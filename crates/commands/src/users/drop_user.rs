@@ -6,7 +6,7 @@ use crate::users::arguments::user_name;
 use quire_document::{Doc, DocWriter};
 use quire_error::{Error, ErrorCode, Result};
 
-/// `dropUser`.
+/// Runs the command `dropUser`.
 pub fn one(cx: &mut Context<'_>, body: Doc<'_>, _reply: &mut DocWriter<'_>) -> Result<()> {
     let name = user_name(cx, body)?;
     refuse_arguments(cx, body)?;
@@ -18,7 +18,7 @@ pub fn one(cx: &mut Context<'_>, body: Doc<'_>, _reply: &mut DocWriter<'_>) -> R
     })
 }
 
-/// `dropAllUsersFromDatabase`.
+/// Runs the command `dropAllUsersFromDatabase`.
 pub fn all(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
     refuse_arguments(cx, body)?;
     let removed = cx.change_accounts(|accounts| {

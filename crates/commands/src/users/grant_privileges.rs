@@ -8,12 +8,12 @@ use quire_access::{Privileges, Role};
 use quire_document::{Doc, DocBuf, DocWriter};
 use quire_error::{Error, Result};
 
-/// `grantPrivilegesToRole`.
+/// Runs the command `grantPrivilegesToRole`.
 pub fn grant(cx: &mut Context<'_>, body: Doc<'_>, _reply: &mut DocWriter<'_>) -> Result<()> {
     change(cx, body, |own, named| own.grant_all(named))
 }
 
-/// `revokePrivilegesFromRole`.
+/// Runs the command `revokePrivilegesFromRole`.
 pub fn revoke(cx: &mut Context<'_>, body: Doc<'_>, _reply: &mut DocWriter<'_>) -> Result<()> {
     change(cx, body, |own, named| named.iter().for_each(|privilege| own.revoke(privilege)))
 }

@@ -9,22 +9,22 @@ use quire_access::{RoleName, UserName};
 use quire_document::{Doc, DocWriter};
 use quire_error::{Error, ErrorCode, Result};
 
-/// `grantRolesToUser`.
+/// Runs the command `grantRolesToUser`.
 pub fn to_user(cx: &mut Context<'_>, body: Doc<'_>, _reply: &mut DocWriter<'_>) -> Result<()> {
     change_user(cx, body, add)
 }
 
-/// `revokeRolesFromUser`.
+/// Runs the command `revokeRolesFromUser`.
 pub fn from_user(cx: &mut Context<'_>, body: Doc<'_>, _reply: &mut DocWriter<'_>) -> Result<()> {
     change_user(cx, body, remove)
 }
 
-/// `grantRolesToRole`.
+/// Runs the command `grantRolesToRole`.
 pub fn to_role(cx: &mut Context<'_>, body: Doc<'_>, _reply: &mut DocWriter<'_>) -> Result<()> {
     change_role(cx, body, add)
 }
 
-/// `revokeRolesFromRole`.
+/// Runs the command `revokeRolesFromRole`.
 pub fn from_role(cx: &mut Context<'_>, body: Doc<'_>, _reply: &mut DocWriter<'_>) -> Result<()> {
     change_role(cx, body, remove)
 }

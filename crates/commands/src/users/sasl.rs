@@ -34,7 +34,7 @@ struct Start<'a> {
     skips_empty: bool,
 }
 
-/// `saslStart`.
+/// Runs the command `saslStart`.
 pub fn start(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
     let start = parse_start(body)?;
     let db = cx.db.to_owned();
@@ -62,7 +62,7 @@ pub fn speculative(cx: &mut Context<'_>, attempt: Doc<'_>, reply: &mut DocWriter
     }
 }
 
-/// `saslContinue`.
+/// Runs the command `saslContinue`.
 pub fn proceed(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
     let (mut conversation, mut payload) = (None, None);
     for arg in fields("saslContinue", body).skip(1).filter(|arg| !is_generic(arg)) {
@@ -250,7 +250,7 @@ pub trait MechanismName: Copy {
     /// The name on the wire.
     fn text(self) -> &'static str;
 
-    /// Its counters.
+    /// Returns the counters of the mechanism.
     fn counts(self, metrics: &Metrics) -> &LoginMetrics;
 }
 

@@ -19,11 +19,11 @@ use std::time::Instant;
 /// One element of `deletes`.
 #[derive(Default)]
 pub struct Statement<'a> {
-    /// `q`.
+    /// `q`: which documents.
     pub filter: Doc<'a>,
-    /// `limit: 1`.
+    /// `limit: 1`: delete one document only.
     pub one: bool,
-    /// `hint`.
+    /// `hint`: the index to use.
     pub hint: Option<Hint>,
     /// `collation`, whose errors are those of the statement.
     pub collation: Doc<'a>,

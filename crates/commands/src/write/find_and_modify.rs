@@ -18,34 +18,34 @@ use quire_executor::modify::{
 use quire_mql::collation::AskedCollation;
 use quire_planner::Hint;
 
-/// The arguments.
+/// The arguments of a findAndModify.
 #[derive(Default)]
 pub struct Arguments<'a> {
-    /// `query`.
+    /// `query`: which documents.
     pub filter: DocBuf,
-    /// `sort`.
+    /// `sort`: which of them comes first.
     pub sort: DocBuf,
-    /// `fields`.
+    /// `fields`: the projection of the answer.
     pub projection: DocBuf,
-    /// `update`.
+    /// `update`: the change.
     pub update: Option<Value<'a>>,
-    /// `arrayFilters`.
+    /// `arrayFilters`: which elements `$[name]` takes.
     pub array_filters: Option<Vec<Doc<'a>>>,
-    /// `remove`.
+    /// `remove`: delete the document.
     pub remove: bool,
-    /// `new`.
+    /// `new`: answer the document after the change.
     pub new: bool,
-    /// `upsert`.
+    /// `upsert`: insert a document if none matches.
     pub upsert: bool,
-    /// `hint`.
+    /// `hint`: the index to use.
     pub hint: Option<Hint>,
-    /// `collation`.
+    /// `collation`: how strings compare.
     pub collation: AskedCollation,
-    /// `let`.
+    /// `let`: the variables.
     pub let_vars: DocBuf,
-    /// `stmtId`.
+    /// `stmtId`: the id of the statement.
     pub statement: StatementIds,
-    /// `bypassDocumentValidation`.
+    /// `bypassDocumentValidation`: who writes.
     pub policy: WritePolicy,
 }
 

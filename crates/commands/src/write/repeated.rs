@@ -9,9 +9,9 @@ use quire_executor::modify::UpdateOutcome;
 
 /// A repeated findAndModify's answer.
 pub struct FoundAgain {
-    /// `lastErrorObject`.
+    /// `lastErrorObject`: what happened.
     pub last_error: DocBuf,
-    /// `value`.
+    /// `value`: the document that is answered.
     pub value: Option<DocBuf>,
 }
 

@@ -21,21 +21,21 @@ use std::time::Instant;
 /// One element of `updates`.
 #[derive(Default)]
 pub struct Statement<'a> {
-    /// `q`.
+    /// `q`: which documents.
     pub filter: Doc<'a>,
-    /// `u`.
+    /// `u`: the change.
     pub update: Option<Value<'a>>,
     /// `c`: constants of a pipeline.
     pub constants: Option<Doc<'a>>,
-    /// `arrayFilters`.
+    /// `arrayFilters`: which elements `$[name]` takes.
     pub array_filters: Vec<Doc<'a>>,
-    /// `multi`.
+    /// `multi`: update all that match.
     pub multi: bool,
-    /// `upsert`.
+    /// `upsert`: insert a document if none matches.
     pub upsert: bool,
-    /// `sort`.
+    /// `sort`: which of them comes first.
     pub sort: Doc<'a>,
-    /// `hint`.
+    /// `hint`: the index to use.
     pub hint: Option<Hint>,
     /// `collation`, whose errors are those of the statement.
     pub collation: Doc<'a>,

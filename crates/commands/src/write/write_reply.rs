@@ -24,7 +24,7 @@ pub struct WriteOptions {
     pub ordered: bool,
     /// `stmtId` and `stmtIds`.
     pub statements: StatementIds,
-    /// `bypassDocumentValidation`.
+    /// `bypassDocumentValidation`: who writes.
     pub policy: WritePolicy,
 }
 

@@ -113,14 +113,14 @@ impl Writer<'_, '_> {
     }
 }
 
-/// Appends bytes with 0x00 as 0x01 0x01 and 0x01 as 0x01 0x02, then 0x00: their order stays, and
-/// none is a prefix of another.
+/// Appends `bytes` in an encoding that keeps their order and of which none is a prefix of another: 0x00
+/// becomes 0x01 0x01, 0x01 becomes 0x01 0x02, and 0x00 ends it.
 pub(super) fn append_escaped(bytes: &[u8], key: &mut Vec<u8>) {
     append_escaped_prefix(bytes, key);
     key.push(0);
 }
 
-/// The same without the end.
+/// Appends `bytes` as [`append_escaped`] does, without the 0x00 at the end.
 pub(super) fn append_escaped_prefix(bytes: &[u8], key: &mut Vec<u8>) {
     let mut rest = bytes;
     while let Some(at) = rest.iter().position(|&byte| byte <= 1) {

@@ -26,7 +26,7 @@ const ROWS_MAX: usize = 1024;
 /// Rows grouped at a time.
 const BATCH_ROWS: usize = 256;
 
-/// The stage.
+/// The operator of `$group`: reads all rows, then gives the groups.
 pub(crate) struct GroupOp {
     source: Source,
     grouping: Grouping,
@@ -146,7 +146,7 @@ impl Source {
     }
 }
 
-/// Takes documents.
+/// Adds documents to the groups.
 struct Intake<'i> {
     grouping: &'i Grouping,
     passed: &'i mut Passed,

@@ -19,7 +19,7 @@ use crate::params::STAGE_BYTES_MAX;
 use crate::row::{Extra, Row};
 use crate::spill::{SpillReader, SpillWriter};
 
-/// The stage.
+/// The operator of `$facet`.
 pub(crate) struct FacetOp {
     input: BoxedOperator,
     stage: Arc<Facet>,

@@ -21,7 +21,7 @@ use crate::operators::{BoxedOperator, Filling, Operator};
 use crate::params::STAGE_BYTES_MAX;
 use crate::row::Row;
 
-/// The stage.
+/// The operator of `$graphLookup`.
 pub(crate) struct GraphLookupOp {
     input: BoxedOperator,
     stage: Arc<GraphLookup>,

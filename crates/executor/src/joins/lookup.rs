@@ -40,7 +40,7 @@ struct Unwinding {
     next: usize,
 }
 
-/// The stage.
+/// The operator of `$lookup`.
 pub(crate) struct LookupOp {
     input: BoxedOperator,
     stage: Arc<Lookup>,

@@ -18,9 +18,9 @@ use crate::params::ExecParams;
 /// One delete statement.
 #[derive(Debug, Clone)]
 pub struct DeleteRequest<'d> {
-    /// The collection.
+    /// The collection that is written.
     pub namespace: Namespace,
-    /// `q`.
+    /// `q`: which documents.
     pub filter: Doc<'d>,
     /// Only the first (`limit: 1`).
     pub one: bool,

@@ -20,25 +20,25 @@ use crate::params::ExecParams;
 /// What to do with the document.
 #[derive(Debug, Clone, Copy)]
 pub enum FoundChange<'f> {
-    /// Delete it.
+    /// Deletes the document.
     Remove,
-    /// Update it.
+    /// Updates the document.
     Update {
         /// Operators, a replacement or a pipeline.
         update: Value<'f>,
-        /// `arrayFilters`.
+        /// `arrayFilters`: which elements `$[name]` takes.
         array_filters: &'f [Doc<'f>],
         /// Insert if none matches.
         upsert: bool,
     },
 }
 
-/// One findAndModify.
+/// The arguments of a findAndModify.
 #[derive(Debug, Clone)]
 pub struct FindAndModifyRequest<'f> {
-    /// The collection.
+    /// The collection that is written.
     pub namespace: Namespace,
-    /// `query`.
+    /// `query`: which documents.
     pub filter: Doc<'f>,
     /// Which of those that match.
     pub sort: Doc<'f>,

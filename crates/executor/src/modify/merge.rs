@@ -69,7 +69,8 @@ impl Merging {
         self.target.as_str()
     }
 
-    /// Writes a batch. An error of one document is the answer once the others were tried.
+    /// Writes a batch. After an error of one document it tries the other documents, then returns the
+    /// first error.
     pub fn write(
         &mut self,
         unit: &mut dyn UnitOfWork,

@@ -21,13 +21,13 @@ use crate::params::ExecParams;
 /// One update statement.
 #[derive(Debug, Clone)]
 pub struct UpdateRequest<'u> {
-    /// The collection.
+    /// The collection that is written.
     pub namespace: Namespace,
-    /// `q`.
+    /// `q`: which documents.
     pub filter: Doc<'u>,
     /// `u`: operators, a replacement or a pipeline.
     pub update: Value<'u>,
-    /// `arrayFilters`.
+    /// `arrayFilters`: which elements `$[name]` takes.
     pub array_filters: &'u [Doc<'u>],
     /// All documents that match.
     pub multi: bool,

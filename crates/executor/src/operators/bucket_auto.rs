@@ -22,7 +22,7 @@ const ROWS_MAX: usize = 1024;
 /// Rows taken into a bucket between two looks at the interrupt.
 const INTERRUPT_ROWS: u64 = 1024;
 
-/// The stage.
+/// The operator of `$bucketAuto`.
 pub(crate) struct BucketAutoOp {
     input: BoxedOperator,
     stage: Arc<BucketAuto>,

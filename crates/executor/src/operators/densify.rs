@@ -25,7 +25,7 @@ const MADE_MAX: u64 = 500_000;
 /// Bytes that a partition takes besides its values.
 const PARTITION_BYTES: usize = 160;
 
-/// The stage.
+/// The operator of `$densify`.
 pub(crate) struct DensifyOp {
     input: BoxedOperator,
     stage: Arc<Densify>,
@@ -181,7 +181,8 @@ impl DensifyOp {
         }
     }
 
-    /// Makes what partitions lack behind their last documents.
+    /// Returns the next document that a partition lacks behind its last one, starting at partition
+    /// `number`; `None` once no partition lacks one.
     fn complete(&mut self, number: usize) -> Result<Option<Row>> {
         let (limit, included) = match self.stage.bounds() {
             DensifyBounds::Partition => (None, false),

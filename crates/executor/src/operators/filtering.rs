@@ -13,7 +13,7 @@ use crate::env::{Env, Scope};
 /// Bytes of an arena that are kept from document to document.
 const ARENA_KEPT_BYTES: usize = 64 * 1024;
 
-/// Tests documents.
+/// Tests documents against a filter.
 pub(crate) struct Matcher {
     filter: Arc<Filter>,
     arena: Bump,

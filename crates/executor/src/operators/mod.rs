@@ -64,15 +64,15 @@ pub(crate) trait Operator: Send {
     /// counters are exact and a limit stops the scan.
     fn next(&mut self, run: &mut Run<'_>, max: usize, out: &mut Vec<Row>) -> Result<bool>;
 
-    /// Ends a call: lets go of rows that the next call would read again, at its newer view. Who
-    /// goes on pulling its input in the next call tells the input.
+    /// Ends a call. Forgets rows that were read ahead, because the next call reads them again in its
+    /// newer view. An operator that pulls its input again in the next call calls this on the input.
     fn rest(&mut self) {}
 
     /// What it did so far, with its inputs.
     fn stats(&self) -> NodeStats;
 }
 
-/// A stage, boxed.
+/// An operator of any type.
 pub(crate) type BoxedOperator = Box<dyn Operator>;
 
 /// Pulls an input whose rows are given on, and counts them.
@@ -95,7 +95,7 @@ pub(crate) fn over(input: &BoxedOperator, stats: &NodeStats) -> NodeStats {
     NodeStats { inputs: vec![input.stats()], ..stats.clone() }
 }
 
-/// Nothing.
+/// The operator of a plan that finds no document.
 pub(crate) struct Eof;
 
 impl Operator for Eof {

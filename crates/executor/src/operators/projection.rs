@@ -21,7 +21,7 @@ use crate::row::Row;
 /// The field that `showRecordId` adds.
 const RECORD_ID: &str = "$recordId";
 
-/// Reshapes documents.
+/// The operator that applies a projection to each row.
 pub(crate) struct Project {
     input: BoxedOperator,
     /// What came from the input and has not been reshaped, and whether that was all.

@@ -14,7 +14,7 @@ use crate::row::Row;
 /// Rows asked for at a time.
 const ROWS_MAX: usize = 1024;
 
-/// The stage.
+/// The operator of a `$sample` that sorts its input by random numbers.
 pub(crate) struct Sample {
     input: BoxedOperator,
     size: u64,

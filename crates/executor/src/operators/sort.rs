@@ -55,7 +55,7 @@ pub(crate) struct Sorter {
     /// The stage that memory errors name.
     name: &'static str,
     limit: usize,
-    /// A heap of the best, the worst on top, with a limit; else just rows.
+    /// With a limit: the first rows in order so far, in a heap whose top is the last of them.
     best: BinaryHeap<Keyed>,
     rows: Vec<Keyed>,
     bytes: usize,
@@ -64,19 +64,19 @@ pub(crate) struct Sorter {
     /// What the keys of rows hold.
     keys: Option<Arc<KeySpec>>,
     arena: Bump,
-    /// Bytes that went through.
+    /// Bytes of all rows that were added.
     pub bytes_sorted: u64,
-    /// Times that memory went to disk.
+    /// How often the rows in memory were written to disk.
     pub spills: u64,
 }
 
 /// What a sorter gives back.
 pub(crate) enum Sorted {
-    /// From memory.
+    /// All rows are in memory.
     Memory(std::vec::IntoIter<Row>),
     /// From runs on disk.
     Runs {
-        /// The rows.
+        /// The rows of all runs, in order.
         merged: MergedRuns,
         /// Rows still to give.
         left: u64,
@@ -182,7 +182,7 @@ impl Sorter {
         self.runs.add(run, workspace)
     }
 
-    /// Ends collecting.
+    /// Ends collecting and returns the rows in order.
     pub fn finish(mut self, env: &Env) -> Result<Sorted> {
         if self.runs.is_empty() {
             let rows: Vec<Row> = self.take_sorted().into_iter().map(|keyed| keyed.row).collect();
@@ -257,7 +257,7 @@ fn read_row(record: Record, keys: Option<&Arc<KeySpec>>) -> Result<Row> {
     Ok(Row { record, doc, extra })
 }
 
-/// The stage.
+/// The operator that sorts its input.
 pub(crate) struct Sort {
     input: BoxedOperator,
     pattern: Arc<SortPattern>,

@@ -26,7 +26,7 @@ const ROWS_MAX: usize = 256;
 /// Rows given between two looks at the interrupt and at the memory in use.
 const CHECK_ROWS: u64 = 16;
 
-/// The stage.
+/// The operator of `$setWindowFields`.
 pub(crate) struct Windows {
     input: BoxedOperator,
     /// The input's rows have bytes of their own.

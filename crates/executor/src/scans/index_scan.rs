@@ -226,7 +226,7 @@ impl IndexScanOp {
         Ok(())
     }
 
-    /// The scan.
+    /// Returns the scan that the plan describes.
     pub fn scan(&self) -> &IndexScan {
         &self.scan
     }

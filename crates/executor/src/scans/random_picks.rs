@@ -36,7 +36,7 @@ fn expected(view: &View<'_>, collection: &Collection, ids: &Range<u64>, size: u6
     expected_draws(view.counts(collection).documents, ids, size)
 }
 
-/// The stage.
+/// The operator of a `$sample` that picks documents by random record ids.
 pub(crate) struct RandomPicks {
     table: Table,
     size: u64,

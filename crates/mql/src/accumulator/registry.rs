@@ -32,7 +32,7 @@ pub struct Accumulator {
 
 /// How an accumulator's argument is parsed.
 pub(super) enum ParseStyle {
-    /// One expression.
+    /// It takes one expression.
     Unary(fn(Collation) -> Box<dyn State>),
     /// By its own parser.
     Own(ParseFn),
@@ -115,7 +115,7 @@ impl fmt::Debug for Accumulator {
     }
 }
 
-/// All accumulators.
+/// Every accumulator, in the order of their names.
 pub const ACCUMULATORS: &[Accumulator] = &[
     add_to_set::ADD_TO_SET,
     average::AVG,

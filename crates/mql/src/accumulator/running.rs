@@ -15,7 +15,7 @@ pub(super) trait Running: Send + fmt::Debug + Sized {
     /// The result so far.
     fn current(&self) -> Value<'static>;
 
-    /// The numbers.
+    /// Returns the numbers of which another server makes the whole.
     fn parts(&self) -> ArrayBuf;
 
     /// Takes what another one knew.

@@ -88,7 +88,7 @@ impl Sum {
         })
     }
 
-    /// The sum.
+    /// Returns the sum so far.
     pub fn value(&self) -> Value<'static> {
         if let Some(decimal) = self.decimal() {
             return Value::Decimal(decimal);

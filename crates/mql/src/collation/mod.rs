@@ -50,7 +50,7 @@ impl Collation {
         Ok(Arc::new(Collation { spec, order }))
     }
 
-    /// The options.
+    /// Returns the options that make this collation.
     pub fn spec(&self) -> &CollationSpec {
         &self.spec
     }

@@ -43,7 +43,7 @@ pub struct EvalContext<'a> {
     pub arena: &'a Bump,
     /// Bytes that the arenas around this one hold: those of the loops that this evaluation is in.
     outer_bytes: usize,
-    /// `$$ROOT`.
+    /// The document that `$$ROOT` stands for.
     pub root: Doc<'a>,
     /// Values of the user variables, in the order of `ParseContext::variables`.
     pub variables: &'a [Option<Value<'a>>],

@@ -57,7 +57,7 @@ pub struct UserVariable {
 pub enum Known {
     /// `$$REMOVE`, or what evaluates to it.
     Missing,
-    /// A value.
+    /// A value that the request gives.
     Value(ValueBuf),
 }
 
@@ -90,15 +90,15 @@ pub enum Binding {
     Scoped(Slot),
     /// Given with the command or stage: an index into `EvalContext::variables`.
     User(usize),
-    /// `$$NOW`.
+    /// The time of `$$NOW`.
     Now,
-    /// `$$CLUSTER_TIME`.
+    /// The time of `$$CLUSTER_TIME`.
     ClusterTime,
     /// `$$REMOVE`: always missing.
     Remove,
     /// `$$DESCEND`, `$$PRUNE`, `$$KEEP`: a string that `$redact` knows.
     Redact(&'static str),
-    /// `$$USER_ROLES`.
+    /// The roles of `$$USER_ROLES`.
     UserRoles,
 }
 

@@ -25,11 +25,11 @@ impl<F: Fn() -> Result<()> + Send + Sync> InterruptCheck for F {
 pub struct Shared {
     /// `$$NOW` in milliseconds since the epoch: one reading for the whole command.
     pub now_ms: i64,
-    /// `$$CLUSTER_TIME`.
+    /// The time of `$$CLUSTER_TIME`; `None` on a standalone.
     pub cluster_time: Option<Timestamp>,
     /// `$$USER_ROLES`: an array of role documents.
     pub user_roles: Option<ValueBuf>,
-    /// Compares strings.
+    /// Compares strings; `None` for byte order.
     pub collator: Option<Arc<dyn Collator>>,
     /// Bytes one evaluation may take from its arena.
     pub memory_bytes_max: usize,

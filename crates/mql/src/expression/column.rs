@@ -33,7 +33,7 @@ pub enum OwnedColumn {
     Text(String, Vec<usize>),
     /// One value for all documents, and their number.
     Same(ValueBuf, usize),
-    /// Anything.
+    /// Values of any type.
     Values(ValuesBuf),
 }
 

@@ -133,7 +133,7 @@ fn is_caught(error: &Error) -> bool {
         || error.code() == too_long
 }
 
-/// `ConversionFailure` (241).
+/// Returns the error 241 ConversionFailure.
 fn failure(text: impl Into<String>) -> Error {
     Error::new(ErrorCode::ConversionFailure, text)
 }

@@ -58,7 +58,7 @@ pub struct Fields {
 
 /// One named argument.
 pub struct Field {
-    /// Its name.
+    /// The name of the operator.
     pub name: &'static str,
     /// The code when it is missing; 0 for an optional one.
     pub missing: i32,
@@ -98,7 +98,7 @@ pub enum Run {
 
 /// An operator with its arguments.
 pub struct Call {
-    /// The operator.
+    /// The operator that is called.
     pub operator: &'static Operator,
     /// Its arguments; for named ones in the order of `Fields::fields`.
     pub args: Box<[Expression]>,

@@ -124,7 +124,7 @@ impl Expression {
         Ok(self)
     }
 
-    /// A constant.
+    /// Returns the expression of a constant.
     pub fn constant<'v>(value: impl Into<Value<'v>>) -> Expression {
         Expression::from_node(Node::Constant(ValueBuf::new(value)))
     }

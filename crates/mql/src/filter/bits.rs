@@ -60,7 +60,7 @@ impl BitKind {
 /// A test of bits at positions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BitTest {
-    /// Which test.
+    /// Which bits must be set or clear.
     pub kind: BitKind,
     /// The positions, rising; 0 is the lowest bit of the first byte.
     pub positions: Vec<u32>,

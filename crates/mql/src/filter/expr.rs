@@ -34,7 +34,7 @@ struct Compiled {
 }
 
 impl ExprTest {
-    /// The expression.
+    /// Returns the expression that must be true.
     pub fn expression(&self) -> &Expression {
         &self.compiled.expression
     }

@@ -23,9 +23,9 @@ pub struct Reporter {
 enum Clause {
     /// `$and`, `$or` or `$nor`, written or implied.
     List(&'static str, Vec<Clause>),
-    /// `$not`.
+    /// A `$not` of a clause.
     Not(Box<Clause>),
-    /// One operator.
+    /// One operator on one path.
     Leaf(Box<Leaf>),
 }
 

@@ -90,7 +90,7 @@ impl Filter {
         Filter::from_node(optimize::optimize(Node::And(conditions)))
     }
 
-    /// The tree.
+    /// Returns the root of the tree.
     pub fn root(&self) -> &Node {
         &self.scope.node
     }

@@ -17,7 +17,7 @@ pub(super) const OPERATORS: &[Operator] = &[Operator {
 /// Divisor and remainder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Modulo {
-    /// Never zero.
+    /// The divisor, which is never zero.
     pub divisor: i64,
     /// Has the sign of the dividends that match.
     pub remainder: i64,

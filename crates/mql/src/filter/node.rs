@@ -25,9 +25,9 @@ pub enum Node {
     Not(Box<Node>),
     /// A test on the values at a path.
     Path(PathNode),
-    /// `$expr`.
+    /// An `$expr` of the whole document.
     Expr(ExprTest),
-    /// `$jsonSchema`.
+    /// A `$jsonSchema` of the whole document.
     JsonSchema(Arc<Schema>),
     /// `$sampleRate`: holds with that probability.
     SampleRate(f64),
@@ -38,7 +38,7 @@ pub enum Node {
 /// A path and the test on the values that it names.
 #[derive(Clone, Debug)]
 pub struct PathNode {
-    /// The path.
+    /// The path whose values are tested.
     pub path: Path,
     /// The test; one value that passes is enough.
     pub test: Test,
@@ -58,17 +58,17 @@ impl PathNode {
 pub enum Test {
     /// `$eq`, `$lt`, `$lte`, `$gt`, `$gte`.
     Compare(Comparison, Operand),
-    /// `$in`.
+    /// `$in`: equal to one of a list.
     In(InList),
-    /// `$regex`.
+    /// `$regex`: a string that matches.
     Regex(Box<Regex>),
-    /// `$exists: true`.
+    /// `$exists: true`: there is a value.
     Exists,
-    /// `$type`.
+    /// `$type`: of one of these types.
     Type(TypeSet),
-    /// `$mod`.
+    /// `$mod`: a number with this remainder.
     Mod(Modulo),
-    /// `$size`.
+    /// `$size`: an array of this length.
     Size(i64),
     /// `$bitsAllSet`, `$bitsAnySet`, `$bitsAllClear`, `$bitsAnyClear`.
     Bits(BitTest),

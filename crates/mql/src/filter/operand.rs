@@ -6,7 +6,7 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::sync::Arc;
 
-/// Which comparison.
+/// How a value compares with the operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[allow(missing_docs)]
 pub enum Comparison {
@@ -99,7 +99,7 @@ impl Operand {
         Operand { value: ValueBuf::new(value), fast, collator }
     }
 
-    /// The value.
+    /// Returns the value to compare with.
     pub fn value(&self) -> Value<'_> {
         self.value.as_value()
     }

@@ -17,9 +17,9 @@ pub const FILTER_DEPTH_MAX: u32 = 100;
 /// What a filter may use where it stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Features {
-    /// `$expr`.
+    /// `$expr` is allowed.
     pub expr: bool,
-    /// `$jsonSchema`.
+    /// `$jsonSchema` is allowed.
     pub json_schema: bool,
     /// `$near` and `$nearSphere`.
     pub near: bool,

@@ -10,10 +10,10 @@ use quire_document::{Array, Doc, Element, Type, Value};
 use quire_error::Result;
 use std::ops::ControlFlow;
 
-/// Conditions beside each other that are few enough not to be counted as work.
+/// The largest number of conditions in one `$and`, `$or` or `$nor` whose tests are not counted as work.
 const UNCOUNTED_MAX: usize = 64;
 
-/// Where the index of the array element that matched is noted down.
+/// Remembers the index of the array element that matched, if it is wanted.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Position {
     wanted: bool,

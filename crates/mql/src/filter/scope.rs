@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 /// that it reads. Each document's fields are walked once, and no further than needed.
 #[derive(Clone, Debug)]
 pub struct Scope {
-    /// The condition.
+    /// The condition on the fields in scope.
     pub node: Node,
     names: Names,
 }

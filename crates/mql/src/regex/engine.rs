@@ -48,7 +48,7 @@ pub(super) enum Mode {
     Fast,
     /// Compiled code on a stack of its own of up to `STACK_BYTES_MAX` bytes.
     LargeStack,
-    /// PCRE2's interpreter.
+    /// The interpreter of PCRE2.
     Interpreter,
 }
 

@@ -44,7 +44,7 @@ pub(super) struct Bound {
     pub(super) exclusive: bool,
 }
 
-/// `items`.
+/// What `items` says of the elements of an array.
 #[derive(Debug)]
 pub(super) enum Items {
     /// One schema for all elements.
@@ -53,7 +53,7 @@ pub(super) enum Items {
     Each(Vec<Rules>),
 }
 
-/// `additionalItems`, `additionalProperties`.
+/// What `additionalItems` or `additionalProperties` says of the rest.
 #[derive(Debug)]
 pub(super) enum Additional {
     /// `true` or `false`.
@@ -65,7 +65,7 @@ pub(super) enum Additional {
 /// What the presence of a property demands.
 #[derive(Debug)]
 pub(super) enum Dependency {
-    /// Other properties.
+    /// These properties must be there too.
     Properties(Vec<String>),
     /// A schema for the whole object.
     Rules(Box<Rules>),

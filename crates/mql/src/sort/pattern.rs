@@ -34,7 +34,7 @@ pub enum MetaKind {
 /// What one part of a sort looks at.
 #[derive(Clone, Debug)]
 pub enum SortBy {
-    /// A field.
+    /// The values of a field.
     Field(Path),
     /// A document's metadata.
     Meta(MetaKind),
@@ -45,7 +45,7 @@ pub enum SortBy {
 pub struct SortPart {
     /// What it looks at.
     pub by: SortBy,
-    /// Which way.
+    /// Ascending or descending.
     pub direction: Direction,
 }
 

@@ -46,7 +46,7 @@ impl Match {
         Match { filter: Filter::all_of(conditions) }
     }
 
-    /// The filter.
+    /// Returns the filter that documents pass.
     pub fn filter(&self) -> &Filter {
         &self.filter
     }

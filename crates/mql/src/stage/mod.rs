@@ -103,11 +103,11 @@ pub enum Stage {
     Skip(Skip),
     /// `$sample`: n documents at random.
     Sample(Sample),
-    /// `$sort`.
+    /// The stage `$sort`.
     Sort(Sort),
-    /// `$group`.
+    /// The stage `$group`.
     Group(Arc<Group>),
-    /// `$bucketAuto`.
+    /// The stage `$bucketAuto`.
     BucketAuto(Arc<BucketAuto>),
     /// What `$densify` does to sorted documents.
     Densify(Arc<Densify>),

@@ -16,13 +16,13 @@ pub struct Needs {
 /// Which paths a stage changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Modified {
-    /// None.
+    /// It changes no path.
     Nothing,
     /// These and what is below them.
     Paths(BTreeSet<String>),
     /// All but these, which are kept as they are.
     AllExcept(BTreeSet<String>),
-    /// Any.
+    /// It may change any path.
     All,
 }
 

@@ -76,7 +76,7 @@ impl ReplaceRoot {
         Ok(ReplaceRoot { new_root, extractor, called })
     }
 
-    /// The expression.
+    /// Returns the expression of the new document.
     pub fn expression(&self) -> &Expression {
         &self.new_root
     }

@@ -23,7 +23,7 @@ pub(super) const SORT: StageRow = StageRow {
 /// A parsed `$sort`.
 #[derive(Clone, Debug)]
 pub struct Sort {
-    /// The order.
+    /// The order of the documents.
     pub pattern: Arc<SortPattern>,
     /// The number of documents to keep, from a `$limit` that follows; 0 for all.
     pub limit: u64,

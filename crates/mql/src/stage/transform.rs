@@ -15,7 +15,7 @@ use std::sync::Arc;
 pub enum Transform {
     /// `$project`, `$addFields`, `$set` or `$unset`, with the name that was written.
     Projection(&'static str, Arc<Projection>),
-    /// `$replaceRoot`, `$replaceWith`.
+    /// The stages `$replaceRoot` and `$replaceWith`.
     ReplaceRoot(Arc<ReplaceRoot>),
 }
 

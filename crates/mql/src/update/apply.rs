@@ -29,7 +29,7 @@ pub(super) struct Run<'r> {
     pub(super) filters: &'r ArrayFilters,
     /// What each `$rename` found at its source.
     pub(super) renames: SmallVec<[Source<'r>; 2]>,
-    /// Something changed.
+    /// An operator has changed something.
     pub(super) changed: bool,
     /// The length of the output past which the document is too large.
     length_max: usize,

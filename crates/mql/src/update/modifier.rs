@@ -23,7 +23,7 @@ pub(super) enum Missing {
     Create,
     /// Nothing, but it fails where the path could not be created.
     CheckPath,
-    /// Nothing.
+    /// It does nothing.
     Ignore,
 }
 

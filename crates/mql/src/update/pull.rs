@@ -45,7 +45,7 @@ enum Matcher {
     Document(Filter),
     /// Operators or a regular expression on the element itself.
     Element(ElementFilter),
-    /// Equality.
+    /// Elements that equal this value.
     Equal(ValueBuf),
     /// Equality with one of these.
     OneOf(ArrayBuf),

@@ -38,7 +38,7 @@ pub(super) enum Kind {
 pub(super) struct Spec<'s, 'v> {
     /// The function's name.
     pub name: &'static str,
-    /// Its argument.
+    /// The argument of the function.
     pub argument: Value<'v>,
     /// All of the output field: the function and perhaps `window`.
     pub whole: Doc<'v>,

@@ -156,7 +156,7 @@ impl Contents for RemovableSum {
     }
 }
 
-/// `$avg`.
+/// The state of `$avg` over a window.
 #[derive(Debug, Default)]
 pub(super) struct RemovableAverage {
     sum: RemovableSum,

@@ -76,7 +76,7 @@ impl<S> History<S> {
         }
     }
 
-    /// Forgets everything.
+    /// Forgets every state that was kept.
     pub fn clear(&mut self) {
         self.past = VecDeque::new();
     }

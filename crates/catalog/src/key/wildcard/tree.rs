@@ -11,7 +11,7 @@ use quire_mql::projection::{Kind, Policy, Projection, flag};
 /// What the index holds of a field and of the fields below it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Tree {
-    /// Everything.
+    /// Every path below.
     All,
     /// Nothing. Stands only below `Except`.
     Nothing,

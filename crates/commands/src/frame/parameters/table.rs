@@ -41,13 +41,13 @@ pub enum Settable {
 /// The type, default and range of a parameter.
 #[derive(Clone, Copy, Debug)]
 pub enum Kind {
-    /// A boolean.
+    /// A boolean with this default.
     Bool(bool),
     /// A 32-bit number, with its least and greatest value.
     Int(i32, i32, i32),
     /// A 64-bit number, with its least and greatest value.
     Long(i64, i64, i64),
-    /// A text.
+    /// A text with this default.
     Text(&'static str),
     /// A list of texts; the default has all that may stand in it.
     Texts(&'static [&'static str]),
@@ -57,13 +57,13 @@ pub enum Kind {
 
 /// One server parameter.
 pub struct Parameter {
-    /// MongoDB's name.
+    /// The name that MongoDB gives it.
     pub name: &'static str,
     /// Type, default, range.
     pub default: Kind,
     /// When it may be set.
     pub settable: Settable,
-    /// One sentence.
+    /// One sentence that tells what it sets.
     pub summary: &'static str,
 }
 

@@ -7,21 +7,21 @@ use quire_error::{Error, Result};
 /// A unit of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
-    /// Twelve months.
+    /// A year of twelve months.
     Year,
-    /// Three months.
+    /// A quarter of three months.
     Quarter,
     /// A month of the calendar.
     Month,
-    /// Seven days.
+    /// A week of seven days.
     Week,
     /// A day of the calendar.
     Day,
-    /// Sixty minutes.
+    /// An hour of sixty minutes.
     Hour,
-    /// Sixty seconds.
+    /// A minute of sixty seconds.
     Minute,
-    /// 1,000 milliseconds.
+    /// A second of 1,000 milliseconds.
     Second,
     /// What dates are counted in.
     Millisecond,
@@ -47,7 +47,7 @@ impl Unit {
         ALL.iter().find(|(known, _)| *known == name).map(|(_, unit)| *unit)
     }
 
-    /// The name.
+    /// Returns the name of the unit.
     pub fn name(self) -> &'static str {
         ALL.iter().find(|(_, unit)| *unit == self).map_or("", |(name, _)| name)
     }

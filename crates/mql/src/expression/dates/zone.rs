@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 /// A time zone.
 #[derive(Clone, Debug)]
 pub(crate) enum Zone {
-    /// UTC.
+    /// UTC, without an offset.
     Utc,
     /// So many seconds east of UTC.
     Fixed(i64),
