@@ -5,6 +5,7 @@
 mod autocommit;
 mod catalog_changes;
 mod cursors;
+mod held_transaction;
 mod plan_source;
 mod session_id;
 mod sessions;
@@ -15,11 +16,10 @@ mod unit;
 pub use autocommit::{Autocommit, Finished, WriteSettings};
 pub use catalog_changes::{Changed, RunningChange};
 pub use cursors::{Checkout, Cursor, CursorCounts, Cursors, Source};
+pub use held_transaction::{Start, TransactionCounters, TransactionCounts};
 pub use plan_source::PlanSource;
 pub use session_id::{NOBODY, SessionId};
 pub use sessions::{Session, Sessions, Turn};
 pub use transaction::Transaction;
-pub use transactions::{
-    OpenTransaction, Start, TransactionCounters, TransactionCounts, TransactionTurn,
-};
+pub use transactions::{OpenTransaction, TransactionTurn};
 pub use unit::Unit;

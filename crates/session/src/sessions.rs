@@ -3,7 +3,7 @@
 
 use crate::SessionId;
 use crate::catalog_changes::CatalogChanges;
-use crate::transactions::{Held, TransactionCounters, TransactionCounts};
+use crate::held_transaction::{Held, TransactionCounters, TransactionCounts};
 use parking_lot::{Mutex, RwLock};
 use quire_collections::{RetryLog, Store, from_interruption, load_retry_log};
 use quire_error::{Error, ErrorCode, Result};

@@ -3,7 +3,7 @@
 //! store, written by the commit itself, so that a repeated commit is answered after a restart too.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use quire_collections::{Effect, Keep, Store, Writer, WriterMode, is_in_doubt};
@@ -12,64 +12,10 @@ use quire_error::{Error, ErrorCode, Label, Result};
 use quire_storage::{ClusterTime, CommitOptions, Interrupt};
 
 use crate::catalog_changes::{Changed, RunningChange};
+use crate::held_transaction::{Held, Start, State};
 use crate::sessions::{Session, Turn};
 use crate::transaction::Transaction;
 use crate::{SessionId, Sessions};
-
-/// The transaction of a session's newest number.
-pub(crate) struct Held {
-    pub number: i64,
-    state: State,
-    started: Instant,
-    start: Start,
-    /// When the command began that runs in it now.
-    joined: Option<Instant>,
-    /// How long commands have run in it, without the one that runs now.
-    active: Duration,
-    /// The collections that it has read or written, by their full names.
-    used: Vec<String>,
-}
-
-enum State {
-    /// The writer; `None` while a command has it, and before the first statement.
-    InProgress(Option<Box<Writer>>),
-    Committed,
-    Aborted,
-}
-
-/// How many transactions a server has begun and ended.
-#[derive(Debug, Default)]
-pub struct TransactionCounters {
-    started: AtomicU64,
-    committed: AtomicU64,
-    aborted: AtomicU64,
-}
-
-/// What [`TransactionCounters`] shows.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct TransactionCounts {
-    /// Begun since the start.
-    pub started: u64,
-    /// Committed since the start.
-    pub committed: u64,
-    /// Aborted since the start, by the client or by the server.
-    pub aborted: u64,
-}
-
-/// How a transaction begins.
-#[derive(Debug, Clone)]
-pub struct Start {
-    /// The time of day, in milliseconds.
-    pub now_ms: i64,
-    /// The time whose state it reads; everything committed so far if none.
-    pub at: Option<ClusterTime>,
-    /// The parameters of the Stable API that its other commands must repeat.
-    pub api: DocBuf,
-    /// What `currentOp` shows of its parameters.
-    pub parameters: DocBuf,
-    /// What `currentOp` shows of the client that began it.
-    pub client: DocBuf,
-}
 
 /// An open transaction, for `currentOp`.
 #[derive(Debug, Clone)]
@@ -95,17 +41,6 @@ pub struct TransactionTurn {
     turn: Option<Turn>,
     session: Arc<Session>,
     number: i64,
-}
-
-impl TransactionCounters {
-    /// Returns the counters as they are now.
-    pub fn counts(&self) -> TransactionCounts {
-        TransactionCounts {
-            started: self.started.load(Ordering::Relaxed),
-            committed: self.committed.load(Ordering::Relaxed),
-            aborted: self.aborted.load(Ordering::Relaxed),
-        }
-    }
 }
 
 impl Session {

@@ -52,7 +52,7 @@ pub enum Room {
     Enough,
 }
 
-/// Ordered bytes that a [`Committer`](crate::committer::Committer) turns into an engine.
+/// Ordered bytes that a [`Committer`](crate::Committer) turns into an engine.
 pub trait Backend: Send + Sync + 'static {
     /// A view of everything applied.
     type Snap: RawSnapshot;

@@ -2,7 +2,6 @@
 
 use super::{Parts, Rounding, Unpacked};
 use crate::Decimal128;
-use crate::number::infinity;
 
 impl Decimal128 {
     /// An integer, with exponent 0.
@@ -88,6 +87,11 @@ impl Parts {
         }
         self
     }
+}
+
+/// Returns the infinity of a sign as a double.
+pub(crate) const fn infinity(negative: bool) -> f64 {
+    if negative { f64::NEG_INFINITY } else { f64::INFINITY }
 }
 
 #[cfg(test)]

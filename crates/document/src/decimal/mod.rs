@@ -14,6 +14,7 @@ use crate::Decimal128;
 use std::cmp::Ordering;
 
 pub use arithmetic::Rounding;
+pub(crate) use convert::infinity;
 pub use text::Parsed;
 pub(crate) use truncate::truncate_to_f64;
 

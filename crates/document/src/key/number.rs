@@ -6,8 +6,8 @@
 use super::bits::{BitReader, TypeBits};
 use super::read::Bytes;
 use super::{KeyError, class};
-use crate::decimal::{EXPONENT_MIN, Parts, Unpacked, digits, truncate_to_f64};
-use crate::number::{Number, TWO_63, infinity};
+use crate::decimal::{EXPONENT_MIN, Parts, Unpacked, digits, infinity, truncate_to_f64};
+use crate::number::{Number, TWO_63};
 use crate::{Decimal128, Type, Value};
 
 /// Added to the exponent of a tail's first digit, so that it is never negative.

@@ -3,7 +3,7 @@
 mod arithmetic;
 mod text;
 
-use crate::decimal::{Parts, Unpacked, truncate_to_f64};
+use crate::decimal::{Parts, Unpacked, infinity, truncate_to_f64};
 use crate::{Decimal128, Value};
 use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
@@ -114,10 +114,6 @@ impl Parts {
 fn hash_double(number: f64, state: &mut impl Hasher) {
     let bits = if number.is_nan() { f64::NAN.to_bits() } else { number.to_bits() };
     (1u8, bits).hash(state);
-}
-
-pub(crate) const fn infinity(negative: bool) -> f64 {
-    if negative { f64::NEG_INFINITY } else { f64::INFINITY }
 }
 
 /// The long that is exactly this double, if there is one.
