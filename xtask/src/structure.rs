@@ -43,23 +43,7 @@ const CIRCLES: &[(&str, &[&str])] = &[
             "work",
         ],
     ),
-    (
-        "planner",
-        &[
-            "access",
-            "choose",
-            "covering",
-            "find",
-            "hint",
-            "inner",
-            "min_max",
-            "pipeline",
-            "plan",
-            "resolve",
-            "sort_order",
-            "target",
-        ],
-    ),
+    ("planner", &["inner", "pipeline"]),
     (
         "quire",
         &[

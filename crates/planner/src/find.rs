@@ -506,16 +506,6 @@ fn no_plan(namespace: &str, unserved: bool) -> Error {
     )
 }
 
-/// The error of a plan that cannot be made.
-pub(crate) fn planner_error(location: i32, namespace: &str, why: &str) -> Error {
-    Error::location(
-        location,
-        format!(
-            "error processing query: ns={namespace} planner returned error :: caused by :: {why}"
-        ),
-    )
-}
-
 /// Returns a scan of a collection in its natural order, or against it.
 fn natural_scan(collection: &Arc<Collection>, filter: Option<Condition>, backward: bool) -> Node {
     match collection.clustered_index() {

@@ -2,8 +2,8 @@
 //! `$facet`.
 
 use crate::choose::Statistics;
-use crate::pipeline::{Source, above, plan_head, plan_stages};
-use crate::plan::{Node, Plan};
+use crate::pipeline::{above, plan_head, plan_stages};
+use crate::plan::{Foreign, ForeignKey, Inner, Node, Plan, Source};
 use crate::request::Hint;
 use crate::resolve::resolve;
 use crate::rewrite::optimise;
@@ -12,57 +12,12 @@ use quire_document::path::Path;
 use quire_error::{Error, Result};
 use quire_mql::ParseContext;
 use quire_mql::collation::AskedCollation;
-use quire_mql::expression::{Expression, FieldPath};
+use quire_mql::expression::Expression;
 use quire_mql::filter::{InList, Node as Condition, PathNode, Test};
 use quire_mql::stage::{
     From, GraphLookup, Inside, Lookup, Match, OneDocument, OtherPipeline, Stage,
 };
 use std::sync::Arc;
-
-/// The plans inside of a stage.
-#[derive(Clone, Debug)]
-pub enum Inner {
-    /// The stage works on its input alone.
-    Nothing,
-    /// The other documents of each `$unionWith` in a row.
-    Union(Arc<[Plan]>),
-    /// The branches of a `$facet`; their leaves are [`Node::Feed`]s.
-    Branches(Arc<[Node]>),
-    /// The foreign side of a `$lookup` or a `$graphLookup`.
-    Foreign(Arc<Foreign>),
-}
-
-/// The foreign side of a join, planned once for all documents of the input.
-#[derive(Debug)]
-pub struct Foreign {
-    /// Reads all foreign documents, up to the first stage whose result differs between documents of
-    /// the input.
-    pub whole: Plan,
-    /// By which field foreign documents are found, if by one.
-    pub key: Option<ForeignKey>,
-    /// The name of the index that finds documents by a few keys; `None` if there is none.
-    pub index: Option<String>,
-    /// What is done with the documents that belong to one document of the input, above a
-    /// [`Node::Feed`]; `None` if they are taken as they are.
-    pub tail: Option<Node>,
-    /// The number of variables around the stage and of its own. Those of the stage have no values
-    /// in `whole`, which does not read them.
-    pub variables: usize,
-    /// The stages that `whole` stands for.
-    stages: Vec<Stage>,
-    source: Source,
-    context: ParseContext,
-}
-
-/// By which field foreign documents are found.
-#[derive(Debug)]
-pub enum ForeignKey {
-    /// As a filter compares: elements of arrays too, null and missing alike.
-    Field(Path),
-    /// As an expression compares: one value, which may be missing. More documents than these may be
-    /// found, because a filter behind them decides.
-    Value(Expression, FieldPath),
-}
 
 impl ForeignKey {
     fn path(&self) -> Path {

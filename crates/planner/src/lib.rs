@@ -34,10 +34,11 @@ mod windows;
 
 pub use choose::Statistics;
 pub use find::{FindQuery, id_of_condition, id_to_look_up, plan_find};
-pub use inner::{Foreign, ForeignKey, Inner};
 pub use intersection::add_intersection;
 pub use on_view::{COUNT_FIELD, on_view};
-pub use plan::{IndexScan, KeyRange, Node, Plan, ProjectionKind, Reshape};
+pub use plan::{
+    Foreign, ForeignKey, IndexScan, Inner, KeyRange, Node, Plan, ProjectionKind, Reshape,
+};
 pub use planning::plan;
 pub use quire_catalog::key::{Interval, Intervals};
 pub use request::{

@@ -1,6 +1,5 @@
 //! `min` and `max`: a range between two whole keys of a hinted index.
 
-use crate::find::planner_error;
 use crate::hint::hinted;
 use crate::plan::{IndexScan, KeyRange};
 use crate::request::{FindRequest, Hint};
@@ -78,4 +77,14 @@ fn key_order(index: &Index, a: Doc<'_>, b: Doc<'_>) -> Ordering {
         }
     }
     Ordering::Equal
+}
+
+/// The error of a plan that cannot be made.
+fn planner_error(location: i32, namespace: &str, why: &str) -> Error {
+    Error::location(
+        location,
+        format!(
+            "error processing query: ns={namespace} planner returned error :: caused by :: {why}"
+        ),
+    )
 }

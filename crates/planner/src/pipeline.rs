@@ -4,9 +4,9 @@
 use crate::choose::Statistics;
 use crate::find::{FindQuery, plan_find};
 use crate::inner::{Around, plan_inner};
-use crate::plan::{Node, Plan, Reshape};
+use crate::plan::{Node, Plan, Reshape, Source};
 use crate::pushing::has_parent;
-use crate::request::{AggregateRequest, FindRequest, Hint};
+use crate::request::{AggregateRequest, FindRequest};
 use crate::rewrite::optimise;
 use crate::target::check_target;
 use quire_catalog::NAMESPACE_BYTES_MAX;
@@ -22,19 +22,6 @@ use quire_mql::stage::{
 };
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
-
-/// What a pipeline reads and how.
-#[derive(Clone, Debug)]
-pub(crate) struct Source {
-    /// `database.collection`, or `database.$cmd.aggregate` for a pipeline without a collection.
-    pub namespace: String,
-    /// The index to use.
-    pub hint: Option<Hint>,
-    /// How strings compare.
-    pub collation: AskedCollation,
-    /// What gives the documents if no collection does.
-    pub fed_by: Option<&'static str>,
-}
 
 /// Plans a pipeline.
 ///

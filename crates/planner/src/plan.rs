@@ -1,6 +1,10 @@
 //! The plan: a tree of stages under MongoDB's names, and what is known about the request.
 
-use crate::inner::Inner;
+mod inner;
+
+pub(crate) use inner::Source;
+pub use inner::{Foreign, ForeignKey, Inner};
+
 use quire_catalog::key::{Intervals, KeySpec};
 use quire_catalog::{Collection, Index, MultikeyPaths};
 use quire_document::{DocBuf, ValueBuf};
