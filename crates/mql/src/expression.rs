@@ -68,7 +68,7 @@ pub use hashed::hashed_key;
 pub use operator::{Arity, Call, Field, Fields, Operator, Run};
 pub use parse::check_variable_name;
 pub use registry::{find_operator, operators};
-pub use tree::{Expression, Form, Node};
+pub use tree::{Expression, ExpressionNode, Form};
 
 #[cfg(test)]
 mod property;

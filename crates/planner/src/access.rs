@@ -2,7 +2,7 @@
 
 use crate::choose::{Statistics, cheapest};
 use crate::plan::{IndexScan, Node};
-use quire_catalog::key::{Intervals, KeySpec, Predicate, Tightness, View};
+use quire_catalog::key::{Intervals, KeySpec, PathView, Predicate, Tightness};
 use quire_catalog::{Collection, Index, MultikeyPaths};
 use quire_mql::collation::Collation;
 use quire_mql::filter::{Node as Condition, PathNode, Test};
@@ -29,7 +29,7 @@ impl Candidate {
     /// views.
     fn views(self, paths: &BTreeSet<String>) -> Vec<Candidate> {
         let Some(views) = self.keys.views(paths, &self.index.multikey) else { return vec![self] };
-        let with = |View { keys, multikey }| Candidate { keys, multikey, ..self.clone() };
+        let with = |PathView { keys, multikey }| Candidate { keys, multikey, ..self.clone() };
         views.into_iter().map(with).collect()
     }
 

@@ -2,7 +2,7 @@
 //! condition reads before it.
 
 use quire_document::path::Path;
-use quire_mql::expression::Node as ExprNode;
+use quire_mql::expression::ExpressionNode;
 use quire_mql::filter::{Node as Condition, PathNode};
 use quire_mql::stage::{Match, Modified, Stage, StageBody, Transform};
 use std::collections::{BTreeSet, HashMap};
@@ -108,7 +108,7 @@ fn renames(stage: &Stage) -> HashMap<String, String> {
         .into_iter()
         .filter(|(new, _)| !new.contains('.'))
         .filter_map(|(new, expression)| match expression.node() {
-            ExprNode::Path(path) => {
+            ExpressionNode::Path(path) => {
                 let old: Vec<&str> = path.components().collect();
                 (old.len() == 1).then(|| (new, old.concat()))
             }

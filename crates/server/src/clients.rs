@@ -17,11 +17,11 @@ pub(crate) struct Client {
     pub(crate) peer: Option<SocketAddr>,
     /// It has sent a message and, where users log in, has logged in.
     proven: AtomicBool,
-    running: Mutex<Option<Running>>,
+    running: Mutex<Option<RunningClient>>,
 }
 
 /// The operation that a connection runs now.
-struct Running {
+struct RunningClient {
     interrupt: Arc<Interrupt>,
     since: Instant,
     /// False where nobody waits for the reply, so that a closed socket says nothing.
@@ -52,7 +52,7 @@ impl Client {
     /// Notes that an operation begins.
     pub(crate) fn begin(&self, interrupt: &Arc<Interrupt>, awaited: bool) {
         let interrupt = Arc::clone(interrupt);
-        *lock(&self.running) = Some(Running { interrupt, since: Instant::now(), awaited });
+        *lock(&self.running) = Some(RunningClient { interrupt, since: Instant::now(), awaited });
     }
 
     /// Notes that it ended.

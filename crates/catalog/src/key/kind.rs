@@ -75,9 +75,9 @@ pub struct KindOption {
 pub struct Views {
     /// Returns the views that may answer predicates on these paths. The last argument tells which
     /// paths are arrays.
-    pub of_paths: fn(&KeySpec, &BTreeSet<String>, &Multikey) -> Vec<View>,
+    pub of_paths: fn(&KeySpec, &BTreeSet<String>, &Multikey) -> Vec<PathView>,
     /// Returns the same view over the facts as they are now; `None` if its keys stand elsewhere by now.
-    pub again: fn(&KeySpec, &Multikey) -> Option<View>,
+    pub again: fn(&KeySpec, &Multikey) -> Option<PathView>,
     /// Returns true if the view is that of a path.
     pub is_of_path: fn(&KeySpec) -> bool,
     /// Sets the bounds of the field that holds paths, once those of the values are known.
@@ -92,7 +92,7 @@ impl fmt::Debug for Views {
 
 /// An index as the index of one path, or of its regular fields alone.
 #[derive(Debug, Clone)]
-pub struct View {
+pub struct PathView {
     /// What the keys hold.
     pub keys: Arc<KeySpec>,
     /// For each field the components of its path that are arrays.

@@ -34,7 +34,7 @@ use crate::{IndexSpec, Multikey, PartialFilter};
 pub use bounds::{Bounds, Field, Tightness, bounds, wants_null};
 pub use generated::{Arena, GeneratedKeys};
 pub use interval::{Interval, Intervals};
-pub use kind::{KINDS, Kind, KindOption, State, View, Views};
+pub use kind::{KINDS, Kind, KindOption, PathView, State, Views};
 
 /// What an index holds of a document.
 #[derive(Clone)]
@@ -150,12 +150,12 @@ impl KeySpec {
 
     /// Returns the views that may answer predicates on these paths; `None` if queries see the index
     /// as it is. `facts` tell which paths are arrays.
-    pub fn views(&self, paths: &BTreeSet<String>, facts: &Multikey) -> Option<Vec<View>> {
+    pub fn views(&self, paths: &BTreeSet<String>, facts: &Multikey) -> Option<Vec<PathView>> {
         self.kind.views.map(|views| (views.of_paths)(self, paths, facts))
     }
 
     /// Returns this view over the facts as they are now; `None` if its keys stand elsewhere by now.
-    pub fn view_again(&self, facts: &Multikey) -> Option<View> {
+    pub fn view_again(&self, facts: &Multikey) -> Option<PathView> {
         (self.kind.views?.again)(self, facts)
     }
 

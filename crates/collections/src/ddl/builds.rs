@@ -42,7 +42,7 @@ pub(crate) struct IndexBuilds {
 }
 
 /// Takes a build off the list when it ends, however it ends.
-pub(super) struct Running<'s> {
+pub(super) struct RunningBuild<'s> {
     builds: &'s IndexBuilds,
     pub build: Arc<IndexBuild>,
 }
@@ -95,7 +95,7 @@ impl Store {
         collection: &Collection,
         ids: &[IndexId],
         interrupt: &Arc<Interrupt>,
-    ) -> Running<'_> {
+    ) -> RunningBuild<'_> {
         let build = Arc::new(IndexBuild {
             uuid: self.new_uuid(),
             ids: ids.to_vec(),
@@ -105,18 +105,18 @@ impl Store {
         });
         self.builds.running.lock().push(Arc::clone(&build));
         self.builds.begun.fetch_add(1, Ordering::Relaxed);
-        Running { builds: &self.builds, build }
+        RunningBuild { builds: &self.builds, build }
     }
 }
 
-impl Running<'_> {
+impl RunningBuild<'_> {
     /// The indexes are published.
     pub fn committed(self) {
         self.builds.committed.fetch_add(1, Ordering::Relaxed);
     }
 }
 
-impl Drop for Running<'_> {
+impl Drop for RunningBuild<'_> {
     fn drop(&mut self) {
         self.builds.running.lock().retain(|other| !Arc::ptr_eq(other, &self.build));
     }

@@ -4,9 +4,9 @@ use crate::cursors::cursor_reply::{Opening, Rows};
 use crate::frame::args::{Arg, arguments, fields, missing};
 use crate::frame::context::Context;
 use crate::frame::query_args::{flag, hint, owned, write_policy};
-use crate::write::delete;
+use crate::write::delete::{self, DeleteStatement};
 use crate::write::statement_ids::StatementIds;
-use crate::write::update::{Statement, checked_update, run_one};
+use crate::write::update::{UpdateStatement, checked_update, run_one};
 use crate::write::write_reply::STATEMENTS_MAX;
 use crate::write::writes::{fails_command, write_repeated};
 use quire_catalog::{Namespace, Uuid};
@@ -31,8 +31,8 @@ struct Op<'a> {
 
 enum Action<'a> {
     Insert(Doc<'a>),
-    Update(Box<Statement<'a>>),
-    Delete(delete::Statement<'a>),
+    Update(Box<UpdateStatement<'a>>),
+    Delete(DeleteStatement<'a>),
 }
 
 #[derive(Default)]
@@ -329,7 +329,7 @@ fn parse_insert(op: Doc<'_>) -> Result<Op<'_>> {
 
 fn parse_update(op: Doc<'_>) -> Result<Op<'_>> {
     const OWNER: &str = "update";
-    let (mut at, mut statement, mut has_filter) = (0, Statement::default(), false);
+    let (mut at, mut statement, mut has_filter) = (0, UpdateStatement::default(), false);
     for arg in fields(OWNER, op) {
         match arg.name() {
             "update" => at = place(&arg)?,
@@ -372,6 +372,6 @@ fn parse_delete(op: Doc<'_>) -> Result<Op<'_>> {
         }
     }
     let filter = filter.ok_or_else(|| missing(OWNER, "filter"))?;
-    let statement = delete::Statement { filter, one: !multi, hint: chosen, collation };
+    let statement = DeleteStatement { filter, one: !multi, hint: chosen, collation };
     Ok(Op { place: at, action: Action::Delete(statement) })
 }

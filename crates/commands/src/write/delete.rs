@@ -18,7 +18,7 @@ use std::time::Instant;
 
 /// One element of `deletes`.
 #[derive(Default)]
-pub struct Statement<'a> {
+pub struct DeleteStatement<'a> {
     /// `q`: which documents.
     pub filter: Doc<'a>,
     /// `limit: 1`: delete one document only.
@@ -41,7 +41,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     }
     let namespace = write_target(cx, body)?;
     let deletes = statements(cx, "deletes", deletes)?;
-    let parsed: Vec<Statement<'_>> =
+    let parsed: Vec<DeleteStatement<'_>> =
         deletes.iter().map(|doc| parse(*doc)).collect::<Result<_>>()?;
     let mut deleted = 0;
     let mut errors = WriteErrors::default();
@@ -73,7 +73,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
 pub fn run_one(
     cx: &Context<'_>,
     namespace: &Namespace,
-    statement: &Statement<'_>,
+    statement: &DeleteStatement<'_>,
     let_vars: Doc<'_>,
     (unit, place): (&mut Unit, usize),
 ) -> Result<DeleteOutcome> {
@@ -101,9 +101,9 @@ fn tally(outcome: &DeleteOutcome) -> Tally {
 }
 
 /// Reads one element of `deletes`.
-pub fn parse(doc: Doc<'_>) -> Result<Statement<'_>> {
+pub fn parse(doc: Doc<'_>) -> Result<DeleteStatement<'_>> {
     const OWNER: &str = "delete.deletes";
-    let mut statement = Statement::default();
+    let mut statement = DeleteStatement::default();
     let (mut has_filter, mut has_limit) = (false, false);
     for arg in fields(OWNER, doc) {
         match arg.name() {

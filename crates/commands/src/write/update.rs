@@ -20,7 +20,7 @@ use std::time::Instant;
 
 /// One element of `updates`.
 #[derive(Default)]
-pub struct Statement<'a> {
+pub struct UpdateStatement<'a> {
     /// `q`: which documents.
     pub filter: Doc<'a>,
     /// `u`: the change.
@@ -41,7 +41,7 @@ pub struct Statement<'a> {
     pub collation: Doc<'a>,
 }
 
-impl<'a> Statement<'a> {
+impl<'a> UpdateStatement<'a> {
     /// Reads a field that every command with updates has under one name; false for another.
     pub fn read(&mut self, arg: &Arg<'a>) -> Result<bool> {
         match arg.name() {
@@ -91,7 +91,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     }
     let namespace = write_target(cx, body)?;
     let updates = statements(cx, "updates", updates)?;
-    let parsed: Vec<Statement<'_>> =
+    let parsed: Vec<UpdateStatement<'_>> =
         updates.iter().map(|doc| parse(*doc)).collect::<Result<_>>()?;
     let (mut matched, mut modified) = (0, 0);
     let mut upserted: Vec<(usize, ValueBuf)> = Vec::new();
@@ -142,7 +142,7 @@ fn tally(outcome: &UpdateOutcome) -> Tally {
 pub fn run_one(
     cx: &Context<'_>,
     namespace: &Namespace,
-    statement: &Statement<'_>,
+    statement: &UpdateStatement<'_>,
     let_vars: Doc<'_>,
     (unit, place): (&mut Unit, usize),
 ) -> Result<UpdateOutcome> {
@@ -183,9 +183,9 @@ fn variables(let_vars: Doc<'_>, constants: Option<Doc<'_>>) -> DocBuf {
 }
 
 /// Reads one element of `updates`.
-pub fn parse(doc: Doc<'_>) -> Result<Statement<'_>> {
+pub fn parse(doc: Doc<'_>) -> Result<UpdateStatement<'_>> {
     const OWNER: &str = "update.updates";
-    let mut statement = Statement::default();
+    let mut statement = UpdateStatement::default();
     let mut has_filter = false;
     for arg in fields(OWNER, doc) {
         match arg.name() {

@@ -5,7 +5,7 @@ use super::registry::{Accumulator, Make, Parsed, find_accumulator, not_unary};
 use super::table::States;
 use super::{Collation, State, Table};
 use crate::context::{Collator, EvalContext, ParseContext};
-use crate::expression::{Batch, Column, Dependencies, Expression, Extractor, Node};
+use crate::expression::{Batch, Column, Dependencies, Expression, ExpressionNode, Extractor};
 use quire_document::{Doc, DocBuf, DocWriter, Value};
 use quire_error::{Error, ErrorCode, Result};
 use std::borrow::Cow;
@@ -196,7 +196,7 @@ pub(crate) fn outside_group(error: Error) -> Error {
 }
 
 fn calls(expression: &Expression, name: &str) -> bool {
-    let mut found = matches!(expression.node(), Node::Call(call) if call.name() == name);
+    let mut found = matches!(expression.node(), ExpressionNode::Call(call) if call.name() == name);
     expression.children(&mut |child| found |= calls(child, name));
     found
 }

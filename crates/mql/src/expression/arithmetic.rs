@@ -52,63 +52,63 @@ pub(super) fn int_or_long<'a>(number: i64) -> Value<'a> {
 
 /// A running sum or product in the widest type met so far.
 #[derive(Clone, Copy)]
-enum Running {
+enum RunningTotal {
     Int(i64),
     Long(i64),
     Double(f64),
     Decimal(Decimal128),
 }
 
-impl Running {
+impl RunningTotal {
     fn value<'a>(self) -> Value<'a> {
         match self {
-            Running::Int(number) => int_or_long(number),
-            Running::Long(number) => Value::Int64(number),
-            Running::Double(number) => Value::Double(number),
-            Running::Decimal(number) => Value::Decimal(number),
+            RunningTotal::Int(number) => int_or_long(number),
+            RunningTotal::Long(number) => Value::Int64(number),
+            RunningTotal::Double(number) => Value::Double(number),
+            RunningTotal::Decimal(number) => Value::Decimal(number),
         }
     }
 
     fn as_decimal(self) -> Decimal128 {
         match self {
-            Running::Int(number) | Running::Long(number) => Decimal128::from_i64(number),
-            Running::Double(number) => Decimal128::from_f64(number),
-            Running::Decimal(number) => number,
+            RunningTotal::Int(number) | RunningTotal::Long(number) => Decimal128::from_i64(number),
+            RunningTotal::Double(number) => Decimal128::from_f64(number),
+            RunningTotal::Decimal(number) => number,
         }
     }
 
     fn as_double(self) -> f64 {
         match self {
-            Running::Int(number) | Running::Long(number) => number as f64,
-            Running::Double(number) => number,
-            Running::Decimal(number) => number.to_f64(),
+            RunningTotal::Int(number) | RunningTotal::Long(number) => number as f64,
+            RunningTotal::Double(number) => number,
+            RunningTotal::Decimal(number) => number.to_f64(),
         }
     }
 
-    fn add(self, value: Value<'_>) -> Running {
+    fn add(self, value: Value<'_>) -> RunningTotal {
         let (total, number, long) = match (self, value) {
-            (Running::Decimal(_), _) | (_, Value::Decimal(_)) => {
-                return Running::Decimal(self.as_decimal().add(as_decimal(value)));
+            (RunningTotal::Decimal(_), _) | (_, Value::Decimal(_)) => {
+                return RunningTotal::Decimal(self.as_decimal().add(as_decimal(value)));
             }
-            (Running::Double(_), _) | (_, Value::Double(_)) => {
-                return Running::Double(self.as_double() + as_double(value));
+            (RunningTotal::Double(_), _) | (_, Value::Double(_)) => {
+                return RunningTotal::Double(self.as_double() + as_double(value));
             }
-            (Running::Int(total), Value::Int32(number)) => (total, i64::from(number), false),
-            (Running::Int(total), Value::Int64(number)) => (total, number, true),
-            (Running::Long(total), Value::Int32(number)) => (total, i64::from(number), true),
-            (Running::Long(total), Value::Int64(number)) => (total, number, true),
+            (RunningTotal::Int(total), Value::Int32(number)) => (total, i64::from(number), false),
+            (RunningTotal::Int(total), Value::Int64(number)) => (total, number, true),
+            (RunningTotal::Long(total), Value::Int32(number)) => (total, i64::from(number), true),
+            (RunningTotal::Long(total), Value::Int64(number)) => (total, number, true),
             _ => return self,
         };
         match total.checked_add(number) {
-            Some(sum) if long => Running::Long(sum),
-            Some(sum) => Running::Int(sum),
-            None => Running::Double(total as f64 + number as f64),
+            Some(sum) if long => RunningTotal::Long(sum),
+            Some(sum) => RunningTotal::Int(sum),
+            None => RunningTotal::Double(total as f64 + number as f64),
         }
     }
 }
 
 fn add<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
-    let (mut total, mut date) = (Running::Int(0), None);
+    let (mut total, mut date) = (RunningTotal::Int(0), None);
     for arg in &call.args {
         match arg.eval(cx)? {
             None | Some(Value::Null | Value::Undefined) => return Ok(Some(Value::Null)),
@@ -126,9 +126,9 @@ fn add<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
     }
     let Some(date) = date else { return Ok(Some(total.value())) };
     let ms = match total {
-        Running::Int(number) | Running::Long(number) => Some(number),
-        Running::Double(number) => round_to_i64(number),
-        Running::Decimal(number) => decimal_to_i64(number),
+        RunningTotal::Int(number) | RunningTotal::Long(number) => Some(number),
+        RunningTotal::Double(number) => round_to_i64(number),
+        RunningTotal::Decimal(number) => decimal_to_i64(number),
     };
     let sum = ms.and_then(|ms| date.checked_add(ms));
     sum.map(|ms| Some(Value::Date(ms))).ok_or_else(|| date_overflow("$add"))
@@ -221,7 +221,7 @@ fn subtract_from_date<'a>(left: i64, right: Value<'_>) -> Result<Value<'a>> {
 }
 
 fn multiply<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
-    let mut product = Product { running: Running::Int(1), double: 1.0 };
+    let mut product = Product { running: RunningTotal::Int(1), double: 1.0 };
     for arg in &call.args {
         match arg.eval(cx)? {
             None | Some(Value::Null | Value::Undefined) => return Ok(Some(Value::Null)),
@@ -239,28 +239,29 @@ fn multiply<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>
 /// A product that keeps its double beside it, so that an overflow of longs loses no more than
 /// doubles would have.
 struct Product {
-    running: Running,
+    running: RunningTotal,
     double: f64,
 }
 
 impl Product {
     fn multiply(&mut self, value: Value<'_>) {
-        if let (Running::Decimal(_), _) | (_, Value::Decimal(_)) = (self.running, value) {
+        if let (RunningTotal::Decimal(_), _) | (_, Value::Decimal(_)) = (self.running, value) {
             let product = self.running.as_decimal().multiply(as_decimal(value));
-            self.running = Running::Decimal(product);
+            self.running = RunningTotal::Decimal(product);
             return;
         }
         self.double *= as_double(value);
         self.running = match (self.running, long(value)) {
-            (Running::Int(product), Some(number)) | (Running::Long(product), Some(number)) => {
-                let int = matches!((self.running, value), (Running::Int(_), Value::Int32(_)));
+            (RunningTotal::Int(product), Some(number))
+            | (RunningTotal::Long(product), Some(number)) => {
+                let int = matches!((self.running, value), (RunningTotal::Int(_), Value::Int32(_)));
                 match product.checked_mul(number) {
-                    Some(product) if int => Running::Int(product),
-                    Some(product) => Running::Long(product),
-                    None => Running::Double(self.double),
+                    Some(product) if int => RunningTotal::Int(product),
+                    Some(product) => RunningTotal::Long(product),
+                    None => RunningTotal::Double(self.double),
                 }
             }
-            _ => Running::Double(self.double),
+            _ => RunningTotal::Double(self.double),
         };
     }
 }

@@ -3,7 +3,7 @@
 use super::array_access::{integral, is_nullish, type_name};
 use super::boolean::is_true;
 use super::operator::{Arity, Call, Field, Fields, Operator};
-use super::tree::{Expression, Node};
+use super::tree::{Expression, ExpressionNode};
 use crate::context::EvalContext;
 use foldhash::fast::RandomState;
 use quire_document::{Array, Doc, Value, message};
@@ -91,8 +91,8 @@ fn range<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> 
 /// `inputs` and `defaults` must be written as arrays.
 fn check_zip(call: &Call) -> Result<()> {
     let length = |index| match call.arg(index).map(Expression::node) {
-        Some(Node::Array(items)) => Ok(items.len()),
-        Some(Node::Constant(value)) => match value.as_value() {
+        Some(ExpressionNode::Array(items)) => Ok(items.len()),
+        Some(ExpressionNode::Constant(value)) => match value.as_value() {
             Value::Array(array) => Ok(array.count()),
             other => Err(other.type_name()),
         },
@@ -173,7 +173,7 @@ fn list_items<'a>(
     cx: &EvalContext<'a>,
 ) -> Result<Vec<Option<Value<'a>>>> {
     match call.arg(index).map(Expression::node) {
-        Some(Node::Array(items)) => items.iter().map(|item| item.eval(cx)).collect(),
+        Some(ExpressionNode::Array(items)) => items.iter().map(|item| item.eval(cx)).collect(),
         _ => match call.eval(index, cx)? {
             Some(Value::Array(array)) => {
                 cx.charge_elements([array])?;

@@ -9,7 +9,7 @@ use super::column::Column;
 use super::extract::Extractor;
 use super::kernel::Kernel;
 use super::operator::Call;
-use super::tree::{Expression, Node};
+use super::tree::{Expression, ExpressionNode};
 use crate::context::EvalContext;
 use quire_document::Doc;
 use quire_error::{Error, ErrorCode, Result};
@@ -102,20 +102,24 @@ impl Expression {
         cx: &EvalContext<'a>,
     ) -> Result<Cow<'a, Column<'a>>> {
         let known = match self.node() {
-            Node::Constant(value) => Some(Column::Same(Some(value.as_value()), batch.len())),
-            Node::Missing | Node::Absent => Some(Column::Same(None, batch.len())),
-            Node::Path(path) => {
+            ExpressionNode::Constant(value) => {
+                Some(Column::Same(Some(value.as_value()), batch.len()))
+            }
+            ExpressionNode::Missing | ExpressionNode::Absent => {
+                Some(Column::Same(None, batch.len()))
+            }
+            ExpressionNode::Path(path) => {
                 let slot = path.slot.and_then(|slot| batch.columns.get(slot as usize));
                 if let Some(column) = slot {
                     return Ok(Cow::Borrowed(column));
                 }
                 None
             }
-            Node::Call(call) => match Kernel::of(call) {
+            ExpressionNode::Call(call) => match Kernel::of(call) {
                 Some(kernel) => run_kernel(kernel, call, batch, cx)?,
                 None => None,
             },
-            Node::Form(form) => form.columns(batch, cx)?,
+            ExpressionNode::Form(form) => form.columns(batch, cx)?,
             _ => None,
         };
         match known {

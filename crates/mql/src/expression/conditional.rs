@@ -4,7 +4,7 @@ use super::batch::Batch;
 use super::boolean::is_true;
 use super::column::Column;
 use super::operator::{Arity, Call, Operator};
-use super::tree::{Expression, Form, Node};
+use super::tree::{Expression, ExpressionNode, Form};
 use crate::context::{EvalContext, ParseContext};
 use quire_document::{DocWriter, Value};
 use quire_error::{Error, Result};
@@ -111,7 +111,7 @@ impl Form for Cond {
         } else {
             &mut self.otherwise
         };
-        let mut taken = std::mem::replace(taken, Expression::from_node(Node::Missing));
+        let mut taken = std::mem::replace(taken, Expression::from_node(ExpressionNode::Missing));
         taken.optimize(context)?;
         Ok(Some(taken))
     }

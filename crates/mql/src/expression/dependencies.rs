@@ -1,6 +1,6 @@
 //! What an expression reads: the planner fetches no more than that.
 
-use super::tree::{Expression, Node};
+use super::tree::{Expression, ExpressionNode};
 use crate::context::Binding;
 use std::collections::BTreeSet;
 
@@ -30,18 +30,18 @@ impl Expression {
     /// Adds what it reads to `needed`.
     pub fn add_dependencies(&self, needed: &mut Dependencies) {
         match self.node() {
-            Node::Path(path) => {
+            ExpressionNode::Path(path) => {
                 needed.paths.insert(path.to_string());
             }
-            Node::Variable(variable) => match variable.binding {
+            ExpressionNode::Variable(variable) => match variable.binding {
                 Binding::Root => needed.whole_document = true,
                 Binding::User(index) => {
                     needed.variables.insert(index);
                 }
                 _ => {}
             },
-            Node::Call(call) => needed.volatile |= call.operator.volatile,
-            Node::Form(form) => {
+            ExpressionNode::Call(call) => needed.volatile |= call.operator.volatile,
+            ExpressionNode::Form(form) => {
                 needed.volatile |= form.is_volatile();
                 needed.metadata.extend(form.metadata().map(str::to_owned));
             }

@@ -5,7 +5,7 @@
 
 use super::column::Column;
 use super::field_path::{FieldPath, into};
-use super::tree::{Expression, Node};
+use super::tree::{Expression, ExpressionNode};
 use crate::context::EvalContext;
 use crate::names::Names;
 use quire_document::{Doc, Value};
@@ -42,7 +42,7 @@ impl Extractor {
     /// expression still evaluates alike without extracted values, but must not be given those of
     /// another extractor.
     pub fn attach(&mut self, expression: &mut Expression) {
-        if let Node::Path(path) = expression.node_mut() {
+        if let ExpressionNode::Path(path) = expression.node_mut() {
             path.slot = Some(self.slot(path));
         }
         expression

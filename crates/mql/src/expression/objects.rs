@@ -3,7 +3,7 @@
 use super::array_access::{is_nullish, type_name};
 use super::array_building::{charge_entries, last_of_each};
 use super::operator::{Arity, Call, Operator};
-use super::tree::{Expression, Form, Node};
+use super::tree::{Expression, ExpressionNode, Form};
 use crate::context::{EvalContext, ParseContext};
 use quire_document::{Doc, DocWriter, Value};
 use quire_error::{Error, Result};
@@ -174,7 +174,7 @@ fn parse_set(
     let field = field.ok_or_else(|| missing(4161102, "field"))?;
     let value = match new_value {
         Some(value) => value,
-        None if unset => Expression::from_node(Node::Missing),
+        None if unset => Expression::from_node(ExpressionNode::Missing),
         None => return Err(missing(4161103, "value")),
     };
     let input = input.ok_or_else(|| missing(4161109, "input"))?;

@@ -1,6 +1,6 @@
 //! A row of the registry: an operator's name, shape, run function and documentation.
 
-use super::tree::{Expression, Node};
+use super::tree::{Expression, ExpressionNode};
 use crate::context::{EvalContext, ParseContext};
 use quire_document::Value;
 use quire_error::Result;
@@ -46,7 +46,7 @@ pub enum Arity {
 }
 
 /// The named arguments of an operator. Argument `i` of the call is field `i`; one that was not
-/// given is `Node::Absent`.
+/// given is `ExpressionNode::Absent`.
 pub struct Fields {
     /// The fields, in the order of the call's arguments.
     pub fields: &'static [Field],
@@ -189,7 +189,7 @@ impl Call {
 
     /// Argument `index`, if it was given.
     pub fn arg(&self, index: usize) -> Option<&Expression> {
-        self.args.get(index).filter(|arg| !matches!(arg.node(), Node::Absent))
+        self.args.get(index).filter(|arg| !matches!(arg.node(), ExpressionNode::Absent))
     }
 
     /// True if argument `index` was given.

@@ -3,7 +3,7 @@
 use super::field_path::{FieldPath, check_field_name};
 use super::operator::{Arity, Call, Fields, Operator, Run, RunFn};
 use super::registry::find_operator;
-use super::tree::{Expression, Node, Variable};
+use super::tree::{Expression, ExpressionNode, Variable};
 use crate::context::{Binding, ParseContext};
 use quire_document::{Array, Doc, Value, message};
 use quire_error::{Error, ErrorCode, Result};
@@ -56,13 +56,13 @@ pub(super) fn object(doc: Doc<'_>, context: &ParseContext) -> Result<Expression>
         }
         fields.push((Box::from(name), operand(value, context)?));
     }
-    Ok(Expression::from_node(Node::Object(fields.into())))
+    Ok(Expression::from_node(ExpressionNode::Object(fields.into())))
 }
 
 fn array_literal(array: Array<'_>, context: &ParseContext) -> Result<Expression> {
     let context = &context.deeper()?;
     let items: Result<Vec<_>> = array.iter().map(|item| operand(item, context)).collect();
-    Ok(Expression::from_node(Node::Array(items?.into())))
+    Ok(Expression::from_node(ExpressionNode::Array(items?.into())))
 }
 
 /// Parses `{$operator: argument}`.
@@ -104,7 +104,7 @@ impl Operator {
         if let Some(check) = check {
             check(&call)?;
         }
-        Ok(Expression::from_node(Node::Call(call)))
+        Ok(Expression::from_node(ExpressionNode::Call(call)))
     }
 
     /// Parses a list of arguments (or one argument without its brackets) and counts them.
@@ -188,7 +188,7 @@ fn named_arguments(
     }
     let named = args.into_iter().zip(fields.fields).map(|(arg, field)| match arg {
         Some(arg) => Ok(arg),
-        None if field.missing == 0 => Ok(Expression::from_node(Node::Absent)),
+        None if field.missing == 0 => Ok(Expression::from_node(ExpressionNode::Absent)),
         None => {
             let text = format!("{name} requires '{}' to be specified", field.name);
             Err(Error::location(field.missing, text))
@@ -225,9 +225,9 @@ fn variable_path(
     context: &ParseContext,
 ) -> Result<Expression> {
     let node = match (context.resolve(name)?, path) {
-        (Binding::Root, Some(path)) => Node::Path(path),
-        (Binding::Remove, _) => Node::Missing,
-        (binding, path) => Node::Variable(Variable { name: name.into(), binding, path }),
+        (Binding::Root, Some(path)) => ExpressionNode::Path(path),
+        (Binding::Remove, _) => ExpressionNode::Missing,
+        (binding, path) => ExpressionNode::Variable(Variable { name: name.into(), binding, path }),
     };
     Ok(Expression::from_node(node))
 }

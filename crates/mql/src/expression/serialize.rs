@@ -1,38 +1,38 @@
 //! Back to BSON: what explain prints and plans compare.
 
 use super::operator::{Arity, Call};
-use super::tree::{Expression, Node};
+use super::tree::{Expression, ExpressionNode};
 use quire_document::{ArrayBuf, DocBuf, DocWriter, Value, ValueBuf};
 
 impl Expression {
     /// The expression as BSON that parses to the same; constants stand as `{$const: ...}`.
     pub fn to_bson(&self) -> ValueBuf {
         match self.node() {
-            Node::Constant(value) => operator_document("$const", value.as_value()),
-            Node::Missing | Node::Absent => ValueBuf::new("$$REMOVE"),
-            Node::Path(path) => ValueBuf::new(format!("${path}").as_str()),
-            Node::Variable(variable) => ValueBuf::new(
+            ExpressionNode::Constant(value) => operator_document("$const", value.as_value()),
+            ExpressionNode::Missing | ExpressionNode::Absent => ValueBuf::new("$$REMOVE"),
+            ExpressionNode::Path(path) => ValueBuf::new(format!("${path}").as_str()),
+            ExpressionNode::Variable(variable) => ValueBuf::new(
                 match &variable.path {
                     Some(path) => format!("$${}.{path}", variable.name),
                     None => format!("$${}", variable.name),
                 }
                 .as_str(),
             ),
-            Node::Object(fields) => DocBuf::build(|writer| {
+            ExpressionNode::Object(fields) => DocBuf::build(|writer| {
                 for (name, field) in fields {
                     writer.append(name, field.to_bson().as_value());
                 }
             })
             .into(),
-            Node::Array(items) => list(items).into(),
-            Node::Call(call) => call_to_bson(call),
-            Node::Form(form) => DocBuf::build(|writer| form.serialize(writer)).into(),
+            ExpressionNode::Array(items) => list(items).into(),
+            ExpressionNode::Call(call) => call_to_bson(call),
+            ExpressionNode::Form(form) => DocBuf::build(|writer| form.serialize(writer)).into(),
         }
     }
 
     /// Appends `to_bson` as a field, unless the argument was not given.
     pub fn serialize_to(&self, name: &str, writer: &mut DocWriter<'_>) {
-        if !matches!(self.node(), Node::Absent) {
+        if !matches!(self.node(), ExpressionNode::Absent) {
             writer.append(name, self.to_bson().as_value());
         }
     }

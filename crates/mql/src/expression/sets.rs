@@ -4,7 +4,7 @@
 use super::array_access::{is_nullish, type_name};
 use super::boolean::is_true;
 use super::operator::{Arity, Call, Operator};
-use super::tree::{Expression, Node};
+use super::tree::{Expression, ExpressionNode};
 use crate::context::{Collator, EvalContext};
 use crate::work::{sort_by, units_of};
 use quire_document::{Array, Value, compare};
@@ -131,14 +131,14 @@ fn check_equals(call: &Call) -> Result<()> {
 
 fn is_array_literal(arg: &Expression) -> bool {
     let constant = arg.as_constant().is_some_and(|value| value.as_array().is_some());
-    constant || matches!(arg.node(), Node::Array(_))
+    constant || matches!(arg.node(), ExpressionNode::Array(_))
 }
 
 /// True for constants and for literal objects and arrays of constants.
 fn is_constant_tree(arg: &Expression) -> bool {
     match arg.node() {
-        Node::Object(fields) => fields.iter().all(|(_, field)| is_constant_tree(field)),
-        Node::Array(items) => items.iter().all(is_constant_tree),
+        ExpressionNode::Object(fields) => fields.iter().all(|(_, field)| is_constant_tree(field)),
+        ExpressionNode::Array(items) => items.iter().all(is_constant_tree),
         _ => arg.as_constant().is_some(),
     }
 }

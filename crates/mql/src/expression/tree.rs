@@ -15,12 +15,12 @@ use std::fmt;
 /// A compiled expression. `Send + Sync`, evaluated any number of times, by any thread.
 #[derive(Debug)]
 pub struct Expression {
-    node: Node,
+    node: ExpressionNode,
 }
 
 /// What an expression is made of.
 #[derive(Debug)]
-pub enum Node {
+pub enum ExpressionNode {
     /// A value known at parse time.
     Constant(ValueBuf),
     /// A missing value known at parse time (`$$REMOVE`, a folded result).
@@ -58,7 +58,11 @@ impl Variable {
         let (Binding::User(index), None) = (self.binding, &self.path) else { return None };
         let variable = context.variables.get(index)?;
         variable.known.as_ref()?;
-        Some(variable.value().map_or(Expression::from_node(Node::Missing), Expression::constant))
+        Some(
+            variable
+                .value()
+                .map_or(Expression::from_node(ExpressionNode::Missing), Expression::constant),
+        )
     }
 }
 
@@ -126,56 +130,59 @@ impl Expression {
 
     /// Returns the expression of a constant.
     pub fn constant<'v>(value: impl Into<Value<'v>>) -> Expression {
-        Expression::from_node(Node::Constant(ValueBuf::new(value)))
+        Expression::from_node(ExpressionNode::Constant(ValueBuf::new(value)))
     }
 
     /// A path on the root document, written without the dollar sign.
     pub fn path(dotted: &str) -> Result<Expression> {
-        Ok(Expression::from_node(Node::Path(FieldPath::parse(dotted)?)))
+        Ok(Expression::from_node(ExpressionNode::Path(FieldPath::parse(dotted)?)))
     }
 
     /// An operator with a tree of its own.
     pub fn form(form: Box<dyn Form>) -> Expression {
-        Expression::from_node(Node::Form(form))
+        Expression::from_node(ExpressionNode::Form(form))
     }
 
-    pub(super) const fn from_node(node: Node) -> Expression {
+    pub(super) const fn from_node(node: ExpressionNode) -> Expression {
         Expression { node }
     }
 
     /// The tree's top.
-    pub fn node(&self) -> &Node {
+    pub fn node(&self) -> &ExpressionNode {
         &self.node
     }
 
-    /// The value, if it is known at parse time. (A missing constant is `Node::Missing`.)
+    /// The value, if it is known at parse time. (A missing constant is `ExpressionNode::Missing`.)
     pub fn as_constant(&self) -> Option<Value<'_>> {
-        if let Node::Constant(value) = &self.node { Some(value.as_value()) } else { None }
+        if let ExpressionNode::Constant(value) = &self.node { Some(value.as_value()) } else { None }
     }
 
     /// True if the result is known at parse time, be it a value or missing.
     pub fn is_constant(&self) -> bool {
-        matches!(self.node, Node::Constant(_) | Node::Missing | Node::Absent)
+        matches!(
+            self.node,
+            ExpressionNode::Constant(_) | ExpressionNode::Missing | ExpressionNode::Absent
+        )
     }
 
     /// Evaluates it for `cx.root`. `None` is missing. The result borrows from the document, from
     /// this expression's constants, or from the arena.
     pub fn eval<'a>(&'a self, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
         match &self.node {
-            Node::Constant(value) => Ok(Some(value.as_value())),
-            Node::Missing | Node::Absent => Ok(None),
-            Node::Path(path) => match path.slot.and_then(|slot| cx.extracted(slot)) {
+            ExpressionNode::Constant(value) => Ok(Some(value.as_value())),
+            ExpressionNode::Missing | ExpressionNode::Absent => Ok(None),
+            ExpressionNode::Path(path) => match path.slot.and_then(|slot| cx.extracted(slot)) {
                 Some(value) => Ok(value),
                 None => path.eval(cx.root, cx),
             },
-            Node::Variable(variable) => variable.eval(cx),
-            Node::Call(call) => call.evaluate(cx),
-            Node::Form(form) => form.eval(cx),
-            Node::Object(fields) => cx
+            ExpressionNode::Variable(variable) => variable.eval(cx),
+            ExpressionNode::Call(call) => call.evaluate(cx),
+            ExpressionNode::Form(form) => form.eval(cx),
+            ExpressionNode::Object(fields) => cx
                 .document(|writer| write_object(fields, writer, cx))
                 .map(Value::Document)
                 .map(Some),
-            Node::Array(items) => {
+            ExpressionNode::Array(items) => {
                 cx.array(|writer| write_array(items, writer, cx)).map(Value::Array).map(Some)
             }
         }
@@ -190,8 +197,8 @@ impl Expression {
         cx: &EvalContext<'_>,
     ) -> Result<()> {
         match &self.node {
-            Node::Object(fields) => write_object(fields, &mut writer.document(key), cx),
-            Node::Array(items) => write_array(items, &mut writer.array(key), cx),
+            ExpressionNode::Object(fields) => write_object(fields, &mut writer.document(key), cx),
+            ExpressionNode::Array(items) => write_array(items, &mut writer.array(key), cx),
             _ => {
                 writer.append_some(key, self.eval(cx)?);
                 Ok(())
@@ -202,10 +209,10 @@ impl Expression {
     /// Visits all direct sub-expressions.
     pub fn children<'e>(&'e self, visit: &mut dyn FnMut(&'e Expression)) {
         match &self.node {
-            Node::Object(fields) => fields.iter().for_each(|(_, field)| visit(field)),
-            Node::Array(items) => items.iter().for_each(visit),
-            Node::Call(call) => call.args.iter().for_each(visit),
-            Node::Form(form) => form.children(visit),
+            ExpressionNode::Object(fields) => fields.iter().for_each(|(_, field)| visit(field)),
+            ExpressionNode::Array(items) => items.iter().for_each(visit),
+            ExpressionNode::Call(call) => call.args.iter().for_each(visit),
+            ExpressionNode::Form(form) => form.children(visit),
             _ => {}
         }
     }
@@ -216,15 +223,17 @@ impl Expression {
         visit: &mut dyn FnMut(&mut Expression) -> Result<()>,
     ) -> Result<()> {
         match &mut self.node {
-            Node::Object(fields) => fields.iter_mut().try_for_each(|(_, field)| visit(field)),
-            Node::Array(items) => items.iter_mut().try_for_each(visit),
-            Node::Call(call) => call.args.iter_mut().try_for_each(visit),
-            Node::Form(form) => form.children_mut(visit),
+            ExpressionNode::Object(fields) => {
+                fields.iter_mut().try_for_each(|(_, field)| visit(field))
+            }
+            ExpressionNode::Array(items) => items.iter_mut().try_for_each(visit),
+            ExpressionNode::Call(call) => call.args.iter_mut().try_for_each(visit),
+            ExpressionNode::Form(form) => form.children_mut(visit),
             _ => Ok(()),
         }
     }
 
-    pub(super) fn node_mut(&mut self) -> &mut Node {
+    pub(super) fn node_mut(&mut self) -> &mut ExpressionNode {
         &mut self.node
     }
 
@@ -235,11 +244,11 @@ impl Expression {
             return Ok(());
         }
         let replacement = match &mut self.node {
-            Node::Form(form) => form.optimize(context)?,
-            Node::Variable(variable) => variable.known(context),
+            ExpressionNode::Form(form) => form.optimize(context)?,
+            ExpressionNode::Variable(variable) => variable.known(context),
             _ => {
                 self.children_mut(&mut |child| child.optimize(context))?;
-                if let Node::Call(call) = &self.node { decision(call) } else { None }
+                if let ExpressionNode::Call(call) = &self.node { decision(call) } else { None }
             }
         };
         if let Some(replacement) = replacement {
@@ -264,16 +273,20 @@ impl Expression {
         };
         let bytes = value.as_ref().map_or(0, ValueBuf::size);
         if context.folding.keep(bytes) {
-            self.node = value.map_or(Node::Missing, Node::Constant);
+            self.node = value.map_or(ExpressionNode::Missing, ExpressionNode::Constant);
         }
         Ok(())
     }
 
     fn is_foldable(&self) -> bool {
         match &self.node {
-            Node::Path(_) | Node::Variable(_) => return false,
-            Node::Call(call) if call.operator.volatile || call.operator.unfolded => return false,
-            Node::Form(form) if form.is_volatile() || form.metadata().is_some() => return false,
+            ExpressionNode::Path(_) | ExpressionNode::Variable(_) => return false,
+            ExpressionNode::Call(call) if call.operator.volatile || call.operator.unfolded => {
+                return false;
+            }
+            ExpressionNode::Form(form) if form.is_volatile() || form.metadata().is_some() => {
+                return false;
+            }
             _ => {}
         }
         let mut constant = true;
@@ -315,8 +328,8 @@ fn write_array(
 ) -> Result<()> {
     for item in items {
         match &item.node {
-            Node::Object(fields) => write_object(fields, &mut writer.document(), cx)?,
-            Node::Array(items) => write_array(items, &mut writer.array(), cx)?,
+            ExpressionNode::Object(fields) => write_object(fields, &mut writer.document(), cx)?,
+            ExpressionNode::Array(items) => write_array(items, &mut writer.array(), cx)?,
             _ => {
                 writer.push(item.eval(cx)?.unwrap_or(Value::Null));
             }

@@ -6,7 +6,7 @@ use super::node::{Node, Test};
 use super::operand::{Comparison, Operand};
 use super::optimize::optimize;
 use crate::context::Collator;
-use crate::expression::{Call, Expression, Node as ExprNode};
+use crate::expression::{Call, Expression, ExpressionNode};
 use quire_document::Value;
 use std::sync::Arc;
 
@@ -68,7 +68,7 @@ fn widen(node: Node) -> Node {
 
 /// The comparisons that every match must satisfy and that an index can serve.
 fn comparisons(expression: &Expression, test: &ExprTest) -> Vec<Node> {
-    let ExprNode::Call(call) = expression.node() else { return Vec::new() };
+    let ExpressionNode::Call(call) = expression.node() else { return Vec::new() };
     let comparison = match call.name() {
         "$and" => return call.args.iter().flat_map(|arg| comparisons(arg, test)).collect(),
         "$or" => {
@@ -95,8 +95,10 @@ fn compare(
 ) -> Option<Node> {
     let [left, right] = &*call.args else { return None };
     let (path, comparison, value) = match (left.node(), right.node()) {
-        (ExprNode::Path(path), ExprNode::Constant(value)) => (path, comparison, value),
-        (ExprNode::Constant(value), ExprNode::Path(path)) => (path, comparison.flipped(), value),
+        (ExpressionNode::Path(path), ExpressionNode::Constant(value)) => (path, comparison, value),
+        (ExpressionNode::Constant(value), ExpressionNode::Path(path)) => {
+            (path, comparison.flipped(), value)
+        }
         _ => return None,
     };
     let value = value.as_value();

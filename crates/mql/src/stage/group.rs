@@ -5,7 +5,9 @@ use super::registry::StageRow;
 use super::{Modified, Needs, Stage, StageBody};
 use crate::accumulator::{AccumulatorSpec, State, Table, in_group};
 use crate::context::{Collator, EvalContext, ParseContext};
-use crate::expression::{Batch, Column, Dependencies, Expression, Extractor, FieldPath, Node};
+use crate::expression::{
+    Batch, Column, Dependencies, Expression, ExpressionNode, Extractor, FieldPath,
+};
 use quire_document::{Doc, DocWriter, Value};
 use quire_error::{Error, Result};
 use std::borrow::Cow;
@@ -243,7 +245,7 @@ impl GroupKey {
     pub fn path(&self) -> Option<&FieldPath> {
         match self {
             GroupKey::Expression(expression) => match expression.node() {
-                Node::Path(path) => Some(path),
+                ExpressionNode::Path(path) => Some(path),
                 _ => None,
             },
             GroupKey::Fields(_) => None,

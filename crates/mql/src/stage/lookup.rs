@@ -5,7 +5,7 @@ use super::registry::StageRow;
 use super::sub_pipeline::{From, add_outer_reads, parse_over, parse_path, stages_of};
 use super::{Match, Modified, Needs, Stage, StageBody, Unwind};
 use crate::context::{ParseContext, UserVariable};
-use crate::expression::{Dependencies, Expression, FieldPath, Node, check_variable_name};
+use crate::expression::{Dependencies, Expression, ExpressionNode, FieldPath, check_variable_name};
 use crate::options::Options;
 use crate::update::text;
 use quire_document::path::Path;
@@ -259,7 +259,7 @@ fn equality(stages: Array<'_>, cx: &ParseContext) -> Result<Option<VariableEqual
         for (field, other) in [(*left, *right), (*right, *left)] {
             // Parsed, because `let` may have given `$$CURRENT` another value.
             let field = Expression::parse(field, cx)?;
-            let Node::Path(path) = field.node() else { continue };
+            let ExpressionNode::Path(path) = field.node() else { continue };
             let value = Expression::parse(other, cx)?;
             let reads = value.dependencies();
             let constant = reads.paths.is_empty() && !reads.whole_document;

@@ -6,7 +6,7 @@ use super::pipeline::parse_stage;
 use super::registry::StageRow;
 use super::{Modified, Needs, Stage, StageBody};
 use crate::context::{EvalContext, ParseContext, Slot};
-use crate::expression::{Dependencies, Expression, Node};
+use crate::expression::{Dependencies, Expression, ExpressionNode};
 use crate::options::Options;
 use crate::projection::Projection;
 use crate::sort::SortPattern;
@@ -60,7 +60,7 @@ fn parse(value: Value<'_>, cx: &ParseContext) -> Result<Vec<Stage>> {
         return Err(array_partition());
     }
     let path = partition_by.as_ref().map(|by| match by.node() {
-        Node::Path(path) => path.to_string(),
+        ExpressionNode::Path(path) => path.to_string(),
         _ => PARTITION_FIELD.to_owned(),
     });
     let is_computed = path.as_deref() == Some(PARTITION_FIELD);
@@ -173,7 +173,7 @@ impl WindowFields {
     /// Returns the path that `partitionBy` is; `None` for one partition of all documents.
     pub fn partition_path(&self) -> Option<String> {
         match self.partition_by.as_ref()?.node() {
-            Node::Path(path) => Some(path.to_string()),
+            ExpressionNode::Path(path) => Some(path.to_string()),
             _ => None,
         }
     }

@@ -11,7 +11,7 @@ use quire_document::path::array_index;
 use quire_document::{Array, Doc, Value};
 
 use super::{Looks, Wildcard, nested_mark};
-use crate::key::{Interval, Intervals, KeySpec, View, Views};
+use crate::key::{Interval, Intervals, KeySpec, PathView, Views};
 use crate::{Multikey, MultikeyPaths};
 
 /// The largest number of array positions in a path that a wildcard index serves.
@@ -20,14 +20,14 @@ const POSITIONS_MAX: usize = 8;
 /// The row of the registry that tells how queries see a wildcard index.
 pub(super) const VIEWS: Views = Views { of_paths, again, is_of_path, bound_paths };
 
-fn of_paths(spec: &KeySpec, paths: &BTreeSet<String>, facts: &Multikey) -> Vec<View> {
+fn of_paths(spec: &KeySpec, paths: &BTreeSet<String>, facts: &Multikey) -> Vec<PathView> {
     let of_path = paths.iter().filter_map(|path| view_of_path(spec, path, facts));
     view_of_regular_fields(spec).into_iter().chain(of_path).collect()
 }
 
 /// Returns the index of one path that this wildcard index holds; `None` if it cannot find all
 /// values of the path. `facts` say which paths are arrays.
-pub(super) fn view_of_path(spec: &KeySpec, path: &str, facts: &Multikey) -> Option<View> {
+pub(super) fn view_of_path(spec: &KeySpec, path: &str, facts: &Multikey) -> Option<PathView> {
     let wildcard = Wildcard::in_keys(spec)?;
     let components: Vec<&str> = path.split('.').collect();
     if components.iter().filter(|part| array_index(part).is_some()).count() > POSITIONS_MAX {
@@ -46,19 +46,19 @@ pub(super) fn view_of_path(spec: &KeySpec, path: &str, facts: &Multikey) -> Opti
     keys.state = Some(Arc::new(Wildcard { looks: Looks::At(paths), ..wildcard.clone() }));
     let mut multikey = MultikeyPaths(vec![0; spec.fields.len()]);
     *multikey.0.get_mut(wildcard.at + 1)? = bits;
-    Some(View { keys: Arc::new(keys), multikey })
+    Some(PathView { keys: Arc::new(keys), multikey })
 }
 
 /// Returns the index of the regular fields before the wildcard term, if there are any.
-fn view_of_regular_fields(spec: &KeySpec) -> Option<View> {
+fn view_of_regular_fields(spec: &KeySpec) -> Option<PathView> {
     let wildcard = Wildcard::in_keys(spec).filter(|wildcard| wildcard.at > 0)?;
     let mut keys = spec.clone();
     keys.state = Some(Arc::new(Wildcard { looks: Looks::Everywhere, ..wildcard.clone() }));
     let multikey = MultikeyPaths(vec![0; spec.fields.len()]);
-    Some(View { keys: Arc::new(keys), multikey })
+    Some(PathView { keys: Arc::new(keys), multikey })
 }
 
-fn again(spec: &KeySpec, facts: &Multikey) -> Option<View> {
+fn again(spec: &KeySpec, facts: &Multikey) -> Option<PathView> {
     let wildcard = Wildcard::in_keys(spec)?;
     match &wildcard.looks {
         Looks::At(paths) => {

@@ -7,7 +7,9 @@ pub mod table;
 
 use crate::frame::args::whole;
 use crate::frame::parameters::cached::Cached;
-use crate::frame::parameters::table::Kind::{self, Bool, Int, LogLevels, Long, Text, Texts};
+use crate::frame::parameters::table::ParameterKind::{
+    self, Bool, Int, LogLevels, Long, Text, Texts,
+};
 use crate::frame::parameters::table::Settable::Never;
 use crate::frame::parameters::table::{HISTORY_SECS, PARAMETERS, SLOW_MS, TEXT_BYTES_MAX};
 use quire_document::{Doc, Value, ValueBuf};
@@ -136,7 +138,7 @@ impl Parameters {
     }
 }
 
-impl Kind {
+impl ParameterKind {
     fn value(&self) -> ValueBuf {
         match *self {
             Bool(flag) => ValueBuf::new(flag),

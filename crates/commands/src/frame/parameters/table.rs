@@ -40,7 +40,7 @@ pub enum Settable {
 
 /// The type, default and range of a parameter.
 #[derive(Clone, Copy, Debug)]
-pub enum Kind {
+pub enum ParameterKind {
     /// A boolean with this default.
     Bool(bool),
     /// A 32-bit number, with its least and greatest value.
@@ -60,7 +60,7 @@ pub struct Parameter {
     /// The name that MongoDB gives it.
     pub name: &'static str,
     /// Type, default, range.
-    pub default: Kind,
+    pub default: ParameterKind,
     /// When it may be set.
     pub settable: Settable,
     /// One sentence that tells what it sets.
@@ -69,14 +69,14 @@ pub struct Parameter {
 
 const fn row(
     name: &'static str,
-    default: Kind,
+    default: ParameterKind,
     settable: Settable,
     summary: &'static str,
 ) -> Parameter {
     Parameter { name, default, settable, summary }
 }
 
-use Kind::{Bool, Int, LogLevels, Long, Text, Texts};
+use ParameterKind::{Bool, Int, LogLevels, Long, Text, Texts};
 use Settable::{Always, Never, Startup};
 
 /// Every parameter, by name.

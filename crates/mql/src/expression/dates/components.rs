@@ -4,7 +4,7 @@ use super::arguments::{date, present, zone};
 use super::moment::Moment;
 use crate::context::{EvalContext, ParseContext};
 use crate::expression::operator::{Arity, Call, Field, Fields, Operator};
-use crate::expression::tree::{Expression, Node};
+use crate::expression::tree::{Expression, ExpressionNode};
 use quire_document::Value;
 use quire_error::{Error, Result};
 
@@ -41,7 +41,7 @@ const FIELDS: Fields = Fields {
 /// A date, a list of one, or `{date, timezone}`.
 fn parse(operator: &'static Operator, value: Value<'_>, cx: &ParseContext) -> Result<Expression> {
     let name = operator.name;
-    let absent = || Expression::from_node(Node::Absent);
+    let absent = || Expression::from_node(ExpressionNode::Absent);
     let (date, timezone) = match value {
         Value::Array(list) => match (list.count(), list.get(0)) {
             (1, Some(only)) => (Expression::parse(only, cx)?, absent()),
@@ -72,7 +72,7 @@ fn parse(operator: &'static Operator, value: Value<'_>, cx: &ParseContext) -> Re
         value => (Expression::parse(value, cx)?, absent()),
     };
     let args = Box::new([date, timezone]);
-    Ok(Expression::from_node(Node::Call(Call { operator, args, run })))
+    Ok(Expression::from_node(ExpressionNode::Call(Call { operator, args, run })))
 }
 
 fn run<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
