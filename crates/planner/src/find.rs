@@ -31,6 +31,8 @@ pub struct FindQuery<'r> {
     pub(crate) by_id: Option<Value<'r>>,
     /// The sort; `None` without one, and for `$natural`.
     pub sort: Option<Arc<SortPattern>>,
+    /// The order of `{$natural: ...}` in place of a sort.
+    pub(crate) natural: Option<Direction>,
     /// The projection, if there is one.
     pub projection: Option<Arc<Reshape>>,
     /// The collection, if it was looked up and exists.
@@ -65,7 +67,15 @@ impl<'r> FindQuery<'r> {
             always if always.is_always_true() => Arc::new(Condition::And(Vec::new())),
             root => Arc::new(root.clone().with_implied()),
         });
-        FindQuery { request, filter, by_id: None, sort: None, projection: None, collection: None }
+        FindQuery {
+            request,
+            filter,
+            by_id: None,
+            sort: None,
+            natural: None,
+            projection: None,
+            collection: None,
+        }
     }
 
     /// Compiles the sort of the request.
@@ -74,7 +84,8 @@ impl<'r> FindQuery<'r> {
     /// What `mql` says about the sort.
     pub fn compile_sort(&mut self, context: &ParseContext) -> Result<()> {
         let sort = self.request.sort.as_doc();
-        if !sort.is_empty() && natural(sort)?.is_none() {
+        self.natural = natural(sort)?;
+        if !sort.is_empty() && self.natural.is_none() {
             self.sort = Some(Arc::new(SortPattern::parse(sort, context)?));
         }
         Ok(())
@@ -117,7 +128,10 @@ pub fn plan_find(query: &FindQuery<'_>, stats: &dyn Statistics) -> Result<Plan> 
         root,
         rejected,
         missing,
-        sort: request.sort.clone(),
+        sort: match &query.sort {
+            Some(pattern) if request.of_pipeline => pattern.to_bson().clone(),
+            _ => request.sort.clone(),
+        },
         projection: request.projection.clone(),
         of_pipeline: request.of_pipeline,
         collation: collation.cloned(),
@@ -192,7 +206,7 @@ fn candidates(
         natural_scan(collection, filter, backward)
     };
     let by_index = matches!(request.hint, Some(Hint::Name(_) | Hint::Pattern(_)));
-    if by_index && request.sort.as_doc().contains("$natural") {
+    if by_index && finish.query.natural.is_some() {
         return Err(Error::bad_value("index hint not allowed with $natural sort order"));
     }
     if filter.is_always_false() {
@@ -347,15 +361,8 @@ struct Finish<'r> {
 impl<'r> Finish<'r> {
     fn new(query: &'r FindQuery<'r>, collation: Option<&'r Collation>) -> Result<Self> {
         let request = query.request;
-        let sort = request.sort.as_doc();
-        let natural = match request.hint {
-            Some(Hint::Natural(_)) | None => {
-                let order = natural(sort).ok().flatten();
-                order.map(|direction| direction == Direction::Descending)
-            }
-            Some(_) => None,
-        };
-        let parts = (!sort.is_empty() && natural.is_none()).then(|| sort_order::parts(sort));
+        let natural = query.natural.map(|direction| direction == Direction::Descending);
+        let parts = query.sort.as_deref().map(sort_order::parts);
         let projection = query.projection.as_ref().filter(|_| !request.return_key).map(|spec| {
             let mut facts = ProjectionFacts::new(spec.shown.as_doc());
             if request.projection.as_doc().is_empty() {
@@ -367,7 +374,7 @@ impl<'r> Finish<'r> {
         let mut reads_sort_key =
             compiled.is_some_and(|projection| projection.needs().metadata.contains("sortKey"));
         reads_sort_key |= request.return_key && !sort_keys(request).is_empty();
-        if reads_sort_key && !request.of_pipeline && sort.is_empty() {
+        if reads_sort_key && !request.of_pipeline && request.sort.as_doc().is_empty() {
             return Err(Error::bad_value("cannot use sortKey $meta projection without a sort"));
         }
         let sort = parts.flatten();
@@ -375,7 +382,7 @@ impl<'r> Finish<'r> {
     }
 
     fn sorts(&self) -> bool {
-        !self.request.sort.as_doc().is_empty() && self.natural.is_none()
+        self.query.sort.is_some()
     }
 
     fn id_hack(&self, collection: &Arc<Collection>, id: ValueBuf) -> Node {

@@ -153,7 +153,6 @@ impl Query {
         if let Some(Stage::Sort(sort)) = stages.front()
             && sort.pattern.metadata().next().is_none()
         {
-            self.find.sort = sort.pattern.to_bson().clone();
             self.sort = Some(Arc::clone(&sort.pattern));
             stages.pop_front();
         }

@@ -2,9 +2,8 @@
 
 use crate::plan::{IndexScan, Node};
 use quire_catalog::key::Intervals;
-use quire_document::{Doc, Value};
 use quire_mql::collation::Collation;
-use quire_mql::sort::SortPattern;
+use quire_mql::sort::{Direction, SortBy, SortPattern};
 use std::sync::Arc;
 
 /// Most scans that one scan is split into.
@@ -18,19 +17,15 @@ pub(crate) struct SortPart {
 }
 
 /// The parts of a sort pattern; `None` if one of them is no plain direction (`$meta`).
-pub(crate) fn parts(sort: Doc<'_>) -> Option<Vec<SortPart>> {
-    sort.fields()
-        .map(|(path, direction)| {
-            let descending = match direction {
-                Value::Int32(number) => number < 0,
-                Value::Int64(number) => number < 0,
-                Value::Double(number) => number < 0.0,
-                Value::Decimal(number) => number.is_negative(),
-                _ => return None,
-            };
-            Some(SortPart { path: path.to_owned(), descending })
-        })
-        .collect()
+pub(crate) fn parts(sort: &SortPattern) -> Option<Vec<SortPart>> {
+    let part = |part: &quire_mql::sort::SortPart| match &part.by {
+        SortBy::Field(path) => {
+            let descending = part.direction == Direction::Descending;
+            Some(SortPart { path: path.as_str().to_owned(), descending })
+        }
+        SortBy::Meta(_) => None,
+    };
+    sort.parts().iter().map(part).collect()
 }
 
 /// Whether the scan gives the order, walked backwards (`Some(true)`) or forwards.
