@@ -20,6 +20,7 @@ mod row;
 mod scans;
 mod sorted_runs;
 mod spill;
+mod table;
 mod unit;
 mod views;
 

@@ -6,8 +6,6 @@ use std::sync::{Arc, LazyLock};
 use quire_document::{Timestamp, ValueBuf};
 use quire_storage::Interrupt;
 
-use crate::scans::helper_threads::processors;
-
 /// Bytes a blocking stage may hold in memory. MongoDB: 100 MiB
 /// (292 QueryExceededMemoryLimitNoDiskUseAllowed).
 pub const STAGE_BYTES_MAX: usize = 100 * 1024 * 1024;
@@ -15,6 +13,9 @@ pub const STAGE_BYTES_MAX: usize = 100 * 1024 * 1024;
 /// Documents after which a scan counts as long: it has taken milliseconds, beside which starting a
 /// thread is nothing.
 const LONG_SCAN_DOCS: u64 = 16_384;
+
+static PROCESSORS: LazyLock<usize> =
+    LazyLock::new(|| std::thread::available_parallelism().map_or(1, |count| count.get()));
 
 static TEMPORARY: LazyLock<Arc<Path>> = LazyLock::new(|| std::env::temp_dir().into());
 
@@ -94,4 +95,9 @@ pub struct BatchEnd {
     pub docs: usize,
     /// Nothing follows: no cursor is needed.
     pub exhausted: bool,
+}
+
+/// Returns the number of processors of the machine.
+pub(crate) fn processors() -> usize {
+    *PROCESSORS
 }

@@ -35,7 +35,7 @@ use crate::scans::fast_count::FastCount;
 use crate::scans::id_lookup::IdLookup;
 use crate::scans::index_scan::IndexScanOp;
 use crate::scans::random_picks::RandomPicks;
-use crate::scans::table::Table;
+use crate::table::Table;
 
 /// Makes the operators of a plan. `feed` fills its leaf that no collection feeds.
 pub(crate) fn build(root: &Node, feed: Option<Box<dyn Feed>>) -> Result<BoxedOperator> {

@@ -12,7 +12,7 @@ use crate::env::Run;
 use crate::operators::filtering::Matcher;
 use crate::operators::{BATCH_BYTES, BoxedOperator, Operator, over};
 use crate::row::Row;
-use crate::scans::table::Table;
+use crate::table::Table;
 
 /// Rows fetched at first, when nothing is known of their size.
 const ROWS_FIRST: usize = 16;

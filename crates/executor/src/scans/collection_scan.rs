@@ -16,7 +16,7 @@ use crate::operators::filtering::Matcher;
 use crate::row::Row;
 use crate::scans::scan_pieces::{Found, Kept, Piece};
 use crate::scans::split_scan::{Splitter, Step, Stretch};
-use crate::scans::table::Table;
+use crate::table::Table;
 
 /// Rows of the first page; later ones grow.
 const PAGE_ROWS_FIRST: usize = 16;

@@ -10,7 +10,7 @@ use crate::env::Run;
 use crate::operators::Operator;
 use crate::row::Row;
 use crate::scans::collection_scan::CollectionScan;
-use crate::scans::table::Table;
+use crate::table::Table;
 
 /// Rows asked for at a time where they are counted.
 const ROWS_MAX: usize = 1024;

@@ -1,18 +1,11 @@
 //! Threads that help executions. Never more of them run than the machine has processors, over all
 //! executions: who finds none left works alone.
 
-use std::sync::LazyLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use crate::params::processors;
+
 static BUSY: AtomicUsize = AtomicUsize::new(0);
-static PROCESSORS: LazyLock<usize> =
-    LazyLock::new(|| std::thread::available_parallelism().map_or(1, |count| count.get()));
-
-/// How many processors there are.
-pub(crate) fn processors() -> usize {
-    *PROCESSORS
-}
-
 /// Permission to run this number of threads besides the caller's own, until it is dropped.
 pub(crate) struct Helpers(usize);
 

@@ -7,7 +7,7 @@ use quire_planner::explain::NodeStats;
 use crate::env::Run;
 use crate::operators::Operator;
 use crate::row::Row;
-use crate::scans::table::Table;
+use crate::table::Table;
 
 /// Gives the document whose `_id` is `id`, if there is one.
 pub(crate) struct IdLookup {

@@ -17,7 +17,7 @@ use crate::operators::filtering::Matcher;
 use crate::record_set::RecordSet;
 use crate::row::Row;
 use crate::scans::index_bounds::{ByteBounds, Seek, Verdict};
-use crate::scans::table::Table;
+use crate::table::Table;
 
 const PAGE_ROWS_FIRST: usize = 8;
 const PAGE_ROWS_MAX: usize = 1000;

@@ -15,7 +15,7 @@ use quire_storage::rng::Rng;
 use crate::env::Run;
 use crate::operators::{BoxedOperator, Operator, pass_on};
 use crate::row::Row;
-use crate::scans::table::Table;
+use crate::table::Table;
 
 /// A collection of no more documents than this is read as a whole, as MongoDB does it.
 const SMALL_DOCS: u64 = 100;
