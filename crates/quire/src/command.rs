@@ -7,7 +7,6 @@ use crate::reply::checked;
 use crate::session::{ClientSession, Shared};
 use bson::{Bson, Document, RawDocumentBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 /// A command and where it goes.
 #[derive(Clone)]
@@ -161,7 +160,7 @@ macro_rules! standard_option {
     (max_time, $target:ident) => {
         $crate::command::options! { $target;
             /// Gives up after so long.
-            max_time: std::time::Duration => "maxTimeMS" as $crate::command::millis,
+            max_time: std::time::Duration => "maxTimeMS" as $crate::options::millis,
         }
     };
     (read_concern, $target:ident) => {
@@ -185,11 +184,6 @@ macro_rules! standard_option {
     };
 }
 pub(crate) use standard_option;
-
-/// Returns a duration in whole milliseconds.
-pub(crate) fn millis(duration: Duration) -> i64 {
-    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
-}
 
 /// A number that is never negative.
 pub(crate) fn count(number: u64) -> i64 {

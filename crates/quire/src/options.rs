@@ -70,7 +70,7 @@ impl From<WriteConcern> for Bson {
             None => {}
         }
         if let Some(timeout) = concern.w_timeout {
-            doc.insert("wtimeout", crate::command::millis(timeout));
+            doc.insert("wtimeout", millis(timeout));
         }
         if let Some(journal) = concern.journal {
             doc.insert("j", journal);
@@ -315,4 +315,9 @@ impl IndexOptionsBuilder {
     pub fn build(self) -> IndexOptions {
         self.options
     }
+}
+
+/// Returns a duration in whole milliseconds.
+pub(crate) fn millis(duration: Duration) -> i64 {
+    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
 }

@@ -2,7 +2,7 @@
 //! The rules and the error texts are those that the drivers' transactions specification demands.
 
 use crate::error::{Error, Result};
-use crate::options::{ReadConcern, WriteConcern};
+use crate::options::{ReadConcern, WriteConcern, millis};
 use bson::Document;
 use std::time::Duration;
 
@@ -123,7 +123,7 @@ impl Transactions {
             body.insert("writeConcern", concern);
         }
         if let Some(time) = self.options.max_commit_time.filter(|_| end == End::Commit) {
-            body.insert("maxTimeMS", crate::command::millis(time));
+            body.insert("maxTimeMS", millis(time));
         }
     }
 

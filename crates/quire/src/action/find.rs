@@ -1,8 +1,8 @@
 //! `find` and `find_one`.
 
-use crate::command::{Command, count, millis, options, standard_options};
+use crate::command::{Command, count, options, standard_options};
 use crate::error::{Error, Result};
-use crate::options::CursorType;
+use crate::options::{CursorType, millis};
 use crate::{Collection, Cursor};
 use bson::Document;
 use serde::de::DeserializeOwned;

@@ -1,7 +1,8 @@
 //! `run_command` and `run_cursor_command`: every command of the server.
 
-use crate::command::{Command, millis, standard_options};
+use crate::command::{Command, standard_options};
 use crate::error::{Error, Result};
+use crate::options::millis;
 use crate::{Cursor, Database};
 use bson::Document;
 use std::time::Duration;
