@@ -1,4 +1,4 @@
-//! Users, roles, privileges and SCRAM: who may do what, and the proof of who somebody is. Pure
+//! Users, roles, privileges and SCRAM: who may do what, and how a client proves who it is. Pure
 //! functions of their input; documents are stored and commands are run above.
 //!
 //! Read in this order: `action.rs`, `resource.rs` and `privilege.rs` (what is allowed),

@@ -128,7 +128,7 @@ impl Credential {
     pub fn decoy(mechanism: Mechanism, secret: &[u8], name: &str, iterations: NonZeroU32) -> Self {
         let mut salt = mechanism.sign(secret, name.as_bytes()).as_ref().to_vec();
         salt.truncate(mechanism.salt_bytes());
-        // The keys depend on the secret alone: nobody outside of this process can meet them.
+        // The keys depend on the secret alone: nothing outside of this process can produce them.
         let stored_key = mechanism.sign(secret, &salt).as_ref().to_vec();
         Credential {
             iterations: iterations.get(),
@@ -311,7 +311,7 @@ fn unescape(name: &str) -> Option<String> {
     Some(out)
 }
 
-/// Returns random bytes that nobody can guess.
+/// Returns random bytes that cannot be guessed.
 ///
 /// # Errors
 /// 1 InternalError if the system gives none.

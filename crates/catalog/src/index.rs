@@ -12,7 +12,7 @@ use crate::{CollectionOptions, IndexId, IndexSpec, Multikey, MultikeyPaths};
 /// Whether readers may use an index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IndexState {
-    /// Being built: every write maintains it, nobody reads it.
+    /// Being built: every write maintains it, no read uses it.
     WriteOnly,
     /// Complete: readers may use it.
     Ready,

@@ -42,7 +42,7 @@ impl PartialFilter {
         PartialFilter { filter: Filter::from_node(Node::Always(false)), heads: Some(Vec::new()) }
     }
 
-    /// The condition, for whoever compares it with a filter.
+    /// Returns the condition, which the planner compares with a filter.
     pub fn condition(&self) -> &Node {
         self.filter.root()
     }

@@ -83,7 +83,7 @@ pub fn run(words: Vec<OsString>) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            // Nobody may listen any more.
+            // The reader may have closed the stream.
             let _ = writeln!(std::io::stderr(), "{}", failure.message);
             ExitCode::from(failure.code)
         }

@@ -1,5 +1,5 @@
 //! Progress on a terminal: a bar where the end is known, a counter where it is not, nothing where
-//! nobody watches. Complaints go above it.
+//! no terminal shows. Complaints go above it.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::Read;

@@ -1,6 +1,6 @@
 //! Typed changes: what a writer does to documents and to the catalog, told while the transaction is
 //! still open, so that a change log stores its record in the commit that makes the change. Nothing is
-//! computed while nobody listens.
+//! computed where no listener is set.
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};

@@ -26,7 +26,7 @@ use walks::{Unreadable, walk, walk_documents};
 
 /// Checks everything; with `repair` mends what can be mended: missing and surplus index entries,
 /// type bits, counters, facts about indexes. A document that is no BSON is told, kept, and left
-/// out of the indexes. Nobody else may use the store meanwhile.
+/// out of the indexes. Nothing else may use the store meanwhile.
 pub fn check(store: &Arc<Store>, repair: bool) -> Result<Report> {
     let mut report = Report::default();
     let catalog = store.catalog();

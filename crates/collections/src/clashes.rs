@@ -35,7 +35,7 @@ pub(crate) fn note(txn: &mut Txn, index: IndexId, record: RecordId) -> Attempt<(
     Ok(txn.put_entry(Space::Idx, note_key(index, record), Bytes::new())?)
 }
 
-/// The record has what it needs, unless somebody notes it again.
+/// Removes the note of a record, which has all its entries now.
 pub(crate) fn settle(txn: &mut Txn, index: IndexId, record: RecordId) -> Attempt<()> {
     Ok(txn.delete_entry(Space::Idx, note_key(index, record))?)
 }

@@ -1,4 +1,4 @@
-//! Failures of the engine as MongoDB's errors, with conflicts kept apart so that whoever can
+//! Failures of the engine as MongoDB's errors, with conflicts kept apart so that a caller that can
 //! retry does.
 
 use quire_error::{Error, ErrorCode, Label};
@@ -7,7 +7,7 @@ use quire_storage::{Conflict, Interruption, StorageError};
 /// What a write attempt ended in.
 #[derive(Debug)]
 pub enum Failure {
-    /// Somebody else was faster or holds the key: nothing happened, try again (outside a
+    /// Another transaction was faster or holds the key: nothing happened, try again (outside a
     /// client's transaction).
     Conflict(Box<Conflict>),
     /// An error that another attempt would meet again.

@@ -84,7 +84,7 @@ impl RecordIds {
         state.knows_greatest_id.then(|| SmallVec::from_slice(&state.greatest_id))
     }
 
-    /// Whoever writes entries of `_id` calls this with the greatest before the commit.
+    /// A writer of entries of `_id` calls this with the greatest before its commit.
     pub(crate) fn raise_greatest_id(&self, key: &[u8]) {
         let mut state = self.state.lock();
         if *key > state.greatest_id[..] {

@@ -1,4 +1,4 @@
-//! Deleting the records of retryable writes that nobody can repeat any more.
+//! Deletes the records of retryable writes that cannot be repeated any more.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::failure::{from_interruption, from_storage};
 use crate::layout::damaged;
 use crate::retry::{SESSION, SessionKey, parse_header, parse_suffix};
 
-/// Whether somebody still uses a session: its UUID, and its user's digest unless it is nobody's.
+/// Returns true if a session is in use. The arguments are its UUID, and its user's digest if it has a user.
 pub type IsAlive<'f> = dyn Fn(&[u8; 16], Option<&[u8; 32]>) -> bool + 'f;
 
 /// The session that a walk over the records has come to.
@@ -42,7 +42,7 @@ impl Store {
                 .map_err(from_storage)?;
             deleted += delete_doomed(&mut txn, &page, &mut current, before_ms, is_alive)?;
             match txn.commit(CommitOptions::buffered().ended_by(interrupt)) {
-                // Somebody uses one of them after all: all of the page waits for the next pass.
+                // One of them is used after all: the whole page waits for the next pass.
                 Ok(_) | Err(StorageError::Conflict(_)) => {}
                 Err(error) => return Err(from_storage(error)),
             }
@@ -78,7 +78,7 @@ fn delete_doomed(
                 Some(current) if current.prefix == prefix => {
                     current.doomed || number != current.number
                 }
-                // Its first row is gone, so nobody finds it.
+                // Its first row is gone, so no look-up finds it.
                 _ => true,
             }
         };

@@ -103,7 +103,7 @@ pub(crate) struct RetryRow {
 }
 
 impl SessionKey {
-    /// The key of a session: its UUID, and its user's digest unless it is nobody's.
+    /// The key of a session: its UUID, and its user's digest if it has a user.
     pub fn new(id: &[u8; 16], user: Option<&[u8; 32]>) -> Self {
         let mut key = Vec::with_capacity(50);
         key.push(SESSION);

@@ -265,12 +265,12 @@ impl Writer {
     }
 
     /// In a client's transaction: takes locks on everything written since the last push, and
-    /// fails at once if somebody else was first.
+    /// fails at once if another transaction was first.
     pub fn push(&mut self) -> Attempt<()> {
         self.txn.push().map_err(Failure::from)
     }
 
-    /// Makes it so.
+    /// Commits the writes and returns where the commit stands in history. On a conflict nothing was written.
     pub fn commit(mut self, options: CommitOptions) -> Attempt<CommitOutcome> {
         for delta in std::mem::take(&mut self.counts) {
             if delta.documents != 0 || delta.bytes != 0 {
@@ -354,7 +354,7 @@ impl Writer {
     }
 
     /// Nothing else would notice a write to a collection that was dropped before the writer began,
-    /// and nobody would ever clear it away.
+    /// and its documents would stay for good.
     fn check_known(&self, collection: &Collection) -> Result<()> {
         let namespace = &collection.namespace;
         if self.catalog.lookup(namespace).is_some_and(|known| known.id == collection.id) {

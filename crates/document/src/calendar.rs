@@ -54,7 +54,7 @@ impl Civil {
         Civil::at(millis.div_euclid(DAY_MS), millis.rem_euclid(DAY_MS))
     }
 
-    /// So many days after 1970-01-01, at a millisecond of that day (below [`DAY_MS`]).
+    /// The given number of days after 1970-01-01, at a millisecond of that day (below [`DAY_MS`]).
     pub const fn at(days: i64, millis: i64) -> Self {
         let (year, month, day) = civil_from_days(days);
         let seconds = millis / 1000;

@@ -39,7 +39,7 @@ fn unnamed(directory: &Path) -> Result<File> {
     let create = || {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create_new(true);
-        // Documents of somebody's: nobody else reads them.
+        // They hold documents: no other user may read them.
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         options.open(&path)

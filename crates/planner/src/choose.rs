@@ -38,7 +38,7 @@ pub trait Statistics {
     /// How many keys the scan would visit, counted up to `limit` (an index dive).
     fn keys(&self, scan: &IndexScan, limit: u64) -> u64;
 
-    /// Whether so many documents at random are better drawn than found by reading all.
+    /// Returns true if drawing `size` random documents costs less than reading all documents.
     fn draws(&self, collection: &Collection, size: u64) -> bool;
 }
 

@@ -142,7 +142,7 @@ pub enum Node {
         /// The plans of the pipelines inside of it.
         inner: Inner,
     },
-    /// Documents that come from outside of the collections: whoever opens the plan gives them.
+    /// Documents that come from outside of the collections. The caller that opens the plan gives them.
     Feed {
         /// Names what gives them, such as the stage `$currentOp`.
         name: &'static str,

@@ -55,7 +55,7 @@ pub struct FindRequest {
     pub comment: Option<ValueBuf>,
     /// It is the head of a pipeline: the projection stays above the sort.
     pub of_pipeline: bool,
-    /// Only so many of the documents are wanted, at random.
+    /// The number of documents that are wanted, at random.
     pub sample: Option<u64>,
 }
 

@@ -152,7 +152,7 @@ impl Embedded {
 
 impl Drop for Embedded {
     fn drop(&mut self) {
-        // Nobody is left who could be told; `Client::shutdown` tells.
+        // A drop cannot return an error; `Client::shutdown` does.
         let _ = self.close();
     }
 }

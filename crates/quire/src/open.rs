@@ -42,7 +42,7 @@ impl OpenOptions {
         self
     }
 
-    /// Takes the log lines, slow commands among them. Default: nobody does.
+    /// Takes the log lines, slow commands among them. By default they are dropped.
     #[must_use]
     pub fn log(mut self, log: Arc<dyn LogSink>) -> OpenOptions {
         self.log = Some(log);

@@ -36,7 +36,7 @@ pub struct WriteConcern {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Acknowledgment {
-    /// So many. 1: it survives the end of the process, and is on disk within 100 ms.
+    /// A number of members. 1: the write survives the end of the process, and is on disk within 100 ms.
     Nodes(u32),
     /// Most of them, and on disk.
     Majority,

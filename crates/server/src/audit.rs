@@ -16,7 +16,7 @@ pub struct AuditFile {
 }
 
 impl AuditFile {
-    /// Opens the file at the end, or makes it. Nobody but its owner can read it afterwards.
+    /// Opens the file at the end, or makes it. Only its owner can read it.
     ///
     /// # Errors
     /// What the system says about the file.

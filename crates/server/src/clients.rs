@@ -24,7 +24,7 @@ pub(crate) struct Client {
 struct RunningClient {
     interrupt: Arc<Interrupt>,
     since: Instant,
-    /// False where nobody waits for the reply, so that a closed socket says nothing.
+    /// False for a command without a reply, whose client may close its socket at once.
     awaited: bool,
 }
 

@@ -35,7 +35,7 @@ pub enum Endpoint {
 /// Why a server does not listen.
 #[derive(Debug)]
 pub enum StartError {
-    /// Somebody else listens there.
+    /// Another process listens there.
     AddressInUse(Endpoint),
     /// The system refuses.
     Bind(Endpoint, io::Error),
@@ -180,7 +180,7 @@ impl AsFd for Door {
 impl Drop for Door {
     fn drop(&mut self) {
         if let Door::Unix(_, path, _) = self {
-            // Somebody may have removed it; there is nothing else to do about it.
+            // Another process may have removed it, which does no harm.
             let _ = std::fs::remove_file(path);
         }
     }

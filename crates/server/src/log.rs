@@ -33,7 +33,7 @@ pub struct JsonLog {
     warnings: Mutex<Vec<String>>,
     starting: AtomicBool,
     written: AtomicU64,
-    /// A rotation opens the file again instead of putting it aside: somebody else moves it.
+    /// A rotation opens the file again instead of renaming it: another program has moved it.
     reopening: bool,
 }
 

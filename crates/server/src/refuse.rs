@@ -32,7 +32,7 @@ pub(crate) fn refuse(shared: &Arc<Shared>, socket: Socket, limit: usize) {
     let owner = Arc::clone(shared);
     let thread = std::thread::Builder::new().name("refusal".into()).stack_size(STACK_BYTES);
     let spawned = thread.spawn(move || {
-        // The client may be gone already; then nobody needs the answer.
+        // The client may be gone already; then the answer is not needed.
         let _ = answer(&owner, &socket, limit);
         owner.refusals.0.fetch_sub(1, Ordering::AcqRel);
     });

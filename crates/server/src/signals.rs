@@ -18,7 +18,7 @@ struct State {
 }
 
 impl Stop {
-    /// Nobody wants it yet.
+    /// Returns a stop that nothing has asked for yet.
     pub fn new() -> Stop {
         Stop::default()
     }
@@ -29,12 +29,12 @@ impl Stop {
         self.0.changed.notify_all();
     }
 
-    /// True once somebody asked.
+    /// Returns true once it was asked for.
     pub fn is_requested(&self) -> bool {
         lock(&self.0.reason).is_some()
     }
 
-    /// Waits until somebody asks, but no longer than `limit`; answers why.
+    /// Waits until it is asked for, at most `limit`, and returns the reason that was given.
     pub fn wait(&self, limit: Duration) -> Option<String> {
         let reason = lock(&self.0.reason);
         let waited = self.0.changed.wait_timeout_while(reason, limit, |reason| reason.is_none());

@@ -1,5 +1,5 @@
 //! The watcher: notices that a client has gone while its operation runs, and ends the operation.
-//! The thread that runs a command doesn't look at its socket, so somebody else has to.
+//! The thread that runs a command does not look at its socket, so another thread has to.
 
 use crate::server::Shared;
 use quire_storage::Interruption;

@@ -61,7 +61,7 @@ pub struct Cursor {
 }
 
 enum Slot {
-    /// Nobody uses it.
+    /// No command uses it.
     Idle { cursor: Box<Cursor>, since: Instant },
     /// A getMore runs; killing it interrupts that.
     Pinned {
@@ -208,7 +208,7 @@ impl Cursors {
         sessions.collect()
     }
 
-    /// Closes cursors that nobody has used for so long; those of a session end with it.
+    /// Closes cursors that were idle for this time. Cursors of a session end with the session.
     pub fn close_idle(&self, limit: Duration) {
         let mut state = self.lock();
         let before = state.slots.len();

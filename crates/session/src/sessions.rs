@@ -178,7 +178,7 @@ impl Sessions {
         self.all.read().is_empty()
     }
 
-    /// Ends the sessions that nobody has used since `before_ms`, and answers which those were.
+    /// Ends the sessions that were not used since `before_ms`, and returns their ids.
     pub fn end_idle(&self, before_ms: i64) -> Vec<SessionId> {
         let is_idle = |session: &Session| session.last_use_ms.load(Ordering::Relaxed) < before_ms;
         let mut idle: Vec<_> =
@@ -187,7 +187,7 @@ impl Sessions {
             return idle;
         }
         let mut all = self.all.write();
-        // Somebody may have come back between the two locks.
+        // A client may have used it again between the two locks.
         idle.retain(|id| match all.get(id) {
             Some(session) if is_idle(session) && !is_in_use(session) => all.remove(id).is_some(),
             _ => false,

@@ -464,7 +464,7 @@ impl Backend for FjallBackend {
         let created = self.creation.wait();
         let mut directory = self.directory.write();
         if directory.as_ref().is_some_and(Directory::is_image) {
-            // Nobody reads it again.
+            // It is not read again.
             wait_until_sole(parts);
             *directory = None;
             return Ok(());

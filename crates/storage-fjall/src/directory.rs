@@ -228,7 +228,7 @@ impl Directory {
         }
     }
 
-    /// Says that a copy into the directory begins: until it ends nobody can open it.
+    /// Marks the directory as the target of a copy: until the copy ends no process can open it.
     pub fn begin_copy(&self) -> Result<()> {
         file_options().open(self.path.join(COPYING))?.sync_all()?;
         sync_directory(&self.path)

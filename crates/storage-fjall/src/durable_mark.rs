@@ -59,7 +59,7 @@ impl DurableMark {
         Ok(Self(Mutex::new((Some(file), read(directory)))))
     }
 
-    /// Writes nothing, for a directory that nobody reads again.
+    /// Writes nothing, for a directory that is not read again.
     pub fn none() -> Self {
         Self(Mutex::new((None, Durable::default())))
     }

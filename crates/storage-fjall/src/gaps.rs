@@ -23,7 +23,7 @@ const IDLE_TICKS_MAX: u64 = 600;
 pub(crate) struct Gaps {
     /// Batches begun; a snapshot carries the number at its time.
     epoch: AtomicU64,
-    /// False until the first slow scan, so that nobody else pays.
+    /// False until the first slow scan, so that other databases do not pay.
     armed: AtomicBool,
     idle_ticks: AtomicU64,
     slow: Duration,

@@ -18,7 +18,7 @@ use crate::{journal, manifest, skeleton};
 const FJALL_VERSION: &[u8] = b"FJL\x03";
 
 /// Mends what is missing or damaged in the files of `data`, and says so in `warnings`. What does not
-/// belong there is refused: nobody knows what it is.
+/// belong there is refused.
 pub(crate) fn mend(data: &Path, mark: &mut RepairMark, warnings: &mut Vec<String>) -> Result<()> {
     let mut inventory = inventory::take(data);
     if !inventory.unknown.is_empty() {

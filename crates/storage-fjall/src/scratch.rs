@@ -80,7 +80,7 @@ fn is_ours(name: &str) -> bool {
         .is_some_and(|(process, number)| is_number(process) && is_number(number))
 }
 
-/// Removes a directory that nobody has locked. One of another user stays, if this one may not.
+/// Removes a directory that no process has locked. One of another user stays, if this one may not.
 fn remove_unused(path: &Path) {
     let Ok(lock) = File::open(path) else { return };
     if lock.try_lock().is_ok() {

@@ -68,7 +68,7 @@ impl Creation {
 
 impl Drop for Creation {
     fn drop(&mut self) {
-        // Nobody writes into a directory after its lock is gone.
+        // No process writes into a directory whose lock is gone.
         let _ = self.wait();
     }
 }

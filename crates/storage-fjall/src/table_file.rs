@@ -136,7 +136,7 @@ impl Readable {
             let section = sections.iter().find(|(name, _)| *name == ROWS_SECTION)?;
             Some(section.1.as_ptr() as usize - bytes.as_ptr() as usize + section.1.len())
         });
-        // Without the table of contents nobody knows where the rows end.
+        // Without the table of contents the end of the rows is not known.
         self.has_lost |= rows.is_none();
         let end = rows.unwrap_or(bytes.len());
         let mut at = 0;

@@ -101,7 +101,7 @@ pub trait Backend: Send + Sync + 'static {
         false
     }
 
-    /// Gives back the space of ranges that nobody reads any more. `apply` commits deletes;
+    /// Gives back the space of ranges that no snapshot reads any more. `apply` commits deletes;
     /// `stop` says that the engine is closing. For each range, what has become of it; all that
     /// are not gone are asked for again later, also after a restart.
     fn reclaim(

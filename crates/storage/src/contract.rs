@@ -1,5 +1,5 @@
 //! What every engine promises: ordered bytes in four spaces, snapshots, and an atomic commit
-//! that fails if somebody else was faster. Synchronous and object-safe; calls take many keys or
+//! that fails if another commit was faster. Synchronous and object-safe; calls take many keys or
 //! return a page, so that a remote engine can batch. Callers use [`Txn`](crate::Txn), which
 //! speaks this contract for them.
 

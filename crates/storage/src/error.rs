@@ -16,7 +16,7 @@ pub type Result<T, E = StorageError> = std::result::Result<T, E>;
 pub struct Conflict {
     /// The space of the key.
     pub space: Space,
-    /// The key that somebody else changed or holds.
+    /// The key that another transaction changed or holds.
     pub key: Bytes,
     /// The key as the lock table knows it.
     pub hash: KeyHash,

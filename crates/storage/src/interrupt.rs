@@ -11,7 +11,7 @@ use parking_lot::{Condvar, Mutex};
 /// Why an operation has to stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Interruption {
-    /// Somebody asked for it (`killOp`, `killSessions`, `killCursors`).
+    /// A command asked for it (`killOp`, `killSessions`, `killCursors`).
     Killed,
     /// `maxTimeMS` or another deadline passed.
     DeadlineExceeded,
@@ -105,7 +105,7 @@ impl Interrupt {
     }
 
     /// Waits until `ready`, `timeout` or an interruption. True if `ready`, false if the timeout
-    /// came first. Whoever makes `ready` true must call [`notify`](Self::notify) afterwards.
+    /// came first. The thread that makes `ready` true must call [`notify`](Self::notify) afterwards.
     pub fn wait(
         &self,
         timeout: Option<Duration>,

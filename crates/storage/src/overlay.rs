@@ -1,4 +1,4 @@
-//! The writes of a transaction that nobody else sees yet, with an undo log, merged over a snapshot's
+//! The writes of a transaction that no other one sees yet, with an undo log, merged over a snapshot's
 //! gets and pages. Keys that begin alike (the layers above begin each with a number of the collection
 //! or the index) form a group. Record ids and most `_id`s rise from one document to the next, so a
 //! group appends rising keys to a sorted run and searches a tree only for the others.
@@ -17,7 +17,7 @@ use crate::error::Result;
 pub(crate) struct Buffered {
     /// `None` deletes the key.
     pub value: Option<Bytes>,
-    /// Whether the commit must fail if somebody else changed the key.
+    /// True if the commit must fail where another commit changed the key.
     pub tracked: bool,
 }
 

@@ -1,7 +1,7 @@
 //! A small seeded generator (splitmix64), so that every random test and every simulation can be
-//! repeated from its seed; and seeds that nobody can foresee.
+//! repeated from its seed; and seeds that cannot be predicted.
 
-/// Returns a number that nobody can foresee, for seeds and ids; not for secrets.
+/// Returns a number that cannot be predicted, for seeds and ids; not for secrets.
 pub fn word() -> u64 {
     use std::hash::{BuildHasher, Hasher};
     std::hash::RandomState::new().build_hasher().finish()

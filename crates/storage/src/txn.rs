@@ -156,7 +156,7 @@ impl Txn {
     }
 
     /// Writes a key that must be absent: `Duplicate(tag)` if it is present now, `Conflict` at
-    /// commit if somebody else writes it meanwhile.
+    /// commit if another transaction writes it meanwhile.
     pub fn insert(&mut self, space: Space, key: Bytes, value: Bytes, tag: u64) -> Result<()> {
         if self.contains(space, &key)? {
             return Err(StorageError::Duplicate(tag));
@@ -174,12 +174,12 @@ impl Txn {
         self.write(space, key, Some(value), true)
     }
 
-    /// Writes a key; `Conflict` at commit if somebody else writes it meanwhile.
+    /// Writes a key; `Conflict` at commit if another transaction writes it meanwhile.
     pub fn put(&mut self, space: Space, key: Bytes, value: Bytes) -> Result<()> {
         self.write(space, key, Some(value), true)
     }
 
-    /// Deletes a key; `Conflict` at commit if somebody else writes it meanwhile.
+    /// Deletes a key; `Conflict` at commit if another transaction writes it meanwhile.
     pub fn delete(&mut self, space: Space, key: Bytes) -> Result<()> {
         self.write(space, key, None, true)
     }
@@ -195,7 +195,7 @@ impl Txn {
         self.write(space, key, None, false)
     }
 
-    /// The commit fails with `Conflict` if somebody changes this key meanwhile.
+    /// The commit fails with `Conflict` if another transaction changes this key meanwhile.
     pub fn guard(&mut self, space: Space, key: &[u8]) {
         let hash = key_hash(space, key);
         let mut latest = self.guards.iter().rev().take(GUARDS_COMPARED);

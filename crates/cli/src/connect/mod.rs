@@ -119,7 +119,7 @@ impl Target {
     /// Opens the door.
     ///
     /// # Errors
-    /// Options that exclude each other; nobody answers; the directory is in use.
+    /// Options that exclude each other; a server that does not answer; a directory that is in use.
     pub(crate) fn open(&self, tool: &str) -> Result<Door, Failure> {
         if let Some(path) = &self.dbpath {
             if self.names_a_server() {

@@ -40,7 +40,7 @@ enum Place {
 
 /// How the text of a document ends.
 enum Extent {
-    /// So many bytes.
+    /// The given number of bytes.
     Whole(usize),
     /// It does not; its first line is so long, the line feed included.
     Broken(usize, &'static str),

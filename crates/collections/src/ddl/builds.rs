@@ -1,4 +1,4 @@
-//! The index builds that are running, for whoever asks how far they are.
+//! The index builds that are running, and how far they are.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

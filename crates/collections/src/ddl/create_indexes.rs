@@ -52,7 +52,7 @@ enum Announced {
     Done(BuiltIndexes),
     /// These are to be filled.
     Build { collection: Arc<Collection>, ids: Vec<IndexId>, reply: BuiltIndexes },
-    /// Somebody else builds one of them.
+    /// Another command builds one of them.
     Busy,
 }
 
@@ -141,7 +141,7 @@ impl Store {
             if new.is_empty() && !created {
                 return Ok((None, Announced::Done(reply)));
             }
-            // Nobody can have written to a collection that comes into being with this commit.
+            // No document can be in a collection that this commit makes.
             let state = if created { IndexState::Ready } else { IndexState::WriteOnly };
             let mut changed = next_epoch(&collection);
             let mut ids = Vec::with_capacity(new.len());

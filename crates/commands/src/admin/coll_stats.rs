@@ -75,7 +75,7 @@ pub fn stage(
 #[derive(Clone, Copy)]
 enum Section {
     Count,
-    /// In units of so many bytes.
+    /// The number of bytes in one unit.
     Storage {
         scale: i64,
     },

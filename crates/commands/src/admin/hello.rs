@@ -230,7 +230,7 @@ fn write_reply(
     modern: bool,
 ) {
     let service = cx.service;
-    // An engine that has failed takes no more writes: nobody is primary any more.
+    // An engine that has failed takes no more writes: the set has no primary any more.
     let writable = service.engine.health().is_ok();
     if arguments.hello_ok {
         reply.append("helloOk", true);

@@ -23,7 +23,7 @@ pub fn initiate(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) 
     Ok(())
 }
 
-/// Notes in `local.system.replset` that somebody initiated the set; false if it stood there.
+/// Notes in `local.system.replset` that the set was initiated. Returns false if that was noted before.
 fn note_initiated(cx: &Context<'_>) -> Result<bool> {
     let store = &cx.service.store;
     let namespace = Namespace::new("local", "system.replset")?;

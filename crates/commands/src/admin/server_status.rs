@@ -93,7 +93,7 @@ fn catalog(service: &Service, _asked: Option<Value<'_>>, section: &mut DocWriter
     section.append("internalCollections", own as i64).append("internalViews", 0i64);
 }
 
-/// A set of one member has nobody to mirror reads to.
+/// A set of one member has no other member to mirror reads to.
 fn mirrored_reads(_service: &Service, _asked: Option<Value<'_>>, section: &mut DocWriter<'_>) {
     section.append("seen", 0i64).append("sent", 0i64);
 }

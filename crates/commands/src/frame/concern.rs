@@ -11,7 +11,7 @@ use quire_storage::Durability;
 /// How many members must have a write.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Acknowledge {
-    /// So many members; 0 asks for no reply.
+    /// This number of members; 0 asks for no reply.
     Members(i64),
     /// A majority of the members.
     Majority,
@@ -35,7 +35,7 @@ pub struct WriteConcern {
 }
 
 impl WriteConcern {
-    /// What a replica set does when nobody says anything.
+    /// The write concern of a replica set without a default.
     pub fn majority() -> Self {
         WriteConcern { w: Some(Acknowledge::Majority), j: None, fsync: false, wtimeout: 0 }
     }

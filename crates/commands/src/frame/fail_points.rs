@@ -53,7 +53,7 @@ enum Mode {
     #[default]
     Off,
     AlwaysOn,
-    /// So many times more.
+    /// This number of times.
     Times(i64),
     /// Always, after this number of chances has passed without effect.
     Skip(i64),

@@ -49,7 +49,7 @@ pub fn receive(service: &Service, time: Option<Value<'_>>) -> Result<()> {
     Ok(())
 }
 
-/// Nobody signs here, so a signature need only look like one.
+/// There is no key to sign with, so the signature only has the form of one.
 fn check_signature(gossip: Doc<'_>) -> Result<()> {
     let signature = match gossip.get("signature") {
         None => return Ok(()),

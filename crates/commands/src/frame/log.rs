@@ -9,7 +9,7 @@ pub enum Severity {
     Fatal,
     /// Something failed that should not.
     Error,
-    /// Somebody should look.
+    /// An operator should look at it.
     Warning,
     /// Tells what happened; nothing is wrong.
     Info,

@@ -1,4 +1,4 @@
-//! Ending sessions that nobody uses: their cursors close, and what their writes did is forgotten,
+//! Ends sessions that are not used: their cursors close, and what their writes did is forgotten,
 //! first in memory, then in the store.
 
 use crate::frame::service::{Service, now_ms};

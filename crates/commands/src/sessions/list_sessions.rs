@@ -1,4 +1,4 @@
-//! `$listSessions` and `$listLocalSessions`: the sessions that somebody has used lately. A server
+//! `$listSessions` and `$listLocalSessions`: the sessions that were used lately. A server
 //! alone has only its own, so that both show the same.
 
 use super::{UserName, documents, user_name};

@@ -82,7 +82,7 @@ pub(crate) struct Statement {
     arena: Bump,
 }
 
-/// The running query of a statement. What it finds are hints: whoever writes looks again.
+/// The running query of a statement. What it finds are hints: the writer looks at each document again.
 pub(crate) struct Search {
     /// The collection that is read.
     pub collection: CollectionId,

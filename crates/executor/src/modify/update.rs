@@ -190,6 +190,6 @@ pub(super) fn change_one<T>(
         if let Some(answer) = answer {
             return Ok(Some((answer, committed)));
         }
-        // Somebody else was there first: look for another.
+        // Another writer has changed it: look for another document.
     }
 }

@@ -17,7 +17,7 @@ pub(crate) struct Upserted {
     pub committed: Option<Committed>,
 }
 
-/// Inserts what the statement makes of nothing. `None`: somebody inserted it meanwhile, the
+/// Inserts what the statement makes of nothing. `None`: another writer inserted it meanwhile, the
 /// statement should look again.
 pub(crate) fn upsert(
     unit: &mut dyn UnitOfWork,

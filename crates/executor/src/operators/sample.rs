@@ -23,7 +23,7 @@ pub(crate) struct Sample {
 }
 
 impl Sample {
-    /// So many of the input's rows.
+    /// The number of rows to choose.
     pub fn new(input: BoxedOperator, size: u64) -> Self {
         let stats = NodeStats::default();
         Sample { input, size, chosen: None, stats }

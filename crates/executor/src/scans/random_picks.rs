@@ -55,7 +55,7 @@ enum State {
 }
 
 impl RandomPicks {
-    /// So many of the documents that `scan` gives, or all of them.
+    /// The number of documents to choose of those that `scan` gives.
     pub fn new(collection: &Arc<Collection>, scan: BoxedOperator, size: u64) -> Self {
         RandomPicks {
             table: Table::new(collection),

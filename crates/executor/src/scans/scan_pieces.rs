@@ -44,7 +44,7 @@ pub(crate) struct Pieces<'t> {
     bound: RecordId,
     width: u64,
     count: usize,
-    /// Pieces that somebody has.
+    /// Pieces that a thread has taken.
     taken: AtomicUsize,
     rows_left: Budget,
     bytes_left: Budget,
@@ -161,7 +161,7 @@ impl Pieces<'_> {
         }
     }
 
-    /// Nobody needs what follows.
+    /// The rows that follow are not needed.
     fn end(&self) {
         self.taken.fetch_max(self.count, Ordering::Relaxed);
     }

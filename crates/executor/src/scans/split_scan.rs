@@ -1,5 +1,5 @@
 //! A long walk over a collection by several threads: record ids ahead are cut into pieces, each
-//! thread reads and filters the next piece that nobody has, and what they found comes out in order,
+//! thread reads and filters the next piece that no thread has, and what they found comes out in order,
 //! with what was looked at for it, as if one thread had read everything. For a `$group` the threads
 //! also compute what it takes of each document.
 

@@ -4,7 +4,7 @@
 use quire_document::{DocBuf, Value, array, doc};
 use std::f64::consts::PI;
 
-/// How finely ranks are told apart: about so many clusters.
+/// The resolution of ranks: the approximate number of clusters.
 const CLUSTERS: f64 = 1000.0;
 /// Numbers that wait to be merged into the clusters.
 const WAITING_MAX: usize = 8 * 1024;

@@ -2,7 +2,7 @@
 //!
 //! Reading order: `node` (the tree), `parse`, `registry` (all operators), `optimize`, `run`,
 //! `scope` (one walk for all fields), then one file an operator
-//! or close family. `implied` and `serialize` are for whoever plans and explains.
+//! or close family. `implied` and `serialize` are for the planner and for explain.
 
 mod all;
 mod bits;

@@ -1,4 +1,4 @@
-//! The tree of a filter, open to be read by whoever plans with it.
+//! The tree of a filter, which the planner reads.
 
 use super::bits::BitTest;
 use super::expr::ExprTest;

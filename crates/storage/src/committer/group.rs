@@ -1,4 +1,4 @@
-//! Group commit, leader and followers, no timer. Whoever finds no leader leads: it takes the
+//! Group commit, leader and followers, no timer. A commit that finds no leader leads: it takes the
 //! whole queue, checks conflicts in order, merges the survivors into one batch, forces it to
 //! stable storage once if anyone asked, publishes, hands leadership on and wakes all. While it
 //! waits for the disk the next group builds up; a lone committer pays no added wait.
@@ -26,7 +26,7 @@ const GROUP_COMMITS_MAX: usize = 1000;
 /// Most bytes in a group, unless its first commit alone has more.
 const GROUP_BYTES_MAX: usize = 4 << 20;
 
-/// Commits that wait, and whether somebody leads.
+/// The commits that wait, and whether one of them leads.
 #[derive(Default)]
 pub(crate) struct Queue {
     waiting: VecDeque<Arc<Ticket>>,

@@ -10,7 +10,7 @@ use crate::committer::keys::HashMapOfHashes;
 use crate::contract::{KeyHash, Place};
 use crate::interrupt::Interrupt;
 
-/// The lines of all keys that somebody waits for.
+/// The queues of all keys that writers wait for.
 #[derive(Default)]
 pub(crate) struct Lines {
     lines: HashMapOfHashes<VecDeque<Waiter>>,
@@ -24,7 +24,7 @@ struct Waiter {
 }
 
 impl Lines {
-    /// Whether nobody waits for anything.
+    /// Returns true if no writer waits for any key.
     pub fn is_empty(&self) -> bool {
         self.lines.is_empty()
     }
@@ -39,7 +39,7 @@ impl Lines {
         Place { hash, number }
     }
 
-    /// Whether nobody stands before this place.
+    /// Returns true if no other place is before this one.
     pub fn is_first(&self, place: Place) -> bool {
         self.front(place.hash).is_some_and(|first| first.number == place.number)
     }

@@ -143,7 +143,7 @@ pub(crate) struct Meters {
     revoked: AtomicU64,
 }
 
-/// Somebody forces commits to stable storage.
+/// A thread forces commits to stable storage.
 struct Syncing<'a>(&'a (Mutex<bool>, Condvar));
 
 impl Drop for Syncing<'_> {

@@ -15,7 +15,7 @@ use crate::committer::{Inner, PendingDrop};
 use crate::contract::{CommitBatch, DropRange, Durability, Op, Space};
 use crate::error::Result;
 
-/// Ends the ticker's sleep when the engine closes, or when somebody waits for its next round.
+/// Ends the ticker's sleep when the engine closes, or when a thread waits for its next round.
 #[derive(Default)]
 pub(crate) struct StopSignal {
     state: Mutex<Signal>,
@@ -25,7 +25,7 @@ pub(crate) struct StopSignal {
 #[derive(Default)]
 struct Signal {
     stopped: bool,
-    /// Somebody waits for the next round.
+    /// A thread waits for the next round.
     hurry: bool,
 }
 

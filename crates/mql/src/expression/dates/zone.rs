@@ -11,7 +11,7 @@ use std::sync::LazyLock;
 pub(crate) enum Zone {
     /// UTC, without an offset.
     Utc,
-    /// So many seconds east of UTC.
+    /// Seconds east of UTC.
     Fixed(i64),
     /// A named zone with its history.
     Named(TimeZone),
