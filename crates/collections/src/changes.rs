@@ -94,6 +94,9 @@ pub trait ChangeListener: Send + Sync {
     /// Takes a change that its transaction has made and not committed yet. What it appends to `log` is
     /// stored by the commit of that transaction, and is gone if the change is undone.
     ///
+    /// Runs on the thread of the writer; for a change of the catalog under the lock of all such changes.
+    /// It must not write to the store itself, or wait.
+    ///
     /// # Errors
     /// An error fails the write that made the change.
     fn on_change(&self, change: &Change<'_>, log: &mut ChangeLog<'_>) -> Result<()>;
