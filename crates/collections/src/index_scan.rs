@@ -145,6 +145,11 @@ impl IndexRange {
     }
 }
 
+fn entry(unique: bool, key: &Bytes, value: &Bytes) -> Result<IndexEntry> {
+    let (values, record, type_bits) = split_entry(unique, key, value)?;
+    Ok(IndexEntry { record, values, type_bits })
+}
+
 fn encode_bound(index: &Index, values: &[Value<'_>]) -> (Vec<u8>, bool) {
     let mut key = index.id.to_bytes().to_vec();
     let start = key.len();
@@ -173,28 +178,51 @@ impl IndexCursor {
         if self.done {
             return Ok(false);
         }
+        self.read(view, rows_max, false)?;
+        out.reserve(self.page.rows.len());
+        for (key, value) in self.page.rows.drain(..) {
+            out.push(entry(self.unique, &key, &value)?);
+        }
+        Ok(!self.done)
+    }
+
+    /// Walks over the next entries, at most `rows_max`, and returns their number and the last one.
+    pub fn pass_page(
+        &mut self,
+        view: &View<'_>,
+        rows_max: usize,
+    ) -> Result<(usize, Option<IndexEntry>)> {
+        if self.done {
+            return Ok((0, None));
+        }
+        // The value of a unique index's entry has the record id, which the last entry tells.
+        self.read(view, rows_max, !self.unique)?;
+        let last = self.page.rows.last();
+        let last = last.map(|(key, value)| entry(self.unique, key, value)).transpose()?;
+        let passed = self.page.rows.len();
+        self.page.rows.clear();
+        Ok((passed, last))
+    }
+
+    /// Reads the next page and moves the range behind it.
+    fn read(&mut self, view: &View<'_>, rows_max: usize, keys_only: bool) -> Result<()> {
         let request = ScanRequest {
             space: Space::Idx,
             start: &self.range.start,
             end: &self.range.end,
             direction: self.direction,
-            keys_only: false,
+            keys_only,
             rows_max: rows_max.max(1),
             bytes_max: 1 << 20,
         };
         view.snapshot().scan(&request, &mut self.page).map_err(from_storage)?;
-        out.reserve(self.page.rows.len());
-        for (key, value) in self.page.rows.drain(..) {
-            let (values, record, type_bits) = split_entry(self.unique, &key, &value)?;
-            out.push(IndexEntry { record, values, type_bits });
-        }
         match (&self.page.resume, self.direction) {
             (None, _) => self.done = true,
             (Some(resume), Direction::Forward) => self.range.start = resume.to_vec(),
             (Some(resume), Direction::Reverse) => self.range.end = resume.to_vec(),
         }
         self.done |= self.range.is_empty();
-        Ok(!self.done)
+        Ok(())
     }
 
     /// Goes on in another range, before or behind: how a scan of many intervals skips.

@@ -9,6 +9,9 @@ use crate::failure::from_storage;
 use crate::layout::{collection_end, doc_key, record_id_of};
 use crate::{RecordId, StoredDoc, View};
 
+/// Bytes of keys that a page has which is only walked over.
+const PASS_BYTES: usize = 1 << 20;
+
 /// A document and its place.
 #[derive(Debug, Clone)]
 pub struct Record {
@@ -76,6 +79,41 @@ impl CollectionCursor {
         if self.done {
             return Ok(false);
         }
+        self.read(view, collection, rows_max, bytes_max, false)?;
+        out.reserve(self.page.rows.len());
+        for (key, value) in self.page.rows.drain(..) {
+            out.push(Record { id: record_id_of(&key)?, doc: StoredDoc::decode(value)? });
+        }
+        Ok(!self.done)
+    }
+
+    /// Walks over the next records, at most `rows_max`, without their documents; returns their
+    /// number and the id of the last one.
+    pub fn pass_page(
+        &mut self,
+        view: &View<'_>,
+        collection: &Collection,
+        rows_max: usize,
+    ) -> Result<(usize, Option<RecordId>)> {
+        if self.done {
+            return Ok((0, None));
+        }
+        self.read(view, collection, rows_max, PASS_BYTES, true)?;
+        let last = self.page.rows.last().map(|(key, _)| record_id_of(key)).transpose()?;
+        let passed = self.page.rows.len();
+        self.page.rows.clear();
+        Ok((passed, last))
+    }
+
+    /// Reads the next page and moves on behind it.
+    fn read(
+        &mut self,
+        view: &View<'_>,
+        collection: &Collection,
+        rows_max: usize,
+        bytes_max: usize,
+        keys_only: bool,
+    ) -> Result<()> {
         let from_head = std::mem::take(&mut self.from_head);
         if from_head {
             let low = view.low_water(collection);
@@ -88,7 +126,7 @@ impl CollectionCursor {
             start: &self.start,
             end: &self.end,
             direction: self.direction,
-            keys_only: false,
+            keys_only,
             rows_max: rows_max.max(1),
             bytes_max,
         };
@@ -96,16 +134,12 @@ impl CollectionCursor {
         if from_head {
             view.saw_first(collection, self.page.rows.first().map(|(key, _)| &key[..]))?;
         }
-        out.reserve(self.page.rows.len());
-        for (key, value) in self.page.rows.drain(..) {
-            out.push(Record { id: record_id_of(&key)?, doc: StoredDoc::decode(value)? });
-        }
         match (&self.page.resume, self.direction) {
             (None, _) => self.done = true,
             (Some(resume), Direction::Forward) => self.start = resume.to_vec(),
             (Some(resume), Direction::Reverse) => self.end = resume.to_vec(),
         }
-        Ok(!self.done)
+        Ok(())
     }
 
     /// True once the walk has ended.

@@ -10,7 +10,9 @@ use quire_planner::explain::NodeStats;
 
 use crate::env::Run;
 use crate::operators::filtering::Matcher;
-use crate::operators::{BATCH_BYTES, BoxedOperator, Operator, over};
+use crate::operators::{
+    BATCH_BYTES, BoxedOperator, Operator, Passed, make_and_drop, over, pass_by,
+};
 use crate::row::Row;
 use crate::table::Table;
 
@@ -97,6 +99,16 @@ impl Operator for Fetch {
         }
         self.stats.is_eof = self.done;
         Ok(!self.done)
+    }
+
+    /// Without a filter it reads no documents.
+    fn pass(&mut self, run: &mut Run<'_>, max: u64) -> Result<Passed> {
+        if self.filter.is_some() {
+            return make_and_drop(self, run, max);
+        }
+        let passed = pass_by(&mut self.input, &mut self.stats, run, max)?;
+        self.done = !passed.more;
+        Ok(passed)
     }
 
     fn rest(&mut self) {

@@ -57,12 +57,34 @@ impl<'o> Filling<'o> {
     }
 }
 
+/// Rows that are made at a time only to be counted.
+const PASSED_ROWS_MAX: usize = 1024;
+
+/// What a stage went past.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Passed {
+    /// The number of rows.
+    pub rows: u64,
+    /// False once nothing follows, as [`Operator::next`] answers it.
+    pub more: bool,
+}
+
+/// The lesser of two numbers of rows.
+pub(crate) fn at_most(rows: u64, limit: usize) -> usize {
+    usize::try_from(rows).map_or(limit, |rows| rows.min(limit))
+}
+
 /// A stage that is pulled for rows.
 pub(crate) trait Operator: Send {
     /// Appends at most `max` rows to `out`. False once nothing follows; true may come with fewer
     /// rows than asked for, even none. Reads no more from its input than the rows need, so that
     /// counters are exact and a limit stops the scan.
     fn next(&mut self, run: &mut Run<'_>, max: usize, out: &mut Vec<Row>) -> Result<bool>;
+
+    /// Goes past at most `max` rows that nobody reads. Counts in the statistics what it looks at.
+    fn pass(&mut self, run: &mut Run<'_>, max: u64) -> Result<Passed> {
+        make_and_drop(self, run, max)
+    }
 
     /// Ends a call. Forgets rows that were read ahead, because the next call reads them again in its
     /// newer view. An operator that pulls its input again in the next call calls this on the input.
@@ -74,6 +96,17 @@ pub(crate) trait Operator: Send {
 
 /// An operator of any type.
 pub(crate) type BoxedOperator = Box<dyn Operator>;
+
+/// Goes past at most `max` rows of a stage that has to make them.
+pub(crate) fn make_and_drop<O: Operator + ?Sized>(
+    stage: &mut O,
+    run: &mut Run<'_>,
+    max: u64,
+) -> Result<Passed> {
+    let mut rows = Vec::new();
+    let more = stage.next(run, at_most(max, PASSED_ROWS_MAX), &mut rows)?;
+    Ok(Passed { rows: rows.len() as u64, more })
+}
 
 /// Pulls an input whose rows are given on, and counts them.
 pub(crate) fn pass_on(
@@ -88,6 +121,19 @@ pub(crate) fn pass_on(
     stats.returned += (out.len() - start) as u64;
     stats.is_eof = !more;
     Ok(more)
+}
+
+/// Goes past rows of an input whose rows are given on, and counts them.
+pub(crate) fn pass_by(
+    input: &mut BoxedOperator,
+    stats: &mut NodeStats,
+    run: &mut Run<'_>,
+    max: u64,
+) -> Result<Passed> {
+    let passed = input.pass(run, max)?;
+    stats.returned += passed.rows;
+    stats.is_eof = !passed.more;
+    Ok(passed)
 }
 
 /// The statistics of a stage above one input.

@@ -5,11 +5,8 @@ use quire_error::Result;
 use quire_planner::explain::NodeStats;
 
 use crate::env::Run;
-use crate::operators::{BoxedOperator, Operator, over, pass_on};
+use crate::operators::{BoxedOperator, Operator, Passed, over, pass_by, pass_on};
 use crate::row::Row;
-
-/// Rows asked for at a time where they are only counted.
-const ROWS_MAX: usize = 1024;
 
 /// At most `left` rows of its input, then the end.
 pub(crate) struct Limit {
@@ -48,14 +45,11 @@ pub(crate) struct Skip {
 
 impl Operator for Skip {
     fn next(&mut self, run: &mut Run<'_>, max: usize, out: &mut Vec<Row>) -> Result<bool> {
-        let mut dropped = Vec::new();
         while self.left > 0 {
-            let wanted = usize::try_from(self.left).unwrap_or(usize::MAX).min(ROWS_MAX);
-            let more = self.input.next(run, wanted, &mut dropped)?;
-            self.left -= dropped.len() as u64;
-            self.stats.skipped += dropped.len() as u64;
-            dropped.clear();
-            if !more {
+            let passed = self.input.pass(run, self.left)?;
+            self.left -= passed.rows;
+            self.stats.skipped += passed.rows;
+            if !passed.more {
                 self.left = 0;
                 self.stats.is_eof = true;
                 return Ok(false);
@@ -82,6 +76,10 @@ pub(crate) struct Subplan {
 impl Operator for Subplan {
     fn next(&mut self, run: &mut Run<'_>, max: usize, out: &mut Vec<Row>) -> Result<bool> {
         pass_on(&mut self.input, &mut self.stats, run, max, out)
+    }
+
+    fn pass(&mut self, run: &mut Run<'_>, max: u64) -> Result<Passed> {
+        pass_by(&mut self.input, &mut self.stats, run, max)
     }
 
     fn rest(&mut self) {
@@ -122,25 +120,21 @@ pub(crate) struct Count {
 
 impl Operator for Count {
     fn next(&mut self, run: &mut Run<'_>, _: usize, _: &mut Vec<Row>) -> Result<bool> {
-        let mut rows = Vec::new();
         while !self.stats.is_eof {
             let wanted = match (self.skip - self.stats.skipped, self.limit) {
                 (skip, _) if skip > 0 => skip,
-                (_, 0) => ROWS_MAX as u64,
+                (_, 0) => u64::MAX,
                 (_, limit) => limit - self.stats.counted,
             };
             if wanted == 0 {
                 self.stats.is_eof = true;
                 break;
             }
-            let wanted = usize::try_from(wanted).unwrap_or(ROWS_MAX).min(ROWS_MAX);
-            let more = self.input.next(run, wanted, &mut rows)?;
-            let found = rows.len() as u64;
-            rows.clear();
-            let skipped = found.min(self.skip - self.stats.skipped);
+            let passed = self.input.pass(run, wanted)?;
+            let skipped = passed.rows.min(self.skip - self.stats.skipped);
             self.stats.skipped += skipped;
-            self.stats.counted += found - skipped;
-            self.stats.is_eof = !more;
+            self.stats.counted += passed.rows - skipped;
+            self.stats.is_eof = !passed.more;
         }
         Ok(false)
     }

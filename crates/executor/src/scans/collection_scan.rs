@@ -11,8 +11,8 @@ use quire_storage::Direction;
 
 use crate::env::Run;
 use crate::grouping::columns::{Columns, Grouping};
-use crate::operators::Operator;
 use crate::operators::filtering::Matcher;
+use crate::operators::{Operator, Passed, at_most, make_and_drop};
 use crate::row::Row;
 use crate::scans::scan_pieces::{Found, Kept, Piece};
 use crate::scans::split_scan::{Splitter, Step, Stretch};
@@ -22,6 +22,8 @@ use crate::table::Table;
 const PAGE_ROWS_FIRST: usize = 16;
 /// Rows of the largest page.
 const PAGE_ROWS_MAX: usize = 1024;
+/// Rows walked over between two looks at the interrupt.
+const PASSED_ROWS_MAX: usize = 1024;
 /// Bytes of a page.
 const PAGE_BYTES: usize = 1 << 20;
 
@@ -116,20 +118,8 @@ impl CollectionScan {
                 return Ok(true);
             }
         }
-        if self.cursor.is_none() || self.generation != run.generation {
-            self.generation = run.generation;
-            let after = match (self.last, self.direction) {
-                (None, _) => (None, None),
-                (Some(last), Direction::Forward) => (Some(after(last)), None),
-                (Some(last), Direction::Reverse) => {
-                    (None, Some(RecordId(last.0.saturating_sub(1))))
-                }
-            };
-            self.cursor = Some(match after {
-                (None, None) => CollectionCursor::new(collection, self.direction),
-                (from, to) => CollectionCursor::between(collection, self.direction, from, to),
-            });
-        }
+        self.position(run)?;
+        let collection = self.table.resolve(run)?;
         let Some(cursor) = &mut self.cursor else { return Ok(false) };
         if cursor.is_done() {
             return Ok(false);
@@ -143,6 +133,25 @@ impl CollectionScan {
         let any = !page.is_empty();
         self.page = page.into_iter();
         Ok(any)
+    }
+
+    /// Sees to it that the cursor stands behind the last record, for the view that is current.
+    fn position(&mut self, run: &Run<'_>) -> Result<()> {
+        if self.cursor.is_some() && self.generation == run.generation {
+            return Ok(());
+        }
+        self.generation = run.generation;
+        let collection = self.table.resolve(run)?;
+        let after = match (self.last, self.direction) {
+            (None, _) => (None, None),
+            (Some(last), Direction::Forward) => (Some(after(last)), None),
+            (Some(last), Direction::Reverse) => (None, Some(RecordId(last.0.saturating_sub(1)))),
+        };
+        self.cursor = Some(match after {
+            (None, None) => CollectionCursor::new(collection, self.direction),
+            (from, to) => CollectionCursor::between(collection, self.direction, from, to),
+        });
+        Ok(())
     }
 
     /// Whether several threads should read on: the scan has proved long, and as many rows are
@@ -218,6 +227,30 @@ impl Operator for CollectionScan {
             out.push(Row::of_document(record.id, record.doc.into_bytes()));
         }
         Ok(true)
+    }
+
+    /// Without a filter it reads no documents.
+    fn pass(&mut self, run: &mut Run<'_>, max: u64) -> Result<Passed> {
+        if self.generation != run.generation {
+            self.rest();
+        }
+        let at_hand = self.stretch.is_some() || !self.page.as_slice().is_empty();
+        if self.filter.is_some() || at_hand {
+            return make_and_drop(self, run, max);
+        }
+        run.pause()?;
+        self.position(run)?;
+        let Some(cursor) = &mut self.cursor else { return Ok(Passed { rows: 0, more: false }) };
+        let (passed, last) = cursor.pass_page(
+            &run.view(),
+            self.table.resolve(run)?,
+            at_most(max, PASSED_ROWS_MAX),
+        )?;
+        self.last = last.or(self.last);
+        self.stats.docs_examined += passed as u64;
+        self.stats.returned += passed as u64;
+        self.stats.is_eof = cursor.is_done();
+        Ok(Passed { rows: passed as u64, more: !cursor.is_done() })
     }
 
     fn rest(&mut self) {

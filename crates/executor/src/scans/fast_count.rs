@@ -12,9 +12,6 @@ use crate::row::Row;
 use crate::scans::collection_scan::CollectionScan;
 use crate::table::Table;
 
-/// Rows asked for at a time where they are counted.
-const ROWS_MAX: usize = 1024;
-
 /// Counts the documents of a collection and gives no rows.
 pub(crate) struct FastCount {
     table: Table,
@@ -42,12 +39,11 @@ impl FastCount {
             0 => u64::MAX,
             limit => self.skip.saturating_add(limit),
         };
-        let (mut rows, mut all) = (Vec::new(), 0);
+        let mut all = 0;
         while all < enough {
-            let more = self.scan.next(run, ROWS_MAX, &mut rows)?;
-            all += rows.len() as u64;
-            rows.clear();
-            if !more {
+            let passed = self.scan.pass(run, enough - all)?;
+            all += passed.rows;
+            if !passed.more {
                 break;
             }
         }

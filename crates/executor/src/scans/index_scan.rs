@@ -12,8 +12,8 @@ use quire_planner::{IndexScan, Interval};
 use quire_storage::Direction;
 
 use crate::env::Run;
-use crate::operators::Operator;
 use crate::operators::filtering::Matcher;
+use crate::operators::{Operator, Passed, at_most};
 use crate::record_set::RecordSet;
 use crate::row::Row;
 use crate::scans::index_bounds::{ByteBounds, Seek, Verdict};
@@ -21,6 +21,8 @@ use crate::table::Table;
 
 const PAGE_ROWS_FIRST: usize = 8;
 const PAGE_ROWS_MAX: usize = 1000;
+/// Keys that are counted between two looks at the interrupt.
+const PASSED_KEYS_MAX: usize = 4096;
 
 /// A walk over an index.
 pub(crate) struct IndexScanOp {
@@ -179,12 +181,17 @@ impl IndexScanOp {
             self.stats.returned += 1;
             return Ok(Some(entry));
         }
+        self.end();
+        Ok(None)
+    }
+
+    /// Notes that no key follows.
+    fn end(&mut self) {
         if !self.stats.is_eof && self.counts_end {
             self.stats.keys_examined += 1;
         }
         self.done = true;
         self.stats.is_eof = true;
-        Ok(None)
     }
 
     fn seek(&mut self, seek: &Seek) {
@@ -250,6 +257,37 @@ impl Operator for IndexScanOp {
             }
         }
         Ok(true)
+    }
+
+    /// Counts the keys of one range a page at a time.
+    fn pass(&mut self, run: &mut Run<'_>, max: u64) -> Result<Passed> {
+        let by_pages = self.bounds.is_none() && self.seen.is_none() && self.filter.is_none();
+        let at_hand = !self.page.as_slice().is_empty() || self.done;
+        let max = at_most(max, PASSED_KEYS_MAX);
+        if !by_pages || at_hand {
+            let (mut passed, mut more) = (0, true);
+            while passed < max && more {
+                more = self.next_match(run, passed == 0)?.is_some();
+                passed += usize::from(more);
+            }
+            return Ok(Passed { rows: passed as u64, more });
+        }
+        run.pause()?;
+        if self.cursor.is_none() || self.generation != run.generation {
+            self.position(run)?;
+            if self.seen.is_some() || self.done {
+                return Ok(Passed { rows: 0, more: true });
+            }
+        }
+        let Some(cursor) = &mut self.cursor else { return Ok(Passed { rows: 0, more: false }) };
+        let (passed, last) = cursor.pass_page(&run.view(), max)?;
+        self.last = last.or(self.last.take());
+        self.stats.keys_examined += passed as u64;
+        self.stats.returned += passed as u64;
+        if cursor.is_done() {
+            self.end();
+        }
+        Ok(Passed { rows: passed as u64, more: !self.done })
     }
 
     fn stats(&self) -> NodeStats {
