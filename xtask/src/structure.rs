@@ -57,7 +57,6 @@ const CIRCLES: &[(&str, &[&str])] = &[
             "write_model",
         ],
     ),
-    ("server", &["connection", "listener", "refuse", "server", "tls", "watch"]),
     ("storage", &["batch", "contract", "error", "publish"]),
     (
         "storage-fjall",

@@ -2,15 +2,16 @@
 
 use crate::budget::{Budget, Share, UNCOUNTED_BYTES};
 use crate::clients::Client;
+use crate::handshake::secure;
 use crate::inbox::{Arrival, Inbox, Owner};
-use crate::server::Shared;
-use crate::tls;
+use crate::shared::Shared;
 use quire_commands::{Connection, ConnectionInfo, Outcome, Request, Sequence};
 use quire_document::Doc;
 use quire_storage::Interrupt;
 use quire_wire::limits::{HEADER_BYTES, MESSAGE_BYTES_MAX};
 use quire_wire::{Compressor, Flags, Header, Incoming, Malformed, OpCode, Reply};
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -26,13 +27,24 @@ Content-Length: 85\r\n\r\nIt looks like you are trying to access MongoDB over HT
 /// A record of TLS with the fatal alert `handshake_failure` (RFC 8446, section 6.2).
 const NO_TLS_ALERT: &[u8] = &[21, 3, 1, 0, 2, 2, 40];
 
+/// Serves a client on a thread of its own, from its first byte to the end of the connection.
+pub(crate) fn run(shared: &Shared, client: &Arc<Client>) {
+    shared.log_connection(22943, "Connection accepted", client, None);
+    let served = catch_unwind(AssertUnwindSafe(|| serve(shared, client)));
+    client.end();
+    let reason = served.unwrap_or_else(|_| "the connection's thread panicked".to_owned());
+    client.socket.finish();
+    shared.leave(client);
+    shared.log_connection(22944, "Connection ended", client, Some(&reason));
+}
+
 /// Serves a client until it or the server goes; answers why it ended.
-pub(crate) fn serve(shared: &Shared, client: &Client) -> String {
+fn serve(shared: &Shared, client: &Client) -> String {
     // Before the handshake of TLS, which writes too.
     if let Err(error) = client.socket.bound_writes() {
         return error.to_string();
     }
-    if let Err(error) = tls::secure(shared, &client.socket) {
+    if let Err(error) = secure(shared, &client.socket) {
         shared.log_bad_input(&format!("conn{}", client.id), &error);
         return error.message().to_owned();
     }

@@ -1,18 +1,21 @@
 //! The listener: sockets, connections and threads.
 //!
 //! One thread a connection reads a message, runs its command and writes the reply, so a request
-//! never changes threads. Read [`server`] (start and stop) first, then `connection` (the loop),
+//! never changes threads. Read [`server`] (start and stop) first, then `shared` (what the threads share),
+//! `connection` (the loop), `handshake` and `tls` (encryption),
 //! `inbox` (from bytes to messages) and `watch` (who notices that a client has gone).
 
 mod audit;
 mod budget;
 mod clients;
 mod connection;
+mod handshake;
 mod inbox;
 mod listener;
 pub mod log;
 mod refuse;
 pub mod server;
+mod shared;
 pub mod signals;
 mod socket;
 pub mod tls;
@@ -20,6 +23,7 @@ mod watch;
 
 pub use audit::AuditFile;
 pub use listener::{Endpoint, Listeners, StartError};
-pub use server::{Server, ServerOptions};
+pub use server::Server;
+pub use shared::ServerOptions;
 pub use signals::Stop;
 pub use tls::{Encryption, TlsMode};

@@ -1,7 +1,8 @@
 //! The doors: TCP addresses and unix sockets, one thread that accepts from all of them.
 
 use crate::clients::Client;
-use crate::server::Shared;
+use crate::connection;
+use crate::shared::Shared;
 use crate::socket::Socket;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::{FdFlags, fcntl_setfd};
@@ -215,7 +216,7 @@ impl Shared {
         let thread = std::thread::Builder::new()
             .name(format!("conn{id}"))
             .stack_size(self.options.stack_bytes);
-        if let Err(error) = thread.spawn(move || shared.serve(&served)) {
+        if let Err(error) = thread.spawn(move || connection::run(&shared, &served)) {
             self.log_accept_failed(&error);
             self.leave(&client);
         }

@@ -3,12 +3,12 @@
 //! them the connection is just closed.
 
 use crate::inbox::{Arrival, Inbox, Owner};
-use crate::server::Shared;
+use crate::shared::Shared;
 use crate::socket::Socket;
 use quire_error::{Error, ErrorCode};
 use quire_wire::{OpCode, Reply};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// Refusals that are written at the same time.
@@ -19,14 +19,10 @@ const PATIENCE: Duration = Duration::from_millis(500);
 const MESSAGE_BYTES_MAX: u32 = 64 * 1024;
 const STACK_BYTES: usize = 128 * 1024;
 
-/// Counts the refusals in progress.
-#[derive(Default)]
-pub(crate) struct Refusals(AtomicUsize);
-
 /// Refuses a connection without making the listener wait.
 pub(crate) fn refuse(shared: &Arc<Shared>, socket: Socket, limit: usize) {
-    if shared.refusals.0.fetch_add(1, Ordering::AcqRel) >= AT_ONCE_MAX {
-        shared.refusals.0.fetch_sub(1, Ordering::AcqRel);
+    if shared.refusals.fetch_add(1, Ordering::AcqRel) >= AT_ONCE_MAX {
+        shared.refusals.fetch_sub(1, Ordering::AcqRel);
         return;
     }
     let owner = Arc::clone(shared);
@@ -34,10 +30,10 @@ pub(crate) fn refuse(shared: &Arc<Shared>, socket: Socket, limit: usize) {
     let spawned = thread.spawn(move || {
         // The client may be gone already; then the answer is not needed.
         let _ = answer(&owner, &socket, limit);
-        owner.refusals.0.fetch_sub(1, Ordering::AcqRel);
+        owner.refusals.fetch_sub(1, Ordering::AcqRel);
     });
     if spawned.is_err() {
-        shared.refusals.0.fetch_sub(1, Ordering::AcqRel);
+        shared.refusals.fetch_sub(1, Ordering::AcqRel);
     }
 }
 

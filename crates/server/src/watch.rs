@@ -1,7 +1,7 @@
 //! The watcher: notices that a client has gone while its operation runs, and ends the operation.
 //! The thread that runs a command does not look at its socket, so another thread has to.
 
-use crate::server::Shared;
+use crate::shared::Shared;
 use quire_storage::Interruption;
 use std::sync::atomic::Ordering;
 use std::time::Duration;

@@ -1,0 +1,190 @@
+//! What all threads of a server share: options, clients, budgets of memory, and what they log.
+
+use crate::budget::Budget;
+use crate::clients::{Client, Clients, lock};
+use crate::socket::Socket;
+use crate::tls::Encryption;
+use quire_commands::Service;
+use quire_commands::log::{LogLine, Severity};
+use quire_document::DocBuf;
+use quire_error::Error;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+/// How a server treats its connections.
+#[derive(Clone, Debug)]
+pub struct ServerOptions {
+    /// Connections beyond this are refused.
+    pub connections_max: usize,
+    /// Connections that come and go are not logged.
+    pub quiet: bool,
+    /// Stack of a connection's thread: virtual memory, taken page by page as it is used. Deep
+    /// enough for expressions nested 200 levels.
+    pub stack_bytes: usize,
+    /// Bytes of messages from clients that are in memory at the same time over all connections. A
+    /// message that does not fit is not read until there is room; those up to 64 KiB always are.
+    pub request_bytes_max: u64,
+    /// The same for replies: a client whose last reply was large waits before its next request runs.
+    pub reply_bytes_max: u64,
+    /// How long a client may take from its connection to the end of its handshake of TLS, and from
+    /// there to its first message.
+    pub handshake_limit: Duration,
+    /// Limit for the connections of one address (of one /64 network in IPv6) that have sent nothing
+    /// yet or, where users log in, have not logged in. It holds while at least half of
+    /// `connections_max` are open: one client cannot take all connections without a password, and
+    /// many clients behind one address are refused only when room is short.
+    pub unproven_max: usize,
+    /// TLS on the TCP endpoints; `None` for plain connections only.
+    pub encryption: Option<Arc<Encryption>>,
+}
+
+impl Default for ServerOptions {
+    fn default() -> Self {
+        ServerOptions {
+            connections_max: 20_000,
+            quiet: false,
+            stack_bytes: 4 << 20,
+            request_bytes_max: 128 << 20,
+            reply_bytes_max: 256 << 20,
+            handshake_limit: Duration::from_secs(30),
+            unproven_max: 5_000,
+            encryption: None,
+        }
+    }
+}
+
+/// What all threads of a server share.
+pub(crate) struct Shared {
+    pub(crate) service: Arc<Service>,
+    pub(crate) options: ServerOptions,
+    pub(crate) clients: Clients,
+    /// Refusals that are being written.
+    pub(crate) refusals: AtomicUsize,
+    pub(crate) requests: Budget,
+    pub(crate) replies: Budget,
+    pub(crate) stopping: AtomicBool,
+    pub(crate) next_connection: AtomicU64,
+    watcher_gate: Mutex<()>,
+    watcher_bell: Condvar,
+}
+
+impl Shared {
+    /// Returns what the threads of a new server share.
+    pub(crate) fn new(service: Arc<Service>, options: ServerOptions) -> Self {
+        Shared {
+            service,
+            requests: Budget::new(options.request_bytes_max),
+            replies: Budget::new(options.reply_bytes_max),
+            options,
+            clients: Clients::default(),
+            refusals: AtomicUsize::new(0),
+            stopping: AtomicBool::new(false),
+            next_connection: AtomicU64::new(0),
+            watcher_gate: Mutex::new(()),
+            watcher_bell: Condvar::new(),
+        }
+    }
+
+    pub(crate) fn enter(&self, client: &Arc<Client>) {
+        self.service.metrics.network.connections_current.add(1);
+        self.clients.insert(client);
+        if self.clients.len() == 1 {
+            self.wake_watcher();
+        }
+    }
+
+    pub(crate) fn leave(&self, client: &Client) {
+        self.service.metrics.network.connections_current.sub(1);
+        self.clients.remove(client);
+    }
+
+    /// The watcher's pause: without clients it lasts until one comes.
+    pub(crate) fn pause_watcher(&self, pause: Duration) {
+        let gate = lock(&self.watcher_gate);
+        if self.stopping.load(Ordering::Acquire) {
+            return;
+        }
+        if self.clients.len() == 0 {
+            drop(self.watcher_bell.wait(gate).unwrap_or_else(PoisonError::into_inner));
+        } else {
+            let waited = self.watcher_bell.wait_timeout(gate, pause);
+            drop(waited.unwrap_or_else(PoisonError::into_inner));
+        }
+    }
+
+    pub(crate) fn wake_watcher(&self) {
+        let _gate = lock(&self.watcher_gate);
+        self.watcher_bell.notify_all();
+    }
+
+    pub(crate) fn log_bad_input(&self, context: &str, error: &Error) {
+        let attributes = DocBuf::build(|writer| {
+            let mut shown = writer.document("error");
+            shown.append("code", error.code().number());
+            shown.append("codeName", &*error.code().name());
+            shown.append("errmsg", error.message());
+        });
+        self.log(
+            Severity::Warning,
+            22988,
+            context,
+            "Error receiving request from client",
+            attributes,
+        );
+    }
+
+    pub(crate) fn log_refused(&self, socket: &Socket, limit: usize) {
+        let attributes = DocBuf::build(|writer| {
+            writer.append("remote", peer_name(socket.peer()).as_str());
+            writer.append("connectionCount", self.clients.len() as i64);
+            writer.append("limit", limit as i64);
+        });
+        let message = "Connection refused because there are too many open connections";
+        self.log(Severity::Warning, 22942, "listener", message, attributes);
+    }
+
+    pub(crate) fn log_accept_failed(&self, error: &io::Error) {
+        let attributes = DocBuf::build(|writer| {
+            writer.append("error", error.to_string().as_str());
+        });
+        let message = "Error accepting new connection";
+        self.log(Severity::Error, 23022, "listener", message, attributes);
+    }
+
+    pub(crate) fn log_connection(
+        &self,
+        id: u32,
+        message: &str,
+        client: &Client,
+        reason: Option<&str>,
+    ) {
+        if self.options.quiet {
+            return;
+        }
+        let attributes = DocBuf::build(|writer| {
+            writer.append("remote", peer_name(client.peer).as_str());
+            writer.append("connectionId", client.id as i64);
+            writer.append("connectionCount", self.clients.len() as i64);
+            if let Some(reason) = reason {
+                writer.append("reason", reason);
+            }
+        });
+        let context = match reason {
+            None => "listener".to_owned(),
+            Some(_) => format!("conn{}", client.id),
+        };
+        self.log(Severity::Info, id, &context, message, attributes);
+    }
+
+    fn log(&self, severity: Severity, id: u32, context: &str, message: &str, attributes: DocBuf) {
+        let line = LogLine { severity, component: "NETWORK", id, context, message, attributes };
+        self.service.log().write(line);
+    }
+}
+
+fn peer_name(peer: Option<SocketAddr>) -> String {
+    peer.map_or_else(|| "anonymous unix socket".to_owned(), |peer| peer.to_string())
+}
