@@ -7,11 +7,13 @@
 //! opens it), `skeleton` and `scratch` (how a new one is made), [`journal`] and `log_guard` (what a
 //! torn or damaged log is worth), `image` (what a check opens), `salvage`, `table_file` and
 //! `rebuild` (what a repair does about damaged tables), `repair_mark` (that it is done), `backend`
-//! (reads, batches, pressure), `memtables` (when they are freed), `reclaim` (dropped ranges), `gaps` and `tombstones` (heads of
+//! (reads, batches, pressure), `newest`, `lookups`,
+//! `open_table` and `block_rows` (reads of what nothing has changed since, straight from the tables), `memtables` (when they are freed), `reclaim` (dropped ranges), `gaps` and `tombstones` (heads of
 //! queues), `backup`.
 
 mod backend;
 mod backup;
+mod block_rows;
 mod bytes_at;
 mod damage;
 mod directory;
@@ -25,8 +27,11 @@ mod inventory;
 pub mod journal;
 mod log_guard;
 mod log_sync;
+mod lookups;
 mod manifest;
 mod memtables;
+mod newest;
+mod open_table;
 mod opening;
 mod private;
 mod rebuild;

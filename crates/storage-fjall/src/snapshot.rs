@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
-use fjall::{Guard, LsmError, Readable, SeqNo, UserKey, UserValue};
-use lsm_tree::InternalValue;
+use fjall::{AnyTree, Guard, LsmError, Readable, SeqNo, UserKey, UserValue};
+use lsm_tree::{InternalValue, Tree};
 use quire_storage::backend::RawSnapshot;
 use quire_storage::{Direction, Page, Result, ScanRequest, Space};
 
@@ -15,6 +15,8 @@ use crate::backend::{Heads, Parts};
 use crate::error::storage;
 use crate::gaps::Skip;
 use crate::held::{Bounds, Held, HeldMemtables, HeldRows};
+use crate::lookups;
+use crate::newest::Newest;
 
 /// A snapshot of all keyspaces.
 pub struct FjallSnapshot {
@@ -122,6 +124,19 @@ impl RawSnapshot for FjallSnapshot {
         }
     }
 
+    fn get_many(&self, space: Space, keys: &[&[u8]], out: &mut Vec<Option<Bytes>>) -> Result<()> {
+        let start = out.len();
+        out.resize(start + keys.len(), None);
+        let values = out.get_mut(start..).unwrap_or_default();
+        if keys.len() > 1 && self.get_newest(space, keys, values)? {
+            return Ok(());
+        }
+        for (key, value) in keys.iter().zip(values) {
+            *value = self.get(space, key)?;
+        }
+        Ok(())
+    }
+
     fn scan(&self, request: &ScanRequest<'_>, page: &mut Page) -> Result<()> {
         let bound;
         let mut request = *request;
@@ -141,6 +156,9 @@ impl RawSnapshot for FjallSnapshot {
             if request.end.is_empty() { Bound::Unbounded } else { Bound::Excluded(request.end) };
         let range = (Bound::Included(request.start), upper);
         let since = Instant::now();
+        if request.direction == Direction::Forward && self.scan_newest(request, page, since)? {
+            return Ok(());
+        }
         let mut rows = self.rows(request.space, range);
         let first = match request.direction {
             Direction::Forward => rows.next(),
@@ -155,6 +173,67 @@ impl RawSnapshot for FjallSnapshot {
         self.heads.gaps(request.space).learn(self.epoch, request, first, waited);
         self.heads.tombstones.scanned(request.space, page.rows.len(), since);
         Ok(())
+    }
+}
+
+impl FjallSnapshot {
+    /// The tree of a space and the number of the snapshot, unless it is held.
+    fn live(&self, space: Space) -> Option<(&Tree, SeqNo)> {
+        match (&self.reads, &self.parts.space(space).tree) {
+            (Reads::Live(snapshot), AnyTree::Standard(tree)) => Some((tree, snapshot.seqno())),
+            _ => None,
+        }
+    }
+
+    /// Whether nothing has been written since. What was read before the call holds nothing newer
+    /// then: a batch is announced before any of it is written.
+    fn is_current(&self, space: Space) -> bool {
+        self.heads.gaps(space).epoch() == self.epoch
+    }
+
+    /// Reads values from the newest tables, if they are what this snapshot reads. False if they
+    /// are not.
+    fn get_newest(&self, space: Space, keys: &[&[u8]], out: &mut [Option<Bytes>]) -> Result<bool> {
+        let Some((tree, seqno)) = self.live(space) else { return Ok(false) };
+        lookups::get_many(tree, seqno, || self.is_current(space), keys, out).map_err(|error| {
+            let first = keys.first().copied().unwrap_or_default();
+            storage(fjall::Error::Storage(error), &place(space, first))
+        })
+    }
+
+    /// Fills the page from the blocks of the newest tables, if they are what this snapshot reads.
+    /// False if they are not.
+    fn scan_newest(
+        &self,
+        request: &ScanRequest<'_>,
+        page: &mut Page,
+        since: Instant,
+    ) -> Result<bool> {
+        let Some((tree, seqno)) = self.live(request.space) else { return Ok(false) };
+        let gaps = self.heads.gaps(request.space);
+        let failed =
+            |error| storage(fjall::Error::Storage(error), &place(request.space, request.start));
+        let mut from = Bytes::new();
+        loop {
+            let rest = if from.is_empty() { *request } else { request.resumed(&from) };
+            let Some(newest) = Newest::of(tree, seqno, &rest) else { return Ok(false) };
+            if !self.is_current(request.space) {
+                return Ok(false);
+            }
+            let mut rows = newest.rows(&rest).map_err(failed)?;
+            if rows.key().is_some() {
+                gaps.learn(self.epoch, request, rows.key(), since.elapsed());
+            }
+            match rows.fill(&rest, page).map_err(failed)? {
+                Some(end) => from = end,
+                None => break,
+            }
+        }
+        if page.rows.is_empty() {
+            gaps.learn(self.epoch, request, None, since.elapsed());
+        }
+        self.heads.tombstones.scanned(request.space, page.rows.len(), since);
+        Ok(true)
     }
 }
 

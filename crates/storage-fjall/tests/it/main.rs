@@ -8,6 +8,7 @@ mod damage;
 mod damaged_log;
 mod directory;
 mod long_snapshots;
+mod newest;
 mod overload;
 #[cfg(target_os = "linux")]
 mod power_crash;

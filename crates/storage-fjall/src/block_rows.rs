@@ -1,0 +1,277 @@
+//! The rows of a block of a table, read where they stand.
+//!
+//! lsm-tree 3.1 writes rows in the order of their keys, and the versions of a key from the newest to
+//! the oldest. A row is: kind (0 value, 1 and 2 tombstone, 4 a value stored elsewhere), sequence
+//! number, key, and unless it is a tombstone the length of the value and the value. One row in
+//! `interval` has its whole key (length, bytes). The others have how many bytes they share with the
+//! key of that row, the length of the rest, and the rest. A byte 255 ends the rows. Behind it stand
+//! the places of the rows with whole keys, and a trailer that says where. Numbers are LEB128, those
+//! of the trailer little endian.
+
+use std::ops::Range;
+
+use bytes::Bytes;
+
+/// Bytes of the trailer.
+const TRAILER_BYTES: usize = 31;
+/// What stands in the place of a kind behind the last row.
+const END: u8 = 255;
+const VALUE: u8 = 0;
+const TOMBSTONES: Range<u8> = 1..3;
+
+/// A walk over the rows of a block.
+#[derive(Debug, Default)]
+pub(crate) struct BlockRows {
+    data: Bytes,
+    /// Where the next row begins.
+    at: usize,
+    /// Rows that come before the next whole key.
+    until_whole: usize,
+    /// Where the last whole key begins.
+    base: usize,
+    interval: usize,
+    /// The places of the rows with whole keys, each of `step` bytes.
+    heads: Range<usize>,
+    step: usize,
+}
+
+/// A row, but for its key.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct BlockRow {
+    pub seqno: u64,
+    /// Where the value stands in the block. `None` for a tombstone.
+    pub value: Option<Range<usize>>,
+}
+
+/// Bytes that are not those of a block of rows.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct NotRows;
+
+impl BlockRows {
+    /// The rows of a block from the first one on.
+    pub fn new(data: Bytes) -> Result<Self, NotRows> {
+        let at = data.len().checked_sub(TRAILER_BYTES).ok_or(NotRows)?;
+        let mut trailer = Fields { data: &data, at };
+        let (interval, step) = (trailer.byte()?, trailer.byte()?);
+        let (count, from) = (trailer.long()?, trailer.long()?);
+        let bytes = count.checked_mul(usize::from(step)).ok_or(NotRows)?;
+        let to = from.checked_add(bytes).filter(|to| *to <= at).ok_or(NotRows)?;
+        if interval == 0 || !matches!(step, 2 | 4) {
+            return Err(NotRows);
+        }
+        let interval = usize::from(interval);
+        let step = usize::from(step);
+        Ok(Self { data, at: 0, until_whole: 0, base: 0, interval, heads: from..to, step })
+    }
+
+    /// The bytes of the block, which values are parts of.
+    pub fn data(&self) -> &Bytes {
+        &self.data
+    }
+
+    /// Goes to the first row whose key is not below `key`, and puts its key into `found`.
+    pub fn seek(&mut self, key: &[u8], found: &mut Vec<u8>) -> Result<Option<BlockRow>, NotRows> {
+        let (mut low, mut high) = (0, self.heads.len() / self.step);
+        while low < high {
+            let middle = low.midpoint(high);
+            if self.whole_key(self.head(middle)?)? < key {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        self.at = match low.checked_sub(1) {
+            Some(before) => self.head(before)?,
+            None => 0,
+        };
+        self.until_whole = 0;
+        while let Some(row) = self.next(found)? {
+            if found.as_slice() >= key {
+                return Ok(Some(row));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The next row, with its key in `key`.
+    #[inline]
+    pub fn next(&mut self, key: &mut Vec<u8>) -> Result<Option<BlockRow>, NotRows> {
+        let mut fields = Fields { data: &self.data, at: self.at };
+        let kind = fields.byte()?;
+        if kind == END {
+            return Ok(None);
+        }
+        let seqno = fields.number()?;
+        key.clear();
+        if self.until_whole == 0 {
+            self.until_whole = self.interval;
+            let length = fields.length()?;
+            self.base = fields.at;
+            key.extend_from_slice(fields.take(length)?);
+        } else {
+            let (shared, rest) = (fields.length()?, fields.length()?);
+            let shared = self.data.get(self.base..self.base + shared).ok_or(NotRows)?;
+            key.extend_from_slice(shared);
+            key.extend_from_slice(fields.take(rest)?);
+        }
+        self.until_whole -= 1;
+        let value = match kind {
+            VALUE => {
+                let length = fields.length()?;
+                let from = fields.at;
+                fields.take(length)?;
+                Some(from..fields.at)
+            }
+            kind if TOMBSTONES.contains(&kind) => None,
+            _ => return Err(NotRows),
+        };
+        self.at = fields.at;
+        Ok(Some(BlockRow { seqno, value }))
+    }
+
+    /// Where the row with the `number`th whole key begins.
+    fn head(&self, number: usize) -> Result<usize, NotRows> {
+        let mut fields = Fields { data: &self.data, at: self.heads.start + number * self.step };
+        if self.step == 4 { fields.long() } else { fields.short() }
+    }
+
+    /// The key of a row that has it whole.
+    fn whole_key(&self, at: usize) -> Result<&[u8], NotRows> {
+        let mut fields = Fields { data: &self.data, at };
+        fields.byte()?;
+        fields.number()?;
+        let length = fields.length()?;
+        fields.take(length)
+    }
+}
+
+/// Reads a block's fields one after the other.
+struct Fields<'b> {
+    data: &'b [u8],
+    at: usize,
+}
+
+impl<'b> Fields<'b> {
+    #[inline]
+    fn take(&mut self, length: usize) -> Result<&'b [u8], NotRows> {
+        let taken = self.data.get(self.at..self.at + length).ok_or(NotRows)?;
+        self.at += length;
+        Ok(taken)
+    }
+
+    #[inline]
+    fn byte(&mut self) -> Result<u8, NotRows> {
+        let byte = self.data.get(self.at).ok_or(NotRows)?;
+        self.at += 1;
+        Ok(*byte)
+    }
+
+    fn short(&mut self) -> Result<usize, NotRows> {
+        let bytes = self.take(2)?.try_into().map_err(|_| NotRows)?;
+        Ok(usize::from(u16::from_le_bytes(bytes)))
+    }
+
+    fn long(&mut self) -> Result<usize, NotRows> {
+        let bytes = self.take(4)?.try_into().map_err(|_| NotRows)?;
+        usize::try_from(u32::from_le_bytes(bytes)).map_err(|_| NotRows)
+    }
+
+    #[inline]
+    fn number(&mut self) -> Result<u64, NotRows> {
+        let mut byte = self.byte()?;
+        let mut number = u64::from(byte & 0x7f);
+        let mut shift = 7;
+        while byte >= 0x80 {
+            byte = self.byte()?;
+            number |= u64::from(byte & 0x7f).checked_shl(shift).ok_or(NotRows)?;
+            shift += 7;
+        }
+        Ok(number)
+    }
+
+    #[inline]
+    fn length(&mut self) -> Result<usize, NotRows> {
+        let length = self.number()?;
+        // Nothing in a block is longer, and sums of two lengths stay numbers.
+        u32::try_from(length).map(|length| length as usize).map_err(|_| NotRows)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use lsm_tree::table::DataBlock;
+    use lsm_tree::{InternalValue, ValueType};
+    use quire_storage::rng::Rng;
+
+    use super::*;
+
+    /// Rows in the order of a table: keys with long common prefixes, some with several versions.
+    fn rows(rng: &mut Rng) -> Vec<InternalValue> {
+        let mut rows = Vec::new();
+        for number in 0..1 + rng.below(200) {
+            let key = format!("{:03}", number * 3);
+            let newest = 1 + rng.below(1 << 40);
+            for version in 0..1 + rng.below(3).saturating_sub(1) {
+                let seqno = newest.saturating_sub(version);
+                let value = vec![7; rng.below(300) as usize];
+                let kind = match rng.below(5) {
+                    0 => ValueType::Tombstone,
+                    1 => ValueType::WeakTombstone,
+                    _ => ValueType::Value,
+                };
+                let value = if kind == ValueType::Value { value } else { Vec::new() };
+                rows.push(InternalValue::from_components(key.as_bytes(), value, seqno, kind));
+            }
+        }
+        rows
+    }
+
+    fn is_row(block: &BlockRows, key: &[u8], row: &BlockRow, expected: &InternalValue) {
+        assert_eq!(key, &expected.key.user_key[..]);
+        assert_eq!(row.seqno, expected.key.seqno);
+        let value = row.value.clone().map(|range| &block.data()[range]);
+        assert_eq!(value, (!expected.is_tombstone()).then_some(&expected.value[..]));
+    }
+
+    #[test]
+    fn reads_what_lsm_tree_writes() {
+        let mut rng = Rng::new(21);
+        for interval in [1, 2, 3, 16, 255] {
+            for _ in 0..20 {
+                let rows = rows(&mut rng);
+                let bytes = DataBlock::encode_into_vec(&rows, interval, 0.0).unwrap();
+                let mut block = BlockRows::new(Bytes::from(bytes)).unwrap();
+                let mut key = Vec::new();
+                for expected in &rows {
+                    let row = block.next(&mut key).unwrap().unwrap();
+                    is_row(&block, &key, &row, expected);
+                }
+                assert_eq!(block.next(&mut key), Ok(None));
+                for number in 0..=rows.len() * 3 + 3 {
+                    let wanted = format!("{number:03}");
+                    let at = rows.partition_point(|row| &row.key.user_key[..] < wanted.as_bytes());
+                    let mut found = block.seek(wanted.as_bytes(), &mut key).unwrap();
+                    for expected in rows.iter().skip(at).take(20) {
+                        is_row(&block, &key, &found.unwrap(), expected);
+                        found = block.next(&mut key).unwrap();
+                    }
+                    assert!(at + 20 <= rows.len() || found.is_none());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn other_bytes_are_no_rows() {
+        let mut rng = Rng::new(5);
+        assert_eq!(BlockRows::new(Bytes::from_static(b"short")).err(), Some(NotRows));
+        for _ in 0..2000 {
+            let length = rng.below(200) as usize;
+            let bytes: Vec<u8> = (0..length).map(|_| rng.below(6) as u8 * 51).collect();
+            let Ok(mut block) = BlockRows::new(Bytes::from(bytes)) else { continue };
+            let mut key = Vec::new();
+            let _ = block.seek(b"key", &mut key);
+            while let Ok(Some(_)) = block.next(&mut key) {}
+        }
+    }
+}

@@ -1,0 +1,353 @@
+//! The first rows of a range, read straight from the blocks of the tables. fjall's own iterators
+//! make an owned key and an owned value of every row, peek at each in four layers and look it up in
+//! a heap: a thousand instructions a row. Here a row is decoded where it stands, and one that is
+//! alone in its range is compared with nothing.
+//!
+//! It serves a snapshot after which nothing has been written: the newest list of tables is the
+//! snapshot's own then. A later list does not serve an older snapshot (`held.rs`), and fjall does not
+//! show the lists that it keeps for those.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use lsm_tree::table::block::BlockType;
+use lsm_tree::table::{BlockHandle, BlockOffset};
+use lsm_tree::{AbstractTree, InternalValue, Memtable, SeqNo, Table, Tree, ValueType};
+use quire_storage::{Page, ScanRequest};
+
+use crate::block_rows::{BlockRow, BlockRows};
+use crate::open_table::{OpenTable, Result, files, not_rows, stable};
+
+/// Tables of one run that a page is read from at most. A page is smaller than a table.
+const TABLES_MAX: usize = 2;
+/// Rows of a page that memory is taken for before they are read.
+const ROWS_EXPECTED_MAX: usize = 32;
+/// Places of blocks that are looked up at first, and after these.
+const PLACES_FIRST: usize = 2;
+const PLACES_MAX: usize = 32;
+
+/// The newest tables and the newest memtable, as far as a range begins in them.
+pub(crate) struct Newest {
+    seqno: SeqNo,
+    runs: Vec<Vec<OpenTable>>,
+    memtable: Arc<Memtable>,
+    /// The tables at hand hold every row before this key; empty if they hold all.
+    end: Bytes,
+}
+
+impl Newest {
+    /// What a snapshot with the number `seqno` reads of a range, if there is no memtable that waits
+    /// for its flush. The caller makes sure afterwards that nothing was written since the snapshot.
+    pub fn of(tree: &Tree, seqno: SeqNo, request: &ScanRequest<'_>) -> Option<Self> {
+        let files = files(tree)?;
+        let (version, memtable) = stable(tree, Tree::current_version, |version| version.id())?;
+        let mut end = Bytes::copy_from_slice(request.end);
+        let mut runs = Vec::new();
+        for run in version.iter_levels().flat_map(|level| level.iter()) {
+            let at =
+                run.partition_point(|table| table.metadata.key_range.max()[..] < *request.start);
+            let tables = run.get(at..).unwrap_or_default();
+            let ahead = tables
+                .iter()
+                .take_while(|table| end.is_empty() || table.metadata.key_range.min()[..] < end[..]);
+            let open = |table: &Table| OpenTable::new(tree, table, &files);
+            let mut opened: Vec<OpenTable> = ahead.take(TABLES_MAX + 1).map(open).collect();
+            if opened.len() > TABLES_MAX
+                && let Some(beyond) = opened.pop()
+            {
+                end = Bytes::from(beyond.table.metadata.key_range.min().clone());
+            }
+            if !opened.is_empty() {
+                runs.push(opened);
+            }
+        }
+        Some(Self { seqno, runs, memtable, end })
+    }
+
+    /// Goes to the first row of the range.
+    pub fn rows<'n>(&'n self, request: &ScanRequest<'_>) -> Result<NewestRows<'n>> {
+        let mut sources = Vec::with_capacity(self.runs.len() + 1);
+        for run in &self.runs {
+            let mut source = Source::new(Rows::Run(RunRows::new(run)));
+            if source.seek(request.start)? {
+                sources.push(source);
+            }
+        }
+        // No key is empty.
+        let start = if request.start.is_empty() { &[0][..] } else { request.start };
+        let first = InternalValue::from_components(start, [], SeqNo::MAX, ValueType::Value);
+        let entries = self.memtable.items.range(first.key..);
+        let entries = entries
+            .map(|entry| InternalValue { key: entry.key().clone(), value: entry.value().clone() });
+        let mut source = Source::new(Rows::Memtable(Box::new(entries), None));
+        if source.advance()? {
+            sources.push(source);
+        }
+        let keys_only = request.keys_only;
+        let key = Vec::new();
+        let mut rows =
+            NewestRows { newest: self, sources, keys_only, key, decided: false, at: None };
+        rows.advance()?;
+        Ok(rows)
+    }
+}
+
+/// A walk over rows that stands at one, or at the end.
+pub(crate) struct NewestRows<'n> {
+    newest: &'n Newest,
+    /// Those that are not at their end.
+    sources: Vec<Source<'n>>,
+    keys_only: bool,
+    /// The key of the row at hand, or of the last one that was passed over.
+    key: Vec<u8>,
+    /// A version of `key` was met that the snapshot sees.
+    decided: bool,
+    /// The value of the row at hand; empty if only keys are wanted.
+    at: Option<Bytes>,
+}
+
+impl NewestRows<'_> {
+    /// The key of the row at hand; `None` at the end.
+    pub fn key(&self) -> Option<&[u8]> {
+        self.at.as_ref().map(|_| &self.key[..])
+    }
+
+    /// Goes to the next row that the snapshot sees.
+    fn advance(&mut self) -> Result<()> {
+        self.at = None;
+        let end = &self.newest.end;
+        while let Some(at) = self.first_source() {
+            let Some(source) = self.sources.get_mut(at) else { return Ok(()) };
+            if !end.is_empty() && source.key[..] >= end[..] {
+                return Ok(());
+            }
+            let is_seen = source.seqno < self.newest.seqno;
+            if is_seen && !(self.decided && source.key == self.key) {
+                self.at = source.value(self.keys_only);
+                std::mem::swap(&mut self.key, &mut source.key);
+                self.decided = true;
+            }
+            if !source.advance()? {
+                self.sources.swap_remove(at);
+            }
+            if self.at.is_some() {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// The source whose row comes first: by its key, and the newest of one key.
+    #[inline]
+    fn first_source(&self) -> Option<usize> {
+        let (first, others) = self.sources.split_first()?;
+        let (mut at, mut least) = (0, first);
+        for (number, other) in others.iter().enumerate() {
+            let order = other.key.cmp(&least.key).then(least.seqno.cmp(&other.seqno));
+            if order.is_lt() {
+                (at, least) = (number + 1, other);
+            }
+        }
+        Some(at)
+    }
+
+    /// Fills an empty page from the row at hand on. The keys of a page share their memory. A page may
+    /// end early where the tables at hand end. Where they end before there is a row, returns the key
+    /// from which on rows may follow.
+    pub fn fill(&mut self, request: &ScanRequest<'_>, page: &mut Page) -> Result<Option<Bytes>> {
+        let rows = request.rows_max.min(ROWS_EXPECTED_MAX);
+        let (mut keys, mut ends) = (Vec::with_capacity(rows * 32), Vec::with_capacity(rows));
+        page.rows.reserve(rows);
+        let mut bytes = 0;
+        while let Some(value) = self.at.take() {
+            keys.extend_from_slice(&self.key);
+            ends.push(keys.len());
+            bytes += self.key.len() + value.len();
+            page.rows.push((Bytes::new(), value));
+            self.advance()?;
+            if page.rows.len() >= request.rows_max || bytes >= request.bytes_max {
+                break;
+            }
+        }
+        let keys = Bytes::from(keys);
+        let mut from = 0;
+        for ((key, _), end) in page.rows.iter_mut().zip(ends) {
+            *key = keys.slice(from..end);
+            from = end;
+        }
+        let newest_end = &self.newest.end;
+        if self.at.is_some() {
+            page.resume_after_last(request.direction);
+        } else if newest_end != request.end {
+            if page.rows.is_empty() {
+                return Ok(Some(newest_end.clone()));
+            }
+            page.resume = Some(newest_end.clone());
+        }
+        Ok(None)
+    }
+}
+
+/// Rows of one run or of the memtable, at one of them.
+struct Source<'n> {
+    rows: Rows<'n>,
+    key: Vec<u8>,
+    seqno: SeqNo,
+}
+
+enum Rows<'n> {
+    Run(RunRows<'n>),
+    /// The entries that follow, and the value of the one at hand; `None` for a tombstone.
+    Memtable(Box<dyn Iterator<Item = InternalValue> + 'n>, Option<Bytes>),
+}
+
+impl<'n> Source<'n> {
+    fn new(rows: Rows<'n>) -> Self {
+        Self { rows, key: Vec::new(), seqno: 0 }
+    }
+
+    /// Goes to the first row of a run whose key is not below `key`. False at the end.
+    fn seek(&mut self, key: &[u8]) -> Result<bool> {
+        let Rows::Run(run) = &mut self.rows else { return Ok(false) };
+        let Some(seqno) = run.seek(key, &mut self.key)? else { return Ok(false) };
+        self.seqno = seqno;
+        Ok(true)
+    }
+
+    /// Goes to the next row. False at the end.
+    #[inline]
+    fn advance(&mut self) -> Result<bool> {
+        match &mut self.rows {
+            Rows::Run(run) => {
+                let Some(seqno) = run.next(&mut self.key)? else { return Ok(false) };
+                self.seqno = seqno;
+            }
+            Rows::Memtable(entries, value) => {
+                let Some(entry) = entries.next() else { return Ok(false) };
+                self.key.clear();
+                self.key.extend_from_slice(&entry.key.user_key);
+                self.seqno = entry.key.seqno;
+                *value = (!entry.is_tombstone()).then(|| Bytes::from(entry.value));
+            }
+        }
+        Ok(true)
+    }
+
+    /// The value at hand, empty if only keys are wanted; `None` for a tombstone.
+    #[inline]
+    fn value(&mut self, keys_only: bool) -> Option<Bytes> {
+        match &mut self.rows {
+            Rows::Run(run) => {
+                let value = run.value.take()?;
+                Some(if keys_only { Bytes::new() } else { run.block.data().slice(value) })
+            }
+            Rows::Memtable(_, value) => value.take().map(|value| match keys_only {
+                true => Bytes::new(),
+                false => value,
+            }),
+        }
+    }
+}
+
+/// The rows of tables that follow each other.
+struct RunRows<'n> {
+    /// The tables that follow.
+    tables: std::slice::Iter<'n, OpenTable>,
+    table: Option<&'n OpenTable>,
+    /// Blocks of the table that come next.
+    places: std::vec::IntoIter<BlockHandle>,
+    /// The last block that was looked up, and a key that its last one is not below.
+    last: Option<BlockOffset>,
+    from: Vec<u8>,
+    /// How many places to look up next.
+    ahead: usize,
+    block: BlockRows,
+    /// The value of the row at hand; `None` for a tombstone.
+    value: Option<Range<usize>>,
+}
+
+impl<'n> RunRows<'n> {
+    fn new(tables: &'n [OpenTable]) -> Self {
+        let mut tables = tables.iter();
+        Self {
+            table: tables.next(),
+            tables,
+            places: Vec::new().into_iter(),
+            last: None,
+            from: Vec::new(),
+            ahead: PLACES_FIRST,
+            block: BlockRows::default(),
+            value: None,
+        }
+    }
+
+    /// Goes to the first row whose key is not below `key`. Its key is in `found` then. Returns its
+    /// sequence number.
+    fn seek(&mut self, key: &[u8], found: &mut Vec<u8>) -> Result<Option<SeqNo>> {
+        self.from.extend_from_slice(key);
+        if !self.next_block()? {
+            return Ok(None);
+        }
+        match self.block.seek(key, found).map_err(not_rows)? {
+            Some(row) => Ok(Some(self.stand_at(row))),
+            None => self.next(found),
+        }
+    }
+
+    /// Goes to the next row, whose key is in `key` then. Returns its sequence number.
+    #[inline]
+    fn next(&mut self, key: &mut Vec<u8>) -> Result<Option<SeqNo>> {
+        loop {
+            if let Some(row) = self.block.next(key).map_err(not_rows)? {
+                return Ok(Some(self.stand_at(row)));
+            }
+            if !self.next_block()? {
+                return Ok(None);
+            }
+        }
+    }
+
+    #[inline]
+    fn stand_at(&mut self, row: BlockRow) -> SeqNo {
+        self.value = row.value;
+        row.seqno + self.table.map_or(0, |open| open.table.global_seqno())
+    }
+
+    /// Loads the next block. False at the end.
+    fn next_block(&mut self) -> Result<bool> {
+        while let Some(open) = self.table {
+            if self.places.as_slice().is_empty() {
+                self.look_up(open)?;
+            }
+            if let Some(place) = self.places.next() {
+                let block = open.block(&place, BlockType::Data)?;
+                self.block = BlockRows::new(Bytes::from(block.data)).map_err(not_rows)?;
+                return Ok(true);
+            }
+            self.table = self.tables.next();
+            self.last = None;
+            self.from.clear();
+        }
+        Ok(false)
+    }
+
+    /// Looks up where the next blocks of the table stand: those behind the last one whose last key is
+    /// not below `from`.
+    fn look_up(&mut self, open: &OpenTable) -> Result<()> {
+        let ahead = std::mem::replace(&mut self.ahead, PLACES_MAX);
+        let mut found = Vec::with_capacity(ahead);
+        let from = self.from.clone();
+        let top = open.top()?;
+        open.places(&top, &from, &mut |place| {
+            if self.last.is_none_or(|last| place.block.offset() > last) {
+                found.push(place.block);
+                self.last = Some(place.block.offset());
+                place.copy_last_key(&mut self.from);
+            }
+            found.len() < ahead
+        })?;
+        self.places = found.into_iter();
+        Ok(())
+    }
+}

@@ -1,0 +1,123 @@
+//! A table of fjall's with what its blocks are read by, and the list of tables that is the newest.
+
+use std::sync::Arc;
+
+use lsm_tree::file_accessor::FileAccessor;
+use lsm_tree::table::block::BlockType;
+use lsm_tree::table::util::{SliceIndexes, load_block};
+use lsm_tree::table::{Block, BlockHandle, IndexBlock};
+use lsm_tree::{AbstractTree, Error, GlobalTableId, Memtable, SeqNo, Table, Tree};
+
+use crate::block_rows::NotRows;
+
+pub(crate) type Result<T> = std::result::Result<T, Error>;
+
+pub(crate) fn not_rows(_: NotRows) -> Error {
+    Error::InvalidTrailer
+}
+
+/// Returns the newest list of tables and the memtable that belongs to it. `None` if another memtable
+/// waits for its flush, or if the list changes at the moment.
+pub(crate) fn stable<V, I: PartialEq>(
+    tree: &Tree,
+    version: impl Fn(&Tree) -> V,
+    id: impl Fn(&V) -> I,
+) -> Option<(V, Arc<Memtable>)> {
+    let before = version(tree);
+    let memtable = tree.active_memtable();
+    // While the list of tables stays the same no memtable leaves the queue of those that wait. So if
+    // the queue is empty after the active one was taken, it was empty then.
+    let is_stable = tree.sealed_memtable_count() == 0 && id(&version(tree)) == id(&before);
+    is_stable.then_some((before, memtable))
+}
+
+/// The files of a tree's tables that are open.
+pub(crate) fn files(tree: &Tree) -> Option<FileAccessor> {
+    let files = tree.config.descriptor_table.as_ref()?;
+    Some(FileAccessor::DescriptorTable(Arc::clone(files)))
+}
+
+/// A table with what its blocks are loaded by.
+pub(crate) struct OpenTable {
+    pub table: Table,
+    id: GlobalTableId,
+    files: FileAccessor,
+}
+
+/// Where a block stands, from the entry of an index block.
+pub(crate) struct Place<'i> {
+    pub block: BlockHandle,
+    index: &'i [u8],
+    prefix: Option<SliceIndexes>,
+    rest: SliceIndexes,
+}
+
+impl Place<'_> {
+    /// Puts the last key of the block into `key`.
+    pub fn copy_last_key(&self, key: &mut Vec<u8>) {
+        let part = |at: &SliceIndexes| self.index.get(at.0..at.1).unwrap_or_default();
+        key.clear();
+        key.extend_from_slice(self.prefix.as_ref().map_or(&[][..], part));
+        key.extend_from_slice(part(&self.rest));
+    }
+}
+
+impl OpenTable {
+    pub fn new(tree: &Tree, table: &Table, files: &FileAccessor) -> Self {
+        let id = (tree.id(), table.metadata.id).into();
+        Self { table: table.clone(), id, files: files.clone() }
+    }
+
+    /// Reads a block, from the cache if it is there.
+    pub fn block(&self, place: &BlockHandle, kind: BlockType) -> Result<Block> {
+        let metadata = &self.table.metadata;
+        let compression = match kind {
+            BlockType::Index => metadata.index_block_compression,
+            _ => metadata.data_block_compression,
+        };
+        let (path, cache) = (&self.table.path, &self.table.cache);
+        load_block(self.id, path, &self.files, cache, place, kind, compression)
+    }
+
+    /// The index of the table, or the index of its parts.
+    pub fn top(&self) -> Result<IndexBlock> {
+        self.block(&self.table.regions.tli, BlockType::Index).map(IndexBlock::new)
+    }
+
+    /// Calls `take` with the blocks of rows whose last key is not below `from`, in the order of
+    /// their keys, until it answers false. `top` is the table's.
+    pub fn places(
+        &self,
+        top: &IndexBlock,
+        from: &[u8],
+        take: &mut dyn FnMut(Place<'_>) -> bool,
+    ) -> Result<()> {
+        if self.table.regions.index.is_none() {
+            places_in(top, from, take);
+            return Ok(());
+        }
+        let mut parts = top.iter();
+        parts.seek(from, SeqNo::MAX);
+        for part in parts {
+            let place = BlockHandle::new(part.offset, part.size);
+            let part = IndexBlock::new(self.block(&place, BlockType::Index)?);
+            if !places_in(&part, from, take) {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// As [`OpenTable::places`] for one index block. Returns whether more are wanted.
+fn places_in(index: &IndexBlock, from: &[u8], take: &mut dyn FnMut(Place<'_>) -> bool) -> bool {
+    let mut entries = index.iter();
+    entries.seek(from, SeqNo::MAX);
+    let mut places = entries.map(|entry| Place {
+        block: BlockHandle::new(entry.offset, entry.size),
+        index: index.as_slice(),
+        prefix: entry.prefix,
+        rest: entry.end_key,
+    });
+    places.all(take)
+}
