@@ -21,16 +21,16 @@ def in_own_environment():
 
 
 class Quire:
-    """A server on a free port; `db` is its database `bench`."""
+    """A server on a free port, with more `options`; `db` is its database `bench`."""
 
-    def __init__(self, binary):
+    def __init__(self, binary, *options):
         import pymongo
 
         self.directory = tempfile.TemporaryDirectory(prefix="data-", dir=WORK)
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
-        command = [binary, "serve", "--dbpath", self.directory.name, "--port", str(port)]
+        command = [binary, "serve", "--dbpath", self.directory.name, "--port", str(port), *options]
         self.server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         self.db = pymongo.MongoClient("127.0.0.1", port, directConnection=True, serverSelectionTimeoutMS=20_000, w=1).bench
 

@@ -21,6 +21,9 @@ const LOOKS_MAX: u32 = 64;
 /// Looks that it may take after that, while its parts notice.
 const LATE_LOOKS_MAX: u32 = 64;
 
+/// Bytes of the largest array in an expression.
+const EXPRESSION_BYTES_MAX: usize = 4 << 20;
+
 const OPERATORS: &[&str] = &[
     "$concatArrays", "$setUnion", "$setIntersection", "$setDifference", "$reverseArray", "$size",
     "$objectToArray", "$mergeObjects", "$concat", "$toString", "$split", "$indexOfCP",
@@ -61,7 +64,9 @@ impl Choices<'_> {
             }
             4 => {
                 let item = self.expression(depth - 1);
-                let items: ArrayBuf = (0..1 + self.next(250)).map(|_| &item).collect();
+                // A request holds 16 MB, so that its parts can't grow without end either.
+                let room = EXPRESSION_BYTES_MAX / item.size();
+                let items: ArrayBuf = (0..(1 + self.next(250)).min(room)).map(|_| &item).collect();
                 items.into()
             }
             5 => {

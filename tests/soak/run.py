@@ -15,9 +15,10 @@ requests that are valid and ask for more memory or time than anybody should get,
 abuses of the connection.
 
 The run fails when the 99th percentile of the ordinary requests beside the hostile ones is more than
-5 times that of the minutes alone, when an ordinary request fails, when the server's resident memory
-is more than 1.25 times higher in the last third than in the first, or when a hostile request ends
-without an answer.
+5 times that of the minutes alone, when an ordinary request fails, when the median of the server's
+resident memory is more than 1.25 times higher in the last third than in the first, or when a hostile
+request ends without an answer. The block cache gets 256 MB, so that it is full after some minutes and
+what grows later is something else.
 """
 import argparse, json, multiprocessing, pathlib, queue, random, socket, struct, sys, threading, time, zlib
 
@@ -262,7 +263,7 @@ def main():
     options = arguments.parse_args()
     in_own_environment()
 
-    server = Quire(options.quire)
+    server = Quire(options.quire, "--wiredTigerCacheSizeGB", "0.25")
     load(server)
     port = server.db.client.address[1]
     context = multiprocessing.get_context("fork")
@@ -295,8 +296,9 @@ def main():
     beside = [taken for client in clients for taken in client.times[True]]
     errors = [error for client in clients for error in client.errors]
     third = (end - begun) / 3
-    early = max(size for at, size in memory if at < third)
-    late = max(size for at, size in memory if at > 2 * third)
+    early = [size for at, size in memory if at < third]
+    late = [size for at, size in memory if at > 2 * third]
+    middles = [percentile(sizes, 0.5) for sizes in (early, late)]
     result = {
         "minutes": options.minutes,
         "ordinary requests": len(alone) + len(beside),
@@ -304,7 +306,8 @@ def main():
         "ms alone": {share: round(percentile(alone, share) * 1000, 2) for share in (0.5, 0.99, 0.999)},
         "ms beside": {share: round(percentile(beside, share) * 1000, 2) for share in (0.5, 0.99, 0.999)},
         "p99 ratio": round(percentile(beside, 0.99) / percentile(alone, 0.99), 2),
-        "memory MB": {"first third": early, "last third": late},
+        "median memory MB": dict(zip(("first third", "last third"), middles)),
+        "peak memory MB": {"first third": max(early), "last third": max(late)},
         "hostile": summary(outcomes),
     }
     text = json.dumps(result, indent=2)
@@ -312,7 +315,7 @@ def main():
     if options.json:
         pathlib.Path(options.json).write_text(text)
     unanswered = [name for name, outcome, _ in outcomes if outcome.startswith("no answer")]
-    failed = not alive or errors or unanswered or result["p99 ratio"] > P99_RATIO_MAX or late > early * MEMORY_RATIO_MAX
+    failed = not alive or errors or unanswered or result["p99 ratio"] > P99_RATIO_MAX or middles[1] > middles[0] * MEMORY_RATIO_MAX
     server.stop()
     sys.exit(1 if failed else 0)
 

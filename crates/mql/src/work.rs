@@ -4,7 +4,7 @@
 //! one element of an array, or 64 bytes that are copied.
 
 use crate::context::Shared;
-use quire_document::{Array, Value};
+use quire_document::Value;
 use quire_error::Result;
 use std::cell::Cell;
 use std::cmp::Ordering;
@@ -60,9 +60,10 @@ pub(crate) fn bytes_of(value: Value<'_>) -> usize {
     }
 }
 
-/// Units that walking over an array takes.
-pub(crate) fn units_of(array: Array<'_>) -> u32 {
-    units(array.as_bytes().len())
+/// Units that looking up `count` values takes, each among `among` that are sorted.
+pub(crate) fn search_units(count: usize, among: usize) -> u32 {
+    let steps = usize::BITS - among.leading_zeros();
+    u32::try_from(count).map_or(u32::MAX, |count| count.saturating_mul(steps))
 }
 
 /// Sorts as `sort_by` does (stable), with looks at the interrupt: runs first, then merges of two.
@@ -71,13 +72,12 @@ pub(crate) fn sort_by<T: Copy>(
     shared: &Shared,
     order: impl Fn(&T, &T) -> Ordering,
 ) -> Result<()> {
-    if items.len() <= SORTED_AT_ONCE {
-        items.sort_by(&order);
-        return Ok(());
-    }
     for run in items.chunks_mut(SORTED_AT_ONCE) {
-        shared.check_interrupt()?;
+        shared.work(search_units(run.len(), run.len()))?;
         run.sort_by(&order);
+    }
+    if items.len() <= SORTED_AT_ONCE {
+        return Ok(());
     }
     let mut merged = Vec::with_capacity(items.len());
     let mut width = SORTED_AT_ONCE;
@@ -121,6 +121,7 @@ mod tests {
     use quire_document::testing::Generator;
     use quire_error::{Error, ErrorCode};
     use std::sync::Arc;
+    use std::sync::atomic::{AtomicU32, Ordering as AtomicOrdering};
 
     #[test]
     fn sorting_in_runs_is_stable_and_complete() {
@@ -133,6 +134,23 @@ mod tests {
             sort_by(&mut items, &Shared::default(), |a, b| a.0.cmp(&b.0)).unwrap();
             assert!(items == wanted, "{count}");
         }
+    }
+
+    /// 250 sorts of 5,000 values in one expression took an eighth of a second without a look.
+    #[test]
+    fn short_sorts_count_as_work() {
+        let (looks, mut random) = (Arc::new(AtomicU32::new(0)), Generator::new(2));
+        let seen = Arc::clone(&looks);
+        let shared = Shared::default().with_interrupt(Arc::new(move || {
+            seen.fetch_add(1, AtomicOrdering::Relaxed);
+            Ok(())
+        }));
+        for _ in 0..100 {
+            let mut items: Vec<u64> = (0..1000).map(|_| random.below(1 << 20)).collect();
+            sort_by(&mut items, &shared, u64::cmp).unwrap();
+        }
+        // A thousand values take ten thousand comparisons; six sorts fit between two looks.
+        assert!(looks.load(AtomicOrdering::Relaxed) >= 12);
     }
 
     #[test]

@@ -11,6 +11,7 @@ use super::{State, check_memory};
 use crate::context::{EvalContext, ParseContext, Shared};
 use crate::expression::Expression;
 use crate::options::Options;
+use crate::work::sort_by;
 use bumpalo::Bump;
 use quire_document::{ArrayBuf, Doc, Value, ValueBuf};
 use quire_error::{Error, ErrorCode, Result};
@@ -90,8 +91,8 @@ impl Quantiles {
     }
 
     /// The result for numbers, which it sorts.
-    pub fn result<'a>(&self, numbers: &mut [f64], cx: &EvalContext<'a>) -> Result<Value<'a>> {
-        numbers.sort_by(f64::total_cmp);
+    pub fn result<'a>(&self, numbers: &mut Vec<f64>, cx: &EvalContext<'a>) -> Result<Value<'a>> {
+        sort_by(numbers, cx.shared, f64::total_cmp)?;
         self.each(cx, |share| quantile(numbers, share, self.continuous))
     }
 

@@ -6,7 +6,7 @@ use super::boolean::is_true;
 use super::operator::{Arity, Call, Operator};
 use super::tree::{Expression, ExpressionNode};
 use crate::context::{Collator, EvalContext};
-use crate::work::{sort_by, units_of};
+use crate::work::{search_units, sort_by};
 use quire_document::{Array, Value, compare};
 use quire_error::{Error, Result};
 
@@ -43,6 +43,11 @@ impl<'a> Sorted<'a> {
         sort_by(&mut items, cx.shared, |a, b| compare(*a, *b, collator))?;
         items.dedup_by(|a, b| compare(*a, *b, collator).is_eq());
         Ok(Sorted { items, collator })
+    }
+
+    /// Counts the work of `count` calls of `contains`.
+    fn prepare(&self, count: usize, cx: &EvalContext<'_>) -> Result<()> {
+        cx.shared.work(search_units(count, self.items.len()))
     }
 
     fn contains(&self, value: Value<'_>) -> bool {
@@ -87,6 +92,7 @@ fn intersection<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value
     let mut common = Sorted::new(first, cx)?;
     for other in arrays {
         let other = Sorted::new(other, cx)?;
+        other.prepare(common.items.len(), cx)?;
         common.items.retain(|item| other.contains(*item));
     }
     cx.array_of(common.items).map(Some)
@@ -114,6 +120,7 @@ fn difference<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'
     let (right, collator) = (Sorted::new(right, cx)?, cx.collator());
     let kept = left.iter().enumerate().filter(|(_, item)| !right.contains(*item));
     cx.charge_elements([left, left])?;
+    right.prepare(left.count(), cx)?;
     let mut kept: Vec<_> = kept.collect();
     sort_by(&mut kept, cx.shared, |a, b| compare(a.1, b.1, collator))?;
     kept.dedup_by(|a, b| compare(a.1, b.1, collator).is_eq());
@@ -177,7 +184,7 @@ fn is_subset<'a>(call: &'a Call, cx: &EvalContext<'a>) -> Result<Option<Value<'a
     let Some(Value::Array(left)) = left else { return Err(wrong("First", left, 17046)) };
     let Some(Value::Array(right)) = right else { return Err(wrong("Second", right, 17042)) };
     let right = Sorted::new(right, cx)?;
-    cx.shared.work(units_of(left).saturating_mul(16))?;
+    right.prepare(left.count(), cx)?;
     Ok(Some(Value::Bool(left.iter().all(|item| right.contains(item)))))
 }
 

@@ -38,6 +38,14 @@ impl<'s> Check<'s> {
         })
     }
 
+    /// The first element that equals one before it. An error is what the whole check answers.
+    pub(super) fn repeated<'a>(&self, array: Array<'a>) -> Option<Value<'a>> {
+        first_duplicate(&array.to_vec(), self.shared).unwrap_or_else(|error| {
+            self.failure.set(Some(error));
+            None
+        })
+    }
+
     /// Counts the work of one rule; false if the check has failed.
     fn goes_on(&self) -> bool {
         if let Err(error) = self.shared.work(2) {
@@ -90,7 +98,7 @@ impl Rules {
         let length = || array.count() as i64;
         self.min_items.is_none_or(|min| length() >= min)
             && self.max_items.is_none_or(|max| length() <= max)
-            && !(self.unique_items && first_duplicate(&array.to_vec()).is_some())
+            && !(self.unique_items && check.repeated(array).is_some())
             && self.first_bad_item(array, check).is_none()
             && self.first_bad_additional_item(array, check).is_none()
     }

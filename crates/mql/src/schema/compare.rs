@@ -1,6 +1,9 @@
 //! Equality as JSON Schema wants it: the order of an object's fields means nothing.
 
+use crate::context::Shared;
+use crate::work::sort_by;
 use quire_document::{Doc, Value, compare};
+use quire_error::Result;
 use std::cmp::Ordering;
 
 /// True if the values are equal, objects whatever the order of their fields.
@@ -9,11 +12,14 @@ pub(super) fn same(left: Value<'_>, right: Value<'_>) -> bool {
 }
 
 /// The first value that equals one before it, if one does.
-pub(super) fn first_duplicate<'a>(values: &[Value<'a>]) -> Option<Value<'a>> {
+pub(super) fn first_duplicate<'a>(
+    values: &[Value<'a>],
+    shared: &Shared,
+) -> Result<Option<Value<'a>>> {
     let mut places: Vec<usize> = (0..values.len()).collect();
-    places.sort_by(|a, b| order(values[*a], values[*b]).then(a.cmp(b)));
+    sort_by(&mut places, shared, |a, b| order(values[*a], values[*b]))?;
     let twice = places.windows(2).filter(|pair| same(values[pair[0]], values[pair[1]]));
-    twice.map(|pair| pair[1]).min().map(|place| values[place])
+    Ok(twice.map(|pair| pair[1]).min().map(|place| values[place]))
 }
 
 /// The order of values with the fields of objects compared by their sorted names.

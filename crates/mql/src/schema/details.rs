@@ -1,7 +1,6 @@
 //! What a value fails in, rule by rule, in the order in which mongod reports them.
 
 use super::check::{Check, find, is_multiple, property_complies};
-use super::compare::first_duplicate;
 use super::rules::{Additional, Dependency, Items, Rules};
 use quire_document::{Array, ArrayWriter, Doc, DocWriter, Value};
 use std::cmp::Ordering;
@@ -111,7 +110,7 @@ fn write_array(rules: &Rules, array: Array<'_>, check: &Check<'_>, out: &mut Arr
         considered(rules, "maxItems", reason, value, out);
     }
     if rules.unique_items
-        && let Some(twice) = first_duplicate(&array.to_vec())
+        && let Some(twice) = check.repeated(array)
     {
         let mut report = specified(rules, "uniqueItems", out);
         report

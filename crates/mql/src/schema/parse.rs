@@ -3,6 +3,7 @@
 use super::compare::first_duplicate;
 use super::encrypt::{Encrypted, check_fields};
 use super::rules::{Additional, Bound, Dependency, Items, Rules};
+use crate::context::Shared;
 use crate::filter::show::show;
 use crate::filter::{TypeSet, type_by_alias};
 use crate::regex::Regex;
@@ -407,7 +408,7 @@ fn enumeration(value: Value<'_>) -> Result<Vec<ValueBuf>> {
     if array.is_empty() {
         return Err(failed("$jsonSchema keyword 'enum' cannot be an empty array"));
     }
-    if first_duplicate(&array.to_vec()).is_some() {
+    if first_duplicate(&array.to_vec(), &Shared::default())?.is_some() {
         let text = "$jsonSchema keyword 'enum' array cannot contain duplicate values.";
         return Err(failed(text));
     }

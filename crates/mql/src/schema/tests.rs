@@ -61,11 +61,13 @@ fn texts_and_arrays() {
 #[test]
 fn unique_items_of_every_size() {
     use super::compare::first_duplicate;
+    use crate::context::Shared;
     use quire_document::Value::{Double, Int32};
+    let shared = Shared::default();
     let values = [Int32(3), Int32(1), Double(1.0), Double(3.0)];
-    assert!(matches!(first_duplicate(&values), Some(Double(1.0))));
+    assert!(matches!(first_duplicate(&values, &shared), Ok(Some(Double(1.0)))));
     let many: Vec<_> = (0..200_000).map(Int32).collect();
-    assert!(first_duplicate(&many).is_none());
+    assert!(first_duplicate(&many, &shared).unwrap().is_none());
 }
 
 #[test]

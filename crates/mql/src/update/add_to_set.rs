@@ -5,6 +5,7 @@ use super::modifier::{Effect, Missing, Modifier, depth};
 use super::operator::{Operand, Operator};
 use super::value_set::{LINEAR_MAX, ValueSet, without_repeats};
 use super::{extreme, pop, text};
+use crate::work::search_units;
 use quire_document::{ArrayBuf, Element, Type, Value};
 use quire_error::{Error, Result};
 
@@ -32,16 +33,17 @@ impl AddToSet {
     }
 
     /// The values that are neither in `present` nor repeated.
-    fn new_values<'v>(&'v self, run: &Run<'_>, present: &[Value<'_>]) -> Vec<Value<'v>> {
-        let values = without_repeats(self.values.as_array().to_vec(), run.cx);
+    fn new_values<'v>(&'v self, run: &Run<'_>, present: &[Value<'_>]) -> Result<Vec<Value<'v>>> {
+        let values = without_repeats(self.values.as_array().to_vec(), run.cx)?;
         if values.len() <= LINEAR_MAX {
             let known = |value: &Value<'_>| {
                 present.iter().any(|known| extreme::compare(run.cx, *known, *value).is_eq())
             };
-            return values.into_iter().filter(|value| !known(value)).collect();
+            return Ok(values.into_iter().filter(|value| !known(value)).collect());
         }
-        let present = ValueSet::new(present.to_vec(), run.cx);
-        values.into_iter().filter(|value| !present.contains(*value, run.cx)).collect()
+        let present = ValueSet::new(present.to_vec(), run.cx)?;
+        run.cx.shared.work(search_units(values.len(), present.len()))?;
+        Ok(values.into_iter().filter(|value| !present.contains(*value, run.cx)).collect())
     }
 }
 
@@ -80,7 +82,7 @@ impl Modifier for AddToSet {
             )));
         };
         let present = array.to_vec();
-        let new = self.new_values(run, &present);
+        let new = self.new_values(run, &present)?;
         if new.is_empty() {
             return Ok(Effect::Kept);
         }
@@ -95,7 +97,7 @@ impl Modifier for AddToSet {
 
     fn create(&self, run: &Run<'_>, name: &[u8], out: &mut Vec<u8>) -> Result<()> {
         header(out, Type::Array, name);
-        pop::write_array(out, self.new_values(run, &[]));
+        pop::write_array(out, self.new_values(run, &[])?);
         Ok(())
     }
 

@@ -92,7 +92,7 @@ impl Modifier for Pull {
             Matcher::OneOf(values) => values.as_array().to_vec(),
             _ => Vec::new(),
         };
-        let one_of = ValueSet::new(one_of, run.cx);
+        let one_of = ValueSet::new(one_of, run.cx)?;
         let mut kept = Vec::new();
         let mut count = 0;
         for value in array.iter() {

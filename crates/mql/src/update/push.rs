@@ -5,6 +5,7 @@ use super::modifier::{Effect, Missing, Modifier, depth};
 use super::operator::{Operand, Operator};
 use super::{extreme, pop, text};
 use crate::context::EvalContext;
+use crate::work::sort_by;
 use quire_document::{Array, ArrayBuf, Doc, Element, Type, Value, write_element, write_index};
 use quire_error::{Error, Result};
 use std::cmp::Ordering;
@@ -64,7 +65,11 @@ impl Push {
     }
 
     /// The array after the push, or `None` if nothing happens.
-    fn pushed<'v>(&'v self, cx: &EvalContext<'_>, array: Array<'v>) -> Option<Vec<Value<'v>>> {
+    fn pushed<'v>(
+        &'v self,
+        cx: &EvalContext<'_>,
+        array: Array<'v>,
+    ) -> Result<Option<Vec<Value<'v>>>> {
         let mut elements = array.to_vec();
         let new = self.values.as_array().to_vec();
         let mut changed = !new.is_empty();
@@ -72,7 +77,7 @@ impl Push {
         elements.splice(at..at, new);
         if let Some(sort) = &self.sort {
             changed = true;
-            elements.sort_by(|left, right| sort.compare(cx, *left, *right));
+            sort_by(&mut elements, cx.shared, |left, right| sort.compare(cx, *left, *right))?;
         }
         if let Some(slice) = self.slice {
             let kept = usize::try_from(slice.unsigned_abs()).unwrap_or(usize::MAX);
@@ -85,7 +90,7 @@ impl Push {
                 }
             }
         }
-        changed.then_some(elements)
+        Ok(changed.then_some(elements))
     }
 
     fn only_appends(&self) -> bool {
@@ -246,7 +251,7 @@ impl Modifier for Push {
             self.append(array, out);
             return Ok(Effect::Written);
         }
-        let Some(elements) = self.pushed(run.cx, array) else { return Ok(Effect::Kept) };
+        let Some(elements) = self.pushed(run.cx, array)? else { return Ok(Effect::Kept) };
         header(out, Type::Array, element.key_bytes());
         pop::write_array(out, elements);
         Ok(Effect::Written)
@@ -258,7 +263,7 @@ impl Modifier for Push {
 
     fn create(&self, run: &Run<'_>, name: &[u8], out: &mut Vec<u8>) -> Result<()> {
         header(out, Type::Array, name);
-        pop::write_array(out, self.pushed(run.cx, Array::empty()).unwrap_or_default());
+        pop::write_array(out, self.pushed(run.cx, Array::empty())?.unwrap_or_default());
         Ok(())
     }
 

@@ -2,7 +2,9 @@
 
 use super::extreme;
 use crate::context::EvalContext;
+use crate::work::sort_by;
 use quire_document::Value;
+use quire_error::Result;
 
 /// The largest number of values that are compared one by one; more are sorted first.
 pub(super) const LINEAR_MAX: usize = 8;
@@ -11,11 +13,16 @@ pub(super) const LINEAR_MAX: usize = 8;
 pub(super) struct ValueSet<'v>(Vec<Value<'v>>);
 
 impl<'v> ValueSet<'v> {
-    pub(super) fn new(mut values: Vec<Value<'v>>, cx: &EvalContext<'_>) -> Self {
+    pub(super) fn new(mut values: Vec<Value<'v>>, cx: &EvalContext<'_>) -> Result<Self> {
         if values.len() > LINEAR_MAX {
-            values.sort_by(|a, b| extreme::compare(cx, *a, *b));
+            sort_by(&mut values, cx.shared, |a, b| extreme::compare(cx, *a, *b))?;
         }
-        ValueSet(values)
+        Ok(ValueSet(values))
+    }
+
+    /// The number of values.
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
     }
 
     /// True if one of them equals `value`.
@@ -29,10 +36,13 @@ impl<'v> ValueSet<'v> {
 }
 
 /// The first of each run of equal values, in the order given.
-pub(super) fn without_repeats<'v>(values: Vec<Value<'v>>, cx: &EvalContext<'_>) -> Vec<Value<'v>> {
+pub(super) fn without_repeats<'v>(
+    values: Vec<Value<'v>>,
+    cx: &EvalContext<'_>,
+) -> Result<Vec<Value<'v>>> {
     let mut places: Vec<usize> = (0..values.len()).collect();
-    places.sort_by(|a, b| extreme::compare(cx, values[*a], values[*b]));
+    sort_by(&mut places, cx.shared, |a, b| extreme::compare(cx, values[*a], values[*b]))?;
     places.dedup_by(|later, first| extreme::compare(cx, values[*later], values[*first]).is_eq());
     places.sort_unstable();
-    places.into_iter().map(|place| values[place]).collect()
+    Ok(places.into_iter().map(|place| values[place]).collect())
 }
