@@ -7,7 +7,7 @@
 
 use std::cmp::Ordering;
 
-use bytes::Bytes;
+use bytes::{Buf, Bytes};
 use quire_catalog::key::{GeneratedKeys, KeySpec};
 use quire_catalog::{Index, IndexId};
 use quire_document::key::TypeBits;
@@ -264,19 +264,34 @@ pub(crate) fn split_entry(
     key: &Bytes,
     value: &Bytes,
 ) -> Result<(Bytes, RecordId, Bytes)> {
-    if unique {
-        let id = record_id_of_unique(value)?;
-        if key.len() < ID_BYTES {
-            return Err(damaged("an index entry's key"));
-        }
-        Ok((key.slice(ID_BYTES..), id, value.slice(RECORD_BYTES..)))
+    into_parts(unique, key.clone(), value.clone())
+}
+
+/// Takes an entry apart whose key and value are not needed any more: handles to their bytes are moved
+/// and not counted again.
+#[inline]
+pub(crate) fn into_parts(
+    unique: bool,
+    mut key: Bytes,
+    mut value: Bytes,
+) -> Result<(Bytes, RecordId, Bytes)> {
+    let record = if unique {
+        let record = record_id_of_unique(&value)?;
+        value.advance(RECORD_BYTES);
+        record
     } else {
-        let end = key.len().checked_sub(RECORD_BYTES).filter(|end| *end >= ID_BYTES);
-        let end = end.ok_or_else(|| damaged("an index entry's key"))?;
-        let record = key.get(end..).and_then(|bytes| bytes.first_chunk::<RECORD_BYTES>());
-        let record = record.ok_or_else(|| damaged("an index entry's key"))?;
-        Ok((key.slice(ID_BYTES..end), RecordId(u64::from_be_bytes(*record)), value.clone()))
+        let (rest, record) = key
+            .split_last_chunk::<RECORD_BYTES>()
+            .ok_or_else(|| damaged("an index entry's key"))?;
+        let (length, record) = (rest.len(), RecordId(u64::from_be_bytes(*record)));
+        key.truncate(length);
+        record
+    };
+    if key.len() < ID_BYTES {
+        return Err(damaged("an index entry's key"));
     }
+    key.advance(ID_BYTES);
+    Ok((key, record, value))
 }
 
 /// Whether encoded values are the beginning of a longer key and a hash.

@@ -8,7 +8,7 @@ use quire_document::Value;
 use quire_error::Result;
 use quire_storage::{Direction, Page, ScanRequest, Space, prefix_end};
 
-use crate::entry::{LONG_KEY_BYTES, index_range, is_shortened, split_entry};
+use crate::entry::{LONG_KEY_BYTES, index_range, into_parts, is_shortened};
 use crate::failure::from_storage;
 use crate::{DecodedKey, RecordId, View, decode_entry};
 
@@ -110,13 +110,20 @@ impl IndexRange {
         range
     }
 
-    /// What of this range comes after an entry, walking in `direction`.
+    /// What of this range comes after the entry of `record` with these values, walking in
+    /// `direction`.
     #[must_use]
-    pub fn after(&self, index: &Index, entry: &IndexEntry, direction: Direction) -> Self {
+    pub fn after(
+        &self,
+        index: &Index,
+        values: &[u8],
+        record: RecordId,
+        direction: Direction,
+    ) -> Self {
         let mut key = index.id.to_bytes().to_vec();
-        key.extend_from_slice(&entry.values);
+        key.extend_from_slice(values);
         if !index.unique {
-            key.extend_from_slice(&entry.record.0.to_be_bytes());
+            key.extend_from_slice(&record.0.to_be_bytes());
         }
         let mut range = self.clone();
         match direction {
@@ -145,8 +152,8 @@ impl IndexRange {
     }
 }
 
-fn entry(unique: bool, key: &Bytes, value: &Bytes) -> Result<IndexEntry> {
-    let (values, record, type_bits) = split_entry(unique, key, value)?;
+fn entry(unique: bool, key: Bytes, value: Bytes) -> Result<IndexEntry> {
+    let (values, record, type_bits) = into_parts(unique, key, value)?;
     Ok(IndexEntry { record, values, type_bits })
 }
 
@@ -181,7 +188,7 @@ impl IndexCursor {
         self.read(view, rows_max, false)?;
         out.reserve(self.page.rows.len());
         for (key, value) in self.page.rows.drain(..) {
-            out.push(entry(self.unique, &key, &value)?);
+            out.push(entry(self.unique, key, value)?);
         }
         Ok(!self.done)
     }
@@ -198,7 +205,8 @@ impl IndexCursor {
         // The value of a unique index's entry has the record id, which the last entry tells.
         self.read(view, rows_max, !self.unique)?;
         let last = self.page.rows.last();
-        let last = last.map(|(key, value)| entry(self.unique, key, value)).transpose()?;
+        let last =
+            last.map(|(key, value)| entry(self.unique, key.clone(), value.clone())).transpose()?;
         let passed = self.page.rows.len();
         self.page.rows.clear();
         Ok((passed, last))

@@ -5,6 +5,7 @@ use std::collections::btree_map::Entry;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use quire_catalog::key::Part;
 use quire_document::path::{Leaf, Path};
 use quire_document::{Array, ArrayBuf, Doc, Value, ValueBuf, compare, key};
 use quire_error::{Error, Result};
@@ -14,6 +15,7 @@ use quire_planner::ReadRequest;
 use crate::examined::Examined;
 use crate::opening::open::open;
 use crate::params::ExecParams;
+use crate::row::Row;
 use crate::views::Views;
 
 /// Largest reply. MongoDB: 16 MiB (17217).
@@ -36,8 +38,7 @@ pub fn distinct<'r>(
     let mut values = Values::new(key, execution.plan.collation.clone());
     let mut failure = None;
     execution.rows(views, &interrupt, usize::MAX, |row| {
-        let taken = row.doc_or_key().map(|bytes| values.take(Doc::from_valid_bytes(&bytes)));
-        if let Err(error) = taken {
+        if let Err(error) = values.take_row(row) {
             failure = Some(error);
         }
         failure.is_none() && values.bytes <= REPLY_BYTES_MAX
@@ -51,9 +52,69 @@ pub fn distinct<'r>(
     Ok((values.sorted(), execution.examined()))
 }
 
+/// Slots of [`Recent`].
+const RECENT_SLOTS: usize = 2048;
+/// The longest value that is kept in a slot.
+const RECENT_BYTES: usize = 30;
+
+/// The values met last, as bytes: one that is among them is known without being encoded and looked up.
+#[derive(Default)]
+struct Recent {
+    /// Empty before the first value.
+    slots: Vec<[u8; RECENT_BYTES + 2]>,
+}
+
+impl Recent {
+    /// Whether this very value was met lately. Remembers it otherwise. False for those that are not kept:
+    /// long ones and rare types.
+    fn has(&mut self, value: Value<'_>) -> bool {
+        let number;
+        let (kind, bytes) = match value {
+            Value::String(text) => (1, text.as_bytes()),
+            Value::Int32(int) => {
+                number = i64::from(int).to_le_bytes();
+                (2, &number[..])
+            }
+            Value::Int64(int) => {
+                number = int.to_le_bytes();
+                (3, &number[..])
+            }
+            Value::Double(double) => {
+                number = double.to_bits().to_le_bytes();
+                (4, &number[..])
+            }
+            Value::Date(date) => {
+                number = date.to_le_bytes();
+                (5, &number[..])
+            }
+            _ => return false,
+        };
+        let mut wanted = [0; RECENT_BYTES + 2];
+        let [first, length, place @ ..] = &mut wanted;
+        let Some(place) = place.get_mut(..bytes.len()) else { return false };
+        place.copy_from_slice(bytes);
+        (*first, *length) = (kind, bytes.len() as u8);
+        if self.slots.is_empty() {
+            self.slots.resize(RECENT_SLOTS, [0; RECENT_BYTES + 2]);
+        }
+        let words = wanted.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word));
+        // Multiplied by an odd number (Knuth, TAOCP 6.4), its upper bits depend on all.
+        let hash = words.fold(0_u64, |hash, word| {
+            (hash.rotate_left(5) ^ word).wrapping_mul(0x9E37_79B9_7F4A_7C15)
+        });
+        let slot = (hash >> 32) as usize % RECENT_SLOTS;
+        let Some(slot) = self.slots.get_mut(slot) else { return false };
+        let known = *slot == wanted;
+        *slot = wanted;
+        known
+    }
+}
+
 /// Values met so far.
 struct Values {
     path: Arc<Path>,
+    name: String,
+    recent: Recent,
     /// By their encoded form.
     found: BTreeMap<Vec<u8>, ValueBuf>,
     bytes: usize,
@@ -62,8 +123,33 @@ struct Values {
 
 impl Values {
     fn new(path: &str, collation: Option<Arc<Collation>>) -> Self {
-        let path = Arc::new(Path::new(path));
-        Values { path, found: BTreeMap::new(), bytes: 0, collation }
+        Values {
+            path: Arc::new(Path::new(path)),
+            name: path.to_owned(),
+            recent: Recent::default(),
+            found: BTreeMap::new(),
+            bytes: 0,
+            collation,
+        }
+    }
+
+    /// Adds what a row has at the path: a document, or an index key with the value itself.
+    fn take_row(&mut self, row: &Row) -> Result<()> {
+        if let Some(doc) = &row.doc {
+            self.take(Doc::from_valid_bytes(doc));
+            return Ok(());
+        }
+        let Some((keys, key)) = row.key_values()? else { return Ok(()) };
+        let mut fields = keys.fields().iter().zip(&key);
+        match fields.find(|(field, _)| field.part == Part::Value && field.path == self.name) {
+            // An array's elements stand in its place.
+            Some((_, Some(value))) if !matches!(value.as_value(), Value::Array(_)) => {
+                self.add(value.as_value());
+            }
+            Some((_, None)) => {}
+            _ => self.take(Doc::from_valid_bytes(&row.doc_or_key()?)),
+        }
+        Ok(())
     }
 
     /// Adds what stands at the path, an array's elements in its place.
@@ -89,6 +175,9 @@ impl Values {
     }
 
     fn add(&mut self, value: Value<'_>) {
+        if self.recent.has(value) {
+            return;
+        }
         let encoded = match &self.collation {
             None => key::encode(value),
             Some(collation) => {

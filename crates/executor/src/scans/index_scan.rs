@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use quire_catalog::Collection;
-use quire_collections::{IndexCursor, IndexEntry, IndexRange};
+use quire_collections::{IndexCursor, IndexEntry, IndexRange, RecordId};
 use quire_document::key::{self, KeyError};
 use quire_document::{Doc, Value};
 use quire_error::{Error, ErrorCode, Result};
@@ -21,8 +21,30 @@ use crate::table::Table;
 
 const PAGE_ROWS_FIRST: usize = 8;
 const PAGE_ROWS_MAX: usize = 1000;
+/// A page is dense if one in this many of its keys is the target of a seek.
+const DENSE_SHARE: usize = 4;
 /// Keys that are counted between two looks at the interrupt.
 const PASSED_KEYS_MAX: usize = 4096;
+
+/// The last entry that a walk has met. Its bytes are copied into the same memory each time, which
+/// costs less than handles to those of the page.
+#[derive(Default)]
+struct Last {
+    /// `None` before the first entry.
+    record: Option<RecordId>,
+    values: Vec<u8>,
+    is_shortened: bool,
+}
+
+impl Last {
+    #[inline]
+    fn set(&mut self, entry: &IndexEntry) {
+        self.record = Some(entry.record);
+        self.values.clear();
+        self.values.extend_from_slice(&entry.values);
+        self.is_shortened = entry.is_shortened();
+    }
+}
 
 /// A walk over an index.
 pub(crate) struct IndexScanOp {
@@ -41,7 +63,10 @@ pub(crate) struct IndexScanOp {
     cursor: Option<IndexCursor>,
     page: std::vec::IntoIter<IndexEntry>,
     page_rows: usize,
-    last: Option<IndexEntry>,
+    /// Entries of the page at hand, and how many seeks have ended in it.
+    page_len: usize,
+    near: usize,
+    last: Last,
     generation: u64,
     done: bool,
     stats: NodeStats,
@@ -67,7 +92,9 @@ impl IndexScanOp {
             cursor: None,
             page: Vec::new().into_iter(),
             page_rows: PAGE_ROWS_FIRST,
-            last: None,
+            page_len: 0,
+            near: 0,
+            last: Last::default(),
             generation: 0,
             done: false,
             stats: NodeStats::default(),
@@ -95,13 +122,13 @@ impl IndexScanOp {
             },
             None => whole_range(&self.scan),
         };
-        let range = match &self.last {
+        let range = match self.last.record {
             Some(last) => {
                 if grown_multikey(self.table.resolve(run)?, &self.scan, self.keep_keys)? {
                     self.seen.get_or_insert_with(RecordSet::default);
                 }
                 let whole = if self.bounds.is_some() { IndexRange::whole(index) } else { range };
-                whole.after(index, last, self.direction)
+                whole.after(index, &self.last.values, last, self.direction)
             }
             None => {
                 self.stats.seeks += 1;
@@ -134,8 +161,16 @@ impl IndexScanOp {
             if cursor.is_done() {
                 return Ok(None);
             }
+            let rows = match self.page_rows {
+                // The first page of a single range has what is wanted of it.
+                PAGE_ROWS_FIRST if self.bounds.is_none() && run.wanted <= PAGE_ROWS_MAX => {
+                    run.wanted.max(2)
+                }
+                rows => rows,
+            };
             let mut page = Vec::new();
-            cursor.next_page(&run.view(), self.page_rows, &mut page)?;
+            cursor.next_page(&run.view(), rows, &mut page)?;
+            (self.page_len, self.near) = (page.len(), 0);
             self.page_rows = (self.page_rows * 4).min(PAGE_ROWS_MAX);
             if page.is_empty() && cursor.is_done() {
                 return Ok(None);
@@ -157,7 +192,7 @@ impl IndexScanOp {
                 match bounds.check(&entry.values).map_err(damaged)? {
                     Verdict::Valid => {}
                     Verdict::Seek(seek) => {
-                        self.last = Some(entry);
+                        self.last.set(&entry);
                         self.seek(&seek);
                         continue;
                     }
@@ -167,7 +202,7 @@ impl IndexScanOp {
                     }
                 }
             }
-            self.last = Some(entry.clone());
+            self.last.set(&entry);
             if let Some(seen) = &mut self.seen {
                 self.stats.dups_tested += 1;
                 if !seen.insert(entry.record, run.env)? {
@@ -196,15 +231,19 @@ impl IndexScanOp {
 
     fn seek(&mut self, seek: &Seek) {
         self.stats.seeks += 1;
-        let range = seek_range(&self.scan, seek);
         // A target within the page at hand needs no new read.
         while let Some(next) = self.page.as_slice().first() {
             if within(&self.scan, seek, &next.values) {
+                self.near += 1;
                 return;
             }
             self.page.next();
         }
-        self.page_rows = PAGE_ROWS_FIRST;
+        // Where the targets stand close together, pages grow as if every key was read.
+        if self.near * DENSE_SHARE < self.page_len {
+            self.page_rows = PAGE_ROWS_FIRST;
+        }
+        let range = seek_range(&self.scan, seek);
         if let Some(cursor) = &mut self.cursor {
             cursor.seek(range);
         }
@@ -220,15 +259,15 @@ impl IndexScanOp {
     /// one: how a DISTINCT_SCAN skips.
     pub fn skip_group(&mut self, fields: usize) -> Result<()> {
         // A shortened key does not say where its values end; the next may be of the same group.
-        let Some(last) = self.last.as_ref().filter(|last| !last.is_shortened()) else {
+        if self.last.record.is_none() || self.last.is_shortened {
             return Ok(());
-        };
-        let mut rest = last.values.as_ref();
+        }
+        let mut rest = self.last.values.as_slice();
         for field in self.scan.keys.fields().iter().take(fields) {
             rest = key::skip(rest, field.descending).map_err(damaged)?;
         }
-        let end = last.values.len() - rest.len();
-        let bytes = last.values.get(..end).unwrap_or(&[]).to_vec();
+        let end = self.last.values.len() - rest.len();
+        let bytes = self.last.values.get(..end).unwrap_or(&[]).to_vec();
         self.seek(&Seek { bytes, exclusive: true });
         Ok(())
     }
@@ -281,7 +320,9 @@ impl Operator for IndexScanOp {
         }
         let Some(cursor) = &mut self.cursor else { return Ok(Passed { rows: 0, more: false }) };
         let (passed, last) = cursor.pass_page(&run.view(), max)?;
-        self.last = last.or(self.last.take());
+        if let Some(last) = &last {
+            self.last.set(last);
+        }
         self.stats.keys_examined += passed as u64;
         self.stats.returned += passed as u64;
         if cursor.is_done() {

@@ -321,6 +321,63 @@ fn limits_skips_and_projections() {
     assert!(find(&store, &keys, 4).iter().all(|doc| *doc == doc! { "c": 1 }));
 }
 
+/// What a skip or a count passes over is not read: it must be as many rows as there are.
+#[test]
+fn skips_and_counts_are_those_of_all_rows() {
+    const DOCUMENTS: i32 = 2600;
+    for arrays in [false, true] {
+        let store = store();
+        let document = |id: i32| match arrays && id % 9 == 0 {
+            true => doc! { "_id": id, "c": [id % 50, 7, -id], "u": id },
+            false => doc! { "_id": id, "c": id % 50, "u": id },
+        };
+        let docs: Vec<DocBuf> = (0..DOCUMENTS).map(document).collect();
+        insert_all(&store, "db.t", docs.iter().map(DocBuf::as_doc));
+        let specs = [
+            doc! { "key": { "c": 1 }, "name": "c" },
+            doc! { "key": { "u": -1 }, "name": "u", "unique": true },
+        ];
+        create_indexes(&store, "db.t", specs.iter().map(DocBuf::as_doc)).unwrap();
+        let requests = [
+            ("{}", "{}"),
+            ("{}", "{$natural: -1}"),
+            ("{}", "{u: 1}"),
+            ("{c: {$gte: 3, $lt: 30}}", "{c: 1}"),
+            ("{c: {$gte: 3, $lt: 30}}", "{c: -1}"),
+            ("{c: {$in: [3, 7, 20]}}", "{}"),
+            ("{u: {$gt: 40}}", "{}"),
+            ("{u: {$gt: 40}, c: 7}", "{u: 1}"),
+        ];
+        for (filter, sort) in requests {
+            let request = FindRequest {
+                namespace: "db.t".into(),
+                filter: parse_doc(filter).unwrap(),
+                sort: parse_doc(sort).unwrap(),
+                ..FindRequest::default()
+            };
+            let all = find(&store, &request, 1000);
+            for skip in [0, 1, 7, 255, 1024, 1100, DOCUMENTS as usize - 1, 5000] {
+                let rest = &all[skip.min(all.len())..];
+                let some = &rest[..rest.len().min(20)];
+                let part = FindRequest { skip: skip as u64, limit: 20, ..request.clone() };
+                assert_eq!(find(&store, &part, 6), some, "{filter} {sort} {skip}");
+                for (limit, expected) in [(0, rest.len()), (20, some.len())] {
+                    let request = CountRequest {
+                        namespace: "db.t".into(),
+                        filter: parse_doc(filter).unwrap(),
+                        skip: skip as u64,
+                        limit,
+                        ..CountRequest::default()
+                    };
+                    let mut views = FreshViews::new(&store).unwrap();
+                    let (counted, _) = count(&request, &mut views, params()).unwrap();
+                    assert_eq!(counted, expected as u64, "{filter} {skip} {limit}");
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn pipelines() {
     let store = store();
