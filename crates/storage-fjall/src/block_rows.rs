@@ -178,7 +178,11 @@ impl<'b> Fields<'b> {
 
     #[inline]
     fn number(&mut self) -> Result<u64, NotRows> {
-        let mut byte = self.byte()?;
+        let byte = self.byte()?;
+        if byte < 0x80 { Ok(u64::from(byte)) } else { self.long_number(byte) }
+    }
+
+    fn long_number(&mut self, mut byte: u8) -> Result<u64, NotRows> {
         let mut number = u64::from(byte & 0x7f);
         let mut shift = 7;
         while byte >= 0x80 {

@@ -69,7 +69,7 @@ impl Newest {
     pub fn rows<'n>(&'n self, request: &ScanRequest<'_>) -> Result<NewestRows<'n>> {
         let mut sources = Vec::with_capacity(self.runs.len() + 1);
         for run in &self.runs {
-            let mut source = Source::new(Rows::Run(RunRows::new(run)));
+            let mut source = Source::new(Rows::Run(RunRows::new(run, &self.end)));
             if source.seek(request.start)? {
                 sources.push(source);
             }
@@ -119,11 +119,13 @@ impl NewestRows<'_> {
         let end = &self.newest.end;
         while let Some(at) = self.first_source() {
             let Some(source) = self.sources.get_mut(at) else { return Ok(()) };
-            if !end.is_empty() && source.key[..] >= end[..] {
+            if !source.is_inside() && !end.is_empty() && source.key[..] >= end[..] {
                 return Ok(());
             }
             let is_seen = source.seqno < self.newest.seqno;
-            if is_seen && !(self.decided && source.key == self.key) {
+            // Most keys differ from the one before in the last byte.
+            let same_end = source.key.last() == self.key.last();
+            if is_seen && !(same_end && self.decided && source.key == self.key) {
                 self.at = source.value(self.keys_only);
                 std::mem::swap(&mut self.key, &mut source.key);
                 self.decided = true;
@@ -234,6 +236,12 @@ impl<'n> Source<'n> {
         Ok(true)
     }
 
+    /// Whether the row at hand is known to be before the end of the range.
+    #[inline]
+    fn is_inside(&self) -> bool {
+        matches!(&self.rows, Rows::Run(run) if run.is_inside)
+    }
+
     /// The value at hand, empty if only keys are wanted; `None` for a tombstone.
     #[inline]
     fn value(&mut self, keys_only: bool) -> Option<Bytes> {
@@ -262,13 +270,17 @@ struct RunRows<'n> {
     from: Vec<u8>,
     /// How many places to look up next.
     ahead: usize,
+    /// The end of the range; empty if it is open.
+    end: &'n [u8],
+    /// The blocks that were looked up end before it.
+    is_inside: bool,
     block: BlockRows,
     /// The value of the row at hand; `None` for a tombstone.
     value: Option<Range<usize>>,
 }
 
 impl<'n> RunRows<'n> {
-    fn new(tables: &'n [OpenTable]) -> Self {
+    fn new(tables: &'n [OpenTable], end: &'n [u8]) -> Self {
         let mut tables = tables.iter();
         Self {
             table: tables.next(),
@@ -277,6 +289,8 @@ impl<'n> RunRows<'n> {
             last: None,
             from: Vec::new(),
             ahead: PLACES_FIRST,
+            end,
+            is_inside: false,
             block: BlockRows::default(),
             value: None,
         }
@@ -347,6 +361,7 @@ impl<'n> RunRows<'n> {
             }
             found.len() < ahead
         })?;
+        self.is_inside = self.end.is_empty() || self.from[..] < *self.end;
         self.places = found.into_iter();
         Ok(())
     }
