@@ -65,7 +65,9 @@ const DIFFERENCES: &str = "
   `count` outside counts committed documents only. A change of the catalog waits for transactions that used the collection.
 - Documents of a clustered collection have record ids as any others (`$recordId` is no `_id`). `_id`s that agree in their first 1,024
   encoded bytes stand next to each other in no particular order. `CLUSTERED_IXSCAN` visits the values of an `$in` one by one.
-- `explain` has no `works`; its index bounds and counters are exact.
+- `explain` has no `works`; its index bounds and counters are exact. It has `explainVersion` 1 and the classic stages throughout: a
+  `$lookup` that 8.2 shows as `EQ_LOOKUP` stands among `stages` with its strategy, index and counters.
+- A view may not contain `$rankFusion` or `$scoreFusion`. `$group` keeps a key that is code, `MinKey` or `MaxKey` as it is.
 - `internalQueryExecYieldIterations`, `internalQueryFacetBufferSizeBytes`,
   and `maxIndexBuildMemoryUsageMegabytes` can be read and set, and have no effect: reads do
   not yield, and `$facet` and index builds keep to the limits in docs/limits.md.

@@ -40,7 +40,7 @@ pub(crate) fn plan_count(
 }
 
 /// Leaves out a fetch of documents that are only counted.
-fn keys_suffice(node: Node) -> Node {
+pub(crate) fn keys_suffice(node: Node) -> Node {
     match node {
         Node::Fetch { filter: None, input } => match *input {
             Node::IndexScan(scan) if scan.filter.is_none() && scan.is_one_range() => {

@@ -89,7 +89,10 @@ impl ProjectionFacts {
     pub fn apply(&self, node: Node, spec: &Arc<Reshape>, sinks: bool) -> Node {
         let covered = node.only_index().is_some_and(|scan| self.covered_by(scan));
         let inclusion = self.excluded.iter().all(|path| path == "_id") && self.simple;
-        let one_scan = matches!(node, Node::IndexScan(_) | Node::Skip { .. } | Node::Sort { .. });
+        let one_scan = matches!(
+            node,
+            Node::IndexScan(_) | Node::DistinctScan { .. } | Node::Skip { .. } | Node::Sort { .. }
+        );
         let kind = match (inclusion, covered) {
             (true, true) if one_scan => ProjectionKind::Covered,
             (true, false) => ProjectionKind::Simple,

@@ -394,9 +394,11 @@ impl<'r> Finish<'r> {
         }
     }
 
-    /// Puts the projection above a node; below a sort where that is the same, in a find.
+    /// Puts the projection above a node. It stands below a sort where that is the same, in a find,
+    /// or in a pipeline that reads no more and keeps all that is sorted.
     fn projected(&self, node: Node, facts: &ProjectionFacts, spec: &Arc<Reshape>) -> Node {
-        match facts.apply(node, spec, !self.request.of_pipeline) {
+        let narrows = spec.narrows && self.request.limit == 0;
+        match facts.apply(node, spec, !self.request.of_pipeline || narrows) {
             Node::Projection { kind, spec, input } => {
                 let input = Box::new(self.with_sort_keys(*input));
                 Node::Projection { kind, spec, input }

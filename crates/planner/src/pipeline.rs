@@ -2,6 +2,8 @@
 //! and the other stages stand above it. (MongoDB manual, "Aggregation Pipeline Optimization".)
 
 use crate::choose::Statistics;
+use crate::count::keys_suffice;
+use crate::distinct::below_group;
 use crate::find::{FindQuery, plan_find};
 use crate::inner::{Around, plan_inner};
 use crate::plan::{Node, Plan, Reshape, Source};
@@ -98,10 +100,20 @@ pub(crate) fn plan_head(
         return Ok(Head { plan, rest, collation: source.collation.clone() });
     }
     let query = Query::take(source, &mut rest, context)?;
-    let mut plan = plan_find(&query.find_query(), stats)?;
+    let find = query.find_query();
+    let mut plan = plan_find(&find, stats)?;
+    if let Some(Stage::Group(group)) = rest.front().filter(|_| !context.as_written)
+        && let Some(root) = below_group(group, &find, &plan)?
+    {
+        plan.root = root;
+        plan.rejected.clear();
+    }
     let mut root = plan.root;
     if query.counts_only {
-        root = without_fetch(root);
+        root = without_fetch(keys_suffice(root));
+    }
+    if !root.blocks() && !copies(&rest) {
+        root = without_copies(root);
     }
     if let Some(pattern) = query.sort.filter(|_| reads_metadata(&rest, "sortKey") && !root.blocks())
     {
@@ -199,7 +211,8 @@ impl Query {
                     self.counts_only = true;
                     return Ok(());
                 }
-                narrowing(&paths, copies(stages), context)?
+                let sorts_all = self.sort.is_some() && self.find.limit == 0;
+                narrowing(&paths, sorts_all || copies(stages), context)?
             }
         };
         self.find.projection = reshape.shown.clone();
@@ -258,11 +271,19 @@ fn narrowing(paths: &BTreeSet<String>, run: bool, context: &ParseContext) -> Res
     Ok(Reshape { shown, projection, show_record_id, empty_sort_key, narrows: true })
 }
 
-/// Whether a stage before the first `$group` writes a document's fields anew. Then it pays to keep
-/// only those that are read.
+/// Whether a stage before the first `$group` writes a document's fields anew or holds documents in
+/// memory. Then it pays to keep only the fields that are read.
 fn copies(stages: &VecDeque<Stage>) -> bool {
-    let mut copied = stages.iter().take_while(|stage| !matches!(stage, Stage::Group(_)));
-    copied.any(|stage| stage.streams() && matches!(stage.modified(), Modified::Paths(_)))
+    let mut before = stages.iter().take_while(|stage| !matches!(stage, Stage::Group(_)));
+    before.any(|stage| match stage {
+        Stage::Sort(sort) => sort.limit == 0,
+        Stage::Facet(_)
+        | Stage::BucketAuto(_)
+        | Stage::WindowFields(_)
+        | Stage::Lookup(_)
+        | Stage::GraphLookup(_) => true,
+        other => other.streams() && matches!(other.modified(), Modified::Paths(_)),
+    })
 }
 
 /// Leaves out the fetch of documents of which nothing is read.
@@ -278,6 +299,18 @@ fn without_fetch(node: Node) -> Node {
             }
             other
         }
+    }
+}
+
+/// Leaves it to those who read rows to take the fields that they need: in place of a projection that
+/// only leaves out others, where nothing holds or copies rows.
+fn without_copies(node: Node) -> Node {
+    match node {
+        Node::Projection { kind, spec, input } if spec.narrows && spec.projection.is_some() => {
+            let spec = Arc::new(Reshape { projection: None, ..Reshape::clone(&spec) });
+            Node::Projection { kind, spec, input }
+        }
+        other => other,
     }
 }
 

@@ -193,6 +193,8 @@ pub enum Node {
         scan: Box<IndexScan>,
         /// The field whose values are wanted.
         field: usize,
+        /// A key for the documents without the field, too. They stand among those where it is null.
+        missing_too: bool,
     },
     /// The documents of keys.
     Fetch {
@@ -406,6 +408,17 @@ impl Node {
             | Node::Update { input, .. }
             | Node::Delete { input, .. } => Some(input),
             _ => None,
+        }
+    }
+
+    /// Returns true if it reads the first key of each group and nothing else.
+    pub fn reads_distinct_keys(&self) -> bool {
+        match self {
+            Node::DistinctScan { .. } => true,
+            Node::Projection { input, .. } | Node::Fetch { input, .. } => {
+                input.reads_distinct_keys()
+            }
+            _ => false,
         }
     }
 

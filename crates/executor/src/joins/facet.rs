@@ -1,6 +1,9 @@
 //! `$facet`: reads its input once, in memory or beyond that on disk, and runs each branch over it.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 
 use bytes::Bytes;
 use parking_lot::Mutex;
@@ -8,8 +11,8 @@ use quire_collections::RecordId;
 use quire_document::{ArrayBuf, DocBuf};
 use quire_error::{Error, Result};
 use quire_mql::stage::Facet;
-use quire_planner::Node;
 use quire_planner::explain::NodeStats;
+use quire_planner::{Inner, Node};
 
 use crate::env::{Env, Run};
 use crate::joins::rows::drain;
@@ -17,11 +20,15 @@ use crate::opening::build::build_over;
 use crate::operators::{BoxedOperator, Filling, Operator};
 use crate::params::STAGE_BYTES_MAX;
 use crate::row::{Extra, Row};
+use crate::scans::helper_threads::Helpers;
 use crate::spill::{SpillReader, SpillWriter};
+use crate::views::OpenViews;
 
 /// The operator of `$facet`.
 pub(crate) struct FacetOp {
     input: BoxedOperator,
+    /// The input's rows have bytes of their own.
+    owned_rows: bool,
     stage: Arc<Facet>,
     branches: Arc<[Node]>,
     branch_stats: Vec<NodeStats>,
@@ -43,59 +50,139 @@ struct Leaf {
     stats: NodeStats,
 }
 
+/// What a branch has given.
+struct Found {
+    documents: ArrayBuf,
+    /// Bytes that its rows took in memory.
+    bytes: usize,
+    stats: NodeStats,
+}
+
 impl FacetOp {
-    pub fn new(input: BoxedOperator, stage: &Arc<Facet>, branches: &Arc<[Node]>) -> Self {
+    pub fn new(
+        input: BoxedOperator,
+        owned_rows: bool,
+        stage: &Arc<Facet>,
+        branches: &Arc<[Node]>,
+    ) -> Self {
         FacetOp {
             input,
+            owned_rows,
             stage: Arc::clone(stage),
             branches: Arc::clone(branches),
             branch_stats: Vec::new(),
             stats: NodeStats::default(),
         }
     }
+}
 
-    /// Runs a branch; `left` is what the result may still hold.
-    fn branch(
-        &mut self,
-        node: &Node,
-        shared: &Shared,
-        run: &mut Run<'_>,
-        left: &mut usize,
-    ) -> Result<ArrayBuf> {
-        if let Shared::Disk(reader) = shared {
-            reader.lock().restart()?;
-        }
-        let leaf = Leaf { shared: shared.clone(), next: 0, stats: NodeStats::default() };
-        let mut operator = build_over(node, Box::new(leaf))?;
-        let mut found = Vec::new();
-        drain(&mut operator, run, &mut |row| {
-            // Many small documents take more memory than their bytes.
-            let bytes = row.size();
-            if bytes > *left {
-                let text = format!(
-                    "document constructed by $facet exceeds the limit of {STAGE_BYTES_MAX} bytes"
-                );
-                return Err(Error::location(4031700, text));
-            }
-            *left -= bytes;
-            found.push(row);
-            Ok(true)
-        })?;
-        self.branch_stats.push(operator.stats());
-        Ok(ArrayBuf::build(|writer| {
-            found.iter().for_each(|row| {
-                writer.push(row.doc());
-            });
-        }))
+/// Runs the branches: several at a time if each works on many rows in memory and reads nothing
+/// else. Their results come in order, up to the first error.
+fn run_all(branches: &[Node], shared: &Shared, run: &mut Run<'_>) -> Result<Vec<Found>> {
+    let params = &run.env.params;
+    let long = match shared {
+        Shared::Memory(rows) => rows.len() as u64 >= params.long_scan_docs,
+        Shared::Disk(_) => false,
+    };
+    let most = params.threads_max.min(branches.len());
+    let helpers = match long && !branches.iter().any(reads_more) {
+        true => Helpers::acquire(most.saturating_sub(1)),
+        false => Helpers::acquire(0),
+    };
+    let mut left = STAGE_BYTES_MAX;
+    if helpers.count() == 0 {
+        let one_by_one = branches.iter().map(|node| {
+            let found = run_branch(node, shared, run, left)?;
+            left -= found.bytes;
+            Ok(found)
+        });
+        return one_by_one.collect();
     }
+    let taken = AtomicUsize::new(0);
+    let done = Mutex::new(BTreeMap::new());
+    let (scope, view) = (run.scope(), run.view());
+    let work = || {
+        // The branches read nothing from it.
+        let mut views = OpenViews::Pinned(view);
+        let mut run = Run::new(scope, &mut views, 0);
+        loop {
+            let at = taken.fetch_add(1, Ordering::Relaxed);
+            let Some(node) = branches.get(at) else { return };
+            let found = run_branch(node, shared, &mut run, STAGE_BYTES_MAX);
+            done.lock().insert(at, found);
+        }
+    };
+    thread::scope(|threads| {
+        for _ in 0..helpers.count() {
+            let help = || {
+                work();
+                quire_document::memory::release();
+            };
+            let name = thread::Builder::new().name("facet".to_owned());
+            if name.spawn_scoped(threads, help).is_err() {
+                break;
+            }
+        }
+        work();
+    });
+    let in_order = done.into_inner().into_values().map(|found| {
+        let found = found?;
+        left = left.checked_sub(found.bytes).ok_or_else(too_large)?;
+        Ok(found)
+    });
+    in_order.collect()
+}
+
+/// Runs a branch whose result may take `bytes_max`.
+fn run_branch(node: &Node, shared: &Shared, run: &mut Run<'_>, bytes_max: usize) -> Result<Found> {
+    if let Shared::Disk(reader) = shared {
+        reader.lock().restart()?;
+    }
+    let leaf = Leaf { shared: shared.clone(), next: 0, stats: NodeStats::default() };
+    let mut operator = build_over(node, Box::new(leaf))?;
+    let (mut found, mut bytes) = (Vec::new(), 0);
+    drain(&mut operator, run, &mut |row| {
+        // Many small documents take more memory than their bytes.
+        bytes += row.size();
+        if bytes > bytes_max {
+            return Err(too_large());
+        }
+        found.push(row);
+        Ok(true)
+    })?;
+    let documents = ArrayBuf::build(|writer| {
+        found.iter().for_each(|row| {
+            writer.push(row.doc());
+        });
+    });
+    Ok(Found { documents, bytes, stats: operator.stats() })
+}
+
+fn too_large() -> Error {
+    let text =
+        format!("document constructed by $facet exceeds the limit of {STAGE_BYTES_MAX} bytes");
+    Error::location(4031700, text)
+}
+
+/// Whether a stage of a branch reads more than the documents of its input.
+fn reads_more(node: &Node) -> bool {
+    let reads = matches!(node, Node::Stage { inner, .. } if !matches!(inner, Inner::Nothing));
+    reads || node.inputs().iter().any(reads_more)
 }
 
 /// Reads all rows of the input.
-fn collect(input: &mut BoxedOperator, run: &mut Run<'_>, spills: &mut u64) -> Result<Shared> {
+fn collect(
+    input: &mut BoxedOperator,
+    owned_rows: bool,
+    run: &mut Run<'_>,
+    spills: &mut u64,
+) -> Result<Shared> {
     let (env, mut rows, mut bytes) = (run.env, Vec::new(), 0);
     let mut writer: Option<SpillWriter> = None;
     drain(input, run, &mut |mut row: Row| {
-        row.detach();
+        if !owned_rows {
+            row.detach();
+        }
         bytes += row.size();
         rows.push(row);
         if bytes > env.params.stage_bytes_max {
@@ -126,13 +213,12 @@ impl Operator for FacetOp {
         if self.stats.is_eof || max == 0 {
             return Ok(!self.stats.is_eof);
         }
-        let shared = collect(&mut self.input, run, &mut self.stats.spills)?;
+        let shared = collect(&mut self.input, self.owned_rows, run, &mut self.stats.spills)?;
         let mut doc = DocBuf::new();
-        let mut left = STAGE_BYTES_MAX;
-        let (stage, branches) = (Arc::clone(&self.stage), Arc::clone(&self.branches));
-        for ((name, _), node) in stage.branches.iter().zip(branches.iter()) {
-            let found = self.branch(node, &shared, run, &mut left)?;
-            doc.append(name, &found);
+        let all = run_all(&self.branches, &shared, run)?;
+        for ((name, _), found) in self.stage.branches.iter().zip(all) {
+            doc.append(name, &found.documents);
+            self.branch_stats.push(found.stats);
         }
         out.push(Row::made(doc));
         self.stats.returned = 1;

@@ -20,7 +20,7 @@ use crate::operators::densify::DensifyOp;
 use crate::operators::feed::{Feed, FeedOp};
 use crate::operators::fetch::Fetch;
 use crate::operators::metadata::SortKeys;
-use crate::operators::projection::Project;
+use crate::operators::projection::{Project, Shaper};
 use crate::operators::sample::Sample;
 use crate::operators::scores::{FusionInputs, Scores};
 use crate::operators::simple::{ClusteredScan, Count, Limit, ReturnKey, Skip, Subplan};
@@ -109,8 +109,9 @@ impl Builder {
             }
             Node::Sort { pattern, limit, simple, input } => {
                 let inner = Needs { keys: needs.keys || !simple, ..needs };
+                let owned = owns_rows(input);
                 let input = self.node(input, inner)?;
-                Box::new(Sort::new(input, Arc::clone(pattern), *limit, needs.sort_keys))
+                Box::new(Sort::new(input, Arc::clone(pattern), *limit, needs.sort_keys, owned))
             }
             Node::Skip { count, input } => {
                 Box::new(Skip { input: self.node(input, needs)?, left: *count, stats })
@@ -166,9 +167,9 @@ impl Builder {
                 Box::new(ClusteredScan(Box::new(documents)))
             }
             Node::CountScan(scan) => Box::new(IndexScanOp::new(scan.clone(), None, false, true)),
-            Node::DistinctScan { scan, field } => {
+            Node::DistinctScan { scan, field, missing_too } => {
                 let scan = IndexScanOp::distinct(scan.clone());
-                Box::new(DistinctScan { scan, field: *field })
+                Box::new(DistinctScan { scan, field: *field, missing_too: *missing_too })
             }
             Node::RecordStoreFastCount { collection, skip, limit } => {
                 Box::new(FastCount::new(collection, *skip, *limit))
@@ -185,6 +186,9 @@ impl Builder {
             let keys = needs.keys || !input.gives_documents();
             return self.node(input, Needs { keys, ..needs });
         };
+        if let (Some(scan), Some(shaper)) = (collection_scan(input), Shaper::new(spec)) {
+            return Ok(Box::new(scan.shaping(shaper)));
+        }
         let metadata = projection.needs().metadata;
         let keys = !input.gives_documents() || metadata.contains("indexKey");
         let inner = Needs {
@@ -225,12 +229,8 @@ impl Builder {
                 Box::new(DensifyOp::new(self.node(input, below)?, Arc::clone(stage)))
             }
             Stage::WindowFields(stage) => {
-                let owned_rows = match input {
-                    Node::Sort { input, .. } => input.gives_documents(),
-                    Node::Stage { stage: Stage::Sort(_), .. } => true,
-                    _ => false,
-                };
-                Box::new(Windows::new(self.node(input, below)?, owned_rows, Arc::clone(stage)))
+                let owned = owns_rows(input);
+                Box::new(Windows::new(self.node(input, below)?, owned, Arc::clone(stage)))
             }
             Stage::FusionInput(stage) => {
                 Box::new(FusionInputs::new(self.node(input, below)?, Arc::clone(stage)))
@@ -244,12 +244,15 @@ impl Builder {
             }
             Stage::Sample(sample) => Box::new(Sample::new(self.node(input, below)?, sample.0)),
             Stage::Sort(sort) => {
+                let owned = owns_rows(input);
                 let input = self.node(input, below)?;
-                Box::new(Sort::new(input, Arc::clone(&sort.pattern), sort.limit, needs.sort_keys))
+                let pattern = Arc::clone(&sort.pattern);
+                Box::new(Sort::new(input, pattern, sort.limit, needs.sort_keys, owned))
             }
             Stage::UnionWith(_) | Stage::Lookup(_) | Stage::Facet(_) | Stage::GraphLookup(_) => {
+                let owned = owns_rows(input);
                 let input = self.node(input, below)?;
-                return with_inner(node, input);
+                return with_inner(node, input, owned);
             }
             // `write_results` takes the documents; an explain writes nothing.
             Stage::Out(_) | Stage::Merge(_) => self.node(input, below)?,
@@ -290,15 +293,16 @@ impl Builder {
     }
 }
 
-/// Makes the operator of a stage that has plans inside.
-fn with_inner(node: &Node, input: BoxedOperator) -> Result<BoxedOperator> {
+/// Makes the operator of a stage that has plans inside; `owned` says that the rows of its input have
+/// bytes of their own.
+fn with_inner(node: &Node, input: BoxedOperator, owned: bool) -> Result<BoxedOperator> {
     let Node::Stage { stage, inner, .. } = node else {
         return Err(Error::internal(format!("{} is no stage", node.name())));
     };
     Ok(match (stage, inner) {
         (Stage::UnionWith(_), Inner::Union(others)) => Box::new(UnionWith::new(input, others)),
         (Stage::Facet(facet), Inner::Branches(branches)) => {
-            Box::new(FacetOp::new(input, facet, branches))
+            Box::new(FacetOp::new(input, owned, facet, branches))
         }
         (Stage::Lookup(lookup), Inner::Foreign(foreign)) => {
             Box::new(LookupOp::new(input, lookup, foreign))
@@ -308,6 +312,16 @@ fn with_inner(node: &Node, input: BoxedOperator) -> Result<BoxedOperator> {
         }
         _ => return Err(Error::internal(format!("{} was not planned", stage.name()))),
     })
+}
+
+/// Whether the rows of a node have bytes of their own: made by a projection, or kept by a sort.
+fn owns_rows(node: &Node) -> bool {
+    match node {
+        Node::Projection { spec, .. } => spec.projection.is_some(),
+        Node::Sort { input, .. } => input.gives_documents(),
+        Node::Stage { stage: Stage::Sort(_), .. } => true,
+        _ => false,
+    }
 }
 
 /// The scan of a collection, if the node does nothing else, and the projection that keeps what

@@ -195,9 +195,13 @@ fn write_stages(
                 let level = levels.get(at + 1).copied();
                 write_union(union, plans, level, trials.is_some(), &mut one);
             }
+            (cursor, Stage::Group(_), _) if at == 0 && cursor.reads_distinct_keys() => {
+                write_distinct_group(stage, &mut one);
+            }
             _ => stage.print(&mut one),
         }
-        if let Inner::Foreign(foreign) = inner {
+        // MongoDB tells nothing of how a `$graphLookup` searches.
+        if let (Stage::Lookup(_), Inner::Foreign(foreign)) = (stage, inner) {
             join_facts(foreign, levels.get(at + 1).copied(), &mut one);
         }
         let idle = NodeStats::default();
@@ -227,6 +231,21 @@ fn write_union(
             let mut list = out.array(union.name());
             several.iter().enumerate().for_each(|plan| write(plan, &mut list.document()));
         }
+    }
+}
+
+/// A `$group` that a scan gives one document of each group: `{newRoot: {_id: key, field: first}}`.
+fn write_distinct_group(stage: &Stage, out: &mut DocWriter<'_>) {
+    let printed = DocBuf::build(|writer| stage.print(writer));
+    let Some(Value::Document(group)) = printed.as_doc().get(stage.name()) else { return };
+    let mut spec = out.document("$groupByDistinctScan");
+    let mut root = spec.document("newRoot");
+    for (name, value) in group.fields() {
+        let first = value.as_document().and_then(|accumulator| accumulator.first());
+        match first.filter(|_| name != "_id") {
+            Some(first) => root.append(name, first.value()),
+            None => root.append(name, value),
+        };
     }
 }
 

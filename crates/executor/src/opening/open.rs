@@ -5,7 +5,9 @@ use std::sync::Arc;
 use quire_catalog::Namespace;
 use quire_collections::View;
 use quire_error::{Error, ErrorCode, Result};
-use quire_planner::{FindQuery, Node, Plan, ReadRequest, collation_of, plan, plan_find};
+use quire_planner::{
+    FindQuery, Foreign, Inner, Node, Plan, ReadRequest, collation_of, plan, plan_find,
+};
 
 use crate::env::Env;
 use crate::execution::Execution;
@@ -88,28 +90,60 @@ pub(crate) fn start(
 /// Refuses a plan that tests each document of a collection, if the server does without such plans.
 /// A request for all documents has no other plan and passes.
 fn refuse_table_scan(plan: &Plan, env: &Env) -> Result<()> {
-    let is_internal = |namespace: Namespace| {
-        namespace.is_system() || matches!(namespace.db(), "admin" | "config" | "local")
-    };
-    if !env.params.no_table_scan
-        || !tests_collection(&plan.root)
-        || Namespace::parse(&plan.namespace).is_ok_and(is_internal)
-    {
-        return Ok(());
+    match env.params.no_table_scan {
+        true => refuse_tests(&plan.root, &plan.namespace),
+        false => Ok(()),
     }
-    Err(Error::new(
-        ErrorCode::NoQueryExecutionPlans,
-        format!(
-            "error processing query: ns={} planner returned error :: caused by :: No indexed plans available, and running with 'notablescan'",
-            plan.namespace
-        ),
-    ))
 }
 
-fn tests_collection(node: &Node) -> bool {
-    let tests = matches!(
-        node,
-        Node::CollScan { filter: Some(_), .. } | Node::ClusteredScan { filter: Some(_), .. }
-    ) && node.scans_collection();
-    tests || node.inputs().iter().any(tests_collection)
+/// Refuses a node that tests each document of the collection `namespace`; so for what joins read.
+fn refuse_tests(node: &Node, namespace: &str) -> Result<()> {
+    let scans = match node {
+        Node::CollScan { filter, .. } | Node::ClusteredScan { filter, .. } => {
+            filter.is_some() && node.scans_collection()
+        }
+        _ => false,
+    };
+    if scans && !is_internal(namespace) {
+        return Err(no_indexed_plan(namespace));
+    }
+    if let Node::Stage { inner, .. } = node {
+        match inner {
+            Inner::Nothing => {}
+            Inner::Union(plans) => {
+                plans.iter().try_for_each(|plan| refuse_tests(&plan.root, &plan.namespace))?;
+            }
+            Inner::Branches(branches) => {
+                branches.iter().try_for_each(|branch| refuse_tests(branch, namespace))?;
+            }
+            Inner::Foreign(foreign) => refuse_join(foreign)?,
+        }
+    }
+    node.inputs().iter().try_for_each(|input| refuse_tests(input, namespace))
+}
+
+/// Refuses a join that compares all foreign documents with each of its keys.
+fn refuse_join(foreign: &Foreign) -> Result<()> {
+    let namespace = foreign.namespace();
+    let scans = foreign.key.is_some() && foreign.index.is_none();
+    let reads = foreign.whole.cursor().collection().is_some();
+    if scans && reads && !is_internal(namespace) {
+        return Err(no_indexed_plan(namespace));
+    }
+    refuse_tests(&foreign.whole.root, namespace)?;
+    foreign.tail.iter().try_for_each(|tail| refuse_tests(tail, namespace))
+}
+
+/// True for collections of the server, which may be scanned.
+fn is_internal(namespace: &str) -> bool {
+    Namespace::parse(namespace).is_ok_and(|namespace| {
+        namespace.is_system() || matches!(namespace.db(), "admin" | "config" | "local")
+    })
+}
+
+fn no_indexed_plan(namespace: &str) -> Error {
+    let text = format!(
+        "error processing query: ns={namespace} planner returned error :: caused by :: No indexed plans available, and running with 'notablescan'"
+    );
+    Error::new(ErrorCode::NoQueryExecutionPlans, text)
 }

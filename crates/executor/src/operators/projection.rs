@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::vec;
 
 use bumpalo::Bump;
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
+use quire_collections::RecordId;
 use quire_document::{ArrayBuf, Doc, DocBuf, DocWriter};
 use quire_error::Result;
 use quire_mql::EvalContext;
@@ -20,6 +21,8 @@ use crate::row::Row;
 
 /// The field that `showRecordId` adds.
 const RECORD_ID: &str = "$recordId";
+/// Bytes of documents that a [`Shaper`] puts into one piece of memory.
+const CHUNK_BYTES: usize = 16 << 10;
 
 /// The operator that applies a projection to each row.
 pub(crate) struct Project {
@@ -32,6 +35,7 @@ pub(crate) struct Project {
     empty_sort_key: bool,
     reads_metadata: bool,
     arena: Bump,
+    scratch: Vec<u8>,
     stats: NodeStats,
 }
 
@@ -48,6 +52,7 @@ impl Project {
             empty_sort_key: spec.empty_sort_key,
             reads_metadata,
             arena: Bump::new(),
+            scratch: Vec::new(),
             stats: NodeStats::default(),
         }
     }
@@ -69,16 +74,72 @@ impl Project {
         let context = EvalContext::new(&self.arena, doc, &scope.env.shared)
             .with_variables(scope.variables)
             .with_metadata(metadata.as_ref().map(DocBuf::as_doc));
-        let mut bytes = Vec::with_capacity(doc.len().min(1024));
-        let mut writer = DocWriter::new(&mut bytes);
-        self.projection.apply(doc, &mut writer, &context)?;
-        if self.show_record_id {
-            writer.append(RECORD_ID, i64::try_from(row.record.0).unwrap_or(i64::MAX));
-        }
-        writer.finish();
-        self.projection.check(Doc::from_valid_bytes(&bytes), &context)?;
-        row.doc = Some(Bytes::from(bytes));
+        let record = self.show_record_id.then_some(row.record);
+        shape(&self.projection, record, &context, &mut self.scratch)?;
+        row.doc = Some(Bytes::copy_from_slice(&self.scratch));
         Ok(())
+    }
+}
+
+/// Writes into `bytes` what a projection makes of the document of `context`, with the number of its
+/// record if that is shown.
+fn shape(
+    projection: &Projection,
+    record: Option<RecordId>,
+    context: &EvalContext<'_>,
+    bytes: &mut Vec<u8>,
+) -> Result<()> {
+    bytes.clear();
+    let mut writer = DocWriter::new(bytes);
+    projection.apply(context.root, &mut writer, context)?;
+    if let Some(record) = record {
+        writer.append(RECORD_ID, i64::try_from(record.0).unwrap_or(i64::MAX));
+    }
+    writer.finish();
+    projection.check(Doc::from_valid_bytes(bytes), context)
+}
+
+/// A projection that reads documents and no metadata, with the memory that running it needs. A scan
+/// runs it in the threads that read.
+pub(crate) struct Shaper {
+    projection: Arc<Projection>,
+    arena: Bump,
+    scratch: Vec<u8>,
+    /// Where the next documents go, one behind the other.
+    chunk: BytesMut,
+}
+
+impl Shaper {
+    /// Returns `None` for a projection that needs more of a row than its document.
+    pub fn new(spec: &Reshape) -> Option<Self> {
+        let projection = spec.projection.as_ref()?;
+        let plain = !spec.show_record_id && projection.needs().metadata.is_empty();
+        plain.then(|| Shaper::sharing(Arc::clone(projection)))
+    }
+
+    /// Projects documents beside others that run the same projection.
+    pub fn sharing(projection: Arc<Projection>) -> Self {
+        let (scratch, chunk) = (Vec::new(), BytesMut::new());
+        Shaper { projection, arena: Bump::new(), scratch, chunk }
+    }
+
+    /// Returns the projection that it runs.
+    pub fn projection(&self) -> &Arc<Projection> {
+        &self.projection
+    }
+
+    /// Returns what the projection makes of a document, in memory that it shares with the
+    /// [`CHUNK_BYTES`] before and behind it.
+    pub fn shape(&mut self, doc: Doc<'_>, scope: Scope<'_>) -> Result<Bytes> {
+        renew(&mut self.arena, scope.env)?;
+        let context = EvalContext::new(&self.arena, doc, &scope.env.shared);
+        let context = context.with_variables(scope.variables);
+        shape(&self.projection, None, &context, &mut self.scratch)?;
+        if self.chunk.capacity() < self.scratch.len() {
+            self.chunk = BytesMut::with_capacity(CHUNK_BYTES.max(self.scratch.len()));
+        }
+        self.chunk.extend_from_slice(&self.scratch);
+        Ok(self.chunk.split().freeze())
     }
 }
 

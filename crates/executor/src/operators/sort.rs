@@ -23,6 +23,8 @@ use crate::sorted_runs::{MergedRuns, Record, RunWriter, SortedRuns, Workspace};
 
 /// Rows asked for at a time.
 const ROWS_MAX: usize = 1024;
+/// Rows below which sorting them as they are takes less than preparing anything.
+const ROWS_MIN: usize = 64;
 
 /// A row with the bytes by which it sorts; equal ones stay in their order of arrival.
 struct Keyed {
@@ -55,6 +57,8 @@ pub(crate) struct Sorter {
     /// The stage that memory errors name.
     name: &'static str,
     limit: usize,
+    /// Rows that come in have bytes of their own.
+    owned_rows: bool,
     /// With a limit: the first rows in order so far, in a heap whose top is the last of them.
     best: BinaryHeap<Keyed>,
     rows: Vec<Keyed>,
@@ -85,11 +89,61 @@ pub(crate) enum Sorted {
     },
 }
 
+/// Sorts rows by eight bytes of their keys where these differ, which are compared without a look at
+/// the key itself; rows move only once, into their places.
+fn order_rows(rows: &mut [Keyed]) {
+    if rows.len() < ROWS_MIN || u32::try_from(rows.len()).is_err() {
+        return rows.sort_unstable();
+    }
+    let shared = shared_bytes(rows);
+    let digits = |(at, row): (usize, &Keyed)| (digits_at(&row.key, shared), at as u32);
+    let mut order: Vec<(u64, u32)> = rows.iter().enumerate().map(digits).collect();
+    order.sort_unstable_by(|a, b| {
+        let whole = || rows.get(a.1 as usize).cmp(&rows.get(b.1 as usize));
+        a.0.cmp(&b.0).then_with(whole)
+    });
+    for start in 0..order.len() {
+        // Along one cycle: what stood at its start is handed on to the place where it belongs.
+        let mut place = start;
+        while let Some((_, from)) = order.get_mut(place) {
+            let from = std::mem::replace(from, place as u32) as usize;
+            if from == start || from == place {
+                break;
+            }
+            rows.swap(place, from);
+            place = from;
+        }
+    }
+}
+
+/// Returns how many bytes at the start of their keys all rows share.
+fn shared_bytes(rows: &[Keyed]) -> usize {
+    let Some((first, others)) = rows.split_first() else { return 0 };
+    others.iter().fold(first.key.len(), |shared, row| {
+        let same = first.key.iter().zip(&row.key).take(shared);
+        same.take_while(|(a, b)| a == b).count()
+    })
+}
+
+/// Returns eight bytes of a key as a number that orders as they do; a key that ends before counts as
+/// if zeros followed.
+fn digits_at(key: &[u8], at: usize) -> u64 {
+    let mut digits = [0; 8];
+    let rest = key.get(at..).unwrap_or_default();
+    digits.iter_mut().zip(rest).for_each(|(digit, byte)| *digit = *byte);
+    u64::from_be_bytes(digits)
+}
+
 impl Sorter {
     /// Returns a sorter that keeps the first `limit` rows, or all of them for 0.
     pub fn new(pattern: Arc<SortPattern>, limit: u64) -> Self {
         let sorter = Sorter::by_given_keys("Sort").with_limit(limit);
         Sorter { pattern: Some(pattern), ..sorter }
+    }
+
+    /// Returns the sorter for rows that have bytes of their own, which it need not copy.
+    pub fn of_owned(self, owned_rows: bool) -> Self {
+        Sorter { owned_rows, ..self }
     }
 
     /// Returns the sorter with a limit: it keeps the first `limit` rows, or all of them for 0.
@@ -103,6 +157,7 @@ impl Sorter {
             pattern: None,
             name,
             limit: 0,
+            owned_rows: false,
             best: BinaryHeap::new(),
             rows: Vec::new(),
             bytes: 0,
@@ -143,7 +198,10 @@ impl Sorter {
                 self.bytes -= worst.row.size() + worst.key.capacity() + 32;
             }
         }
-        keyed.row.detach();
+        // One of few rows that stay would keep the memory of its neighbours.
+        if !self.owned_rows || self.limit > 0 {
+            keyed.row.detach();
+        }
         if self.limit > 0 {
             self.best.push(keyed);
         } else {
@@ -162,7 +220,7 @@ impl Sorter {
             return std::mem::take(&mut self.best).into_sorted_vec();
         }
         let mut rows = std::mem::take(&mut self.rows);
-        rows.sort_unstable();
+        order_rows(&mut rows);
         rows
     }
 
@@ -276,8 +334,9 @@ impl Sort {
         pattern: Arc<SortPattern>,
         limit: u64,
         keep_sort_key: bool,
+        owned_rows: bool,
     ) -> Self {
-        let sorter = Some(Sorter::new(pattern.clone(), limit));
+        let sorter = Some(Sorter::new(pattern.clone(), limit).of_owned(owned_rows));
         Sort {
             input,
             pattern,

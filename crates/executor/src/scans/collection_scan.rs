@@ -12,6 +12,7 @@ use quire_storage::Direction;
 use crate::env::Run;
 use crate::grouping::columns::{Columns, Grouping};
 use crate::operators::filtering::Matcher;
+use crate::operators::projection::Shaper;
 use crate::operators::{Operator, Passed, at_most, make_and_drop};
 use crate::row::Row;
 use crate::scans::scan_pieces::{Found, Kept, Piece};
@@ -39,6 +40,7 @@ pub(crate) struct CollectionScan {
     table: Table,
     direction: Direction,
     filter: Option<Matcher>,
+    shaper: Option<Shaper>,
     cursor: Option<CollectionCursor>,
     page: std::vec::IntoIter<Record>,
     buffer: Vec<Record>,
@@ -57,6 +59,7 @@ impl CollectionScan {
             table: Table::new(collection),
             direction: if backward { Direction::Reverse } else { Direction::Forward },
             filter: filter.map(Matcher::new),
+            shaper: None,
             cursor: None,
             page: Vec::new().into_iter(),
             buffer: Vec::new(),
@@ -67,6 +70,11 @@ impl CollectionScan {
             generation: 0,
             stats: NodeStats::default(),
         }
+    }
+
+    /// Gives what a projection makes of each document.
+    pub fn shaping(self, shaper: Shaper) -> ShapingScan {
+        ShapingScan(CollectionScan { shaper: Some(shaper), ..self })
     }
 
     /// Gives what follows to a `$group` as long as several threads read it.
@@ -81,7 +89,7 @@ impl CollectionScan {
         {
             run.pause()?;
             let filter = self.filter.as_ref().map(Matcher::filter);
-            let kept = Kept { filter, grouping: Some(grouping) };
+            let kept = Kept { filter, projection: None, grouping: Some(grouping) };
             let (stats, end) = (&mut self.stats, &mut self.last);
             let mut take = |piece: Piece| {
                 stats.docs_examined += piece.examined;
@@ -112,7 +120,9 @@ impl CollectionScan {
             && long
         {
             let filter = self.filter.as_ref().map(Matcher::filter);
-            self.stretch = self.splitter.read(run, collection, filter, after(last))?;
+            let projection = self.shaper.as_ref().map(Shaper::projection);
+            let kept = Kept { filter, projection, grouping: None };
+            self.stretch = self.splitter.read(run, collection, kept, after(last))?;
             if self.stretch.is_some() {
                 (self.cursor, self.generation) = (None, run.generation);
                 return Ok(true);
@@ -224,7 +234,11 @@ impl Operator for CollectionScan {
                 continue;
             }
             self.stats.returned += 1;
-            out.push(Row::of_document(record.id, record.doc.into_bytes()));
+            let doc = match &mut self.shaper {
+                Some(shaper) => shaper.shape(record.doc.as_doc(), run.scope())?,
+                None => record.doc.into_bytes(),
+            };
+            out.push(Row::of_document(record.id, doc));
         }
         Ok(true)
     }
@@ -259,5 +273,24 @@ impl Operator for CollectionScan {
 
     fn stats(&self) -> NodeStats {
         self.stats.clone()
+    }
+}
+
+/// A walk over a collection with the projection above it.
+pub(crate) struct ShapingScan(CollectionScan);
+
+impl Operator for ShapingScan {
+    fn next(&mut self, run: &mut Run<'_>, max: usize, out: &mut Vec<Row>) -> Result<bool> {
+        self.0.next(run, max, out)
+    }
+
+    fn rest(&mut self) {
+        self.0.rest();
+    }
+
+    fn stats(&self) -> NodeStats {
+        let scan = self.0.stats();
+        let (returned, is_eof) = (scan.returned, scan.is_eof);
+        NodeStats { returned, is_eof, inputs: vec![scan], ..NodeStats::default() }
     }
 }

@@ -1,6 +1,7 @@
 //! DISTINCT_SCAN: one key of an index for each distinct value of its leading fields.
 
-use quire_collections::decode_entry;
+use quire_catalog::key::KeySpec;
+use quire_collections::{IndexEntry, decode_entry};
 use quire_error::Result;
 use quire_planner::explain::NodeStats;
 
@@ -10,10 +11,19 @@ use crate::row::Row;
 use crate::scans::index_scan::IndexScanOp;
 
 /// The first key of each group of keys that agree in the fields up to one. Documents without that
-/// field stand among those where it is null: they are passed over, until one has it.
+/// field stand among those where it is null: they are passed over, until one has it, unless they are
+/// wanted too.
 pub(crate) struct DistinctScan {
     pub scan: IndexScanOp,
     pub field: usize,
+    pub missing_too: bool,
+}
+
+impl DistinctScan {
+    fn is_missing(&self, keys: &KeySpec, entry: &IndexEntry) -> Result<bool> {
+        let key = decode_entry(keys, &entry.values, &entry.type_bits)?;
+        Ok(key.is_some_and(|key| matches!(key.values.get(self.field), Some(None))))
+    }
 }
 
 impl Operator for DistinctScan {
@@ -23,9 +33,7 @@ impl Operator for DistinctScan {
         while out.len() < start + max {
             let may_pause = out.is_empty();
             let Some(entry) = self.scan.next_match(run, may_pause)? else { return Ok(false) };
-            let key = decode_entry(&keys, &entry.values, &entry.type_bits)?;
-            let missing = key.is_some_and(|key| matches!(key.values.get(self.field), Some(None)));
-            if !missing {
+            if self.missing_too || !self.is_missing(&keys, &entry)? {
                 out.push(Row::of_entry(&keys, entry));
                 self.scan.skip_group(self.field + 1)?;
             }

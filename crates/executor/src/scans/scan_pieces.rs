@@ -15,11 +15,13 @@ use quire_collections::{CollectionCursor, Record, RecordId, View};
 use quire_document::Doc;
 use quire_error::{Error, Result};
 use quire_mql::filter::Filter;
+use quire_mql::projection::Projection;
 use quire_storage::Direction;
 
 use crate::env::{Run, Scope};
 use crate::grouping::columns::{Columns, Grouping};
 use crate::operators::filtering::Matcher;
+use crate::operators::projection::Shaper;
 use crate::row::Row;
 
 /// Bytes at which a piece ends early.
@@ -30,6 +32,8 @@ const PIECE_BYTES: usize = 1 << 20;
 pub(crate) struct Kept<'k> {
     /// Documents that it lets pass.
     pub filter: Option<&'k Arc<Filter>>,
+    /// What becomes of them.
+    pub projection: Option<&'k Arc<Projection>>,
     /// The `$group` that takes all of them.
     pub grouping: Option<&'k Grouping>,
 }
@@ -77,7 +81,7 @@ pub(crate) struct Piece {
     pub examined: u64,
     pub tail: u64,
     pub passed: u64,
-    /// Bytes of the documents looked at.
+    /// Bytes of memory that its rows may keep.
     bytes: usize,
     /// The last record id that it covers.
     pub end: RecordId,
@@ -104,6 +108,7 @@ impl Found {
 /// What a thread keeps from piece to piece.
 struct Worker {
     matcher: Option<Matcher>,
+    shaper: Option<Shaper>,
     arena: Bump,
     records: Vec<Record>,
 }
@@ -144,7 +149,8 @@ impl Pieces<'_> {
     /// Reads pieces until none are left, and does something after each of them.
     pub fn work(&self, mut after: impl FnMut() -> Result<()>) -> Result<()> {
         let matcher = self.kept.filter.cloned().map(Matcher::sharing);
-        let mut worker = Worker { matcher, arena: Bump::new(), records: Vec::new() };
+        let shaper = self.kept.projection.cloned().map(Shaper::sharing);
+        let mut worker = Worker { matcher, shaper, arena: Bump::new(), records: Vec::new() };
         loop {
             let at = self.taken.fetch_add(1, Ordering::Relaxed);
             let from = self.from.0.saturating_add((at as u64).saturating_mul(self.width));
@@ -171,7 +177,6 @@ impl Pieces<'_> {
         let rows = piece.rows.len();
         let bytes = match &piece.columns {
             Some(columns) => columns.size(),
-            // A row may keep a whole block of the engine in memory.
             None if rows > 0 => piece.bytes,
             None => 0,
         };
@@ -226,14 +231,25 @@ impl Pieces<'_> {
         for record in records.drain(..) {
             piece.tail += 1;
             piece.examined += 1;
-            piece.bytes += record.doc.as_doc().len();
+            let size = record.doc.as_doc().len();
+            // A row that no projection has copied may keep a whole block of the engine in memory.
+            if worker.shaper.is_none() {
+                piece.bytes += size;
+            }
             if let Some(matcher) = &mut worker.matcher
                 && !matcher.matches(record.doc.as_doc(), scope)?
             {
                 continue;
             }
+            let doc = match &mut worker.shaper {
+                Some(shaper) => shaper.shape(record.doc.as_doc(), scope)?,
+                None => record.doc.into_bytes(),
+            };
+            if worker.shaper.is_some() {
+                piece.bytes += size_of::<Found>() + doc.len();
+            }
             let examined = std::mem::take(&mut piece.tail);
-            rows.push(Found { id: record.id, doc: record.doc.into_bytes(), examined });
+            rows.push(Found { id: record.id, doc, examined });
         }
         Ok(())
     }

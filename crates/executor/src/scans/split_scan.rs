@@ -4,14 +4,12 @@
 //! also compute what it takes of each document.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::Arc;
 use std::thread;
 
 use parking_lot::Mutex;
 use quire_catalog::Collection;
 use quire_collections::RecordId;
 use quire_error::Result;
-use quire_mql::filter::Filter;
 
 use crate::env::Run;
 use crate::row::Row;
@@ -79,11 +77,10 @@ impl Splitter {
         &mut self,
         run: &Run<'_>,
         collection: &Collection,
-        filter: Option<&Arc<Filter>>,
+        kept: Kept<'_>,
         from: RecordId,
     ) -> Result<Option<Stretch>> {
         let mut stretch = VecDeque::new();
-        let kept = Kept { filter, grouping: None };
         let any = self.feed(run, collection, kept, from, &mut |piece| {
             stretch.push_back(piece);
             Ok(())

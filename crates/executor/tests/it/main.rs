@@ -6,6 +6,7 @@ mod buckets;
 mod collation;
 mod densify;
 mod explain;
+mod first_of_each;
 mod fusion;
 mod group;
 mod joins;

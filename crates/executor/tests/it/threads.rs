@@ -109,6 +109,12 @@ fn pipelines_are_those_of_one_thread() {
         "[{$sort: {k: 1, _id: 1}}, {$project: {t: 0}}]",
         "[{$group: {_id: \"$k\"}}, {$sort: {_id: 1}}, {$group: {_id: null, all: {$push: \"$_id\"}}}]",
         "[{$match: {v: {$ne: 2}}}, {$count: \"n\"}]",
+        "[{$project: {k: 1, v: 1}}, {$skip: 5}]",
+        "[{$project: {x: {$divide: [1, \"$z\"]}}}, {$match: {x: {$gt: 0}}}]",
+        "[{$sort: {v: 1, k: -1}}, {$group: {_id: \"$v\", all: {$push: \"$k\"}}}]",
+        "[{$setWindowFields: {partitionBy: \"$v\", sortBy: {_id: 1}, output: {s: {$sum: \"$k\", window: {documents: [-3, 0]}}}}}, {$group: {_id: \"$v\", s: {$max: \"$s\"}}}]",
+        "[{$facet: {a: [{$group: {_id: \"$v\", n: {$sum: 1}}}, {$sort: {_id: 1}}], b: [{$sort: {k: -1, _id: 1}}, {$limit: 7}, {$project: {k: 1}}], c: [{$match: {v: 1}}, {$count: \"n\"}]}}]",
+        "[{$facet: {a: [{$count: \"n\"}], b: [{$group: {_id: {$divide: [1, \"$z\"]}}}], c: [{$limit: 1}]}}]",
     ] {
         let pipeline = parse_doc(&format!("{{s: {stages}}}")).unwrap();
         let pipeline = pipeline.get("s").unwrap().as_array().unwrap();
