@@ -1,6 +1,6 @@
 //! A user as `admin.system.users` stores it.
 
-use quire_document::Doc;
+use quire_document::{Doc, Value};
 use quire_error::{Error, ErrorCode, Result};
 
 use crate::name::{RoleName, UserName};
@@ -13,6 +13,9 @@ use crate::scram::{Credential, Mechanism};
 pub struct User {
     /// The name of the user.
     pub name: UserName,
+    /// What tells the user from an earlier or later one of the same name (`userId`); empty for a user who was
+    /// stored without it.
+    pub id: Vec<u8>,
     /// The roles that were granted.
     pub roles: Vec<RoleName>,
     /// What can be verified, by mechanism. Empty for users of `$external`, whom a certificate
@@ -48,12 +51,23 @@ impl User {
                 Restrictions::parse(list, "user").map_err(|error| inconsistent(error.message()))?
             }
         };
+        let id = match doc.get("userId") {
+            Some(Value::Binary(id)) => id.bytes.to_vec(),
+            _ => Vec::new(),
+        };
         Ok(User {
             name: UserName::new(user, db),
+            id,
             roles: stored_roles(doc.get("roles")),
             credentials,
             restrictions,
         })
+    }
+
+    /// Returns true if what was proved against `earlier` still holds: it is the same user with the same
+    /// credentials.
+    pub fn is_still(&self, earlier: &User) -> bool {
+        self.id == earlier.id && self.credentials == earlier.credentials
     }
 
     /// Returns the credential of a mechanism.

@@ -196,7 +196,10 @@ pub static COMMANDS: &[Command] = &[
         .write_concern()
         .in_transaction(Anywhere)
         .explain(aggregate::explain),
-    Command::new("explain", Other, explain::run, "The plan of a command.").v1(),
+    Command::new("explain", Other, explain::run, "The plan of a command.")
+        .v1()
+        // What a client asks of a command that has no plan.
+        .secrets(&["pwd", "payload"]),
     Command::new("getMore", Read, get_more::run, "The next batch of a cursor.")
         .v1()
         .class(Class::GetMore)
@@ -368,14 +371,17 @@ pub static COMMANDS: &[Command] = &[
     ),
     // Users, roles and logins.
     Command::new("saslStart", Other, users::sasl::start, "Begins a login.")
+        .v1()
         .before_login()
         .secrets(&["payload"]),
     Command::new("saslContinue", Other, users::sasl::proceed, "Goes on with a login.")
+        .v1()
         .before_login()
         .secrets(&["payload"]),
     Command::new("authenticate", Other, users::authenticate::run, "Logs in by certificate.")
+        .v1()
         .before_login(),
-    Command::new("logout", Other, users::logout::run, "Ends a login.").before_login(),
+    Command::new("logout", Other, users::logout::run, "Ends a login.").v1().before_login(),
     Command::new("createUser", Write, users::create_user::run, "Makes a user.")
         .target(Target::Database)
         .audited(users::audited::user)

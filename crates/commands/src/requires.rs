@@ -59,7 +59,7 @@ pub static REQUIRES: &[(&str, Requires)] = &[
     ("aggregate", Arguments(aggregate)),
     ("explain", Arguments(explain)),
     // The cursor's owner is compared where the cursor is found.
-    ("getMore", Login),
+    ("getMore", Arguments(get_more)),
     ("killCursors", Login),
     // Sessions.
     ("startSession", Login),
@@ -252,6 +252,14 @@ fn aggregate(cx: &Context<'_>, body: Doc<'_>) -> Result<()> {
         }
         // A malformed command is refused when it is read; it must not tell more before.
         _ => cx.require(source, Find),
+    }
+}
+
+/// `term` is a field between the members of a set.
+fn get_more(cx: &Context<'_>, body: Doc<'_>) -> Result<()> {
+    match body.get("term").is_none_or(|term| term.is_nullish()) {
+        true => Ok(()),
+        false => cx.require(Target::Cluster, Internal),
     }
 }
 

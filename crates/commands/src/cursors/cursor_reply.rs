@@ -118,13 +118,14 @@ impl Context<'_> {
         Ok(())
     }
 
-    /// The reply of a listing.
+    /// The reply of `command`, which lists `rows`.
     pub fn list_reply(
         &mut self,
         reply: &mut DocWriter<'_>,
         namespace: &str,
         rows: Vec<DocBuf>,
         batch_size: Option<u64>,
+        command: Doc<'_>,
     ) -> Result<()> {
         let opening = Opening {
             namespace: namespace.to_owned(),
@@ -133,7 +134,7 @@ impl Context<'_> {
             no_timeout: false,
             limit: 0,
             full_batch_stays_open: false,
-            command: Doc::empty(),
+            command,
         };
         let unit = self.unit_at(None);
         self.open_cursor(reply, opening, Box::new(Rows(rows.into())), &mut unit.views()?)

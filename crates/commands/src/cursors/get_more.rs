@@ -24,16 +24,22 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     let namespace = format!("{}.{collection}", cx.db);
     let transaction = cx.generic.txn_number.filter(|_| cx.in_transaction());
     let owner = (cx.generic.session, transaction);
+    if cx.service.cursors.owner(id).is_some_and(|(owner, _)| owner != cx.user_digest()) {
+        // Before anything of the cursor is told, its namespace too.
+        let text = format!("cursor id {id} was not created by the authenticated user");
+        return Err(Error::new(ErrorCode::Unauthorized, text));
+    }
     let mut checkout = cx.service.cursors.checkout(id, &namespace, owner, &cx.interrupt)?;
     let Some(cursor) = checkout.cursor() else {
         return Err(Error::internal("a cursor that was checked out is gone"));
     };
-    if cursor.owner != cx.user_digest() {
-        checkout.keep();
-        let text = format!("cursor id {id} was not created by the authenticated user");
-        return Err(Error::new(ErrorCode::Unauthorized, text));
-    }
-    let allowed = cx.authorize_cursor(cursor.command.as_doc());
+    let allowed =
+        cx.authorize_cursor(cursor.command.as_doc()).map_err(|error| match error.code() {
+            ErrorCode::Unauthorized => {
+                Error::new(error.code(), format!("not authorized for getMore with cursor id {id}"))
+            }
+            _ => error,
+        });
     if let Err(error) = allowed.and_then(|()| check_api(&cx.generic.api, cursor.api.as_doc())) {
         checkout.keep();
         return Err(error);
@@ -56,7 +62,8 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     let end = {
         let mut batch = shown.array("nextBatch");
         let limits = BatchLimits::docs(docs);
-        cursor.source.next_batch(&mut views, &cx.interrupt, limits, &mut batch)?
+        let given = cursor.source.next_batch(&mut views, &cx.interrupt, limits, &mut batch);
+        given.map_err(|error| cx.without_values_of_target(cursor.command.as_doc(), error))?
     };
     drop(views);
     if cursor.durable_reads {

@@ -85,8 +85,8 @@ fn change_index(
     let change = MakeUnique { index: change.index, dry_run };
     let made = cx.change_catalog(|store, commit| {
         store.make_unique(namespace, &change, &cx.interrupt, commit)
-    })?;
-    if made {
+    });
+    if made.map_err(|error| cx.without_values(namespace, error))? {
         reply.append("unique_new", true);
     }
     Ok(())

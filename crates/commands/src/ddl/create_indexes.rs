@@ -2,8 +2,7 @@
 
 use crate::frame::args::{Arg, arguments, missing};
 use crate::frame::context::Context;
-use quire_access::{Action, Target};
-use quire_catalog::{IndexSpec, Namespace};
+use quire_catalog::IndexSpec;
 use quire_collections::CreateIndexes;
 use quire_document::{Array, Doc, DocWriter, Value};
 use quire_error::{Error, ErrorCode, Result};
@@ -39,7 +38,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
         drop(cx.await_transactions(Changed::Collections(vec![namespace]))?);
     }
     let built = cx.catalog_unit()?.create_indexes(&request, &cx.interrupt);
-    let built = built.map_err(|error| without_values(cx, &request.namespace, error))?;
+    let built = built.map_err(|error| cx.without_values(&request.namespace, error))?;
     reply.append("numIndexesBefore", built.before as i32);
     reply.append("numIndexesAfter", built.after as i32);
     if built.created_collection || built.after > built.before {
@@ -50,16 +49,6 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
         reply.append("note", note);
     }
     Ok(())
-}
-
-/// Returns the error without the values of documents, where the client may make indexes and not read.
-fn without_values(cx: &Context<'_>, namespace: &Namespace, error: Error) -> Error {
-    let target = Target::Collection(namespace.db(), namespace.collection());
-    if error.code() != ErrorCode::DuplicateKey || cx.may(target, Action::Find) {
-        return error;
-    }
-    let text = error.message().split(" dup key: ").next().unwrap_or_default();
-    Error::new(ErrorCode::DuplicateKey, text)
 }
 
 fn specs(arg: &Arg<'_>, indexes: Array<'_>, ignore_unknown: bool) -> Result<Vec<IndexSpec>> {

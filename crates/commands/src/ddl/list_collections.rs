@@ -45,7 +45,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     let kept = filter_documents(cx, filter.as_doc(), &rows)?;
     let kept: Vec<DocBuf> = kept.into_iter().cloned().collect();
     let namespace = format!("{}.$cmd.listCollections", cx.db);
-    cx.list_reply(reply, &namespace, kept, batch)
+    cx.list_reply(reply, &namespace, kept, batch, body)
 }
 
 impl Context<'_> {

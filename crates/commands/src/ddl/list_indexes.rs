@@ -55,7 +55,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
         })
     };
     let rows: Vec<DocBuf> = collection.listed_indexes().map(|index| row(index)).collect();
-    cx.list_reply(reply, namespace.as_str(), rows, batch)
+    cx.list_reply(reply, namespace.as_str(), rows, batch, body)
 }
 
 fn uuid(build: &IndexBuild, row: &mut DocWriter<'_>) {

@@ -195,8 +195,8 @@ fn write_error(error: Option<&Error>, writer: &mut DocWriter<'_>) {
     writer.append("errName", &*error.code().name()).append("errCode", error.code().number());
 }
 
-/// Returns the command document without its secrets; of one that is long, without what is long in
-/// it.
+/// Returns the command document without its secrets, of an `explain` also without those of the command in it; of
+/// one that is long, without what is long in it.
 pub fn shown_body(secrets: &[&str], body: Doc<'_>) -> DocBuf {
     /// Bytes of a command that is shown whole.
     const WHOLE_BYTES_MAX: usize = 4096;
@@ -209,6 +209,8 @@ pub fn shown_body(secrets: &[&str], body: Doc<'_>) -> DocBuf {
         for element in body.iter() {
             if secrets.contains(&element.key()) {
                 writer.append(element.key(), "xxx");
+            } else if let ("explain", Value::Document(inner)) = (element.key(), element.value()) {
+                writer.append("explain", &shown_body(secrets, inner));
             } else if element.value_bytes().len() <= BYTES_MAX {
                 writer.append_element(element);
             } else {

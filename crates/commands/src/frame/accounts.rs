@@ -4,11 +4,12 @@
 //! connection may do is worked out at its login and again after any of them has changed: each
 //! change moves a generation on, and each command compares one number.
 
+use crate::frame::audit::LogoutReason;
 use crate::frame::context::Context;
 use crate::frame::failed_logins::FailedLogins;
 use crate::frame::parameters::table::AUTH_SCHEMA_VERSION;
-use crate::frame::service::{Connection, Service};
-use quire_access::{Inherited, Privileges, Role, RoleName, Roles, User, UserName};
+use crate::frame::service::{Connection, ConnectionInfo, Service};
+use quire_access::{Inherited, Privileges, Restrictions, Role, RoleName, Roles, User, UserName};
 use quire_catalog::{Collection, Namespace};
 use quire_collections::{Attempt, CollectionCursor, Record, View, Writer};
 use quire_document::{Doc, DocBuf, Value, doc};
@@ -42,6 +43,10 @@ pub struct Identity {
     pub digest: [u8; 32],
     /// What the roles add up to.
     pub inherited: Inherited,
+    /// `userId` of the stored user.
+    id: Vec<u8>,
+    /// The address restrictions of the user and of the roles. Each of them must be met.
+    restrictions: Vec<Restrictions>,
     generation: u64,
 }
 
@@ -81,6 +86,13 @@ impl Identity {
     /// The privileges of all roles.
     pub fn privileges(&self) -> &Privileges {
         &self.inherited.privileges
+    }
+
+    /// Returns true if the user may be logged in on this connection.
+    pub(crate) fn may_come_from(&self, connection: &ConnectionInfo) -> bool {
+        let client = connection.peer.map(|peer| peer.ip());
+        let server = connection.local.map(|own| own.ip());
+        self.restrictions.iter().all(|list| list.allow(client, server))
     }
 }
 
@@ -147,27 +159,43 @@ impl Service {
         Ok(kept.map(|doc| doc.to_owned()).collect())
     }
 
-    /// Works out what a stored user may do.
-    pub(crate) fn identify(&self, user: &User) -> Result<Identity> {
+    /// Returns the stored user of this name with what the user may do now.
+    pub(crate) fn identify(&self, name: &UserName) -> Result<Option<(User, Identity)>> {
+        // Read before the user: a change that is committed in between makes the identity out of date, and the
+        // next command works it out again.
         let generation = self.access.generation();
-        Ok(Identity {
+        let Some(user) = self.find_user(name)? else { return Ok(None) };
+        let inherited = self.roles()?.inherited(&user.roles);
+        let mut restrictions = inherited.conditions()?;
+        restrictions.push(user.restrictions.clone());
+        let identity = Identity {
             name: user.name.clone(),
             digest: user.name.digest(),
-            inherited: self.roles()?.inherited(&user.roles),
+            inherited,
+            id: user.id.clone(),
+            restrictions,
             generation,
-        })
+        };
+        Ok(Some((user, identity)))
     }
 }
 
 impl Connection {
-    /// Returns who is logged in, with the rights of now. A user that was removed is logged out.
+    /// Returns who is logged in, with the rights of now. Logs out a user who was removed, also if there is
+    /// another one of the same name, and a user whose address restrictions do not allow this connection any
+    /// more.
     pub(crate) fn identity(&mut self) -> Result<Option<Arc<Identity>>> {
         let Some(known) = &self.identity else { return Ok(None) };
         if known.generation == self.service.access.generation() {
             return Ok(Some(Arc::clone(known)));
         }
-        let user = self.service.find_user(&known.name)?;
-        self.identity = user.map(|user| self.service.identify(&user)).transpose()?.map(Arc::new);
+        let known = Arc::clone(known);
+        let stored = self.service.identify(&known.name)?.map(|(_, identity)| identity);
+        let stays = |now: &Identity| now.id == known.id && now.may_come_from(&self.info);
+        self.identity = stored.filter(stays).map(Arc::new);
+        if self.identity.is_none() {
+            self.audit_logout(&known.name, self.login_ms, LogoutReason::Removed);
+        }
         Ok(self.identity.clone())
     }
 }

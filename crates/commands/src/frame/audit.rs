@@ -9,7 +9,7 @@ use crate::frame::command::{AuditEvent, Command, Kind};
 use crate::frame::host::{kernel_version, os_name};
 use crate::frame::log::{LogLine, Severity};
 use crate::frame::parameters::table::AUDIT_SUCCESS;
-use crate::frame::service::{Connection, Service, now_ms};
+use crate::frame::service::{Connection, Request, Service, now_ms};
 use quire_access::UserName;
 use quire_catalog::ViewDefinition;
 use quire_collections::CatalogChange;
@@ -25,6 +25,8 @@ pub enum LogoutReason {
     Asked,
     /// The connection is closed.
     Disconnected,
+    /// The user does not exist any more, or may not be connected from that address any more.
+    Removed,
 }
 
 impl Service {
@@ -166,6 +168,7 @@ impl Connection {
             let text = match reason {
                 LogoutReason::Asked => "Logging out on user request",
                 LogoutReason::Disconnected => "Client has disconnected",
+                LogoutReason::Removed => "The user was removed or restricted to other addresses",
             };
             out.append("reason", text);
             write_users(out, "initialUsers", &[user]);
@@ -195,10 +198,16 @@ impl Connection {
 
     /// Tells what a command of the client did: that it was refused, what it changed in the catalog,
     /// and what it did with users and roles.
-    pub(crate) fn audit_command(&self, command: &Command, body: Doc<'_>, error: Option<&Error>) {
+    pub(crate) fn audit_command(
+        &self,
+        command: &Command,
+        request: &Request<'_>,
+        error: Option<&Error>,
+    ) {
         if self.service.audit.is_none() {
             return;
         }
+        let body = request.body;
         self.audit_check(command, body, error);
         for change in take_changes() {
             self.service.audit_change(Some(self), &change);
@@ -206,7 +215,7 @@ impl Connection {
         if error.is_none()
             && let Some((atype, param)) = match command.audit {
                 Some(event) => Some(event(command, body)),
-                None => direct_mutation(command, body),
+                None => direct_mutation(command, request),
             }
         {
             self.service.audit(Some(self), atype, &param, 0);
@@ -250,17 +259,28 @@ fn text<'d>(body: Doc<'d>, name: &str) -> &'d str {
 
 /// Returns the event of a write into the collections of users and roles that is no command about
 /// them.
-fn direct_mutation(command: &Command, body: Doc<'_>) -> Option<AuditEvent> {
+fn direct_mutation(command: &Command, request: &Request<'_>) -> Option<AuditEvent> {
+    let ns = written_accounts(command, request)?;
+    Some(("directAuthMutation", doc! { "ns": ns, "operation": command.name }))
+}
+
+/// Returns `admin.system.users` or `admin.system.roles` for a command that names it as a collection to write
+/// to. Stages cannot write there, and a transaction cannot.
+pub(crate) fn written_accounts(command: &Command, request: &Request<'_>) -> Option<&'static str> {
     const ACCOUNTS: [&str; 2] = ["admin.system.users", "admin.system.roles"];
+    let body = request.body;
     if text(body, "$db") != "admin" || command.kind != Kind::Write {
         return None;
     }
     let own = namespace(body);
     let listed = body.get("nsInfo").and_then(|list| list.as_array());
     let listed = listed.into_iter().flat_map(|list| list.iter());
-    let listed = listed.filter_map(|entry| entry.as_document()).map(|entry| text(entry, "ns"));
-    let ns = listed.chain([own.as_str()]).find(|ns| ACCOUNTS.contains(ns))?;
-    Some(("directAuthMutation", doc! { "ns": ns, "operation": command.name }))
+    let listed = listed.filter_map(|entry| entry.as_document());
+    let sequence = request.sequences.iter().filter(|sequence| sequence.name == "nsInfo");
+    let sequence = sequence.flat_map(|sequence| sequence.documents.iter().copied());
+    let listed = listed.chain(sequence).map(|entry| text(entry, "ns"));
+    let mut named = listed.chain([own.as_str()]);
+    named.find_map(|ns| ACCOUNTS.into_iter().find(|own| *own == ns))
 }
 
 fn write_users(out: &mut DocWriter<'_>, name: &str, users: &[&UserName]) {

@@ -3,11 +3,14 @@
 //! Nothing here costs more than one test where access control is off.
 
 use crate::frame::accounts::Identity;
+use crate::frame::args::unambiguous;
 use crate::frame::command::Kind;
 use crate::frame::context::Context;
 use quire_access::{Action, Target};
-use quire_document::Doc;
-use quire_error::{Error, ErrorCode, Result};
+use quire_catalog::Namespace;
+use quire_document::{Doc, Value};
+use quire_error::{Error, ErrorClass, ErrorCode, Result};
+use quire_mql::stage::find_stage;
 use std::sync::Arc;
 
 /// What a command needs.
@@ -61,8 +64,10 @@ impl Context<'_> {
     /// 13 Unauthorized.
     pub(crate) fn authorize_cursor(&self, opened_by: Doc<'_>) -> Result<()> {
         let name = opened_by.first().map_or("", |first| first.key());
-        match self.service.commands.find(name).filter(|command| command.kind != Kind::Write) {
+        match self.service.commands.find(name) {
+            Some(command) if command.kind == Kind::Write => Ok(()),
             Some(command) => self.authorize(self.service.commands.requires(command), opened_by),
+            None if self.service.access.enforced => Err(self.unauthorized()),
             None => Ok(()),
         }
     }
@@ -85,6 +90,47 @@ impl Context<'_> {
             true => Ok(()),
             false => Err(self.unauthorized()),
         }
+    }
+
+    /// Returns an error of a write to `namespace` without what its text and details may show of documents,
+    /// unless the client may read the collection.
+    pub(crate) fn without_values(&self, namespace: &Namespace, error: Error) -> Error {
+        if self.may_read(namespace) { error } else { without_values(error) }
+    }
+
+    /// Returns true if the client may read the collection.
+    pub(crate) fn may_read(&self, namespace: &Namespace) -> bool {
+        self.may(Target::Collection(namespace.db(), namespace.collection()), Action::Find)
+    }
+
+    /// Returns an error of `command` without what it may show of the documents of the collection that its
+    /// pipeline writes to, unless the client may read them.
+    pub(crate) fn without_values_of_target(&self, command: Doc<'_>, error: Error) -> Error {
+        let stages = command.get("pipeline").and_then(|stages| stages.as_array());
+        let last = stages.and_then(|stages| stages.iter().last());
+        let Some(last) = last.and_then(|last| last.as_document()?.first()) else { return error };
+        let Some(row) = find_stage(last.key()).filter(|row| row.facts.writes) else { return error };
+        let fields = last.value().as_document().unwrap_or_default();
+        match row.facts.names.of(last.value(), fields).map(|named| self.collection_of(named)) {
+            Some(Ok(target)) if self.may(target, Action::Find) => error,
+            _ => without_values(error),
+        }
+    }
+
+    /// Returns the collection that a stage names: `"name"` or `{db, coll}`.
+    ///
+    /// # Errors
+    /// As [`unambiguous`].
+    pub(crate) fn collection_of<'a>(&'a self, named: Value<'a>) -> Result<Target<'a>> {
+        Ok(match named {
+            Value::String(collection) => Target::Collection(self.db, collection),
+            Value::Document(_) => {
+                let doc = unambiguous(named)?;
+                let text = |name: &str| doc.get(name).and_then(|value| value.as_str());
+                Target::Collection(text("db").unwrap_or(self.db), text("coll").unwrap_or_default())
+            }
+            _ => Target::Database(self.db),
+        })
     }
 
     /// Returns the error of a command whose client lacks a privilege.
@@ -121,6 +167,30 @@ impl Context<'_> {
         }
         Ok(!self.service.has_users()?)
     }
+}
+
+/// Returns the error without what its text and details may show of documents. Its code stays.
+pub(crate) fn without_values(error: Error) -> Error {
+    let code = error.code();
+    let is_of_server = [ErrorClass::Interruption, ErrorClass::RetriableError]
+        .into_iter()
+        .any(|class| code.is_a(class));
+    let is_plain = matches!(
+        code,
+        ErrorCode::WriteConflict
+            | ErrorCode::SnapshotTooOld
+            | ErrorCode::CommandNotSupported
+            | ErrorCode::Unauthorized
+    );
+    if is_of_server || is_plain {
+        return error;
+    }
+    let text = match code {
+        ErrorCode::DuplicateKey => error.message().split(" dup key: ").next().unwrap_or_default(),
+        ErrorCode::CannotConvertIndexToUnique => error.message(),
+        _ => "the text of this error may show documents, and this user may not read the collection",
+    };
+    Error::new(code, text)
 }
 
 fn needs_login(command: &str) -> Error {

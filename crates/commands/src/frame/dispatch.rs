@@ -3,6 +3,7 @@
 //! panic guard, finish the reply, count and log.
 
 use crate::frame::account::{Ended, end_command, log_panic, shown_body};
+use crate::frame::audit::written_accounts;
 use crate::frame::command::{Command, InTransaction, Kind, Target};
 use crate::frame::context::Context;
 use crate::frame::fail_points::FAIL_COMMAND;
@@ -71,7 +72,7 @@ pub fn handle(connection: &mut Connection, request: &Request<'_>, out: &mut Vec<
         micros: started.elapsed().as_micros() as u64,
         reply_bytes: out.len() - start,
     };
-    connection.audit_command(command, request.body, ended.error);
+    connection.audit_command(command, request, ended.error);
     end_command(&service, connection, command, &ended);
     attempt.outcome
 }
@@ -113,8 +114,7 @@ fn run(
         .and_then(|()| execute(&mut cx, request.body, &running.operation.namespace, &mut reply));
     cx.leave_transaction(result.is_err(), &running.operation.namespace);
     drop(running);
-    if cx.db == "admin" && command.kind == Kind::Write {
-        // Users and roles may be written as documents too.
+    if written_accounts(command, request).is_some() {
         service.access.changed();
     }
     (attempt.outcome, attempt.tally) = (cx.outcome, std::mem::take(&mut cx.tally));

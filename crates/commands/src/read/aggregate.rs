@@ -59,7 +59,8 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     {
         request = resolved;
     }
-    cx.open_pipeline(reply, request, (opening, parsed.policy), &mut views)
+    let opened = cx.open_pipeline(reply, request, (opening, parsed.policy), &mut views);
+    opened.map_err(|error| cx.without_values_of_target(body, error))
 }
 
 /// Shows the plan. In an `explain` an aggregate needs no `cursor` and must not have `explain: true`.

@@ -1,7 +1,7 @@
 //! `explain`: the plan of another command, and what happened when it ran.
 
 use crate::frame::args::{Arg, arguments, missing};
-use crate::frame::command::Command;
+use crate::frame::command::{Command, Kind};
 use crate::frame::context::Context;
 use crate::frame::parameters::table::STAGE_BYTES;
 use crate::read::on_view;
@@ -82,7 +82,25 @@ fn explain_inner(
     };
     let unit = cx.unit()?;
     let mut views = unit.views()?;
-    own(cx, inner, &mut |what| explain_resolved(cx, what, verbosity, &mut views))
+    let explained = own(cx, inner, &mut |what| explain_resolved(cx, what, verbosity, &mut views));
+    match (command.kind, cx.target(inner)) {
+        (Kind::Write, Ok(namespace)) => explained
+            .and_then(|shown| if cx.may_read(&namespace) { Ok(shown) } else { told_failure(shown) })
+            .map_err(|error| cx.without_values(&namespace, error)),
+        _ => explained,
+    }
+}
+
+/// Fails with the error that an explanation tells of its execution, if it tells one.
+fn told_failure(shown: DocBuf) -> Result<DocBuf> {
+    let stats = shown.get("executionStats").and_then(|stats| stats.as_document());
+    let told = |name: &str| stats.and_then(|stats| stats.get(name));
+    match (told("errorCode"), told("errorMessage").and_then(|text| text.as_str())) {
+        (Some(Value::Int32(code)), Some(text)) => {
+            Err(Error::new(ErrorCode::location(code), text.to_owned()))
+        }
+        _ => Ok(shown),
+    }
 }
 
 /// Explains the request, on a view the pipeline that it is there.

@@ -37,7 +37,7 @@ pub fn bypasses_validation(cx: &Context<'_>, body: Doc<'_>, stages: Array<'_>) -
         if let Some(stage) = Stage::read(stage)?.filter(|stage| stage.row.facts.writes)
             && let Some(named) = stage.named()
         {
-            cx.require(collection(cx, named)?, Action::BypassDocumentValidation)?;
+            cx.require(cx.collection_of(named)?, Action::BypassDocumentValidation)?;
         }
     }
     Ok(())
@@ -82,7 +82,7 @@ fn other_collections(cx: &Context<'_>, stages: Array<'_>) -> Result<()> {
     for stage in stages.iter() {
         let Some(stage) = Stage::read(stage)? else { continue };
         let facts = &stage.row.facts;
-        let named = stage.named().map(|named| collection(cx, named)).transpose()?;
+        let named = stage.named().map(|named| cx.collection_of(named)).transpose()?;
         if let Some(target) = named {
             all(cx, target, stage.fields, facts.rights, On::Named)?;
         }
@@ -112,19 +112,6 @@ fn all(
     needed.try_for_each(|right| cx.require(target, action(right.action)))
 }
 
-/// The collection of `"name"` or `{db, coll}`.
-fn collection<'a>(cx: &'a Context<'_>, named: Value<'a>) -> Result<Target<'a>> {
-    Ok(match named {
-        Value::String(collection) => Target::Collection(cx.db, collection),
-        Value::Document(_) => {
-            let doc = unambiguous(named)?;
-            let text = |name: &str| doc.get(name).and_then(|value| value.as_str());
-            Target::Collection(text("db").unwrap_or(cx.db), text("coll").unwrap_or_default())
-        }
-        _ => Target::Database(cx.db),
-    })
-}
-
 fn action(action: StageAction) -> Action {
     match action {
         StageAction::Find => Action::Find,
@@ -138,8 +125,11 @@ fn action(action: StageAction) -> Action {
         StageAction::ListClusterCatalog => Action::ListClusterCatalog,
         StageAction::ListCollections => Action::ListCollections,
         StageAction::ListDatabases => Action::ListDatabases,
+        StageAction::ListSearchIndexes => Action::ListSearchIndexes,
         StageAction::ListSessions => Action::ListSessions,
         StageAction::PlanCacheRead => Action::PlanCacheRead,
+        StageAction::QuerySettings => Action::QuerySettings,
         StageAction::QueryStatsRead => Action::QueryStatsRead,
+        StageAction::ShardedDataDistribution => Action::ShardedDataDistribution,
     }
 }

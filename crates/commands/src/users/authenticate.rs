@@ -70,7 +70,10 @@ pub fn log_in(
         return Err(refuse(cx, &name, X509.text(), Error::new(failed().code(), text)));
     }
     let Some(user) = cx.service.find_user(&name)? else {
-        return Err(refuse(cx, &name, X509.text(), failed()));
+        // The client has proved the name, so that only its own holder learns that no user has it.
+        let text = format!("Could not find user \"{subject}\" for db \"{db}\"");
+        let error = Error::new(ErrorCode::UserNotFound, text);
+        return Err(refuse(cx, &name, X509.text(), error));
     };
     admit(cx, &user, X509, speculative)?;
     reply.append("dbname", db).append("user", subject.as_str());

@@ -13,7 +13,7 @@ use crate::frame::service::now_ms;
 use crate::users::arguments::iterations;
 use crate::users::{authenticate, mechanisms};
 use quire_access::scram::{ClientFirst, Credential, failed};
-use quire_access::{Mechanism, Restrictions, User, UserName, origin};
+use quire_access::{Mechanism, User, UserName, origin};
 use quire_document::{Binary, Doc, DocBuf, DocWriter, Value};
 use quire_error::{Error, ErrorCode, Result};
 use std::time::{Duration, Instant};
@@ -196,7 +196,8 @@ fn bytes<'a>(arg: &Arg<'a>) -> Result<&'a [u8]> {
     }
 }
 
-/// Logs a user in who has proved the identity, unless the restrictions forbid this address.
+/// Logs a user in who has proved the identity against what `user` stores, unless the user was removed or
+/// got other credentials meanwhile, or the restrictions forbid this address.
 pub fn admit(
     cx: &mut Context<'_>,
     user: &User,
@@ -210,16 +211,11 @@ pub fn admit(
             "Each client connection may only be authenticated once. Previously authenticated as: ";
         return Err(Error::location(5626701, format!("{text}{}", known.name)));
     }
-    let identity = cx.service.identify(user)?;
-    let (client, server) = (
-        cx.connection.info.peer.map(|peer| peer.ip()),
-        cx.connection.info.local.map(|own| own.ip()),
-    );
-    let mut conditions = identity.inherited.conditions()?;
-    conditions.push(user.restrictions.clone());
-    if !conditions.iter().all(|list: &Restrictions| list.allow(client, server)) {
+    let now = cx.service.identify(&user.name)?.filter(|(now, _)| now.is_still(user));
+    let identity = now.map(|(_, identity)| identity);
+    let Some(identity) = identity.filter(|known| known.may_come_from(&cx.connection.info)) else {
         return Err(refuse(cx, &user.name, mechanism.text(), failed()));
-    }
+    };
     log(cx, 20250, "Successful authentication", &user.name, mechanism.text());
     mechanism.counts(&cx.service.metrics).succeed(speculative);
     cx.connection.failed_logins = 0;

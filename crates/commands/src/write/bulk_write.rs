@@ -115,6 +115,13 @@ fn perform(
                 totals.errors += 1;
                 cx.statement_failed.set(true);
                 let stop = !options.unordered || error.code().is_a(ErrorClass::Interruption);
+                // What an insert tells is of its own document.
+                let error = match op.action {
+                    Action::Insert(_) => error,
+                    Action::Update(_) | Action::Delete(_) => {
+                        cx.without_values(&target.namespace, error)
+                    }
+                };
                 rows.push(error_row(at, op, &error));
                 if stop {
                     break;

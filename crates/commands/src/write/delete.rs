@@ -55,6 +55,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
         match ended {
             Ok(outcome) => deleted += outcome.deleted,
             Err(error) => {
+                let error = cx.without_values(&namespace, error);
                 if errors.note(at, error, options.ordered)? {
                     break;
                 }

@@ -113,6 +113,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
                 upserted.extend(outcome.upserted.map(|id| (at, id)));
             }
             Err(error) => {
+                let error = cx.without_values(&namespace, error);
                 if errors.note(at, error, options.ordered)? {
                     break;
                 }

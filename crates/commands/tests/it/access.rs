@@ -281,6 +281,9 @@ fn no_password_is_logged_recorded_or_answered() {
         doc! { "updateUser": "new", "pwd": PASSWORD, "$db": "shop" },
         doc! { "updateUser": "nobody", "pwd": PASSWORD, "$db": "shop" },
         doc! { "usersInfo": "new", "$db": "shop" },
+        doc! {
+            "explain": { "createUser": "new", "pwd": PASSWORD, "roles": [] }, "$db": "shop"
+        },
     ] {
         replies.push(format!("{:?}", root.run(command)));
     }
@@ -441,4 +444,110 @@ fn skipping_validators_needs_its_own_privilege() {
         refrains.append("bypassDocumentValidation", false);
         clerk.works(refrains);
     }
+}
+
+/// The cursors of lists went on after the right to list was taken.
+#[test]
+fn the_cursor_of_a_list_ends_with_the_right_to_list() {
+    let (server, mut root) = guarded();
+    for number in 0..4 {
+        root.works(doc! { "create": format!("c{number}").as_str(), "$db": "shop" });
+        let index = doc! { "key": { "a": number }, "name": format!("i{number}").as_str() };
+        root.run(doc! { "createIndexes": "orders", "indexes": [&index], "$db": "shop" });
+    }
+    let mut reader = server.client(2);
+    assert_eq!(reader.log_in("shop", "reader", "p", Mechanism::Sha256), 0);
+    let few = doc! { "batchSize": 1 };
+    let opened = [
+        (doc! { "listCollections": 1, "cursor": &few, "$db": "shop" }, "$cmd.listCollections"),
+        (doc! { "listIndexes": "orders", "cursor": &few, "$db": "shop" }, "orders"),
+    ];
+    let opened = opened.map(|(command, collection)| {
+        let reply = reader.works(command);
+        let Some(Value::Int64(id)) = at(&reply, "cursor.id") else { panic!("{reply:?}") };
+        doc! { "getMore": id, "collection": collection, "batchSize": 1, "$db": "shop" }
+    });
+    opened.iter().for_each(|more| drop(reader.works(more.clone())));
+    root.works(doc! { "revokeRolesFromUser": "reader", "roles": ["read"], "$db": "shop" });
+    opened.iter().for_each(|more| assert_eq!(code(&reader.run(more.clone())), 13));
+    root.works(doc! { "grantRolesToUser": "reader", "roles": ["read"], "$db": "shop" });
+    opened.iter().for_each(|more| drop(reader.works(more.clone())));
+    // A field of the members of a set.
+    let mut of_a_member = opened[0].clone();
+    of_a_member.append("term", 1_i64);
+    assert_eq!(code(&reader.run(of_a_member)), 13);
+}
+
+/// A login that a drop or a new password had overtaken ended in a connection with the rights of before.
+#[test]
+fn a_login_that_is_under_way_ends_with_its_user() {
+    let (server, mut root) = guarded();
+    let begin = |late: &mut Client, password: &str, skips: bool| {
+        let login = ClientLogin::new(Mechanism::Sha256, "reader", password).unwrap();
+        let reply = late.works(doc! {
+            "saslStart": 1, "mechanism": "SCRAM-SHA-256", "payload": binary(&login.first()),
+            "options": { "skipEmptyExchange": skips }, "$db": "shop"
+        });
+        let (_, last) = login.prove(&payload(&reply)).unwrap();
+        last
+    };
+    let proceed = |bytes: &str| {
+        doc! { "saslContinue": 1, "conversationId": 1, "payload": binary(bytes), "$db": "shop" }
+    };
+    let find = doc! { "find": "orders", "$db": "shop" };
+    let mut late = server.client(10);
+    let last = begin(&mut late, "p", true);
+    root.works(doc! { "updateUser": "reader", "pwd": "q", "$db": "shop" });
+    assert_eq!(code(&late.run(proceed(&last))), 18);
+    assert_eq!(code(&late.run(find.clone())), 13);
+    let mut late = server.client(11);
+    let last = begin(&mut late, "q", false);
+    late.works(proceed(&last));
+    root.works(doc! { "dropUser": "reader", "$db": "shop" });
+    assert_eq!(code(&late.run(proceed(""))), 18);
+    assert_eq!(code(&late.run(find)), 13);
+}
+
+/// A user who was dropped and made again went on with what the new one may do, and one restricted to
+/// other addresses stayed.
+#[test]
+fn a_connection_ends_with_its_user_and_with_its_addresses() {
+    let (server, mut root) = guarded();
+    let find = doc! { "find": "orders", "$db": "shop" };
+    let make = doc! { "createUser": "reader", "pwd": "p", "roles": ["read"], "$db": "shop" };
+    let mut reader = server.client(2);
+    assert_eq!(reader.log_in("shop", "reader", "p", Mechanism::Sha256), 0);
+    reader.works(find.clone());
+    root.works(doc! { "dropUser": "reader", "$db": "shop" });
+    root.works(make);
+    assert_eq!(code(&reader.run(find.clone())), 13);
+    assert_eq!(reader.log_in("shop", "reader", "p", Mechanism::Sha256), 0);
+    reader.works(find.clone());
+    let elsewhere = doc! { "clientSource": ["203.0.113.7"] };
+    root.works(doc! {
+        "updateUser": "reader", "authenticationRestrictions": [&elsewhere], "$db": "shop"
+    });
+    assert_eq!(code(&reader.run(find.clone())), 13);
+    assert_eq!(reader.log_in("shop", "reader", "p", Mechanism::Sha256), 18);
+    root.works(doc! { "updateUser": "reader", "authenticationRestrictions": [], "$db": "shop" });
+    assert_eq!(code(&reader.run(find)), 13);
+}
+
+/// Drivers send `saslContinue` with the client's API parameters.
+#[test]
+fn a_client_of_the_stable_api_logs_in() {
+    let (server, _root) = guarded();
+    let mut strict = server.client(2);
+    let mut first = doc! {
+        "saslStart": 1, "mechanism": "SCRAM-SHA-256", "payload": binary("n,,n=reader,r=abc"), "$db": "shop"
+    };
+    first.append("apiVersion", "1");
+    first.append("apiStrict", true);
+    strict.works(first);
+    let last = doc! {
+        "saslContinue": 1, "conversationId": 1, "payload": binary("x"), "apiVersion": "1", "apiStrict": true,
+        "$db": "shop"
+    };
+    assert_eq!(code(&strict.run(last)), 18);
+    strict.works(doc! { "logout": 1, "apiVersion": "1", "apiStrict": true, "$db": "shop" });
 }

@@ -21,6 +21,7 @@ mod retryable;
 mod rights_fuzz;
 mod sessions;
 mod snapshot_reads;
+mod stage_rights;
 mod stats;
 mod transactions;
 mod validate;

@@ -2,7 +2,7 @@
 //! not built and those of the search service have rows too, which say why they are refused.
 
 use super::facts::{Facts, InFusion, Reads, Source, Standing};
-use super::rights::{On, Right, StageAction, When, on_cluster, on_source};
+use super::rights::{On, READ, Right, StageAction, When, on_cluster, on_source};
 use super::{
     Stage, bucket, bucket_auto, count, densify, documents, facet, fill, graph_lookup, group, limit,
     lookup, matching, merge, out, project, rank_fusion, redact, replace_root, sample, score,
@@ -116,7 +116,15 @@ pub const STAGES: &[StageRow] = &[
             ..LISTED
         },
     ),
-    not_built("$listSampledQueries", Facts { source: Source::Admin, ..LISTED }),
+    not_built(
+        "$listSampledQueries",
+        Facts {
+            source: Source::Admin,
+            // The manual names the role clusterMonitor and no action; this is one that the role has.
+            rights: &[on_cluster(StageAction::Inprog)],
+            ..LISTED
+        },
+    ),
     served(
         "$listSessions",
         "3.6",
@@ -136,7 +144,10 @@ pub const STAGES: &[StageRow] = &[
         },
     ),
     project::PROJECT,
-    not_built("$querySettings", Facts { source: Source::Any, ..LISTED }),
+    not_built(
+        "$querySettings",
+        Facts { source: Source::Any, rights: &[on_cluster(StageAction::QuerySettings)], ..LISTED },
+    ),
     not_built(
         "$queryStats",
         Facts {
@@ -154,18 +165,29 @@ pub const STAGES: &[StageRow] = &[
     score_fusion::SCORE_FUSION,
     project::SET,
     set_window_fields::SET_WINDOW_FIELDS,
-    not_built("$shardedDataDistribution", Facts { source: Source::Admin, ..LISTED }),
+    not_built(
+        "$shardedDataDistribution",
+        Facts {
+            source: Source::Admin,
+            rights: &[on_cluster(StageAction::ShardedDataDistribution)],
+            ..LISTED
+        },
+    ),
     limit::SKIP,
     sort::SORT,
     sort_by_count::SORT_BY_COUNT,
     union_with::UNION_WITH,
     project::UNSET,
     unwind::UNWIND,
-    of_search("$listSearchIndexes", InFusion::Refused),
-    of_search("$search", InFusion::Searches(&[])),
-    of_search("$searchBeta", InFusion::Searches(&[])),
-    of_search("$searchMeta", InFusion::Refused),
-    of_search("$vectorSearch", InFusion::Searches(&[])),
+    of_search(
+        "$listSearchIndexes",
+        InFusion::Refused,
+        &[on_source(StageAction::ListSearchIndexes)],
+    ),
+    of_search("$search", InFusion::Searches(&[]), READ),
+    of_search("$searchBeta", InFusion::Searches(&[]), READ),
+    of_search("$searchMeta", InFusion::Refused, READ),
+    of_search("$vectorSearch", InFusion::Searches(&[]), READ),
 ];
 
 /// A stage of the server that no view and no pipeline of another stage may have.
@@ -184,13 +206,14 @@ const fn not_built(name: &'static str, facts: Facts) -> StageRow {
 }
 
 /// A stage of the search service, which is not there.
-const fn of_search(name: &'static str, in_fusion: InFusion) -> StageRow {
+const fn of_search(name: &'static str, in_fusion: InFusion, rights: &'static [Right]) -> StageRow {
     let facts = Facts {
         reads: Reads::Search,
         source: Source::Any,
         in_api: false,
         in_facet: false,
         in_fusion,
+        rights,
         ..Facts::PLAIN
     };
     StageRow { name, since: "", doc: "", facts, parse: |name, _, _| Err(search_not_enabled(name)) }

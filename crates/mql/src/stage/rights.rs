@@ -30,9 +30,12 @@ pub enum StageAction {
     ListClusterCatalog,
     ListCollections,
     ListDatabases,
+    ListSearchIndexes,
     ListSessions,
     PlanCacheRead,
+    QuerySettings,
     QueryStatsRead,
+    ShardedDataDistribution,
 }
 
 /// Where a user needs an action.

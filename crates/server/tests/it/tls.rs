@@ -328,7 +328,7 @@ fn a_certificate_logs_its_user_in() {
     let mut stream = connect(secured.address, &files).unwrap();
     let login = doc! { "authenticate": 1, "mechanism": "MONGODB-X509", "$db": "$external" };
     // Nobody of this name yet.
-    assert_eq!(crate::code(&run(&mut stream, login.clone()).unwrap()), 18);
+    assert_eq!(crate::code(&run(&mut stream, login.clone()).unwrap()), 11);
     let user = doc! {
         "createUser": SUBJECT, "roles": [{ "role": "root", "db": "admin" }], "$db": "$external",
     };
