@@ -121,7 +121,7 @@ fn delete_expired(
         if std::mem::replace(&mut is_again, true) {
             size.lost();
         }
-        let now = writer.catalog().lookup(&collection.namespace).cloned();
+        let now = writer.collection(&collection.namespace);
         let Some(now) = now.filter(|now| now.id == collection.id) else {
             return Ok((entries.len(), 0));
         };

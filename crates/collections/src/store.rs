@@ -65,7 +65,7 @@ pub struct Store {
     pub(crate) observers: Observers,
     /// One DDL statement at a time; holds the next number to give out.
     pub(crate) ddl: Mutex<u32>,
-    record_ids: RwLock<HashMap<CollectionId, Arc<RecordIds>>>,
+    record_ids: RwLock<HashMap<CollectionId, Arc<RecordIds>, foldhash::fast::RandomState>>,
     id_cache: IdCache,
     pub(crate) builds: IndexBuilds,
     clock: Arc<dyn Clock>,
@@ -97,7 +97,7 @@ impl Store {
             }),
             observers: Observers::default(),
             ddl: Mutex::new(next_id),
-            record_ids: RwLock::new(HashMap::new()),
+            record_ids: RwLock::default(),
             id_cache: IdCache::new(),
             builds: IndexBuilds::default(),
             clock: options.clock,

@@ -12,7 +12,9 @@ pub use policy::WritePolicy;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use quire_catalog::{Catalog, Collection, CollectionId, IndexId, collection_key, low_water_key};
+use quire_catalog::{
+    Catalog, Collection, CollectionId, IndexId, Namespace, collection_key, low_water_key,
+};
 use quire_document::Doc;
 use quire_error::{Error, ErrorCode, Result};
 use quire_mql::update::Update;
@@ -351,6 +353,13 @@ impl Writer {
         }
         self.txn.guard(Space::Meta, &collection_key(collection.id));
         Ok(())
+    }
+
+    /// The collection under a name, as this writer sees it.
+    pub fn collection(&mut self, namespace: &Namespace) -> Option<Arc<Collection>> {
+        let found = self.catalog.lookup(namespace).cloned();
+        self.known = found.as_ref().map(|found| found.id);
+        found
     }
 
     /// Nothing else would notice a write to a collection that was dropped before the writer began,

@@ -210,7 +210,7 @@ impl Service {
         let interrupt = Interrupt::new();
         self.store.ensure_collection(namespace)?;
         self.store.write(&CommitOptions::buffered(), &interrupt, |writer| {
-            let Some(collection) = writer.catalog().lookup(namespace).cloned() else {
+            let Some(collection) = writer.collection(namespace) else {
                 return Ok(());
             };
             let mut buffer = Vec::new();
@@ -243,7 +243,7 @@ impl Service {
         cursor.next_page(&view.view(), collection, TRIM_DOCS, TRIM_BYTES, &mut oldest)?;
         drop(view);
         self.store.write(&CommitOptions::buffered(), interrupt, |writer| {
-            let now = writer.catalog().lookup(&collection.namespace).cloned();
+            let now = writer.collection(&collection.namespace);
             let Some(now) = now.filter(|now| now.id == collection.id) else { return Ok(()) };
             for record in &oldest {
                 if let Some(doc) = writer.view().get(&now, record.id)? {

@@ -60,7 +60,7 @@ pub(crate) fn for_all<T>(
                 if std::mem::replace(&mut is_again, true) {
                     size.lost();
                 }
-                let found = writer.catalog().lookup(namespace).cloned();
+                let found = writer.collection(namespace);
                 let Some(collection) = found.filter(|found| found.id == search.collection) else {
                     return Ok(Chunk { done: rest.len(), ..Chunk::new() });
                 };

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use quire_catalog::{Collection, Namespace};
+use quire_catalog::Namespace;
 use quire_collections::{Attempt, ChunkSize, Effect, Failure, Keep, Writer, prepare_insert};
 use quire_document::Doc;
 use quire_error::{Error, Result};
@@ -78,11 +78,6 @@ fn copy_of(error: &Error) -> Error {
     }
 }
 
-/// The collection as the writer sees it; `None` if it was dropped since it was made.
-pub(super) fn target_collection(writer: &Writer, namespace: &Namespace) -> Option<Arc<Collection>> {
-    writer.catalog().lookup(namespace).cloned()
-}
-
 struct Chunk {
     inserted: u64,
     errors: Vec<(usize, Error)>,
@@ -96,7 +91,7 @@ fn insert_chunk(
     statements: &[i32],
     ordered: bool,
 ) -> Attempt<Option<Chunk>> {
-    let Some(collection) = target_collection(writer, namespace) else { return Ok(None) };
+    let Some(collection) = writer.collection(namespace) else { return Ok(None) };
     let store = Arc::clone(writer.store());
     let mut chunk = Chunk { inserted: 0, errors: Vec::new(), done: 0 };
     let mut buffer = Vec::new();

@@ -164,7 +164,7 @@ pub(super) fn change_one<T>(
     if let Some(id) = statement.id_point() {
         let id = ValueBuf::new(id);
         let (answer, committed) = unit.write_with(&interrupt, |writer| {
-            let Some(collection) = writer.catalog().lookup(namespace).cloned() else {
+            let Some(collection) = writer.collection(namespace) else {
                 return Ok(None);
             };
             let found = writer.view().get_by_id(&collection, id.as_value())?;
@@ -180,7 +180,7 @@ pub(super) fn change_one<T>(
         search.note_examined(&mut statement.examined);
         let Some(record) = found else { return Ok(None) };
         let (answer, committed) = unit.write_with(&interrupt, |writer| {
-            let collection = writer.catalog().lookup(namespace).cloned();
+            let collection = writer.collection(namespace);
             let Some(collection) = collection.filter(|found| found.id == search.collection) else {
                 return Ok(None);
             };

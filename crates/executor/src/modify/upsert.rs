@@ -7,7 +7,6 @@ use quire_error::{Error, ErrorCode, Result};
 use quire_storage::Committed;
 
 use crate::UnitOfWork;
-use crate::modify::insert::target_collection;
 use crate::modify::statement::Statement;
 
 /// What an upsert inserted.
@@ -29,7 +28,7 @@ pub(crate) fn upsert(
     loop {
         unit.ensure_collection(namespace, &interrupt)?;
         let ended = unit.write_with(&interrupt, |writer| {
-            let Some(collection) = target_collection(writer, namespace) else { return Ok(None) };
+            let Some(collection) = writer.collection(namespace) else { return Ok(None) };
             let mut buffer = Vec::new();
             let store = writer.store().clone();
             let prepared = prepare_insert(&store, doc.as_doc(), &mut buffer)?;

@@ -11,7 +11,7 @@ mod records;
 mod ticker;
 mod views;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -20,12 +20,12 @@ use parking_lot::{Condvar, Mutex, RwLock};
 
 use crate::backend::Backend;
 use crate::clock::{Clock, SystemClock};
-use crate::contract::{ClusterTime, Counts, DropRange};
+use crate::contract::{ClusterTime, DropRange};
 use crate::error::{Result, StorageError};
 use group::Queue;
 use history::History;
 use keys::KeyTable;
-use records::Recovered;
+use records::{CountsByCollection, Recovered};
 use views::{Active, View};
 
 pub use records::{GroupPlace, group_place, log_key, split_log_key};
@@ -89,7 +89,7 @@ pub(crate) struct Inner<B: Backend> {
     /// The bases of commits on their way: what they could clash with must not be forgotten, even
     /// if their snapshot is taken while they wait.
     bases: Mutex<BTreeMap<u64, usize>>,
-    counts: Mutex<HashMap<u32, Counts>>,
+    counts: Mutex<CountsByCollection>,
     current: RwLock<Arc<View<B::Snap>>>,
     active: Arc<Active<B::Snap>>,
     /// Held while the caps on snapshots are enforced.

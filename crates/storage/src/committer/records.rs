@@ -13,11 +13,15 @@ const STATE: [u8; 2] = [0, 1];
 const COUNTS: u8 = 2;
 const DROPPED: u8 = 3;
 
+/// Counts by the number of what is counted. Numbers are the caller's own, so nobody can choose those
+/// that collide, and every commit looks some up.
+pub(crate) type CountsByCollection = HashMap<u32, Counts, foldhash::fast::RandomState>;
+
 /// What the records say when an engine is opened.
 pub(crate) struct Recovered {
     pub version: u64,
     pub cluster_time: ClusterTime,
-    pub counts: HashMap<u32, Counts>,
+    pub counts: CountsByCollection,
     pub drops: Vec<PendingDrop>,
 }
 
@@ -167,7 +171,7 @@ pub(crate) fn recover(snap: &impl RawSnapshot) -> Result<Recovered> {
     let mut found = Recovered {
         version: 0,
         cluster_time: ClusterTime::default(),
-        counts: HashMap::new(),
+        counts: CountsByCollection::default(),
         drops: Vec::new(),
     };
     let mut page = Page::default();
