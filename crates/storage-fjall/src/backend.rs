@@ -147,7 +147,21 @@ impl Parts {
                 .map_err(|error| storage(error, space.name()))
         };
         let spaces = [open(Space::Meta)?, open(Space::Doc)?, open(Space::Idx)?, open(Space::Log)?];
-        Ok(Self { db, spaces })
+        let parts = Self { db, spaces };
+        parts.leave_zero()?;
+        Ok(parts)
+    }
+
+    /// Sees to it that no snapshot has the sequence number 0, which that of an empty database gets.
+    /// fjall takes it for none when it looks for the oldest open snapshot, and then forgets the lists
+    /// of tables that the others read: they would panic.
+    fn leave_zero(&self) -> Result<()> {
+        let is_empty = |space: &Keyspace| space.tree.get_highest_seqno().is_none();
+        if self.db.visible_seqno() > 0 || !self.spaces.iter().all(is_empty) {
+            return Ok(());
+        }
+        let cleared = self.space(Space::Meta).tree.clear();
+        cleared.map_err(|error| storage(error.into(), "making the database"))
     }
 
     /// Moves everything in memory to tables.

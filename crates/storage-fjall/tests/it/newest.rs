@@ -94,19 +94,15 @@ fn rounds(space: Space, seed: u64) {
     let mut rng = Rng::new(seed);
     let mut model = Model::new();
     let mut earlier: Option<(Box<dyn Snapshot>, Model)> = None;
-    for round in 0..50 {
+    for round in 0..60 {
         write(&engine, space, &mut rng, &mut model);
-        let task = match rng.below(6) {
-            0 | 1 => Some(Maintenance::Flush),
-            2 if round % 7 == 0 => Some(Maintenance::Compact),
-            _ => None,
-        };
-        if let Some(task) = task {
-            earlier = None;
-            engine.maintenance(task).unwrap();
+        match rng.below(6) {
+            0 | 1 => engine.maintenance(Maintenance::Flush).unwrap(),
+            2 if round % 7 == 0 => engine.maintenance(Maintenance::Compact).unwrap(),
+            _ => {}
         }
         let snapshot = engine.snapshot().unwrap();
-        for _ in 0..10 {
+        for _ in 0..15 {
             compare(&*snapshot, space, &mut rng, &model);
             compare_keys(&*snapshot, space, &mut rng, &model);
             if let Some((snapshot, model)) = &earlier {
