@@ -42,6 +42,9 @@ pub struct Index {
     pub version: i32,
     /// Whether readers may use it.
     pub state: IndexState,
+    /// Its build is loading the entries of the documents: writers note what they change, and leave the
+    /// entries alone. Not stored.
+    pub loading: bool,
     /// The whole specification.
     pub spec: IndexSpec,
     /// What the entries have turned out to be.
@@ -67,6 +70,7 @@ impl Index {
             expire_after_seconds: spec.expire_after_seconds,
             version: spec.version,
             state,
+            loading: state == IndexState::WriteOnly,
             spec,
             multikey,
             uses: Arc::default(),
@@ -93,6 +97,7 @@ impl Index {
     pub fn in_state(&self, state: IndexState) -> Self {
         let mut index = self.clone();
         index.state = state;
+        index.loading &= state == IndexState::WriteOnly;
         index
     }
 

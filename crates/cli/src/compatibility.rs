@@ -68,9 +68,8 @@ const DIFFERENCES: &str = "
 - `explain` has no `works`; its index bounds and counters are exact. It has `explainVersion` 1 and the classic stages throughout: a
   `$lookup` that 8.2 shows as `EQ_LOOKUP` stands among `stages` with its strategy, index and counters.
 - A view may not contain `$rankFusion` or `$scoreFusion`. `$group` keeps a key that is code, `MinKey` or `MaxKey` as it is.
-- `internalQueryExecYieldIterations`, `internalQueryFacetBufferSizeBytes`,
-  and `maxIndexBuildMemoryUsageMegabytes` can be read and set, and have no effect: reads do
-  not yield, and `$facet` and index builds keep to the limits in docs/limits.md.
+- `internalQueryExecYieldIterations` and `internalQueryFacetBufferSizeBytes` can be read and set, and have
+  no effect: reads do not yield, and `$facet` keeps to the limits in docs/limits.md.
 ";
 
 /// Returns the page in Markdown.

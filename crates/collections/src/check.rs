@@ -215,7 +215,7 @@ impl Checker<'_> {
             }
             self.found.entries.push((index.name.clone(), held.count()));
             // One that is being built holds what it holds.
-            if held != demand.entries || index.state == IndexState::WriteOnly {
+            if index.state == IndexState::Ready && held != demand.entries {
                 let lost = (held.count() == 0).then_some(0);
                 doubts.push(Doubt { index: Arc::clone(index), lost });
             }

@@ -144,6 +144,11 @@ impl EntryKeys {
         self.entries.get(at).map_or(&[], |entry| slice(&self.keys, entry.key))
     }
 
+    /// Which entry has this index id and these values.
+    pub(crate) fn find(&self, key: &[u8]) -> Option<usize> {
+        self.entries.binary_search_by(|entry| slice(&self.keys, entry.key).cmp(key)).ok()
+    }
+
     /// The values of an entry.
     pub(crate) fn values(&self, at: usize) -> &[u8] {
         let whole = self.entries.get(at).map_or(&[][..], |entry| slice(&self.keys, entry.key));

@@ -1,6 +1,7 @@
 //! The engine with the published catalog and what a process remembers about each collection.
 
 use std::collections::HashMap;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -36,15 +37,18 @@ pub struct StoreOptions {
     pub clock: Arc<dyn Clock>,
     /// Seeds object ids and UUIDs; draw it from the system, or fix it in a simulation.
     pub random_seed: u64,
+    /// Where index builds write what their memory does not hold.
+    pub temporary: Arc<Path>,
 }
 
 impl Default for StoreOptions {
-    /// The system's clock, and a seed from the addresses and the time of this process.
+    /// The system's clock and place for temporary files, and a seed from the addresses and the time of this process.
     fn default() -> Self {
         use std::hash::{BuildHasher, Hasher};
         let mut hasher = std::collections::hash_map::RandomState::new().build_hasher();
         hasher.write_u64(SystemClock.now_ms());
-        StoreOptions { clock: Arc::new(SystemClock), random_seed: hasher.finish() }
+        let temporary = std::env::temp_dir().into();
+        StoreOptions { clock: Arc::new(SystemClock), random_seed: hasher.finish(), temporary }
     }
 }
 
@@ -99,7 +103,7 @@ impl Store {
             ddl: Mutex::new(next_id),
             record_ids: RwLock::default(),
             id_cache: IdCache::new(),
-            builds: IndexBuilds::default(),
+            builds: IndexBuilds::new(&options.temporary),
             clock: options.clock,
             process: [seed[0], seed[1], seed[2], seed[3], seed[4]],
             last_stamp: AtomicU64::new(0),

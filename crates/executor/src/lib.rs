@@ -19,7 +19,6 @@ mod record_set;
 mod row;
 mod scans;
 mod sorted_runs;
-mod spill;
 mod table;
 mod unit;
 mod views;

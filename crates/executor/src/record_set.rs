@@ -11,7 +11,7 @@ use quire_collections::RecordId;
 use quire_error::Result;
 
 use crate::env::Env;
-use crate::spill::SpillPages;
+use quire_collections::SpillPages;
 
 /// Bytes of blocks that a set holds in memory where it may go to disk: 67 million ids in a row.
 const MEMORY_BYTES_MAX: usize = 8 << 20;

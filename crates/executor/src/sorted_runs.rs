@@ -9,10 +9,9 @@ use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
 use std::path::Path;
 
+use quire_collections::{READ_BUFFER_BYTES, SpillReader, SpillWriter};
 use quire_error::{Error, Result};
 use quire_mql::Shared;
-
-use crate::spill::{READ_BUFFER_BYTES, SpillReader, SpillWriter};
 
 /// The most runs that are merged at once.
 const FAN_IN_MAX: usize = 64;

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use quire_catalog::Index;
 use quire_catalog::key::Arena;
-use quire_catalog::{Index, IndexState};
 use quire_error::Result;
 use quire_storage::{CommitOptions, Mode, Snapshot, Space, begin};
 
@@ -80,9 +80,6 @@ impl Checker<'_> {
         mends: &mut Mends,
     ) -> Result<()> {
         let index = &doubt.index;
-        if index.state == IndexState::WriteOnly {
-            return Ok(());
-        }
         // That there are no keys has been told before.
         let arena = Arena::new();
         let Ok(generated) = index.keys.generate(doc.as_doc(), &arena) else { return Ok(()) };

@@ -10,6 +10,7 @@ use quire_catalog::{
 use quire_error::{Error, ErrorCode, Result};
 use quire_storage::{CommitOptions, Interrupt};
 
+use super::builds::OpenSide;
 use super::{next_epoch, put_collection, take_id};
 use crate::{Store, from_interruption, is_in_doubt};
 
@@ -47,11 +48,11 @@ impl BuiltIndexes {
 }
 
 /// What announcing indexes came to.
-enum Announced {
+enum Announced<'s> {
     /// Everything exists, or was made together with its collection.
     Done(BuiltIndexes),
     /// These are to be filled.
-    Build { collection: Arc<Collection>, ids: Vec<IndexId>, reply: BuiltIndexes },
+    Build { collection: Arc<Collection>, side: OpenSide<'s>, reply: BuiltIndexes },
     /// Another command builds one of them.
     Busy,
 }
@@ -72,8 +73,8 @@ impl Store {
         loop {
             match self.announce(request, options)? {
                 Announced::Done(reply) => return Ok(reply),
-                Announced::Build { collection, ids, reply } => {
-                    let running = self.begin_build(&collection, &ids, interrupt);
+                Announced::Build { collection, side, reply } => {
+                    let running = self.begin_build(&collection, side, interrupt);
                     let build = &running.build;
                     let built = self.build_indexes(&collection, build, options);
                     return match built {
@@ -85,7 +86,7 @@ impl Store {
                         Err(error) => {
                             self.remove_indexes(
                                 &request.namespace,
-                                &ids,
+                                &build.ids,
                                 &CommitOptions::buffered(),
                             )?;
                             Err(build_failed(error, build.uuid, &collection))
@@ -105,7 +106,7 @@ impl Store {
         self: &Arc<Self>,
         request: &CreateIndexes,
         options: &CommitOptions,
-    ) -> Result<Announced> {
+    ) -> Result<Announced<'_>> {
         self.change_catalog(options, |writer, catalog, next_id| {
             let existing = catalog.writable(&request.namespace)?;
             let created = existing.is_none();
@@ -157,7 +158,7 @@ impl Store {
             let answer = if created {
                 Announced::Done(reply)
             } else {
-                Announced::Build { collection: changed, ids, reply }
+                Announced::Build { collection: changed, side: self.builds.open(&ids), reply }
             };
             Ok((Some(next), answer))
         })

@@ -1,25 +1,21 @@
-//! Filling announced indexes. Since the announcement every write maintains them, so what is
-//! left is what was there before: copied in chunks that guard each record. Keys that two records
-//! had meanwhile are looked at once more; then the indexes are published.
+//! Filling announced indexes. First the entries of all documents are loaded (`index_load.rs`). Keys
+//! that two records had meanwhile are looked at once more; then the indexes are published.
 
 use std::sync::Arc;
 
-use quire_catalog::{Collection, Index, IndexId, IndexState, Namespace};
+use quire_catalog::{Catalog, Collection, IndexId, IndexState, Namespace};
 use quire_error::{Error, ErrorCode, Result};
-use quire_storage::{CommitOptions, Direction, Interrupt, KeyTurn, Space};
+use quire_storage::{CommitOptions, Interrupt, KeyTurn, Space};
 
 use super::builds::IndexBuild;
 use super::{drop_index_data, next_epoch, put_collection};
 use crate::clashes;
 use crate::entry::EntryKeys;
 use crate::layout::doc_key;
-use crate::{
-    Attempt, ChunkSize, CollectionCursor, Failure, Record, RecordId, Store, Writer, WriterMode,
-    from_interruption,
-};
+use crate::{Attempt, ChunkSize, Failure, Store, Writer, WriterMode, from_interruption};
 
-const CHUNK_ROWS: usize = 1000;
-const CHUNK_BYTES: usize = 4 << 20;
+/// Documents, or notes about them, in one step of a build.
+pub(super) const CHUNK_ROWS: usize = 1000;
 
 impl Store {
     /// Fills the indexes and publishes them. On an error they stay announced; the caller
@@ -31,13 +27,11 @@ impl Store {
         options: &CommitOptions,
     ) -> Result<()> {
         let IndexBuild { ids, interrupt, .. } = build;
-        let mut from = Some(RecordId(0));
-        self.in_chunks(interrupt, |rows, turn| {
-            if let Some(first) = from {
-                from = self.fill_chunk(collection, build, first, rows, turn)?;
-            }
-            Ok(from.is_some())
-        })?;
+        let gathered = self.gather_keys(collection, build)?;
+        let facts = self.load_keys(collection, build, gathered)?;
+        for (id, side) in self.hand_over(collection, build, &facts)? {
+            self.settle_notes(collection, build, id, &side)?;
+        }
         self.builds.note_scanned();
         loop {
             self.in_chunks(interrupt, |rows, turn| {
@@ -50,7 +44,7 @@ impl Store {
     }
 
     /// Runs `step` with a number of rows until it says that nothing is left.
-    fn in_chunks(
+    pub(super) fn in_chunks(
         &self,
         interrupt: &Arc<Interrupt>,
         mut step: impl FnMut(usize, Option<&KeyTurn>) -> Attempt<bool>,
@@ -74,39 +68,6 @@ impl Store {
         Ok(())
     }
 
-    /// Adds the entries of the next records. The record to go on from, or `None` at the end.
-    fn fill_chunk(
-        self: &Arc<Self>,
-        collection: &Collection,
-        build: &IndexBuild,
-        from: RecordId,
-        rows: usize,
-        turn: Option<&KeyTurn>,
-    ) -> Attempt<Option<RecordId>> {
-        let mut writer = self.writer(WriterMode::Statement)?;
-        writer.set_turn(turn);
-        let current = current(&writer, collection, &build.ids)?;
-        let indexes: Vec<Arc<Index>> =
-            build.ids.iter().filter_map(|id| current.index_by_id(*id)).cloned().collect();
-        let mut cursor = CollectionCursor::between(&current, Direction::Forward, Some(from), None);
-        let mut records: Vec<Record> = Vec::new();
-        cursor.next_page(&writer.view(), &current, rows, CHUNK_BYTES, &mut records)?;
-        let Some(last) = records.last().map(|record| record.id) else { return Ok(None) };
-        writer.guard(&current)?;
-        let mut keys = EntryKeys::default();
-        for record in &records {
-            writer.txn_mut().guard(Space::Doc, &doc_key(current.id, record.id));
-            for index in &indexes {
-                let doc = record.doc.as_doc();
-                writer.add_document(&current, index, record.id, doc, &mut keys)?;
-            }
-        }
-        let done = cursor.is_done() || last == RecordId::MAX;
-        writer.commit(CommitOptions::buffered().ended_by(&build.interrupt))?;
-        build.advance(records.len());
-        Ok((!done).then_some(RecordId(last.0.saturating_add(1))))
-    }
-
     /// Gives records that met a key of another's their entries, now that the build has come to
     /// all. False if there are none; 11000 DuplicateKey if the other still has the key.
     fn settle_chunk(
@@ -119,7 +80,7 @@ impl Store {
         let IndexBuild { ids, interrupt, .. } = build;
         let mut writer = self.writer(WriterMode::Statement)?;
         writer.set_turn(turn);
-        let current = current(&writer, collection, ids)?;
+        let current = current(writer.catalog(), collection, ids)?;
         writer.guard(&current)?;
         let mut keys = EntryKeys::default();
         for id in ids {
@@ -225,11 +186,15 @@ fn replace_predecessor(
     Ok(())
 }
 
-/// The collection as the writer's catalog has it, with the indexes still announced.
-fn current(writer: &Writer, collection: &Collection, ids: &[IndexId]) -> Attempt<Arc<Collection>> {
-    let now = writer.catalog().lookup(&collection.namespace).ok_or_else(aborted)?;
+/// The collection as a catalog has it, with the indexes still announced.
+pub(super) fn current(
+    catalog: &Catalog,
+    collection: &Collection,
+    ids: &[IndexId],
+) -> Result<Arc<Collection>> {
+    let now = catalog.lookup(&collection.namespace).ok_or_else(aborted)?;
     if now.id != collection.id || ids.iter().any(|id| now.index_by_id(*id).is_none()) {
-        return Err(aborted().into());
+        return Err(aborted());
     }
     Ok(Arc::clone(now))
 }

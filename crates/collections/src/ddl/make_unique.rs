@@ -7,6 +7,7 @@ use quire_catalog::{Collection, Index, IndexId, IndexState, Namespace};
 use quire_error::{Error, ErrorCode, Result};
 use quire_storage::{CommitOptions, Interrupt};
 
+use super::builds::OpenSide;
 use super::modify_index::find;
 use super::{IndexChoice, next_epoch, put_collection, take_id};
 use crate::{Store, is_in_doubt};
@@ -48,8 +49,8 @@ impl Store {
             if change.dry_run {
                 return Ok(false);
             }
-            let (announced, id) = self.announce_successor(namespace, index.id)?;
-            let running = self.begin_build(&announced, &[id], interrupt);
+            let (announced, side) = self.announce_successor(namespace, index.id)?;
+            let running = self.begin_build(&announced, side, interrupt);
             match self.build_indexes(&announced, &running.build, options) {
                 Ok(()) => {
                     running.committed();
@@ -57,7 +58,8 @@ impl Store {
                 }
                 Err(error) if is_in_doubt(&error) => return Err(error),
                 Err(error) => {
-                    self.remove_indexes(namespace, &[id], &CommitOptions::buffered())?;
+                    let ids = &running.build.ids;
+                    self.remove_indexes(namespace, ids, &CommitOptions::buffered())?;
                     // `prepareUnique` was taken away meanwhile: what the index is now decides.
                     if error.code() != ErrorCode::DuplicateKey {
                         return Err(error);
@@ -72,7 +74,7 @@ impl Store {
         self: &Arc<Self>,
         namespace: &Namespace,
         old: IndexId,
-    ) -> Result<(Arc<Collection>, IndexId)> {
+    ) -> Result<(Arc<Collection>, OpenSide<'_>)> {
         self.change_catalog(&CommitOptions::buffered(), |writer, catalog, next_id| {
             let collection = catalog.require(namespace)?;
             let index = collection.index_by_id(old).ok_or_else(super::index_build::aborted)?;
@@ -87,7 +89,7 @@ impl Store {
             next.indexes.push(Arc::new(Index::new(id, spec, IndexState::WriteOnly)));
             put_collection(writer, &next)?;
             let next = Arc::new(next);
-            Ok((Some(catalog.with(Arc::clone(&next))), (next, id)))
+            Ok((Some(catalog.with(Arc::clone(&next))), (next, self.builds.open(&[id]))))
         })
     }
 }

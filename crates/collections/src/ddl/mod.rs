@@ -7,6 +7,8 @@ mod create_indexes;
 mod drop;
 mod drop_indexes;
 mod index_build;
+mod index_load;
+mod key_sort;
 mod make_unique;
 mod modify_index;
 mod rename;

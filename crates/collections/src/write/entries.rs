@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use quire_catalog::clustered::check_clustered_id;
 use quire_catalog::key::{Arena, GeneratedKeys};
-use quire_catalog::{Collection, Facts, Index, IndexState};
+use quire_catalog::{Collection, Facts, FactsBuf, Index, IndexState};
 use quire_document::{Doc, Value};
 use quire_storage::{Snapshot, Space, StorageError};
 
@@ -15,6 +15,7 @@ use crate::clashes;
 use crate::duplicate::duplicate_key_error;
 use crate::entry::{EntryKeys, record_bytes, record_id_of_unique};
 use crate::failure::Attempt;
+use crate::layout::doc_key;
 use crate::multikey::grow;
 use crate::prepared;
 
@@ -101,6 +102,46 @@ impl Writer {
         ended
     }
 
+    /// Gives a record the entries that it has by now, of those that writers have noted while the
+    /// index was being loaded. All notes are of this record; their keys are without it.
+    pub(crate) fn settle_record(
+        &mut self,
+        collection: &Collection,
+        index: &Arc<Index>,
+        notes: &[(RecordId, Vec<u8>)],
+        keys: &mut EntryKeys,
+    ) -> Attempt<()> {
+        let Some(id) = notes.first().map(|note| note.0) else { return Ok(()) };
+        self.txn.guard(Space::Doc, &doc_key(collection.id, id));
+        let doc = self.view().get(collection, id)?;
+        let arena = Arena::new();
+        let generated = match &doc {
+            Some(doc) => index.keys.generate(doc.as_doc(), &arena)?,
+            None => GeneratedKeys::default(),
+        };
+        keys.encode(index, &generated)?;
+        for (_, key) in notes {
+            match keys.find(key) {
+                Some(at) => self.add_entry(collection, index, keys, at, &generated, id)?,
+                None => self.remove_noted(index, key, id)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes the entry with a key that the record had once, if there is one.
+    fn remove_noted(&mut self, index: &Index, key: &[u8], id: RecordId) -> Attempt<()> {
+        if !index.unique {
+            let key = self.pieces.join([key, &record_bytes(id)]);
+            return Ok(self.txn.delete_entry(Space::Idx, key)?);
+        }
+        let found = self.txn.get(Space::Idx, key)?;
+        if found.map(|value| record_id_of_unique(&value)).transpose()? == Some(id) {
+            self.txn.delete(Space::Idx, Bytes::copy_from_slice(key))?;
+        }
+        Ok(())
+    }
+
     fn change_document(
         &mut self,
         collection: &Collection,
@@ -127,6 +168,15 @@ impl Writer {
         for at in added.iter() {
             self.add_entry(collection, index, new, *at, &becomes, id)?;
         }
+        Ok(())
+    }
+
+    /// Stores facts about entries that are in the index by this writer's commit.
+    pub(crate) fn add_facts(&mut self, index: &Index, facts: &FactsBuf) -> Attempt<()> {
+        let arrays = facts.arrays.iter().map(String::as_str).collect();
+        let facts = Facts { paths: &facts.paths, long_keys: facts.long_keys, arrays: &arrays };
+        let grown = grow(&mut self.txn, index, &facts)?;
+        self.grown.extend(grown);
         Ok(())
     }
 
@@ -164,6 +214,10 @@ impl Writer {
         generated: &GeneratedKeys<'_>,
         id: RecordId,
     ) -> Attempt<()> {
+        if index.loading {
+            self.store.builds.note(index.id, id, keys.unique_key(index, at));
+            return Ok(());
+        }
         let (key, value) = self.cut(keys, index, at, id);
         if !index.unique {
             if index.prepare_unique && index.state == IndexState::Ready {
@@ -208,12 +262,16 @@ impl Writer {
         at: usize,
         id: RecordId,
     ) -> Attempt<()> {
+        if index.loading {
+            self.store.builds.note(index.id, id, keys.unique_key(index, at));
+            return Ok(());
+        }
         let key = self.pieces.join(keys.parts(index, at, &record_bytes(id)).0);
         if !index.unique {
             return Ok(self.txn.delete_entry(Space::Idx, key)?);
         }
         if index.state == IndexState::WriteOnly {
-            // The build may not have come here yet, and another document may have the key.
+            // The build may not have come to a note about it, and another document may have the key.
             let found = self.txn.get(Space::Idx, &key)?;
             if found.map(|value| record_id_of_unique(&value)).transpose()? != Some(id) {
                 // If the build comes here before this commit, it must not leave the entry behind.

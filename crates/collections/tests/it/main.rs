@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod basics;
+mod builds;
 mod changes;
 mod crash;
 mod damage;

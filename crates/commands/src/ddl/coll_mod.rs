@@ -83,6 +83,7 @@ fn change_index(
         return modify_index(cx, namespace, &change, reply);
     }
     let change = MakeUnique { index: change.index, dry_run };
+    cx.service.bound_builds();
     let made = cx.change_catalog(|store, commit| {
         store.make_unique(namespace, &change, &cx.interrupt, commit)
     });

@@ -204,7 +204,13 @@ impl Service {
     ) -> Result<Arc<Service>> {
         let parameters = Parameters::new(&options.parameters)?;
         engine.keep_history(parameters.history_window());
-        let store = Store::open(Arc::clone(&engine), StoreOptions::default())?;
+        let spill_directory: Option<Arc<Path>> =
+            options.data_directory.as_ref().map(|data| data.join("_tmp").into());
+        let mut store_options = StoreOptions::default();
+        if let Some(directory) = &spill_directory {
+            store_options.temporary = Arc::clone(directory);
+        }
+        let store = Store::open(Arc::clone(&engine), store_options)?;
         let concern_defaults = ConcernDefaults::load(&store)?;
         let access = AccessControl::new(options.access_control)?;
         let audit = options.audit.as_ref().map(AuditLog::new).transpose()?;
@@ -212,7 +218,6 @@ impl Service {
         let started_ms = now_ms();
         let mut process = [0; 5];
         process.copy_from_slice(&seed.to_be_bytes()[..5]);
-        let spill_directory = options.data_directory.as_ref().map(|data| data.join("_tmp").into());
         let service = Arc::new(Service {
             commands,
             engine,
@@ -240,6 +245,11 @@ impl Service {
         service.advance_clock(Timestamp { seconds: (started_ms / 1000) as u32, increment: 1 });
         service.audit_start();
         Ok(service)
+    }
+
+    /// Tells the store how much memory the index builds that begin now may take.
+    pub(crate) fn bound_builds(&self) {
+        self.store.set_build_memory(self.parameters.build_bytes());
     }
 
     /// Begins a client's connection.

@@ -2,51 +2,61 @@
 //! `serverStatus`.
 
 use crate::{Client, Server, at, code, number, text};
+use quire_catalog::{Namespace, collection_key};
+use quire_collections::CatalogChange;
 use quire_document::{ArrayBuf, Doc, DocBuf, Value, doc};
-use quire_storage::{Bytes, Mode, Space, begin};
+use quire_storage::{Bytes, Mode, Space, Txn, begin};
+use std::sync::{Arc, Mutex, Once};
 use std::thread;
 
 const DOCS: i32 = 1500;
-/// The build waits in its second chunk, that with this document.
-const HELD: i32 = 1200;
-const CHUNK: u64 = 1000;
 
 fn filled(server: &Server) -> Client {
     let mut client = server.client(1);
-    let value = |n| if n == HELD { 5 } else { n + 1000 };
-    let documents = (0..DOCS).map(|n| doc! { "_id": n, "a": value(n) });
+    let documents = (0..DOCS).map(|n| doc! { "_id": n, "a": n });
     let documents: ArrayBuf = documents.collect::<Vec<_>>().iter().collect();
     client.works(doc! { "insert": "c", "documents": &documents, "$db": "test" });
     client
 }
 
-/// The key of the entry that a unique index has for 5, if it is the next to be made
-/// (docs/format.md).
-fn next_entry(server: &Server) -> Bytes {
-    let snapshot = server.0.store().engine().snapshot().unwrap();
-    let record = snapshot.get(Space::Meta, b"f").unwrap().unwrap();
-    let next = Doc::from_valid_bytes(&record).get("nextId").and_then(|next| next.exact_i64());
-    let mut key = u32::try_from(next.unwrap()).unwrap().to_be_bytes().to_vec();
-    key.extend([0x2D, 0x0A]);
-    key.into()
+/// The lock that a build waits for.
+type Held = Arc<Mutex<Option<Txn>>>;
+
+/// Makes the first build that begins wait before it hands the index over to writers, which changes
+/// the record of the collection, until what it answers has given up the lock of that record.
+fn hold(server: &Server) -> Held {
+    let store = server.0.store();
+    let namespace = Namespace::parse("test.c").unwrap();
+    let key = collection_key(store.catalog().lookup(&namespace).unwrap().id);
+    let (held, engine) = (Arc::new(Mutex::new(None)), Arc::clone(store.engine()));
+    let (first, lock) = (Once::new(), Arc::clone(&held));
+    store.observe_catalog(Box::new(move |changes| {
+        let starts = |change: &CatalogChange| matches!(change, CatalogChange::IndexStarted(..));
+        if changes.iter().any(starts) {
+            first.call_once(|| {
+                let mut holder = begin(&engine, Mode::Transaction).unwrap();
+                holder.put(Space::Meta, Bytes::copy_from_slice(&key), Bytes::new()).unwrap();
+                holder.push().unwrap();
+                *lock.lock().unwrap() = Some(holder);
+            });
+        }
+    }));
+    held
 }
 
-/// Builds `a_1` and looks on meanwhile; the reply to `createIndexes`.
-fn build(server: &Server, look: impl FnOnce()) -> DocBuf {
-    let store = server.0.store();
-    let mut holder = begin(store.engine(), Mode::Transaction).unwrap();
-    holder.put(Space::Idx, next_entry(server), Bytes::new()).unwrap();
-    holder.push().unwrap();
+/// Builds `a_1` and looks on meanwhile, with the lock that the build waits for; the reply to `createIndexes`.
+fn build(server: &Server, look: impl FnOnce(&Held)) -> DocBuf {
+    let (store, held) = (server.0.store(), hold(server));
     thread::scope(|scope| {
         let building = scope.spawn(|| {
             let index = doc! { "key": { "a": 1 }, "name": "a_1", "unique": true };
             server.client(2).run(doc! { "createIndexes": "c", "indexes": [&index], "$db": "test" })
         });
-        while store.index_builds().iter().all(|build| build.progress().0 < CHUNK) {
+        while store.index_builds().iter().all(|build| build.progress().0 < DOCS as u64) {
             thread::yield_now();
         }
-        look();
-        drop(holder);
+        look(&held);
+        held.lock().unwrap().take();
         building.join().unwrap()
     })
 }
@@ -84,9 +94,9 @@ fn look_on(client: &mut Client) {
         (Some("test.c"), Some("c"))
     );
     let [done, total] = ["progress.done", "progress.total"].map(|name| number(operation, name));
-    assert_eq!((done, total), (Some(1000), Some(1500)));
+    assert_eq!((done, total), (Some(1500), Some(1500)));
     let what = "Index Build: scanning collection";
-    assert_eq!(text(operation, "msg"), Some(format!("{what} {what}: 1000/1500 66%").as_str()));
+    assert_eq!(text(operation, "msg"), Some(format!("{what} {what}: 1500/1500 100%").as_str()));
 
     let plain = listed(client, "isTimeseriesNamespace");
     assert_eq!(
@@ -126,7 +136,7 @@ fn look_on(client: &mut Client) {
 fn a_build_tells_how_far_it_is() {
     let server = Server::new();
     let mut client = filled(&server);
-    let built = build(&server, || {
+    let built = build(&server, |_| {
         look_on(&mut client);
         assert_eq!(stats(&mut client), [Some(1), Some(1), Some(0), Some(0)]);
     });
@@ -144,10 +154,12 @@ fn a_build_that_is_stopped_is_forgotten() {
     let server = Server::new();
     let mut client = filled(&server);
     let mut uuid = String::new();
-    let built = build(&server, || {
+    let built = build(&server, |held| {
         uuid = server.0.store().index_builds()[0].uuid.to_string();
         let operation = building(&mut client).remove(0);
         client.works(doc! { "killOp": 1, "op": at(&operation, "opid").unwrap(), "$db": "admin" });
+        // The build removes its index, which changes the same record.
+        held.lock().unwrap().take();
         while !server.0.store().index_builds().is_empty() {
             thread::yield_now();
         }
@@ -166,7 +178,7 @@ fn a_collection_keeps_its_name_while_an_index_is_being_built() {
         let command = doc! { "renameCollection": "test.c", "to": to, "$db": "admin" };
         code(&client.run(command))
     };
-    let built = build(&server, || {
+    let built = build(&server, |_| {
         assert_eq!(rename("test.d"), 12587);
         assert_eq!(rename("other.c"), 12587);
     });
@@ -182,7 +194,7 @@ fn an_index_that_is_being_built_is_waited_for() {
     filled(&server);
     thread::scope(|scope| {
         let mut second = None;
-        let built = build(&server, || {
+        let built = build(&server, |_| {
             let other = scope.spawn(|| {
                 let wanted = [
                     doc! { "key": { "a": 1 }, "name": "a_1", "unique": true },

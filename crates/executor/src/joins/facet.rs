@@ -7,7 +7,7 @@ use std::thread;
 
 use bytes::Bytes;
 use parking_lot::Mutex;
-use quire_collections::RecordId;
+use quire_collections::{RecordId, SpillReader, SpillWriter};
 use quire_document::{ArrayBuf, DocBuf};
 use quire_error::{Error, Result};
 use quire_mql::stage::Facet;
@@ -21,7 +21,6 @@ use crate::operators::{BoxedOperator, Filling, Operator};
 use crate::params::STAGE_BYTES_MAX;
 use crate::row::{Extra, Row};
 use crate::scans::helper_threads::Helpers;
-use crate::spill::{SpillReader, SpillWriter};
 use crate::views::OpenViews;
 
 /// The operator of `$facet`.

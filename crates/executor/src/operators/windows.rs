@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use bumpalo::Bump;
 use bytes::Bytes;
-use quire_collections::RecordId;
+use quire_collections::{RecordId, SpillReader, SpillWriter};
 use quire_document::{DocBuf, ValueBuf, equal};
 use quire_error::{Error, Result};
 use quire_mql::EvalContext;
@@ -19,7 +19,6 @@ use crate::env::{Env, Run, Scope};
 use crate::operators::filtering::{renew, reset};
 use crate::operators::{BoxedOperator, Filling, Operator, over};
 use crate::row::{Extra, Row};
-use crate::spill::{SpillReader, SpillWriter};
 
 /// Rows asked for at a time.
 const ROWS_MAX: usize = 256;

@@ -11,7 +11,9 @@ use crate::frame::parameters::table::ParameterKind::{
     self, Bool, Int, LogLevels, Long, Text, Texts,
 };
 use crate::frame::parameters::table::Settable::Never;
-use crate::frame::parameters::table::{HISTORY_SECS, PARAMETERS, SLOW_MS, TEXT_BYTES_MAX};
+use crate::frame::parameters::table::{
+    BUILD_MEGABYTES, HISTORY_SECS, PARAMETERS, SLOW_MS, TEXT_BYTES_MAX,
+};
 use quire_document::{Doc, Value, ValueBuf};
 use quire_error::{Error, ErrorCode, Result};
 use quire_mql::expression::is_true;
@@ -91,6 +93,11 @@ impl Parameters {
     /// How long a snapshot read may ask for a time of the past.
     pub fn history_window(&self) -> Duration {
         Duration::from_secs(u64::try_from(self.number(HISTORY_SECS)).unwrap_or(0))
+    }
+
+    /// Memory for the entries of one index build, in bytes.
+    pub fn build_bytes(&self) -> usize {
+        usize::try_from(self.number(BUILD_MEGABYTES)).unwrap_or(0).saturating_mul(1 << 20)
     }
 
     /// Whether an operation is logged however short it was: a statement of a write, or a command.

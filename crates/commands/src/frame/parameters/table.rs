@@ -24,6 +24,9 @@ pub const AUTHENTICATION_MECHANISMS: &str = "authenticationMechanisms";
 pub const DESCRIPTOR: &str = "automationServiceDescriptor";
 pub const TEXT_BYTES_MAX: usize = 64;
 
+/// How much memory the entries of an index build may take.
+pub const BUILD_MEGABYTES: &str = "maxIndexBuildMemoryUsageMegabytes";
+
 /// How long the past is kept.
 pub const HISTORY_SECS: &str = "minSnapshotHistoryWindowInSeconds";
 
@@ -163,10 +166,10 @@ pub static PARAMETERS: &[Parameter] = &[
         "The level of the log's components that have none of their own.",
     ),
     row(
-        "maxIndexBuildMemoryUsageMegabytes",
+        BUILD_MEGABYTES,
         Int(200, 50, i32::MAX),
         Always,
-        "Memory limit of an index build.",
+        "Memory for the entries of an index build; what does not fit is sorted on disk.",
     ),
     row(
         "maxTransactionLockRequestTimeoutMillis",

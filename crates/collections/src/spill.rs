@@ -1,5 +1,5 @@
-//! Files of what a stage could not hold in memory, gone when dropped: records that are written
-//! once and read once, and pages that are read and written in any order.
+//! Files of what a stage or an index build could not hold in memory, gone when dropped: records
+//! that are written once and read once, and pages that are read and written in any order.
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufReader, BufWriter, ErrorKind, Read, Seek, SeekFrom, Write};
@@ -9,17 +9,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use quire_error::{Error, ErrorCode, Result};
 
 /// What a file that is read keeps in memory.
-pub(crate) const READ_BUFFER_BYTES: usize = 64 * 1024;
+pub const READ_BUFFER_BYTES: usize = 64 * 1024;
 
 static NEXT: AtomicU64 = AtomicU64::new(0);
 
 /// A file being written.
-pub(crate) struct SpillWriter {
+pub struct SpillWriter {
     file: BufWriter<File>,
 }
 
 /// A file being read from its beginning.
-pub(crate) struct SpillReader {
+pub struct SpillReader {
     file: BufReader<File>,
 }
 
@@ -89,21 +89,28 @@ impl SpillReader {
 
     /// The next part; `None` at the end of the file.
     pub fn read(&mut self) -> Result<Option<Vec<u8>>> {
+        let mut part = Vec::new();
+        Ok(self.read_into(&mut part)?.then_some(part))
+    }
+
+    /// Replaces the content of `part` by the next part; false at the end of the file.
+    pub fn read_into(&mut self, part: &mut Vec<u8>) -> Result<bool> {
         let mut len = [0; 4];
         match self.file.read_exact(&mut len) {
             Ok(()) => {}
-            Err(error) if error.kind() == ErrorKind::UnexpectedEof => return Ok(None),
+            Err(error) if error.kind() == ErrorKind::UnexpectedEof => return Ok(false),
             Err(error) => return Err(failed(&error)),
         }
-        let mut part = vec![0; u32::from_le_bytes(len) as usize];
-        self.file.read_exact(&mut part).map_err(|error| failed(&error))?;
-        Ok(Some(part))
+        part.clear();
+        part.resize(u32::from_le_bytes(len) as usize, 0);
+        self.file.read_exact(part).map_err(|error| failed(&error))?;
+        Ok(true)
     }
 }
 
 /// A file of pages of one size.
 #[derive(Debug)]
-pub(crate) struct SpillPages {
+pub struct SpillPages {
     file: File,
     page_bytes: u64,
     pages: u64,
