@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use bumpalo::Bump;
 use parking_lot::Mutex;
-use quire_collections::{View, from_interruption};
+use quire_collections::{View, Workspace, from_interruption};
 use quire_document::{Doc, Value, ValueBuf};
 use quire_error::{Error, ErrorCode, Result};
 use quire_mql::collation::as_collator;
@@ -15,7 +15,6 @@ use quire_mql::{Collation, EvalContext, Expression, Known, ParseContext, Shared,
 use quire_storage::Interrupt;
 
 use crate::params::ExecParams;
-use crate::sorted_runs::Workspace;
 use crate::views::Views;
 
 /// How long a scan keeps its view.
@@ -116,8 +115,11 @@ impl Env {
 
     /// What a blocking stage may use to go on on disk; `None` if it may not.
     pub fn workspace(&self) -> Option<Workspace<'_>> {
-        let (bytes_max, shared) = (self.params.stage_bytes_max, &self.shared);
-        self.spill_directory().map(|directory| Workspace { directory, bytes_max, shared })
+        self.spill_directory().map(|directory| Workspace {
+            directory,
+            bytes_max: self.params.stage_bytes_max,
+            interrupt: &*self.interrupt,
+        })
     }
 
     /// The error of a blocking stage that may not go on on disk.

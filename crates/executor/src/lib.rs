@@ -18,7 +18,6 @@ mod params;
 mod record_set;
 mod row;
 mod scans;
-mod sorted_runs;
 mod table;
 mod unit;
 mod views;

@@ -58,7 +58,7 @@ pub(super) struct RunningBuild<'s> {
     _side: OpenSide<'s>,
 }
 
-/// Forgets what writers note about indexes, once nobody builds them any more.
+/// Ends the notes of writers about the indexes of a build when the build ends.
 pub(super) struct OpenSide<'s> {
     builds: &'s IndexBuilds,
     ids: Vec<IndexId>,

@@ -12,7 +12,7 @@ use super::{drop_index_data, next_epoch, put_collection};
 use crate::clashes;
 use crate::entry::EntryKeys;
 use crate::layout::doc_key;
-use crate::{Attempt, ChunkSize, Failure, Store, Writer, WriterMode, from_interruption};
+use crate::{Attempt, ChunkSize, Failure, Store, Writer, WriterMode};
 
 /// Documents, or notes about them, in one step of a build.
 pub(super) const CHUNK_ROWS: usize = 1000;
@@ -49,23 +49,21 @@ impl Store {
         interrupt: &Arc<Interrupt>,
         mut step: impl FnMut(usize, Option<&KeyTurn>) -> Attempt<bool>,
     ) -> Result<()> {
-        let (mut size, mut turn, mut more) = (ChunkSize::new(CHUNK_ROWS), None, true);
-        while more {
-            interrupt.check().map_err(from_interruption)?;
-            match step(size.rows(), turn.as_ref()) {
-                Ok(left) => {
-                    (more, turn) = (left, None);
-                    size.won();
-                }
+        let mut size = ChunkSize::new(CHUNK_ROWS);
+        loop {
+            let is_more = self.attempts(interrupt, |turn| {
+                let tried = step(size.rows(), turn);
                 // Another writer changed a record of the chunk, or noted a clash as it did.
-                Err(failure @ Failure::Conflict(_)) => {
-                    turn = self.before_retry(failure, turn, interrupt)?;
+                if matches!(tried, Err(Failure::Conflict(_))) {
                     size.lost();
                 }
-                Err(Failure::Error(error)) => return Err(error),
+                tried
+            })?;
+            if !is_more {
+                return Ok(());
             }
+            size.won();
         }
-        Ok(())
     }
 
     /// Gives records that met a key of another's their entries, now that the build has come to

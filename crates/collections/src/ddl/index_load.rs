@@ -19,6 +19,7 @@ use crate::clashes;
 use crate::entry::{EntryKeys, record_bytes, record_id_of_unique};
 use crate::failure::Attempt;
 use crate::side_writes::{Notes, SideWrites};
+use crate::sorted_runs::Workspace;
 use crate::{CollectionCursor, Record, RecordId, Store, WriterMode, from_interruption};
 
 /// Bytes of documents that are read from one view.
@@ -98,22 +99,36 @@ impl Store {
                 records.iter().try_for_each(|record| index.add(record, &arena, &mut keys))?;
             }
             build.advance(records.len());
-            self.keep_within_memory(&mut gathered)?;
+            self.keep_within_memory(build, &mut gathered)?;
         }
         Ok(gathered)
     }
 
     /// Writes entries to disk, the largest index first, until the build keeps to its memory.
-    fn keep_within_memory(&self, gathered: &mut [Gathered]) -> Result<()> {
+    fn keep_within_memory(&self, build: &IndexBuild, gathered: &mut [Gathered]) -> Result<()> {
         let used = |gathered: &[Gathered]| {
             gathered.iter().map(|index| index.sorter.memory_bytes()).sum::<usize>()
         };
         while used(gathered) > self.builds.memory_bytes() {
             let largest = gathered.iter_mut().max_by_key(|index| index.sorter.memory_bytes());
             let Some(largest) = largest else { return Ok(()) };
-            largest.sorter.spill(self.builds.directory())?;
+            self.on_disk(build, |workspace| largest.sorter.spill(workspace))?;
         }
         Ok(())
+    }
+
+    /// Calls `step` with what a build may use to go on on disk.
+    fn on_disk<T>(
+        &self,
+        build: &IndexBuild,
+        step: impl FnOnce(Workspace<'_>) -> Result<T>,
+    ) -> Result<T> {
+        let interrupt = Arc::clone(&build.interrupt);
+        step(Workspace {
+            directory: self.builds.directory(),
+            bytes_max: self.builds.memory_bytes(),
+            interrupt: &move || interrupt.check().map_err(from_interruption),
+        })
     }
 
     /// Writes the entries in key order. Returns the facts about them.
@@ -125,7 +140,8 @@ impl Store {
     ) -> Result<Vec<(IndexId, FactsBuf)>> {
         let mut facts = Vec::with_capacity(gathered.len());
         for Gathered { index, sorter, facts: own } in gathered {
-            let (mut rows, mut last) = (sorter.finish()?, Bytes::new());
+            let mut rows = self.on_disk(build, |workspace| sorter.finish(workspace))?;
+            let mut last = Bytes::new();
             loop {
                 let load = Load::next(&index, &mut rows, &mut last)?;
                 if load.entries.is_empty() && load.clashes.is_empty() {
@@ -231,15 +247,14 @@ impl Load {
         while load.bytes < LOAD_BYTES {
             let Some((key, value)) = rows.next()? else { break };
             load.bytes += key.len() + value.len();
-            if index.unique && key == &last[..] {
-                load.clashes.push(record_id_of_unique(value)?);
+            if index.unique && key == *last {
+                load.clashes.push(record_id_of_unique(&value)?);
                 continue;
             }
-            let key = Bytes::copy_from_slice(key);
             if index.unique {
                 last.clone_from(&key);
             }
-            load.entries.push((key, Bytes::copy_from_slice(value)));
+            load.entries.push((key, value));
         }
         Ok(load)
     }

@@ -1,14 +1,11 @@
 //! Sorts the entries of an index that is being built, as bytes: in memory while they fit, else in
 //! runs on disk that are merged.
 
-use std::cmp::Ordering;
-use std::collections::BinaryHeap;
-use std::collections::binary_heap::PeekMut;
-use std::path::Path;
-
+use bytes::Bytes;
 use quire_error::{Error, Result};
 
-use crate::spill::{SpillReader, SpillWriter};
+use crate::key_order::{order_digits, shared_bytes};
+use crate::sorted_runs::{MergedRuns, RunWriter, SortedRuns, Workspace};
 
 /// The size of a piece of memory that entries lie in. A longer entry has a piece of its own.
 const SEGMENT_BYTES: usize = 1 << 20;
@@ -28,7 +25,7 @@ struct Row {
 #[derive(Default)]
 pub(super) struct KeySorter {
     memory: Memory,
-    runs: Vec<SpillReader>,
+    runs: SortedRuns,
 }
 
 /// Entries in memory.
@@ -38,36 +35,18 @@ struct Memory {
     rows: Vec<Row>,
 }
 
-/// The entries of one index, by key and then by value.
+/// The entries of one index by key; those of one key come in the order in which they were added.
 pub(super) enum SortedRows {
     /// All of them fit into memory.
     Memory(MemoryRows),
-    /// Runs that are merged.
-    Merge(Merge),
+    /// From runs on disk.
+    Runs(MergedRuns),
 }
 
 /// Sorted entries in memory.
 pub(super) struct MemoryRows {
     memory: Memory,
     next: usize,
-}
-
-/// Sorted runs, each with its least entry that is left. The top is the entry that was given out last.
-pub(super) struct Merge {
-    heads: BinaryHeap<Head>,
-    is_given: bool,
-}
-
-/// The least entry of a run.
-struct Head {
-    key: Vec<u8>,
-    value: Vec<u8>,
-    run: Run,
-}
-
-enum Run {
-    Memory(MemoryRows),
-    Disk(SpillReader),
 }
 
 impl KeySorter {
@@ -100,32 +79,25 @@ impl KeySorter {
         segments + self.memory.rows.len() * size_of::<Row>()
     }
 
-    /// Sorts what is in memory and writes it to a file in `directory`.
-    pub fn spill(&mut self, directory: &Path) -> Result<()> {
-        let mut rows = std::mem::take(&mut self.memory).sorted();
-        let mut writer = SpillWriter::create(directory)?;
-        while let Some((key, value)) = rows.next() {
-            writer.write(&[key, value])?;
+    /// Sorts what is in memory and writes it to disk.
+    pub fn spill(&mut self, workspace: Workspace<'_>) -> Result<()> {
+        let rows = std::mem::take(&mut self.memory).sorted();
+        let mut run = RunWriter::create(workspace)?;
+        for row in &rows.memory.rows {
+            run.write(rows.memory.key(row), rows.memory.value(row))?;
         }
-        self.runs.push(writer.into_reader()?);
-        Ok(())
+        self.runs.add(run, workspace)
     }
 
     /// Sorts what is left and gives all entries back.
-    pub fn finish(self) -> Result<SortedRows> {
-        let memory = self.memory.sorted();
+    pub fn finish(mut self, workspace: Workspace<'_>) -> Result<SortedRows> {
         if self.runs.is_empty() {
-            return Ok(SortedRows::Memory(memory));
+            return Ok(SortedRows::Memory(self.memory.sorted()));
         }
-        let runs = self.runs.into_iter().map(Run::Disk).chain([Run::Memory(memory)]);
-        let mut heads = BinaryHeap::new();
-        for run in runs {
-            let mut head = Head { key: Vec::new(), value: Vec::new(), run };
-            if head.advance()? {
-                heads.push(head);
-            }
+        if !self.memory.rows.is_empty() {
+            self.spill(workspace)?;
         }
-        Ok(SortedRows::Merge(Merge { heads, is_given: false }))
+        Ok(SortedRows::Runs(self.runs.merge(workspace)?))
     }
 }
 
@@ -149,13 +121,10 @@ impl Memory {
     }
 
     fn sorted(mut self) -> MemoryRows {
-        let shared = self.shared_prefix();
         let mut rows = std::mem::take(&mut self.rows);
+        let shared = shared_bytes(rows.iter().map(|row| self.key(row)));
         for row in &mut rows {
-            let mut prefix = [0; size_of::<u64>()];
-            let rest = self.key(row).get(shared..).unwrap_or(&[]);
-            prefix.iter_mut().zip(rest).for_each(|(to, from)| *to = *from);
-            row.prefix = u64::from_be_bytes(prefix);
+            row.prefix = order_digits(self.key(row), shared);
         }
         rows.sort_unstable_by(|a, b| {
             let keys = || self.key(a).cmp(self.key(b));
@@ -165,87 +134,29 @@ impl Memory {
         self.rows = rows;
         MemoryRows { memory: self, next: 0 }
     }
-
-    /// The number of bytes in which all keys begin alike.
-    fn shared_prefix(&self) -> usize {
-        let Some(first) = self.rows.first() else { return 0 };
-        let first = self.key(first);
-        self.rows.iter().fold(first.len(), |shared, row| {
-            let alike = self.key(row).iter().zip(first).take(shared);
-            alike.take_while(|(a, b)| a == b).count()
-        })
-    }
-}
-
-impl MemoryRows {
-    fn next(&mut self) -> Option<(&[u8], &[u8])> {
-        let row = self.memory.rows.get(self.next)?;
-        self.next += 1;
-        Some((self.memory.key(row), self.memory.value(row)))
-    }
 }
 
 impl SortedRows {
     /// The next entry.
-    pub fn next(&mut self) -> Result<Option<(&[u8], &[u8])>> {
+    pub fn next(&mut self) -> Result<Option<(Bytes, Bytes)>> {
         match self {
             SortedRows::Memory(rows) => Ok(rows.next()),
-            SortedRows::Merge(merge) => merge.next(),
-        }
-    }
-}
-
-impl Merge {
-    fn next(&mut self) -> Result<Option<(&[u8], &[u8])>> {
-        if std::mem::replace(&mut self.is_given, true)
-            && let Some(mut top) = self.heads.peek_mut()
-            && !top.advance()?
-        {
-            PeekMut::pop(top);
-        }
-        Ok(self.heads.peek().map(|head| (&head.key[..], &head.value[..])))
-    }
-}
-
-impl Head {
-    /// Takes the next entry of the run; false at its end.
-    fn advance(&mut self) -> Result<bool> {
-        match &mut self.run {
-            Run::Disk(file) => {
-                Ok(file.read_into(&mut self.key)? && file.read_into(&mut self.value)?)
-            }
-            Run::Memory(rows) => {
-                let Some((key, value)) = rows.next() else { return Ok(false) };
-                self.key.clear();
-                self.key.extend_from_slice(key);
-                self.value.clear();
-                self.value.extend_from_slice(value);
-                Ok(true)
+            SortedRows::Runs(runs) => {
+                let record = runs.next_record()?;
+                Ok(record.map(|record| (record.key.into(), record.payload.into())))
             }
         }
     }
 }
 
-/// The least entry is the greatest head: a heap gives out its greatest.
-impl Ord for Head {
-    fn cmp(&self, other: &Self) -> Ordering {
-        other.key.cmp(&self.key).then_with(|| other.value.cmp(&self.value))
+impl MemoryRows {
+    fn next(&mut self) -> Option<(Bytes, Bytes)> {
+        let row = self.memory.rows.get(self.next)?;
+        self.next += 1;
+        let entry = (self.memory.key(row), self.memory.value(row));
+        Some((Bytes::copy_from_slice(entry.0), Bytes::copy_from_slice(entry.1)))
     }
 }
-
-impl PartialOrd for Head {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for Head {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other) == Ordering::Equal
-    }
-}
-
-impl Eq for Head {}
 
 #[cfg(test)]
 mod tests {
@@ -268,16 +179,19 @@ mod tests {
     }
 
     fn sorted(spill_every: usize) -> Vec<(Vec<u8>, Vec<u8>)> {
+        let (directory, interrupt) = (std::env::temp_dir(), || Ok(()));
+        let workspace =
+            Workspace { directory: &directory, bytes_max: 1 << 20, interrupt: &interrupt };
         let mut sorter = KeySorter::default();
         for (at, (key, value)) in entries().iter().enumerate() {
             let (head, tail) = key.split_at(key.len() / 2);
             sorter.add([head, tail], [value, &[]]).unwrap();
             if at % spill_every == spill_every - 1 {
-                sorter.spill(&std::env::temp_dir()).unwrap();
+                sorter.spill(workspace).unwrap();
                 assert_eq!(sorter.memory_bytes(), 0);
             }
         }
-        let (mut rows, mut out) = (sorter.finish().unwrap(), Vec::new());
+        let (mut rows, mut out) = (sorter.finish(workspace).unwrap(), Vec::new());
         while let Some((key, value)) = rows.next().unwrap() {
             out.push((key.to_vec(), value.to_vec()));
         }
@@ -291,6 +205,5 @@ mod tests {
         for spill_every in [usize::MAX, 5002, 900] {
             assert_eq!(sorted(spill_every), expected);
         }
-        assert!(KeySorter::default().finish().unwrap().next().unwrap().is_none());
     }
 }

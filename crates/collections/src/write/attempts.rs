@@ -13,8 +13,8 @@ use crate::retry::RetryLog;
 use crate::{Store, from_interruption, from_storage};
 
 impl Store {
-    /// Runs `attempt`, for the server itself, and commits what it wrote, again after each conflict. Between two attempts
-    /// it waits in line for the key that it lost, and holds nothing while it waits.
+    /// Runs `attempt` for the server itself and commits what it wrote. After a conflict it waits in
+    /// line for the key that it lost, holds nothing while it waits, and tries again.
     ///
     /// # Errors
     /// What `attempt` and the commit answer, but for conflicts; what the interrupt says.
@@ -31,8 +31,9 @@ impl Store {
         })
     }
 
-    /// Runs one statement's write for `policy` as [`write`](Self::write) does. The commit also stores what the
-    /// session of `log` remembers of the statement. Answers no commit if `attempt` wrote nothing.
+    /// Runs one statement's write for `policy` as [`write`](Self::write) does. The commit also
+    /// stores what the session of `log` remembers of the statement. Returns no commit if `attempt`
+    /// wrote nothing.
     ///
     /// # Errors
     /// As [`write`](Self::write).
@@ -101,7 +102,7 @@ impl Store {
     ///
     /// # Errors
     /// The failure itself, if it is no conflict; what the interrupt says.
-    pub(crate) fn before_retry(
+    fn before_retry(
         &self,
         failure: Failure,
         turn: Option<KeyTurn>,

@@ -1,5 +1,6 @@
 //! Groups of a `$group` beyond memory: saved states on disk, merged by key.
 
+use quire_collections::{MergedRuns, RunWriter, SortedRuns, Workspace};
 use quire_document::{Collator, Doc, DocBuf, Value, ValueBuf};
 use quire_error::{Error, ErrorCode, Result};
 use quire_mql::EvalContext;
@@ -8,7 +9,6 @@ use quire_mql::stage::Group;
 
 use crate::env::Env;
 use crate::grouping::table::GroupTable;
-use crate::sorted_runs::{MergedRuns, RunWriter, SortedRuns, Workspace};
 
 /// Groups that did not fit into memory.
 #[derive(Default)]
@@ -71,13 +71,13 @@ impl MergedGroups {
         group: &Group,
         context: &EvalContext<'_>,
     ) -> Result<Option<MergedGroup>> {
-        let Some(first) = self.0.next()? else { return Ok(None) };
+        let Some(first) = self.0.next_record()? else { return Ok(None) };
         let saved = Doc::from_valid_bytes(&first.payload);
         let key = ValueBuf::new(saved.get("k").unwrap_or(Value::Null));
         let mut states = group.new_states(key.as_value(), context)?;
         merge_states(&mut states, saved)?;
         while self.0.next_key().is_some_and(|next| *next == first.key)
-            && let Some(record) = self.0.next()?
+            && let Some(record) = self.0.next_record()?
         {
             merge_states(&mut states, Doc::from_valid_bytes(&record.payload))?;
         }

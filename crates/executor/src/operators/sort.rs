@@ -8,7 +8,10 @@ use std::sync::Arc;
 use bumpalo::Bump;
 use bytes::Bytes;
 use quire_catalog::key::KeySpec;
-use quire_collections::{IndexEntry, RecordId};
+use quire_collections::{
+    IndexEntry, MergedRuns, RecordId, RunWriter, SortedRecord, SortedRuns, Workspace, order_digits,
+    shared_bytes,
+};
 use quire_document::DocBuf;
 use quire_error::{Error, Result};
 use quire_mql::sort::SortPattern;
@@ -19,7 +22,6 @@ use crate::operators::metadata::add_sort_key;
 use crate::operators::union::sort_bytes;
 use crate::operators::{BoxedOperator, Filling, Operator, over};
 use crate::row::{Extra, Row};
-use crate::sorted_runs::{MergedRuns, Record, RunWriter, SortedRuns, Workspace};
 
 /// Rows asked for at a time.
 const ROWS_MAX: usize = 1024;
@@ -95,8 +97,8 @@ fn order_rows(rows: &mut [Keyed]) {
     if rows.len() < ROWS_MIN || u32::try_from(rows.len()).is_err() {
         return rows.sort_unstable();
     }
-    let shared = shared_bytes(rows);
-    let digits = |(at, row): (usize, &Keyed)| (digits_at(&row.key, shared), at as u32);
+    let shared = shared_bytes(rows.iter().map(|row| &row.key[..]));
+    let digits = |(at, row): (usize, &Keyed)| (order_digits(&row.key, shared), at as u32);
     let mut order: Vec<(u64, u32)> = rows.iter().enumerate().map(digits).collect();
     order.sort_unstable_by(|a, b| {
         let whole = || rows.get(a.1 as usize).cmp(&rows.get(b.1 as usize));
@@ -114,24 +116,6 @@ fn order_rows(rows: &mut [Keyed]) {
             place = from;
         }
     }
-}
-
-/// Returns how many bytes at the start of their keys all rows share.
-fn shared_bytes(rows: &[Keyed]) -> usize {
-    let Some((first, others)) = rows.split_first() else { return 0 };
-    others.iter().fold(first.key.len(), |shared, row| {
-        let same = first.key.iter().zip(&row.key).take(shared);
-        same.take_while(|(a, b)| a == b).count()
-    })
-}
-
-/// Returns eight bytes of a key as a number that orders as they do; a key that ends before counts as
-/// if zeros followed.
-fn digits_at(key: &[u8], at: usize) -> u64 {
-    let mut digits = [0; 8];
-    let rest = key.get(at..).unwrap_or_default();
-    digits.iter_mut().zip(rest).for_each(|(digit, byte)| *digit = *byte);
-    u64::from_be_bytes(digits)
 }
 
 impl Sorter {
@@ -271,7 +255,7 @@ impl Sorted {
             Sorted::Runs { left: 0, .. } => Ok(None),
             Sorted::Runs { merged, left, keys } => {
                 *left -= 1;
-                merged.next()?.map(|record| read_row(record, keys.as_ref())).transpose()
+                merged.next_record()?.map(|record| read_row(record, keys.as_ref())).transpose()
             }
         }
     }
@@ -294,7 +278,7 @@ fn write_row(row: &Row, out: &mut Vec<u8>) {
 }
 
 /// Reads what `write_row` wrote.
-fn read_row(record: Record, keys: Option<&Arc<KeySpec>>) -> Result<Row> {
+fn read_row(record: SortedRecord, keys: Option<&Arc<KeySpec>>) -> Result<Row> {
     let mut rest = Bytes::from(record.payload);
     let mut take = |len: u64| match usize::try_from(len) {
         Ok(len) if len <= rest.len() => Ok(rest.split_to(len)),

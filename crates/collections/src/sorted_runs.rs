@@ -1,6 +1,7 @@
-//! Records that a stage sorted and wrote to disk in runs, merged with a bounded number of files.
+//! Records that were sorted in memory and written to disk in runs, merged with a bounded number of
+//! files: for the stages of a pipeline, and for index builds.
 //!
-//! Every run has a level, 0 when a stage writes it. As many runs of one level as may be merged at
+//! Every run has a level, 0 when it is written first. As many runs of one level as may be merged at
 //! once become one run of the next level (balanced merging: Knuth, TAOCP 3, 5.4.1), so a record is
 //! written once for each level, and few files are open however much is sorted.
 
@@ -9,9 +10,10 @@ use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
 use std::path::Path;
 
-use quire_collections::{READ_BUFFER_BYTES, SpillReader, SpillWriter};
 use quire_error::{Error, Result};
-use quire_mql::Shared;
+use quire_mql::context::InterruptCheck;
+
+use crate::spill::{READ_BUFFER_BYTES, SpillReader, SpillWriter};
 
 /// The most runs that are merged at once.
 const FAN_IN_MAX: usize = 64;
@@ -19,27 +21,27 @@ const FAN_IN_MAX: usize = 64;
 /// Records merged between two looks at the interrupt.
 const INTERRUPT_RECORDS: usize = 1024;
 
-/// What a stage may use to go on on disk.
+/// What a sort may use to go on on disk.
 #[derive(Clone, Copy)]
-pub(crate) struct Workspace<'e> {
+pub struct Workspace<'e> {
     /// Where files are made.
     pub directory: &'e Path,
-    /// Bytes that the stage may hold in memory.
+    /// Bytes that the sort may hold in memory.
     pub bytes_max: usize,
     /// What tells that the operation has to end.
-    pub shared: &'e Shared,
+    pub interrupt: &'e dyn InterruptCheck,
 }
 
 /// A run that is being written. Its records come in the order of their keys.
-pub(crate) struct RunWriter {
+pub struct RunWriter {
     file: SpillWriter,
     /// The bytes of the largest record.
     largest: usize,
 }
 
-/// The runs of one stage, the earliest first, the highest levels first.
+/// The runs of one sort, the earliest first, the highest levels first.
 #[derive(Default)]
-pub(crate) struct SortedRuns {
+pub struct SortedRuns {
     runs: Vec<RunOnDisk>,
     /// The bytes of the largest record.
     largest: usize,
@@ -52,19 +54,19 @@ struct RunOnDisk {
 }
 
 /// The records of several runs by their keys; those of one key come in the order of their runs.
-pub(crate) struct MergedRuns {
+pub struct MergedRuns {
     files: Vec<SpillReader>,
     heads: BinaryHeap<Head>,
 }
 
 /// The next record of a run.
 struct Head {
-    record: Record,
+    record: SortedRecord,
     run: usize,
 }
 
 /// A record of a run.
-pub(crate) struct Record {
+pub struct SortedRecord {
     /// What records are sorted by, as bytes.
     pub key: Vec<u8>,
     /// What belongs to the key.
@@ -106,7 +108,7 @@ impl SortedRuns {
         Ok(())
     }
 
-    /// The number of runs whose buffers and next records fit into the memory of a stage.
+    /// The number of runs whose buffers and next records fit into the memory of the sort.
     fn fan_in(&self, workspace: Workspace<'_>) -> usize {
         let each = READ_BUFFER_BYTES + self.largest;
         (workspace.bytes_max / each).clamp(2, FAN_IN_MAX)
@@ -124,9 +126,9 @@ impl SortedRuns {
         let files = self.runs.drain(first..).map(|run| run.file).collect();
         let (mut merged, mut run) = (MergedRuns::new(files)?, RunWriter::create(workspace)?);
         let mut written = 0usize;
-        while let Some(record) = merged.next()? {
+        while let Some(record) = merged.next_record()? {
             if written.is_multiple_of(INTERRUPT_RECORDS) {
-                workspace.shared.check_interrupt()?;
+                workspace.interrupt.check()?;
             }
             written += 1;
             run.write(&record.key, &record.payload)?;
@@ -169,7 +171,7 @@ impl MergedRuns {
     }
 
     /// The next record.
-    pub fn next(&mut self) -> Result<Option<Record>> {
+    pub fn next_record(&mut self) -> Result<Option<SortedRecord>> {
         let Some(mut head) = self.heads.peek_mut() else { return Ok(None) };
         let following = match self.files.get_mut(head.run) {
             Some(file) => read_record(file)?,
@@ -182,10 +184,10 @@ impl MergedRuns {
     }
 }
 
-fn read_record(file: &mut SpillReader) -> Result<Option<Record>> {
+fn read_record(file: &mut SpillReader) -> Result<Option<SortedRecord>> {
     let Some(key) = file.read()? else { return Ok(None) };
     let payload = file.read()?.ok_or_else(|| Error::internal("a spilled run ended early"))?;
-    Ok(Some(Record { key, payload }))
+    Ok(Some(SortedRecord { key, payload }))
 }
 
 /// The head that comes first is the greatest: a heap gives out its greatest.
@@ -213,21 +215,11 @@ impl Eq for Head {}
 mod tests {
     use super::*;
     use quire_error::ErrorCode;
-    use quire_mql::context::InterruptCheck;
-    use std::sync::Arc;
 
     /// Calls `body` with a workspace of `bytes_max` bytes.
     fn with_workspace<T>(bytes_max: usize, body: impl FnOnce(Workspace<'_>) -> T) -> T {
-        let (directory, shared) = (std::env::temp_dir(), Shared::new(0));
-        body(Workspace { directory: &directory, bytes_max, shared: &shared })
-    }
-
-    struct Killed;
-
-    impl InterruptCheck for Killed {
-        fn check(&self) -> Result<()> {
-            Err(Error::new(ErrorCode::Interrupted, "killed"))
-        }
+        let (directory, interrupt) = (std::env::temp_dir(), || Ok(()));
+        body(Workspace { directory: &directory, bytes_max, interrupt: &interrupt })
     }
 
     /// Adds run after run, each of three records with one of seven keys. The payload tells when a
@@ -258,7 +250,7 @@ mod tests {
             add_runs(&mut runs, count, 0, workspace).unwrap();
             let open = runs.runs.len();
             let (mut merged, mut records) = (runs.merge(workspace).unwrap(), Vec::new());
-            while let Some(record) = merged.next().unwrap() {
+            while let Some(record) = merged.next_record().unwrap() {
                 let written = u32::from_be_bytes(record.payload[..].try_into().unwrap());
                 records.push((record.key[0], written));
             }
@@ -296,8 +288,8 @@ mod tests {
         with_workspace(1, |workspace| {
             let mut runs = SortedRuns::default();
             add_runs(&mut runs, 1, 0, workspace).unwrap();
-            let killed = Shared::new(0).with_interrupt(Arc::new(Killed));
-            let workspace = Workspace { shared: &killed, ..workspace };
+            let killed = || Err(Error::new(ErrorCode::Interrupted, "killed"));
+            let workspace = Workspace { interrupt: &killed, ..workspace };
             let error = add_runs(&mut runs, 1, 0, workspace).unwrap_err();
             assert_eq!(error.code(), ErrorCode::Interrupted);
         });
