@@ -85,6 +85,7 @@ fn foreign_source(from: &From, inside: Inside, around: Around<'_>) -> Result<For
         hint: None::<Hint>,
         collation: around.collation.clone(),
         fed_by: None,
+        of_view: !resolved.stages.is_empty(),
     };
     Ok(ForeignSource { source, stages: resolved.stages, context })
 }

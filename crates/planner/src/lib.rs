@@ -6,6 +6,7 @@
 //! [`explain`] (how they are printed).
 
 mod access;
+mod barrier;
 mod choose;
 mod count;
 mod covering;

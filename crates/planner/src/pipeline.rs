@@ -1,6 +1,7 @@
 //! Pipelines: what can be moved is moved to the front, the front becomes a query of the collection,
 //! and the other stages stand above it. (MongoDB manual, "Aggregation Pipeline Optimization".)
 
+use crate::barrier::hold_back;
 use crate::choose::Statistics;
 use crate::count::keys_suffice;
 use crate::distinct::below_group;
@@ -45,6 +46,7 @@ pub(crate) fn plan_pipeline(
         hint: request.hint.clone(),
         collation: request.collation.clone(),
         fed_by: request.fed_by,
+        of_view: request.view.is_some(),
     };
     plan_stages(&source, stages, context, stats)
 }
@@ -84,6 +86,7 @@ pub(crate) fn plan_head(
     context: &ParseContext,
     stats: &dyn Statistics,
 ) -> Result<Head> {
+    let stages = if source.of_view { hold_back(stages) } else { stages };
     let mut rest = VecDeque::from(optimise(stages, context));
     let leaf = match (source.fed_by, rest.front()) {
         (Some(name), _) => Some(Node::Feed { name }),

@@ -33,6 +33,12 @@ pub(crate) fn optimise(stages: Vec<Stage>, context: &ParseContext) -> Vec<Stage>
 /// The two neighbours, joined or exchanged where that is the same; whether anything changed.
 fn combine(first: Stage, second: Stage) -> (Vec<Stage>, bool) {
     match (first, second) {
+        (first, Stage::Match(filter)) if filter.is_held() => {
+            (vec![first, Stage::Match(filter)], false)
+        }
+        (Stage::Match(held), second @ Stage::Match(_)) if held.is_held() => {
+            (vec![second, Stage::Match(held)], true)
+        }
         (Stage::Match(a), Stage::Match(b)) => (vec![all_of(&[a, b])], true),
         (Stage::Limit(a), Stage::Limit(b)) => (vec![Stage::Limit(Limit(a.0.min(b.0)))], true),
         (Stage::Skip(a), Stage::Skip(b)) => {
@@ -64,7 +70,7 @@ fn join_matches(stages: Vec<Stage>) -> Vec<Stage> {
     let mut run: Vec<Arc<Match>> = Vec::new();
     for stage in stages {
         match stage {
-            Stage::Match(filter) => run.push(filter),
+            Stage::Match(filter) if !filter.is_held() => run.push(filter),
             other => {
                 out.extend(joined_run(&mut run));
                 out.push(other);

@@ -5,7 +5,7 @@ use super::access::{guarded, with_users};
 use super::{Client, Lines, Server, at, code};
 use quire_access::Mechanism;
 use quire_access::scram::ClientLogin;
-use quire_document::{Binary, DocBuf, Value, doc};
+use quire_document::{ArrayBuf, Binary, DocBuf, Value, doc};
 use quire_storage::{Interrupt, Interruption};
 
 /// A server with a secret in `shop.secret` and in `vault.gold`, and `insider`, who reads and writes
@@ -533,4 +533,78 @@ fn a_rename_drops_no_collection_by_its_uuid_without_the_right() {
     };
     assert_eq!(code(&mover.run(rename.clone())), 13);
     root.works(rename);
+}
+
+/// A condition that fails shows the value that it failed on, so it must see no document that a view
+/// leaves out, wherever it stands and whatever else could come after it.
+#[test]
+fn a_condition_that_fails_sees_no_document_that_a_view_leaves_out() {
+    let (server, mut root) = guarded();
+    root.works(doc! { "insert": "secret", "documents": [
+        { "_id": 1, "open": true, "code": "5", "tags": ["a"], "next": 2 },
+        { "_id": 2, "open": false, "code": "HIDDEN", "tags": ["a"], "next": 1 },
+    ], "$db": "shop" });
+    root.works(doc! { "createIndexes": "secret", "indexes": [
+        { "key": { "next": 1 }, "name": "next" }, { "key": { "open": 1 }, "name": "open" }
+    ], "$db": "shop" });
+    let shown = doc! { "$match": { "open": true } };
+    let unwound = [shown.clone(), doc! { "$unwind": "$tags" }];
+    for (view, pipeline) in [("window", &[shown][..]), ("unwound", &unwound[..])] {
+        let pipeline: ArrayBuf = pipeline.iter().map(Value::from).collect();
+        let view =
+            doc! { "create": view, "viewOn": "secret", "pipeline": &pipeline, "$db": "shop" };
+        root.works(view);
+    }
+    let above = doc! { "$match": { "$expr": { "$lt": [{ "$toInt": "$code" }, 9] } } };
+    root.works(doc! { "create": "above", "viewOn": "window", "pipeline": [&above], "$db": "shop" });
+    let rights: ArrayBuf = ["window", "unwound", "above", "orders"]
+        .map(|collection| doc! { "resource": { "db": "shop", "collection": collection }, "actions": ["find"] })
+        .iter()
+        .map(Value::from)
+        .collect();
+    root.works(doc! { "createRole": "viewer", "roles": [], "privileges": &rights, "$db": "shop" });
+    root.works(doc! { "createUser": "viewer", "pwd": "p", "roles": ["viewer"], "$db": "shop" });
+    let mut viewer = server.client(2);
+    assert_eq!(viewer.log_in("shop", "viewer", "p", Mechanism::Sha256), 0);
+
+    let plain = doc! { "$expr": { "$eq": [{ "$toInt": "$code" }, 5] } };
+    let divided =
+        doc! { "$expr": { "$gt": [{ "$divide": [1, { "$cond": ["$open", 1, 0] }] }, 0] } };
+    let either = doc! { "$or": [&plain, { "next": 7 }] };
+    let beside =
+        doc! { "next": { "$gte": 0 }, "$nor": [{ "$expr": { "$not": { "$toInt": "$code" } } }] };
+    for filter in [plain, divided, either, beside] {
+        for view in ["window", "unwound", "above"] {
+            let matching = doc! { "$match": &filter };
+            let joined = doc! { "$lookup": { "from": view, "pipeline": [&matching], "as": "j" } };
+            let by_field = doc! { "$lookup": {
+                "from": view, "localField": "_id", "foreignField": "next", "pipeline": [&matching], "as": "j"
+            } };
+            let graph = doc! { "$graphLookup": {
+                "from": view, "startWith": "$_id", "connectFromField": "next", "connectToField": "_id",
+                "restrictSearchWithMatch": &filter, "as": "j"
+            } };
+            let union = doc! { "$unionWith": { "coll": view, "pipeline": [&matching] } };
+            let whole = doc! { "$unionWith": view };
+            let found = doc! { "find": view, "filter": &filter, "sort": { "next": 1 } };
+            for command in [
+                doc! { "find": view, "filter": &filter, "$db": "shop" },
+                doc! { "find": view, "filter": &filter, "hint": { "next": 1 }, "$db": "shop" },
+                doc! { "count": view, "query": &filter, "$db": "shop" },
+                doc! { "distinct": view, "key": "next", "query": &filter, "$db": "shop" },
+                doc! { "explain": &found, "verbosity": "executionStats", "$db": "shop" },
+                doc! { "aggregate": view, "pipeline": [{ "$sort": { "next": 1 } }, { "$limit": 9 }, &matching], "cursor": {}, "$db": "shop" },
+                doc! { "aggregate": view, "pipeline": [{ "$set": { "n": 1 } }, &matching, { "$match": { "next": 2 } }], "cursor": {}, "$db": "shop" },
+                doc! { "aggregate": "orders", "pipeline": [&joined], "cursor": {}, "$db": "shop" },
+                doc! { "aggregate": "orders", "pipeline": [&by_field], "cursor": {}, "$db": "shop" },
+                doc! { "aggregate": "orders", "pipeline": [&graph], "cursor": {}, "$db": "shop" },
+                doc! { "aggregate": "orders", "pipeline": [&union], "cursor": {}, "$db": "shop" },
+                doc! { "aggregate": "orders", "pipeline": [{ "$match": { "_id": 99 } }, &whole, &matching], "cursor": {}, "$db": "shop" },
+            ] {
+                let reply = viewer.run(command.clone());
+                let is_ok = at(&reply, "ok").and_then(|ok| ok.to_f64()) == Some(1.0);
+                assert!(is_ok, "{command:?} {reply:?}");
+            }
+        }
+    }
 }

@@ -25,6 +25,7 @@ pub(super) const OPERATORS: &[Operator] = &[
         .since("3.4"),
     Operator::function("$isArray", Arity::Exactly(1), is_array)
         .doc("True if the argument is an array.")
+        .total()
         .since("3.2"),
     Operator::function("$size", Arity::Exactly(1), size).doc("How many elements an array has."),
     Operator::function("$slice", Arity::Between(2, 3), slice)

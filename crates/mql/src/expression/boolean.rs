@@ -9,11 +9,13 @@ use quire_error::Result;
 pub(super) const OPERATORS: &[Operator] = &[
     Operator::function("$and", Arity::Any, and)
         .doc("True if all arguments are true; none: true.")
-        .decided_by(false),
+        .decided_by(false)
+        .total(),
     Operator::function("$or", Arity::Any, or)
         .doc("True if any argument is true; none: false.")
-        .decided_by(true),
-    Operator::function("$not", Arity::Exactly(1), not).doc("True if the argument is not."),
+        .decided_by(true)
+        .total(),
+    Operator::function("$not", Arity::Exactly(1), not).doc("True if the argument is not.").total(),
 ];
 
 /// False for missing, null, undefined, false and zero; true for everything else, NaN included.

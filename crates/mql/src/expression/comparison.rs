@@ -9,19 +9,26 @@ use std::cmp::Ordering;
 /// This family's rows of the registry.
 pub(super) const OPERATORS: &[Operator] = &[
     Operator::function("$eq", Arity::Exactly(2), |call, cx| test(call, cx, Ordering::is_eq))
-        .doc("True if both arguments are equal."),
+        .doc("True if both arguments are equal.")
+        .total(),
     Operator::function("$ne", Arity::Exactly(2), |call, cx| test(call, cx, Ordering::is_ne))
-        .doc("True if the arguments are not equal."),
+        .doc("True if the arguments are not equal.")
+        .total(),
     Operator::function("$lt", Arity::Exactly(2), |call, cx| test(call, cx, Ordering::is_lt))
-        .doc("True if the first argument comes before the second."),
+        .doc("True if the first argument comes before the second.")
+        .total(),
     Operator::function("$lte", Arity::Exactly(2), |call, cx| test(call, cx, Ordering::is_le))
-        .doc("True if the first argument does not come after the second."),
+        .doc("True if the first argument does not come after the second.")
+        .total(),
     Operator::function("$gt", Arity::Exactly(2), |call, cx| test(call, cx, Ordering::is_gt))
-        .doc("True if the first argument comes after the second."),
+        .doc("True if the first argument comes after the second.")
+        .total(),
     Operator::function("$gte", Arity::Exactly(2), |call, cx| test(call, cx, Ordering::is_ge))
-        .doc("True if the first argument does not come before the second."),
+        .doc("True if the first argument does not come before the second.")
+        .total(),
     Operator::function("$cmp", Arity::Exactly(2), cmp)
-        .doc("-1, 0 or 1 as the first argument comes before, with or after the second."),
+        .doc("-1, 0 or 1 as the first argument comes before, with or after the second.")
+        .total(),
 ];
 
 /// The order of two results; missing stands where undefined does, below null.

@@ -26,6 +26,8 @@ pub struct Operator {
     pub stable: bool,
     /// A constant argument of this truth is the result, whatever the others are (`$and`: false).
     pub decided_by: Option<bool>,
+    /// It has a result for any values: it fails only if an argument does.
+    pub total: bool,
 }
 
 /// The shape of an operator's arguments.
@@ -132,6 +134,7 @@ impl Operator {
             unfolded: false,
             stable: true,
             decided_by: None,
+            total: false,
         }
     }
 
@@ -162,6 +165,12 @@ impl Operator {
     /// The same, with its result decided by a constant argument of that truth.
     pub const fn decided_by(mut self, truth: bool) -> Self {
         self.decided_by = Some(truth);
+        self
+    }
+
+    /// The same, with a result for any values.
+    pub const fn total(mut self) -> Self {
+        self.total = true;
         self
     }
 

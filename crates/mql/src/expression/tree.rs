@@ -165,6 +165,17 @@ impl Expression {
         )
     }
 
+    /// True if it may fail for some values. Limits of memory and time don't count.
+    pub fn can_fail(&self) -> bool {
+        let mut fails = match &self.node {
+            ExpressionNode::Call(call) => !call.operator.total,
+            ExpressionNode::Form(_) | ExpressionNode::Object(_) | ExpressionNode::Array(_) => true,
+            _ => false,
+        };
+        self.children(&mut |child| fails = fails || child.can_fail());
+        fails
+    }
+
     /// Evaluates it for `cx.root`. `None` is missing. The result borrows from the document, from
     /// this expression's constants, or from the arena.
     pub fn eval<'a>(&'a self, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {

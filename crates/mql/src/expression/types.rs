@@ -12,11 +12,13 @@ pub(super) const OPERATORS: &[Operator] = &[
         Ok(Some(Value::String(type_name(call.eval(0, cx)?))))
     })
     .doc("The alias of the argument's type, or \"missing\".")
+    .total()
     .since("3.4"),
     Operator::function("$isNumber", Arity::Exactly(1), |call, cx| {
         Ok(Some(Value::Bool(call.eval(0, cx)?.is_some_and(|value| value.is_number()))))
     })
     .doc("True for int, long, double and decimal.")
+    .total()
     .since("4.4"),
     Operator::function("$binarySize", Arity::Exactly(1), binary_size)
         .doc("The length of a string or binary value in bytes.")

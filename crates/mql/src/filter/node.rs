@@ -167,6 +167,15 @@ impl Node {
         }
     }
 
+    /// True if its test may fail for some documents, as expressions may. Limits of memory, of time
+    /// and of regular expressions don't count.
+    pub fn can_fail(&self) -> bool {
+        match self {
+            Node::Expr(test) => test.expression().can_fail(),
+            other => other.children().iter().any(Node::can_fail),
+        }
+    }
+
     /// Visits every path node below, those inside `$elemMatch` excepted.
     pub fn visit_paths<'n>(&'n self, visit: &mut dyn FnMut(&'n PathNode)) {
         match self {

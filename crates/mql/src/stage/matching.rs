@@ -28,6 +28,7 @@ pub(super) const MATCH: StageRow = StageRow {
 #[derive(Clone, Debug)]
 pub struct Match {
     filter: Filter,
+    is_held: bool,
 }
 
 impl Match {
@@ -38,12 +39,22 @@ impl Match {
             return Err(Error::bad_value("$where is not allowed in this context"));
         }
         let features = Features { near: false, ..Features::ALL };
-        Ok(Match { filter: Filter::parse_with(filter, cx, features)? })
+        Ok(Match { filter: Filter::parse_with(filter, cx, features)?, is_held: false })
     }
 
     /// Returns the stage that lets through what passes all of `conditions`.
     pub fn all_of(conditions: Vec<Node>) -> Self {
-        Match { filter: Filter::all_of(conditions) }
+        Match { filter: Filter::all_of(conditions), is_held: false }
+    }
+
+    /// Returns the stage as one that stays behind the stages before it.
+    pub fn held(self) -> Self {
+        Match { is_held: true, ..self }
+    }
+
+    /// True if it has to stay behind the stages before it, which hide documents from its conditions.
+    pub fn is_held(&self) -> bool {
+        self.is_held
     }
 
     /// Returns the filter that documents pass.

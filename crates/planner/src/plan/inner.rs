@@ -68,4 +68,6 @@ pub(crate) struct Source {
     pub collation: AskedCollation,
     /// What gives the documents if no collection does.
     pub fed_by: Option<&'static str>,
+    /// The stages begin with those of a view.
+    pub of_view: bool,
 }
