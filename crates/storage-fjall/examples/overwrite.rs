@@ -1,13 +1,15 @@
 //! The stalls of a sustained load: four writers overwrite documents of 1 KB at random, each write
-//! buffered. Prints throughput, the slowest write and the memory of each ten seconds, and at the
-//! end the percentiles, the CPU used and what lies on disk. `overwrite DIR SECONDS [WORKERS]`.
+//! buffered. Prints throughput, the slowest write, the memory and the disk of each ten seconds, and at
+//! the end the percentiles, how many writes were slow, and the CPU used. With `stalls` each write of more
+//! than 100 ms is printed with the second of its end.
+//! `overwrite DIR SECONDS [WORKERS] [stalls]`.
 
 #![allow(clippy::unwrap_used)]
 
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use quire_storage::{Bytes, CommitOptions, Engine, Mode, Space, begin, rng::Rng};
 use quire_storage_fjall::{FjallOptions, open};
@@ -16,6 +18,8 @@ const DOCUMENTS: u64 = 500_000;
 const WRITERS: u64 = 4;
 /// Milliseconds of a bucket, 1/8 ms each below 1 s.
 const BUCKETS: usize = 8_000;
+/// No write should take longer.
+const STALL: Duration = Duration::from_millis(100);
 
 struct Latencies(Vec<AtomicU64>);
 
@@ -27,6 +31,12 @@ impl Latencies {
     fn add(&self, took: Duration) {
         let at = usize::try_from(took.as_micros() / 125).unwrap_or(BUCKETS).min(BUCKETS);
         self.0[at].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How many took at least this long.
+    fn over(&self, limit: Duration) -> u64 {
+        let from = usize::try_from(limit.as_micros() / 125).unwrap_or(BUCKETS);
+        self.0[from..].iter().map(|count| count.load(Ordering::Relaxed)).sum()
     }
 
     /// The upper bound of the bucket with this share of all, in milliseconds.
@@ -105,9 +115,10 @@ fn main() {
     let words: Vec<String> = std::env::args().collect();
     let seconds: u64 = words[2].parse().unwrap();
     let mut options = FjallOptions::default();
-    if let Some(workers) = words.get(3) {
-        options.workers = workers.parse().unwrap();
+    if let Some(workers) = words.get(3).and_then(|word| word.parse().ok()) {
+        options.workers = workers;
     }
+    let tells_stalls = words.last().is_some_and(|word| word == "stalls");
     println!("{} background threads", options.workers);
     let engine = open(Path::new(&words[1]), options).unwrap().engine;
     load(&engine);
@@ -126,6 +137,10 @@ fn main() {
                     let since = Instant::now();
                     overwrite(engine, number, document);
                     let took = since.elapsed();
+                    if tells_stalls && took > STALL {
+                        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+                        println!("stall {:.3} {took:.0?}", now.as_secs_f64());
+                    }
                     latencies.add(took);
                     writes.fetch_add(1, Ordering::Relaxed);
                     slowest.fetch_max(took.as_micros() as u64, Ordering::Relaxed);
@@ -154,11 +169,12 @@ fn main() {
         let after = cpu();
         let spent = |at: usize| after[at] - before[at];
         println!(
-            "{} writes; p99 {:.2} ms, p99.9 {:.2} ms, slowest {:.1} ms; CPU s: writers {:.1}, fjall {:.1}, other {:.1}",
+            "{} writes; p99 {:.2} ms, p99.9 {:.2} ms, slowest {:.1} ms, over 100 ms: {}; CPU s: writers {:.1}, fjall {:.1}, other {:.1}",
             writes.load(Ordering::Relaxed),
             latencies.percentile(0.99),
             latencies.percentile(0.999),
             all_slowest.load(Ordering::Relaxed) as f64 / 1000.0,
+            latencies.over(STALL),
             spent(0),
             spent(1),
             spent(2),

@@ -12,7 +12,6 @@ use fjall::config::{BlockSizePolicy, CompressionPolicy, RestartIntervalPolicy};
 use fjall::{
     AbstractTree, CompressionType, Database, Keyspace, KeyspaceCreateOptions, PersistMode,
 };
-use lsm_tree::Memtable;
 use parking_lot::RwLock;
 use quire_storage::backend::{Backend, Reclaimed, Room, last_key};
 use quire_storage::{
@@ -28,12 +27,12 @@ use crate::error::storage;
 use crate::gaps::Gaps;
 use crate::held::HeldMemtables;
 use crate::log_sync::LogSync;
-use crate::memtables::Memtables;
 use crate::reclaim::{DroppedRanges, Factory};
+use crate::retired::Retired;
 use crate::skeleton::Creation;
 use crate::snapshot::FjallSnapshot;
 use crate::tombstones::Tombstones;
-use crate::{inventory, journal, log_guard};
+use crate::{inventory, journal, log_guard, manifest};
 
 const CAPS: Caps = Caps {
     key_bytes_max: 8 << 10,
@@ -126,10 +125,11 @@ impl Parts {
         dropped: &Arc<DroppedRanges>,
     ) -> Result<Self> {
         let exists = data.join("version").try_exists()?;
-        let dropped = Arc::clone(dropped);
+        let (dropped, place) = (Arc::clone(dropped), data.to_owned());
         let factories = Arc::new(move |name: &str| {
             let space = Space::ALL.into_iter().find(|space| space.name() == name)?;
-            Some(Factory::shared(space, &dropped))
+            let keyspace = inventory::keyspace_path(&place, inventory::number_of(space));
+            Some(Factory::shared(space, &dropped, keyspace.join(manifest::TABLES)))
         });
         let db = Database::builder(data)
             .cache_size(cache_bytes)
@@ -179,10 +179,6 @@ impl Parts {
             std::thread::sleep(Duration::from_millis(1));
         }
         Ok(())
-    }
-
-    fn active_memtables(&self) -> [Arc<Memtable>; 4] {
-        self.spaces.each_ref().map(|space| space.tree.active_memtable())
     }
 
     fn all_flushed(&self) -> bool {
@@ -237,7 +233,7 @@ pub struct FjallBackend {
     /// The sequence number of the oldest snapshot in use that fjall knows.
     pub(crate) oldest: AtomicU64,
     held: Arc<HeldMemtables>,
-    memtables: Memtables,
+    retired: Retired,
 }
 
 impl FjallBackend {
@@ -266,7 +262,7 @@ impl FjallBackend {
             written: AtomicU64::new(0),
             oldest: AtomicU64::new(0),
             held: Arc::default(),
-            memtables: Memtables::default(),
+            retired: Retired::default(),
         })
     }
 
@@ -336,7 +332,7 @@ impl Backend for FjallBackend {
         if written / LOOK_EVERY_BYTES != (written + bytes) / LOOK_EVERY_BYTES {
             self.behind.store(parts.is_behind(), Ordering::Relaxed);
             self.space.look(parts.db.write_buffer_size());
-            self.memtables.remember(parts.active_memtables());
+            self.retired.remember(&parts.spaces);
         }
         Ok(())
     }
@@ -346,6 +342,9 @@ impl Backend for FjallBackend {
     fn look(&self) -> Result<()> {
         let Ok(parts) = self.parts() else { return Ok(()) };
         self.space.look(parts.db.write_buffer_size());
+        if let Ok(logs) = self.data().and_then(|data| journal::files(&data)) {
+            self.retired.free(&parts.spaces, logs);
+        }
         parts.db.persist(PersistMode::Buffer).map_err(|error| storage(error, "background work"))
     }
 
@@ -448,8 +447,6 @@ impl Backend for FjallBackend {
                 let _ = space.tree.get_version_history_lock().maintenance(space.path(), seqno);
             }
         }
-        self.memtables.remember(oldest.parts.active_memtables());
-        self.memtables.free_unused();
         if self.behind.load(Ordering::Relaxed) {
             self.behind.store(oldest.parts.is_behind(), Ordering::Relaxed);
         }
@@ -474,7 +471,7 @@ impl Backend for FjallBackend {
 
     fn close(&self) -> Result<()> {
         let Some(parts) = self.parts.write().take() else { return Ok(()) };
-        self.memtables.clear();
+        self.retired.clear();
         let created = self.creation.wait();
         let mut directory = self.directory.write();
         if directory.as_ref().is_some_and(Directory::is_image) {

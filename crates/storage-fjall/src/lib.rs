@@ -7,8 +7,9 @@
 //! opens it), `skeleton` and `scratch` (how a new one is made), [`journal`] and `log_guard` (what a
 //! torn or damaged log is worth), `image` (what a check opens), `salvage`, `table_file` and
 //! `rebuild` (what a repair does about damaged tables), `repair_mark` (that it is done), `backend`
-//! (reads, batches, pressure), `newest`, `lookups`,
-//! `open_table` and `block_rows` (reads of what nothing has changed since, straight from the tables), `memtables` (when they are freed), `reclaim` (dropped ranges), `gaps` and `tombstones` (heads of
+//! (reads, batches, pressure), `newest`, `lookups`, `open_table` and `block_rows` (reads of what
+//! nothing has changed since, straight from the tables), `memtables`, `retired` and `early_sync` (what
+//! is done outside of fjall's locks), `reclaim` (dropped ranges), `gaps` and `tombstones` (heads of
 //! queues), `backup`.
 
 mod backend;
@@ -19,6 +20,7 @@ mod damage;
 mod directory;
 mod disk_space;
 mod durable_mark;
+mod early_sync;
 mod error;
 mod gaps;
 mod held;
@@ -37,6 +39,7 @@ mod private;
 mod rebuild;
 mod reclaim;
 mod repair_mark;
+mod retired;
 mod salvage;
 mod scratch;
 mod skeleton;

@@ -9,9 +9,6 @@ use std::sync::Arc;
 use lsm_tree::Memtable;
 use parking_lot::Mutex;
 
-/// Memtables up to this size are freed where they are found, larger ones on a thread of their own.
-const FREED_AT_ONCE_BYTES: u64 = 1 << 20;
-
 /// The memtables that may still be in use.
 #[derive(Default)]
 pub(crate) struct Memtables(Mutex<Vec<Arc<Memtable>>>);
@@ -28,15 +25,9 @@ impl Memtables {
         }
     }
 
-    /// Frees the memtables that nothing else refers to.
-    pub fn free_unused(&self) {
-        let unused: Vec<_> =
-            self.0.lock().extract_if(.., |memtable| Arc::strong_count(memtable) == 1).collect();
-        if unused.iter().map(|memtable| memtable.size()).sum::<u64>() > FREED_AT_ONCE_BYTES {
-            // Without a thread the closure is dropped here, and the memtables with it.
-            let thread = std::thread::Builder::new().name("quire-free".into());
-            let _ = thread.spawn(move || drop(unused));
-        }
+    /// Returns the memtables that nothing else refers to.
+    pub fn take_unused(&self) -> Vec<Arc<Memtable>> {
+        self.0.lock().extract_if(.., |memtable| Arc::strong_count(memtable) == 1).collect()
     }
 
     /// Forgets all of them. Those that nothing else refers to are freed.
@@ -55,11 +46,11 @@ mod tests {
         let (used, unused) = (Arc::new(Memtable::new(1)), Arc::new(Memtable::new(2)));
         let freed = Arc::downgrade(&unused);
         memtables.0.lock().extend([Arc::clone(&used), unused]);
-        memtables.free_unused();
+        drop(memtables.take_unused());
         assert!(freed.upgrade().is_none());
         assert_eq!(memtables.0.lock().len(), 1);
         drop(used);
-        memtables.free_unused();
+        drop(memtables.take_unused());
         assert!(memtables.0.lock().is_empty());
     }
 }

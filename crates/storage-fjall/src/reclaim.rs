@@ -8,6 +8,7 @@
 
 use std::collections::HashMap;
 use std::ops::Bound;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -21,6 +22,7 @@ use quire_storage::backend::{Backend, RawSnapshot, Reclaimed, delete_range};
 use quire_storage::{DropRange, Op, Page, Result, ScanRequest, Size, Space};
 
 use crate::backend::{FjallBackend, Parts, TABLE_BYTES};
+use crate::early_sync::EarlySync;
 use crate::error::storage;
 use crate::journal;
 
@@ -107,11 +109,17 @@ impl DroppedRanges {
 pub(crate) struct Factory {
     space: Space,
     dropped: Arc<DroppedRanges>,
+    /// Where the keyspace has its tables.
+    tables: PathBuf,
 }
 
 impl Factory {
-    pub fn shared(space: Space, dropped: &Arc<DroppedRanges>) -> Arc<dyn FilterFactory> {
-        Arc::new(Self { space, dropped: Arc::clone(dropped) })
+    pub fn shared(
+        space: Space,
+        dropped: &Arc<DroppedRanges>,
+        tables: PathBuf,
+    ) -> Arc<dyn FilterFactory> {
+        Arc::new(Self { space, dropped: Arc::clone(dropped), tables })
     }
 }
 
@@ -121,12 +129,16 @@ impl FilterFactory for Factory {
     }
 
     fn make_filter(&self, _: &Context) -> Box<dyn CompactionFilter> {
-        Box::new(Filter { ranges: self.dropped.of(self.space) })
+        Box::new(Filter {
+            ranges: self.dropped.of(self.space),
+            written: EarlySync::begin(&self.tables),
+        })
     }
 }
 
 struct Filter {
     ranges: Ranges,
+    written: EarlySync,
 }
 
 fn covers(ranges: &[(Bytes, Bytes)], key: &[u8]) -> bool {
@@ -137,8 +149,15 @@ fn covers(ranges: &[(Bytes, Bytes)], key: &[u8]) -> bool {
 
 impl CompactionFilter for Filter {
     fn filter_item(&mut self, item: ItemAccessor<'_>, _: &Context) -> CompactionFilterResult {
-        let dropped = !self.ranges.is_empty() && covers(&self.ranges, item.key());
-        Ok(if dropped { Verdict::Destroy } else { Verdict::Keep })
+        if !self.ranges.is_empty() && covers(&self.ranges, item.key()) {
+            return Ok(Verdict::Destroy);
+        }
+        self.written.wrote(item.key().len() + item.value()?.len());
+        Ok(Verdict::Keep)
+    }
+
+    fn finish(mut self: Box<Self>) {
+        self.written.sync();
     }
 }
 
