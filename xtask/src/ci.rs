@@ -75,7 +75,8 @@ pub fn fuzz(root: &Path, args: &[String]) -> Result<(), String> {
     Ok(())
 }
 
-/// Kills a writing engine and a writing server again and again, and checks what they left.
+/// Kills a writing engine, a writing server and repairs again and again, damages their files, and checks
+/// what is left.
 pub fn crash(args: &[String]) -> Result<(), String> {
     let rounds: u64 = match args.first() {
         Some(rounds) => rounds.parse().map_err(|_| format!("'{rounds}' is no number"))?,
@@ -97,7 +98,7 @@ pub fn crash(args: &[String]) -> Result<(), String> {
     ["quire-storage-fjall", "quire-cli"].into_iter().try_for_each(|package| {
         let mut command = cargo();
         command.args(["test", "--release", "--package", package]);
-        command.args(["--test", "it", "crash", "--", "--nocapture"]);
+        command.args(["--test", "it", "--", "crash", "damage", "--nocapture"]);
         command.env("QUIRE_CRASH_ROUNDS", rounds.to_string());
         run_command(command.env("QUIRE_POWER_CUTS", (rounds * 50).to_string()))
     })

@@ -9,10 +9,12 @@
 //! bytes; `tests/it/power_crash/trace.rs` reads it. A file has a number of its own from its creation
 //! on, whatever its name is.
 //!
-//! `QUIRE_RECORDER_FAULT` makes calls fail: `eio`, `enospc` or `short` and which call, as in `eio 120`.
-//! Calls that write, cut or sync a file count; those on the file that was made first do not, since it
-//! is the test's own. `short` writes half; with `enospc` and `short` all later calls that write fail
-//! too, as on a disk that stays full; with `eio` all that follow work again. Linux.
+//! `QUIRE_RECORDER_FAULT` makes calls fail: `eio`, `enospc`, `short`, `read` or `kill` and which call, as
+//! in `eio 120`. Calls that write, cut or sync a file count; those on the file that was made first do
+//! not, since it is the test's own. `short` writes half; with `enospc` and `short` all later calls that
+//! write fail too, as on a disk that stays full; with `eio` all that follow work again. With `read` the
+//! calls that read a file count, and one of them answers EIO. `kill` ends the process after that many
+//! events. Linux.
 
 #![cfg_attr(not(target_os = "linux"), allow(unused))]
 
@@ -44,6 +46,8 @@ mod calls {
         fault: Option<Fault>,
         /// Calls that a fault may hit.
         calls: u64,
+        /// Events in the record.
+        events: std::cell::Cell<u64>,
     }
 
     /// Which call fails, and how.
@@ -58,6 +62,8 @@ mod calls {
         Broken,
         Full,
         Short,
+        Unreadable,
+        Killed,
     }
 
     impl Fault {
@@ -68,6 +74,8 @@ mod calls {
                 "eio" => Kind::Broken,
                 "enospc" => Kind::Full,
                 "short" => Kind::Short,
+                "read" => Kind::Unreadable,
+                "kill" => Kind::Killed,
                 _ => return None,
             };
             Some(Fault { kind, at: at.parse().ok()? })
@@ -112,6 +120,7 @@ mod calls {
                     fault: variable(c"QUIRE_RECORDER_FAULT")
                         .and_then(|text| Fault::parse(text.to_bytes())),
                     calls: 0,
+                    events: std::cell::Cell::new(0),
                 };
                 if let Some(inode) = inode_at(libc::AT_FDCWD, root.as_ptr()) {
                     made.numbers.insert(inode, 0);
@@ -177,7 +186,9 @@ mod calls {
 
         /// Counts a call on a file, and says what becomes of it.
         fn judge(&mut self, file: c_int, writes: bool) -> Verdict {
-            let Some(fault) = self.fault else { return Verdict::Works };
+            let Some(fault) = self.fault.filter(|fault| fault.kind != Kind::Unreadable) else {
+                return Verdict::Works;
+            };
             let number = inode_of(file).and_then(|inode| self.numbers.get(&inode));
             if number.is_none_or(|number| *number <= 1) {
                 return Verdict::Works;
@@ -191,6 +202,17 @@ mod calls {
                 }
                 _ => Verdict::Works,
             }
+        }
+
+        /// Counts a call that reads, and says whether it fails.
+        fn fails_to_read(&mut self, file: c_int) -> bool {
+            let Some(fault) = self.fault.filter(|fault| fault.kind == Kind::Unreadable) else {
+                return false;
+            };
+            let number = inode_of(file).and_then(|inode| self.numbers.get(&inode));
+            let counts = number.is_some_and(|number| *number > 1);
+            self.calls += u64::from(counts);
+            counts && self.calls == fault.at
         }
 
         /// Records the renames of a directory that nobody has seen, by what is in it now.
@@ -262,6 +284,14 @@ mod calls {
                     unsafe { libc::syscall(libc::SYS_write, self.log, rest.as_ptr(), rest.len()) };
                 let Ok(written) = usize::try_from(written) else { std::process::abort() };
                 rest = &rest[written..];
+            }
+            self.events.set(self.events.get() + 1);
+            if self
+                .fault
+                .is_some_and(|fault| fault.kind == Kind::Killed && fault.at == self.events.get())
+            {
+                // SAFETY: ends the process at once, as a kill does.
+                unsafe { libc::_exit(9) };
             }
         }
     }
@@ -443,6 +473,27 @@ mod calls {
         writing(file, None, &unsafe { buffers(vector, count) }, || unsafe {
             libc::syscall(libc::SYS_writev, file, vector, count)
         })
+    }
+
+    /// Runs a call that reads, unless a fault hits it.
+    fn reading(file: c_int, call: impl FnOnce() -> c_long) -> ssize_t {
+        let fails = recorder().as_mut().is_some_and(|found| found.fails_to_read(file));
+        if fails { failed(libc::EIO) } else { call() as ssize_t }
+    }
+
+    #[unsafe(no_mangle)]
+    unsafe extern "C" fn read(file: c_int, buffer: *mut c_void, length: size_t) -> ssize_t {
+        reading(file, || unsafe { libc::syscall(libc::SYS_read, file, buffer, length) })
+    }
+
+    #[unsafe(no_mangle)]
+    unsafe extern "C" fn pread64(
+        file: c_int,
+        buffer: *mut c_void,
+        length: size_t,
+        at: off_t,
+    ) -> ssize_t {
+        reading(file, || unsafe { libc::syscall(libc::SYS_pread64, file, buffer, length, at) })
     }
 
     /// Copies by the kernel are refused, so that the caller reads and writes.

@@ -11,6 +11,7 @@ mod certificates;
 mod check;
 mod compatibility;
 mod crash;
+mod damaged_catalog;
 mod export;
 mod full_disk;
 mod import;

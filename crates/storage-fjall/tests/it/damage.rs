@@ -7,7 +7,10 @@ use quire_storage::{CommitOptions, Maintenance, Space, StorageError};
 use quire_storage_fjall::{FjallOptions, end_repair, examine, open};
 use tempfile::TempDir;
 
-use crate::support::{SMALL, content_of, document, flushed, image, insert, key, numbers, repair};
+use crate::support::{
+    SMALL, content_of, crashed_with_tables_and_log, document, flushed, image, insert, key, numbers,
+    repair,
+};
 
 fn tables(directory: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
@@ -199,7 +202,7 @@ fn a_lost_list_of_tables_and_lost_names_lose_nothing() {
 
 #[test]
 fn a_lost_table_loses_what_was_in_it_and_nothing_that_the_log_has() {
-    let directory = with_tables_and_log();
+    let directory = crashed_with_tables_and_log();
     std::fs::remove_file(directory.path().join("data/keyspaces/2/tables/999")).unwrap();
     for table in tables(&directory.path().join("data/keyspaces/2")) {
         std::fs::remove_file(table).unwrap();
@@ -208,29 +211,11 @@ fn a_lost_table_loses_what_was_in_it_and_nothing_that_the_log_has() {
     assert!((SMALL + 1..2 * SMALL).all(|number| there.contains(&number)), "{there:?}");
 }
 
-/// A database after a crash, with documents in tables and in the log, and a table that a crash left.
-fn with_tables_and_log() -> TempDir {
-    let live = TempDir::new().unwrap();
-    let engine = open(live.path(), FjallOptions::default()).unwrap().engine;
-    for number in 0..2 * SMALL {
-        insert(&engine, 1, number, document(number, 400), CommitOptions::buffered());
-        if number == SMALL {
-            engine.maintenance(Maintenance::Flush).unwrap();
-        }
-    }
-    let directory = TempDir::new().unwrap();
-    image(live.path(), directory.path());
-    engine.close().unwrap();
-    std::fs::write(directory.path().join("data/keyspaces/2/tables/999"), "left").unwrap();
-    std::fs::write(directory.path().join("data/keyspaces/2/v999"), "left").unwrap();
-    directory
-}
-
 /// fjall makes anew what it misses: without the list of its tables a keyspace was empty and its tables
 /// were removed, by a check, too; without its log the database was empty until the second start.
 #[test]
 fn a_missing_file_of_a_known_set_is_named_and_nothing_is_changed() {
-    let pristine = with_tables_and_log();
+    let pristine = crashed_with_tables_and_log();
     let current = |keyspace: u32| format!("data/keyspaces/{keyspace}/current");
     let mut missing: Vec<String> = (0..5).map(current).collect();
     missing
@@ -275,7 +260,7 @@ fn a_missing_file_of_a_known_set_is_named_and_nothing_is_changed() {
 
 #[test]
 fn a_check_changes_nothing_and_sees_everything() {
-    let directory = with_tables_and_log();
+    let directory = crashed_with_tables_and_log();
     let before = content_of(directory.path());
     let found = examine(directory.path(), FjallOptions::default()).unwrap();
     assert_eq!(found.damages, [""; 0]);

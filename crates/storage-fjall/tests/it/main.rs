@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod any_damage;
 mod conformance;
 mod crash;
 mod damage;

@@ -92,6 +92,24 @@ pub fn flushed() -> TempDir {
     directory
 }
 
+/// A database after a crash, with documents in tables and in the log, and a table that a crash left.
+pub fn crashed_with_tables_and_log() -> TempDir {
+    let live = TempDir::new().unwrap();
+    let engine = open(live.path(), FjallOptions::default()).unwrap().engine;
+    for number in 0..2 * SMALL {
+        insert(&engine, 1, number, document(number, 400), CommitOptions::buffered());
+        if number == SMALL {
+            engine.maintenance(Maintenance::Flush).unwrap();
+        }
+    }
+    let directory = TempDir::new().unwrap();
+    image(live.path(), directory.path());
+    engine.close().unwrap();
+    std::fs::write(directory.path().join("data/keyspaces/2/tables/999"), "left").unwrap();
+    std::fs::write(directory.path().join("data/keyspaces/2/v999"), "left").unwrap();
+    directory
+}
+
 /// Opens a directory and mends what is damaged in it.
 pub fn repair(directory: &Path) -> Opened {
     open(directory, FjallOptions { repair: true, ..FjallOptions::default() }).unwrap()

@@ -7,10 +7,11 @@
 //! does. `QUIRE_POWER_CUTS=10000` for the long run.
 //!
 //! The same process also runs on a disk that fails: a call that writes or syncs answers EIO, or the disk
-//! is full from some call on, also in the middle of a write. It may stop, and may not hang; what it
-//! acknowledged is there afterwards. Linux.
+//! is full from some call on, also in the middle of a write; or a call that reads answers EIO. It may
+//! stop, and may not hang; what it acknowledged is there afterwards. `repair` kills repairs. Linux.
 
 mod disk;
+mod repair;
 mod trace;
 
 use std::fs::OpenOptions;
@@ -81,9 +82,14 @@ fn recorded_process() {
     engine.close().unwrap();
 }
 
-/// Runs that process on a directory `root` of `place`, recorded in its file `log`, with a fault
-/// (`examples/recorder.rs`).
+/// Runs that process on a directory `root` of `place`, recorded in its file `log`, with a fault.
 fn run(place: &Path, fault: &str) -> Output {
+    run_process("power_crash::recorded_process", place, fault)
+}
+
+/// Runs the test `name` as a process on a directory `root` of `place`, recorded in its file `log`, with a
+/// fault (`examples/recorder.rs`).
+fn run_process(name: &str, place: &Path, fault: &str) -> Output {
     let here = std::env::current_exe().unwrap();
     let recorder = here.ancestors().nth(2).unwrap().join("examples/librecorder.so");
     assert!(
@@ -92,9 +98,9 @@ fn run(place: &Path, fault: &str) -> Output {
         recorder.display()
     );
     let root = place.canonicalize().unwrap().join("root");
-    std::fs::create_dir(&root).unwrap();
+    std::fs::create_dir_all(&root).unwrap();
     let mut running = Command::new(here)
-        .args(["--ignored", "--exact", "power_crash::recorded_process", "--quiet"])
+        .args(["--ignored", "--exact", name, "--quiet"])
         .env(DIRECTORY, &root)
         .env("QUIRE_RECORDER_ROOT", &root)
         .env("QUIRE_RECORDER_LOG", place.join("log"))
@@ -264,8 +270,9 @@ fn a_failing_disk_loses_nothing_that_was_acknowledged() {
     let mut stopped = 0;
     for seed in 1..=cuts.map_or(15, |cuts| cuts / 10) {
         let mut rng = Rng::new(seed);
-        let kind = ["eio", "enospc", "short"][usize::try_from(rng.below(3)).unwrap()];
-        let fault = format!("{kind} {}", 1 + rng.below(1800));
+        let kind = ["eio", "enospc", "short", "read"][usize::try_from(rng.below(4)).unwrap()];
+        let calls = if kind == "read" { 600 } else { 1800 };
+        let fault = format!("{kind} {}", 1 + rng.below(calls));
         let place = TempDir::new().unwrap();
         let ended = run(place.path(), &fault);
         stopped += u64::from(!ended.status.success());
