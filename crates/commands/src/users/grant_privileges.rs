@@ -10,12 +10,12 @@ use quire_error::{Error, Result};
 
 /// Runs the command `grantPrivilegesToRole`.
 pub fn grant(cx: &mut Context<'_>, body: Doc<'_>, _reply: &mut DocWriter<'_>) -> Result<()> {
-    change(cx, body, |own, named| own.grant_all(named))
+    change(cx, body, |own, named| own.grant_all(named.iter().cloned()))
 }
 
 /// Runs the command `revokePrivilegesFromRole`.
 pub fn revoke(cx: &mut Context<'_>, body: Doc<'_>, _reply: &mut DocWriter<'_>) -> Result<()> {
-    change(cx, body, |own, named| named.iter().for_each(|privilege| own.revoke(privilege)))
+    change(cx, body, Privileges::revoke_all)
 }
 
 fn change(cx: &Context<'_>, body: Doc<'_>, change: fn(&mut Privileges, &Privileges)) -> Result<()> {
