@@ -8,6 +8,7 @@ use crate::frame::reply::number;
 use crate::frame::service::{Connection, Service, now_ms};
 use crate::frame::tally::Tally;
 use crate::frame::usage::Class;
+use quire_access::UserName;
 use quire_catalog::{Namespace, split_namespace};
 use quire_document::{Doc, DocBuf, DocWriter, Value};
 use quire_error::Error;
@@ -178,9 +179,19 @@ fn profile_entry(connection: &Connection, ended: &Ended<'_>) -> DocBuf {
         writer.append("ts", Value::Date(now_ms()));
         writer.append_some("client", connection.remote_host().as_deref().map(Value::String));
         writer.append_some("appName", connection.app_name().map(Value::String));
-        writer.array("allUsers").finish();
-        writer.append("user", "");
+        write_user(connection, writer);
     })
+}
+
+/// Writes who is logged in: `allUsers`, and `user` as `name@database`, empty without a login.
+fn write_user(connection: &Connection, writer: &mut DocWriter<'_>) {
+    let user = connection.identity.as_ref().map(|identity| &identity.name);
+    let mut users = writer.array("allUsers");
+    if let Some(name) = user {
+        users.document().append("user", &name.user).append("db", &name.db);
+    }
+    users.finish();
+    writer.append("user", user.map(UserName::to_string).unwrap_or_default().as_str());
 }
 
 fn write_origin(ended: &Ended<'_>, writer: &mut DocWriter<'_>) {

@@ -551,3 +551,44 @@ fn a_client_of_the_stable_api_logs_in() {
     assert_eq!(code(&strict.run(last)), 18);
     strict.works(doc! { "logout": 1, "apiVersion": "1", "apiStrict": true, "$db": "shop" });
 }
+
+/// The profile did not say who ran an operation.
+#[test]
+fn the_profile_names_who_ran_an_operation() {
+    let (server, mut root) = guarded();
+    root.works(doc! { "profile": 2, "$db": "shop" });
+    let mut reader = server.client(2);
+    assert_eq!(reader.log_in("shop", "reader", "p", Mechanism::Sha256), 0);
+    reader.works(doc! { "find": "orders", "$db": "shop" });
+    let query = doc! { "find": "system.profile", "filter": { "op": "query" }, "$db": "shop" };
+    let profile = root.works(query);
+    let entry = |path: &str| {
+        let path = format!("cursor.firstBatch.0.{path}");
+        at(&profile, &path).and_then(|value| value.as_str())
+    };
+    assert_eq!(entry("user"), Some("reader@shop"));
+    assert_eq!(entry("allUsers.0.user"), Some("reader"));
+    assert_eq!(entry("allUsers.0.db"), Some("shop"));
+}
+
+/// Each privilege was looked for among those before it: a role with many took minutes.
+#[test]
+fn a_role_takes_many_privileges() {
+    const PRIVILEGES: usize = 50_000;
+    let (_server, mut root) = guarded();
+    let rights = |names: std::ops::Range<usize>| -> quire_document::ArrayBuf {
+        let privilege = |at: usize| {
+            let name = format!("c{at}");
+            doc! { "resource": { "db": "shop", "collection": name.as_str() }, "actions": ["find"] }
+        };
+        names.map(privilege).collect::<Vec<_>>().iter().map(Value::from).collect()
+    };
+    let all = rights(0..PRIVILEGES);
+    root.works(doc! { "createRole": "wide", "roles": [], "privileges": &all, "$db": "shop" });
+    root.works(doc! { "grantPrivilegesToRole": "wide", "privileges": &all, "$db": "shop" });
+    let most = rights(3..PRIVILEGES);
+    root.works(doc! { "revokePrivilegesFromRole": "wide", "privileges": &most, "$db": "shop" });
+    let shown = root.works(doc! { "rolesInfo": "wide", "showPrivileges": true, "$db": "shop" });
+    let left = at(&shown, "roles.0.privileges").and_then(|list| list.as_array());
+    assert_eq!(left.map(|list| list.iter().count()), Some(3));
+}
