@@ -1,15 +1,15 @@
-//! What each command needs of who runs it: one row a command, beside its row in the registry. A
+//! The privileges that each command needs: one row for each command, beside its row in the registry. A
 //! test walks both tables. (MongoDB manual, "Required Access" of each command and stage.)
 
 mod pipeline;
 
-use crate::frame::args::unambiguous;
+use crate::frame::args::{arguments, flag, unambiguous, whole};
 use crate::frame::authorize::Requires::Nothing;
 use crate::frame::authorize::Requires::{self, Arguments, Cluster, Collection, Database, Login};
 use crate::frame::context::Context;
 use pipeline::pipeline;
 use quire_access::Action::{self, *};
-use quire_access::{RoleName, Target};
+use quire_access::{Privileges, RoleName, Target, UserName};
 use quire_catalog::split_namespace;
 use quire_document::{Doc, Value};
 use quire_error::{Error, ErrorCode, Result};
@@ -144,7 +144,7 @@ fn current_op(cx: &Context<'_>, body: Doc<'_>) -> Result<()> {
 
 /// Reading the level needs less than changing it.
 fn profile(cx: &Context<'_>, body: Doc<'_>) -> Result<()> {
-    let level = body.first().and_then(|first| crate::frame::args::whole(first.value()));
+    let level = body.first().and_then(|first| whole(first.value()));
     let reads = level == Some(-1) && body.get("filter").is_none() && body.get("slowms").is_none();
     match reads && cx.may(Target::Collection(cx.db, "system.profile"), Find) {
         true => Ok(()),
@@ -190,7 +190,7 @@ fn update(cx: &Context<'_>, body: Doc<'_>) -> Result<()> {
 /// Returns whether the command reads this flag as set. A value of a wrong type is refused when the
 /// command is parsed.
 fn is_true(value: Option<Value<'_>>) -> bool {
-    value.and_then(crate::frame::args::flag).unwrap_or(false)
+    value.and_then(flag).unwrap_or(false)
 }
 
 fn find_and_modify(cx: &Context<'_>, body: Doc<'_>) -> Result<()> {
@@ -221,7 +221,7 @@ fn bulk_write(cx: &Context<'_>, body: Doc<'_>) -> Result<()> {
     for op in documents("ops") {
         let op = unambiguous(Value::Document(op))?;
         let Some(first) = op.first() else { continue };
-        let at = crate::frame::args::whole(first.value()).and_then(|at| usize::try_from(at).ok());
+        let at = whole(first.value()).and_then(|at| usize::try_from(at).ok());
         // A statement without a namespace is refused when it is read.
         let Some(namespace) = at.and_then(|at| namespaces.get(at)) else { continue };
         let Some((db, collection)) = split_namespace(namespace) else { continue };
@@ -283,18 +283,23 @@ fn create(cx: &Context<'_>, body: Doc<'_>) -> Result<()> {
     if !cx.may(target, CreateCollection) {
         // A first insert would make the collection as well, but only one without options.
         cx.require(target, Insert)?;
-        let plain = crate::frame::args::arguments(cx.command.name, body).next().is_none();
+        let plain = arguments(cx.command.name, body).next().is_none();
         if !plain {
             return Err(cx.unauthorized());
         }
     }
-    if let Some(Value::String(source)) = body.get("viewOn") {
-        cx.require(Target::Collection(cx.db, source), Find)?;
-        if let Some(Value::Array(stages)) = body.get("pipeline") {
-            pipeline(cx, Target::Collection(cx.db, source), stages)?;
-        }
+    defines_view(cx, body)
+}
+
+/// Fails unless the client may run the view that the command defines, if it defines one.
+fn defines_view(cx: &Context<'_>, body: Doc<'_>) -> Result<()> {
+    let Some(Value::String(source)) = body.get("viewOn") else { return Ok(()) };
+    let source = Target::Collection(cx.db, source);
+    cx.require(source, Find)?;
+    match body.get("pipeline") {
+        Some(Value::Array(stages)) => pipeline(cx, source, stages),
+        _ => Ok(()),
     }
-    Ok(())
 }
 
 fn coll_mod(cx: &Context<'_>, body: Doc<'_>) -> Result<()> {
@@ -305,13 +310,7 @@ fn coll_mod(cx: &Context<'_>, body: Doc<'_>) -> Result<()> {
             "Must specify both 'viewOn' and 'pipeline' when modifying a view and auth is enabled";
         return Err(Error::new(ErrorCode::InvalidOptions, text));
     }
-    if let Some(Value::String(source)) = body.get("viewOn") {
-        cx.require(Target::Collection(cx.db, source), Find)?;
-        if let Some(Value::Array(stages)) = body.get("pipeline") {
-            pipeline(cx, Target::Collection(cx.db, source), stages)?;
-        }
-    }
-    Ok(())
+    defines_view(cx, body)
 }
 
 /// Within a database an action of its own; otherwise what copying and dropping would need.
@@ -347,7 +346,7 @@ fn rename(cx: &Context<'_>, body: Doc<'_>) -> Result<()> {
     drops_target()
 }
 
-/// Everybody may list the names of what they may read.
+/// Every user may list the names of the collections that the user may read.
 fn list_collections(cx: &Context<'_>, body: Doc<'_>) -> Result<()> {
     let own = is_true(body.get("nameOnly")) && is_true(body.get("authorizedCollections"));
     match own {
@@ -442,7 +441,7 @@ fn update_role(cx: &Context<'_>, body: Doc<'_>) -> Result<()> {
 /// Each privilege belongs to the database of its resource.
 fn privileges(cx: &Context<'_>, body: Doc<'_>, action: Action) -> Result<()> {
     let Some(Value::Array(named)) = body.get("privileges") else { return Ok(()) };
-    let Ok(named) = quire_access::Privileges::parse(named) else { return Ok(()) };
+    let Ok(named) = Privileges::parse(named) else { return Ok(()) };
     named
         .iter()
         .try_for_each(|privilege| cx.require(Target::Database(privilege.resource.home()), action))
@@ -467,45 +466,50 @@ fn merge_accounts(cx: &Context<'_>, body: Doc<'_>) -> Result<()> {
     makes.iter().chain(drops).try_for_each(|action| cx.require(target, *action))
 }
 
-/// Everybody may look at oneself.
+/// Every user may look at its own entry.
 fn users_info(cx: &Context<'_>, body: Doc<'_>) -> Result<()> {
-    let Some(first) = body.first() else { return cx.require(Target::Database(cx.db), ViewUser) };
-    let one = |value: Value<'_>| -> Result<()> {
-        let Ok(user) = quire_access::UserName::parse(value, cx.db) else {
-            return cx.require(Target::Database(cx.db), ViewUser);
-        };
-        match cx.identity().is_some_and(|identity| identity.name == user) {
-            true => Ok(()),
-            false => cx.require(Target::Database(&user.db), ViewUser),
-        }
-    };
-    match first.value() {
-        Value::Document(doc) if doc.contains("forAllDBs") => {
-            cx.require(Target::Database("admin"), ViewUser)?;
-            cx.require(Target::Collection("admin", "system.users"), Find)
-        }
-        Value::Array(users) => users.iter().try_for_each(one),
-        value @ (Value::String(_) | Value::Document(_)) => one(value),
-        _ => cx.require(Target::Database(cx.db), ViewUser),
+    let named = body.first().map(|first| first.value());
+    if let Some(Value::Document(doc)) = named
+        && doc.contains("forAllDBs")
+    {
+        cx.require(Target::Database("admin"), ViewUser)?;
+        return cx.require(Target::Collection("admin", "system.users"), Find);
     }
+    looks_at(cx, named, ViewUser, |value| {
+        let user = UserName::parse(value, cx.db).ok()?;
+        let is_own = cx.identity().is_some_and(|identity| identity.name == user);
+        Some((user.db, is_own))
+    })
 }
 
-/// Everybody may look at the roles that they have.
+/// Every user may look at the roles that the user has.
 fn roles_info(cx: &Context<'_>, body: Doc<'_>) -> Result<()> {
-    let Some(first) = body.first() else { return cx.require(Target::Database(cx.db), ViewRole) };
-    let one = |value: Value<'_>| -> Result<()> {
-        let Ok(role) = RoleName::parse(value, cx.db) else {
-            return cx.require(Target::Database(cx.db), ViewRole);
-        };
-        match cx.identity().is_some_and(|identity| identity.inherited.roles.contains(&role)) {
-            true => Ok(()),
-            false => cx.require(Target::Database(&role.db), ViewRole),
-        }
+    let named = body.first().map(|first| first.value());
+    looks_at(cx, named, ViewRole, |value| {
+        let role = RoleName::parse(value, cx.db).ok()?;
+        let is_own = cx.identity().is_some_and(|identity| identity.inherited.roles.contains(&role));
+        Some((role.db, is_own))
+    })
+}
+
+/// Requires `action` on the database of each user or role in `named`, one or an array of them, except the
+/// client's own. `read` returns the database and whether it is the client's own, `None` for a malformed name.
+fn looks_at(
+    cx: &Context<'_>,
+    named: Option<Value<'_>>,
+    action: Action,
+    read: impl Fn(Value<'_>) -> Option<(String, bool)>,
+) -> Result<()> {
+    let home = || cx.require(Target::Database(cx.db), action);
+    let one = |value: Value<'_>| match read(value) {
+        Some((_, true)) => Ok(()),
+        Some((db, false)) => cx.require(Target::Database(&db), action),
+        None => home(),
     };
-    match first.value() {
-        Value::Array(roles) => roles.iter().try_for_each(one),
-        value @ (Value::String(_) | Value::Document(_)) => one(value),
-        _ => cx.require(Target::Database(cx.db), ViewRole),
+    match named {
+        Some(Value::Array(all)) => all.iter().try_for_each(one),
+        Some(value @ (Value::String(_) | Value::Document(_))) => one(value),
+        _ => home(),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Stored users and roles, and who is logged in on a connection.
+//! Stored users and roles, and the user who is logged in on a connection.
 //!
 //! Users and roles are documents of `admin.system.users` and `admin.system.roles`. What a
 //! connection may do is worked out at its login and again after any of them has changed: each
@@ -22,7 +22,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 const PAGE_DOCS: usize = 256;
 const PAGE_BYTES: usize = 1 << 20;
 
-/// Whether users are asked for, and what is known about them.
+/// The state of access control that all connections share.
 pub struct AccessControl {
     /// Commands need a login and privileges (`--auth`).
     pub enforced: bool,
@@ -39,9 +39,9 @@ pub struct AccessControl {
 pub struct Identity {
     /// The name of the user.
     pub name: UserName,
-    /// SHA-256 of the name: whose sessions and cursors are whose.
+    /// SHA-256 of the name, which marks the user's sessions and cursors.
     pub digest: [u8; 32],
-    /// What the roles add up to.
+    /// The privileges, roles and restrictions of all roles together.
     pub inherited: Inherited,
     /// `userId` of the stored user.
     id: Vec<u8>,
@@ -58,7 +58,7 @@ pub struct Accounts<'w> {
 }
 
 impl AccessControl {
-    /// Returns the state of a process that knows nothing yet.
+    /// Returns the state at the start of the process.
     ///
     /// # Errors
     /// 1 InternalError if the system gives no random bytes.

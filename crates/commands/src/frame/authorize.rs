@@ -1,6 +1,6 @@
-//! What a command needs of who runs it, and whether that is given.
+//! Checks that a client has the privileges that its command needs.
 //!
-//! Nothing here costs more than one test where access control is off.
+//! Where access control is off, each check is one test of a flag.
 
 use crate::frame::accounts::Identity;
 use crate::frame::args::unambiguous;
@@ -13,10 +13,10 @@ use quire_error::{Error, ErrorClass, ErrorCode, Result};
 use quire_mql::stage::find_stage;
 use std::sync::Arc;
 
-/// What a command needs.
+/// The privileges that a command needs.
 #[derive(Clone, Copy)]
 pub enum Requires {
-    /// Nothing: the command runs before a login too.
+    /// None: the command runs before a login too.
     Nothing,
     /// The client has logged in.
     Login,
@@ -26,7 +26,7 @@ pub enum Requires {
     Database(&'static [Action]),
     /// The client has logged in and may do these actions on the collection that the command's first field names.
     Collection(&'static [Action]),
-    /// A login and what the function finds out from the arguments.
+    /// A login and the privileges that the function works out from the arguments.
     Arguments(fn(&Context<'_>, Doc<'_>) -> Result<()>),
 }
 
@@ -57,8 +57,8 @@ impl Context<'_> {
         }
     }
 
-    /// Fails unless the client still may run the command that opened a cursor. A cursor of a write holds
-    /// the replies of its own statements, which stay its client's.
+    /// Fails unless the client still may run the command that opened a cursor. A cursor of a write
+    /// needs no rights any more: it holds the replies of statements that were allowed.
     ///
     /// # Errors
     /// 13 Unauthorized.
@@ -140,7 +140,7 @@ impl Context<'_> {
         Error::new(ErrorCode::Unauthorized, text)
     }
 
-    /// Returns who is logged in.
+    /// Returns the user who is logged in.
     pub(crate) fn identity(&self) -> Option<&Arc<Identity>> {
         self.connection.identity.as_ref()
     }
@@ -158,8 +158,8 @@ impl Context<'_> {
         }
     }
 
-    /// While no user is stored, a client of this machine may make the first one, or a role for it.
-    /// (MongoDB manual, "Localhost Exception".)
+    /// Returns true if the command makes the first user, or a role for it, and the client is on this
+    /// machine and no user is stored. (MongoDB manual, "Localhost Exception".)
     fn is_first_user(&self) -> Result<bool> {
         let makes_one = matches!(self.command.name, "createUser" | "createRole");
         if !makes_one || self.db != "admin" || self.connection.info.is_remote() {

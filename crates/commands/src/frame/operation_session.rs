@@ -34,7 +34,7 @@ pub fn lsid(value: Value<'_>) -> Result<SessionId> {
     }
 }
 
-/// Reads a session id: `id`, and `uid` if somebody else's is meant.
+/// Reads a session id: `id`, and `uid` for a session of another user.
 pub fn session_id(owner: &'static str, doc: Doc<'_>) -> Result<SessionId> {
     let (mut id, mut user) = (None, NOBODY);
     for arg in args::fields(owner, doc) {

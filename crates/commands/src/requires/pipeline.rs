@@ -1,5 +1,5 @@
-//! What a pipeline needs of who runs it, by the rows of its stages. Only names that the client gave are
-//! looked at: views run with the rights on the view.
+//! The privileges that a pipeline needs, by the rows of its stages. Only the names in the client's own
+//! stages count: a view runs with the rights on the view.
 
 use super::is_true;
 use crate::frame::args::unambiguous;

@@ -20,6 +20,8 @@ const COLLECTIONS: [(&str, &str); 6] = [
 ];
 /// A view on `shop.secret` that hides its mark.
 const VIEW: (&str, &str) = ("shop", "window");
+/// A view on `shop.drop` that shows one document, which has no mark.
+const FILTERED: (&str, &str) = ("shop", "filtered");
 
 const COMMANDS_PER_USER: usize = 60;
 
@@ -36,16 +38,11 @@ struct Player {
     describes: &'static [(&'static str, &'static str)],
 }
 
-const SHOP: &[(&str, &str)] = &[
-    ("shop", "orders"),
-    ("shop", "mine"),
-    ("shop", "secret"),
-    ("shop", "drop"),
-    ("shop", "window"),
-];
+const SHOP: &[(&str, &str)] =
+    &[("shop", "orders"), ("shop", "mine"), ("shop", "secret"), ("shop", "drop"), VIEW, FILTERED];
 const ORDERS_AND_MINE: &[(&str, &str)] = &[("shop", "orders"), ("shop", "mine")];
 
-const PLAYERS: [Player; 10] = [
+const PLAYERS: [Player; 11] = [
     Player { role: "read", reads: SHOP, changes: &[], describes: SHOP },
     Player { role: "readWrite", reads: SHOP, changes: SHOP, describes: SHOP },
     Player { role: "dbAdmin", reads: &[], changes: SHOP, describes: SHOP },
@@ -75,12 +72,8 @@ const PLAYERS: [Player; 10] = [
         changes: &[("shop", "drop"), ("shop", "secret")],
         describes: &[("shop", "orders"), ("shop", "drop"), ("shop", "secret")],
     },
-    Player {
-        role: "viewer",
-        reads: &[("shop", "window")],
-        changes: &[],
-        describes: &[("shop", "secret")],
-    },
+    Player { role: "viewer", reads: &[VIEW], changes: &[], describes: &[("shop", "secret")] },
+    Player { role: "guest", reads: &[FILTERED], changes: &[], describes: &[("shop", "drop")] },
 ];
 
 fn make_roles(root: &mut Client) {
@@ -115,6 +108,7 @@ fn make_roles(root: &mut Client) {
             ],
         ),
         ("viewer", vec![on("window", &["find"])]),
+        ("guest", vec![on("filtered", &["find"])]),
     ];
     for (role, privileges) in roles {
         let privileges: ArrayBuf = privileges.iter().map(Value::from).collect();
@@ -156,11 +150,17 @@ fn make_world(root: &mut Client) {
         "create": VIEW.1, "viewOn": "secret", "pipeline": [{ "$project": { "code": 0, "same": 0 } }],
         "$db": VIEW.0
     });
+    let shown = doc! { "_id": 9, "k": 9, "code": "9", "open": "PUBLIC", "same": "9" };
+    root.works(doc! { "insert": "drop", "documents": [&shown], "$db": FILTERED.0 });
+    root.works(doc! {
+        "create": FILTERED.1, "viewOn": "drop", "pipeline": [{ "$match": { "k": 9 } }],
+        "$db": FILTERED.0
+    });
 }
 
-/// Everything that a collection holds and is; of the view its definition.
+/// Everything that a collection holds and is; of a view its definition.
 fn state(root: &mut Client, (db, collection): (&str, &str)) -> String {
-    let find = match (db, collection) == VIEW {
+    let find = match [VIEW, FILTERED].contains(&(db, collection)) {
         true => DocBuf::new(),
         false => root.run(doc! { "find": collection, "sort": { "_id": 1 }, "$db": db }),
     };
@@ -183,10 +183,10 @@ impl Dice {
         self.0.one_in(in_)
     }
 
-    /// A collection or the view; sometimes one that does not exist.
+    /// A collection or a view; sometimes one that does not exist.
     fn namespace(&mut self) -> (&'static str, &'static str) {
         match self.0.below(10) {
-            0 => VIEW,
+            0 => [VIEW, FILTERED][self.0.below(2) as usize],
             1 => (
                 self.pick(&["shop", "vault", "admin"]),
                 self.pick(&["new", "system.views", "system.users"]),
@@ -205,13 +205,15 @@ impl Dice {
     }
 
     fn filter(&mut self) -> DocBuf {
-        match self.0.below(6) {
+        match self.0.below(8) {
             0 => doc! {},
             1 => doc! { "_id": self.0.below(7) as i32 },
             2 => doc! { "code": { "$regex": "^MARK" } },
             3 => doc! { "$expr": { "$gt": ["$code", "A"] } },
             4 => doc! { "k": { "$in": [0, 1] } },
-            // An error that repeats a value.
+            // Errors that repeat a value.
+            5 => doc! { "$or": [{ "$expr": { "$toInt": "$code" } }, { "k": 0 }] },
+            6 => doc! { "_id": { "$gte": 0 }, "$nor": [{ "$expr": { "$toInt": "$code" } }] },
             _ => doc! { "$expr": { "$toInt": "$code" } },
         }
     }
@@ -431,7 +433,7 @@ fn play(server: &Server, root: &mut Client, seed: u64) {
     root.run(doc! { "dropAllUsersFromDatabase": 1, "$db": "shop" });
     root.works(doc! { "createUser": "player", "pwd": "p", "roles": [player.role], "$db": "shop" });
     let cursors = open_cursors(root);
-    let everything = COLLECTIONS.iter().copied().chain([VIEW]);
+    let everything = COLLECTIONS.iter().copied().chain([VIEW, FILTERED]);
     let kept: Vec<_> = everything.filter(|one| !player.changes.contains(one)).collect();
     let before: Vec<String> = kept.iter().map(|one| state(root, *one)).collect();
     let mut client = server.client(1000 + seed);
