@@ -21,6 +21,7 @@ mod folding;
 mod kernel;
 mod operator;
 mod parse;
+mod ranges;
 mod registry;
 mod serialize;
 mod tree;

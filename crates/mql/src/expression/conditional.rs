@@ -4,6 +4,7 @@ use super::batch::Batch;
 use super::boolean::is_true;
 use super::column::Column;
 use super::operator::{Arity, Call, Operator};
+use super::ranges::{Ranges, compared};
 use super::tree::{Expression, ExpressionNode, Form};
 use crate::context::{EvalContext, ParseContext};
 use quire_document::{DocWriter, Value};
@@ -128,6 +129,8 @@ impl Form for Cond {
 struct Switch {
     branches: Vec<(Expression, Expression)>,
     default: Option<Expression>,
+    /// Set by `optimize`, if the cases are ranges.
+    ranges: Option<Ranges>,
 }
 
 fn parse_switch(
@@ -165,7 +168,7 @@ fn parse_switch(
     if branches.is_empty() {
         return Err(Error::location(40068, "$switch requires at least one branch."));
     }
-    Ok(Expression::form(Box::new(Switch { branches, default })))
+    Ok(Expression::form(Box::new(Switch { branches, default, ranges: None })))
 }
 
 fn parse_branch(value: Value<'_>, context: &ParseContext) -> Result<(Expression, Expression)> {
@@ -198,15 +201,28 @@ fn no_branch() -> Error {
     Error::location(40069, text)
 }
 
-impl Form for Switch {
-    fn eval<'a>(&'a self, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
+impl Switch {
+    /// The expression of the first branch whose case is true.
+    fn taken<'a>(&'a self, cx: &EvalContext<'a>) -> Result<Option<&'a Expression>> {
+        if let Some(ranges) = self.ranges.as_ref().filter(|_| cx.collator().is_none())
+            && let Some(compared) = self.branches.first().and_then(|(case, _)| compared(case))
+        {
+            let case = ranges.case_of(compared.eval(cx)?);
+            return Ok(case.and_then(|case| self.branches.get(case)).map(|(_, then)| then));
+        }
         for (case, then) in &self.branches {
             if is_true(case.eval(cx)?) {
-                return then.eval(cx);
+                return Ok(Some(then));
             }
         }
-        match &self.default {
-            Some(default) => default.eval(cx),
+        Ok(None)
+    }
+}
+
+impl Form for Switch {
+    fn eval<'a>(&'a self, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
+        match self.taken(cx)?.or(self.default.as_ref()) {
+            Some(taken) => taken.eval(cx),
             None => Err(no_branch()),
         }
     }
@@ -245,6 +261,7 @@ impl Form for Switch {
                 break;
             }
         }
+        self.ranges = Ranges::of(kept.iter().map(|(case, _)| case));
         self.branches = kept;
         match (self.branches.is_empty(), self.default.take()) {
             (true, Some(default)) => Ok(Some(default)),

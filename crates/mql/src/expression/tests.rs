@@ -163,6 +163,41 @@ fn branches_run_only_when_taken() {
     gives(doc! { "$lt": ["$none", Value::Null] }, true);
 }
 
+/// Ranges side by side are searched; the same with one bound away from its neighbour is not. Both
+/// give what the definition says.
+#[test]
+fn ranges_of_a_switch_give_what_their_comparisons_give() {
+    let branch = |low: i32, high: i32| {
+        doc! { "case": { "$and": [{ "$gte": ["$a", low] }, { "$lt": ["$a", high] }] }, "then": low }
+    };
+    for bounds in [[0, 10, 10, 20], [0, 10, 11, 20]] {
+        let branches = [branch(bounds[0], bounds[1]), branch(bounds[2], bounds[3])];
+        let branches: ArrayBuf = branches.iter().map(Value::from).collect();
+        let with_default = doc! { "$switch": { "branches": &branches, "default": "none" } };
+        let without = doc! { "$switch": { "branches": &branches } };
+        for (value, expected) in [
+            (doc! { "a": 0 }, Some(0)),
+            (doc! { "a": 9.99 }, Some(0)),
+            (doc! { "a": 10i64 }, (bounds[2] == 10).then_some(10)),
+            (doc! { "a": 11 }, Some(bounds[2])),
+            (doc! { "a": 20 }, None),
+            (doc! { "a": -1 }, None),
+            (doc! { "a": f64::NAN }, None),
+            (doc! { "a": Value::Null }, None),
+            (doc! { "a": "text" }, None),
+            (doc! {}, None),
+        ] {
+            let number = |number: i32| ValueBuf::new(Value::Int32(number));
+            let none = ValueBuf::new(Value::String("none"));
+            let given = expected.map_or(none, number);
+            let found = eval_on(&with_default, &value).unwrap();
+            assert_eq!(found, Some(given), "{value:?} {bounds:?}");
+            let found = eval_on(&without, &value).map_err(|error| error.code().number());
+            assert_eq!(found, expected.map(|n| Some(number(n))).ok_or(40069), "{value:?}");
+        }
+    }
+}
+
 #[test]
 fn arrays() {
     gives(doc! { "$arrayElemAt": ["$a", -1] }, 3);
