@@ -133,7 +133,7 @@ fn log(service: &Service, connection: &Connection, ended: &Ended<'_>) {
         writer.append("type", kind).append("isFromUserConnection", true);
         writer.append("ns", ended.namespace);
         writer.append_some("appName", connection.app_name().map(Value::String));
-        writer.append("command", &shown_body(ended.secrets, ended.command));
+        writer.append("command", &shown_command(ended));
         if let Some(summary) = ended.tally.plan_summary() {
             writer.append("planSummary", summary.as_str());
         }
@@ -161,7 +161,7 @@ fn log(service: &Service, connection: &Connection, ended: &Ended<'_>) {
 fn profile_entry(connection: &Connection, ended: &Ended<'_>) -> DocBuf {
     DocBuf::build(|writer| {
         writer.append("op", ended.op.name()).append("ns", ended.namespace);
-        writer.append("command", &shown_body(ended.secrets, ended.command));
+        writer.append("command", &shown_command(ended));
         write_origin(ended, writer);
         ended.tally.write(writer);
         write_error(ended.error, writer);
@@ -192,6 +192,16 @@ fn write_user(connection: &Connection, writer: &mut DocWriter<'_>) {
     }
     users.finish();
     writer.append("user", user.map(UserName::to_string).unwrap_or_default().as_str());
+}
+
+/// The command as [`shown_body`] shows it. A `getMore` without a comment has that of its cursor's command.
+fn shown_command(ended: &Ended<'_>) -> DocBuf {
+    let mut shown = shown_body(ended.secrets, ended.command);
+    let origin = ended.tally.originating.as_ref().filter(|_| !ended.command.contains("comment"));
+    if let Some(comment) = origin.and_then(|command| command.as_doc().get("comment")) {
+        shown.append("comment", comment);
+    }
+    shown
 }
 
 fn write_origin(ended: &Ended<'_>, writer: &mut DocWriter<'_>) {

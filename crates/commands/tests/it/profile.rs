@@ -34,7 +34,8 @@ fn level_two_records_each_operation_with_its_figures() {
     client.works(
         doc! { "delete": "c", "deletes": [{ "q": { "_id": 3 }, "limit": 1 }], "$db": "test" },
     );
-    let first = client.works(doc! { "find": "c", "batchSize": 1, "$db": "test" });
+    let first =
+        client.works(doc! { "find": "c", "comment": "first", "batchSize": 1, "$db": "test" });
     let id = at(&first, "cursor.id").unwrap();
     client.works(doc! { "getMore": id, "collection": "c", "$db": "test" });
     client.works(doc! { "distinct": "c", "key": "a", "$db": "test" });
@@ -65,6 +66,7 @@ fn level_two_records_each_operation_with_its_figures() {
     assert_eq!(text(&entries[4], "planSummary"), Some("EXPRESS_IXSCAN { _id: 1 }"));
     assert!(at(&entries[5], "cursorExhausted").is_none() && at(&entries[5], "cursorid").is_some());
     assert_eq!(number(&entries[6], "originatingCommand.batchSize"), Some(1));
+    assert_eq!(text(&entries[6], "command.comment"), Some("first"));
     assert_eq!(number(&entries[6], "nreturned"), Some(2));
     assert!(matches!(at(&entries[6], "cursorExhausted"), Some(Value::Bool(true))));
     assert_eq!(
