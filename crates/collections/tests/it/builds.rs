@@ -51,12 +51,23 @@ impl Pause {
         wait: Wait,
         meanwhile: impl FnOnce(),
     ) -> Result<BuiltIndexes> {
+        self.build_index(store, wait, "unique", meanwhile)
+    }
+
+    /// Builds an index on `u` with an option.
+    fn build_index(
+        &self,
+        store: &Arc<Store>,
+        wait: Wait,
+        option: &str,
+        meanwhile: impl FnOnce(),
+    ) -> Result<BuiltIndexes> {
         let ((arrived, at), (go, gate)) = (channel(), channel());
         *self.0.lock().unwrap() =
             Plan { wait: Some(wait), gate: Some((arrived, gate)), ..Plan::default() };
         let conflicts = store.engine().stats().conflicts;
         std::thread::scope(|scope| {
-            let spec = doc! { "key": { "u": 1 }, "name": "u", "unique": true };
+            let spec = doc! { "key": { "u": 1 }, "name": "u", option: true };
             let build = scope.spawn(move || index(store, "d.t", &spec));
             at.recv().unwrap();
             while wait == Wait::Loaded && store.engine().stats().conflicts == conflicts {
@@ -141,6 +152,83 @@ fn a_unique_build_refuses_nobody() {
             assert_eq!(refused.code(), ErrorCode::DuplicateKey, "{u}");
         }
     }
+}
+
+/// `prepareUnique` holds from the commit that publishes the index on, as in mongod. What was written
+/// before stays, equal keys included; nothing that was begun before is committed after it unseen.
+#[test]
+fn prepare_unique_holds_once_the_index_is_built() {
+    for wait in [Wait::Loaded, Wait::HandedOver] {
+        let store = store();
+        let pause = Pause::of(&store);
+        for (id, u) in [(1, 1), (2, 1), (3, 3)] {
+            insert(&store, "d.t", &doc! { "_id": id, "u": u }).unwrap();
+        }
+        let mut open = None;
+        let built = pause.build_index(&store, wait, "prepareUnique", || {
+            insert(&store, "d.t", &doc! { "_id": 4, "u": 3 }).unwrap();
+            update(&store, "d.t", 2, doc! { "_id": 2, "u": 5 }.as_doc()).unwrap();
+            insert(&store, "d.t", &doc! { "_id": 6, "u": [5, 60] }).unwrap();
+            let mut writer = store.writer(WriterMode::Transaction).unwrap();
+            let twice = doc! { "_id": 7, "u": 1 };
+            writer.insert(&collection(&store, "d.t"), twice.as_doc()).unwrap();
+            writer.push().unwrap();
+            open = Some(writer);
+        });
+        built.unwrap();
+        let failed = open.unwrap().commit(CommitOptions::buffered()).unwrap_err();
+        assert!(matches!(failed, quire_collections::Failure::Conflict(_)), "{wait:?}");
+        assert_eq!((names(&store).len(), all(&store, "d.t").len()), (2, 5));
+        assert_clean(&store);
+        for u in [1, 3, 5, 60] {
+            let refused = insert(&store, "d.t", &doc! { "_id": 50, "u": u }).unwrap_err();
+            assert_eq!(refused.code(), ErrorCode::DuplicateKey, "{wait:?}, {u}");
+        }
+        insert(&store, "d.t", &doc! { "_id": 51, "u": 51 }).unwrap();
+        assert_clean(&store);
+    }
+}
+
+/// Writers that add the same keys while the index is built and published: of the documents that came
+/// after the reply no two have the same key.
+#[test]
+fn no_duplicate_slips_in_while_an_index_with_prepare_unique_is_published() {
+    let store = store();
+    for id in 0..3000 {
+        insert(&store, "d.t", &doc! { "_id": id, "u": (-id) }).unwrap();
+    }
+    let is_built = std::sync::atomic::AtomicBool::new(false);
+    let order = std::sync::atomic::Ordering::SeqCst;
+    let after = std::thread::scope(|scope| {
+        let writers: Vec<_> = (1..4)
+            .map(|thread| {
+                let (store, is_built) = (&store, &is_built);
+                scope.spawn(move || {
+                    let mut after = Vec::new();
+                    for u in 1.. {
+                        let began_after = is_built.load(order);
+                        let doc = doc! { "_id": (thread * 1_000_000 + u), "u": u };
+                        match insert(store, "d.t", &doc) {
+                            Ok(()) if began_after => after.push(u),
+                            Ok(()) => {}
+                            Err(error) => assert_eq!(error.code(), ErrorCode::DuplicateKey),
+                        }
+                        if after.len() == 50 {
+                            break;
+                        }
+                    }
+                    after
+                })
+            })
+            .collect();
+        let spec = doc! { "key": { "u": 1 }, "name": "u", "prepareUnique": true };
+        index(&store, "d.t", &spec).unwrap();
+        is_built.store(true, order);
+        writers.into_iter().flat_map(|writer| writer.join().unwrap()).collect::<Vec<_>>()
+    });
+    let distinct: std::collections::HashSet<_> = after.iter().collect();
+    assert_eq!(distinct.len(), after.len());
+    assert_clean(&store);
 }
 
 /// What the build has loaded is not what the documents say when it ends: changed, taken from one by
