@@ -1,6 +1,7 @@
 //! `quire check` and the command `validate`: every document against every index entry, both
 //! ways, and the counters.
 
+mod conformance;
 mod entries;
 mod strays;
 mod tally;
@@ -20,6 +21,7 @@ use crate::entry::EntryKeys;
 use crate::failure::from_storage;
 use crate::findings::{CollectionCheck, Finding, Problem, Repair, Report};
 use crate::{RecordId, Store, StoredDoc};
+pub use conformance::Conformance;
 use entries::Doubt;
 use tally::Tally;
 use walks::{Unreadable, walk, walk_documents};
@@ -36,7 +38,8 @@ pub fn check(store: &Arc<Store>, repair: bool) -> Result<Report> {
     let mend = if repair { Repair::All } else { Repair::Nothing };
     let interrupt = Interrupt::new();
     for collection in &collections {
-        let found = check_collection(store, collection, mend, &interrupt)?;
+        let options = CheckOptions { repair: mend, ..CheckOptions::default() };
+        let found = check_collection(store, collection, options, &interrupt)?;
         report.collections += 1;
         report.documents += found.documents;
         report.entries += found.entries.iter().map(|(_, entries)| entries).sum::<u64>();
@@ -44,6 +47,15 @@ pub fn check(store: &Arc<Store>, repair: bool) -> Result<Report> {
     }
     strays::check(store, &collections, repair, &mut report)?;
     Ok(report)
+}
+
+/// What a check of one collection does.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct CheckOptions {
+    /// What it mends.
+    pub repair: Repair,
+    /// How strict it is about BSON.
+    pub conformance: Conformance,
 }
 
 /// Checks one collection on one snapshot, while others read and write. Nobody may write to it
@@ -55,11 +67,12 @@ pub fn check(store: &Arc<Store>, repair: bool) -> Result<Report> {
 pub fn check_collection(
     store: &Arc<Store>,
     collection: &Collection,
-    repair: Repair,
+    options: CheckOptions,
     interrupt: &Arc<Interrupt>,
 ) -> Result<CollectionCheck> {
     let found = CollectionCheck::default();
-    let mut checker = Checker { store, collection, repair, interrupt, found };
+    let CheckOptions { repair, conformance } = options;
+    let mut checker = Checker { store, collection, repair, conformance, interrupt, found };
     checker.run()?;
     Ok(checker.found)
 }
@@ -71,6 +84,7 @@ struct Checker<'s> {
     store: &'s Arc<Store>,
     collection: &'s Collection,
     repair: Repair,
+    conformance: Conformance,
     interrupt: &'s Arc<Interrupt>,
     found: CollectionCheck,
 }
@@ -171,6 +185,11 @@ impl Checker<'_> {
     ) -> Result<()> {
         if doc.get("_id").is_none() {
             self.find(format!("record {id} has no _id"), Problem::Other, false);
+        }
+        if let Some(departure) = self.conformance.departure(doc.as_doc()) {
+            let found = &mut self.found;
+            found.departures += 1;
+            found.first_departure.get_or_insert_with(|| format!("record {id}: {departure}"));
         }
         let collection = self.collection;
         for (index, demand) in collection.indexes.iter().zip(demands) {
@@ -374,8 +393,9 @@ mod tests {
 
     fn doubtful(store: &Arc<Store>, collection: &Collection) -> Vec<String> {
         let found = CollectionCheck::default();
-        let (repair, interrupt) = (Repair::Nothing, &Interrupt::new());
-        let mut checker = Checker { store, collection, repair, interrupt, found };
+        let CheckOptions { repair, conformance } = CheckOptions::default();
+        let interrupt = &Interrupt::new();
+        let mut checker = Checker { store, collection, repair, conformance, interrupt, found };
         let snapshot = store.engine().snapshot().unwrap();
         let documents = checker.read_documents(&*snapshot).unwrap();
         let doubts = checker.compare(&*snapshot, &documents.demands).unwrap();

@@ -41,9 +41,10 @@ pub enum Problem {
 }
 
 /// What a check mends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Repair {
     /// Mends nothing and only reports.
+    #[default]
     Nothing,
     /// What an index knows of its entries: multikey paths and long keys.
     Facts,
@@ -60,6 +61,10 @@ pub struct CollectionCheck {
     pub entries: Vec<(String, u64)>,
     /// Whether the counters were compared: they cannot be while others write all the time.
     pub counted: bool,
+    /// Documents that depart from the BSON specification, and are served all the same.
+    pub departures: u64,
+    /// The first of them and how it departs.
+    pub first_departure: Option<String>,
     /// What is wrong.
     pub findings: Vec<Finding>,
 }

@@ -39,11 +39,11 @@ mod view;
 mod write;
 
 pub use changes::{CatalogChange, CatalogObserver, Change, ChangeListener, ChangeLog, UpdatedDoc};
-pub use check::{check, check_collection};
+pub use check::{CheckOptions, Conformance, check, check_collection};
 pub use chunk_size::ChunkSize;
 pub use ddl::{
     BuiltIndexes, CreateIndexes, DropIndexes, DroppedIndexes, IndexBefore, IndexChoice,
-    ModifyIndex, ModifyView, Rename, collection_sizes,
+    ModifyIndex, ModifyView, RebuiltIndexes, Rename, collection_sizes, reclaimable_bytes,
 };
 pub use ddl::{CollectionSizes, IndexSize};
 pub use ddl::{IndexBuild, IndexBuildCounts, MakeUnique};

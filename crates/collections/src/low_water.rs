@@ -93,7 +93,8 @@ impl RecordIds {
         }
     }
 
-    /// `key` is the greatest in a snapshot that was taken after this was made; empty if there is none.
+    /// `key` is the greatest in a snapshot that was taken after this was made, or the number of the
+    /// index if there is none.
     pub(crate) fn found_greatest_id(&self, key: &[u8]) {
         self.raise_greatest_id(key);
         self.state.lock().knows_greatest_id = true;

@@ -253,7 +253,7 @@ impl Store {
         let request = ScanRequest::new(Space::Idx, &start, &end).reverse().keys_only().rows_max(1);
         let mut page = Page::default();
         snapshot.scan(&request, &mut page).map_err(from_storage)?;
-        ids.found_greatest_id(page.rows.first().map_or(&[], |(key, _)| key));
+        ids.found_greatest_id(page.rows.first().map_or(&start[..], |(key, _)| key));
         Ok(())
     }
 

@@ -396,12 +396,16 @@ impl Writer {
         if let Some(greatest) = &taken.greatest_id {
             return Ok(key > &greatest[..]);
         }
-        taken.greatest_id = taken.ids.greatest_id();
+        // The greatest key of an index that this one has replaced says nothing.
+        let known = |ids: &RecordIds| {
+            ids.greatest_id().filter(|greatest| greatest.starts_with(&index.to_bytes()))
+        };
+        taken.greatest_id = known(&taken.ids);
         if taken.greatest_id.is_none() && taken.id_index.is_some() {
             let ids = Arc::clone(&taken.ids);
             // Where the end of the index is damaged, each key is still looked up.
             let _ = self.store.find_greatest_id(&ids, index);
-            self.taken(collection)?.greatest_id = ids.greatest_id();
+            self.taken(collection)?.greatest_id = known(&ids);
         }
         let taken = self.taken(collection)?;
         taken.id_index = Some(index);

@@ -278,6 +278,10 @@ pub static COMMANDS: &[Command] = &[
         .aliases(&["dbhash"]),
     Command::new("validate", Other, admin::validate::run, "Checks a collection and its indexes.")
         .target(Target::Collection),
+    Command::new("compact", Other, admin::compact::run, "Gives the space of what is deleted back.")
+        .target(Target::Collection),
+    Command::new("reIndex", Write, ddl::re_index::run, "Builds the indexes of a collection again.")
+        .refuses_write_concern(),
     Command::new(
         "validateDBMetadata",
         Other,
@@ -477,7 +481,6 @@ pub static COMMANDS: &[Command] = &[
     .target(Target::Database),
     // Commands of MongoDB that are known and not built yet.
     Command::missing("cloneCollectionAsCapped", "A capped copy of a collection."),
-    Command::missing("compact", "Gives space back."),
     Command::missing("convertToCapped", "Makes a collection capped."),
     Command::missing("filemd5", "A hash of a stored file."),
     Command::missing("mapReduce", "The older form of aggregation."),
@@ -487,7 +490,6 @@ pub static COMMANDS: &[Command] = &[
     Command::missing("planCacheSetFilter", "Sets an index filter."),
     Command::missing("setClusterParameter", "Sets cluster parameters."),
     Command::missing("planCacheClear", "Forgets cached plans."),
-    Command::missing("reIndex", "Builds indexes again."),
     Command::missing("setFeatureCompatibilityVersion", "Changes what is compatible."),
 ];
 

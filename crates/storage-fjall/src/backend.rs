@@ -416,6 +416,16 @@ impl Backend for FjallBackend {
         self.estimate(space, start, end)
     }
 
+    fn reclaimable_bytes(
+        &self,
+        space: Space,
+        start: &[u8],
+        end: &[u8],
+        live: Option<u64>,
+    ) -> Result<u64> {
+        self.dead_bytes(space, start, end, live)
+    }
+
     fn maintenance(&self, task: Maintenance) -> Result<()> {
         let parts = self.parts()?;
         match task {

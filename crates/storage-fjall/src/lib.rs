@@ -17,6 +17,7 @@ mod backup;
 mod block_rows;
 mod bytes_at;
 mod damage;
+mod dead;
 mod directory;
 mod disk_space;
 mod durable_mark;

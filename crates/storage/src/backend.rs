@@ -131,6 +131,18 @@ pub trait Backend: Send + Sync + 'static {
     /// Estimates what a range holds.
     fn approximate_size(&self, space: Space, start: &[u8], end: &[u8]) -> Result<Size>;
 
+    /// Estimates the bytes of a range that are dead, as
+    /// [`Engine::reclaimable_bytes`](crate::Engine::reclaimable_bytes) says; 0 in memory.
+    fn reclaimable_bytes(
+        &self,
+        _space: Space,
+        _start: &[u8],
+        _end: &[u8],
+        _live: Option<u64>,
+    ) -> Result<u64> {
+        Ok(0)
+    }
+
     /// Flushes or compacts; `Reclaim` and `Tick` are the committer's.
     fn maintenance(&self, _task: Maintenance) -> Result<()> {
         Ok(())

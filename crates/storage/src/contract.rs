@@ -435,6 +435,17 @@ pub trait Engine: Send + Sync {
     /// Estimates what a range holds.
     fn approximate_size(&self, space: Space, start: &[u8], end: &[u8]) -> Result<Size>;
 
+    /// Estimates the bytes that deleted and overwritten keys of a range occupy, which
+    /// [`Maintenance::Compact`] would give back. `live` is the number of keys that the range has, if
+    /// the caller knows it. What has not been flushed does not count.
+    fn reclaimable_bytes(
+        &self,
+        space: Space,
+        start: &[u8],
+        end: &[u8],
+        live: Option<u64>,
+    ) -> Result<u64>;
+
     /// The counters of a collection as of the last commit; exact, also after a crash.
     fn counts(&self, collection: u32) -> Counts;
 

@@ -13,10 +13,10 @@ use quire_storage::{
 };
 
 use super::check_collection;
-use crate::Store;
 use crate::failure::from_storage;
 use crate::findings::{Finding, Problem, Repair, Report};
 use crate::layout::DOC_KEY_BYTES;
+use crate::{CheckOptions, Store};
 
 /// Looks for documents, entries and counters outside what the catalog knows, but for what the
 /// engine is still dropping.
@@ -112,7 +112,8 @@ impl Stray<'_> {
         }
         let collection = self.store.recover_collection(CollectionId(self.number))?;
         let interrupt = Interrupt::new();
-        let found = check_collection(self.store, &collection, Repair::All, &interrupt)?;
+        let options = CheckOptions { repair: Repair::All, ..CheckOptions::default() };
+        let found = check_collection(self.store, &collection, options, &interrupt)?;
         let (name, documents) = (collection.namespace.to_string(), found.documents);
         let report = &mut *self.report;
         report.collections += 1;

@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use quire_catalog::{
     Catalog, Collection, CollectionOptions, Index, IndexId, IndexSpec, IndexState, Namespace,
-    SpecMatch, Uuid,
+    SpecMatch,
 };
 use quire_error::{Error, ErrorCode, Result};
 use quire_storage::{CommitOptions, Interrupt};
 
 use super::builds::OpenSide;
 use super::{next_epoch, put_collection, take_id};
-use crate::{Store, from_interruption, is_in_doubt};
+use crate::{Store, from_interruption};
 
 /// What to create where.
 #[derive(Debug, Clone)]
@@ -74,24 +74,8 @@ impl Store {
             match self.announce(request, options)? {
                 Announced::Done(reply) => return Ok(reply),
                 Announced::Build { collection, side, reply } => {
-                    let running = self.begin_build(&collection, side, interrupt);
-                    let build = &running.build;
-                    let built = self.build_indexes(&collection, build, options);
-                    return match built {
-                        Ok(()) => {
-                            running.committed();
-                            Ok(reply)
-                        }
-                        Err(error) if is_in_doubt(&error) => Err(error),
-                        Err(error) => {
-                            self.remove_indexes(
-                                &request.namespace,
-                                &build.ids,
-                                &CommitOptions::buffered(),
-                            )?;
-                            Err(build_failed(error, build.uuid, &collection))
-                        }
-                    };
+                    self.run_build(&collection, side, interrupt, options)?;
+                    return Ok(reply);
                 }
                 Announced::Busy => {
                     interrupt
@@ -188,9 +172,4 @@ pub(crate) fn new_specs<'s>(
         together.push(Arc::new(Index::new(IndexId(0), (*spec).clone(), IndexState::WriteOnly)));
     }
     Ok(new)
-}
-
-fn build_failed(error: Error, build: Uuid, collection: &Collection) -> Error {
-    let Collection { namespace, uuid, .. } = collection;
-    error.context(&format!("Index build failed: {build}: Collection {namespace} ( {uuid} )"))
 }

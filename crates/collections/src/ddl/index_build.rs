@@ -7,20 +7,46 @@ use quire_catalog::{Catalog, Collection, IndexId, IndexState, Namespace};
 use quire_error::{Error, ErrorCode, Result};
 use quire_storage::{CommitOptions, Interrupt, KeyTurn, Space};
 
-use super::builds::IndexBuild;
+use super::builds::{IndexBuild, OpenSide};
 use super::{drop_index_data, next_epoch, put_collection};
 use crate::clashes;
 use crate::entry::EntryKeys;
 use crate::layout::doc_key;
-use crate::{Attempt, ChunkSize, Failure, Store, Writer, WriterMode};
+use crate::{Attempt, ChunkSize, Failure, Store, Writer, WriterMode, is_in_doubt};
 
 /// Documents, or notes about them, in one step of a build.
 pub(super) const CHUNK_ROWS: usize = 1000;
 
 impl Store {
-    /// Fills the indexes and publishes them. On an error they stay announced; the caller
-    /// removes them.
-    pub(super) fn build_indexes(
+    /// Fills announced indexes and publishes them, or removes them and says why. After a commit of
+    /// which nobody knows whether it happened they stay: the next start removes what is unfinished.
+    pub(super) fn run_build(
+        self: &Arc<Self>,
+        collection: &Collection,
+        side: OpenSide<'_>,
+        interrupt: &Arc<Interrupt>,
+        options: &CommitOptions,
+    ) -> Result<()> {
+        let running = self.begin_build(collection, side, interrupt);
+        let build = &running.build;
+        match self.build_indexes(collection, build, options) {
+            Ok(()) => {
+                running.committed();
+                Ok(())
+            }
+            Err(error) if is_in_doubt(&error) => Err(error),
+            Err(error) => {
+                let Collection { namespace, uuid, .. } = collection;
+                self.remove_indexes(namespace, &build.ids, &CommitOptions::buffered())?;
+                let id = build.uuid;
+                let what = format!("Index build failed: {id}: Collection {namespace} ( {uuid} )");
+                Err(error.context(&what))
+            }
+        }
+    }
+
+    /// Fills the indexes and publishes them. On an error they stay announced.
+    fn build_indexes(
         self: &Arc<Self>,
         collection: &Collection,
         build: &IndexBuild,
@@ -179,8 +205,12 @@ fn replace_predecessor(
     drop_index_data(writer, &old)?;
     let new = Arc::make_mut(&mut collection.indexes[place]);
     new.hidden = old.hidden;
+    new.prepare_unique = old.prepare_unique && !new.unique;
     new.expire_after_seconds = old.expire_after_seconds;
-    new.spec = old.spec.converted();
+    new.spec = match new.unique && !old.unique {
+        true => old.spec.converted(),
+        false => old.spec.clone(),
+    };
     Ok(())
 }
 

@@ -3,14 +3,13 @@
 
 use std::sync::Arc;
 
-use quire_catalog::{Collection, Index, IndexId, IndexState, Namespace};
+use quire_catalog::{Index, Namespace};
 use quire_error::{Error, ErrorCode, Result};
 use quire_storage::{CommitOptions, Interrupt};
 
-use super::builds::OpenSide;
+use super::IndexChoice;
 use super::modify_index::find;
-use super::{IndexChoice, next_epoch, put_collection, take_id};
-use crate::{Store, is_in_doubt};
+use crate::Store;
 
 /// The index to convert, and whether only to look for duplicates.
 #[derive(Debug, Clone)]
@@ -49,48 +48,19 @@ impl Store {
             if change.dry_run {
                 return Ok(false);
             }
-            let (announced, side) = self.announce_successor(namespace, index.id)?;
-            let running = self.begin_build(&announced, side, interrupt);
-            match self.build_indexes(&announced, &running.build, options) {
-                Ok(()) => {
-                    running.committed();
-                    return Ok(true);
-                }
-                Err(error) if is_in_doubt(&error) => return Err(error),
-                Err(error) => {
-                    let ids = &running.build.ids;
-                    self.remove_indexes(namespace, ids, &CommitOptions::buffered())?;
-                    // `prepareUnique` was taken away meanwhile: what the index is now decides.
-                    if error.code() != ErrorCode::DuplicateKey {
-                        return Err(error);
-                    }
-                }
+            let old = index.id;
+            let (announced, side) = self.announce_successors(namespace, |collection| {
+                let index = collection.index_by_id(old).ok_or_else(super::index_build::aborted)?;
+                check_prepared(index)?;
+                Ok(vec![index.spec.converted()])
+            })?;
+            match self.run_build(&announced, side, interrupt, options) {
+                Ok(()) => return Ok(true),
+                // `prepareUnique` was taken away meanwhile: what the index is now decides.
+                Err(error) if error.code() == ErrorCode::DuplicateKey => {}
+                Err(error) => return Err(error),
             }
         }
-    }
-
-    /// Adds the unique index, to be built, behind the one that it will replace.
-    fn announce_successor(
-        self: &Arc<Self>,
-        namespace: &Namespace,
-        old: IndexId,
-    ) -> Result<(Arc<Collection>, OpenSide<'_>)> {
-        self.change_catalog(&CommitOptions::buffered(), |writer, catalog, next_id| {
-            let collection = catalog.require(namespace)?;
-            let index = collection.index_by_id(old).ok_or_else(super::index_build::aborted)?;
-            check_prepared(index)?;
-            if collection.indexes.iter().any(|other| other.id != old && other.name == index.name) {
-                let text = format!("index {} is being converted to unique already", index.name);
-                return Err(Error::new(ErrorCode::ConflictingOperationInProgress, text));
-            }
-            let id = IndexId(take_id(next_id)?);
-            let mut next = next_epoch(collection);
-            let spec = index.spec.converted();
-            next.indexes.push(Arc::new(Index::new(id, spec, IndexState::WriteOnly)));
-            put_collection(writer, &next)?;
-            let next = Arc::new(next);
-            Ok((Some(catalog.with(Arc::clone(&next))), (next, self.builds.open(&[id]))))
-        })
     }
 }
 

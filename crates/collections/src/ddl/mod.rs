@@ -15,6 +15,7 @@ mod rename;
 mod replace;
 mod sizes;
 mod statement;
+mod successors;
 mod views;
 
 pub(crate) use builds::IndexBuilds;
@@ -25,7 +26,8 @@ pub use drop_indexes::{DropIndexes, DroppedIndexes};
 pub use make_unique::MakeUnique;
 pub use modify_index::{IndexBefore, IndexChoice, ModifyIndex};
 pub use rename::Rename;
-pub use sizes::{CollectionSizes, IndexSize, collection_sizes};
+pub use sizes::{CollectionSizes, IndexSize, collection_sizes, reclaimable_bytes};
+pub use successors::RebuiltIndexes;
 pub use views::ModifyView;
 
 use std::sync::Arc;

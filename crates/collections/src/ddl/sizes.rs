@@ -1,4 +1,4 @@
-//! What `collStats` and `dbStats` count.
+//! What `collStats` and `dbStats` count, and what `compact` would give back.
 
 use quire_catalog::Collection;
 use quire_error::Result;
@@ -47,4 +47,22 @@ pub fn collection_sizes(store: &Store, collection: &Collection) -> Result<Collec
         storage_bytes: documents.bytes,
         indexes,
     })
+}
+
+/// Estimates the bytes on disk that a compaction would give back of a collection and its indexes.
+/// What has not been flushed does not count.
+pub fn reclaimable_bytes(store: &Store, collection: &Collection) -> Result<u64> {
+    let engine = store.engine();
+    let documents = store.counts(collection).documents;
+    let (start, end) = (collection.id.to_bytes(), collection_end(collection.id));
+    let of_documents = engine.reclaimable_bytes(Space::Doc, &start, &end, Some(documents));
+    let mut bytes = of_documents.map_err(from_storage)?;
+    for index in &collection.indexes {
+        let (start, end) = index_range(index.id);
+        // Each document has one entry in the `_id` index, and any number in another one.
+        let live = index.is_id().then_some(documents);
+        let of_index = engine.reclaimable_bytes(Space::Idx, &start, &end, live);
+        bytes += of_index.map_err(from_storage)?;
+    }
+    Ok(bytes)
 }

@@ -62,7 +62,9 @@ impl Writer {
             if index.is_clustered() {
                 check_clustered_id(doc.get("_id").unwrap_or(Value::Null))?;
             }
-            self.store.id_cache().put(collection.id, keys.unique_key(index, 0), id);
+            if is_for_reads(collection, index) {
+                self.store.id_cache().put(collection.id, keys.unique_key(index, 0), id);
+            }
         }
         (0..keys.len())
             .try_for_each(|at| self.add_entry(collection, index, keys, at, &generated, id))
@@ -229,7 +231,8 @@ impl Writer {
             }
             return Ok(self.txn.put_entry(Space::Idx, key, value)?);
         }
-        let is_new = index.is_id() && self.is_greatest_id(collection, index.id, &key)?;
+        let is_new =
+            is_for_reads(collection, index) && self.is_greatest_id(collection, index.id, &key)?;
         let tag = u64::from(index.id.0);
         let ended = match is_new {
             true => self.txn.insert_new(Space::Idx, key, value, tag),
@@ -281,4 +284,9 @@ impl Writer {
         }
         Ok(self.txn.delete(Space::Idx, key)?)
     }
+}
+
+/// Whether this is the `_id` index that is used, and not another one that is being built to replace it.
+fn is_for_reads(collection: &Collection, index: &Index) -> bool {
+    index.is_id() && collection.id_index().is_some_and(|used| used.id == index.id)
 }

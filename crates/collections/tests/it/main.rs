@@ -10,6 +10,7 @@ mod ddl;
 mod make_unique;
 mod model;
 mod pressure;
+mod rebuild;
 mod threads;
 mod views;
 

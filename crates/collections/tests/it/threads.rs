@@ -3,7 +3,7 @@
 use super::*;
 use crate::model::{Dice, random_doc};
 use quire_collections::{
-    DropIndexes, Failure, IndexCursor, IndexRange, Rename, Repair, check_collection,
+    CheckOptions, DropIndexes, Failure, IndexCursor, IndexRange, Rename, check_collection,
 };
 use quire_document::Value;
 use quire_error::Error;
@@ -186,7 +186,8 @@ fn unique_builds_among_clashes_hold_what_they_should() {
                 Ok(_) => {
                     built += 1;
                     let (collection, interrupt) = (collection(&store, "t.one"), Interrupt::new());
-                    let found = check_collection(&store, &collection, Repair::Nothing, &interrupt);
+                    let options = CheckOptions::default();
+                    let found = check_collection(&store, &collection, options, &interrupt);
                     let found = found.unwrap();
                     if !found.is_sound("u") {
                         problems.extend(found.findings.into_iter().map(|found| found.problem));

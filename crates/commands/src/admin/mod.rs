@@ -4,6 +4,7 @@ pub mod backup;
 pub mod build_info;
 pub mod coll_stats;
 pub mod command_line;
+pub mod compact;
 pub mod configure_fail_point;
 pub mod connection_status;
 pub mod current_op;

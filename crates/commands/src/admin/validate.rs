@@ -5,7 +5,9 @@ use crate::frame::args::is_generic;
 use crate::frame::context::Context;
 use crate::frame::service::Topology;
 use quire_catalog::Collection;
-use quire_collections::{CollectionCheck, Problem, Repair, check_collection};
+use quire_collections::{
+    CheckOptions, CollectionCheck, Conformance, Problem, Repair, check_collection,
+};
 use quire_document::{Binary, Doc, DocWriter, Value};
 use quire_error::{Error, ErrorCode, Result};
 use quire_mql::expression::is_true;
@@ -47,15 +49,21 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
         (false, true) => Repair::Facts,
         (false, false) => Repair::Nothing,
     };
+    let conformance = match options.conformance {
+        true => Conformance::Full,
+        false => Conformance::Values,
+    };
+    let check = || {
+        let options = CheckOptions { repair, conformance };
+        check_collection(&cx.service.store, collection, options, &cx.interrupt)
+    };
     let found = match (options.metadata, repair) {
         (true, _) => None,
-        (false, Repair::Nothing) => {
-            Some(check_collection(&cx.service.store, collection, repair, &cx.interrupt)?)
-        }
-        // Whoever writes meanwhile would have his entries taken for surplus ones.
+        (false, Repair::Nothing) => Some(check()?),
+        // Entries that are written meanwhile would be taken for surplus ones.
         (false, _) => {
             cx.service.write_gate.close(&cx.interrupt, PATIENCE)?;
-            let found = check_collection(&cx.service.store, collection, repair, &cx.interrupt);
+            let found = check();
             cx.service.write_gate.open()?;
             Some(found?)
         }
@@ -140,7 +148,7 @@ fn write(
     if let Some(found) = found {
         let invalid = found.problems(|problem| matches!(problem, Problem::InvalidDocument(_)));
         reply.append("nInvalidDocuments", invalid.count() as i32);
-        reply.append("nNonCompliantDocuments", 0);
+        crate::frame::reply::number(reply, "nNonCompliantDocuments", found.departures as i64);
         crate::frame::reply::number(reply, "nrecords", found.documents as i64);
     }
     reply.append("nIndexes", collection.ready_indexes().count() as i32);
@@ -167,6 +175,12 @@ fn write(
             warnings.push(
                 "The counters were not compared with the documents: the collection was written to all the time.",
             );
+        }
+        if let Some(first) = found.and_then(|found| found.first_departure.as_ref()) {
+            let text = format!(
+                "Detected one or more documents in this collection not conformant to BSON specifications, the first is {first}"
+            );
+            warnings.push(&text[..]);
         }
     }
     write_problems(found, reply);

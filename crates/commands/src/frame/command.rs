@@ -243,6 +243,11 @@ impl Command {
         self
     }
 
+    pub(crate) const fn refuses_write_concern(mut self) -> Self {
+        self.takes_write_concern = false;
+        self
+    }
+
     pub(crate) const fn retryable(mut self) -> Self {
         self.retryable = true;
         self

@@ -13,6 +13,7 @@ mod fsync;
 mod full_disk;
 mod index_builds;
 mod isolation;
+mod maintenance;
 mod matrix;
 mod parameters;
 mod profile;

@@ -2,7 +2,7 @@
 
 use crate::{Client, Server, at, code, number, text};
 use quire_commands::Topology;
-use quire_document::{DocBuf, Value, doc};
+use quire_document::{ArrayBuf, Binary, DocBuf, Regex, Value, doc};
 use quire_storage::{CommitOptions, Mode, ScanRequest, Space, begin};
 
 fn filled(server: &Server) -> Client {
@@ -78,4 +78,35 @@ fn a_lost_entry_is_found_and_mended_where_nobody_else_has_the_data() {
     assert_eq!(code(&client.run(doc! { "validate": "c", "background": 1, "$db": "test" })), 115);
     // Writers are let in again after a repair.
     client.works(doc! { "insert": "c", "documents": [{ "_id": 4 }], "$db": "test" });
+}
+
+/// What the server can read and the BSON specification does not want: a warning, and no error.
+#[test]
+fn documents_that_depart_from_the_specification_are_counted() {
+    let server = Server::new();
+    let mut client = server.client(1);
+    let twice = {
+        let mut doc = doc! { "_id": 1, "n": 1 };
+        doc.append("n", 2);
+        doc
+    };
+    let regex = Value::Regex(Regex { pattern: "a", options: "mi" });
+    let options = doc! { "_id": 2, "list": [regex] };
+    let short = Binary { subtype: 4, bytes: &[1, 2, 3] };
+    let documents = [
+        doc! { "_id": 0, "sub": { "list": [1, { "n": 1 }] } },
+        twice,
+        options,
+        doc! { "_id": 3, "id": (Value::Binary(short)) },
+        doc! { "_id": 4, "sub": { "old": (Value::Symbol("s")) } },
+    ];
+    let documents: ArrayBuf = documents.iter().collect();
+    client.works(doc! { "insert": "c", "documents": &documents, "$db": "test" });
+    for (full, expected) in [(false, 3), (true, 4)] {
+        let validate = doc! { "validate": "c", "checkBSONConformance": full, "$db": "test" };
+        let reply = client.works(validate);
+        assert!(is_true(&reply, "valid"));
+        assert_eq!(number(&reply, "nNonCompliantDocuments"), Some(expected), "{reply:?}");
+        assert_eq!((count(&reply, "warnings"), count(&reply, "errors")), (1, 0));
+    }
 }

@@ -52,6 +52,35 @@ fn the_space_of_a_dropped_collection_comes_back() {
     assert!((DOCUMENTS / 2..=DOCUMENTS * 2).contains(&size.keys), "{size:?}");
 }
 
+/// What is deleted or overwritten counts for its own range only, and is gone after a compaction.
+#[test]
+fn what_a_compaction_would_give_back_is_estimated() {
+    let directory = TempDir::new().unwrap();
+    let engine = two_collections(&directory);
+    let dead = |collection: u32, live: Option<u64>| {
+        let (start, end) = (key(collection, 0), key(collection + 1, 0));
+        engine.reclaimable_bytes(Space::Doc, &start, &end, live).unwrap()
+    };
+    assert_eq!((dead(1, None), dead(1, Some(DOCUMENTS))), (0, 0));
+    let mut txn = begin(&engine, Mode::Write).unwrap();
+    for number in 0..DOCUMENTS / 2 {
+        txn.delete(Space::Doc, key(1, number)).unwrap();
+    }
+    txn.commit(CommitOptions::buffered()).unwrap();
+    engine.maintenance(Maintenance::Flush).unwrap();
+    let half = table_bytes(&engine) / 4;
+    for live in [None, Some(DOCUMENTS / 2)] {
+        let dead = dead(1, live);
+        assert!((half / 2..half * 2).contains(&dead), "{dead} of about {half}, {live:?}");
+    }
+    assert_eq!((dead(2, None), dead(2, Some(DOCUMENTS))), (0, 0));
+    let before = table_bytes(&engine);
+    engine.maintenance(Maintenance::Compact).unwrap();
+    assert_eq!((dead(1, None), dead(1, Some(DOCUMENTS / 2))), (0, 0));
+    let freed = before - table_bytes(&engine);
+    assert!((half / 2..half * 2).contains(&freed), "{freed} of about {half}");
+}
+
 #[test]
 fn a_drop_is_finished_after_a_restart() {
     let directory = TempDir::new().unwrap();

@@ -111,6 +111,17 @@ impl<B: Backend> Engine for Committer<B> {
         self.inner.backend.approximate_size(space, start, end)
     }
 
+    fn reclaimable_bytes(
+        &self,
+        space: Space,
+        start: &[u8],
+        end: &[u8],
+        live: Option<u64>,
+    ) -> Result<u64> {
+        self.inner.check_open()?;
+        self.inner.backend.reclaimable_bytes(space, start, end, live)
+    }
+
     fn counts(&self, collection: u32) -> Counts {
         self.inner.counts.lock().get(&collection).copied().unwrap_or_default()
     }

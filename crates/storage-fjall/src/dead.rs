@@ -1,0 +1,78 @@
+//! How much of the tables is dead: what deleted and overwritten keys of a range occupy until a
+//! compaction leaves them out.
+
+use bytes::Bytes;
+use fjall::AbstractTree;
+use lsm_tree::Table;
+use quire_storage::{Result, Space};
+
+use crate::backend::FjallBackend;
+use crate::error::storage;
+
+/// What tables have stored in a range.
+#[derive(Default)]
+struct Stored {
+    /// Values and tombstones, each version of a key.
+    rows: u64,
+    tombstones: u64,
+    bytes: u64,
+}
+
+impl FjallBackend {
+    pub(crate) fn dead_bytes(
+        &self,
+        space: Space,
+        start: &[u8],
+        end: &[u8],
+        live: Option<u64>,
+    ) -> Result<u64> {
+        let parts = self.parts()?;
+        let version = parts.space(space).tree.current_version();
+        let mut stored = Stored::default();
+        for table in version.iter_tables() {
+            stored.add(table, start, end)?;
+        }
+        Ok(stored.dead_bytes(live))
+    }
+}
+
+impl Stored {
+    /// Adds what a table has in the range. One that lies in it as a whole tells by its metadata; of
+    /// another one the part in the range is read.
+    fn add(&mut self, table: &Table, start: &[u8], end: &[u8]) -> Result<()> {
+        let (keys, meta) = (&table.metadata.key_range, &table.metadata);
+        let is_before_end = |key: &[u8]| end.is_empty() || key < end;
+        if keys.max()[..] < *start || !is_before_end(keys.min()) {
+            return Ok(());
+        }
+        if keys.min()[..] >= *start && is_before_end(keys.max()) {
+            self.rows += meta.item_count;
+            self.tombstones += meta.tombstone_count;
+            self.bytes += meta.file_size;
+            return Ok(());
+        }
+        let (mut rows, mut tombstones) = (0, 0);
+        for row in table.range(lsm_tree::UserKey::from(Bytes::copy_from_slice(start))..) {
+            let row = row.map_err(|error| storage(error.into(), "reading a table"))?;
+            if !is_before_end(&row.key.user_key) {
+                break;
+            }
+            rows += 1;
+            tombstones += u64::from(row.is_tombstone());
+        }
+        self.rows += rows;
+        self.tombstones += tombstones;
+        self.bytes += meta.file_size * rows / meta.item_count.max(1);
+        Ok(())
+    }
+
+    /// The share of the bytes that belongs to rows beyond those that live. Where their number is not
+    /// known, each tombstone counts for itself and for the row that it deletes.
+    fn dead_bytes(&self, live: Option<u64>) -> u64 {
+        let dead = match live {
+            Some(live) => self.rows.saturating_sub(live),
+            None => self.rows.min(self.tombstones * 2),
+        };
+        self.bytes * dead / self.rows.max(1)
+    }
+}
