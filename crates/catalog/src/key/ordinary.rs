@@ -90,6 +90,9 @@ pub(super) fn field_bounds(spec: &KeySpec, _: usize, predicate: &Predicate<'_>) 
     if multikey && !multikey_serves(test, negated) {
         return None;
     }
+    if path.split('.').skip(1).any(|part| array_index(part).is_some()) && !position_serves(test) {
+        return None;
+    }
     let last = path.rsplit('.').next().unwrap_or_default();
     let facts = Field {
         sparse_single: spec.sparse && spec.fields.len() == 1,
@@ -117,6 +120,17 @@ pub(super) fn multikey_serves(test: &Test, negated: bool) -> bool {
         Test::ElemMatchValue(_) => !negated,
         test if negated => !wants_null(test),
         other => !matches!(other, Test::Implied(..)),
+    }
+}
+
+/// The entry of a path with an array position is that of the element at the position. It does not say
+/// that another element, a document without a field of the number's name, is null to a filter, nor what
+/// the array is to an expression.
+fn position_serves(test: &Test) -> bool {
+    match test {
+        Test::Not(inner) => position_serves(inner),
+        Test::Implied(..) => false,
+        other => !wants_null(other),
     }
 }
 
