@@ -2,7 +2,7 @@
 //! they ran.
 
 pub use crate::node_stats::{JoinStats, JoinStrategy, MemoryUse, NodeStats};
-use crate::plan::{IndexScan, Node, Plan};
+use crate::plan::{IndexScan, Node, Plan, ProjectionKind};
 use quire_catalog::Collection;
 use quire_catalog::key::{Interval, Intervals, KeyField};
 use quire_document::{ArrayBuf, Doc, DocBuf, DocWriter, Value, ValueBuf};
@@ -53,8 +53,11 @@ pub fn query_planner(plan: &Plan, out: &mut DocWriter<'_>) {
     {
         let mut winning = out.document("winningPlan");
         winning.append("isCached", false);
-        match plan.cursor() {
+        match plan.planned() {
             Node::IdHack { collection, .. } => express(collection, None, &mut winning),
+            group @ Node::Stage { .. } => {
+                print(group, None, Some(0), &mut winning.document("queryPlan"));
+            }
             root => stage(root, None, &mut winning),
         }
     }
@@ -91,7 +94,7 @@ impl Trial {
 /// Returns the number of rows that a plan says it returned.
 fn shown_rows(node: &Node, stats: &NodeStats) -> u64 {
     match node {
-        Node::Count { .. } | Node::Update { .. } | Node::Delete { .. } => 0,
+        Node::Count { .. } => 0,
         _ => stats.returned,
     }
 }
@@ -104,7 +107,7 @@ pub fn execution_stats(
     trials: Option<&[Trial]>,
     out: &mut DocWriter<'_>,
 ) {
-    let returned = shown_rows(plan.cursor(), stats);
+    let returned = shown_rows(plan.planned(), stats);
     out.append("executionSuccess", stats.failure.is_none());
     if let Some((code, message)) = &stats.failure {
         out.append("failed", true);
@@ -117,10 +120,11 @@ pub fn execution_stats(
     number("totalDocsExamined", stats.total_docs(), out);
     {
         let mut stages = out.document("executionStages");
-        match plan.cursor() {
+        match plan.planned() {
             Node::IdHack { collection, .. } => {
                 express(collection, Some(stats), stages.append("isCached", false));
             }
+            group @ Node::Stage { .. } => print(group, Some(stats), Some(0), &mut stages),
             root => stage(root, Some(stats), &mut stages),
         }
     }
@@ -147,13 +151,25 @@ fn express(collection: &Collection, stats: Option<&NodeStats>, out: &mut DocWrit
 }
 
 /// One stage with what it reads from, and what it did if it ran.
-pub fn stage(node: &Node, stats: Option<&NodeStats>, out: &mut DocWriter<'_>) {
+fn stage(node: &Node, stats: Option<&NodeStats>, out: &mut DocWriter<'_>) {
+    print(node, stats, None, out);
+}
+
+/// As [`stage`]. `numbered` is the number of stages with a lower `planNodeId` than all of these; each
+/// stage has a higher one than its inputs.
+fn print(node: &Node, stats: Option<&NodeStats>, numbered: Option<usize>, out: &mut DocWriter<'_>) {
     if let Node::SortKeys { input, .. } = node {
-        return stage(input, stats, out);
+        return print(input, stats, numbered, out);
     }
     let idle = stats.filter(|_| node.is_idle()).map(NodeStats::passed_on);
     let stats = idle.as_ref().or(stats);
-    out.append("stage", node.name());
+    match node {
+        Node::Stage { stage: Stage::Group(_), .. } => out.append("stage", "GROUP"),
+        _ => out.append("stage", node.name()),
+    };
+    if let Some(before) = numbered {
+        number("planNodeId", (before + shown_stages(node)) as u64, out);
+    }
     let filter = match node {
         Node::CollScan { filter, .. }
         | Node::ClusteredScan { filter, .. }
@@ -168,20 +184,47 @@ pub fn stage(node: &Node, stats: Option<&NodeStats>, out: &mut DocWriter<'_>) {
         common_stats(node, stats, out);
     }
     facts(node, stats, out);
+    let inputs = node.inputs().iter().enumerate().map(|(at, input)| {
+        let stats = stats.and_then(|stats| stats.inputs.get(at));
+        if matches!(node, Node::Stage { .. }) { grouped(input, stats) } else { (input, stats) }
+    });
+    let mut numbered = numbered;
+    let mut each = |(input, stats): (&Node, _), out: &mut DocWriter<'_>| {
+        print(input, stats, numbered, out);
+        numbered = numbered.map(|before| before + shown_stages(input));
+    };
     match node {
-        Node::Or { inputs } | Node::AndSorted { inputs } | Node::SortMerge { inputs, .. } => {
+        Node::Or { .. } | Node::AndSorted { .. } | Node::SortMerge { .. } => {
             let mut list = out.array("inputStages");
-            for (at, input) in inputs.iter().enumerate() {
-                stage(input, stats.and_then(|stats| stats.inputs.get(at)), &mut list.document());
-            }
+            inputs.for_each(|input| each(input, &mut list.document()));
         }
-        other => {
-            if let Some(input) = other.inputs().first() {
-                let stats = stats.and_then(|stats| stats.inputs.first());
-                stage(input, stats, &mut out.document("inputStage"));
-            }
-        }
+        _ => inputs.for_each(|input| each(input, &mut out.document("inputStage"))),
     }
+}
+
+/// What explain shows as the input of a `GROUP`: not the `SUBPLAN`, and not the projection that only
+/// leaves out fields, unless keys of an index are all that it reads.
+fn grouped<'n>(input: &'n Node, stats: Option<&'n NodeStats>) -> (&'n Node, Option<&'n NodeStats>) {
+    let inner = stats.and_then(|stats| stats.inputs.first());
+    match input {
+        Node::Subplan { input: below } => grouped(below, inner),
+        Node::Projection { kind, spec, input: below }
+            if spec.narrows && *kind != ProjectionKind::Covered =>
+        {
+            (below, if input.is_idle() { stats } else { inner })
+        }
+        other => (other, stats),
+    }
+}
+
+/// The number of stages that explain shows of a tree.
+fn shown_stages(node: &Node) -> usize {
+    let own = usize::from(!matches!(node, Node::SortKeys { .. }));
+    let below = |input| match node {
+        Node::Stage { .. } => shown_stages(grouped(input, None).0),
+        _ => shown_stages(input),
+    };
+    own + node.inputs().iter().map(below).sum::<usize>()
 }
 
 fn common_stats(node: &Node, stats: &NodeStats, out: &mut DocWriter<'_>) {
@@ -245,21 +288,23 @@ fn facts(node: &Node, stats: Option<&NodeStats>, out: &mut DocWriter<'_>) {
                 number("nSkipped", stats.skipped, out);
             }
         }
-        Node::Update { .. } => {
-            if let Some(stats) = stats {
+        Node::Write { kind, .. } => match stats {
+            Some(stats) if kind.removes() => number("nWouldDelete", stats.counted, out),
+            Some(stats) => {
                 number("nMatched", stats.counted, out);
                 number("nWouldModify", stats.counted, out);
-                number("nWouldUpsert", stats.skipped, out);
+                number("nWouldUpsert", u64::from(stats.upserted), out);
             }
-        }
-        Node::Delete { .. } => {
+            None => {}
+        },
+        Node::Stage { .. } => {
             if let Some(stats) = stats {
-                number("nWouldDelete", stats.counted, out);
+                out.append("usedDisk", stats.spills > 0);
+                number("spills", stats.spills, out);
             }
         }
         Node::Eof
         | Node::OneDocument
-        | Node::Stage { .. }
         | Node::Feed { .. }
         | Node::SortKeys { .. }
         | Node::RandomPicks { .. }
@@ -404,7 +449,7 @@ fn index_bounds(scan: &IndexScan) -> DocBuf {
             return;
         }
         for ((at, field), intervals) in bounded_fields(scan) {
-            out.append(&field.path, &print(scan, at, intervals));
+            out.append(&field.path, &shown_bounds(scan, at, intervals));
         }
     })
 }
@@ -419,7 +464,7 @@ fn bounded_fields(scan: &IndexScan) -> impl Iterator<Item = ((usize, &KeyField),
 }
 
 /// The bounds of a field; sort keys print as `CollationKey(0x...)`.
-fn print(scan: &IndexScan, at: usize, intervals: &Intervals) -> ArrayBuf {
+fn shown_bounds(scan: &IndexScan, at: usize, intervals: &Intervals) -> ArrayBuf {
     if !scan.keys.holds_sort_keys(at) {
         return intervals.print(scan.is_reversed(at));
     }

@@ -25,6 +25,8 @@ pub struct NodeStats {
     pub skipped: u64,
     /// Rows that were counted and not returned.
     pub counted: u64,
+    /// A write found nothing and would insert a document.
+    pub upserted: bool,
     /// What it failed with: code and message.
     pub failure: Option<(i32, String)>,
     /// Time spent in it and below, in milliseconds.

@@ -1,10 +1,12 @@
 //! The plan: a tree of stages under MongoDB's names, and what is known about the request.
 
+mod groups;
 mod inner;
 
 pub(crate) use inner::Source;
 pub use inner::{Foreign, ForeignKey, Inner};
 
+use crate::request::WriteKind;
 use quire_catalog::key::{Intervals, KeySpec};
 use quire_catalog::{Collection, Index, MultikeyPaths};
 use quire_document::{DocBuf, ValueBuf};
@@ -292,17 +294,10 @@ pub enum Node {
         /// The largest number to count; 0 for all.
         limit: u64,
     },
-    /// What an `update` would do with what it finds; only in explain.
-    Update {
-        /// All documents, not only the first.
-        multi: bool,
-        /// The plan of its query.
-        input: Box<Node>,
-    },
-    /// What a `delete` would do with what it finds; only in explain.
-    Delete {
-        /// All documents, not only the first.
-        multi: bool,
+    /// What a write would do with what it finds; only in explain.
+    Write {
+        /// What it would do.
+        kind: WriteKind,
         /// The plan of its query.
         input: Box<Node>,
     },
@@ -363,8 +358,7 @@ impl Node {
             | Node::ReturnKey { input, .. }
             | Node::Subplan { input }
             | Node::Count { input, .. }
-            | Node::Update { input, .. }
-            | Node::Delete { input, .. } => std::slice::from_ref(&**input),
+            | Node::Write { input, .. } => std::slice::from_ref(&**input),
         }
     }
 
@@ -405,8 +399,7 @@ impl Node {
             | Node::ReturnKey { input, .. }
             | Node::Subplan { input }
             | Node::Count { input, .. }
-            | Node::Update { input, .. }
-            | Node::Delete { input, .. } => Some(input),
+            | Node::Write { input, .. } => Some(input),
             _ => None,
         }
     }
@@ -454,8 +447,8 @@ impl Node {
             Node::Subplan { .. } => "SUBPLAN",
             Node::Count { .. } => "COUNT",
             Node::RecordStoreFastCount { .. } => "RECORD_STORE_FAST_COUNT",
-            Node::Update { .. } => "UPDATE",
-            Node::Delete { .. } => "DELETE",
+            Node::Write { kind, .. } if kind.removes() => "DELETE",
+            Node::Write { .. } => "UPDATE",
         }
     }
 

@@ -37,10 +37,93 @@ pub fn plan(
 fn written(mut plan: Plan, kind: WriteKind) -> Plan {
     for node in std::iter::once(&mut plan.root).chain(&mut plan.rejected) {
         let input = Box::new(std::mem::replace(node, Node::Eof));
-        *node = match kind {
-            WriteKind::Update { multi, .. } => Node::Update { multi, input },
-            WriteKind::Delete { multi } => Node::Delete { multi, input },
-        };
+        *node = Node::Write { kind, input };
     }
     plan
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::explain::query_planner;
+    use crate::plan::IndexScan;
+    use crate::request::FindRequest;
+    use quire_catalog::{
+        Collection, CollectionId, CollectionOptions, Index, IndexId, IndexSpec, IndexState,
+        Namespace, Uuid,
+    };
+    use quire_document::{DocBuf, doc};
+    use std::sync::Arc;
+
+    /// A collection of 100,000 orders, of which nothing but these figures exists.
+    struct Table {
+        collection: Arc<Collection>,
+        /// The keys that a scan of each index visits.
+        keys: &'static [(&'static str, u64)],
+    }
+
+    impl Statistics for Table {
+        fn collection(&self, _: &str) -> Result<Option<Arc<Collection>>> {
+            Ok(Some(Arc::clone(&self.collection)))
+        }
+
+        fn documents(&self, _: &Collection) -> u64 {
+            100_000
+        }
+
+        fn keys(&self, scan: &IndexScan, limit: u64) -> u64 {
+            let found = self.keys.iter().find(|(name, _)| scan.index.name == *name);
+            found.map_or(limit, |(_, keys)| limit.min(*keys))
+        }
+
+        fn draws(&self, _: &Collection, _: u64) -> bool {
+            false
+        }
+    }
+
+    fn orders(keys: &[(&'static str, DocBuf)]) -> Arc<Collection> {
+        let namespace = Namespace::new("shop", "orders").unwrap();
+        let options = CollectionOptions::default();
+        let mut collection =
+            Collection::new(CollectionId(1), Uuid::default(), namespace, options, IndexId(1));
+        for (at, (name, key)) in keys.iter().enumerate() {
+            let spec = IndexSpec::parse(doc! { "key": key, "name": *name }.as_doc(), false);
+            let id = IndexId(2 + at as u32);
+            collection.indexes.push(Arc::new(Index::new(id, spec.unwrap(), IndexState::Ready)));
+        }
+        Arc::new(collection)
+    }
+
+    #[test]
+    fn an_index_that_does_not_exist_is_planned_and_explained_from_metadata_alone() {
+        let request = FindRequest {
+            namespace: "shop.orders".to_owned(),
+            filter: doc! { "user": "u1", "amount": { "$gte": 100 } },
+            sort: doc! { "created": -1 },
+            ..FindRequest::default()
+        };
+        let explained = |collection, keys| {
+            let what = ReadRequest::Find(&request);
+            let found = plan(&what, &ParseContext::default(), &Table { collection, keys }).unwrap();
+            let shown = DocBuf::build(|out| query_planner(&found, out));
+            let winning = shown.get("winningPlan").unwrap().as_document().unwrap().to_owned();
+            (winning, found.rejected.len())
+        };
+        let stage = |plan: &DocBuf| plan.get("stage").unwrap().as_str().unwrap().to_owned();
+        let (now, _) = explained(orders(&[]), &[]);
+        assert_eq!(stage(&now), "SORT");
+        let hypothetical = orders(&[
+            ("amount", doc! { "amount": 1 }),
+            ("esr", doc! { "user": 1, "created": -1, "amount": 1 }),
+        ]);
+        let (then, rejected) = explained(hypothetical, &[("amount", 90_000), ("esr", 40)]);
+        assert_eq!((stage(&then).as_str(), rejected), ("FETCH", 1));
+        let input = then.get("inputStage").unwrap().as_document().unwrap();
+        assert_eq!(input.get("indexName").unwrap().as_str(), Some("esr"));
+        let bounds = input.get("indexBounds").unwrap().as_document().unwrap();
+        let created = bounds.get("created").unwrap().as_array().unwrap().get(0).unwrap();
+        assert_eq!(created.as_str(), Some("[MaxKey, MinKey]"));
+        let amount = bounds.get("amount").unwrap().as_array().unwrap().get(0).unwrap();
+        assert_eq!(amount.as_str(), Some("[100, inf.0]"));
+    }
 }

@@ -239,16 +239,53 @@ pub enum Verbosity {
 /// What an explained write would do with each document that its query finds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WriteKind {
-    /// `update` or `findAndModify` with an update.
+    /// An `update` statement, which returns no document.
     Update {
         /// All documents, not only the first.
         multi: bool,
         /// Insert when nothing matches.
         upsert: bool,
     },
-    /// `delete` or `findAndModify` with `remove`.
+    /// A `delete` statement, which returns no document.
     Delete {
         /// All documents, not only the first.
         multi: bool,
     },
+    /// `findAndModify`, which changes one document and returns it.
+    FindAndModify {
+        /// Delete the document.
+        remove: bool,
+        /// Insert when nothing matches.
+        upsert: bool,
+        /// Return the document as it is after the change.
+        new: bool,
+    },
+}
+
+impl WriteKind {
+    /// Returns true if it deletes what it finds.
+    pub fn removes(self) -> bool {
+        matches!(self, WriteKind::Delete { .. } | WriteKind::FindAndModify { remove: true, .. })
+    }
+
+    /// Returns true if it takes all documents, not only the first.
+    pub fn takes_all(self) -> bool {
+        matches!(self, WriteKind::Update { multi: true, .. } | WriteKind::Delete { multi: true })
+    }
+
+    /// Returns true if it inserts a document when none matches.
+    pub fn upserts(self) -> bool {
+        match self {
+            WriteKind::Update { upsert, .. } | WriteKind::FindAndModify { upsert, .. } => upsert,
+            WriteKind::Delete { .. } => false,
+        }
+    }
+
+    /// Returns true if it returns a document: the one that it found, or the one that it inserted.
+    pub fn returns_document(self, found: bool) -> bool {
+        match self {
+            WriteKind::FindAndModify { upsert, new, .. } => found || upsert && new,
+            WriteKind::Update { .. } | WriteKind::Delete { .. } => false,
+        }
+    }
 }

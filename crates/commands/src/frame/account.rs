@@ -93,8 +93,8 @@ pub fn end_command(
     if command.handshake {
         return;
     }
-    let recorded =
-        command.kind != Kind::Other && !command.has_statements && !ended.tally.failed_early;
+    let of_data = command.kind != Kind::Other || ended.tally.explained.is_some();
+    let recorded = of_data && !command.has_statements && !ended.tally.failed_early;
     tell(service, connection, ended, recorded);
 }
 

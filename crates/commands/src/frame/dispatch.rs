@@ -61,9 +61,10 @@ pub fn handle(connection: &mut Connection, request: &Request<'_>, out: &mut Vec<
         service.metrics.by_command.unknown.add(1);
         return attempt.outcome;
     };
+    let named = attempt.operation.as_ref().map_or("", |operation| operation.namespace.as_str());
     let ended = Ended {
         op: command.class,
-        namespace: attempt.operation.as_ref().map_or("", |operation| operation.namespace.as_str()),
+        namespace: attempt.tally.explained.as_deref().unwrap_or(named),
         command: request.body,
         secrets: command.secrets,
         is_statement: false,

@@ -28,6 +28,8 @@ pub struct Tally {
     pub deleted: Option<u64>,
     /// Of a getMore: the command that opened the cursor.
     pub originating: Option<DocBuf>,
+    /// Of an explain: the full name of the collection of the command that it explains.
+    pub explained: Option<String>,
     /// It failed before it reached its collection: the profiler leaves it out.
     pub failed_early: bool,
 }

@@ -123,7 +123,7 @@ pub fn parse(cx: &Context<'_>, body: Doc<'_>) -> Result<Parsed> {
             "The 'cursor' option is required, except for aggregate with the explain argument";
         return Err(Error::failed_to_parse(text));
     }
-    if explain && cx.generic.write_concern.is_some() {
+    if explain && body.contains("writeConcern") {
         let text = "aggregate command cannot specify both 'explain' and 'writeConcern'";
         return Err(Error::failed_to_parse(text));
     }

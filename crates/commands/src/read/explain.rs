@@ -42,6 +42,9 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
         return Err(Error::new(ErrorCode::InvalidNamespace, text));
     }
     let own = std::mem::replace(&mut cx.command, command);
+    let target = cx.target(inner);
+    cx.tally.explained =
+        Some(target.map_or_else(|_| format!("{}.$cmd", cx.db), |ns| ns.as_str().to_owned()));
     let explained = explain_inner(cx, command, inner, verbosity);
     cx.command = own;
     finish(cx, inner, explained?, reply);
@@ -59,6 +62,7 @@ pub fn write_aggregate(
     let mut views = unit.views()?;
     let what = ReadRequest::Aggregate(request);
     let shown = explain_resolved(cx, what, Verbosity::QueryPlanner, &mut views)?;
+    cx.tally.failed_early = false;
     let command = DocBuf::build(|writer| {
         let own =
             body.iter().filter(|element| !crate::frame::args::is_generic(element.key_bytes()));

@@ -51,10 +51,8 @@ pub fn find_and_modify(cx: &Context<'_>, body: Doc<'_>, show: &mut Show<'_>) -> 
         limit: 1,
         ..FindRequest::default()
     };
-    let kind = match found.remove {
-        true => WriteKind::Delete { multi: false },
-        false => WriteKind::Update { multi: false, upsert: found.upsert },
-    };
+    let (remove, upsert, new) = (found.remove, found.upsert, found.new);
+    let kind = WriteKind::FindAndModify { remove, upsert, new };
     show(ReadRequest::Write(&request, kind))
 }
 

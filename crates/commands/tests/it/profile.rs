@@ -42,12 +42,18 @@ fn level_two_records_each_operation_with_its_figures() {
     client.run(doc! { "find": "c", "filter": { "$bogus": 1 }, "$db": "test" });
     client
         .run(doc! { "aggregate": "c", "pipeline": [{ "$bogus": 1 }], "cursor": {}, "$db": "test" });
+    client.works(doc! { "explain": { "count": "c", "query": { "a": 1 } }, "$db": "test" });
+    client.works(doc! { "aggregate": "c", "pipeline": [], "explain": true, "$db": "test" });
     client.works(doc! { "profile": 0, "$db": "test" });
     client.works(doc! { "find": "c", "$db": "test" });
     let entries = entries(&mut client);
-    let expected =
-        ["insert", "query", "update", "update", "remove", "query", "getmore", "command", "query"];
+    let expected = [
+        "insert", "query", "update", "update", "remove", "query", "getmore", "command", "query",
+        "command", "command",
+    ];
     assert_eq!(ops(&entries), expected);
+    assert_eq!(text(&entries[9], "command.explain.count"), Some("c"));
+    assert_eq!(text(&entries[10], "command.aggregate"), Some("c"));
     assert!(entries.iter().all(|entry| text(entry, "ns") == Some("test.c")));
     assert_eq!(number(&entries[0], "ninserted"), Some(3));
     let figures = |at: usize, names: &[&str]| -> Vec<Option<i64>> {

@@ -133,8 +133,8 @@ impl Builder {
                 let input = self.node(input, needs)?;
                 Box::new(Count { input, skip: *skip, limit: *limit, stats })
             }
-            Node::Update { multi, input } | Node::Delete { multi, input } => {
-                Box::new(WouldWrite { input: self.node(input, needs)?, multi: *multi, stats })
+            Node::Write { kind, input } => {
+                Box::new(WouldWrite { input: self.node(input, needs)?, kind: *kind, stats })
             }
             Node::AndSorted { .. } => {
                 return Err(Error::internal(format!("{} is never chosen", node.name())));

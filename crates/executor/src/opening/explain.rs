@@ -70,8 +70,9 @@ pub fn explain(
     };
     let trials = trials.as_deref();
     let mut explained = DocBuf::build(|writer| {
-        writer.append("explainVersion", "1");
-        if matches!(plan.root, Node::Stage { .. }) {
+        let groups = plan.groups();
+        writer.append("explainVersion", if groups > 0 { "2" } else { "1" });
+        if plan.stages().len() > groups {
             write_stages(&plan, stats.as_ref(), trials, &mut writer.array("stages"));
         } else {
             whole_plan(&plan, stats.as_ref(), trials, writer);
@@ -163,6 +164,7 @@ fn write_stages(
     out: &mut ArrayWriter<'_>,
 ) {
     let stages = plan.stages();
+    let groups = plan.groups();
     // A stage that writes does not run.
     let running = stages.iter().filter(|stage| !stage.writes()).count();
     // The outermost stage's statistics come first; each has the one before it as its input.
@@ -178,13 +180,14 @@ fn write_stages(
         {
             let mut cursor = first.document("$cursor");
             query_planner(plan, &mut cursor.document("queryPlanner"));
-            if let Some(stats) = levels.first() {
+            if let Some(stats) = levels.get(groups) {
                 execution_stats(plan, stats, trials, &mut cursor.document("executionStats"));
             }
         }
-        stage_counters(levels.first().copied(), &mut first);
+        stage_counters(levels.get(groups).copied(), &mut first);
     }
-    for (at, (stage, inner)) in stages.into_iter().zip(plan.inner_plans()).enumerate() {
+    let above = stages.into_iter().zip(plan.inner_plans()).enumerate().skip(groups);
+    for (at, (stage, inner)) in above {
         let mut one = out.document();
         match (plan.cursor(), stage, inner) {
             (Node::RandomPicks { size, .. }, _, _) if at == 0 => {

@@ -1,6 +1,7 @@
 //! UPDATE and DELETE as explain runs them: what is found is counted, nothing is written.
 
 use quire_error::Result;
+use quire_planner::WriteKind;
 use quire_planner::explain::NodeStats;
 
 use crate::env::Run;
@@ -13,21 +14,25 @@ const ROWS_MAX: usize = 256;
 /// Counts what a write would find, and gives no rows.
 pub(crate) struct WouldWrite {
     pub input: BoxedOperator,
-    /// All that is found, not only the first.
-    pub multi: bool,
+    /// What the write would do.
+    pub kind: WriteKind,
     pub stats: NodeStats,
 }
 
 impl Operator for WouldWrite {
     fn next(&mut self, run: &mut Run<'_>, _: usize, _: &mut Vec<Row>) -> Result<bool> {
         let mut rows = Vec::new();
+        let all = self.kind.takes_all();
         while !self.stats.is_eof {
-            let wanted = if self.multi { ROWS_MAX } else { 1 };
+            let wanted = if all { ROWS_MAX } else { 1 };
             let more = self.input.next(run, wanted, &mut rows)?;
             self.stats.counted += rows.len() as u64;
-            self.stats.is_eof = !more || (!self.multi && !rows.is_empty());
+            self.stats.is_eof = !more || (!all && !rows.is_empty());
             rows.clear();
         }
+        let found = self.stats.counted > 0;
+        self.stats.upserted = !found && self.kind.upserts();
+        self.stats.returned = u64::from(self.kind.returns_document(found));
         Ok(false)
     }
 

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod buckets;
+mod choices;
 mod collation;
 mod densify;
 mod explain;

@@ -17,7 +17,7 @@ pub(super) const LOOKUP: StageRow = StageRow {
     name: "$lookup",
     since: "3.2",
     doc: "Joins each document with documents of another collection.",
-    facts: Facts::JOIN,
+    facts: Facts { reshapes: true, ..Facts::JOIN },
     parse: |_, value, cx| Ok(vec![Stage::Lookup(Arc::new(Lookup::parse(value, cx)?))]),
 };
 
