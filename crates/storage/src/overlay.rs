@@ -8,6 +8,7 @@ use std::collections::btree_map::Entry;
 use std::ops::Bound;
 
 use bytes::Bytes;
+use smallvec::SmallVec;
 
 use crate::contract::{Direction, Page, ScanRequest, Snapshot, Space};
 use crate::error::Result;
@@ -46,8 +47,8 @@ enum Undo {
 #[derive(Debug)]
 struct Group {
     prefix: Prefix,
-    /// By rising key.
-    run: Vec<(Bytes, Buffered)>,
+    /// By rising key. A statement on one document writes one key of each group.
+    run: SmallVec<[(Bytes, Buffered); 1]>,
     /// Keys that were not greater than the run's last when they came. Each is less than the run's
     /// last as long as it is here, because writes are undone in reverse order.
     rest: BTreeMap<Bytes, Buffered>,
@@ -55,7 +56,7 @@ struct Group {
 
 impl Group {
     fn new(prefix: Prefix) -> Self {
-        Group { prefix, run: Vec::new(), rest: BTreeMap::new() }
+        Group { prefix, run: SmallVec::new(), rest: BTreeMap::new() }
     }
 
     fn len(&self) -> usize {
@@ -154,8 +155,8 @@ fn merged<K: AsRef<[u8]>, V>(
 #[derive(Debug, Default)]
 pub(crate) struct Overlay {
     /// By rising prefix.
-    groups: [Vec<Group>; 4],
-    undo: Vec<Undo>,
+    groups: [SmallVec<[Group; 1]>; 4],
+    undo: SmallVec<[Undo; 2]>,
     bytes: usize,
 }
 

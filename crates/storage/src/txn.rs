@@ -19,6 +19,10 @@ use crate::turn::KeyTurn;
 /// Guards among which one that repeats is found; beyond them it is kept twice, which does no harm.
 const GUARDS_COMPARED: usize = 64;
 
+/// Operations that the committer adds to most groups: the counters of one collection. They have room in
+/// the vector of a lone commit.
+const RECORDS_OF_GROUP: usize = 1;
+
 /// What a transaction is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
@@ -294,7 +298,7 @@ impl Txn {
             return Ok(committed);
         }
         let mut checks = std::mem::take(&mut self.guards);
-        let mut ops = Vec::with_capacity(self.overlay.len());
+        let mut ops = Vec::with_capacity(self.overlay.len() + RECORDS_OF_GROUP);
         self.overlay.drain(|space, key, entry| {
             if entry.tracked {
                 let hash = key_hash(space, &key);

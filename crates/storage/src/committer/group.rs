@@ -3,12 +3,13 @@
 //! stable storage once if anyone asked, publishes, hands leadership on and wakes all. While it
 //! waits for the disk the next group builds up; a lone committer pays no added wait.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
+use smallvec::SmallVec;
 
 use crate::backend::{Backend, Room};
 use crate::committer::records::GroupEnd;
@@ -70,7 +71,8 @@ impl Ticket {
 struct Merged {
     ops: Vec<Op>,
     sync: bool,
-    counts: BTreeMap<u32, Counts>,
+    /// The new counters of collections, by rising number.
+    counts: SmallVec<[(u32, Counts); 2]>,
     forgotten: Vec<u32>,
     drops: Vec<PendingDrop>,
     /// Owners of locks and places in lines, which are released once the group is visible.
@@ -83,21 +85,52 @@ struct Merged {
     hooks: Vec<(Committed, OnPublish)>,
 }
 
+impl Merged {
+    /// Where the counters of a collection stand, or the place that they would have.
+    fn find_counts(&self, collection: u32) -> std::result::Result<usize, usize> {
+        self.counts.binary_search_by_key(&collection, |(number, _)| *number)
+    }
+}
+
+/// The bases of the commits under way, each with the number of its commits, by rising base. They are
+/// as few as the threads that commit, and most are the latest version.
+#[derive(Default)]
+pub(crate) struct Bases(Vec<(u64, usize)>);
+
+impl Bases {
+    fn find(&self, base: u64) -> std::result::Result<usize, usize> {
+        self.0.binary_search_by_key(&base, |(base, _)| *base)
+    }
+
+    fn add(&mut self, base: u64) {
+        match self.find(base) {
+            Ok(at) => self.0[at].1 += 1,
+            Err(at) => self.0.insert(at, (base, 1)),
+        }
+    }
+
+    fn remove(&mut self, base: u64) {
+        let Ok(at) = self.find(base) else { return };
+        self.0[at].1 -= 1;
+        if self.0[at].1 == 0 {
+            self.0.remove(at);
+        }
+    }
+
+    fn oldest(&self) -> Option<u64> {
+        self.0.first().map(|(base, _)| *base)
+    }
+}
+
 /// A commit's base in the set of those under way.
 struct PinnedBase<'a> {
-    bases: &'a Mutex<BTreeMap<u64, usize>>,
+    bases: &'a Mutex<Bases>,
     base: u64,
 }
 
 impl Drop for PinnedBase<'_> {
     fn drop(&mut self) {
-        let mut bases = self.bases.lock();
-        if let Some(count) = bases.get_mut(&self.base) {
-            *count -= 1;
-            if *count == 0 {
-                bases.remove(&self.base);
-            }
-        }
+        self.bases.lock().remove(self.base);
     }
 }
 
@@ -196,7 +229,7 @@ impl<B: Backend> Inner<B> {
     /// Keeps what a commit on this base could clash with until the guard goes, unless its
     /// snapshot has been taken already.
     fn pin_base(&self, base: u64) -> Option<PinnedBase<'_>> {
-        *self.bases.lock().entry(base).or_insert(0) += 1;
+        self.bases.lock().add(base);
         let pinned = PinnedBase { bases: &self.bases, base };
         self.active.contains(base).then_some(pinned)
     }
@@ -251,7 +284,7 @@ impl<B: Backend> Inner<B> {
         let floor = ClusterTime(self.clock_floor.load(Ordering::Acquire));
         // A transaction may begin on a view of the history, and clashes with what came after it.
         let oldest = self.oldest_version().unwrap_or(numbers.version);
-        let oldest_base = self.bases.lock().first_key_value().map_or(oldest, |(base, _)| *base);
+        let oldest_base = self.bases.lock().oldest().unwrap_or(oldest);
         let mut keys = self.keys.lock();
         keys.prune(oldest.min(oldest_base).min(numbers.version));
         let mut results = Vec::with_capacity(group.len());
@@ -301,18 +334,23 @@ impl<B: Backend> Inner<B> {
             merged.ops.push(Op { space: Space::Log, key, value });
         }
         for delta in batch.counts {
+            let found = merged.find_counts(delta.collection);
             if delta.forget {
-                merged.counts.remove(&delta.collection);
+                if let Ok(at) = found {
+                    merged.counts.remove(at);
+                }
                 merged.forgotten.push(delta.collection);
                 continue;
             }
-            let counts = merged.counts.entry(delta.collection).or_insert_with(|| {
-                if merged.forgotten.contains(&delta.collection) {
-                    Counts::default()
-                } else {
-                    self.counts.lock().get(&delta.collection).copied().unwrap_or_default()
-                }
+            let at = found.unwrap_or_else(|at| {
+                let before = match merged.forgotten.contains(&delta.collection) {
+                    true => Counts::default(),
+                    false => self.counts.lock().get(&delta.collection).copied().unwrap_or_default(),
+                };
+                merged.counts.insert(at, (delta.collection, before));
+                at
             });
+            let (_, counts) = &mut merged.counts[at];
             counts.documents = counts.documents.saturating_add_signed(delta.documents);
             counts.bytes = counts.bytes.saturating_add_signed(delta.bytes);
         }
@@ -330,7 +368,7 @@ impl<B: Backend> Inner<B> {
         let durable = self.durable.load(Ordering::Acquire);
         let end = GroupEnd { version, time, before, durable };
         for collection in &merged.forgotten {
-            if !merged.counts.contains_key(collection) {
+            if merged.find_counts(*collection).is_err() {
                 let key = records::counts_key(*collection);
                 merged.ops.push(Op { space: Space::Meta, key, value: None });
             }

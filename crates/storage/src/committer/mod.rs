@@ -11,7 +11,6 @@ mod records;
 mod ticker;
 mod views;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -82,13 +81,12 @@ pub(crate) struct Inner<B: Backend> {
     options: CommitterOptions,
     /// Commits that wait for a leader.
     queue: Mutex<Queue>,
-    /// Held by the leader from admission to publication, and by whoever must know that no group
-    /// is half applied.
+    /// Held by the leader from admission to publication, and where no group may be half applied.
     applying: Mutex<Numbers>,
     keys: Mutex<KeyTable>,
     /// The bases of commits on their way: what they could clash with must not be forgotten, even
     /// if their snapshot is taken while they wait.
-    bases: Mutex<BTreeMap<u64, usize>>,
+    bases: Mutex<group::Bases>,
     counts: Mutex<CountsByCollection>,
     current: RwLock<Arc<View<B::Snap>>>,
     active: Arc<Active<B::Snap>>,
@@ -104,8 +102,8 @@ pub(crate) struct Inner<B: Backend> {
     clock_floor: AtomicU64,
     /// Everything up to here is on stable storage.
     durable: AtomicU64,
-    /// Whether somebody forces commits to stable storage; wakes whoever waits for `durable` to
-    /// rise.
+    /// True while a thread forces commits to stable storage. The condition variable wakes those who
+    /// wait for `durable` to rise.
     synced: (Mutex<bool>, Condvar),
     poisoned: RwLock<Option<String>>,
     broken: AtomicBool,
