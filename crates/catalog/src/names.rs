@@ -35,10 +35,13 @@ impl Namespace {
                 "Fully qualified namespace is too long. Namespace: {db}.{collection} Max: {NAMESPACE_BYTES_MAX}"
             )));
         }
-        let mut full = String::with_capacity(len);
-        full.push_str(db);
-        full.push('.');
-        full.push_str(collection);
+        // Put together on the stack, since the shared string is a copy.
+        let mut bytes = [0; NAMESPACE_BYTES_MAX];
+        let (db_place, rest) = bytes.split_at_mut(db.len());
+        db_place.copy_from_slice(db.as_bytes());
+        rest[0] = b'.';
+        rest[1..][..collection.len()].copy_from_slice(collection.as_bytes());
+        let full = std::str::from_utf8(&bytes[..len]).expect("two strings and a dot");
         // A valid database name is at most 63 bytes long.
         Ok(Namespace { full: full.into(), db_len: db.len() as u8 })
     }

@@ -14,6 +14,7 @@ use quire_document::key::TypeBits;
 use quire_document::limits::{KEY_BYTES_PER_DOCUMENT_MAX, KEYS_PER_DOCUMENT_MAX};
 use quire_document::{Value, ValueBuf};
 use quire_error::{Error, ErrorCode, Result};
+use smallvec::SmallVec;
 
 use crate::RecordId;
 use crate::layout::damaged;
@@ -22,6 +23,9 @@ use crate::layout::damaged;
 pub(crate) const LONG_KEY_BYTES: usize = 1024;
 /// What follows the first [`LONG_KEY_BYTES`] of a longer key.
 const HASH_BYTES: usize = 16;
+/// Room for the key of an ObjectId or a number, which are by far the most, so that its buffer does not
+/// grow in steps.
+const USUAL_KEY_BYTES: usize = 32;
 const ID_BYTES: usize = 4;
 const RECORD_BYTES: usize = 8;
 
@@ -31,7 +35,7 @@ const RECORD_BYTES: usize = 8;
 pub struct EntryKeys {
     keys: Vec<u8>,
     bits: Vec<u8>,
-    entries: Vec<Entry>,
+    entries: SmallVec<[Entry; 1]>,
     long: bool,
     collected: TypeBits,
 }
@@ -101,6 +105,7 @@ impl EntryKeys {
     /// Encodes one key. Returns its bytes, before it is shortened.
     fn push(&mut self, index: &Index, values: &[Option<Value<'_>>], source: u32) -> Result<usize> {
         let (key_start, bits_start) = (self.keys.len(), self.bits.len());
+        self.keys.reserve(USUAL_KEY_BYTES);
         self.keys.extend_from_slice(&index.id.to_bytes());
         self.collected.clear();
         index.keys.append(values, &mut self.keys, &mut self.collected);

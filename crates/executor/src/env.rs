@@ -56,44 +56,14 @@ impl Env {
         shared.cluster_time = params.cluster_time;
         shared.user_roles = params.user_roles.clone();
         shared.collator = as_collator(collation);
-        let mut base = ParseContext::default();
-        base.collator = as_collator(collation);
-        base.cluster_time = params.cluster_time.is_some();
-        base.api_strict = params.api_strict;
-        base.as_written = params.as_written;
-        // A variable sees those before it, but not the clock.
-        let mut earlier = base.clone();
-        earlier.no_clock = true;
-        let arena = Bump::new();
-        for (name, value) in let_vars.fields() {
-            if matches!(name, "NOW" | "CLUSTER_TIME" | "USER_ROLES" | "JS_SCOPE" | "IS_MR") {
-                let text = format!("Attempt to set system variable '{name}' as a let parameter");
-                return Err(Error::location(4738901, text));
-            }
-            quire_mql::expression::check_variable_name(name, true)?;
-            shared.check_interrupt()?;
-            let expression = Expression::parse(value, &earlier)?;
-            let reads = expression.dependencies();
-            if reads.whole_document || !reads.paths.is_empty() {
-                return Err(Error::location(
-                    4890500,
-                    "Command let Expression tried to access a field, but this is not allowed because Command let Expressions run before the query examines any documents.",
-                ));
-            }
-            let value = {
-                let needed = !reads.variables.is_empty();
-                let values = if needed { values(&earlier.variables) } else { Vec::new() };
-                let context =
-                    EvalContext::new(&arena, Doc::empty(), &shared).with_variables(&values);
-                let value = expression.eval(&context)?.map(ValueBuf::new);
-                value.map_or(Known::Missing, Known::Value)
-            };
-            let variable = UserVariable { name: name.into(), known: Some(value) };
-            // Nothing else has this list, so that it is not copied for each variable.
-            Arc::make_mut(&mut earlier.variables).push(variable);
+        let mut parse = ParseContext::default();
+        parse.collator = as_collator(collation);
+        parse.cluster_time = params.cluster_time.is_some();
+        parse.api_strict = params.api_strict;
+        parse.as_written = params.as_written;
+        if !let_vars.is_empty() {
+            parse.variables = evaluate(let_vars, &parse, &shared)?;
         }
-        let mut parse = base;
-        parse.variables = earlier.variables;
         let may_spill = allow_disk_use && params.spill_directory.is_some();
         Ok(Env { params, shared, parse, interrupt, may_spill })
     }
@@ -137,6 +107,45 @@ impl Env {
     pub fn variable_values(&self) -> Vec<Option<Value<'_>>> {
         values(&self.parse.variables)
     }
+}
+
+/// Evaluates the variables of `let`, in order: each sees those before it.
+fn evaluate(
+    let_vars: Doc<'_>,
+    base: &ParseContext,
+    shared: &Shared,
+) -> Result<Arc<Vec<UserVariable>>> {
+    // A variable sees those before it, but not the clock.
+    let mut earlier = base.clone();
+    earlier.no_clock = true;
+    let arena = Bump::new();
+    for (name, value) in let_vars.fields() {
+        if matches!(name, "NOW" | "CLUSTER_TIME" | "USER_ROLES" | "JS_SCOPE" | "IS_MR") {
+            let text = format!("Attempt to set system variable '{name}' as a let parameter");
+            return Err(Error::location(4738901, text));
+        }
+        quire_mql::expression::check_variable_name(name, true)?;
+        shared.check_interrupt()?;
+        let expression = Expression::parse(value, &earlier)?;
+        let reads = expression.dependencies();
+        if reads.whole_document || !reads.paths.is_empty() {
+            return Err(Error::location(
+                4890500,
+                "Command let Expression tried to access a field, but this is not allowed because Command let Expressions run before the query examines any documents.",
+            ));
+        }
+        let value = {
+            let needed = !reads.variables.is_empty();
+            let values = if needed { values(&earlier.variables) } else { Vec::new() };
+            let context = EvalContext::new(&arena, Doc::empty(), shared).with_variables(&values);
+            let value = expression.eval(&context)?.map(ValueBuf::new);
+            value.map_or(Known::Missing, Known::Value)
+        };
+        let variable = UserVariable { name: name.into(), known: Some(value) };
+        // Nothing else has this list, so that it is not copied for each variable.
+        Arc::make_mut(&mut earlier.variables).push(variable);
+    }
+    Ok(earlier.variables)
 }
 
 fn values(variables: &[UserVariable]) -> Vec<Option<Value<'_>>> {

@@ -1,6 +1,6 @@
 //! What a view hides from its readers stays hidden: a condition that can fail shows the value that it
 //! failed on, so it must not see a document that the view leaves out. Such conditions stay behind
-//! the stages before them, whoever wrote these; all others move as they do over a collection. (The
+//! the stages before them, those of the view and those of the reader; all others move as they do over a collection. (The
 //! same idea: "Rules and Privileges" in PostgreSQL's manual, leak-proof functions.)
 
 use crate::pushing::conjunction;

@@ -5,8 +5,8 @@ use crate::find::{FindQuery, plan_find};
 use crate::plan::{Node, Plan};
 use crate::request::{CountRequest, FindRequest};
 use quire_error::Result;
+use quire_mql::ParseContext;
 use quire_mql::filter::Node as Condition;
-use quire_mql::{Filter, ParseContext};
 use std::sync::Arc;
 
 /// Plans a `count`.
@@ -19,10 +19,9 @@ pub(crate) fn plan_count(
     stats: &dyn Statistics,
 ) -> Result<Plan> {
     let (skip, limit) = (request.skip, request.limit);
-    let filter = Filter::parse(request.filter.as_doc(), context)?;
     let (namespace, hint) = (&request.namespace, request.hint.as_ref());
     let find = FindRequest::search(namespace, &request.filter, hint, &request.collation);
-    let mut plan = plan_find(&FindQuery::of_filter(&find, Some(&filter)), stats)?;
+    let mut plan = plan_find(&FindQuery::compile(&find, context, stats)?, stats)?;
     let everything = plan.filter.as_deref().is_some_and(Condition::is_always_true);
     if request.hint.is_none()
         && everything

@@ -53,7 +53,7 @@ impl<'r> FindQuery<'r> {
         let compile = || Filter::parse(request.filter.as_doc(), context);
         let by_id = id_to_look_up(request, collection.as_deref());
         let filter = if by_id.is_none() { Some(compile()?) } else { None };
-        let mut query = FindQuery::of_filter(request, filter.as_ref());
+        let mut query = FindQuery::of_condition(request, filter.map(Filter::into_node));
         query.by_id = by_id;
         query.collection = collection;
         query.compile_sort(context)?;
@@ -63,10 +63,12 @@ impl<'r> FindQuery<'r> {
 
     /// Returns a query by a filter that is compiled already, which neither sorts nor projects.
     pub fn of_filter(request: &'r FindRequest, filter: Option<&Filter>) -> Self {
-        let filter = filter.map(|filter| match filter.root() {
-            always if always.is_always_true() => Arc::new(Condition::And(Vec::new())),
-            root => Arc::new(root.clone().with_implied()),
-        });
+        FindQuery::of_condition(request, filter.map(|filter| filter.root().clone()))
+    }
+
+    /// Returns a query by a condition that a filter gave away, which neither sorts nor projects.
+    pub fn of_condition(request: &'r FindRequest, condition: Option<Condition>) -> Self {
+        let filter = condition.map(planned);
         FindQuery {
             request,
             filter,
@@ -90,6 +92,14 @@ impl<'r> FindQuery<'r> {
         }
         Ok(())
     }
+}
+
+/// Returns a filter's condition as a plan has it: with what its expressions imply.
+pub fn planned(condition: Condition) -> Arc<Condition> {
+    Arc::new(match condition.is_always_true() {
+        true => Condition::And(Vec::new()),
+        false => condition.with_implied(),
+    })
 }
 
 /// Compiles the projection of a find; `None` if it returns whole documents.

@@ -34,7 +34,7 @@ mod target;
 mod windows;
 
 pub use choose::Statistics;
-pub use find::{FindQuery, id_of_condition, id_to_look_up, plan_find};
+pub use find::{FindQuery, id_of_condition, id_to_look_up, plan_find, planned};
 pub use intersection::add_intersection;
 pub use on_view::{COUNT_FIELD, on_view};
 pub use plan::{

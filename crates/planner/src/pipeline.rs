@@ -18,6 +18,7 @@ use quire_document::{Doc, DocBuf, Value};
 use quire_error::{Error, ErrorCode, Result};
 use quire_mql::ParseContext;
 use quire_mql::collation::AskedCollation;
+use quire_mql::filter::Node as Condition;
 use quire_mql::projection::{Kind, Projection};
 use quire_mql::sort::SortPattern;
 use quire_mql::stage::{
@@ -102,8 +103,9 @@ pub(crate) fn plan_head(
         let plan = Plan { root: leaf, ..Plan::of_feed(&source.namespace) };
         return Ok(Head { plan, rest, collation: source.collation.clone() });
     }
-    let query = Query::take(source, &mut rest, context)?;
-    let find = query.find_query();
+    let mut query = Query::take(source, &mut rest, context)?;
+    let filter = query.filter.take();
+    let find = query.find_query(filter);
     let mut plan = plan_find(&find, stats)?;
     if let Some(Stage::Group(group)) = rest.front().filter(|_| !context.as_written)
         && let Some(root) = below_group(group, &find, &plan)?
@@ -231,13 +233,16 @@ impl Query {
         all && self.sort.is_none() && !projects
     }
 
-    fn find_query(&self) -> FindQuery<'_> {
-        let everything = Match::all_of(Vec::new());
-        let filter = self.filter.as_deref().unwrap_or(&everything).filter();
+    /// The query with its filter, which it is given apart because it is not copied.
+    fn find_query(&self, filter: Option<Arc<Match>>) -> FindQuery<'_> {
+        let condition = match filter {
+            Some(filter) => Arc::unwrap_or_clone(filter).into_filter().into_node(),
+            None => Condition::And(Vec::new()),
+        };
         FindQuery {
             sort: self.sort.clone(),
             projection: self.projection.clone(),
-            ..FindQuery::of_filter(&self.find, Some(filter))
+            ..FindQuery::of_condition(&self.find, Some(condition))
         }
     }
 }

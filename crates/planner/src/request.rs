@@ -1,6 +1,6 @@
 //! What a client asked for, typed: the commands parse and check every field, the planner and the
-//! executor read these. Filters, projections and the like stay BSON; they are compiled once, by
-//! whoever runs them.
+//! executor read these. Filters, projections and the like stay BSON; they are compiled once,
+//! when the request is planned.
 
 use std::sync::Arc;
 

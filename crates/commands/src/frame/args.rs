@@ -77,53 +77,55 @@ pub fn fields<'a>(owner: &'static str, doc: Doc<'a>) -> impl Iterator<Item = Arg
     doc.iter().map(move |element| Arg { owner, element })
 }
 
-/// True for the fields that every command takes; `dispatch` reads them.
+/// True for the fields that every command takes; `dispatch` reads them. A match tells names apart by
+/// their length first, which a search in a list does not.
 pub fn is_generic(name: &[u8]) -> bool {
-    match name.first() {
-        Some(b'$') => GENERIC_DOLLAR.iter().any(|known| known.as_bytes() == name),
-        _ => GENERIC.iter().any(|known| known.as_bytes() == name),
+    match name {
+        [b'$', rest @ ..] => is_generic_dollar(rest),
+        b"lsid"
+        | b"txnNumber"
+        | b"autocommit"
+        | b"startTransaction"
+        | b"readConcern"
+        | b"writeConcern"
+        | b"maxTimeMS"
+        | b"maxTimeMSOpOnly"
+        | b"comment"
+        | b"apiVersion"
+        | b"apiStrict"
+        | b"apiDeprecationErrors"
+        | b"clientOperationKey"
+        | b"mayBypassWriteBlocking"
+        | b"allowImplicitCollectionCreation"
+        | b"shardVersion"
+        | b"databaseVersion"
+        | b"rawData"
+        | b"requestGossipRoutingCache"
+        | b"expectPrefix" => true,
+        _ => false,
     }
 }
 
-/// Fields that every command takes.
-const GENERIC: &[&str] = &[
-    "lsid",
-    "txnNumber",
-    "autocommit",
-    "startTransaction",
-    "readConcern",
-    "writeConcern",
-    "maxTimeMS",
-    "maxTimeMSOpOnly",
-    "comment",
-    "apiVersion",
-    "apiStrict",
-    "apiDeprecationErrors",
-    "clientOperationKey",
-    "mayBypassWriteBlocking",
-    "allowImplicitCollectionCreation",
-    "shardVersion",
-    "databaseVersion",
-    "rawData",
-    "requestGossipRoutingCache",
-    "expectPrefix",
-];
-const GENERIC_DOLLAR: &[&str] = &[
-    "$db",
-    "$clusterTime",
-    "$readPreference",
-    "$audit",
-    "$client",
-    "$configTime",
-    "$topologyTime",
-    "$configServerState",
-    "$oplogQueryData",
-    "$queryOptions",
-    "$replData",
-    "$tenant",
-    "$traceCtx",
-    "$gleStats",
-];
+/// True for the rest of a name that begins with a dollar sign and that every command takes.
+fn is_generic_dollar(rest: &[u8]) -> bool {
+    matches!(
+        rest,
+        b"db"
+            | b"clusterTime"
+            | b"readPreference"
+            | b"audit"
+            | b"client"
+            | b"configTime"
+            | b"topologyTime"
+            | b"configServerState"
+            | b"oplogQueryData"
+            | b"queryOptions"
+            | b"replData"
+            | b"tenant"
+            | b"traceCtx"
+            | b"gleStats"
+    )
+}
 
 impl<'a> Arg<'a> {
     /// An argument by hand.

@@ -269,7 +269,7 @@ fn direct_mutation(command: &Command, request: &Request<'_>) -> Option<AuditEven
 pub(crate) fn written_accounts(command: &Command, request: &Request<'_>) -> Option<&'static str> {
     const ACCOUNTS: [&str; 2] = ["admin.system.users", "admin.system.roles"];
     let body = request.body;
-    if text(body, "$db") != "admin" || command.kind != Kind::Write {
+    if command.kind != Kind::Write || text(body, "$db") != "admin" {
         return None;
     }
     let own = namespace(body);

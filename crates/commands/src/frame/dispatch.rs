@@ -187,8 +187,14 @@ fn prepare<'c>(
         );
         return Err(Error::new(ErrorCode::UnsupportedOpQueryCommand, text));
     }
-    let db = database(request)?;
-    let generic = generic_fields(request.body, command)?;
+    // What is wrong with the database is told before what is wrong with another field.
+    let generic = generic_fields(request.body, command);
+    let named = match &generic {
+        Ok(generic) => generic.db,
+        Err(_) => request.body.get("$db"),
+    };
+    let db = database(named, request.legacy_query)?;
+    let mut generic = generic?;
     check_api(&generic.api, command, request.body, service)?;
     operation_session::check(&generic, command, &service.options.topology)?;
     gossip::receive(service, generic.cluster_time)?;
@@ -205,7 +211,6 @@ fn prepare<'c>(
             .set_deadline(Some(Instant::now() + Duration::from_millis(generic.max_time_ms)));
     }
     let identity = if service.access.enforced { connection.identity()? } else { None };
-    let mut generic = generic;
     generic.session = operation_session::owned(generic.session, service, identity.as_deref())?;
     let session = operation_session::attach(service, generic.session)?;
     let operation_id = service.operations.next_id();
@@ -248,15 +253,15 @@ fn no_such_command(name: &str) -> Error {
     Error::new(ErrorCode::CommandNotFound, format!("no such command: '{name}'"))
 }
 
-/// The database that the command runs against.
-fn database<'c>(request: &'c Request<'_>) -> Result<&'c str> {
-    let db = match request.body.get("$db") {
+/// The database that the command runs against, from the value of `$db`.
+fn database(named: Option<Value<'_>>, legacy_query: bool) -> Result<&str> {
+    let db = match named {
         Some(Value::String(db)) => db,
         Some(other) => {
             let text = format!("wrong type for field ($db) {} != string", other.type_name());
             return Err(Error::location(13111, text));
         }
-        None if request.legacy_query => "admin",
+        None if legacy_query => "admin",
         None => {
             let text = "OP_MSG requests require a $db argument";
             return Err(Error::location(40571, text));

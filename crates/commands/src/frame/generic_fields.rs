@@ -28,6 +28,8 @@ pub struct Generic<'c> {
     pub read_concern: ReadConcern,
     /// `writeConcern`; `None` means the default.
     pub write_concern: Option<WriteConcern>,
+    /// `$db`: the database.
+    pub db: Option<Value<'c>>,
     /// `$clusterTime`: the client's cluster time.
     pub cluster_time: Option<Value<'c>>,
     /// `apiVersion`, `apiStrict`, `apiDeprecationErrors` as given.
@@ -77,7 +79,9 @@ pub fn generic_fields<'c>(body: Doc<'c>, command: &'static Command) -> Result<Ge
             let text = format!("BSON field '{command}.{name}' is a duplicate field");
             return Err(Error::new(ErrorCode::IDLDuplicateField, text));
         }
-        if args::is_generic(name) {
+        if name == b"$db" {
+            generic.db = Some(element.value());
+        } else if args::is_generic(name) {
             generic_field(&mut generic, Arg::new(command.name, element), command, body)?;
         }
     }
@@ -172,9 +176,11 @@ impl Context<'_> {
     /// # Errors
     /// 323 APIStrictError.
     pub fn check_stages_api(&self, pipeline: &[DocBuf]) -> Result<()> {
-        let strict = self.generic.api.strict == Some(true);
+        if self.generic.api.strict != Some(true) {
+            return Ok(());
+        }
         for_each_row(pipeline.iter().map(DocBuf::as_doc), &mut |row| {
-            if strict && !row.facts.in_api { Err(not_in_api(row.name)) } else { Ok(()) }
+            if row.facts.in_api { Ok(()) } else { Err(not_in_api(row.name)) }
         })
     }
 }

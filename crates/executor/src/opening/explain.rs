@@ -11,8 +11,8 @@ use quire_planner::explain::{
     JoinStrategy, MemoryUse, NodeStats, Trial, after_running, execution_stats, query_planner,
 };
 use quire_planner::{
-    FindQuery, Foreign, Inner, Node, Plan, ReadRequest, Verbosity, add_intersection,
-    aggregate_shape, find_shape,
+    Foreign, Inner, Node, Plan, ReadRequest, Verbosity, add_intersection, aggregate_shape,
+    find_shape, planned,
 };
 use quire_storage::Interrupt;
 
@@ -51,10 +51,15 @@ pub fn explain(
         _ => Some(run(&mut execution, begun, views, &interrupt)?),
     };
     let mut plan = Plan::clone(&execution.plan);
-    if let (None, ReadRequest::Find(find) | ReadRequest::Write(find, _)) = (&plan.filter, request) {
+    let written = match request {
+        ReadRequest::Find(find) | ReadRequest::Write(find, _) => Some(&find.filter),
+        ReadRequest::Count(count) => Some(&count.filter),
+        ReadRequest::Aggregate(_) | ReadRequest::Distinct(_) => None,
+    };
+    if let (None, Some(written)) = (&plan.filter, written) {
         // A lookup by `_id` was planned without it.
-        let filter = Filter::parse(find.filter.as_doc(), &execution.env.parse)?;
-        plan.filter = FindQuery::of_filter(find, Some(&filter)).filter;
+        let filter = Filter::parse(written.as_doc(), &execution.env.parse)?;
+        plan.filter = Some(planned(filter.into_node()));
     }
     if matches!(request, ReadRequest::Find(_) | ReadRequest::Write(..)) {
         add_intersection(&mut plan);

@@ -57,6 +57,11 @@ impl Match {
         self.is_held
     }
 
+    /// Gives the filter away that documents pass.
+    pub fn into_filter(self) -> Filter {
+        self.filter
+    }
+
     /// Returns the filter that documents pass.
     pub fn filter(&self) -> &Filter {
         &self.filter

@@ -262,5 +262,40 @@ impl StageRow {
 
 /// The stage of that name.
 pub fn find_stage(name: &str) -> Option<&'static StageRow> {
-    STAGES.iter().find(|stage| stage.name == name)
+    let mut slot = slot_of(name.as_bytes());
+    loop {
+        let row = STAGES.get(usize::from(SLOTS[slot]))?;
+        if row.name == name {
+            return Some(row);
+        }
+        slot = (slot + 1) % SLOTS.len();
+    }
+}
+
+/// The places of the stages in `STAGES` by a hash of their names, with linear probing. Several layers
+/// look each stage of a pipeline up. A slot without a stage has a place beyond the end.
+static SLOTS: [u8; 256] = {
+    let mut slots = [u8::MAX; 256];
+    let mut at = 0;
+    while at < STAGES.len() {
+        let mut slot = slot_of(STAGES[at].name.as_bytes());
+        while slots[slot] != u8::MAX {
+            slot = (slot + 1) % slots.len();
+        }
+        slots[slot] = at as u8;
+        at += 1;
+    }
+    assert!(STAGES.len() < slots.len() / 2, "too full to find a free slot soon");
+    slots
+};
+
+/// Where the search for a name begins.
+const fn slot_of(name: &[u8]) -> usize {
+    let (mut hash, mut at) = (name.len(), 0);
+    // The first letters of two stages may be alike, and the last ones too.
+    while at < name.len() && at < 8 {
+        hash = hash.wrapping_mul(31) + name[at] as usize;
+        at += 1;
+    }
+    hash % 256
 }
