@@ -58,7 +58,10 @@ pub trait UnitOfWork {
 
 impl dyn UnitOfWork + '_ {
     /// [`write`](UnitOfWork::write) with an answer of the last attempt.
-    pub(crate) fn write_with<T>(
+    ///
+    /// # Errors
+    /// As [`write`](UnitOfWork::write).
+    pub fn write_with<T>(
         &mut self,
         interrupt: &Arc<Interrupt>,
         mut attempt: impl FnMut(&mut Writer) -> Attempt<T>,

@@ -103,6 +103,14 @@ impl Autocommit {
         Autocommit { policy, each, wanted, limit, retryable, ..Autocommit::reading(store, None) }
     }
 
+    /// A unit in which the server writes for itself: users, roles, the profiler's entries. Each commit is
+    /// as durable as the end of the unit.
+    pub fn of_server(store: &Arc<Store>, durability: Durability) -> Self {
+        let policy = WritePolicy::Internal;
+        let settings = WriteSettings { policy, durability, limit: None, commits: 1 };
+        Autocommit::writing(store, settings, None)
+    }
+
     /// Whether a session remembers the statements.
     pub fn is_retryable(&self) -> bool {
         self.retryable.is_some()

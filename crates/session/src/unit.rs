@@ -100,6 +100,38 @@ impl Unit {
         }
     }
 
+    /// Returns the collection that the server keeps under this name; makes it if it does not exist.
+    ///
+    /// # Errors
+    /// What creating a collection answers; 26 NamespaceNotFound if it is dropped at the same time.
+    pub fn own_collection(
+        &mut self,
+        namespace: &Namespace,
+        interrupt: &Arc<Interrupt>,
+    ) -> Result<Arc<Collection>> {
+        self.ensure_collection(namespace, interrupt)?;
+        self.collection(namespace)?.ok_or_else(|| {
+            Error::new(ErrorCode::NamespaceNotFound, format!("{namespace} was dropped meanwhile"))
+        })
+    }
+
+    /// Runs `attempt` as [`write`](UnitOfWork::write) does, and returns its answer once what it wrote or
+    /// found is as durable as the unit promises.
+    ///
+    /// # Errors
+    /// As [`write`](UnitOfWork::write) and [`wait`](Self::wait).
+    pub fn write_durably<T>(
+        &mut self,
+        interrupt: &Arc<Interrupt>,
+        attempt: impl FnMut(&mut Writer) -> Attempt<T>,
+    ) -> Result<T> {
+        let unit: &mut dyn UnitOfWork = self;
+        let (answer, committed) = unit.write_with(interrupt, attempt)?;
+        self.note(committed.as_ref());
+        self.wait()?;
+        Ok(answer)
+    }
+
     /// Makes a collection. Inside a transaction it becomes visible to others with the commit.
     ///
     /// # Errors

@@ -25,16 +25,16 @@ pub fn initiate(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) 
 
 /// Notes in `local.system.replset` that the set was initiated. Returns false if that was noted before.
 fn note_initiated(cx: &Context<'_>) -> Result<bool> {
-    let store = &cx.service.store;
+    let mut unit = cx.server_unit()?;
     let namespace = Namespace::new("local", "system.replset")?;
-    let collection = store.ensure_collection(&namespace)?;
+    let collection = unit.own_collection(&namespace, &cx.interrupt)?;
     let set = set_name(cx.service)?;
     let entry = doc! { "_id": set.as_str(), "version": 1i64 };
-    let inserted = store.write(&cx.commit_options(), &cx.interrupt, |writer| {
+    let inserted = unit.write_durably(&cx.interrupt, |writer| {
         writer.insert(&collection, entry.as_doc()).map(|_| ())
     });
     match inserted {
-        Ok(_) => Ok(true),
+        Ok(()) => Ok(true),
         Err(error) if error.code() == ErrorCode::DuplicateKey => Ok(false),
         Err(error) => Err(error),
     }

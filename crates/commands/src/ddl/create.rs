@@ -26,7 +26,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, _reply: &mut DocWriter<'_>) -> R
         return cx.change_catalog(|store, commit| store.create_view(&view, commit));
     }
     let options = CollectionOptions::parse(fields.as_doc(), now_ms())?;
-    cx.catalog_unit()?.create_collection(&namespace, options, &cx.interrupt)
+    cx.server_unit()?.create_collection(&namespace, options, &cx.interrupt)
 }
 
 /// The fields of the command that are options of the collection, without those named.

@@ -38,7 +38,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
         drop(cx.await_transactions(Changed::Collections(vec![namespace]))?);
     }
     cx.service.bound_builds();
-    let built = cx.catalog_unit()?.create_indexes(&request, &cx.interrupt);
+    let built = cx.server_unit()?.create_indexes(&request, &cx.interrupt);
     let built = built.map_err(|error| cx.without_values(&request.namespace, error))?;
     reply.append("numIndexesBefore", built.before as i32);
     reply.append("numIndexesAfter", built.after as i32);

@@ -207,17 +207,18 @@ impl Context<'_> {
         &self,
         mut change: impl FnMut(&mut Accounts<'_>) -> Attempt<T>,
     ) -> Result<T> {
-        let store = &self.service.store;
-        let users = store.ensure_collection(&users_namespace()?)?;
-        let roles = store.ensure_collection(&roles_namespace()?)?;
-        let schema = store.ensure_collection(&Namespace::new("admin", "system.version")?)?;
-        let done = store.write(&self.commit_options(), &self.interrupt, |writer| {
+        let mut unit = self.server_unit()?;
+        let mut own = |namespace| unit.own_collection(&namespace, &self.interrupt);
+        let users = own(users_namespace()?)?;
+        let roles = own(roles_namespace()?)?;
+        let schema = own(Namespace::new("admin", "system.version")?)?;
+        let done = unit.write_durably(&self.interrupt, |writer| {
             note_schema(writer, &schema)?;
             let (users, roles) = (Arc::clone(&users), Arc::clone(&roles));
             change(&mut Accounts { writer, users, roles })
         });
         self.service.access.changed();
-        done.map(|(answer, _)| answer)
+        done
     }
 }
 

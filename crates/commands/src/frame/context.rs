@@ -7,11 +7,11 @@ use crate::frame::reply;
 use crate::frame::service::{Connection, Outcome, Sequence, Service, Topology, now_ms};
 use crate::frame::tally::Tally;
 use quire_catalog::Namespace;
-use quire_collections::{Store, WritePolicy};
+use quire_collections::Store;
 use quire_document::{Doc, Timestamp, Value};
 use quire_error::{Error, ErrorCode, Result};
 use quire_mql::context::Shared;
-use quire_session::{Autocommit, Session, TransactionTurn, Unit, WriteSettings};
+use quire_session::{Autocommit, Session, TransactionTurn, Unit};
 use quire_storage::{CommitOptions, Interrupt};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::sync::Arc;
@@ -124,19 +124,17 @@ impl Context<'_> {
         CommitOptions { durability, interrupt, ..CommitOptions::default() }
     }
 
-    /// The unit of work of a command that changes the catalog. Inside a transaction it is the
-    /// transaction.
+    /// The unit of work of a command that changes the catalog or what the server itself keeps in
+    /// collections, such as users. Inside a transaction it is the transaction.
     ///
     /// # Errors
     /// What the state of the transaction refuses.
-    pub fn catalog_unit(&self) -> Result<Unit> {
+    pub fn server_unit(&self) -> Result<Unit> {
         if self.in_transaction() {
             return self.transaction_unit().map(Unit::Transaction);
         }
         let CommitOptions { durability, .. } = self.commit_options();
-        let policy = WritePolicy::Internal;
-        let settings = WriteSettings { policy, durability, limit: None, commits: 1 };
-        Ok(Unit::Autocommit(Autocommit::writing(&self.service.store, settings, None)))
+        Ok(Unit::Autocommit(Autocommit::of_server(&self.service.store, durability)))
     }
 
     /// Runs a statement that changes the catalog in the command's unit of work. The statement gets the
@@ -148,7 +146,7 @@ impl Context<'_> {
         &self,
         statement: impl FnOnce(&Arc<Store>, &CommitOptions) -> Result<T>,
     ) -> Result<T> {
-        self.catalog_unit()?.change_catalog(&self.interrupt, statement)
+        self.server_unit()?.change_catalog(&self.interrupt, statement)
     }
 
     /// The namespace that the command's first field names.

@@ -14,7 +14,8 @@ use quire_document::{Doc, DocBuf};
 use quire_error::{Error, ErrorCode, Result};
 use quire_mql::context::{EvalContext, ParseContext, Shared};
 use quire_mql::filter::Filter;
-use quire_storage::{CommitOptions, Direction, Interrupt, rng};
+use quire_session::{Autocommit, Unit};
+use quire_storage::{Direction, Durability, Interrupt, rng};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -208,8 +209,9 @@ impl Service {
 
     fn insert_profile(&self, namespace: &Namespace, entry: Doc<'_>) -> Result<()> {
         let interrupt = Interrupt::new();
-        self.store.ensure_collection(namespace)?;
-        self.store.write(&CommitOptions::buffered(), &interrupt, |writer| {
+        let mut unit = self.profiler_unit();
+        unit.own_collection(namespace, &interrupt)?;
+        unit.write_durably(&interrupt, |writer| {
             let Some(collection) = writer.collection(namespace) else {
                 return Ok(());
             };
@@ -242,7 +244,7 @@ impl Service {
         let mut cursor = CollectionCursor::new(collection, Direction::Forward);
         cursor.next_page(&view.view(), collection, TRIM_DOCS, TRIM_BYTES, &mut oldest)?;
         drop(view);
-        self.store.write(&CommitOptions::buffered(), interrupt, |writer| {
+        self.profiler_unit().write_durably(interrupt, |writer| {
             let now = writer.collection(&collection.namespace);
             let Some(now) = now.filter(|now| now.id == collection.id) else { return Ok(()) };
             for record in &oldest {
@@ -251,8 +253,12 @@ impl Service {
                 }
             }
             Ok(())
-        })?;
-        Ok(())
+        })
+    }
+
+    /// The unit of work in which entries are written: the server's own, and not forced to the disk.
+    fn profiler_unit(&self) -> Unit {
+        Unit::Autocommit(Autocommit::of_server(&self.store, Durability::Buffered))
     }
 }
 
