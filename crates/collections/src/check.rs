@@ -126,7 +126,7 @@ impl Checker<'_> {
         }
     }
 
-    /// A snapshot with the counters that belong to it, if nobody wrote while it was taken.
+    /// A snapshot with the counters that belong to it; no counters if a commit came while it was taken.
     fn still_snapshot(&mut self) -> Result<(Box<dyn Snapshot>, Option<Counts>)> {
         let engine = self.store.engine();
         for _ in 0..STILL_ATTEMPTS {

@@ -51,7 +51,7 @@ impl IndexRange {
     /// (so under a descending field the greater value comes first). An inclusive bound takes in
     /// all keys that begin with its values, an exclusive one leaves them all out; no values
     /// leave the side open. Where a bound is longer than a stored key the range is wider than
-    /// asked: whoever reads an index with [`Index::has_long_keys`] checks the documents.
+    /// asked: a reader of an index with [`Index::has_long_keys`] checks the documents.
     pub fn new(
         index: &Index,
         start: &[Value<'_>],

@@ -106,8 +106,8 @@ impl RecordIds {
         if snapshot >= state.holds_from { state.mark } else { 0 }
     }
 
-    /// A scan on this snapshot, begun at the mark, met `first` (nothing: the collection is
-    /// empty). Moves the mark if nobody can have added a record below.
+    /// Moves the mark to `first`, the first record that a scan of this snapshot found from the mark on
+    /// (`None`: the collection is empty), if no record can have been added below it since.
     pub(crate) fn saw_first(&self, snapshot: Version, first: Option<RecordId>) {
         let mut state = self.state.lock();
         if snapshot < state.last_insert {

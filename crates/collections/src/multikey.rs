@@ -32,7 +32,7 @@ pub(crate) fn grow(txn: &mut Txn, index: &Index, facts: &Facts<'_>) -> Attempt<O
     let mut all = before.clone();
     all.paths.resize(facts.paths.len(), 0);
     all.merge(facts);
-    // Else written by this transaction before, or by a commit whose end nobody has noted yet.
+    // Else written by this transaction before, or by a commit whose end has not been noted yet.
     let grows = all != before;
     if grows {
         let record = all.encode().into_bytes().into();

@@ -25,8 +25,8 @@ struct Current {
 
 impl Store {
     /// Deletes the records of sessions that have not written since `before_ms` and are not alive,
-    /// and rows that a newer transaction number has replaced. Answers how many keys went. What
-    /// somebody writes meanwhile stays.
+    /// and rows that a newer transaction number has replaced. Returns the number of deleted
+    /// keys. Records that are written meanwhile stay.
     pub fn reap_retry_records(
         self: &Arc<Self>,
         before_ms: i64,

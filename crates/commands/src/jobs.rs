@@ -45,7 +45,7 @@ impl Drop for Jobs {
     }
 }
 
-/// Every `clientCursorMonitorFrequencySecs` seconds closes cursors that nobody has asked for
+/// Every `clientCursorMonitorFrequencySecs` seconds closes cursors idle for
 /// `cursorTimeoutMillis`, ends idle sessions, aborts transactions older than
 /// `transactionLifetimeLimitSeconds`, and every `ttlMonitorSleepSecs` seconds removes what
 /// TTL indexes say has expired.

@@ -159,7 +159,7 @@ macro_rules! standard_option {
     };
     (max_time, $target:ident) => {
         $crate::command::options! { $target;
-            /// Gives up after so long.
+            /// The time after which the server ends the operation.
             max_time: std::time::Duration => "maxTimeMS" as $crate::options::millis,
         }
     };

@@ -28,7 +28,8 @@ pub(crate) struct Inbox {
     deadline: Option<Instant>,
 }
 
-/// Whose inbox it is, with large buffers of its own and a part of what all connections may hold.
+/// The connection that an inbox belongs to. It may keep large buffers, and has a part of the memory that
+/// all connections together may use.
 pub(crate) trait Owner {
     /// Waits until a message of `bytes` may be read. Called before there is room made for it, and
     /// again after [`stalled`](Self::stalled). False ends the connection.

@@ -195,8 +195,8 @@ impl Sessions {
         idle
     }
 
-    /// Forgets what is in memory of the writes of sessions that nobody has used since `before_ms`;
-    /// the store still has it.
+    /// Frees the retry records that are in memory of sessions not used since `before_ms`. The store
+    /// still has them.
     pub fn forget_writes(&self, before_ms: i64) {
         for session in self.all.read().values() {
             if session.last_use_ms.load(Ordering::Relaxed) < before_ms {
@@ -206,8 +206,8 @@ impl Sessions {
     }
 }
 
-/// Whether a command has the session, so that no second one of its id may come into being. Only
-/// good under the write lock, when nobody can take it.
+/// Whether a command uses the session; then it must not be replaced by another of the same id. The
+/// answer is valid under the write lock only, where no other command can get the session.
 fn is_in_use(session: &Arc<Session>) -> bool {
     Arc::strong_count(session) > 1
 }

@@ -1,5 +1,5 @@
 //! The file `DURABLE`: how far the log is known to be on stable storage. It is written after each
-//! fsync of the log, and is itself forced out by nobody: it may lag behind, and never runs ahead. A log
+//! fsync of the log and is not synced itself, so it may lag behind the log but never runs ahead. A log
 //! that ends before what it says was cut short, and is refused.
 //!
 //! 24 bytes, big endian: the version up to which all commits are on stable storage, the version up

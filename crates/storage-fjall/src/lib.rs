@@ -1,6 +1,7 @@
-//! The default engine on disk: fjall below the committer, used only through its plain
-//! database, batch and snapshot, in four shared keyspaces, with our own group commit, journal
-//! guard, bounds on memory and reclaiming of dropped ranges.
+//! The default engine on disk: the LSM trees of fjall below the committer of crate `storage`. fjall
+//! stores the engine's four spaces as four keyspaces, writes batches to its journal and gives
+//! snapshots. Group commit, the check of the journal at an open, the bounds on memory and the
+//! reclaiming of dropped ranges are our own.
 //!
 //! Read in this order: `directory` (what lies in a database directory, its lock and format),
 //! `opening` (the steps of an open), `inventory` and `manifest` (what must be there before fjall
@@ -72,7 +73,7 @@ pub struct FjallOptions {
     pub cache_bytes: u64,
     /// Mend what is missing or damaged: keep every intact batch of the log and every row that can be
     /// read, put the damaged files aside, say what is lost. Lost index entries are made again by the
-    /// layer above. Until [`end_repair`] nobody else can open the directory. Without this such a
+    /// layer above. Until [`end_repair`] only another repair can open the directory. Without this such a
     /// directory is refused, or fails where it is read.
     pub repair: bool,
     /// A scan that waits this long for its first row remembers what it found empty. Zero makes

@@ -1,5 +1,5 @@
-//! Frees memtables outside of fjall's locks. A flushed memtable is freed by whoever drops the last
-//! reference to it. In fjall that is mostly its list of versions, under the lock that every read and
+//! Frees memtables outside of fjall's locks. A flushed memtable is freed by the thread that drops the
+//! last reference to it. In fjall that is mostly its list of versions, under the lock that every read and
 //! write of the keyspace needs: with two busy cores the 60,000 pieces of 32 MiB took 30 to 260 ms, and
 //! no commit went on meanwhile. This list keeps one more reference to each memtable until it is the
 //! last one.

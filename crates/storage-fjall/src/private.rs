@@ -14,8 +14,8 @@ pub(crate) fn file_options() -> OpenOptions {
     options
 }
 
-/// The same for a file that must not be a link: whoever can write into the directory could make this
-/// process empty or lock another file.
+/// The same for a file that must not be a link. With a link, a user who can write into the directory
+/// could make this process empty or lock another file.
 pub(crate) fn unlinked_options() -> OpenOptions {
     let mut options = file_options();
     #[cfg(unix)]

@@ -1,5 +1,5 @@
-//! The mark of a repair that has begun and not ended: the file `REPAIR`. While it is there nobody
-//! else opens the directory. It tells which keyspaces are being replaced, so that a repair that goes
+//! The mark of a repair that has begun and not ended: the file `REPAIR`. While it is there, only
+//! another repair opens the directory. It tells which keyspaces are being replaced, so that a repair that goes
 //! on puts back what was moved away and not replaced yet.
 //!
 //! One line for each keyspace that is replaced: its number and the name of the directory, beside

@@ -1,8 +1,8 @@
 //! Directories for what a process makes and copies away, and for what a check opens. A process that is
 //! killed leaves its own behind; the next one that opens any database removes it.
 //!
-//! Whoever uses one holds a lock on it (`flock`), so a lock that can be had says that nobody does:
-//! process ids would not, they are used again and differ between containers.
+//! A process that uses one holds a lock on it (`flock`), so a directory whose lock is free is not in
+//! use. A process id in its name would not tell: ids are used again and differ between containers.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};

@@ -254,7 +254,7 @@ pub fn prefix_end(prefix: &[u8]) -> Vec<u8> {
 }
 
 /// A consistent view of all spaces at one version. Cheap to open (well under a microsecond),
-/// cheap to hold for as long as nobody writes; past the engine's caps every call answers
+/// cheap to hold as long as there are no commits; past the engine's caps every call answers
 /// `SnapshotTooOld`. [`Txn`](crate::Txn) is one too, with its own writes merged in.
 pub trait Snapshot: Send + Sync {
     /// The last commit that the view contains.
@@ -401,8 +401,8 @@ pub trait Engine: Send + Sync {
     /// and the next three. The interrupt is what will wait in it.
     fn join_line(&self, hash: KeyHash, interrupt: &Arc<Interrupt>) -> Place;
 
-    /// Waits until nobody stands before this place and no transaction holds the key. The caller
-    /// must hold nothing else.
+    /// Waits until this place is the first of its line and no transaction holds the key. The caller
+    /// must hold no other place and no lock.
     fn wait_in_line(&self, place: Place, interrupt: &Arc<Interrupt>) -> Result<()>;
 
     /// The first in a line was not fast enough: until it leaves, no other single write of the key
@@ -415,8 +415,8 @@ pub trait Engine: Send + Sync {
     /// Returns once every commit up to `version` is on stable storage.
     fn barrier(&self, version: Version) -> Result<()>;
 
-    /// Waits at most so long until every commit up to `version` is on stable storage; whether it
-    /// is.
+    /// Waits at most `limit` until every commit up to `version` is on stable storage. Returns whether
+    /// it is.
     fn barrier_within(&self, version: Version, limit: Duration) -> Result<bool>;
 
     /// Drops a range in a commit of its own; see [`CommitBatch::drops`].

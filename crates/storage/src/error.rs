@@ -83,8 +83,8 @@ impl fmt::Display for StorageError {
 impl std::error::Error for StorageError {}
 
 impl StorageError {
-    /// The failure of a commit that has been given to the disk, or is visible: nobody knows
-    /// whether it will be there after a restart.
+    /// The failure of a commit that has been given to the disk, or is visible: it is unknown
+    /// whether it survives a restart.
     #[must_use]
     pub fn after_commit(self) -> Self {
         match self {

@@ -1,5 +1,5 @@
-//! The one primitive of waiting. Every operation owns one `Interrupt`; whoever waits (for a
-//! lock, for backpressure, for new data) waits on it, so that a kill, a deadline, a lost client
+//! The one primitive of waiting. Every operation owns one `Interrupt`. Each of its waits (for
+//! a lock, for backpressure, for new data) is on that, so that a kill, a deadline, a lost client
 //! and a shutdown end every wait at once.
 
 use std::sync::Arc;

@@ -25,7 +25,7 @@ type Maps = [BTreeMap<Bytes, Bytes>; 4];
 pub struct Faults {
     /// The seed: the same one repeats the same run.
     pub seed: u64,
-    /// One commit in this many loses against nobody; 0 for none.
+    /// One commit in this many fails with a conflict although no other wrote its keys; 0 for none.
     pub conflict_one_in: u64,
     /// After this many batches and syncs every further one fails; `None` for never.
     pub io_error_after: Option<u64>,

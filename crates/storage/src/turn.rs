@@ -15,9 +15,10 @@ pub struct KeyTurn {
 }
 
 impl KeyTurn {
-    /// After a conflict: waits until the key may be written again and nobody waits before. The
-    /// turn that the writer had, if any, is kept if it lost the very same key, which is reserved
-    /// for it now; otherwise it is left first, for whoever waits holds nothing.
+    /// Waits, after a conflict, until the key may be written again and this writer is the first of its
+    /// line. `before` is the turn that the writer had. If it lost the same key again it keeps that
+    /// turn, and the key is now reserved for it; else it leaves that line first, because a waiting
+    /// writer holds nothing.
     pub fn wait(
         engine: &Arc<dyn Engine>,
         conflict: &Conflict,

@@ -42,7 +42,7 @@ enum Place {
 enum Extent {
     /// The given number of bytes.
     Whole(usize),
-    /// It does not; its first line is so long, the line feed included.
+    /// It does not parse: the length of its first line with the line feed, and what is wrong.
     Broken(usize, &'static str),
 }
 

@@ -1,5 +1,5 @@
 //! The file of `--keyFile`: the secret that the members of a replica set share. A set has one member
-//! here, so that nobody logs in with the key; the file is checked as mongod checks it, and it turns
+//! here, so no other member logs in with the key; the file is checked as mongod checks it, and it turns
 //! access control on. (MongoDB manual, "Keyfile Security", "security.keyFile".)
 
 use super::given::check_size;

@@ -1,4 +1,5 @@
-//! `connectionStatus`: who this connection is authenticated as. Without a login: nobody.
+//! `connectionStatus`: the user that this connection is authenticated as, and its privileges. Without a
+//! login the lists are empty.
 
 use crate::frame::accounts::write_roles;
 use crate::frame::args::arguments;

@@ -13,7 +13,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, _reply: &mut DocWriter<'_>) -> R
             _ => return Err(arg.unknown()),
         }
     }
-    // Where nobody logs in, the machine that the client sits at is all that speaks for it.
+    // Without logins the only check is that the client is on this machine.
     if !cx.service.access.enforced && cx.connection.info.is_remote() {
         let text = "shutdown must run from localhost when running db without auth";
         return Err(Error::new(ErrorCode::Unauthorized, text));

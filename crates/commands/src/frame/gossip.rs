@@ -72,8 +72,8 @@ fn wrong_type(field: &str, expected: &str, found: Value<'_>) -> Error {
     Error::type_mismatch(text)
 }
 
-/// Appends the times that a replica set puts on every reply, signed as by a server where nobody
-/// logs in.
+/// Appends the times that a replica set puts on every reply, signed as by a server without
+/// access control.
 pub fn write_times(service: &Service, reply: &mut DocWriter<'_>) {
     if service.options.topology == Topology::Standalone {
         return;

@@ -14,7 +14,7 @@ const IDLE_LOOK: Duration = Duration::from_secs(10);
 /// Time between two walks over the records of retryable writes.
 /// MongoDB: `logicalSessionRefreshMillis`.
 const RECORDS_LOOK: Duration = Duration::from_secs(5 * 60);
-/// A session idle for so long reads what its writes did from the store again.
+/// After this idle time a session drops its retry records from memory and reads them from the store.
 const WRITES_KEPT_MS: i64 = 60_000;
 
 /// When the job has looked last.

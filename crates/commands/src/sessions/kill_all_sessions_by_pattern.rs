@@ -35,7 +35,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, _reply: &mut DocWriter<'_>) -> R
     Ok(())
 }
 
-/// Reads a pattern. `users` and `roles` say in whose name somebody asks; they pick no session.
+/// Reads a pattern. `users` and `roles` name the user and roles of the caller; they pick no session.
 fn parse(doc: Doc<'_>) -> Result<Pattern> {
     let (mut session, mut user) = (None, None);
     for arg in fields(ELEMENT, doc) {

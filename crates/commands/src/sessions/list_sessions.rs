@@ -8,7 +8,7 @@ use quire_document::{DocBuf, Value};
 use quire_error::{Error, ErrorCode, Result};
 use quire_planner::AggregateRequest;
 
-/// Whose sessions are listed.
+/// The users whose sessions are listed.
 enum Whose {
     Everybodys,
     Own,

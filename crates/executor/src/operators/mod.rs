@@ -60,10 +60,10 @@ impl<'o> Filling<'o> {
 /// Rows that are made at a time only to be counted.
 const PASSED_ROWS_MAX: usize = 1024;
 
-/// What a stage went past.
+/// The result of [`Operator::pass`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Passed {
-    /// The number of rows.
+    /// The number of rows that were skipped.
     pub rows: u64,
     /// False once nothing follows, as [`Operator::next`] answers it.
     pub more: bool,
@@ -81,7 +81,8 @@ pub(crate) trait Operator: Send {
     /// counters are exact and a limit stops the scan.
     fn next(&mut self, run: &mut Run<'_>, max: usize, out: &mut Vec<Row>) -> Result<bool>;
 
-    /// Goes past at most `max` rows that nobody reads. Counts in the statistics what it looks at.
+    /// Skips at most `max` rows without making them, for a `$skip` or a count. The statistics count the
+    /// keys and documents that it examines.
     fn pass(&mut self, run: &mut Run<'_>, max: u64) -> Result<Passed> {
         make_and_drop(self, run, max)
     }

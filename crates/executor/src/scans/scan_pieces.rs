@@ -1,5 +1,5 @@
-//! What one thread reads of a long walk over a collection: pieces of record ids that nobody else
-//! has, of which it keeps the rows that pass or what a `$group` takes of them.
+//! What one thread of a split scan reads: ranges of record ids that no other thread reads. Of each it
+//! keeps the rows that pass the filter, or what a `$group` accumulates of them.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

@@ -88,8 +88,8 @@ impl Splitter {
         Ok(any.then_some(Stretch(stretch)))
     }
 
-    /// The same for somebody who takes each piece while the threads read on, in order, up to the
-    /// first that is not whole. False if nothing was read.
+    /// As above, but gives each piece to `take` while the threads go on reading: in order, up to the
+    /// first piece that is not whole. Returns false if nothing was read.
     pub fn feed(
         &mut self,
         run: &Run<'_>,

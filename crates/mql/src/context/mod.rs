@@ -18,8 +18,8 @@ pub use parse::{Binding, EXPRESSION_DEPTH_MAX, Known, ParseContext, Slot, UserVa
 pub use quire_document::Collator;
 pub use shared::{InterruptCheck, MEMORY_BYTES_MAX, Shared};
 
-/// Copies up to this length go into an arena without a look at the limit: so many of them as
-/// matter take long, and loops look at it.
+/// Copies up to this length go into an arena without a check of the memory limit. To exceed the limit
+/// with such copies takes a loop, and loops check it.
 const UNCHARGED_BYTES: usize = 1024;
 
 /// Arrays of up to this many bytes go into a vector without a look at the limit: counting their

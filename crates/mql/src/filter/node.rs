@@ -82,8 +82,8 @@ pub enum Test {
     All(Vec<Test>),
     /// A test whose answer is known.
     Always(bool),
-    /// What a `$expr` beside it says of the path, without type brackets: for whoever plans, not
-    /// to be run ([`Node::with_implied`]).
+    /// What a `$expr` beside it says of the path, without type brackets. The planner reads it; it is
+    /// never evaluated ([`Node::with_implied`]).
     Implied(Comparison, Operand),
 }
 

@@ -119,7 +119,7 @@ impl Code {
 
     /// Searches `text` from byte `start`, which must be the beginning of a character, and gives
     /// the offsets of the first `pairs` groups to `see` if there is a match; the pattern must have
-    /// so many. `Err` is PCRE2's result code.
+    /// at least that many groups. `Err` is PCRE2's result code.
     pub fn search<T>(
         &self,
         text: &str,

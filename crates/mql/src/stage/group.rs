@@ -130,8 +130,8 @@ impl Group {
     /// What a batch gives to `take`: its keys, and for each accumulator what it is given.
     ///
     /// # Errors
-    /// Some error if any document has one, not necessarily that of the first: whoever is told of
-    /// one goes on document by document.
+    /// An error of one of the documents, not always the first that has one. After an error the caller
+    /// evaluates document by document, to find the first.
     pub fn columns<'a>(
         &'a self,
         batch: &'a Batch<'a>,

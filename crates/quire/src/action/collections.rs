@@ -37,7 +37,7 @@ impl CreateCollection {
         capped: bool => "capped",
         /// Stores documents in the order of their `_id`.
         clustered_index: Document => "clusteredIndex",
-        /// Documents of a clustered or time-series collection go after so long.
+        /// The age at which documents of a clustered or time-series collection are deleted.
         expire_after_seconds: Duration => "expireAfterSeconds" as seconds,
         /// The largest number of documents, if it is capped.
         max: u64 => "max" as count,

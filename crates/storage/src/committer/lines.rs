@@ -1,7 +1,7 @@
 //! Who waits to write a key: first come, first served. A single write that lost a key takes a
 //! place in its line and tries again once it is first, so a commit wakes one writer and not all
 //! of them. Writers who know nothing of the line may still be faster; but a first one who lost
-//! all the same has the key reserved: nobody else's commit passes before its own.
+//! all the same has the key reserved: no other single write commits before it.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -49,7 +49,8 @@ impl Lines {
         self.front(hash).map(|first| Arc::clone(&first.interrupt))
     }
 
-    /// The first of a line has lost: from now on nobody may be faster.
+    /// Reserves the key for the first of its line, which has lost: until it leaves, the commits of other
+    /// single writes of the key fail.
     pub fn reserve(&mut self, place: Place) {
         let first = self.lines.get_mut(&place.hash).and_then(VecDeque::front_mut);
         if let Some(first) = first.filter(|first| first.number == place.number) {

@@ -13,8 +13,8 @@ const STATE: [u8; 2] = [0, 1];
 const COUNTS: u8 = 2;
 const DROPPED: u8 = 3;
 
-/// Counts by the number of what is counted. Numbers are the caller's own, so nobody can choose those
-/// that collide, and every commit looks some up.
+/// The counters of each collection, by its number. The hash is a fast one, because every commit looks a
+/// counter up; it need not resist chosen keys, because the server assigns the numbers.
 pub(crate) type CountsByCollection = HashMap<u32, Counts, foldhash::fast::RandomState>;
 
 /// What the records say when an engine is opened.
