@@ -87,7 +87,18 @@ impl<'a> Doc<'a> {
 
     /// The first element of that name, not decoded.
     pub fn find(self, name: &str) -> Option<Element<'a>> {
-        self.iter().find(|element| element.key == name.as_bytes())
+        let name = name.as_bytes();
+        let mut elements = self.iter();
+        let Some(short) = ShortName::new(name) else {
+            return elements.find(|element| element.key == name);
+        };
+        loop {
+            let is_there = elements.pass_others(short);
+            let element = elements.next()?;
+            if is_there || element.key == name {
+                return Some(element);
+            }
+        }
     }
 
     /// True if there is a field of that name.
@@ -237,6 +248,65 @@ impl<'a> Iterator for Iter<'a> {
     }
 }
 
+impl Iter<'_> {
+    /// Passes over elements that have another name. True if it stands before one that has it; else
+    /// the next one has to be looked at. Most are told apart by one comparison of words.
+    #[inline]
+    fn pass_others(&mut self, name: ShortName) -> bool {
+        while let Some(([kind, word @ ..], _)) = self.rest.split_first_chunk::<9>() {
+            let word = u64::from_le_bytes(*word);
+            if name.begins(word) {
+                return true;
+            }
+            let value = first_zero(word).and_then(|length| self.rest.get(length + 2..));
+            let Some(value) = value else { return false };
+            let size = SHAPES[usize::from(*kind)].size(value);
+            let Some(rest) = size.and_then(|size| value.get(size..)) else { return false };
+            self.rest = rest;
+        }
+        false
+    }
+}
+
+/// A name of at most seven bytes, with the zero behind it, as the first bytes of a little-endian word.
+#[derive(Clone, Copy)]
+struct ShortName {
+    word: u64,
+    mask: u64,
+}
+
+impl ShortName {
+    /// `None` for a longer name, and for one with a zero in it, which no element has.
+    #[inline]
+    fn new(name: &[u8]) -> Option<Self> {
+        let word = short_word(name)?;
+        let is_whole = first_zero(word) == Some(name.len());
+        is_whole.then(|| ShortName { word, mask: u64::MAX >> (56 - 8 * name.len()) })
+    }
+
+    /// Whether a word begins with the name and its zero.
+    #[inline]
+    const fn begins(self, word: u64) -> bool {
+        word & self.mask == self.word
+    }
+}
+
+/// At most seven bytes as a little-endian word. The two parts of a longer one overlap: that is cheaper
+/// than a copy of so many bytes.
+#[inline]
+fn short_word(bytes: &[u8]) -> Option<u64> {
+    let length = bytes.len();
+    if let (Some(first), Some(last)) = (bytes.first_chunk::<4>(), bytes.last_chunk::<4>()) {
+        let [first, last] = [first, last].map(|part| u64::from(u32::from_le_bytes(*part)));
+        return (length < 8).then(|| first | last << (8 * (length - 4)));
+    }
+    if let (Some(first), Some(last)) = (bytes.first_chunk::<2>(), bytes.last_chunk::<2>()) {
+        let [first, last] = [first, last].map(|part| u64::from(u16::from_le_bytes(*part)));
+        return Some(first | last << (8 * (length - 2)));
+    }
+    Some(bytes.first().map_or(0, |byte| u64::from(*byte)))
+}
+
 /// The bytes before the first zero. Names are short: one word of eight bytes usually has it.
 #[inline]
 fn name_length(bytes: &[u8]) -> Option<usize> {
@@ -280,8 +350,25 @@ struct Shape {
     mask: u32,
 }
 
-/// The shapes of all types but regular expressions, by the byte on the wire. A table costs a scan
-/// less than a jump that the processor has to guess for every field.
+impl Shape {
+    /// How many bytes a value of this shape at the start of `rest` takes; more than there are if it is
+    /// cut off.
+    #[inline]
+    fn size(self, rest: &[u8]) -> Option<usize> {
+        // Less than four bytes are left behind the last field of a document, if it is a short one.
+        let length = match rest.first_chunk::<4>() {
+            Some(length) => u32::from_le_bytes(*length) & self.mask,
+            None if self.mask == 0 => 0,
+            None => return None,
+        };
+        // A negative length is larger than any document.
+        (length as usize).checked_add(self.fixed as usize)
+    }
+}
+
+/// The shapes of all types by the byte on the wire. A table costs a scan less than a jump that the
+/// processor has to guess for every field. What is no type, and regular expressions, have the size of
+/// no document.
 static SHAPES: [Shape; 256] = {
     const fn fixed(bytes: u32) -> Shape {
         Shape { fixed: bytes, mask: 0 }
@@ -289,7 +376,11 @@ static SHAPES: [Shape; 256] = {
     const fn prefixed(extra: u32) -> Shape {
         Shape { fixed: extra, mask: u32::MAX }
     }
-    let mut shapes = [fixed(0); 256];
+    let mut shapes = [fixed(u32::MAX); 256];
+    shapes[Type::Undefined as usize] = fixed(0);
+    shapes[Type::Null as usize] = fixed(0);
+    shapes[Type::MinKey as usize] = fixed(0);
+    shapes[Type::MaxKey as usize] = fixed(0);
     shapes[Type::Int32 as usize] = fixed(4);
     shapes[Type::Double as usize] = fixed(8);
     shapes[Type::Date as usize] = fixed(8);
@@ -317,15 +408,7 @@ pub(crate) fn value_size(kind: Type, rest: &[u8]) -> Option<usize> {
         let options = name_length(rest.get(pattern + 1..)?)?;
         return Some(pattern + 1 + options + 1);
     }
-    let Shape { fixed, mask } = SHAPES[usize::from(kind.byte())];
-    // Less than four bytes are left behind the last field of a document, if it is a short one.
-    let length = match rest.first_chunk::<4>() {
-        Some(length) => u32::from_le_bytes(*length) & mask,
-        None if mask == 0 => 0,
-        None => return None,
-    };
-    // A negative length is larger than any document.
-    (length as usize).checked_add(fixed as usize)
+    SHAPES[usize::from(kind.byte())].size(rest)
 }
 
 /// Decodes a value from its bytes; bytes that are too short read as null.

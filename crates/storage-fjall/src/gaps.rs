@@ -90,10 +90,7 @@ impl Gaps {
             return;
         }
         let mut inner = self.inner.lock();
-        for key in puts {
-            inner.split(key);
-            inner.recent.push_back((epoch, key.clone()));
-        }
+        inner.note(epoch, puts);
         while inner.recent.len() > RECENT_MAX {
             if let Some((dropped, _)) = inner.recent.pop_front() {
                 inner.known_since = dropped;
@@ -169,23 +166,41 @@ pub(crate) enum Skip {
 }
 
 impl Inner {
-    fn split(&mut self, key: &Bytes) {
+    /// Remembers what a batch puts, and splits the gaps that it puts something into: each once for
+    /// the keys that rise in it one after the other, as those of new records do.
+    fn note<'k>(&mut self, epoch: u64, puts: impl Iterator<Item = &'k Bytes>) {
+        let mut puts = puts.peekable();
+        while let Some(first) = puts.next() {
+            self.recent.push_back((epoch, first.clone()));
+            let Some((start, gap)) = self.take_around(first) else { continue };
+            let mut last = first;
+            while let Some(next) =
+                puts.next_if(|next| *next > last && inside(&start, &gap.end, next))
+            {
+                self.recent.push_back((epoch, next.clone()));
+                last = next;
+            }
+            // What lies between two keys that were written one after the other is not worth it: rising
+            // keys would leave a gap each.
+            if start < *first && !gap.rest {
+                self.gaps.insert(start, Gap { end: first.clone(), ..gap });
+            }
+            let rest = after(last);
+            if gap.end.is_empty() || rest < gap.end {
+                self.gaps.insert(rest, Gap { rest: true, ..gap });
+            }
+        }
+    }
+
+    /// Takes out the gap that the key lies in.
+    fn take_around(&mut self, key: &[u8]) -> Option<(Bytes, Gap)> {
         let before = self.gaps.range::<[u8], _>(up_to(Bound::Included(key))).next_back();
-        let Some((start, gap)) = before else { return };
+        let (start, gap) = before?;
         if !inside(start, &gap.end, key) {
-            return;
+            return None;
         }
         let start = start.clone();
-        let Some(gap) = self.gaps.remove(&start) else { return };
-        // What lies between two keys that were written one after the other is not worth it:
-        // rising keys would leave a gap each.
-        if start < *key && !gap.rest {
-            self.gaps.insert(start, Gap { end: key.clone(), ..gap });
-        }
-        let rest = after(key);
-        if gap.end.is_empty() || rest < gap.end {
-            self.gaps.insert(rest, Gap { rest: true, ..gap });
-        }
+        self.gaps.remove_entry(&start)
     }
 
     fn skip(&self, epoch: u64, request: &ScanRequest<'_>) -> Skip {
@@ -302,6 +317,34 @@ mod tests {
             let end = [key, &b"\0"[..]].concat();
             let scan = ScanRequest::new(Space::Idx, key, &end);
             assert_eq!(gaps.skip(epoch, &scan), Skip::Nothing);
+        }
+    }
+
+    #[test]
+    fn a_batch_leaves_what_its_keys_leave_one_by_one() {
+        let mut rng = quire_storage::rng::Rng::new(7);
+        for rises in [true, false] {
+            for _ in 0..200 {
+                let (together, alone) = (gaps(), gaps());
+                for round in ["c", "h"] {
+                    let key = |_| Bytes::from(format!("{round}{:02}", rng.below(40)));
+                    let mut keys: Vec<Bytes> = (0..6).map(key).collect();
+                    keys.push(Bytes::from_static(b"x"));
+                    if rises {
+                        keys.sort();
+                    }
+                    together.write(keys.iter());
+                    keys.iter().for_each(|key| alone.write([key].into_iter()));
+                }
+                let left = |gaps: &Gaps| -> Vec<(Bytes, Bytes, bool)> {
+                    let inner = gaps.inner.lock();
+                    let gap =
+                        |(start, gap): (&Bytes, &Gap)| (start.clone(), gap.end.clone(), gap.rest);
+                    inner.gaps.iter().map(gap).collect()
+                };
+                assert_eq!(left(&together), left(&alone));
+                assert_eq!(together.inner.lock().recent.len(), alone.inner.lock().recent.len());
+            }
         }
     }
 

@@ -23,6 +23,8 @@ use crate::open_table::{OpenTable, Result, files, not_rows, stable};
 const TABLES_MAX: usize = 2;
 /// Rows of a page that memory is taken for before they are read.
 const ROWS_EXPECTED_MAX: usize = 32;
+/// By how much later keys of a page may be longer than its first.
+const KEY_BYTES_SPARE: usize = 8;
 /// Places of blocks that are looked up at first, and after these.
 const PLACES_FIRST: usize = 2;
 const PLACES_MAX: usize = 32;
@@ -158,8 +160,10 @@ impl NewestRows<'_> {
     /// end early where the tables at hand end. Where they end before there is a row, returns the key
     /// from which on rows may follow.
     pub fn fill(&mut self, request: &ScanRequest<'_>, page: &mut Page) -> Result<Option<Bytes>> {
-        let rows = request.rows_max.min(ROWS_EXPECTED_MAX);
-        let (mut keys, mut ends) = (Vec::with_capacity(rows * 32), Vec::with_capacity(rows));
+        // A page that is filled again has the room that it needed before.
+        let rows = request.rows_max.min(ROWS_EXPECTED_MAX.max(page.rows.capacity()));
+        let key_bytes = self.key.len() + KEY_BYTES_SPARE;
+        let (mut keys, mut ends) = (Vec::with_capacity(rows * key_bytes), Vec::with_capacity(rows));
         page.rows.reserve(rows);
         let mut bytes = 0;
         while let Some(value) = self.at.take() {

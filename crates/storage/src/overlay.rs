@@ -39,8 +39,8 @@ fn prefix_of(key: &[u8]) -> Prefix {
 enum Undo {
     /// The key is the last of its group's run, which has `len` keys without it.
     Appended { space: Space, prefix: Prefix, len: usize },
-    /// What was buffered for the key before.
-    Written { space: Space, key: Bytes, before: Option<Buffered> },
+    /// What was buffered for the key before: nothing, most times.
+    Written { space: Space, key: Bytes, before: Option<Box<Buffered>> },
 }
 
 /// The buffered writes of keys with one prefix.
@@ -235,7 +235,7 @@ impl Overlay {
                 now.tracked = true;
             }
         }
-        self.undo.push(Undo::Written { space, key, before });
+        self.undo.push(Undo::Written { space, key, before: before.map(Box::new) });
     }
 
     /// A mark to roll back to.
@@ -268,7 +268,9 @@ impl Overlay {
                     debug_assert_eq!(group.run.len(), len);
                     self.bytes -= weight(&key, &entry);
                 }
-                Undo::Written { space, key, before } => self.put_back(space, &key, before),
+                Undo::Written { space, key, before } => {
+                    self.put_back(space, &key, before.map(|before| *before));
+                }
             }
         }
     }

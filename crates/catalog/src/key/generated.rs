@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use quire_document::Value;
 use quire_document::path::KeyArrays;
-use smallvec::smallvec;
+use smallvec::{SmallVec, smallvec};
 
 /// Memory for what keys hold and no document does.
 pub type Arena = bumpalo::Bump;
@@ -13,8 +13,9 @@ pub type Arena = bumpalo::Bump;
 /// occur more than once.
 #[derive(Debug, Default)]
 pub struct GeneratedKeys<'a> {
-    /// The values of all keys, one key after the other; a missing value (`None`) sorts as null.
-    pub values: Vec<Option<Value<'a>>>,
+    /// The values of all keys, one key after the other; a missing value (`None`) sorts as null. Most
+    /// indexes have one or two of a document.
+    pub values: SmallVec<[Option<Value<'a>>; 2]>,
     /// The number of values in each key.
     pub fields: usize,
     /// For each field the path components that were arrays.
@@ -27,7 +28,7 @@ impl<'a> GeneratedKeys<'a> {
     /// No keys of `fields` values.
     pub(super) fn new(fields: usize) -> Self {
         GeneratedKeys {
-            values: Vec::new(),
+            values: SmallVec::new(),
             fields,
             multikey: smallvec![0; fields],
             arrays: BTreeSet::new(),

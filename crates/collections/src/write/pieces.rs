@@ -5,9 +5,10 @@
 use bytes::{Bytes, BytesMut};
 
 /// The smallest and the largest buffer. The unused end of the last one stays allocated as long as
-/// something in it is in use.
+/// something in it is in use. For each buffer that does not fit into freed memory glibc makes a system
+/// call, in which no other thread can get memory.
 const BUFFER_BYTES_MIN: usize = 64;
-const BUFFER_BYTES_MAX: usize = 8 << 10;
+const BUFFER_BYTES_MAX: usize = 32 << 10;
 /// Pieces up to this size lie in one buffer with others of that kind: keys and values of index
 /// entries.
 const SMALL_BYTES_MAX: usize = 256;

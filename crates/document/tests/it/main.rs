@@ -4,5 +4,6 @@
 
 mod keys;
 mod literals;
+mod lookup;
 mod order;
 mod validation;

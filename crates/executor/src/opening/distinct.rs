@@ -52,16 +52,17 @@ pub fn distinct<'r>(
     Ok((values.sorted(), execution.examined()))
 }
 
-/// Slots of [`Recent`].
-const RECENT_SLOTS: usize = 2048;
+/// Sets of [`Recent`], and the slots of each: with one slot a thousand values would push each other out.
+const RECENT_SETS: usize = 512;
+const RECENT_SLOTS: usize = 4;
 /// The longest value that is kept in a slot.
 const RECENT_BYTES: usize = 30;
 
 /// The values met last, as bytes: one that is among them is known without being encoded and looked up.
 #[derive(Default)]
 struct Recent {
-    /// Empty before the first value.
-    slots: Vec<[u8; RECENT_BYTES + 2]>,
+    /// The set of a value depends on its hash. Empty before the first value.
+    sets: Vec<[[u8; RECENT_BYTES + 2]; RECENT_SLOTS]>,
 }
 
 impl Recent {
@@ -94,18 +95,21 @@ impl Recent {
         let Some(place) = place.get_mut(..bytes.len()) else { return false };
         place.copy_from_slice(bytes);
         (*first, *length) = (kind, bytes.len() as u8);
-        if self.slots.is_empty() {
-            self.slots.resize(RECENT_SLOTS, [0; RECENT_BYTES + 2]);
+        if self.sets.is_empty() {
+            self.sets.resize(RECENT_SETS, [[0; RECENT_BYTES + 2]; RECENT_SLOTS]);
         }
         let words = wanted.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word));
         // Multiplied by an odd number (Knuth, TAOCP 6.4), its upper bits depend on all.
         let hash = words.fold(0_u64, |hash, word| {
             (hash.rotate_left(5) ^ word).wrapping_mul(0x9E37_79B9_7F4A_7C15)
         });
-        let slot = (hash >> 32) as usize % RECENT_SLOTS;
-        let Some(slot) = self.slots.get_mut(slot) else { return false };
-        let known = *slot == wanted;
-        *slot = wanted;
+        let number = (hash >> 32) as usize % RECENT_SETS;
+        let Some(set) = self.sets.get_mut(number) else { return false };
+        let known = set.contains(&wanted);
+        if !known {
+            set.rotate_right(1);
+            set[0] = wanted;
+        }
         known
     }
 }

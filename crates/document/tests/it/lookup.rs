@@ -1,0 +1,58 @@
+//! A field is found by its name as if every field were looked at.
+
+use quire_document::testing::Generator;
+use quire_document::{Doc, DocBuf, doc};
+
+/// The element that has the name, by looking at each.
+fn by_looking<'a>(doc: Doc<'a>, name: &str) -> Option<(u8, &'a [u8])> {
+    let element = doc.iter().find(|element| element.key_bytes() == name.as_bytes())?;
+    Some((element.kind().byte(), element.value_bytes()))
+}
+
+fn agrees(doc: Doc<'_>, name: &str) {
+    let found = doc.find(name).map(|element| (element.kind().byte(), element.value_bytes()));
+    assert_eq!(found, by_looking(doc, name), "{name:?} in {doc:?}");
+}
+
+const NAMES: [&str; 12] =
+    ["", "a", "b", "ab", "abc", "a\0", "\0", "seven77", "eight888", "nine99999", "\u{e4}", "_id"];
+
+#[test]
+fn fields_of_any_length_and_type() {
+    let mut generator = Generator::new(31);
+    for _ in 0..5_000 {
+        let doc = generator.document();
+        let own: Vec<String> = doc.as_doc().iter().map(|field| field.key().to_owned()).collect();
+        for name in own.iter().map(String::as_str).chain(NAMES) {
+            agrees(doc.as_doc(), name);
+        }
+    }
+}
+
+#[test]
+fn names_that_begin_alike_and_values_that_look_like_names() {
+    let docs: [DocBuf; 5] = [
+        doc! { "a": "b", "ab": 1, "abc": true, "seven77": 7, "seven778": 8, "eight888": 9, "": 2 },
+        doc! { "nine99999": 1, "a": false },
+        doc! { "x": 97, "b": 0x62_0000 },
+        doc! { "a": 1, "a": 2 },
+        doc! {},
+    ];
+    for doc in &docs {
+        NAMES.iter().for_each(|name| agrees(doc.as_doc(), name));
+    }
+}
+
+#[test]
+fn damaged_documents() {
+    let mut generator = Generator::new(32);
+    for _ in 0..20_000 {
+        let mut bytes = generator.document().into_bytes();
+        let at = generator.below(bytes.len() as u64) as usize;
+        bytes[at] = generator.bits() as u8;
+        let cut = generator.below(bytes.len() as u64 + 1) as usize;
+        for bytes in [&bytes[..], &bytes[..cut]] {
+            NAMES.iter().for_each(|name| agrees(Doc::from_valid_bytes(bytes), name));
+        }
+    }
+}
