@@ -26,7 +26,7 @@ pub use examined::{Counters, Examined};
 pub use execution::Execution;
 pub use opening::count::count;
 pub use opening::distinct::distinct;
-pub use opening::explain::explain;
+pub use opening::explain::{ServerStage, explain};
 pub use opening::open::{open, open_fed};
 pub use operators::feed::Feed;
 pub use params::{BatchEnd, BatchLimits, ExecParams, STAGE_BYTES_MAX};

@@ -4,10 +4,10 @@ use crate::frame::args::{Arg, arguments, missing};
 use crate::frame::command::{Command, Kind};
 use crate::frame::context::Context;
 use crate::frame::parameters::table::STAGE_BYTES;
-use crate::read::on_view;
+use crate::read::{on_view, pipeline_sources};
 use quire_document::{Doc, DocBuf, DocWriter, Value};
 use quire_error::{Error, ErrorCode, Result};
-use quire_executor::{OpenViews, UnitOfWork, explain};
+use quire_executor::{OpenViews, ServerStage, UnitOfWork, explain};
 use quire_planner::{AggregateRequest, ReadRequest, Verbosity};
 
 pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
@@ -114,12 +114,22 @@ fn explain_resolved(
     verbosity: Verbosity,
     views: &mut OpenViews<'_>,
 ) -> Result<DocBuf> {
-    match on_view::resolved(what, views)? {
-        Some(pipeline) => {
-            explain(ReadRequest::Aggregate(&pipeline), verbosity, views, cx.exec_params())
-        }
-        None => explain(what, verbosity, views, cx.exec_params()),
-    }
+    let resolved = match what {
+        ReadRequest::Aggregate(pipeline) if pipeline_sources::is_of_name(pipeline) => None,
+        what => on_view::resolved(what, views)?,
+    };
+    let mut pipeline = match (resolved, what) {
+        (Some(pipeline), _) => pipeline,
+        (None, ReadRequest::Aggregate(pipeline)) => pipeline.clone(),
+        (None, what) => return explain(what, None, verbosity, views, cx.exec_params()),
+    };
+    let stage = pipeline.pipeline.first().cloned();
+    let made = pipeline_sources::take(cx, &mut pipeline)?;
+    let first = stage.zip(made).map(|(stage, rows)| {
+        let documents = Box::new(rows.into_iter());
+        ServerStage { stage, documents }
+    });
+    explain(ReadRequest::Aggregate(&pipeline), first, verbosity, views, cx.exec_params())
 }
 
 fn parse_verbosity(arg: &Arg<'_>) -> Result<Verbosity> {

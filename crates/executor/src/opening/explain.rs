@@ -19,6 +19,7 @@ use quire_storage::Interrupt;
 use crate::execution::Execution;
 use crate::opening::build::build;
 use crate::opening::open::start;
+use crate::operators::feed::Feed;
 use crate::params::ExecParams;
 use crate::views::Views;
 
@@ -27,20 +28,31 @@ const TRIAL_ROWS: usize = 101;
 /// The shortest time that a plan may take on trial.
 const TRIAL_TIME_MIN: Duration = Duration::from_millis(100);
 
+/// The first stage of a pipeline whose documents the server makes.
+pub struct ServerStage {
+    /// The stage as it was written. The pipeline no longer has it.
+    pub stage: DocBuf,
+    /// Gives its documents.
+    pub documents: Box<dyn Feed>,
+}
+
 /// Explains a request: `explainVersion`, `queryPlanner` and `executionStats`, or `stages`. What runs
-/// are the operators that the request itself runs; nothing is written.
+/// are the operators that the request itself runs; nothing is written. `first` is the stage that fills
+/// the leaf of a pipeline that no collection feeds.
 ///
 /// # Errors
 /// What opening the request answers, and running it where `verbosity` asks for that.
 pub fn explain(
     request: ReadRequest<'_>,
+    first: Option<ServerStage>,
     verbosity: Verbosity,
     views: &mut dyn Views,
     params: ExecParams,
 ) -> Result<DocBuf> {
     let interrupt = Arc::clone(&params.interrupt);
     let begun = Instant::now();
-    let mut execution = start(&request, None, views, params)?;
+    let (first, feed) = first.map(|first| (first.stage, first.documents)).unzip();
+    let mut execution = start(&request, feed, views, params)?;
     let shape = match request {
         ReadRequest::Find(find) => Some(find_shape(find, &execution.env.parse)),
         ReadRequest::Aggregate(aggregate) => Some(aggregate_shape(aggregate, &execution.env.parse)),
@@ -77,8 +89,9 @@ pub fn explain(
     let mut explained = DocBuf::build(|writer| {
         let groups = plan.groups();
         writer.append("explainVersion", if groups > 0 { "2" } else { "1" });
-        if plan.stages().len() > groups {
-            write_stages(&plan, stats.as_ref(), trials, &mut writer.array("stages"));
+        if plan.stages().len() > groups || first.is_some() {
+            let mut stages = writer.array("stages");
+            write_stages(&plan, stats.as_ref(), (trials, first.as_ref()), &mut stages);
         } else {
             whole_plan(&plan, stats.as_ref(), trials, writer);
         }
@@ -165,7 +178,7 @@ fn whole_plan(
 fn write_stages(
     plan: &Plan,
     stats: Option<&NodeStats>,
-    trials: Option<&[Trial]>,
+    (trials, source): (Option<&[Trial]>, Option<&DocBuf>),
     out: &mut ArrayWriter<'_>,
 ) {
     let stages = plan.stages();
@@ -182,7 +195,9 @@ fn write_stages(
     levels.reverse();
     {
         let mut first = out.document();
-        {
+        if let Some(stage) = source {
+            first.append_all(stage.as_doc());
+        } else {
             let mut cursor = first.document("$cursor");
             query_planner(plan, &mut cursor.document("queryPlanner"));
             if let Some(stats) = levels.get(groups) {
@@ -231,7 +246,7 @@ fn write_union(
         shown.append_some("coll", name.map(Value::from));
         let stats = level.and_then(|level| level.inputs.get(1 + at));
         let trials = with_trials.then_some(&[][..]);
-        write_stages(plan, stats, trials, &mut shown.array("pipeline"));
+        write_stages(plan, stats, (trials, None), &mut shown.array("pipeline"));
     };
     match plans {
         [one] => write((0, one), &mut out.document(union.name())),

@@ -10,7 +10,7 @@ const NAME: &str = "d.orders";
 
 fn explained(store: &Arc<Store>, request: ReadRequest<'_>) -> DocBuf {
     let mut views = FreshViews::new(store).unwrap();
-    explain(request, Verbosity::ExecutionStats, &mut views, params()).unwrap()
+    explain(request, None, Verbosity::ExecutionStats, &mut views, params()).unwrap()
 }
 
 /// The value at a path of documents.

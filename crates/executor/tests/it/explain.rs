@@ -99,7 +99,8 @@ fn explained(case: &Case, command: Doc<'_>, verbosity: Verbosity) -> Option<Resu
     let first = command.first()?;
     let namespace = format!("db.{}", first.value().as_str()?);
     let mut views = FreshViews::new(&case.store).unwrap();
-    let mut run = |what: ReadRequest<'_>| Some(explain(what, verbosity, &mut views, params()));
+    let mut run =
+        |what: ReadRequest<'_>| Some(explain(what, None, verbosity, &mut views, params()));
     match first.key() {
         "find" => run(ReadRequest::Find(&FindRequest {
             namespace,

@@ -101,7 +101,7 @@ fn an_index_gives_what_a_scan_gives() {
         assert_eq!(run(&plain, &request), run(&indexed, &request), "{stages}");
         let mut views = FreshViews::new(&indexed).unwrap();
         let read = ReadRequest::Aggregate(&request);
-        let shown = explain(read, Verbosity::QueryPlanner, &mut views, params()).unwrap();
+        let shown = explain(read, None, Verbosity::QueryPlanner, &mut views, params()).unwrap();
         let shown = print(Value::from(shown.as_doc()));
         assert_eq!(shown.contains("DISTINCT_SCAN"), *by_index, "{stages}: {shown}");
     }

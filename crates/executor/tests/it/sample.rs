@@ -101,7 +101,7 @@ fn explained(store: &Arc<Store>, size: i32) -> (String, String, i64) {
     };
     let mut views = FreshViews::new(store).unwrap();
     let what = ReadRequest::Aggregate(&request);
-    let plan = explain(what, Verbosity::ExecutionStats, &mut views, params()).unwrap();
+    let plan = explain(what, None, Verbosity::ExecutionStats, &mut views, params()).unwrap();
     let stages = plan.get("stages").and_then(|stages| stages.as_array()).unwrap().to_vec();
     let at = |stage: usize, path: &str| {
         let found = quire_document::Path::new(path).get(stages[stage].as_document().unwrap());

@@ -17,7 +17,8 @@ fn every_considered_plan_is_tried() {
         let request = FindRequest { namespace: "d.t".into(), filter, ..FindRequest::default() };
         let mut views = FreshViews::new(&store).unwrap();
         let what = ReadRequest::Find(&request);
-        let shown = explain(what, Verbosity::AllPlansExecution, &mut views, params()).unwrap();
+        let shown =
+            explain(what, None, Verbosity::AllPlansExecution, &mut views, params()).unwrap();
         let stats = shown.get("executionStats").unwrap().as_document().unwrap().to_owned();
         let all = stats.get("allPlansExecution").unwrap().as_array().unwrap();
         documents(all).map(Doc::to_owned).collect::<Vec<DocBuf>>()
