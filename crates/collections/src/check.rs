@@ -3,6 +3,7 @@
 
 mod conformance;
 mod entries;
+mod low_water;
 mod strays;
 mod tally;
 mod walks;
@@ -73,6 +74,7 @@ pub fn check_collection(
     let found = CollectionCheck::default();
     let CheckOptions { repair, conformance } = options;
     let mut checker = Checker { store, collection, repair, conformance, interrupt, found };
+    checker.check_low_water()?;
     checker.run()?;
     Ok(checker.found)
 }

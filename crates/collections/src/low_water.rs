@@ -122,6 +122,12 @@ impl RecordIds {
         }
     }
 
+    /// Scans begin at the first record id again: the stored mark was wrong.
+    pub(crate) fn forget_mark(&self) {
+        self.state.lock().mark = 0;
+        self.stored.store(0, Ordering::Relaxed);
+    }
+
     /// The mark, if it has moved far enough since it was stored to be stored again.
     pub(crate) fn worth_storing(&self) -> Option<u64> {
         let mark = self.state.lock().mark;

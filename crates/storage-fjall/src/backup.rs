@@ -11,8 +11,8 @@ use crate::backend::Parts;
 use crate::directory::Directory;
 use crate::error::storage;
 use crate::reclaim::DroppedRanges;
-use crate::skeleton;
 use crate::snapshot::{FjallSnapshot, Rows};
+use crate::{private, skeleton};
 
 const CACHE_BYTES: u64 = 8 << 20;
 /// Rows between two looks at the interrupt.
@@ -66,6 +66,8 @@ fn copy(snap: &FjallSnapshot, directory: &Directory, interrupt: &Interrupt) -> R
     let spaces = Space::ALL.map(|space| (space, snap.rows(space, all)));
     let made = skeleton::prepare(&directory.data())?;
     let copy = Parts::open(&directory.data(), CACHE_BYTES, 1, &Arc::new(DroppedRanges::default()))?;
+    // The directory above may belong to a user who lets others read it; the copy's files do not.
+    private::restrict(&directory.data());
     for (space, rows) in spaces {
         copy_space(rows, &copy, space, interrupt)?;
     }

@@ -419,6 +419,21 @@ pub trait Engine: Send + Sync {
     /// it is.
     fn barrier_within(&self, version: Version, limit: Duration) -> Result<bool>;
 
+    /// Returns the last version that is known to be on stable storage with everything before it. A reader
+    /// that goes no further sees nothing that a power cut takes back, without an fsync of its own.
+    fn durable_version(&self) -> Version;
+
+    /// Returns once a commit after `version` is visible, or why `interrupt` ended the wait.
+    fn wait_past(&self, version: Version, interrupt: &Arc<Interrupt>) -> Result<()>;
+
+    /// Gives up the change records of all commits before `before`, durably. Their space comes back as that
+    /// of a dropped range does: whole tables are removed, the rest goes with a compaction.
+    fn truncate_log(&self, before: Version) -> Result<()>;
+
+    /// Returns the version that the change records begin with: those of earlier commits have been given
+    /// up, and reads may or may not show them. [`seek_log`](crate::seek_log) finds a place by its time.
+    fn log_begins_at(&self) -> Version;
+
     /// Drops a range in a commit of its own; see [`CommitBatch::drops`].
     fn drop_range(&self, space: Space, start: &[u8], end: &[u8]) -> Result<()>;
 

@@ -25,7 +25,7 @@ pub mod txn;
 pub use bytes::Bytes;
 
 pub use clock::{Clock, ManualClock, SystemClock};
-pub use committer::{Committer, CommitterOptions};
+pub use committer::{Committer, CommitterOptions, seek_log};
 pub use contract::{
     Caps, Check, ClusterTime, CommitBatch, Committed, CountDelta, Counts, Direction, DropRange,
     Durability, Engine, EngineStats, KeyHash, LockOwner, Maintenance, Op, Page, Place, ScanRequest,

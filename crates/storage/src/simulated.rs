@@ -27,6 +27,8 @@ pub struct Faults {
     pub seed: u64,
     /// One commit in this many fails with a conflict although no other wrote its keys; 0 for none.
     pub conflict_one_in: u64,
+    /// One read in this many fails as that of a broken disk; 0 for none.
+    pub read_error_one_in: u64,
     /// After this many batches and syncs every further one fails; `None` for never.
     pub io_error_after: Option<u64>,
 }
@@ -34,7 +36,7 @@ pub struct Faults {
 impl Faults {
     /// A disk that only loses what was not synced.
     pub fn none(seed: u64) -> Self {
-        Self { seed, conflict_one_in: 0, io_error_after: None }
+        Self { seed, conflict_one_in: 0, read_error_one_in: 0, io_error_after: None }
     }
 }
 
@@ -156,8 +158,22 @@ pub struct SimulatedBackend {
     now: RwLock<Arc<Maps>>,
 }
 
-/// A copy of the maps.
-pub struct SimulatedSnapshot(Arc<Maps>);
+/// A copy of the maps, read from a disk that may fail.
+pub struct SimulatedSnapshot {
+    maps: Arc<Maps>,
+    disk: Arc<Mutex<Disk>>,
+}
+
+impl SimulatedSnapshot {
+    fn look(&self) -> Result<()> {
+        let mut disk = self.disk.lock();
+        let one_in = disk.faults.read_error_one_in;
+        match one_in > 0 && disk.rng.one_in(one_in) {
+            true => Err(StorageError::Io("a simulated failure to read".into())),
+            false => Ok(()),
+        }
+    }
+}
 
 impl SimulatedBackend {
     fn new(disk: Arc<Mutex<Disk>>) -> Self {
@@ -197,7 +213,7 @@ impl Backend for SimulatedBackend {
     }
 
     fn snapshot(&self) -> Result<SimulatedSnapshot> {
-        Ok(SimulatedSnapshot(Arc::clone(&self.now.read())))
+        Ok(SimulatedSnapshot { maps: Arc::clone(&self.now.read()), disk: Arc::clone(&self.disk) })
     }
 
     fn apply(&self, ops: Vec<Op>, sync: bool) -> Result<()> {
@@ -237,7 +253,8 @@ impl Backend for SimulatedBackend {
 
 impl RawSnapshot for SimulatedSnapshot {
     fn get(&self, space: Space, key: &[u8]) -> Result<Option<Bytes>> {
-        Ok(self.0[space.index()].get(key).cloned())
+        self.look()?;
+        Ok(self.maps[space.index()].get(key).cloned())
     }
 
     fn scan(&self, request: &ScanRequest<'_>, page: &mut Page) -> Result<()> {
@@ -247,7 +264,8 @@ impl RawSnapshot for SimulatedSnapshot {
         let upper =
             if request.end.is_empty() { Bound::Unbounded } else { Bound::Excluded(request.end) };
         let range = (Bound::Included(request.start), upper);
-        let rows = self.0[request.space.index()].range::<[u8], _>(range);
+        self.look()?;
+        let rows = self.maps[request.space.index()].range::<[u8], _>(range);
         match request.direction {
             Direction::Forward => fill(rows, request, page),
             Direction::Reverse => fill(rows.rev(), request, page),

@@ -127,7 +127,7 @@ fn state_of(store: &Arc<Store>) -> State {
 
 fn life(seed: u64) {
     let mut dice = Dice(seed);
-    let faults = Faults { seed, conflict_one_in: 9, io_error_after: None };
+    let faults = Faults { conflict_one_in: 9, ..Faults::none(seed) };
     let mut disk = SimulatedDisk::new(faults);
     let mut run =
         Run { store: open(disk.open().unwrap()), history: vec![State::new()], durable: 0 };
@@ -194,4 +194,50 @@ fn a_crash_in_a_rename_to_another_database_leaves_no_copy() {
     assert_clean(&again);
     drop(transaction);
     assert!(renaming.join().unwrap().is_err(), "its disk is gone");
+}
+
+/// One read in a dozen fails, also in the middle of a statement.
+#[test]
+fn a_statement_whose_read_fails_leaves_no_trace() {
+    let (mut failed, mut done) = (0, 0);
+    for seed in 0..10 {
+        let mut dice = Dice(seed);
+        let disk = SimulatedDisk::new(Faults::none(seed));
+        let store = open(disk.open().unwrap());
+        index(&store, "d.a", &doc! { "key": { "a": 1 }, "name": "a" }).unwrap();
+        let unique = doc! { "key": { "u": 1 }, "name": "u", "unique": true, "sparse": true };
+        index(&store, "d.a", &unique).unwrap();
+        let mut state = State::from([("d.a".to_owned(), BTreeMap::new())]);
+        for step in 0..200 {
+            let id = dice.roll(20) as i32;
+            let doc = random_doc(&mut dice, id);
+            let (exists, deletes) = (state["d.a"].contains_key(&id), dice.roll(3) == 0);
+            disk.set_faults(Faults { read_error_one_in: 12, ..Faults::none(seed) });
+            let written = store.write(&CommitOptions::buffered(), &Interrupt::new(), |writer| {
+                let collection = writer.catalog().lookup(&ns("d.a")).cloned().unwrap();
+                if !exists {
+                    return writer.insert(&collection, doc.as_doc()).map(|_| ());
+                }
+                let found = writer.view().get_by_id(&collection, id.into())?.unwrap();
+                let (record, old) = (found.id, found.doc.as_doc());
+                match deletes {
+                    true => writer.delete(&collection, record, old),
+                    false => writer.replace(&collection, record, old, doc.as_doc()).map(|_| ()),
+                }
+            });
+            disk.set_faults(Faults::none(seed));
+            let documents = state.get_mut("d.a").unwrap();
+            match written {
+                Err(_) => failed += 1,
+                Ok(_) if exists && deletes => drop(documents.remove(&id)),
+                Ok(_) => drop(documents.insert(id, doc.into_bytes())),
+            }
+            done += 1;
+            if step % 20 == 19 {
+                assert_eq!(state_of(&store), state, "seed {seed}, step {step}");
+                assert_clean(&store);
+            }
+        }
+    }
+    assert!((100..done / 2).contains(&failed), "{failed} of {done} failed");
 }

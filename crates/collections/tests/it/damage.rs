@@ -105,6 +105,27 @@ fn counters_and_strays() {
     );
 }
 
+/// Scans begin at the stored mark. One that was too great hid documents, and a check said nothing.
+#[test]
+fn a_low_water_mark_that_hides_documents_is_found() {
+    for value in [&10_u64.to_be_bytes()[..], &[1, 2, 3]] {
+        let store = damaged(|txn, c| {
+            let key = Bytes::copy_from_slice(&quire_catalog::low_water_key(c.id));
+            txn.put(Space::Meta, key, Bytes::copy_from_slice(value)).unwrap();
+        });
+        // What a new process sees.
+        let reopened = open(Arc::clone(store.engine()));
+        let inserted = insert(&reopened, "d.t", &doc! { "_id": 100, "u": 100 });
+        match value.len() {
+            8 => assert_eq!(all(&reopened, "d.t").len(), 12),
+            _ => assert!(inserted.is_err()),
+        }
+        mends(&reopened, 1);
+        let there = all(&reopened, "d.t").len();
+        assert_eq!(there, 20 + usize::from(inserted.is_ok()));
+    }
+}
+
 /// A damaged log can lose the commit that created a collection, and with it the record of the next
 /// number. The repair dropped the documents, and the next collection got their number: its documents
 /// went with the drop at the next start.

@@ -61,7 +61,7 @@ fn next(dice: &mut u64, sides: u64) -> u64 {
 /// A client increments in batches and repeats each batch that the server did not live to answer.
 fn life(seed: u64, crash: Crash, commit: &CommitOptions) {
     let mut dice = seed;
-    let faults = Faults { seed, conflict_one_in: 5, io_error_after: None };
+    let faults = Faults { conflict_one_in: 5, ..Faults::none(seed) };
     let mut disk = SimulatedDisk::new(faults);
     let mut store = open(&disk);
     insert_all(&store, "d.t", [doc! { "_id": 1, "n": 0 }.as_doc()]);

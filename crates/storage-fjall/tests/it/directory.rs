@@ -214,3 +214,34 @@ fn a_backup_is_consistent_while_writers_go_on() {
     let again = open(&copy, FjallOptions::default()).unwrap().engine;
     assert_eq!(again.counts(3).documents, 1);
 }
+
+/// Everybody on the machine could read the files, and a link in place of `LOCK` was followed.
+#[cfg(unix)]
+#[test]
+fn files_belong_to_their_owner_alone_and_links_are_not_followed() {
+    use std::os::unix::fs::PermissionsExt;
+    let directory = TempDir::new().unwrap();
+    let path = directory.path().join("db");
+    let engine = open(&path, FjallOptions::default()).unwrap().engine;
+    crate::support::fill(&engine, 1, 1000, 100);
+    engine.maintenance(Maintenance::Flush).unwrap();
+    engine.backup(&directory.path().join("copy"), &Interrupt::new()).unwrap();
+    let mode = |path: &std::path::Path| path.metadata().unwrap().permissions().mode() & 0o777;
+    for top in ["db", "copy"] {
+        let top = directory.path().join(top);
+        // What lies deeper is behind directories that nobody else may enter.
+        assert_eq!((mode(&top), mode(&top.join("data"))), (0o700, 0o700), "{}", top.display());
+        for entry in std::fs::read_dir(&top).unwrap() {
+            let path = entry.unwrap().path();
+            assert!(path.is_dir() || mode(&path) == 0o600, "{}", path.display());
+        }
+    }
+    engine.close().unwrap();
+    drop(engine);
+    let elsewhere = directory.path().join("precious");
+    std::fs::write(&elsewhere, "precious").unwrap();
+    std::fs::remove_file(path.join("LOCK")).unwrap();
+    std::os::unix::fs::symlink(&elsewhere, path.join("LOCK")).unwrap();
+    assert!(open(&path, FjallOptions::default()).is_err());
+    assert_eq!(std::fs::read(&elsewhere).unwrap(), b"precious");
+}

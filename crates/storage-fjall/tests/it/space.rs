@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use quire_storage::committer::log_key;
 use quire_storage::{
     CommitOptions, CommitterOptions, Engine, Maintenance, Mode, Space, StorageError, begin,
 };
@@ -289,4 +290,33 @@ fn reclaiming_a_range_flushes_its_own_keyspace_only() {
     assert_eq!(engine.stats().ranges_dropped, 0);
     let left = engine.stats().memtable_bytes;
     assert!(left >= 1_000_000, "{left} bytes are left in memory");
+}
+
+/// The change records are cut by whole tables, twice, and stay cut after a restart.
+#[test]
+fn a_truncated_log_gives_its_tables_back() {
+    let directory = TempDir::new().unwrap();
+    let engine = open(directory.path(), FjallOptions::default()).unwrap().engine;
+    let mut versions = Vec::new();
+    for number in 0..10_000 {
+        let mut txn = begin(&engine, Mode::Write).unwrap();
+        (0..4).for_each(|part| txn.append_log(document(number * 4 + part, 1000)));
+        versions.push(txn.commit(CommitOptions::buffered()).unwrap().version);
+    }
+    engine.maintenance(Maintenance::Compact).unwrap();
+    let whole = table_bytes(&engine);
+    for (at, share) in [(5_000, 2), (9_000, 10)] {
+        engine.truncate_log(versions[at]).unwrap();
+        engine.maintenance(Maintenance::Compact).unwrap();
+        let left = table_bytes(&engine);
+        assert!(left < whole / share * 12 / 10, "{left} of {whole} bytes are left");
+    }
+    engine.close().unwrap();
+    let engine = open(directory.path(), FjallOptions::default()).unwrap().engine;
+    assert_eq!(engine.log_begins_at(), versions[9_000]);
+    let snapshot = engine.snapshot().unwrap();
+    let (mut page, begin) = (quire_storage::Page::default(), log_key(versions[9_000].as_u64(), 0));
+    let request = quire_storage::ScanRequest::new(Space::Log, &[], &[]).keys_only().rows_max(1);
+    snapshot.scan(&request, &mut page).unwrap();
+    assert_eq!(page.rows[0].0, begin);
 }

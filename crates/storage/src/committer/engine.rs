@@ -8,8 +8,8 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use crate::backend::{Backend, Room};
-use crate::committer::Committer;
 use crate::committer::views::Handle;
+use crate::committer::{Committer, records};
 use crate::contract::{
     Caps, Check, ClusterTime, CommitBatch, Committed, Counts, DropRange, Durability, Engine,
     EngineStats, KeyHash, LockOwner, Maintenance, Place, Size, Snapshot, Space, Traces, Version,
@@ -75,6 +75,40 @@ impl<B: Backend> Engine for Committer<B> {
 
     fn barrier_within(&self, version: Version, limit: Duration) -> Result<bool> {
         self.inner.synced_within(version.as_u64(), limit)
+    }
+
+    fn durable_version(&self) -> Version {
+        Version::from_u64(self.inner.durable.load(Ordering::Acquire))
+    }
+
+    fn wait_past(&self, version: Version, interrupt: &Arc<Interrupt>) -> Result<()> {
+        let inner = &self.inner;
+        let is_past = || inner.latest().0 > version;
+        let _waiting = inner.arrivals.join(interrupt);
+        interrupt.wait(None, || is_past() || inner.check_writable().is_err())?;
+        if is_past() { Ok(()) } else { inner.check_writable() }
+    }
+
+    fn truncate_log(&self, before: Version) -> Result<()> {
+        let mut begin = self.inner.log_begin.lock();
+        let base = self.version();
+        let before = before.as_u64().min(base.as_u64() + 1);
+        if before <= *begin {
+            return Ok(());
+        }
+        let (start, end) = (records::log_key(*begin, 0), records::log_key(before, 0));
+        self.commit(CommitBatch {
+            base,
+            ops: vec![records::log_begin(before)],
+            drops: vec![DropRange { space: Space::Log, start, end }],
+            ..CommitBatch::default()
+        })?;
+        *begin = before;
+        Ok(())
+    }
+
+    fn log_begins_at(&self) -> Version {
+        Version::from_u64(*self.inner.log_begin.lock())
     }
 
     fn drop_range(&self, space: Space, start: &[u8], end: &[u8]) -> Result<()> {
@@ -207,6 +241,7 @@ impl<B: Backend> Engine for Committer<B> {
             return Ok(());
         }
         inner.stop.stop();
+        inner.arrivals.announce();
         let threads = [self.ticker.lock().take(), inner.reclaimer.lock().take()];
         for thread in threads.into_iter().flatten() {
             let _ = thread.join();

@@ -418,6 +418,7 @@ impl<B: Backend> Inner<B> {
         run_hooks(&mut merged.hooks.into_iter(), &mut swap);
         previous.supersede();
         drop(previous);
+        self.arrivals.announce();
         for (owner, turn) in merged.released {
             self.release(owner, turn);
         }

@@ -2,6 +2,7 @@
 //! locks, versions and cluster time, exact counters, dropped ranges, snapshots with caps, the
 //! 100 ms flush of buffered commits, and poisoning. Every local engine is a `Committer`.
 
+mod arrivals;
 mod engine;
 mod group;
 mod history;
@@ -21,13 +22,14 @@ use crate::backend::Backend;
 use crate::clock::{Clock, SystemClock};
 use crate::contract::{ClusterTime, DropRange};
 use crate::error::{Result, StorageError};
+use arrivals::Arrivals;
 use group::Queue;
 use history::History;
 use keys::KeyTable;
 use records::{CountsByCollection, Recovered};
 use views::{Active, View};
 
-pub use records::{GroupPlace, group_place, log_key, split_log_key};
+pub use records::{GroupPlace, group_place, log_key, seek_log, split_log_key};
 
 /// The options of a committer.
 #[derive(Clone)]
@@ -109,6 +111,10 @@ pub(crate) struct Inner<B: Backend> {
     broken: AtomicBool,
     closed: AtomicBool,
     stop: ticker::StopSignal,
+    /// Who waits for the next commit.
+    arrivals: Arrivals,
+    /// The version that the change records begin with. Locked while they are cut.
+    log_begin: Mutex<u64>,
     pub(crate) meters: Meters,
 }
 
@@ -154,7 +160,7 @@ impl Drop for Syncing<'_> {
 impl<B: Backend> Committer<B> {
     /// Reads what the backend remembers and starts the ticker.
     pub fn open(backend: B, options: CommitterOptions) -> Result<Self> {
-        let Recovered { version, cluster_time, counts, drops } =
+        let Recovered { version, cluster_time, counts, drops, log_begin } =
             records::recover(&backend.snapshot()?)?;
         let begins = match version {
             0 => ClusterTime::default().next(options.clock.now_ms()),
@@ -183,6 +189,8 @@ impl<B: Backend> Committer<B> {
             broken: AtomicBool::new(false),
             closed: AtomicBool::new(false),
             stop: ticker::StopSignal::default(),
+            arrivals: Arrivals::default(),
+            log_begin: Mutex::new(log_begin),
             meters: Meters::default(),
             backend,
             options,
@@ -228,6 +236,7 @@ impl<B: Backend> Inner<B> {
         self.broken.store(true, Ordering::Release);
         // Without the lock above: who waits for a sync looks at the reason while it has the other.
         self.announce_synced();
+        self.arrivals.announce();
     }
 
     /// Everything up to here is on stable storage.

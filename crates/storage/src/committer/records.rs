@@ -6,12 +6,15 @@ use bytes::{BufMut, Bytes, BytesMut};
 
 use crate::backend::RawSnapshot;
 use crate::committer::PendingDrop;
-use crate::contract::{ClusterTime, Counts, DropRange, Page, ScanRequest, Space};
+use crate::contract::{
+    ClusterTime, Counts, DropRange, Op, Page, ScanRequest, Snapshot, Space, Version,
+};
 use crate::error::{Result, StorageError};
 
 const STATE: [u8; 2] = [0, 1];
 const COUNTS: u8 = 2;
 const DROPPED: u8 = 3;
+const LOG_BEGIN: [u8; 2] = [0, 4];
 
 /// The counters of each collection, by its number. The hash is a fast one, because every commit looks a
 /// counter up; it need not resist chosen keys, because the server assigns the numbers.
@@ -23,6 +26,7 @@ pub(crate) struct Recovered {
     pub cluster_time: ClusterTime,
     pub counts: CountsByCollection,
     pub drops: Vec<PendingDrop>,
+    pub log_begin: u64,
 }
 
 /// What every group says of its place in the log.
@@ -118,6 +122,12 @@ pub(crate) fn dropped(version: u64, index: u32, range: &DropRange) -> (Bytes, By
     (key.freeze(), value.freeze())
 }
 
+/// `00 04`: the version that the change records begin with.
+pub(crate) fn log_begin(version: u64) -> Op {
+    let value = Bytes::copy_from_slice(&version.to_be_bytes());
+    Op { space: Space::Meta, key: Bytes::from_static(&LOG_BEGIN), value: Some(value) }
+}
+
 /// The key of a change record: the version of its commit and its place in it.
 pub fn log_key(version: u64, index: u32) -> Bytes {
     let mut key = BytesMut::with_capacity(12);
@@ -138,6 +148,41 @@ pub(crate) fn log_value(time: ClusterTime, record: &[u8]) -> Bytes {
     value.put_u64(time.0);
     value.put_slice(record);
     value.freeze()
+}
+
+/// The cluster time of a change record, by its value.
+fn log_time(value: &[u8]) -> Option<ClusterTime> {
+    value.first_chunk::<8>().map(|time| ClusterTime(u64::from_be_bytes(*time)))
+}
+
+/// Returns the key of the first change record that is not earlier than `time`, or `None` if all are. Reads
+/// one record for each halving of the versions that `snapshot` has from `begins_at` on.
+pub fn seek_log(
+    snapshot: &dyn Snapshot,
+    begins_at: Version,
+    time: ClusterTime,
+) -> Result<Option<Bytes>> {
+    let mut page = Page::default();
+    let mut first_from = |version: u64| -> Result<Option<(Bytes, ClusterTime)>> {
+        let start = log_key(version, 0);
+        let request = ScanRequest::new(Space::Log, &start, &[]).rows_max(1);
+        snapshot.scan(&request, &mut page)?;
+        let Some((key, value)) = page.rows.pop() else { return Ok(None) };
+        let time = log_time(&value).ok_or_else(|| corrupt(&key))?;
+        Ok(Some((key, time)))
+    };
+    // Times rise with the versions.
+    let (mut low, mut high) = (begins_at.as_u64(), snapshot.version().as_u64() + 1);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        match first_from(middle)? {
+            Some((key, found)) if found < time => {
+                low = split_log_key(&key).ok_or_else(|| corrupt(&key))?.0 + 1;
+            }
+            _ => high = middle,
+        }
+    }
+    Ok(first_from(low)?.map(|(key, _)| key))
 }
 
 fn corrupt(key: &[u8]) -> StorageError {
@@ -173,6 +218,7 @@ pub(crate) fn recover(snap: &impl RawSnapshot) -> Result<Recovered> {
         cluster_time: ClusterTime::default(),
         counts: CountsByCollection::default(),
         drops: Vec::new(),
+        log_begin: 0,
     };
     let mut page = Page::default();
     let mut start = Bytes::from_static(&[0]);
@@ -211,6 +257,7 @@ fn read_record(key: &Bytes, value: &Bytes, found: &mut Recovered) -> Option<()> 
             seen(drop.version, 0);
             found.drops.push(drop);
         }
+        4 => found.log_begin = u64::from_be_bytes(value.as_ref().try_into().ok()?),
         _ => return None,
     }
     Some(())

@@ -58,14 +58,18 @@ fn crash_loop(seed: u64) {
         next = check_whole(&engine);
         assert!(next >= acknowledged, "seed {seed}: a synced commit was lost");
         assert!(engine.version().as_u64() >= version, "seed {seed}: versions went back");
+        let mut time = engine.cluster_time();
         for _ in 0..rng.below(20) {
             let synced = rng.one_in(4);
+            disk.clock().set_ms(1_600_000_000_000 + rng.below(200_000_000_000));
             version = match insert(&engine, next, synced) {
                 Ok(done) => done,
                 Err(StorageError::Conflict(_)) => continue,
                 Err(other) => panic!("{other}"),
             };
             next += 1;
+            assert!(engine.cluster_time() > time, "seed {seed}: time went back");
+            time = engine.cluster_time();
             if synced {
                 acknowledged = next;
             }

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod change_log;
 mod conformance;
 mod crash;
 mod snapshots;
