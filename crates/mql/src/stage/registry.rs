@@ -228,9 +228,8 @@ const fn served(
     doc: &'static str,
     facts: Facts,
 ) -> StageRow {
-    let parse: ParseFn = |name, _, _| {
-        Err(Error::not_built(&format!("{name} in an explain or in the pipeline of a stage")))
-    };
+    let parse: ParseFn =
+        |name, _, _| Err(Error::not_built(&format!("{name} in the pipeline of a stage")));
     StageRow { name, since, doc, facts, parse }
 }
 
