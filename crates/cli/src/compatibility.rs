@@ -65,8 +65,12 @@ const DIFFERENCES: &str = "
   `count` outside counts committed documents only. A change of the catalog waits for transactions that used the collection.
 - Documents of a clustered collection have record ids as any others (`$recordId` is no `_id`). `_id`s that agree in their first 1,024
   encoded bytes stand next to each other in no particular order. `CLUSTERED_IXSCAN` visits the values of an `$in` one by one.
-- `explain` has no `works`; its index bounds and counters are exact. It has `explainVersion` 1 and the classic stages throughout: a
+- The index bounds and counters of `explain` are exact; `works`, `advanced` and `needTime` follow from them, `needYield`, `saveState`
+  and `restoreState` are 0. A `$group` right behind the query stands in the plan as `GROUP`, with `explainVersion` 2,
+  `winningPlan.queryPlan` and `planNodeId`; there is no `slotBasedPlan`, and `executionStages` shows the stages of the plan. A
   `$lookup` that 8.2 shows as `EQ_LOOKUP` stands among `stages` with its strategy, index and counters.
+- A test that holds for a missing field, such as `{\"a.0\": null}`, uses no index of a path with an array position: the entry of
+  `[{}]` does not tell that the document in it has no field `0`. mongod uses the index and does not find the document.
 - A view may not contain `$rankFusion` or `$scoreFusion`. `$group` keeps a key that is code, `MinKey` or `MaxKey` as it is.
 - `internalQueryExecYieldIterations` and `internalQueryFacetBufferSizeBytes` can be read and set, and have
   no effect: reads do not yield, and `$facet` keeps to the limits in docs/limits.md.
