@@ -291,8 +291,8 @@ impl ShortName {
     }
 }
 
-/// At most seven bytes as a little-endian word. The two parts of a longer one overlap: that is cheaper
-/// than a copy of so many bytes.
+/// At most seven bytes as a little-endian word; `None` for more. Of more than two bytes the first and
+/// the last are read as two words that overlap, which is cheaper than a copy of variable length.
 #[inline]
 fn short_word(bytes: &[u8]) -> Option<u64> {
     let length = bytes.len();

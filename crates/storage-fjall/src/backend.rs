@@ -20,6 +20,7 @@ use quire_storage::{
 
 use crate::FjallOptions;
 use crate::damage::Damage;
+use crate::dead::dead_bytes;
 use crate::directory::Directory;
 use crate::disk_space::SpaceGauge;
 use crate::durable_mark::DurableMark;
@@ -423,7 +424,7 @@ impl Backend for FjallBackend {
         end: &[u8],
         live: Option<u64>,
     ) -> Result<u64> {
-        self.dead_bytes(space, start, end, live)
+        dead_bytes(self.parts()?.space(space), (start, end), live)
     }
 
     fn maintenance(&self, task: Maintenance) -> Result<()> {

@@ -2,11 +2,10 @@
 //! compaction leaves them out.
 
 use bytes::Bytes;
-use fjall::AbstractTree;
+use fjall::{AbstractTree, Keyspace};
 use lsm_tree::Table;
-use quire_storage::{Result, Space};
+use quire_storage::Result;
 
-use crate::backend::FjallBackend;
 use crate::error::storage;
 
 /// What tables have stored in a range.
@@ -18,22 +17,18 @@ struct Stored {
     bytes: u64,
 }
 
-impl FjallBackend {
-    pub(crate) fn dead_bytes(
-        &self,
-        space: Space,
-        start: &[u8],
-        end: &[u8],
-        live: Option<u64>,
-    ) -> Result<u64> {
-        let parts = self.parts()?;
-        let version = parts.space(space).tree.current_version();
-        let mut stored = Stored::default();
-        for table in version.iter_tables() {
-            stored.add(table, start, end)?;
-        }
-        Ok(stored.dead_bytes(live))
+/// Estimates the bytes of a range of a keyspace that are dead, as
+/// [`Engine::reclaimable_bytes`](quire_storage::Engine::reclaimable_bytes) says.
+pub(crate) fn dead_bytes(
+    keyspace: &Keyspace,
+    (start, end): (&[u8], &[u8]),
+    live: Option<u64>,
+) -> Result<u64> {
+    let mut stored = Stored::default();
+    for table in keyspace.tree.current_version().iter_tables() {
+        stored.add(table, start, end)?;
     }
+    Ok(stored.dead_bytes(live))
 }
 
 impl Stored {

@@ -1,8 +1,8 @@
 //! Forces the tables of a compaction to stable storage piece by piece, before fjall does it at once.
 //! fjall ends the last table of a compaction under the lock that every read and write of the keyspace
-//! needs, and forces up to 32 MB out there. And while so much waits to be written, the file system makes
-//! each small sync wait for it, such as those of the log and of the lists of tables, which fjall makes
-//! under its locks too. The filter of a compaction sees each row and is told of the end, without a lock.
+//! needs, and syncs up to 32 MB there. Until these are written, the file system also delays every small
+//! sync, such as those of the log and of the lists of tables, which fjall does under its locks as well.
+//! The filter of a compaction sees each row and is told of the end, and runs without a lock.
 
 use std::collections::HashMap;
 use std::fs::File;

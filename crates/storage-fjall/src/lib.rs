@@ -10,7 +10,7 @@
 //! `rebuild` (what a repair does about damaged tables), `repair_mark` (that it is done), `backend`
 //! (reads, batches, pressure), `newest`, `lookups`, `open_table` and `block_rows` (reads of what
 //! nothing has changed since, straight from the tables), `memtables`, `retired` and `early_sync` (what
-//! is done outside of fjall's locks), `reclaim` (dropped ranges), `gaps` and `tombstones` (heads of
+//! is done outside of fjall's locks), `reclaim` (dropped ranges), `dead` (what a compaction would give back), `gaps` and `tombstones` (heads of
 //! queues), `backup`.
 
 mod backend;

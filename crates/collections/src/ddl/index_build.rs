@@ -18,8 +18,8 @@ use crate::{Attempt, ChunkSize, Failure, Store, Writer, WriterMode, is_in_doubt}
 pub(super) const CHUNK_ROWS: usize = 1000;
 
 impl Store {
-    /// Fills announced indexes and publishes them, or removes them and says why. After a commit of
-    /// which nobody knows whether it happened they stay: the next start removes what is unfinished.
+    /// Fills announced indexes and publishes them; removes them if that fails. They stay when the outcome
+    /// of the publishing commit is unknown: the next start removes what is unfinished.
     pub(super) fn run_build(
         self: &Arc<Self>,
         collection: &Collection,

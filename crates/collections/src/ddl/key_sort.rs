@@ -35,7 +35,8 @@ struct Memory {
     rows: Vec<Row>,
 }
 
-/// The entries of one index by key; those of one key come in the order in which they were added.
+/// The entries of one index by key. Those of one key come by value if their values rose as they were
+/// added, as record ids do.
 pub(super) enum SortedRows {
     /// All of them fit into memory.
     Memory(MemoryRows),

@@ -215,7 +215,7 @@ impl Connection {
         if error.is_none()
             && let Some((atype, param)) = match command.audit {
                 Some(event) => Some(event(command, body)),
-                None => direct_mutation(command, request),
+                None => direct_mutation(command, text(body, "$db"), request),
             }
         {
             self.service.audit(Some(self), atype, &param, 0);
@@ -259,17 +259,21 @@ fn text<'d>(body: Doc<'d>, name: &str) -> &'d str {
 
 /// Returns the event of a write into the collections of users and roles that is no command about
 /// them.
-fn direct_mutation(command: &Command, request: &Request<'_>) -> Option<AuditEvent> {
-    let ns = written_accounts(command, request)?;
+fn direct_mutation(command: &Command, db: &str, request: &Request<'_>) -> Option<AuditEvent> {
+    let ns = written_accounts(command, db, request)?;
     Some(("directAuthMutation", doc! { "ns": ns, "operation": command.name }))
 }
 
-/// Returns `admin.system.users` or `admin.system.roles` for a command that names it as a collection to write
-/// to. Stages cannot write there, and a transaction cannot.
-pub(crate) fn written_accounts(command: &Command, request: &Request<'_>) -> Option<&'static str> {
+/// Returns `admin.system.users` or `admin.system.roles` for a command on the database `db` that names it as
+/// a collection to write to. Stages cannot write there, and a transaction cannot.
+pub(crate) fn written_accounts(
+    command: &Command,
+    db: &str,
+    request: &Request<'_>,
+) -> Option<&'static str> {
     const ACCOUNTS: [&str; 2] = ["admin.system.users", "admin.system.roles"];
     let body = request.body;
-    if command.kind != Kind::Write || text(body, "$db") != "admin" {
+    if command.kind != Kind::Write || db != "admin" {
         return None;
     }
     let own = namespace(body);

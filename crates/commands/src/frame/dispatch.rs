@@ -115,7 +115,7 @@ fn run(
         .and_then(|()| execute(&mut cx, request.body, &running.operation.namespace, &mut reply));
     cx.leave_transaction(result.is_err(), &running.operation.namespace);
     drop(running);
-    if cx.db == "admin" && written_accounts(command, request).is_some() {
+    if written_accounts(command, cx.db, request).is_some() {
         service.access.changed();
     }
     (attempt.outcome, attempt.tally) = (cx.outcome, std::mem::take(&mut cx.tally));

@@ -166,8 +166,19 @@ fn drain(store: &Arc<Store>, execution: &mut Execution, batch: usize) -> Vec<Doc
 }
 
 fn try_drain(store: &Arc<Store>, execution: &mut Execution, batch: usize) -> Result<Vec<DocBuf>> {
+    drain_between(store, execution, batch, || ())
+}
+
+/// As [`try_drain`]; calls `before_each` before each batch.
+fn drain_between(
+    store: &Arc<Store>,
+    execution: &mut Execution,
+    batch: usize,
+    mut before_each: impl FnMut(),
+) -> Result<Vec<DocBuf>> {
     let mut out = Vec::new();
     loop {
+        before_each();
         let mut views = FreshViews::new(store).unwrap();
         let mut bytes = Vec::new();
         let mut writer = ArrayWriter::new(&mut bytes);

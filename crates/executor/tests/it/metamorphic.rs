@@ -261,21 +261,7 @@ impl Disturbed {
 
     fn read_all(&mut self, execution: &mut Execution) -> Result<Vec<DocBuf>> {
         let store = Arc::clone(&self.store);
-        let mut out = Vec::new();
-        loop {
-            self.disturb();
-            let mut views = FreshViews::new(&store).unwrap();
-            let mut bytes = Vec::new();
-            let mut writer = ArrayWriter::new(&mut bytes);
-            let limits = BatchLimits::docs(5);
-            let end = execution.next_batch(&mut views, &Interrupt::new(), limits, &mut writer)?;
-            writer.finish();
-            let docs = ArrayBuf::from_valid_bytes(bytes);
-            out.extend(documents(docs.as_array()).map(Doc::to_owned));
-            if end.exhausted {
-                return Ok(out);
-            }
-        }
+        drain_between(&store, execution, 5, || self.disturb())
     }
 
     fn counted(&self, request: &FindRequest) -> Option<u64> {

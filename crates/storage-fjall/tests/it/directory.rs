@@ -229,7 +229,7 @@ fn files_belong_to_their_owner_alone_and_links_are_not_followed() {
     let mode = |path: &std::path::Path| path.metadata().unwrap().permissions().mode() & 0o777;
     for top in ["db", "copy"] {
         let top = directory.path().join(top);
-        // What lies deeper is behind directories that nobody else may enter.
+        // Files further down are protected by these directories: no other user can enter them.
         assert_eq!((mode(&top), mode(&top.join("data"))), (0o700, 0o700), "{}", top.display());
         for entry in std::fs::read_dir(&top).unwrap() {
             let path = entry.unwrap().path();

@@ -1,5 +1,5 @@
-//! A repair that is killed after any of its steps is taken up by the next one, and ends as if nobody had
-//! killed it. A repair that has ended has nothing to do when it is run again.
+//! A repair that is killed after any of its steps is continued by the next one, with the same result as
+//! a repair that was not killed. A repair after a finished one changes nothing.
 
 use std::path::Path;
 
