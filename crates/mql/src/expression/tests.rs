@@ -460,3 +460,35 @@ fn the_whole_manual_is_there() {
         }
     }
 }
+
+/// A view relies on it: an operator that failed for a value would show a hidden one (`can_fail`).
+#[test]
+fn total_operators_have_a_result_for_any_values() {
+    let mut random = Generator::new(23);
+    let total: Vec<_> = operators().filter(|operator| operator.total).collect();
+    assert!(total.len() > 10);
+    for operator in total {
+        let name = operator.name;
+        let expression = match operator.arity {
+            super::Arity::Exactly(1) => doc! { name: ["$a"] },
+            _ => doc! { name: ["$a", "$b"] },
+        };
+        for _ in 0..2000 {
+            let mut root = DocBuf::new();
+            for name in ["a", "b"] {
+                if !random.one_in(8) {
+                    root.append(name, &random.value());
+                }
+            }
+            let found = eval_on(&expression, &root);
+            assert!(found.is_ok_and(|value| value.is_some()), "{expression:?} on {root:?}");
+        }
+    }
+    let can_fail = |expression: DocBuf| {
+        let value = Value::from(expression.as_doc());
+        Expression::parse(value, &ParseContext::default()).unwrap().can_fail()
+    };
+    assert!(!can_fail(doc! { "$and": [{ "$gt": ["$a", 1] }, { "$not": "$$ROOT.b" }] }));
+    assert!(can_fail(doc! { "$and": [{ "$gt": [{ "$toInt": "$a" }, 1] }] }));
+    assert!(can_fail(doc! { "$cond": [{ "$divide": [1, "$a"] }, 1, 2] }));
+}
