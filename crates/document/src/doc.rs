@@ -87,15 +87,12 @@ impl<'a> Doc<'a> {
 
     /// The first element of that name, not decoded.
     pub fn find(self, name: &str) -> Option<Element<'a>> {
-        let name = name.as_bytes();
+        let name = Name::new(name.as_bytes());
         let mut elements = self.iter();
-        let Some(short) = ShortName::new(name) else {
-            return elements.find(|element| element.key == name);
-        };
         loop {
-            let is_there = elements.pass_others(short);
+            let is_there = elements.pass_others(name);
             let element = elements.next()?;
-            if is_there || element.key == name {
+            if is_there || element.key == name.bytes {
                 return Some(element);
             }
         }
@@ -252,13 +249,14 @@ impl Iter<'_> {
     /// Passes over elements that have another name. True if it stands before one that has it; else
     /// the next one has to be looked at. Most are told apart by one comparison of words.
     #[inline]
-    fn pass_others(&mut self, name: ShortName) -> bool {
+    fn pass_others(&mut self, name: Name<'_>) -> bool {
         while let Some(([kind, word @ ..], _)) = self.rest.split_first_chunk::<9>() {
             let word = u64::from_le_bytes(*word);
-            if name.begins(word) {
+            if name.begins(word) && (name.is_short || self.has_key(name.bytes)) {
                 return true;
             }
-            let value = first_zero(word).and_then(|length| self.rest.get(length + 2..));
+            let length = first_zero(word).or_else(|| name_length(self.rest.get(1..)?));
+            let value = length.and_then(|length| self.rest.get(length + 2..));
             let Some(value) = value else { return false };
             let size = SHAPES[usize::from(*kind)].size(value);
             let Some(rest) = size.and_then(|size| value.get(size..)) else { return false };
@@ -266,45 +264,64 @@ impl Iter<'_> {
         }
         false
     }
+
+    /// Whether it stands before an element of that name.
+    fn has_key(&self, name: &[u8]) -> bool {
+        let key = self.rest.get(1..).unwrap_or_default();
+        name_length(key) == Some(name.len()) && key.starts_with(name)
+    }
 }
 
-/// A name of at most seven bytes, with the zero behind it, as the first bytes of a little-endian word.
+/// A name that is looked for, with what its first eight bytes say of an element's.
 #[derive(Clone, Copy)]
-struct ShortName {
+struct Name<'n> {
+    bytes: &'n [u8],
+    /// The name with the zero behind it, or its first eight bytes, as a little-endian word.
     word: u64,
+    /// The bits of a word that are compared.
     mask: u64,
+    /// The word has all of the name.
+    is_short: bool,
 }
 
-impl ShortName {
-    /// `None` for a longer name, and for one with a zero in it, which no element has.
+impl<'n> Name<'n> {
     #[inline]
-    fn new(name: &[u8]) -> Option<Self> {
-        let word = short_word(name)?;
-        let is_whole = first_zero(word) == Some(name.len());
-        is_whole.then(|| ShortName { word, mask: u64::MAX >> (56 - 8 * name.len()) })
+    fn new(bytes: &'n [u8]) -> Self {
+        if let Some(first) = bytes.first_chunk::<8>() {
+            return Self {
+                bytes,
+                word: u64::from_le_bytes(*first),
+                mask: u64::MAX,
+                is_short: false,
+            };
+        }
+        let word = short_word(bytes);
+        // One with a zero in it has no field, and is looked at like a long one.
+        let is_short = first_zero(word) == Some(bytes.len());
+        Self { bytes, word, mask: u64::MAX >> (56 - 8 * bytes.len()), is_short }
     }
 
-    /// Whether a word begins with the name and its zero.
+    /// Whether a word is the beginning of the name, and of the zero behind it if it is short.
     #[inline]
     const fn begins(self, word: u64) -> bool {
         word & self.mask == self.word
     }
 }
 
-/// At most seven bytes as a little-endian word; `None` for more. Of more than two bytes the first and
-/// the last are read as two words that overlap, which is cheaper than a copy of variable length.
+/// At most seven bytes as a little-endian word. Of more than two bytes the first and the last are read
+/// as two words that overlap, which is cheaper than a copy of variable length.
 #[inline]
-fn short_word(bytes: &[u8]) -> Option<u64> {
+fn short_word(bytes: &[u8]) -> u64 {
     let length = bytes.len();
     if let (Some(first), Some(last)) = (bytes.first_chunk::<4>(), bytes.last_chunk::<4>()) {
         let [first, last] = [first, last].map(|part| u64::from(u32::from_le_bytes(*part)));
-        return (length < 8).then(|| first | last << (8 * (length - 4)));
+        return first | last << (8 * (length - 4));
     }
     if let (Some(first), Some(last)) = (bytes.first_chunk::<2>(), bytes.last_chunk::<2>()) {
         let [first, last] = [first, last].map(|part| u64::from(u16::from_le_bytes(*part)));
-        return Some(first | last << (8 * (length - 2)));
+        return first | last << (8 * (length - 2));
     }
-    Some(bytes.first().map_or(0, |byte| u64::from(*byte)))
+    bytes.first().map_or(0, |byte| u64::from(*byte))
 }
 
 /// The bytes before the first zero. Names are short: one word of eight bytes usually has it.

@@ -14,8 +14,24 @@ fn agrees(doc: Doc<'_>, name: &str) {
     assert_eq!(found, by_looking(doc, name), "{name:?} in {doc:?}");
 }
 
-const NAMES: [&str; 12] =
-    ["", "a", "b", "ab", "abc", "a\0", "\0", "seven77", "eight888", "nine99999", "\u{e4}", "_id"];
+const NAMES: [&str; 16] = [
+    "",
+    "a",
+    "b",
+    "ab",
+    "abc",
+    "a\0",
+    "\0",
+    "seven77",
+    "eight888",
+    "eight888\0",
+    "eight8888",
+    "nine99999",
+    "nine99999 and more of it",
+    "nine99999 and more",
+    "\u{e4}",
+    "_id",
+];
 
 #[test]
 fn fields_of_any_length_and_type() {
@@ -31,7 +47,9 @@ fn fields_of_any_length_and_type() {
 
 #[test]
 fn names_that_begin_alike_and_values_that_look_like_names() {
-    let docs: [DocBuf; 5] = [
+    let docs: [DocBuf; 7] = [
+        doc! { "nine99999 and more of it": 1, "eight88": 2, "eight8888": 3, "eight888": 4, "nine99999": 5 },
+        doc! { "eight888": "8", "nine99999 and": 1, "nine99999 and more": 2, "": 3, "a": 4 },
         doc! { "a": "b", "ab": 1, "abc": true, "seven77": 7, "seven778": 8, "eight888": 9, "": 2 },
         doc! { "nine99999": 1, "a": false },
         doc! { "x": 97, "b": 0x62_0000 },
