@@ -10,13 +10,15 @@ use bytes::Bytes;
 use fjall::compaction::Leveled;
 use fjall::config::{BlockSizePolicy, CompressionPolicy, RestartIntervalPolicy};
 use fjall::{
-    AbstractTree, CompressionType, Database, Keyspace, KeyspaceCreateOptions, PersistMode,
+    AbstractTree, AnyTree, CompressionType, Database, Keyspace, KeyspaceCreateOptions, PersistMode,
 };
+use lsm_tree::Tree;
 use parking_lot::RwLock;
 use quire_storage::backend::{Backend, Reclaimed, Room, last_key};
 use quire_storage::{
     Caps, DropRange, EngineStats, Interrupt, Maintenance, Op, Result, Size, Space, StorageError,
 };
+use smallvec::SmallVec;
 
 use crate::FjallOptions;
 use crate::damage::Damage;
@@ -28,6 +30,7 @@ use crate::error::storage;
 use crate::gaps::Gaps;
 use crate::held::HeldMemtables;
 use crate::log_sync::LogSync;
+use crate::recent_keys::{KeyHash, RecentKeys};
 use crate::reclaim::{DroppedRanges, Factory};
 use crate::retired::Retired;
 use crate::skeleton::Creation;
@@ -188,6 +191,14 @@ impl Parts {
         })
     }
 
+    /// The tree of a space; `None` if it keeps values apart from keys, which none of ours does.
+    pub fn tree(&self, space: Space) -> Option<&Tree> {
+        match &self.space(space).tree {
+            AnyTree::Standard(tree) => Some(tree),
+            AnyTree::Blob(_) => None,
+        }
+    }
+
     fn is_behind(&self) -> bool {
         let sealed = |space: &Keyspace| space.tree.sealed_memtable_count();
         let most = self.spaces.iter().map(sealed).max().unwrap_or(0);
@@ -197,15 +208,21 @@ impl Parts {
     }
 }
 
-/// What is known about dead keys: gaps to skip, tombstones to compact away.
+/// What is known about keys: gaps to skip, tombstones to compact away, entries that are in no memtable.
 pub(crate) struct Heads {
     gaps: [Gaps; 4],
     pub tombstones: Tombstones,
+    /// The index entries in memtables.
+    pub entries: RecentKeys,
 }
 
 impl Heads {
     fn new(slow: Duration) -> Self {
-        Self { gaps: Space::ALL.map(|_| Gaps::new(slow)), tombstones: Tombstones::default() }
+        Self {
+            gaps: Space::ALL.map(|_| Gaps::new(slow)),
+            tombstones: Tombstones::default(),
+            entries: RecentKeys::default(),
+        }
     }
 
     pub fn gaps(&self, space: Space) -> &Gaps {
@@ -307,6 +324,11 @@ impl Backend for FjallBackend {
         let mode = if sync { PersistMode::SyncData } else { PersistMode::Buffer };
         let mut batch = fjall::OwnedWriteBatch::with_capacity(parts.db.clone(), ops.len())
             .durability(Some(mode));
+        let epoch = self.heads.gaps(Space::Idx).epoch();
+        let entries = ops.iter().filter(|op| op.space == Space::Idx);
+        let entries: SmallVec<[KeyHash; 4]> = entries.map(|op| KeyHash::of(&op.key)).collect();
+        let index = parts.tree(Space::Idx).filter(|_| !entries.is_empty());
+        let noted = index.map(|tree| self.heads.entries.note(tree, epoch, &entries));
         for space in Space::ALL {
             let puts = ops.iter().filter(|op| op.space == space && op.value.is_some());
             self.heads.gaps(space).write(puts.map(|op| &op.key));
@@ -329,6 +351,9 @@ impl Backend for FjallBackend {
             }
         }
         batch.commit().map_err(|error| storage(error, "writing a batch"))?;
+        if let (Some(tree), Some(noted)) = (index, noted) {
+            self.heads.entries.note_written(tree, epoch, &entries, noted);
+        }
         let written = self.written.fetch_add(bytes, Ordering::Relaxed);
         if written / LOOK_EVERY_BYTES != (written + bytes) / LOOK_EVERY_BYTES {
             self.behind.store(parts.is_behind(), Ordering::Relaxed);

@@ -43,6 +43,39 @@ pub(crate) struct BlockRow {
     pub value: Option<Range<usize>>,
 }
 
+/// The rows of a part of a block, which are taken from the last one on.
+#[derive(Debug, Default)]
+pub(crate) struct Part {
+    keys: Vec<u8>,
+    /// The rows, each with the place where its key begins in `keys`.
+    rows: Vec<(usize, BlockRow)>,
+    key: Vec<u8>,
+}
+
+impl Part {
+    /// Takes the last row, and puts its key into `key`.
+    #[inline]
+    pub fn pop(&mut self, key: &mut Vec<u8>) -> Option<BlockRow> {
+        let (at, row) = self.rows.pop()?;
+        key.clear();
+        key.extend_from_slice(self.keys.get(at..).unwrap_or_default());
+        self.keys.truncate(at);
+        Some(row)
+    }
+
+    /// Forgets the rows whose keys are not below `end`. Returns whether any are left.
+    pub fn cut(&mut self, end: &[u8]) -> bool {
+        while let Some((at, _)) = self.rows.last() {
+            if self.keys.get(*at..).unwrap_or_default() < end {
+                return true;
+            }
+            self.keys.truncate(*at);
+            self.rows.pop();
+        }
+        false
+    }
+}
+
 /// Bytes that are not those of a block of rows.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct NotRows;
@@ -69,9 +102,14 @@ impl BlockRows {
         &self.data
     }
 
-    /// Goes to the first row whose key is not below `key`, and puts its key into `found`.
-    pub fn seek(&mut self, key: &[u8], found: &mut Vec<u8>) -> Result<Option<BlockRow>, NotRows> {
-        let (mut low, mut high) = (0, self.heads.len() / self.step);
+    /// The number of parts. A part begins with a row that has its whole key.
+    pub fn parts(&self) -> usize {
+        self.heads.len() / self.step
+    }
+
+    /// The number of parts whose first key is below `key`.
+    pub fn parts_below(&self, key: &[u8]) -> Result<usize, NotRows> {
+        let (mut low, mut high) = (0, self.parts());
         while low < high {
             let middle = low.midpoint(high);
             if self.whole_key(self.head(middle)?)? < key {
@@ -80,7 +118,26 @@ impl BlockRows {
                 high = middle;
             }
         }
-        self.at = match low.checked_sub(1) {
+        Ok(low)
+    }
+
+    /// Reads the rows of a part, and goes to the row behind them.
+    pub fn read_part(&mut self, part: usize, into: &mut Part) -> Result<(), NotRows> {
+        self.at = self.head(part)?;
+        self.until_whole = 0;
+        into.keys.clear();
+        into.rows.clear();
+        for _ in 0..self.interval {
+            let Some(row) = self.next(&mut into.key)? else { break };
+            into.rows.push((into.keys.len(), row));
+            into.keys.extend_from_slice(&into.key);
+        }
+        Ok(())
+    }
+
+    /// Goes to the first row whose key is not below `key`, and puts its key into `found`.
+    pub fn seek(&mut self, key: &[u8], found: &mut Vec<u8>) -> Result<Option<BlockRow>, NotRows> {
+        self.at = match self.parts_below(key)?.checked_sub(1) {
             Some(before) => self.head(before)?,
             None => 0,
         };
@@ -251,6 +308,14 @@ mod tests {
                     is_row(&block, &key, &row, expected);
                 }
                 assert_eq!(block.next(&mut key), Ok(None));
+                let (mut part, mut before) = (Part::default(), rows.iter().rev());
+                for number in (0..block.parts()).rev() {
+                    block.read_part(number, &mut part).unwrap();
+                    while let Some(row) = part.pop(&mut key) {
+                        is_row(&block, &key, &row, before.next().unwrap());
+                    }
+                }
+                assert!(before.next().is_none());
                 for number in 0..=rows.len() * 3 + 3 {
                     let wanted = format!("{number:03}");
                     let at = rows.partition_point(|row| &row.key.user_key[..] < wanted.as_bytes());

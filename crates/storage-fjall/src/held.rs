@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::ops::Bound;
 use std::sync::Arc;
 
-use fjall::{AbstractTree, AnyTree, LsmError};
+use fjall::{AbstractTree, LsmError};
 use lsm_tree::{InternalValue, Memtable, SeqNo, Tree};
 use parking_lot::Mutex;
 use quire_storage::{Result, Space, StorageError};
@@ -63,7 +63,7 @@ impl Held {
     /// Holds the content of a snapshot of fjall with the number `seqno`, which must be open.
     pub fn new(parts: &Parts, seqno: SeqNo, counted: &Arc<HeldMemtables>) -> Result<Self> {
         let hold = |space| {
-            let AnyTree::Standard(tree) = &parts.space(space).tree else {
+            let Some(tree) = parts.tree(space) else {
                 return Err(StorageError::Unsupported("held snapshots of separated values"));
             };
             Ok(hold_space(space, tree, seqno, counted))

@@ -1,7 +1,7 @@
-//! The first rows of a range, read straight from the blocks of the tables. fjall's own iterators
-//! make an owned key and an owned value of every row, peek at each in four layers and look it up in
-//! a heap: a thousand instructions a row. Here a row is decoded where it stands, and one that is
-//! alone in its range is compared with nothing.
+//! The first rows of a range, read straight from the blocks of the tables; `newest_back.rs` reads the
+//! last ones. fjall's own iterators make an owned key and an owned value of every row, peek at each in
+//! four layers and look it up in a heap: a thousand instructions a row. Here a row is decoded where it
+//! stands, and one that is alone in its range is compared with nothing.
 //!
 //! It serves a snapshot after which nothing has been written: the newest list of tables is the
 //! snapshot's own then. A later list does not serve an older snapshot (`held.rs`), and fjall does not
@@ -14,7 +14,7 @@ use bytes::Bytes;
 use lsm_tree::table::block::BlockType;
 use lsm_tree::table::{BlockHandle, BlockOffset};
 use lsm_tree::{AbstractTree, InternalValue, Memtable, SeqNo, Table, Tree, ValueType};
-use quire_storage::{Page, ScanRequest};
+use quire_storage::{Direction, Page, ScanRequest};
 
 use crate::block_rows::{BlockRow, BlockRows};
 use crate::open_table::{OpenTable, Result, files, not_rows, stable};
@@ -26,16 +26,30 @@ const ROWS_EXPECTED_MAX: usize = 32;
 /// By how much later keys of a page may be longer than its first.
 const KEY_BYTES_SPARE: usize = 8;
 /// Places of blocks that are looked up at first, and after these.
-const PLACES_FIRST: usize = 2;
-const PLACES_MAX: usize = 32;
+pub(crate) const PLACES_FIRST: usize = 2;
+pub(crate) const PLACES_MAX: usize = 32;
 
 /// The newest tables and the newest memtable, as far as a range begins in them.
 pub(crate) struct Newest {
-    seqno: SeqNo,
-    runs: Vec<Vec<OpenTable>>,
-    memtable: Arc<Memtable>,
-    /// The tables at hand hold every row before this key; empty if they hold all.
-    end: Bytes,
+    pub seqno: SeqNo,
+    /// The tables of each run, in the order of the scan.
+    pub runs: Vec<Vec<OpenTable>>,
+    pub memtable: Arc<Memtable>,
+    /// Where the tables at hand end: they hold every row before this key, and in a reverse scan every
+    /// row from it on. Empty if they hold all.
+    pub edge: Bytes,
+}
+
+/// A walk over rows that stands at one, or at the end.
+pub(crate) trait Walk {
+    /// The key of the row at hand; `None` at the end.
+    fn key(&self) -> Option<&[u8]>;
+
+    /// Takes the value of the row at hand; `None` at the end. It is empty if only keys are wanted.
+    fn take(&mut self) -> Option<Bytes>;
+
+    /// Goes to the next row that the snapshot sees.
+    fn advance(&mut self) -> Result<()>;
 }
 
 impl Newest {
@@ -44,34 +58,91 @@ impl Newest {
     pub fn of(tree: &Tree, seqno: SeqNo, request: &ScanRequest<'_>) -> Option<Self> {
         let files = files(tree)?;
         let (version, memtable) = stable(tree, Tree::current_version, |version| version.id())?;
-        let mut end = Bytes::copy_from_slice(request.end);
+        let mut edge = Bytes::copy_from_slice(far_bound(request));
         let mut runs = Vec::new();
         for run in version.iter_levels().flat_map(|level| level.iter()) {
-            let at =
-                run.partition_point(|table| table.metadata.key_range.max()[..] < *request.start);
-            let tables = run.get(at..).unwrap_or_default();
-            let ahead = tables
-                .iter()
-                .take_while(|table| end.is_empty() || table.metadata.key_range.min()[..] < end[..]);
+            let (start, end) = match request.direction {
+                Direction::Forward => (request.start, &edge[..]),
+                Direction::Reverse => (&edge[..], request.end),
+            };
+            let from = run.partition_point(|table| table.metadata.key_range.max()[..] < *start);
+            let tables = run.get(from..).unwrap_or_default();
+            let to = tables.partition_point(|table| {
+                end.is_empty() || table.metadata.key_range.min()[..] < *end
+            });
+            let tables = tables.get(..to).unwrap_or_default();
             let open = |table: &Table| OpenTable::new(tree, table, &files);
-            let mut opened: Vec<OpenTable> = ahead.take(TABLES_MAX + 1).map(open).collect();
+            let ahead = TABLES_MAX + 1;
+            let mut opened: Vec<OpenTable> = match request.direction {
+                Direction::Forward => tables.iter().take(ahead).map(open).collect(),
+                Direction::Reverse => tables.iter().rev().take(ahead).map(open).collect(),
+            };
             if opened.len() > TABLES_MAX
                 && let Some(beyond) = opened.pop()
             {
-                end = Bytes::from(beyond.table.metadata.key_range.min().clone());
+                let range = &beyond.table.metadata.key_range;
+                edge = match request.direction {
+                    Direction::Forward => Bytes::from(range.min().clone()),
+                    Direction::Reverse => Bytes::from([&range.max()[..], &[0]].concat()),
+                };
             }
             if !opened.is_empty() {
                 runs.push(opened);
             }
         }
-        Some(Self { seqno, runs, memtable, end })
+        Some(Self { seqno, runs, memtable, edge })
+    }
+
+    /// Fills an empty page from the row at hand on. The keys of a page share their memory. A page may
+    /// end early where the tables at hand end. Where they end before there is a row, returns the key
+    /// at which the scan goes on.
+    pub fn fill(
+        &self,
+        rows: &mut impl Walk,
+        request: &ScanRequest<'_>,
+        page: &mut Page,
+    ) -> Result<Option<Bytes>> {
+        // A page that is filled again has the room that it needed before.
+        let expected = request.rows_max.min(ROWS_EXPECTED_MAX.max(page.rows.capacity()));
+        let key_bytes = rows.key().map_or(0, <[u8]>::len) + KEY_BYTES_SPARE;
+        let mut keys = Vec::with_capacity(expected * key_bytes);
+        let mut ends = Vec::with_capacity(expected);
+        page.rows.reserve(expected);
+        let mut bytes = 0;
+        while let Some(key) = rows.key() {
+            keys.extend_from_slice(key);
+            bytes += key.len();
+            ends.push(keys.len());
+            let value = rows.take().unwrap_or_default();
+            bytes += value.len();
+            page.rows.push((Bytes::new(), value));
+            rows.advance()?;
+            if page.rows.len() >= request.rows_max || bytes >= request.bytes_max {
+                break;
+            }
+        }
+        let keys = Bytes::from(keys);
+        let mut from = 0;
+        for ((key, _), end) in page.rows.iter_mut().zip(ends) {
+            *key = keys.slice(from..end);
+            from = end;
+        }
+        if rows.key().is_some() {
+            page.resume_after_last(request.direction);
+        } else if self.edge != far_bound(request) {
+            if page.rows.is_empty() {
+                return Ok(Some(self.edge.clone()));
+            }
+            page.resume = Some(self.edge.clone());
+        }
+        Ok(None)
     }
 
     /// Goes to the first row of the range.
     pub fn rows<'n>(&'n self, request: &ScanRequest<'_>) -> Result<NewestRows<'n>> {
         let mut sources = Vec::with_capacity(self.runs.len() + 1);
         for run in &self.runs {
-            let mut source = Source::new(Rows::Run(RunRows::new(run, &self.end)));
+            let mut source = Source::new(Rows::Run(RunRows::new(run, &self.edge)));
             if source.seek(request.start)? {
                 sources.push(source);
             }
@@ -95,7 +166,7 @@ impl Newest {
     }
 }
 
-/// A walk over rows that stands at one, or at the end.
+/// A walk over rows by rising keys.
 pub(crate) struct NewestRows<'n> {
     newest: &'n Newest,
     /// Those that are not at their end.
@@ -109,16 +180,18 @@ pub(crate) struct NewestRows<'n> {
     at: Option<Bytes>,
 }
 
-impl NewestRows<'_> {
-    /// The key of the row at hand; `None` at the end.
-    pub fn key(&self) -> Option<&[u8]> {
+impl Walk for NewestRows<'_> {
+    fn key(&self) -> Option<&[u8]> {
         self.at.as_ref().map(|_| &self.key[..])
     }
 
-    /// Goes to the next row that the snapshot sees.
+    fn take(&mut self) -> Option<Bytes> {
+        self.at.take()
+    }
+
     fn advance(&mut self) -> Result<()> {
         self.at = None;
-        let end = &self.newest.end;
+        let end = &self.newest.edge;
         while let Some(at) = self.first_source() {
             let Some(source) = self.sources.get_mut(at) else { return Ok(()) };
             if !source.is_inside() && !end.is_empty() && source.key[..] >= end[..] {
@@ -141,7 +214,9 @@ impl NewestRows<'_> {
         }
         Ok(())
     }
+}
 
+impl NewestRows<'_> {
     /// The source whose row comes first: by its key, and the newest of one key.
     #[inline]
     fn first_source(&self) -> Option<usize> {
@@ -155,43 +230,13 @@ impl NewestRows<'_> {
         }
         Some(at)
     }
+}
 
-    /// Fills an empty page from the row at hand on. The keys of a page share their memory. A page may
-    /// end early where the tables at hand end. Where they end before there is a row, returns the key
-    /// from which on rows may follow.
-    pub fn fill(&mut self, request: &ScanRequest<'_>, page: &mut Page) -> Result<Option<Bytes>> {
-        // A page that is filled again has the room that it needed before.
-        let rows = request.rows_max.min(ROWS_EXPECTED_MAX.max(page.rows.capacity()));
-        let key_bytes = self.key.len() + KEY_BYTES_SPARE;
-        let (mut keys, mut ends) = (Vec::with_capacity(rows * key_bytes), Vec::with_capacity(rows));
-        page.rows.reserve(rows);
-        let mut bytes = 0;
-        while let Some(value) = self.at.take() {
-            keys.extend_from_slice(&self.key);
-            ends.push(keys.len());
-            bytes += self.key.len() + value.len();
-            page.rows.push((Bytes::new(), value));
-            self.advance()?;
-            if page.rows.len() >= request.rows_max || bytes >= request.bytes_max {
-                break;
-            }
-        }
-        let keys = Bytes::from(keys);
-        let mut from = 0;
-        for ((key, _), end) in page.rows.iter_mut().zip(ends) {
-            *key = keys.slice(from..end);
-            from = end;
-        }
-        let newest_end = &self.newest.end;
-        if self.at.is_some() {
-            page.resume_after_last(request.direction);
-        } else if newest_end != request.end {
-            if page.rows.is_empty() {
-                return Ok(Some(newest_end.clone()));
-            }
-            page.resume = Some(newest_end.clone());
-        }
-        Ok(None)
+/// The bound at which a scan ends.
+fn far_bound<'r>(request: &ScanRequest<'r>) -> &'r [u8] {
+    match request.direction {
+        Direction::Forward => request.end,
+        Direction::Reverse => request.start,
     }
 }
 

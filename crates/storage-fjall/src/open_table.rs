@@ -5,7 +5,7 @@ use std::sync::Arc;
 use lsm_tree::file_accessor::FileAccessor;
 use lsm_tree::table::block::BlockType;
 use lsm_tree::table::util::{SliceIndexes, load_block};
-use lsm_tree::table::{Block, BlockHandle, IndexBlock};
+use lsm_tree::table::{Block, BlockHandle, BlockOffset, IndexBlock};
 use lsm_tree::{AbstractTree, Error, GlobalTableId, Memtable, SeqNo, Table, Tree};
 
 use crate::block_rows::NotRows;
@@ -107,17 +107,65 @@ impl OpenTable {
         }
         Ok(())
     }
+
+    /// Calls `take` with the blocks of rows from the last one down to the first, until it answers false.
+    /// Begins with a block at or behind the last one that may have a key up to `until`; with the last
+    /// of all if that is empty.
+    pub fn places_back(
+        &self,
+        top: &IndexBlock,
+        until: &[u8],
+        take: &mut dyn FnMut(Place<'_>) -> bool,
+    ) -> Result<()> {
+        if self.table.regions.index.is_none() {
+            places_back_in(top, until, take);
+            return Ok(());
+        }
+        let mut parts = top.iter();
+        if !until.is_empty() {
+            parts.seek_upper(until, SeqNo::MAX);
+        }
+        while let Some(part) = parts.next_back() {
+            let place = BlockHandle::new(part.offset, part.size);
+            let part = IndexBlock::new(self.block(&place, BlockType::Index)?);
+            if !places_back_in(&part, until, take) {
+                break;
+            }
+        }
+        Ok(())
+    }
 }
 
 /// As [`OpenTable::places`] for one index block. Returns whether more are wanted.
 fn places_in(index: &IndexBlock, from: &[u8], take: &mut dyn FnMut(Place<'_>) -> bool) -> bool {
     let mut entries = index.iter();
     entries.seek(from, SeqNo::MAX);
-    let mut places = entries.map(|entry| Place {
-        block: BlockHandle::new(entry.offset, entry.size),
-        index: index.as_slice(),
-        prefix: entry.prefix,
-        rest: entry.end_key,
-    });
-    places.all(take)
+    let data = index.as_slice();
+    entries.all(|entry| take(place(data, (entry.offset, entry.size), entry.prefix, entry.end_key)))
+}
+
+/// As [`OpenTable::places_back`] for one index block. Returns whether more are wanted.
+fn places_back_in(
+    index: &IndexBlock,
+    until: &[u8],
+    take: &mut dyn FnMut(Place<'_>) -> bool,
+) -> bool {
+    let mut entries = index.iter();
+    if !until.is_empty() {
+        entries.seek_upper(until, SeqNo::MAX);
+    }
+    let data = index.as_slice();
+    let mut entries = entries.rev();
+    entries.all(|entry| take(place(data, (entry.offset, entry.size), entry.prefix, entry.end_key)))
+}
+
+/// The place in an entry of the index block with these bytes. lsm-tree does not name the type of the
+/// entries.
+fn place(
+    index: &[u8],
+    (offset, size): (BlockOffset, u32),
+    prefix: Option<SliceIndexes>,
+    rest: SliceIndexes,
+) -> Place<'_> {
+    Place { block: BlockHandle::new(offset, size), index, prefix, rest }
 }

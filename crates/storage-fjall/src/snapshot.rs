@@ -2,11 +2,11 @@
 //! apart (`held.rs`).
 
 use std::ops::Bound;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use bytes::Bytes;
-use fjall::{AnyTree, Guard, LsmError, Readable, SeqNo, UserKey, UserValue};
+use fjall::{Guard, LsmError, Readable, SeqNo, UserKey, UserValue};
 use lsm_tree::{InternalValue, Tree};
 use quire_storage::backend::RawSnapshot;
 use quire_storage::{Direction, Page, Result, ScanRequest, Space};
@@ -16,10 +16,15 @@ use crate::error::storage;
 use crate::gaps::Skip;
 use crate::held::{Bounds, Held, HeldMemtables, HeldRows};
 use crate::lookups;
-use crate::newest::Newest;
+use crate::newest::{Newest, Walk};
+use crate::open_table;
+use crate::recent_keys::Tables;
 
 /// A snapshot of all keyspaces.
 pub struct FjallSnapshot {
+    /// Where entries are looked up that are in no memtable, once one was looked up. Dropped before the
+    /// snapshot is, so that fjall's own list of these tables outlives it: the last one removes files.
+    entries: OnceLock<Option<Tables>>,
     reads: Reads,
     pub(crate) parts: Arc<Parts>,
     heads: Arc<Heads>,
@@ -71,7 +76,7 @@ impl FjallSnapshot {
     /// A snapshot of everything written so far.
     pub(crate) fn new(parts: Arc<Parts>, heads: Arc<Heads>, epoch: u64) -> Self {
         let reads = Reads::Live(parts.db.snapshot());
-        Self { reads, parts, heads, epoch }
+        Self { entries: OnceLock::new(), reads, parts, heads, epoch }
     }
 
     /// The sequence number up to which fjall keeps everything for it; `None` if it is held.
@@ -87,6 +92,7 @@ impl FjallSnapshot {
     pub(crate) fn hold(&self, counted: &Arc<HeldMemtables>) -> Result<Option<Self>> {
         let Reads::Live(snapshot) = &self.reads else { return Ok(None) };
         Ok(Some(Self {
+            entries: OnceLock::new(),
             reads: Reads::Held(Held::new(&self.parts, snapshot.seqno(), counted)?),
             parts: Arc::clone(&self.parts),
             heads: Arc::clone(&self.heads),
@@ -111,6 +117,11 @@ fn place(space: Space, key: &[u8]) -> String {
 
 impl RawSnapshot for FjallSnapshot {
     fn get(&self, space: Space, key: &[u8]) -> Result<Option<Bytes>> {
+        if space == Space::Idx
+            && let Some(found) = self.get_from_tables(key)?
+        {
+            return Ok(found);
+        }
         let found = match &self.reads {
             Reads::Live(snapshot) => snapshot.get(self.parts.space(space), key),
             Reads::Held(held) => {
@@ -156,7 +167,7 @@ impl RawSnapshot for FjallSnapshot {
             if request.end.is_empty() { Bound::Unbounded } else { Bound::Excluded(request.end) };
         let range = (Bound::Included(request.start), upper);
         let since = Instant::now();
-        if request.direction == Direction::Forward && self.scan_newest(request, page, since)? {
+        if self.scan_newest(request, page, since)? {
             return Ok(());
         }
         let mut rows = self.rows(request.space, range);
@@ -179,10 +190,17 @@ impl RawSnapshot for FjallSnapshot {
 impl FjallSnapshot {
     /// The tree of a space and the number of the snapshot, unless it is held.
     fn live(&self, space: Space) -> Option<(&Tree, SeqNo)> {
-        match (&self.reads, &self.parts.space(space).tree) {
-            (Reads::Live(snapshot), AnyTree::Standard(tree)) => Some((tree, snapshot.seqno())),
-            _ => None,
-        }
+        let Reads::Live(snapshot) = &self.reads else { return None };
+        Some((self.parts.tree(space)?, snapshot.seqno()))
+    }
+
+    /// Looks an index entry up that is in no memtable. `None` if it may be in one.
+    fn get_from_tables(&self, key: &[u8]) -> Result<Option<Option<Bytes>>> {
+        let Some((tree, seqno)) = self.live(Space::Idx) else { return Ok(None) };
+        let tables = self.entries.get_or_init(|| self.heads.entries.tables(tree, self.epoch));
+        let Some(tables) = tables else { return Ok(None) };
+        let found = tables.get(key, seqno);
+        found.map_err(|error| storage(fjall::Error::Storage(error), &place(Space::Idx, key)))
     }
 
     /// Whether nothing has been written since. What was read before the call holds nothing newer
@@ -210,9 +228,11 @@ impl FjallSnapshot {
         since: Instant,
     ) -> Result<bool> {
         let Some((tree, seqno)) = self.live(request.space) else { return Ok(false) };
-        let gaps = self.heads.gaps(request.space);
         let failed =
             |error| storage(fjall::Error::Storage(error), &place(request.space, request.start));
+        let learn = |first: Option<&[u8]>| {
+            self.heads.gaps(request.space).learn(self.epoch, request, first, since.elapsed())
+        };
         let mut from = Bytes::new();
         loop {
             let rest = if from.is_empty() { *request } else { request.resumed(&from) };
@@ -220,21 +240,39 @@ impl FjallSnapshot {
             if !self.is_current(request.space) {
                 return Ok(false);
             }
-            let mut rows = newest.rows(&rest).map_err(failed)?;
-            if rows.key().is_some() {
-                gaps.learn(self.epoch, request, rows.key(), since.elapsed());
-            }
-            match rows.fill(&rest, page).map_err(failed)? {
+            let end = match rest.direction {
+                Direction::Forward => {
+                    newest.rows(&rest).and_then(|rows| read(&newest, rows, &rest, page, &learn))
+                }
+                Direction::Reverse => newest
+                    .rows_back(&rest)
+                    .and_then(|rows| read(&newest, rows, &rest, page, &learn)),
+            };
+            match end.map_err(failed)? {
                 Some(end) => from = end,
                 None => break,
             }
         }
         if page.rows.is_empty() {
-            gaps.learn(self.epoch, request, None, since.elapsed());
+            learn(None);
         }
         self.heads.tombstones.scanned(request.space, page.rows.len(), since);
         Ok(true)
     }
+}
+
+/// Fills the page, after it has told of its first row.
+fn read(
+    newest: &Newest,
+    mut rows: impl Walk,
+    request: &ScanRequest<'_>,
+    page: &mut Page,
+    learn: &dyn Fn(Option<&[u8]>),
+) -> open_table::Result<Option<Bytes>> {
+    if rows.key().is_some() {
+        learn(rows.key());
+    }
+    newest.fill(&mut rows, request, page)
 }
 
 fn fill(rows: impl Iterator<Item = Row>, request: &ScanRequest<'_>, page: &mut Page) -> Result<()> {

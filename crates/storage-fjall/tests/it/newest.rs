@@ -55,9 +55,16 @@ fn compare(snapshot: &dyn Snapshot, space: Space, rng: &mut Rng, model: &Model) 
     let (keys_only, rows_max) = (request.keys_only, request.rows_max);
     let inside = |key: &&Vec<u8>| end.is_empty() || **key < end;
     let from = model.range(start.clone()..).take_while(|(key, _)| inside(key));
-    let mut expected = from.map(|(key, value)| {
-        (Bytes::from(key.clone()), if keys_only { Bytes::new() } else { value.clone() })
-    });
+    let mut expected: Vec<(Bytes, Bytes)> = from
+        .map(|(key, value)| {
+            (Bytes::from(key.clone()), if keys_only { Bytes::new() } else { value.clone() })
+        })
+        .collect();
+    if rng.below(2) == 0 {
+        request = request.reverse();
+        expected.reverse();
+    }
+    let mut expected = expected.into_iter();
     let (mut page, mut resume): (_, Option<Bytes>) = (Page::default(), None);
     loop {
         let step = resume.as_deref().map_or(request, |resume| request.resumed(resume));
@@ -161,4 +168,105 @@ fn scans_under_writes_see_their_snapshot() {
             assert!(page.rows.iter().all(|(_, value)| value == first));
         }
     });
+}
+
+/// Keys that rise from flush to flush lie in tables that do not overlap: one run of many, of which a page
+/// is read from two at most.
+#[test]
+fn scans_over_many_tables_of_one_run_are_those_of_a_map() {
+    let directory = TempDir::new().unwrap();
+    let engine = open(directory.path(), FjallOptions::default()).unwrap().engine;
+    let mut rng = Rng::new(11);
+    let mut model = Model::new();
+    for table in 0..9_u64 {
+        let mut txn = begin(&engine, Mode::Write).unwrap();
+        for number in 0..300 {
+            let number = table * 300 + number;
+            let key = format!("\u{1}a long prefix that all of them share {number:06}").into_bytes();
+            let value = Bytes::from(vec![7; rng.below(200) as usize]);
+            txn.put(Space::Doc, Bytes::from(key.clone()), value.clone()).unwrap();
+            model.insert(key, value);
+        }
+        txn.commit(CommitOptions::buffered()).unwrap();
+        if table < 8 {
+            engine.maintenance(Maintenance::Flush).unwrap();
+        }
+    }
+    let snapshot = engine.snapshot().unwrap();
+    for _ in 0..200 {
+        compare(&*snapshot, Space::Doc, &mut rng, &model);
+    }
+}
+
+/// Looks up entries while others are written, flushed and deleted: those of its snapshot are there, and
+/// no others.
+#[test]
+fn lookups_under_writes_see_their_snapshot() {
+    let directory = TempDir::new().unwrap();
+    let engine = open(directory.path(), FjallOptions::default()).unwrap().engine;
+    const KEYS: u64 = 4000;
+    let key = |number| crate::support::key(1, number);
+    let put = |number: u64| {
+        let mut txn = begin(&engine, Mode::Write).unwrap();
+        txn.put_entry(Space::Idx, key(number), Bytes::from_static(b"there")).unwrap();
+        if let Some(old) = number.checked_sub(100) {
+            txn.delete(Space::Idx, key(old)).unwrap();
+        }
+        let value = Bytes::copy_from_slice(&number.to_be_bytes());
+        txn.put_entry(Space::Idx, crate::support::key(2, 0), value).unwrap();
+        txn.commit(CommitOptions::buffered()).unwrap();
+    };
+    put(0);
+    std::thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            for number in 1..KEYS {
+                put(number);
+                if number % 150 == 0 {
+                    engine.maintenance(Maintenance::Flush).unwrap();
+                }
+                if number % 1500 == 0 {
+                    engine.maintenance(Maintenance::Compact).unwrap();
+                }
+            }
+        });
+        let mut rng = Rng::new(3);
+        while !writer.is_finished() {
+            let snapshot = engine.snapshot().unwrap();
+            for _ in 0..20 {
+                let last = snapshot.get(Space::Idx, &crate::support::key(2, 0)).unwrap().unwrap();
+                let last = u64::from_be_bytes(last[..].try_into().unwrap());
+                let number = last.saturating_sub(150) + rng.below(300);
+                let is_there = number <= last && number + 100 > last;
+                let found = snapshot.get(Space::Idx, &key(number)).unwrap();
+                assert_eq!(found.is_some(), is_there, "{number} of {last}");
+            }
+        }
+    });
+}
+
+/// After a crash the memtable holds what the log had: what is written to it afterwards says nothing of that.
+#[test]
+fn lookups_find_what_was_read_from_the_log() {
+    let directory = TempDir::new().unwrap();
+    let engine = open(directory.path(), FjallOptions::default()).unwrap().engine;
+    let put = |engine: &Arc<dyn Engine>, number| {
+        let mut txn = begin(engine, Mode::Write).unwrap();
+        txn.put(Space::Idx, crate::support::key(1, number), Bytes::from_static(b"there")).unwrap();
+        txn.commit(CommitOptions::synced()).unwrap();
+    };
+    (0..50).for_each(|number| put(&engine, number));
+    let crashed = TempDir::new().unwrap();
+    crate::support::image(directory.path(), crashed.path());
+    let engine = open(crashed.path(), FjallOptions::default()).unwrap().engine;
+    for round in 0..4 {
+        let snapshot = engine.snapshot().unwrap();
+        for number in 0..100 {
+            let found = snapshot.get(Space::Idx, &crate::support::key(1, number)).unwrap();
+            assert_eq!(found.is_some(), number < 50 + round, "{number} in round {round}");
+        }
+        put(&engine, 50 + round);
+        if round == 2 {
+            engine.maintenance(Maintenance::Flush).unwrap();
+        }
+    }
 }
