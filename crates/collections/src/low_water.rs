@@ -4,9 +4,10 @@
 //! stands the greatest key of `_id`: a key above it is new without a look-up.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
-use parking_lot::Mutex;
-use quire_storage::Version;
+use parking_lot::{Condvar, Mutex};
+use quire_storage::{Engine, Version};
 use smallvec::SmallVec;
 
 use crate::RecordId;
@@ -16,6 +17,8 @@ use crate::RecordId;
 pub(crate) struct RecordIds {
     next: AtomicU64,
     state: Mutex<State>,
+    /// A writer has left, or a table has been cut.
+    changed: Condvar,
     /// The mark as it was last stored.
     stored: AtomicU64,
 }
@@ -24,6 +27,8 @@ pub(crate) struct RecordIds {
 struct State {
     /// The first id that each unfinished writer took.
     unfinished: Vec<u64>,
+    /// A writer waits for the unfinished ones, to cut a table then.
+    cutting: bool,
     /// The latest commit that inserted.
     last_insert: Version,
     mark: u64,
@@ -35,6 +40,9 @@ struct State {
     knows_greatest_id: bool,
 }
 
+/// The longest that a writer waits until a table can be cut. Eight writers of a hundred documents each
+/// are done in some milliseconds; a transaction that is left open is not waited for.
+const CUT_WAIT: Duration = Duration::from_millis(20);
 /// How far the mark must have moved before it is worth storing.
 const STORE_STEP: u64 = 4096;
 
@@ -44,6 +52,7 @@ impl RecordIds {
         RecordIds {
             next: AtomicU64::new(highest.max(mark) + 1),
             state: Mutex::new(State { mark, ..State::default() }),
+            changed: Condvar::new(),
             stored: AtomicU64::new(mark),
         }
     }
@@ -61,6 +70,34 @@ impl RecordIds {
         floor
     }
 
+    /// Registers a writer as [`enter`](Self::enter) does. If a table of documents is about to begin in
+    /// `engine`, waits for the other writers first and has it begin where no id is under way: ids are
+    /// taken before their commit, and two tables that overlap by some documents are merged, which
+    /// writes all of their documents again.
+    pub(crate) fn enter_at_cut(&self, engine: &dyn Engine) -> u64 {
+        if engine.wants_cut() {
+            self.cut_table(engine);
+        }
+        self.enter()
+    }
+
+    fn cut_table(&self, engine: &dyn Engine) {
+        let mut state = self.state.lock();
+        if state.cutting {
+            let waits = &mut |state: &mut State| state.cutting;
+            self.changed.wait_while_for(&mut state, waits, CUT_WAIT);
+            return;
+        }
+        state.cutting = true;
+        let waits = &mut |state: &mut State| !state.unfinished.is_empty();
+        self.changed.wait_while_for(&mut state, waits, CUT_WAIT);
+        drop(state);
+        // Whatever fails here fails again when fjall does it, which poisons the engine.
+        let _ = engine.cut_table();
+        self.state.lock().cutting = false;
+        self.changed.notify_all();
+    }
+
     /// A fresh id, for a registered writer.
     pub(crate) fn take(&self) -> RecordId {
         RecordId(self.next.fetch_add(1, Ordering::SeqCst))
@@ -74,6 +111,9 @@ impl RecordIds {
         }
         if let Some(version) = committed {
             state.last_insert = state.last_insert.max(version);
+        }
+        if state.cutting {
+            self.changed.notify_all();
         }
     }
 

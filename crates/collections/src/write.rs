@@ -423,7 +423,7 @@ impl Writer {
             Some(at) => at,
             None => {
                 let ids = self.store.record_ids(collection.id)?;
-                let floor = ids.enter();
+                let floor = ids.enter_at_cut(&**self.store.engine());
                 self.taken.push(Taken {
                     collection: number,
                     ids,

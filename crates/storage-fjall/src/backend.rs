@@ -36,7 +36,7 @@ use crate::retired::Retired;
 use crate::skeleton::Creation;
 use crate::snapshot::FjallSnapshot;
 use crate::tombstones::Tombstones;
-use crate::{inventory, journal, log_guard, manifest};
+use crate::{cut, inventory, journal, log_guard, manifest};
 
 const CAPS: Caps = Caps {
     key_bytes_max: 8 << 10,
@@ -247,6 +247,7 @@ pub struct FjallBackend {
     pub(crate) dropped: Arc<DroppedRanges>,
     heads: Arc<Heads>,
     behind: AtomicBool,
+    wants_cut: AtomicBool,
     written: AtomicU64,
     /// The sequence number of the oldest snapshot in use that fjall knows.
     pub(crate) oldest: AtomicU64,
@@ -277,6 +278,7 @@ impl FjallBackend {
             dropped,
             heads: Arc::new(Heads::new(options.slow_head)),
             behind: AtomicBool::new(false),
+            wants_cut: AtomicBool::new(false),
             written: AtomicU64::new(0),
             oldest: AtomicU64::new(0),
             held: Arc::default(),
@@ -357,6 +359,7 @@ impl Backend for FjallBackend {
         let written = self.written.fetch_add(bytes, Ordering::Relaxed);
         if written / LOOK_EVERY_BYTES != (written + bytes) / LOOK_EVERY_BYTES {
             self.behind.store(parts.is_behind(), Ordering::Relaxed);
+            self.wants_cut.store(cut::is_due(parts.space(Space::Doc)), Ordering::Relaxed);
             self.space.look(parts.db.write_buffer_size());
             self.retired.remember(&parts.spaces);
         }
@@ -399,6 +402,21 @@ impl Backend for FjallBackend {
         let behind = self.parts().is_ok_and(|parts| parts.is_behind());
         self.behind.store(behind, Ordering::Relaxed);
         behind
+    }
+
+    fn wants_cut(&self) -> bool {
+        self.wants_cut.load(Ordering::Relaxed)
+    }
+
+    fn cut(&self) -> Result<()> {
+        let parts = self.parts()?;
+        let documents = parts.space(Space::Doc);
+        let ended = match cut::is_due(documents) {
+            true => cut::begin_table(documents, Arc::clone(&parts)),
+            false => Ok(()),
+        };
+        self.wants_cut.store(false, Ordering::Relaxed);
+        ended
     }
 
     fn reclaim(

@@ -17,6 +17,7 @@ mod backend;
 mod backup;
 mod block_rows;
 mod bytes_at;
+mod cut;
 mod damage;
 mod dead;
 mod directory;

@@ -101,6 +101,18 @@ pub trait Backend: Send + Sync + 'static {
         false
     }
 
+    /// Whether the documents in memory are about to become a table, so that
+    /// [`cut`](Self::cut) should be called at the next moment that suits it.
+    fn wants_cut(&self) -> bool {
+        false
+    }
+
+    /// Makes a table of the documents that are in memory now. Called at a moment when every document
+    /// that follows will have a greater record id, tables do not overlap, and need no merge.
+    fn cut(&self) -> Result<()> {
+        Ok(())
+    }
+
     /// Gives back the space of ranges that no snapshot reads any more. `apply` commits deletes;
     /// `stop` says that the engine is closing. For each range, what has become of it; all that
     /// are not gone are asked for again later, also after a restart.

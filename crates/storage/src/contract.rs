@@ -389,6 +389,14 @@ pub trait Engine: Send + Sync {
     /// so in [`CommitBatch::admitted`].
     fn admit(&self, interrupt: Option<&Interrupt>) -> Result<()>;
 
+    /// Whether the documents in memory are about to become a table. A caller that knows when no record
+    /// id is under way then calls [`cut_table`](Self::cut_table) at such a moment.
+    fn wants_cut(&self) -> bool;
+
+    /// Begins a new table with the next document, if one is about to begin. If all documents that follow
+    /// have greater record ids, the tables do not overlap, and are never merged.
+    fn cut_table(&self) -> Result<()>;
+
     /// Takes locks on keys now, first updater wins: `Conflict` if another transaction holds one
     /// of them or a commit after `base` changed one. Locks taken before the failure stay.
     fn lock(&self, owner: LockOwner, base: Version, keys: &[Check]) -> Result<()>;

@@ -1,5 +1,5 @@
 //! Statements that change the catalog while the engine is behind: they wait, and nobody waits for
-//! them.
+//! them. Inserts while a table of documents is about to begin.
 
 use std::sync::{Condvar, Mutex};
 use std::time::Duration;
@@ -25,6 +25,12 @@ struct State {
     blocked: bool,
     /// Batches that wait there.
     waiting: usize,
+    /// Batches that were applied.
+    applied: usize,
+    /// A table of documents is about to begin.
+    wants_cut: bool,
+    /// Batches that were applied before each table began.
+    cuts: Vec<usize>,
 }
 
 impl Gate {
@@ -62,7 +68,21 @@ impl Backend for Behind {
         self.gate.set(|state| state.waiting += 1);
         self.gate.wait(|state| !state.blocked);
         self.gate.set(|state| state.waiting -= 1);
-        self.memory.apply(ops, sync)
+        self.memory.apply(ops, sync)?;
+        self.gate.set(|state| state.applied += 1);
+        Ok(())
+    }
+
+    fn wants_cut(&self) -> bool {
+        self.gate.state.lock().unwrap().wants_cut
+    }
+
+    fn cut(&self) -> quire_storage::Result<()> {
+        self.gate.set(|state| {
+            state.wants_cut = false;
+            state.cuts.push(state.applied);
+        });
+        Ok(())
     }
 
     fn sync(&self) -> quire_storage::Result<()> {
@@ -147,4 +167,52 @@ fn a_catalog_change_that_waits_can_be_interrupted() {
     });
     gate.set(|state| state.pressure = false);
     assert_eq!(store.catalog().collections().count(), 0);
+}
+
+fn insert(writer: &mut quire_collections::Writer, name: &str, id: i32) {
+    let collection = writer.collection(&ns(name)).unwrap();
+    writer.insert(&collection, quire_document::doc! { "_id": id }.as_doc()).unwrap();
+}
+
+/// Documents of a writer that was not done when a table began lay among those of the table before, and
+/// both were merged, which wrote each document once more.
+#[test]
+fn a_table_begins_when_no_record_id_is_under_way() {
+    let (store, gate) = behind();
+    create(&store, "d.c", &Interrupt::new()).unwrap();
+    let before = gate.state.lock().unwrap().applied;
+    let mut first = store.writer(WriterMode::Statement).unwrap();
+    insert(&mut first, "d.c", 1);
+    gate.set(|state| state.wants_cut = true);
+    let since = std::time::Instant::now();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut second = store.writer(WriterMode::Statement).unwrap();
+            insert(&mut second, "d.c", 2);
+            second.commit(CommitOptions::buffered()).unwrap();
+        });
+        std::thread::sleep(Duration::from_millis(2));
+        first.commit(CommitOptions::buffered()).unwrap();
+        // On a machine that was busy for longer, the second writer has stopped waiting.
+        let in_time = since.elapsed() < Duration::from_millis(15);
+        gate.wait(|state| !state.wants_cut);
+        let cuts = gate.state.lock().unwrap().cuts.clone();
+        assert!(cuts == [before + 1] || (!in_time && cuts == [before]), "{cuts:?}, {before}");
+    });
+}
+
+/// A transaction that stays open does not stop the inserts of others.
+#[test]
+fn a_writer_that_does_not_end_is_not_waited_for() {
+    let (store, gate) = behind();
+    create(&store, "d.c", &Interrupt::new()).unwrap();
+    let mut open = store.writer(WriterMode::Transaction).unwrap();
+    insert(&mut open, "d.c", 1);
+    for id in 2..5 {
+        gate.set(|state| state.wants_cut = true);
+        let mut writer = store.writer(WriterMode::Statement).unwrap();
+        insert(&mut writer, "d.c", id);
+        writer.commit(CommitOptions::buffered()).unwrap();
+    }
+    assert_eq!(gate.state.lock().unwrap().cuts.len(), 3);
 }

@@ -5,6 +5,7 @@
 mod any_damage;
 mod conformance;
 mod crash;
+mod cut;
 mod damage;
 mod damaged_log;
 mod directory;

@@ -44,6 +44,15 @@ impl<B: Backend> Engine for Committer<B> {
         self.inner.wait_for_pressure(interrupt)
     }
 
+    fn wants_cut(&self) -> bool {
+        self.inner.backend.wants_cut()
+    }
+
+    fn cut_table(&self) -> Result<()> {
+        self.inner.check_writable()?;
+        self.inner.backend.cut()
+    }
+
     fn lock(&self, owner: LockOwner, base: Version, keys: &[Check]) -> Result<()> {
         self.inner.keys.lock().lock(owner, base.as_u64(), keys)
     }
