@@ -8,7 +8,9 @@ use parking_lot::{Mutex, RwLock};
 use quire_collections::{RetryLog, Store, from_interruption, load_retry_log};
 use quire_error::{Error, ErrorCode, Result};
 use quire_storage::Interrupt;
-use std::collections::{HashMap, HashSet};
+use std::borrow::Borrow;
+use std::collections::HashSet;
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
@@ -38,22 +40,46 @@ pub(crate) struct Numbered {
     /// The newest number that a command brought.
     pub newest: Option<i64>,
     /// What is known of the store's records; `None` if they must be read.
-    log: Option<RetryLog>,
+    log: Option<Box<RetryLog>>,
     /// The transaction of the newest number, if that is a transaction's.
-    pub transaction: Option<Held>,
+    pub transaction: Option<Box<Held>>,
 }
 
 /// A session's numbered writes, taken by a command. Dropping it gives them back; what is in memory
 /// is trusted again only after [`Turn::keep`].
 pub struct Turn {
     session: Arc<Session>,
-    log: Option<RetryLog>,
+    log: Option<Box<RetryLog>>,
     kept: bool,
 }
 
-/// All sessions of a server.
+/// A session in the table, where its own id is its key.
+struct Entry(Arc<Session>);
+
+impl Borrow<SessionId> for Entry {
+    fn borrow(&self) -> &SessionId {
+        &self.0.id
+    }
+}
+
+impl Hash for Entry {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.id.hash(state);
+    }
+}
+
+impl PartialEq for Entry {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.id == other.0.id
+    }
+}
+
+impl Eq for Entry {}
+
+/// All sessions of a server. A million may be there (half an hour of clients that use each once), so
+/// that a session which only reads takes about 200 bytes.
 pub struct Sessions {
-    all: RwLock<HashMap<SessionId, Arc<Session>>>,
+    all: RwLock<HashSet<Entry>>,
     counters: Arc<TransactionCounters>,
     pub(crate) changes: CatalogChanges,
     limit: usize,
@@ -87,13 +113,13 @@ impl Sessions {
             return;
         }
         let mut idle: Vec<(i64, SessionId)> = all
-            .values()
-            .filter(|session| {
+            .iter()
+            .filter(|Entry(session)| {
                 !is_in_use(session)
                     && !held.contains(&session.id)
                     && session.numbered.lock().newest.is_none()
             })
-            .map(|session| (session.last_use_ms.load(Ordering::Relaxed), session.id))
+            .map(|Entry(session)| (session.last_use_ms.load(Ordering::Relaxed), session.id))
             .collect();
         if idle.len() > excess {
             idle.select_nth_unstable(excess);
@@ -109,21 +135,27 @@ impl Sessions {
     /// # Errors
     /// 261 TooManyLogicalSessions.
     pub fn touch(&self, id: SessionId, now_ms: i64) -> Result<Arc<Session>> {
-        if let Some(session) = self.all.read().get(&id) {
+        if let Some(Entry(session)) = self.all.read().get(&id) {
             session.last_use_ms.fetch_max(now_ms, Ordering::Relaxed);
             return Ok(Arc::clone(session));
         }
         let mut all = self.all.write();
-        if all.len() >= self.limit && !all.contains_key(&id) {
+        // Another connection may have brought it between the two locks.
+        if let Some(Entry(session)) = all.get(&id) {
+            return Ok(Arc::clone(session));
+        }
+        if all.len() >= self.limit {
             let text = "cannot add session into the cache: too many logical sessions";
             return Err(Error::new(ErrorCode::TooManyLogicalSessions, text));
         }
-        let session = all.entry(id).or_insert_with(|| {
-            let last_use_ms = AtomicI64::new(now_ms);
-            let counters = Arc::clone(&self.counters);
-            Arc::new(Session { id, last_use_ms, numbered: Mutex::default(), counters })
+        let session = Arc::new(Session {
+            id,
+            last_use_ms: AtomicI64::new(now_ms),
+            numbered: Mutex::default(),
+            counters: Arc::clone(&self.counters),
         });
-        Ok(Arc::clone(session))
+        all.insert(Entry(Arc::clone(&session)));
+        Ok(session)
     }
 
     /// How many transactions have begun and ended.
@@ -133,12 +165,12 @@ impl Sessions {
 
     /// Calls `work` for every session, with the list locked for reading.
     pub(crate) fn each(&self, work: &mut dyn FnMut(&Session)) {
-        self.all.read().values().for_each(|session| work(session));
+        self.all.read().iter().for_each(|Entry(session)| work(session));
     }
 
     /// Whether the session is in use.
     pub fn contains(&self, id: &SessionId) -> bool {
-        self.all.read().contains_key(id)
+        self.all.read().contains(id)
     }
 
     /// Ends sessions, at once or when their running command ends; what their writes did stays in
@@ -147,7 +179,7 @@ impl Sessions {
         let mut all = self.all.write();
         for id in ids {
             match all.get(id) {
-                Some(session) if is_in_use(session) => {
+                Some(Entry(session)) if is_in_use(session) => {
                     session.last_use_ms.store(i64::MIN, Ordering::Relaxed);
                 }
                 _ => {
@@ -162,7 +194,7 @@ impl Sessions {
         let all = self.all.read();
         let mut list: Vec<_> = all
             .iter()
-            .map(|(id, session)| (*id, session.last_use_ms.load(Ordering::Relaxed)))
+            .map(|Entry(session)| (session.id, session.last_use_ms.load(Ordering::Relaxed)))
             .collect();
         list.sort_unstable();
         list
@@ -181,15 +213,17 @@ impl Sessions {
     /// Ends the sessions that were not used since `before_ms`, and returns their ids.
     pub fn end_idle(&self, before_ms: i64) -> Vec<SessionId> {
         let is_idle = |session: &Session| session.last_use_ms.load(Ordering::Relaxed) < before_ms;
-        let mut idle: Vec<_> =
-            self.all.read().values().filter(|session| is_idle(session)).map(|s| s.id).collect();
+        let mut idle: Vec<_> = {
+            let all = self.all.read();
+            all.iter().filter(|Entry(session)| is_idle(session)).map(|entry| entry.0.id).collect()
+        };
         if idle.is_empty() {
             return idle;
         }
         let mut all = self.all.write();
         // A client may have used it again between the two locks.
         idle.retain(|id| match all.get(id) {
-            Some(session) if is_idle(session) && !is_in_use(session) => all.remove(id).is_some(),
+            Some(Entry(session)) if is_idle(session) && !is_in_use(session) => all.remove(id),
             _ => false,
         });
         idle
@@ -198,7 +232,7 @@ impl Sessions {
     /// Frees the retry records that are in memory of sessions not used since `before_ms`. The store
     /// still has them.
     pub fn forget_writes(&self, before_ms: i64) {
-        for session in self.all.read().values() {
+        for Entry(session) in self.all.read().iter() {
             if session.last_use_ms.load(Ordering::Relaxed) < before_ms {
                 session.numbered.lock().log = None;
             }
@@ -253,7 +287,7 @@ impl Session {
         let mut turn = Turn { session: Arc::clone(self), log: None, kept: false };
         turn.log = Some(match known {
             Some(log) => log,
-            None => load_retry_log(store, self.id.key())?,
+            None => Box::new(load_retry_log(store, self.id.key())?),
         });
         Ok(turn)
     }
@@ -299,8 +333,8 @@ impl Turn {
         &mut self,
         number: i64,
         now_ms: i64,
-        transaction: Option<Held>,
-    ) -> Option<Held> {
+        transaction: Option<Box<Held>>,
+    ) -> Option<Box<Held>> {
         self.log().begin(number, now_ms);
         let mut numbered = self.session.numbered.lock();
         if numbered.newest == Some(number) && transaction.is_none() {
@@ -396,6 +430,13 @@ mod tests {
         assert!(!sessions.contains(&id(4)));
         assert_eq!(sessions.len(), 94);
         drop(held);
+    }
+
+    /// Clients that use each session once leave half an hour of them behind.
+    #[test]
+    fn a_session_that_only_reads_is_small() {
+        assert!(size_of::<Session>() <= 136, "{}", size_of::<Session>());
+        assert!(size_of::<Entry>() <= size_of::<usize>());
     }
 
     #[test]

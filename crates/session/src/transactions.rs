@@ -85,7 +85,7 @@ impl Session {
                 return Err(error);
             }
         };
-        let begun = Held {
+        let begun = Box::new(Held {
             number,
             state: State::InProgress(writer),
             started: Instant::now(),
@@ -93,7 +93,7 @@ impl Session {
             active: Duration::ZERO,
             used: Vec::new(),
             start,
-        };
+        });
         self.counters.started.fetch_add(1, Ordering::Relaxed);
         let before = turn.begin(number, begun.start.now_ms, Some(begun));
         self.note_aborted(before);
@@ -312,7 +312,7 @@ impl Session {
         }
     }
 
-    fn note_aborted(&self, before: Option<Held>) {
+    fn note_aborted(&self, before: Option<Box<Held>>) {
         if before.is_some_and(|held| matches!(held.state, State::InProgress(_))) {
             self.counters.aborted.fetch_add(1, Ordering::Relaxed);
         }
