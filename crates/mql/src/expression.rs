@@ -13,6 +13,7 @@
 //! the parsing. Constant calls are folded unless the row is `volatile()`.
 
 mod batch;
+mod checkpoints;
 mod column;
 mod dependencies;
 mod extract;

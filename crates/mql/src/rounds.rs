@@ -19,6 +19,9 @@ use std::hash::BuildHasher;
 /// Inputs of no more bytes make a short loop: it needs no arena of its own and remembers nothing.
 const SHORT_BYTES: usize = 1024;
 
+/// Bytes that a body counts as if it read all of them.
+const LARGE_BYTES: usize = 1024 * 1024;
+
 /// Walking up to this number of elements is faster than a look-up.
 const NEAR: usize = 64;
 
@@ -44,7 +47,9 @@ impl<'a> Rounds<'a> {
         let long = input.as_bytes().len() > SHORT_BYTES;
         let long = long.then(|| (Bump::new(), LoopCache::new(input, body, *cx)));
         let walked = cx.kept().map(bytes_of).fold(input.as_bytes().len(), usize::saturating_add);
-        Rounds { cx: *cx, long, count: 0, units: units(walked / 16) }
+        // A body takes a part of a small input; of a large one it may read all several times.
+        let read = if walked > LARGE_BYTES { walked } else { walked / 16 };
+        Rounds { cx: *cx, long, count: 0, units: units(read) }
     }
 
     /// The context of the next round. Its results must be copied before the round after it.

@@ -3,9 +3,10 @@
 //! A clock would cost more than most of what is counted. A unit stands for about ten nanoseconds:
 //! one element of an array, or 64 bytes that are copied.
 
-use crate::context::Shared;
+use crate::context::{Shared, process_memory};
+use quire_document::memory::{self, Refused};
 use quire_document::Value;
-use quire_error::Result;
+use quire_error::{Error, ErrorCode, Result};
 use std::cell::Cell;
 use std::cmp::Ordering;
 
@@ -24,8 +25,8 @@ thread_local! {
 }
 
 impl Shared {
-    /// Counts `units` of work. Fails if the operation was killed or its deadline passed, which it
-    /// looks at once in `LOOK_UNITS`.
+    /// Counts `units` of work. Once in `LOOK_UNITS` it looks whether to go on: fails if the
+    /// operation was killed, if its deadline passed, and if memory was refused to what is written.
     #[inline]
     pub fn work(&self, units: u32) -> Result<()> {
         match LEFT.get().checked_sub(units) {
@@ -41,7 +42,23 @@ impl Shared {
     #[inline(never)]
     fn look(&self) -> Result<()> {
         LEFT.set(LOOK_UNITS);
+        if let Some(refused) = memory::refused() {
+            return Err(self.refused(refused));
+        }
         self.check_interrupt()
+    }
+
+    /// Returns the error of an evaluation whose memory was refused.
+    #[cold]
+    pub(crate) fn refused(&self, refused: Refused) -> Error {
+        let text = match refused {
+            Refused::Evaluation => format!(
+                "Expression used too much memory. Memory limit: {} bytes",
+                self.memory_bytes_max
+            ),
+            Refused::Process => process_memory(),
+        };
+        Error::new(ErrorCode::ExceededMemoryLimit, text)
     }
 }
 
@@ -51,11 +68,13 @@ pub(crate) fn units(bytes: usize) -> u32 {
 }
 
 /// Bytes of a value that an operator may walk over.
+#[inline]
 pub(crate) fn bytes_of(value: Value<'_>) -> usize {
     match value {
         Value::Document(doc) => doc.as_bytes().len(),
         Value::Array(array) => array.as_bytes().len(),
-        Value::String(text) => text.len(),
+        Value::String(text) | Value::Code(text) | Value::Symbol(text) => text.len(),
+        Value::Binary(binary) => binary.bytes.len(),
         _ => 0,
     }
 }
@@ -119,7 +138,6 @@ fn merge<T: Copy>(
 mod tests {
     use super::*;
     use quire_document::testing::Generator;
-    use quire_error::{Error, ErrorCode};
     use std::sync::Arc;
     use std::sync::atomic::{AtomicU32, Ordering as AtomicOrdering};
 

@@ -97,6 +97,7 @@ impl LookupOp {
         let context = context.with_variables(outer);
         let mut variables = Vec::with_capacity(self.stage.variables.len());
         for variable in self.stage.variables.iter() {
+            context.pass()?;
             variables.push(variable.eval(&context)?.map(ValueBuf::new));
         }
         let mut keys = Vec::new();

@@ -12,6 +12,9 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
+/// So many accumulators, each of a few nodes, do without a look at the interrupt.
+const FREE_EXPRESSIONS: usize = 8;
+
 /// What an accumulator is given for each document.
 #[derive(Debug)]
 pub enum Argument {
@@ -78,6 +81,14 @@ impl AccumulatorSpec {
     pub fn attach(&mut self, extractor: &mut Extractor) {
         if let Argument::One(expression) = &mut self.argument {
             extractor.attach(expression);
+        }
+    }
+
+    /// Lets its expression look at the interrupt, if it is one of so many that one document could
+    /// keep them busy for long.
+    pub fn guard_one_of(&mut self, count: usize) {
+        if let (Argument::One(expression), true) = (&mut self.argument, count > FREE_EXPRESSIONS) {
+            expression.guard();
         }
     }
 

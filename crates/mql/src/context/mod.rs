@@ -208,7 +208,7 @@ impl<'a> EvalContext<'a> {
     pub fn charge(&self, bytes: usize) -> Result<()> {
         let wanted = self.held().saturating_add(bytes);
         self.check_size(wanted)?;
-        memory::reserve(wanted).map_err(|refused| self.refused(refused))
+        memory::reserve(wanted).map_err(|refused| self.shared.refused(refused))
     }
 
     /// Fails if a result under construction has grown past the memory limit, or was not allowed to
@@ -217,20 +217,8 @@ impl<'a> EvalContext<'a> {
         let past = (bytes > self.shared.memory_bytes_max).then_some(Refused::Evaluation);
         match past.or_else(memory::refused) {
             None => Ok(()),
-            Some(refused) => Err(self.refused(refused)),
+            Some(refused) => Err(self.shared.refused(refused)),
         }
-    }
-
-    #[cold]
-    fn refused(&self, refused: Refused) -> Error {
-        let text = match refused {
-            Refused::Evaluation => format!(
-                "Expression used too much memory. Memory limit: {} bytes",
-                self.shared.memory_bytes_max
-            ),
-            Refused::Process => process_memory(),
-        };
-        Error::new(ErrorCode::ExceededMemoryLimit, text)
     }
 
     /// Fails with 15 Overflow if a result nests deeper than a reply may: expressions and stages
@@ -384,7 +372,7 @@ impl<'a> EvalContext<'a> {
             // What the limit refused is the error, whatever came of it.
             match memory::limited(left, || fill(buffer)) {
                 Ok(filled) => filled?,
-                Err(refused) => return Err(self.refused(refused)),
+                Err(refused) => return Err(self.shared.refused(refused)),
             }
             self.shared.work(units(buffer.len()))?;
             self.bytes(buffer)

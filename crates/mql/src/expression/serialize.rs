@@ -26,6 +26,7 @@ impl Expression {
             .into(),
             ExpressionNode::Array(items) => list(items).into(),
             ExpressionNode::Call(call) => call_to_bson(call),
+            ExpressionNode::Checkpoint(checkpoint) => checkpoint.first.to_bson(),
             ExpressionNode::Form(form) => DocBuf::build(|writer| form.serialize(writer)).into(),
         }
     }

@@ -2,6 +2,7 @@
 
 use super::batch::Batch;
 use super::boolean::is_true;
+use super::checkpoints::Checkpoint;
 use super::column::Column;
 use super::field_path::FieldPath;
 use super::folding::Folding;
@@ -39,6 +40,8 @@ pub enum ExpressionNode {
     Form(Box<dyn Form>),
     /// A named argument that was not given; evaluates to missing.
     Absent,
+    /// Another node with a look at the interrupt before it; [`Expression::node`] never shows it.
+    Checkpoint(Box<Checkpoint>),
 }
 
 /// A variable and a path inside it.
@@ -124,6 +127,7 @@ impl Expression {
     pub(super) fn optimized(mut self, context: &ParseContext) -> Result<Expression> {
         if context.is_outermost() {
             self.optimize(context)?;
+            self.divide();
         }
         Ok(self)
     }
@@ -149,25 +153,28 @@ impl Expression {
 
     /// The tree's top.
     pub fn node(&self) -> &ExpressionNode {
-        &self.node
+        match &self.node {
+            ExpressionNode::Checkpoint(checkpoint) => checkpoint.first.node(),
+            node => node,
+        }
     }
 
     /// The value, if it is known at parse time. (A missing constant is `ExpressionNode::Missing`.)
     pub fn as_constant(&self) -> Option<Value<'_>> {
-        if let ExpressionNode::Constant(value) = &self.node { Some(value.as_value()) } else { None }
+        if let ExpressionNode::Constant(value) = self.node() { Some(value.as_value()) } else { None }
     }
 
     /// True if the result is known at parse time, be it a value or missing.
     pub fn is_constant(&self) -> bool {
         matches!(
-            self.node,
+            self.node(),
             ExpressionNode::Constant(_) | ExpressionNode::Missing | ExpressionNode::Absent
         )
     }
 
     /// True if it may fail for some values. Limits of memory and time don't count.
     pub fn can_fail(&self) -> bool {
-        let mut fails = match &self.node {
+        let mut fails = match self.node() {
             ExpressionNode::Call(call) => !call.operator.total,
             ExpressionNode::Form(_) | ExpressionNode::Object(_) | ExpressionNode::Array(_) => true,
             _ => false,
@@ -196,6 +203,7 @@ impl Expression {
             ExpressionNode::Array(items) => {
                 cx.array(|writer| write_array(items, writer, cx)).map(Value::Array).map(Some)
             }
+            ExpressionNode::Checkpoint(checkpoint) => checkpoint.eval(cx),
         }
     }
 
@@ -207,7 +215,7 @@ impl Expression {
         writer: &mut DocWriter<'_>,
         cx: &EvalContext<'_>,
     ) -> Result<()> {
-        match &self.node {
+        match self.passed(cx)? {
             ExpressionNode::Object(fields) => write_object(fields, &mut writer.document(key), cx),
             ExpressionNode::Array(items) => write_array(items, &mut writer.array(key), cx),
             _ => {
@@ -219,7 +227,7 @@ impl Expression {
 
     /// Visits all direct sub-expressions.
     pub fn children<'e>(&'e self, visit: &mut dyn FnMut(&'e Expression)) {
-        match &self.node {
+        match self.node() {
             ExpressionNode::Object(fields) => fields.iter().for_each(|(_, field)| visit(field)),
             ExpressionNode::Array(items) => items.iter().for_each(visit),
             ExpressionNode::Call(call) => call.args.iter().for_each(visit),
@@ -233,7 +241,7 @@ impl Expression {
         &mut self,
         visit: &mut dyn FnMut(&mut Expression) -> Result<()>,
     ) -> Result<()> {
-        match &mut self.node {
+        match self.node_mut() {
             ExpressionNode::Object(fields) => {
                 fields.iter_mut().try_for_each(|(_, field)| visit(field))
             }
@@ -245,7 +253,25 @@ impl Expression {
     }
 
     pub(super) fn node_mut(&mut self) -> &mut ExpressionNode {
-        &mut self.node
+        match &mut self.node {
+            ExpressionNode::Checkpoint(checkpoint) => checkpoint.first.node_mut(),
+            node => node,
+        }
+    }
+
+    /// Makes a checkpoint of the top.
+    pub(super) fn put_checkpoint(&mut self, make: impl FnOnce(Expression) -> Checkpoint) {
+        let absent = Expression::from_node(ExpressionNode::Absent);
+        self.node = ExpressionNode::Checkpoint(Box::new(make(std::mem::replace(self, absent))));
+    }
+
+    /// The top's node for evaluating it in place.
+    #[inline]
+    fn passed(&self, cx: &EvalContext<'_>) -> Result<&ExpressionNode> {
+        if let ExpressionNode::Checkpoint(checkpoint) = &self.node {
+            checkpoint.pass(cx)?;
+        }
+        Ok(self.node())
     }
 
     /// Folds constants and prunes branches that constants decide. Fails where a constant
@@ -254,12 +280,12 @@ impl Expression {
         if context.no_folding {
             return Ok(());
         }
-        let replacement = match &mut self.node {
+        let replacement = match self.node_mut() {
             ExpressionNode::Form(form) => form.optimize(context)?,
             ExpressionNode::Variable(variable) => variable.known(context),
             _ => {
                 self.children_mut(&mut |child| child.optimize(context))?;
-                if let ExpressionNode::Call(call) = &self.node { decision(call) } else { None }
+                if let ExpressionNode::Call(call) = self.node() { decision(call) } else { None }
             }
         };
         if let Some(replacement) = replacement {
@@ -290,7 +316,7 @@ impl Expression {
     }
 
     fn is_foldable(&self) -> bool {
-        match &self.node {
+        match self.node() {
             ExpressionNode::Path(_) | ExpressionNode::Variable(_) => return false,
             ExpressionNode::Call(call) if call.operator.volatile || call.operator.unfolded => {
                 return false;
@@ -338,7 +364,7 @@ fn write_array(
     cx: &EvalContext<'_>,
 ) -> Result<()> {
     for item in items {
-        match &item.node {
+        match item.passed(cx)? {
             ExpressionNode::Object(fields) => write_object(fields, &mut writer.document(), cx)?,
             ExpressionNode::Array(items) => write_array(items, &mut writer.array(), cx)?,
             _ => {

@@ -48,6 +48,7 @@ impl ExprTest {
     pub(super) fn test(&self, doc: Doc<'_>, cx: &EvalContext<'_>) -> Result<bool> {
         let Compiled { expression, exact, extractor } = &*self.compiled;
         let cx = extractor.context(&narrow(cx).with_root(doc))?;
+        cx.pass()?;
         Ok(is_true(expression.eval(&cx)?) && holds_exactly(exact.as_ref(), &cx)?)
     }
 }

@@ -98,7 +98,10 @@ impl<'r> Run<'r> {
     ) -> Result<Option<Value<'r>>> {
         let inner = match &field.entry {
             Entry::Keep(keep) => return Ok(old.filter(|_| *keep)),
-            Entry::Computed(expression) => return expression.eval(&self.cx),
+            Entry::Computed(expression) => {
+                self.cx.pass()?;
+                return expression.eval(&self.cx);
+            }
             Entry::Branch(inner) => inner,
             Entry::Slice(_) | Entry::ElemMatch(_) => {
                 return Err(Error::internal("an operator of find in a stage"));
@@ -227,7 +230,12 @@ impl<'r> Run<'r> {
     }
 
     fn array(&self, at: At<'_>, array: Array<'_>, writer: &mut ArrayWriter<'_>) -> Result<()> {
-        array.iter().try_for_each(|value| self.element(at, value, writer))
+        // Each element may be given every field that the branch computes.
+        let units = u32::try_from(at.branch.fields.len()).unwrap_or(u32::MAX);
+        array.iter().try_for_each(|value| {
+            self.cx.shared.work(units)?;
+            self.element(at, value, writer)
+        })
     }
 
     fn element(&self, at: At<'_>, value: Value<'_>, writer: &mut ArrayWriter<'_>) -> Result<()> {
@@ -287,7 +295,10 @@ impl<'r> Run<'r> {
 
     fn compute(&self, field: &Field, writer: &mut DocWriter<'_>) -> Result<()> {
         match &field.entry {
-            Entry::Computed(expression) => expression.append_to(&field.name, writer, &self.cx),
+            Entry::Computed(expression) => {
+                self.cx.pass()?;
+                expression.append_to(&field.name, writer, &self.cx)
+            }
             Entry::ElemMatch(elem_match) => {
                 if let Some(value) = elem_match.find(self.cx.root, &self.cx)? {
                     writer.array(&field.name).push(value);

@@ -195,5 +195,7 @@ fn output(value: Value<'_>, cx: &ParseContext) -> Result<Vec<(Box<str>, Accumula
         check_name(name)?;
         fields.push((Box::from(name), AccumulatorSpec::parse(name, value, cx)?));
     }
+    let count = fields.len();
+    fields.iter_mut().for_each(|(_, spec): &mut (_, AccumulatorSpec)| spec.guard_one_of(count));
     Ok(fields)
 }

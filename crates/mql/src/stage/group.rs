@@ -47,7 +47,7 @@ impl Group {
             return Err(Error::location(15947, message));
         };
         let mut key = None;
-        let mut fields = Vec::new();
+        let mut fields: Vec<(Box<str>, AccumulatorSpec)> = Vec::new();
         for (name, value) in spec.fields() {
             if name == "_id" {
                 if key.is_some() {
@@ -64,9 +64,12 @@ impl Group {
             let message = "a group specification must include an _id";
             return Err(Error::location(15955, message));
         };
-        let mut extractor = Extractor::default();
+        let (mut extractor, count) = (Extractor::default(), fields.len());
         key.attach(&mut extractor);
-        fields.iter_mut().for_each(|(_, spec)| spec.attach(&mut extractor));
+        for (_, spec) in &mut fields {
+            spec.guard_one_of(count);
+            spec.attach(&mut extractor);
+        }
         Ok(Group { key, fields, extractor })
     }
 
@@ -276,6 +279,7 @@ impl GroupKey {
                 let doc = cx.document(|writer| {
                     for (name, expression) in fields {
                         // In a key of several fields missing and null differ, as in mongod.
+                        cx.pass()?;
                         let value = expression.eval(cx);
                         let value = value.map_err(|error| in_group(error, expression))?;
                         writer.append_some(name, value.or(only.then_some(Value::Null)));

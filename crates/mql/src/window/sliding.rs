@@ -44,7 +44,10 @@ pub(super) enum Given {
 impl Given {
     fn eval<'a>(&'a self, cx: &EvalContext<'a>) -> Result<Option<Value<'a>>> {
         match self {
-            Given::One(expression) => expression.eval(cx),
+            Given::One(expression) => {
+                cx.pass()?;
+                expression.eval(cx)
+            }
             Given::Ranked(ranking) => ranking.eval(cx).map(Some),
             Given::Pair(first, second) => {
                 let values = [first.eval(cx)?, second.eval(cx)?];

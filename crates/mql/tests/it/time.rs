@@ -4,6 +4,7 @@
 use bumpalo::Bump;
 use quire_document::{ArrayBuf, DocBuf, Value, ValueBuf, doc};
 use quire_error::{Error, ErrorCode};
+use quire_mql::stage::{Group, Transform, Transforms, find_stage};
 use quire_mql::{EvalContext, Expression, Filter, ParseContext, Shared, Update, UpdateSpec};
 use std::sync::Arc;
 
@@ -12,7 +13,8 @@ fn killed() -> Shared {
     Shared::default().with_interrupt(Arc::new(check))
 }
 
-/// A document with an array `v` of 100,000 numbers in no order, and one of as many documents.
+/// A document with an array `v` of 100,000 numbers in no order, an array `d` of as many documents,
+/// and a text `t` of a megabyte.
 fn input() -> DocBuf {
     let numbers: ArrayBuf = (0..100_000).map(|at| at * 7919 % 100_003).collect();
     let documents: ArrayBuf = (0..100_000)
@@ -20,7 +22,7 @@ fn input() -> DocBuf {
         .collect::<Vec<_>>()
         .iter()
         .collect();
-    doc! { "v": &numbers, "d": &documents }
+    doc! { "v": &numbers, "d": &documents, "t": "ab".repeat(500_000).as_str() }
 }
 
 fn assert_interrupted<T>(what: &str, result: quire_error::Result<T>) {
@@ -54,6 +56,130 @@ fn expressions_over_one_large_array_are_interrupted() {
         let cx = EvalContext::new(&arena, root.as_doc(), &shared);
         assert_interrupted(&what, parsed.eval(&cx).map(|value| value.is_some()));
     }
+}
+
+/// 50,000 operators over one array of a million numbers ran on for minutes after they were killed:
+/// only loops counted as work.
+#[test]
+fn many_operators_that_read_one_large_value_are_interrupted() {
+    let root = input();
+    for operator in [
+        doc! { "$eq": ["$v", "$v"] },
+        doc! { "$lte": ["$t", "$t"] },
+        doc! { "$add": [1, { "$max": "$v" }] },
+        doc! { "$add": [1, { "$sum": "$v" }] },
+        doc! { "$add": [1, { "$size": "$v" }] },
+        doc! { "$add": [1, { "$last": "$v" }] },
+        doc! { "$not": { "$in": [-1, "$v"] } },
+        doc! { "$indexOfArray": ["$v", -1] },
+        doc! { "$arrayElemAt": ["$v", 99_999] },
+        doc! { "$not": { "$allElementsTrue": "$v" } },
+        doc! { "$add": [1, { "$strLenCP": "$t" }] },
+        doc! { "$strLenCP": { "$substrCP": ["$t", 999_990, 5] } },
+        doc! { "$indexOfCP": ["$t", "c"] },
+        doc! { "$not": { "$strcasecmp": ["$t", "$t"] } },
+        doc! { "$not": { "$regexMatch": { "input": "$t", "regex": "c" } } },
+        doc! { "$convert": { "input": "$t", "to": "decimal", "onError": 1 } },
+        doc! { "$dateFromString": { "dateString": "$t", "onError": 1 } },
+        doc! { "$toHashedIndexKey": "$v" },
+        doc! { "$not": "$$ROOT.z" },
+        doc! { "$isArray": "$d.z" },
+        doc! { "$ne": [{ "$getField": { "field": "z", "input": "$$ROOT" } }, 1] },
+    ] {
+        let operators: ArrayBuf = (0..200).map(|_| &operator).collect();
+        let expression = doc! { "$and": &operators };
+        let value = Value::Document(expression.as_doc());
+        let parsed = Expression::parse(value, &ParseContext::default()).unwrap();
+        let (arena, shared) = (Bump::new(), killed());
+        let cx = EvalContext::new(&arena, root.as_doc(), &shared);
+        assert_interrupted(&format!("{operator:?}"), parsed.eval(&cx).map(|value| value.is_some()));
+    }
+}
+
+/// Wherever they stand in the tree.
+#[test]
+fn a_tree_of_operators_over_one_large_value_is_interrupted() {
+    let root = input();
+    let leaf = ValueBuf::new(&doc! { "$strLenCP": "$t" });
+    let pairs = |name: &str| {
+        let pair = |below: &ValueBuf| doc! { name: [below.as_value(), below.as_value()] };
+        (0..8).fold(leaf.clone(), |below, _| ValueBuf::new(&pair(&below)))
+    };
+    let chosen = (0..8).fold(leaf.clone(), |below, _| {
+        let test = doc! { "$eq": [below.as_value(), -1] };
+        let choice = doc! { "if": &test, "then": 0, "else": below.as_value() };
+        ValueBuf::new(&doc! { "$cond": &choice })
+    });
+    let fields = DocBuf::build(|writer| {
+        (0..200).for_each(|at| {
+            writer.append(&format!("f{at}"), leaf.as_value());
+        });
+    });
+    let items: Vec<Value<'_>> = vec![leaf.as_value(); 200];
+    let items: ArrayBuf = items.into_iter().collect();
+    for tree in [
+        pairs("$add"),
+        pairs("$ifNull"),
+        chosen,
+        ValueBuf::new(&fields),
+        ValueBuf::new(&items),
+        ValueBuf::new(&doc! { "$let": { "vars": { "x": "$t" }, "in": &items } }),
+    ] {
+        let parsed = Expression::parse(tree.as_value(), &ParseContext::default()).unwrap();
+        let (arena, shared) = (Bump::new(), killed());
+        let cx = EvalContext::new(&arena, root.as_doc(), &shared);
+        assert_interrupted("a tree", parsed.eval(&cx).map(|value| value.is_some()));
+        // It prints as it was given.
+        assert!(!format!("{:?}", parsed.to_bson()).contains("heckpoint"));
+    }
+}
+
+/// A stage of many short expressions, none of which is long.
+#[test]
+fn many_fields_of_one_stage_are_interrupted() {
+    let root = input();
+    let fields = DocBuf::build(|writer| {
+        (0..200).for_each(|at| {
+            writer.append(&format!("f{at}"), Value::Document(doc! { "$strLenCP": "$t" }.as_doc()));
+        });
+    });
+    let row = find_stage("$project").expect("$project is a stage");
+    let parsed = Transform::parse(row, Value::Document(fields.as_doc()), &ParseContext::default());
+    let mut stages = Transforms::default();
+    stages.push(parsed.unwrap().unwrap());
+    let (arena, shared) = (Bump::new(), killed());
+    let cx = EvalContext::new(&arena, root.as_doc(), &shared);
+    assert_interrupted("$project", stages.apply(&cx).map(|_| ()));
+
+    let group = DocBuf::build(|writer| {
+        writer.append("_id", Value::Null);
+        (0..200).for_each(|at| {
+            let sum = doc! { "$sum": { "$strLenCP": "$t" } };
+            writer.append(&format!("f{at}"), Value::Document(sum.as_doc()));
+        });
+    });
+    let group =
+        Group::parse(Value::Document(group.as_doc()), &ParseContext::default()).unwrap();
+    let values = group.fields().iter().try_for_each(|(_, spec)| spec.value(&cx).map(|_| ()));
+    assert_interrupted("$group", values);
+}
+
+/// The fields that a projection sets in each element were written after memory had been refused:
+/// half a minute for an answer that was known in a second.
+#[test]
+fn fields_of_each_element_are_interrupted() {
+    let fields = DocBuf::build(|writer| {
+        (0..1000).for_each(|at| {
+            writer.append(&format!("v.f{at}"), at);
+        });
+    });
+    let row = find_stage("$set").expect("$set is a stage");
+    let parsed = Transform::parse(row, Value::Document(fields.as_doc()), &ParseContext::default());
+    let mut stages = Transforms::default();
+    stages.push(parsed.unwrap().unwrap());
+    let (root, arena, shared) = (input(), Bump::new(), killed());
+    let cx = EvalContext::new(&arena, root.as_doc(), &shared);
+    assert_interrupted("$set", stages.apply(&cx).map(|_| ()));
 }
 
 #[test]
