@@ -4,8 +4,8 @@
 //! one element of an array, or 64 bytes that are copied.
 
 use crate::context::{Shared, process_memory};
-use quire_document::memory::{self, Refused};
 use quire_document::Value;
+use quire_document::memory::{self, Refused};
 use quire_error::{Error, ErrorCode, Result};
 use std::cell::Cell;
 use std::cmp::Ordering;

@@ -52,8 +52,12 @@ impl Transaction {
     ///
     /// # Errors
     /// As [`Writer::create_indexes`].
-    pub fn create_indexes(&mut self, request: &CreateIndexes) -> Result<BuiltIndexes> {
-        self.writer_mut()?.create_indexes(request)
+    pub fn create_indexes(
+        &mut self,
+        request: &CreateIndexes,
+        interrupt: &Interrupt,
+    ) -> Result<BuiltIndexes> {
+        self.writer_mut()?.create_indexes(request, interrupt)
     }
 
     fn writer(&self) -> Result<&Writer> {

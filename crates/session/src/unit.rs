@@ -163,7 +163,7 @@ impl Unit {
             Unit::Autocommit(unit) => unit.change_catalog(interrupt, |store, commit| {
                 store.create_indexes(request, interrupt, commit)
             }),
-            Unit::Transaction(unit) => unit.create_indexes(request),
+            Unit::Transaction(unit) => unit.create_indexes(request, interrupt),
         }
     }
 

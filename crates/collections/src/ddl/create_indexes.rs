@@ -71,7 +71,7 @@ impl Store {
             return Err(Error::bad_value("can't hide index on system collection"));
         }
         loop {
-            match self.announce(request, options)? {
+            match self.announce(request, interrupt, options)? {
                 Announced::Done(reply) => return Ok(reply),
                 Announced::Build { collection, side, reply } => {
                     self.run_build(&collection, side, interrupt, options)?;
@@ -89,6 +89,7 @@ impl Store {
     fn announce(
         self: &Arc<Self>,
         request: &CreateIndexes,
+        interrupt: &Interrupt,
         options: &CommitOptions,
     ) -> Result<Announced<'_>> {
         self.change_catalog(options, |writer, catalog, next_id| {
@@ -108,7 +109,7 @@ impl Store {
             let default = collection.options.collation();
             let specs = request.specs.iter().map(|spec| spec.in_collection(default));
             let specs = specs.collect::<Result<Vec<IndexSpec>>>()?;
-            let new = new_specs(&collection, &specs)?;
+            let new = new_specs(&collection, &specs, interrupt)?;
             let reply = BuiltIndexes {
                 before,
                 after: before + new.len(),
@@ -130,8 +131,7 @@ impl Store {
             let state = if created { IndexState::Ready } else { IndexState::WriteOnly };
             let mut changed = next_epoch(&collection);
             let mut ids = Vec::with_capacity(new.len());
-            for (count, spec) in new.into_iter().enumerate() {
-                spec.check_room(&request.namespace, before + count)?;
+            for spec in new {
                 let id = IndexId(take_id(next_id)?);
                 ids.push(id);
                 changed.indexes.push(Arc::new(Index::new(id, spec.clone(), state)));
@@ -150,25 +150,30 @@ impl Store {
 }
 
 /// The specifications that do not exist yet; the conflicts of mongod for those that clash with
-/// an index or with one another.
+/// an index or with one another, and 67 for more than a collection may have. Comparing is work of
+/// the square of their number, which the limit bounds.
 pub(crate) fn new_specs<'s>(
     collection: &Collection,
     specs: &'s [IndexSpec],
+    interrupt: &Interrupt,
 ) -> Result<Vec<&'s IndexSpec>> {
     let mut new: Vec<&IndexSpec> = Vec::new();
     for spec in specs {
+        interrupt.check().map_err(from_interruption)?;
         if spec.compare(&collection.indexes)? == SpecMatch::New {
             new.push(spec);
         }
     }
-    let mut together: Vec<Arc<Index>> = Vec::new();
+    let (before, mut together) = (collection.index_count(), Vec::<Arc<Index>>::new());
     for spec in &new {
+        interrupt.check().map_err(from_interruption)?;
         if spec.compare(&together)? == SpecMatch::Exists {
             return Err(Error::new(
                 ErrorCode::IndexAlreadyExists,
                 format!("Identical index already exists: {}", spec.name),
             ));
         }
+        spec.check_room(&collection.namespace, before + together.len())?;
         together.push(Arc::new(Index::new(IndexId(0), (*spec).clone(), IndexState::WriteOnly)));
     }
     Ok(new)

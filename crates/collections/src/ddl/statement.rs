@@ -2,8 +2,10 @@
 //! that they describe.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
+use parking_lot::MutexGuard;
 use quire_catalog::{
     CATALOG_FORMAT, Catalog, Collection, FormatRecord, collection_key, format_key,
 };
@@ -32,7 +34,7 @@ impl Store {
         self.attempts(&interrupt, |turn| {
             self.engine().admit(options.interrupt.as_deref())?;
             // Other statements, also that of a transaction which holds a key, go on between attempts.
-            let mut next_id = self.ddl.lock();
+            let mut next_id = self.begin_ddl(options.interrupt.as_deref())?;
             let mut writer = self.writer(WriterMode::Statement)?;
             writer.set_turn(turn);
             let before = Arc::clone(writer.catalog());
@@ -62,6 +64,21 @@ impl Store {
         })
     }
 
+    /// Takes the lock of statements that change the catalog, the next number with it. Whoever has it
+    /// may be in a commit that waits for the disk, so the wait ends with the operation.
+    fn begin_ddl(
+        &self,
+        interrupt: Option<&Interrupt>,
+    ) -> Result<MutexGuard<'_, u32>, StorageError> {
+        const LOOK: Duration = Duration::from_millis(20);
+        loop {
+            if let Some(next_id) = self.ddl.try_lock_for(LOOK) {
+                return Ok(next_id);
+            }
+            interrupt.map_or(Ok(()), Interrupt::check)?;
+        }
+    }
+
     /// What publishes a catalog at the moment when its commit becomes visible. The lock of the
     /// published catalog, which every statement takes to begin, is not held while the commit waits
     /// for its group and for an fsync.
@@ -85,7 +102,7 @@ impl Store {
     ) -> Result<Committed, StorageError> {
         self.engine().admit(options.interrupt.as_deref())?;
         // Every change of the catalog happens under this lock, so the published one stays.
-        let next_id = self.ddl.lock();
+        let next_id = self.begin_ddl(options.interrupt.as_deref())?;
         let record = FormatRecord { format: CATALOG_FORMAT, next_id: *next_id };
         // It changes under the lock only, so it needs no tracking.
         let key = Bytes::copy_from_slice(&format_key());
@@ -112,5 +129,35 @@ impl Store {
         self.observers.committed(&published, &next);
         self.make_durable(committed.version, options).map_err(StorageError::after_commit)?;
         Ok(committed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use quire_catalog::Namespace;
+    use quire_error::ErrorCode;
+
+    use super::*;
+    use crate::StoreOptions;
+
+    /// Statements queued behind one that took minutes, past their own `maxTimeMS`.
+    #[test]
+    fn a_statement_that_waits_for_another_looks_at_its_deadline() {
+        let engine = quire_storage::open_memory().unwrap();
+        let store = Store::open(engine, StoreOptions::default()).unwrap();
+        let other = store.ddl.lock();
+        let interrupt = Interrupt::with_deadline(Duration::from_millis(5));
+        let options = CommitOptions { interrupt: Some(interrupt), ..CommitOptions::buffered() };
+        let namespace = Namespace::parse("test.t").unwrap();
+        let refused = store.create_collection(&namespace, Default::default(), &options);
+        assert_eq!(refused.unwrap_err().code(), ErrorCode::MaxTimeMSExpired);
+        drop(other);
+        assert!(
+            store
+                .create_collection(&namespace, Default::default(), &CommitOptions::buffered())
+                .is_ok()
+        );
     }
 }

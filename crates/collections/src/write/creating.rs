@@ -8,6 +8,7 @@ use quire_catalog::{
     encode_collection,
 };
 use quire_error::{Error, ErrorCode, Result};
+use quire_storage::Interrupt;
 
 use super::Writer;
 use crate::ddl::{BuiltIndexes, CreateIndexes, new_specs, take_id};
@@ -43,7 +44,11 @@ impl Writer {
     ///
     /// # Errors
     /// 263 OperationNotSupportedInTransaction for another collection; what `createIndexes` refuses.
-    pub fn create_indexes(&mut self, request: &CreateIndexes) -> Result<BuiltIndexes> {
+    pub fn create_indexes(
+        &mut self,
+        request: &CreateIndexes,
+        interrupt: &Interrupt,
+    ) -> Result<BuiltIndexes> {
         let namespace = &request.namespace;
         namespace.check_creatable()?;
         let existing = self.catalog.writable(namespace)?;
@@ -52,7 +57,7 @@ impl Writer {
             None => self.create_collection(namespace, CollectionOptions::default())?,
         };
         let before = collection.index_count();
-        let new = new_specs(&collection, &request.specs)?;
+        let new = new_specs(&collection, &request.specs, interrupt)?;
         let is_own = self.created.iter().any(|created| created.id == collection.id);
         let reply = BuiltIndexes {
             before,
@@ -72,8 +77,7 @@ impl Writer {
             return Err(Error::new(ErrorCode::OperationNotSupportedInTransaction, text));
         }
         let mut changed = Collection::clone(&collection);
-        for (count, spec) in new.into_iter().enumerate() {
-            spec.check_room(namespace, before + count)?;
+        for spec in new {
             let id = IndexId(take_id(&mut self.store.ddl.lock())?);
             changed.indexes.push(Arc::new(Index::new(id, spec.clone(), IndexState::Ready)));
         }

@@ -3,6 +3,7 @@
 use super::*;
 use quire_collections::{DropIndexes, Rename};
 use quire_error::ErrorCode;
+use quire_storage::Interruption;
 use std::time::Duration;
 
 #[test]
@@ -266,4 +267,27 @@ fn two_copies_replace_one_after_the_other() {
     store.drop_collection(&ns("d.t"), &options).unwrap();
     assert_eq!(put(&third).unwrap_err().code(), ErrorCode::CommandFailed);
     assert_clean(&store);
+}
+
+/// Comparing each of 100,000 specifications with all before it took a minute under the lock of the
+/// catalog, and every statement that creates something waited.
+#[test]
+fn more_specifications_than_fit_are_refused_at_once() {
+    let store = store();
+    collection(&store, "test.t");
+    let specs = (0..100_000).map(|at| {
+        let (field, name) = (format!("a{at}"), format!("n{at}"));
+        let key = DocBuf::build(|writer| {
+            writer.append(&field, 1);
+        });
+        IndexSpec::parse(doc! { "key": &key, "name": name.as_str() }.as_doc(), false).unwrap()
+    });
+    let request = CreateIndexes { namespace: ns("test.t"), specs: specs.collect() };
+    let refused = store.create_indexes(&request, &Interrupt::new(), &CommitOptions::buffered());
+    assert_eq!(refused.unwrap_err().code(), ErrorCode::CannotCreateIndex);
+
+    let killed = Interrupt::new();
+    killed.kill(Interruption::Killed);
+    let refused = store.create_indexes(&request, &killed, &CommitOptions::buffered());
+    assert_eq!(refused.unwrap_err().code(), ErrorCode::Interrupted);
 }

@@ -161,7 +161,11 @@ impl Expression {
 
     /// The value, if it is known at parse time. (A missing constant is `ExpressionNode::Missing`.)
     pub fn as_constant(&self) -> Option<Value<'_>> {
-        if let ExpressionNode::Constant(value) = self.node() { Some(value.as_value()) } else { None }
+        if let ExpressionNode::Constant(value) = self.node() {
+            Some(value.as_value())
+        } else {
+            None
+        }
     }
 
     /// True if the result is known at parse time, be it a value or missing.

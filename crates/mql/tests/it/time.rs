@@ -158,8 +158,7 @@ fn many_fields_of_one_stage_are_interrupted() {
             writer.append(&format!("f{at}"), Value::Document(sum.as_doc()));
         });
     });
-    let group =
-        Group::parse(Value::Document(group.as_doc()), &ParseContext::default()).unwrap();
+    let group = Group::parse(Value::Document(group.as_doc()), &ParseContext::default()).unwrap();
     let values = group.fields().iter().try_for_each(|(_, spec)| spec.value(&cx).map(|_| ()));
     assert_interrupted("$group", values);
 }
