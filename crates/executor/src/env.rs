@@ -61,6 +61,7 @@ impl Env {
         parse.cluster_time = params.cluster_time.is_some();
         parse.api_strict = params.api_strict;
         parse.as_written = params.as_written;
+        parse.interrupt = Some(Arc::clone(&interrupt) as Arc<dyn InterruptCheck>);
         if !let_vars.is_empty() {
             parse.variables = evaluate(let_vars, &parse, &shared)?;
         }

@@ -3,7 +3,7 @@
 //! A clock would cost more than most of what is counted. A unit stands for about ten nanoseconds:
 //! one element of an array, or 64 bytes that are copied.
 
-use crate::context::{Shared, process_memory};
+use crate::context::{ParseContext, Shared, process_memory};
 use quire_document::Value;
 use quire_document::memory::{self, Refused};
 use quire_error::{Error, ErrorCode, Result};
@@ -12,6 +12,9 @@ use std::cmp::Ordering;
 
 /// Units between two looks at the interrupt.
 const LOOK_UNITS: u32 = 1 << 16;
+
+/// Units that parsing, optimising and dropping one part of a request takes.
+const PART_UNITS: u32 = 64;
 
 /// Elements that a loop writes between two looks at the size of its result and the interrupt.
 pub(crate) const ELEMENTS_AT_ONCE: usize = 4096;
@@ -59,6 +62,28 @@ impl Shared {
             Refused::Process => process_memory(),
         };
         Error::new(ErrorCode::ExceededMemoryLimit, text)
+    }
+}
+
+impl ParseContext {
+    /// Counts the parsing of one part of a request: an operand, a condition, a field. Fails if the
+    /// operation was killed or its deadline passed.
+    #[inline]
+    pub(crate) fn work(&self) -> Result<()> {
+        match LEFT.get().checked_sub(PART_UNITS) {
+            Some(left) => {
+                LEFT.set(left);
+                Ok(())
+            }
+            None => self.look(),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn look(&self) -> Result<()> {
+        LEFT.set(LOOK_UNITS);
+        self.interrupt.as_ref().map_or(Ok(()), |interrupt| interrupt.check())
     }
 }
 

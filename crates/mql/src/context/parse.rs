@@ -1,5 +1,6 @@
 //! What parsing needs to know: the variables that are in scope, and what they stand for.
 
+use super::InterruptCheck;
 use crate::expression::Folding;
 use crate::stage::Place;
 use quire_document::{Collator, Value, ValueBuf};
@@ -30,6 +31,9 @@ pub struct ParseContext {
     pub api_strict: bool,
     /// The pipeline that is being parsed; `None` outside of pipelines.
     pub place: Option<Arc<Place>>,
+    /// Whether the operation that the request belongs to goes on. Parsing and optimising look at
+    /// it once in a while: a request can have millions of parts.
+    pub interrupt: Option<Arc<dyn InterruptCheck>>,
     /// Constants are not folded (tests compare with and without).
     pub no_folding: bool,
     /// The stages of pipelines run in the order in which they are written, none of them joined with

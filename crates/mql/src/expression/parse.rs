@@ -11,6 +11,7 @@ use std::collections::HashSet;
 
 /// Parses a value that stands where an expression may stand.
 pub(super) fn operand(value: Value<'_>, context: &ParseContext) -> Result<Expression> {
+    context.work()?;
     check_string_size(value)?;
     match value {
         Value::String(text) if text.starts_with('$') => path_or_variable(text, context),

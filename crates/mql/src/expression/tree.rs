@@ -284,6 +284,7 @@ impl Expression {
         if context.no_folding {
             return Ok(());
         }
+        context.work()?;
         let replacement = match self.node_mut() {
             ExpressionNode::Form(form) => form.optimize(context)?,
             ExpressionNode::Variable(variable) => variable.known(context),

@@ -45,6 +45,7 @@ impl InList {
     fn parse_array(array: Array<'_>, parser: &Parser<'_>) -> Result<InList> {
         let (mut values, mut regexes) = (Vec::new(), Vec::new());
         for value in array.iter() {
+            parser.context.work()?;
             match value {
                 Value::Regex(regex) => regexes.push(Regex::new(regex.pattern, regex.options)?),
                 Value::Document(doc) if super::parse::is_operator_document(doc) => {

@@ -142,6 +142,7 @@ impl<'c> Parser<'c> {
     }
 
     fn element(&mut self, parent: &str, name: &str, value: Value<'_>) -> Result<()> {
+        self.context.work()?;
         let joined;
         let path = if parent.is_empty() {
             name

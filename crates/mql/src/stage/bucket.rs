@@ -142,8 +142,12 @@ fn boundaries(value: Value<'_>, cx: &ParseContext) -> Result<Vec<ValueBuf>> {
 }
 
 fn constants(values: Array<'_>, cx: &ParseContext) -> Result<Vec<ValueBuf>> {
+    // An interrupt is no answer to whether a value is constant.
+    let mut uninterrupted = cx.clone();
+    uninterrupted.interrupt = None;
     let constants = values.iter().map(|value| {
-        constant(value, cx).ok_or_else(|| {
+        cx.work()?;
+        constant(value, &uninterrupted).ok_or_else(|| {
             let shown = text::value(value);
             Error::location(40191, format!("The $bucket 'boundaries' field must be an array of constant values, but found value: {shown}."))
         })

@@ -68,6 +68,7 @@ pub fn parse_pipeline<'s>(
             let message = "$match with $text is only allowed as the first pipeline stage";
             return Err(Error::location(17313, message));
         }
+        cx.work()?;
         let stages = (row.parse)(row.name, operand, cx)?;
         if is_first {
             check_first(Some(row), cx)?;

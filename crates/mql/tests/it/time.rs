@@ -4,7 +4,7 @@
 use bumpalo::Bump;
 use quire_document::{ArrayBuf, DocBuf, Value, ValueBuf, doc};
 use quire_error::{Error, ErrorCode};
-use quire_mql::stage::{Group, Transform, Transforms, find_stage};
+use quire_mql::stage::{Group, Transform, Transforms, find_stage, parse_pipeline};
 use quire_mql::{EvalContext, Expression, Filter, ParseContext, Shared, Update, UpdateSpec};
 use std::sync::Arc;
 
@@ -245,4 +245,45 @@ fn searching_for_a_long_text_takes_linear_time() {
         let found = parsed.eval(&cx).unwrap().and_then(|value| value.as_number()?.exact_i64());
         assert_eq!(found, Some(wanted), "{:.100}", format!("{expression:?}"));
     }
+}
+
+/// A request of half a million parts ran on for seconds before its first document was read.
+#[test]
+fn parsing_is_interrupted() {
+    let killed = || Err(Error::new(ErrorCode::Interrupted, "killed"));
+    let mut context = ParseContext::default();
+    context.interrupt = Some(Arc::new(killed));
+    let numbers: ArrayBuf = (0..10_000).collect();
+    let branches: ArrayBuf =
+        (0..10_000).map(|at| doc! { "a": at }).collect::<Vec<_>>().iter().collect();
+    let fields = DocBuf::build(|writer| {
+        (0..10_000).for_each(|at| {
+            writer.append(&format!("f{at}"), 1);
+        });
+    });
+    for filter in [
+        doc! { "a": { "$in": &numbers } },
+        doc! { "a": { "$nin": &numbers } },
+        doc! { "a": { "$all": &numbers } },
+        doc! { "$or": &branches },
+        doc! { "a": { "$elemMatch": { "$nor": &branches } } },
+        doc! { "$expr": { "$in": ["$a", &numbers] } },
+        fields.clone(),
+    ] {
+        assert_interrupted("a filter", Filter::parse(filter.as_doc(), &context));
+    }
+    for (stage, operand) in [
+        ("$bucket", doc! { "groupBy": "$a", "boundaries": &numbers }),
+        ("$project", fields.clone()),
+        ("$addFields", fields.clone()),
+        ("$group", doc! { "_id": &numbers }),
+    ] {
+        let stage_doc = doc! { stage: &operand };
+        let stages = [Value::Document(stage_doc.as_doc())];
+        assert_interrupted(stage, parse_pipeline(stages.into_iter(), &context));
+    }
+    let spec = doc! { "$set": &fields };
+    let update = Value::Document(spec.as_doc());
+    let spec = UpdateSpec { update, array_filters: &[], multi: false };
+    assert_interrupted("an update", Update::parse(spec, &context));
 }
