@@ -105,7 +105,8 @@ impl Finder {
     /// Looks a key up that is not below the last one.
     fn find(&mut self, key: &[u8], seqno: SeqNo) -> Result<Found> {
         let Some((open, top)) = &self.table else { return Ok(Found::Unknown) };
-        if self.last_key.is_empty() || self.last_key[..] < *key {
+        let is_new = self.last_key.is_empty() || self.last_key[..] < *key;
+        if is_new {
             let mut block: Option<BlockHandle> = None;
             let last_key = &mut self.last_key;
             open.places(top, key, &mut |place| {
@@ -118,7 +119,15 @@ impl Finder {
             self.block = BlockRows::new(Bytes::from(block.data)).map_err(not_rows)?;
         }
         let newest = open.table.global_seqno();
-        let mut row = self.block.seek(key, &mut self.key).map_err(not_rows)?;
+        // Documents that were inserted one after the other are often read so.
+        let next = match !is_new && self.key[..] < *key {
+            true => self.block.next(&mut self.key).map_err(not_rows)?,
+            false => None,
+        };
+        let mut row = match next.filter(|_| self.key == key) {
+            Some(row) => Some(row),
+            None => self.block.seek(key, &mut self.key).map_err(not_rows)?,
+        };
         while let Some(found) = row.filter(|_| self.key == key) {
             if found.seqno + newest < seqno {
                 let value = found.value.map(|range| self.block.data().slice(range));

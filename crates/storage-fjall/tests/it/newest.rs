@@ -84,7 +84,10 @@ fn compare(snapshot: &dyn Snapshot, space: Space, rng: &mut Rng, model: &Model) 
 /// Compares the values of some keys, read one by one and together, with the model.
 fn compare_keys(snapshot: &dyn Snapshot, space: Space, rng: &mut Rng, model: &Model) {
     let keys = (0..1 + rng.below(40)).map(|_| [vec![1], random_key(rng)].concat());
-    let keys: Vec<Vec<u8>> = keys.collect();
+    compare_values(snapshot, space, &keys.collect::<Vec<_>>(), model);
+}
+
+fn compare_values(snapshot: &dyn Snapshot, space: Space, keys: &[Vec<u8>], model: &Model) {
     let wanted: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
     let mut found = Vec::new();
     snapshot.get_many(space, &wanted, &mut found).unwrap();
@@ -195,6 +198,18 @@ fn scans_over_many_tables_of_one_run_are_those_of_a_map() {
     let snapshot = engine.snapshot().unwrap();
     for _ in 0..200 {
         compare(&*snapshot, Space::Doc, &mut rng, &model);
+        // Keys one after the other, some of them twice, and some that are not there.
+        let first = rng.below(2700);
+        let mut keys = Vec::new();
+        for number in first..first + 1 + rng.below(40) {
+            let key = format!("\u{1}a long prefix that all of them share {number:06}").into_bytes();
+            match rng.below(8) {
+                0 => keys.extend([key.clone(), key]),
+                1 => keys.push([key, vec![b'x']].concat()),
+                _ => keys.push(key),
+            }
+        }
+        compare_values(&*snapshot, Space::Doc, &keys, &model);
     }
 }
 
