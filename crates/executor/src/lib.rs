@@ -6,6 +6,7 @@
 //! read other collections), `modify` (writes
 //! of many documents).
 
+mod columns;
 mod env;
 mod examined;
 mod execution;

@@ -1,6 +1,5 @@
 //! A client: an open database and what it holds.
 
-use crate::action::Shutdown;
 use crate::database::Database;
 use crate::embedded::Embedded;
 use crate::error::Result;
@@ -47,10 +46,25 @@ impl Client {
     pub fn warnings(&self) -> &[String] {
         self.embedded.warnings()
     }
+}
 
-    /// Ends running commands, flushes and closes the database for all clones.
-    pub fn shutdown(self) -> Shutdown {
-        Shutdown { client: self }
+impl OpenOptions {
+    /// Opens a database directory, creating it if it is missing or empty. One process at a time
+    /// can have it open, `quire serve` included.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Open`](crate::error::ErrorKind::Open): the directory is in use, holds
+    /// something else, was written by a newer version or is damaged; a parameter is wrong.
+    pub fn open(self, path: impl AsRef<Path>) -> Result<Client> {
+        Embedded::on_disk(path.as_ref(), self).map(Client::over)
+    }
+
+    /// Opens an empty database in memory.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Open`](crate::error::ErrorKind::Open): a parameter is wrong.
+    pub fn in_memory(self) -> Result<Client> {
+        Embedded::in_memory(self).map(Client::over)
     }
 }
 

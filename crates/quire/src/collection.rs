@@ -37,6 +37,13 @@ impl<T> Collection<T> {
     }
 }
 
+impl Database {
+    /// A collection whose documents are read and written as `T`.
+    pub fn collection<T: Send + Sync>(&self, name: &str) -> Collection<T> {
+        Collection::new(self.clone(), name)
+    }
+}
+
 impl<T> Clone for Collection<T> {
     fn clone(&self) -> Self {
         Collection::new(self.database.clone(), &self.name)

@@ -4,7 +4,7 @@
 use crate::embedded::{Documents, Embedded};
 use crate::error::{Error, Result};
 use crate::reply::checked;
-use crate::session::{ClientSession, Shared};
+use crate::session_state::SessionState;
 use bson::{Bson, Document, RawDocumentBuf};
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ pub(crate) struct Command {
     pub(crate) embedded: Arc<Embedded>,
     pub(crate) db: String,
     body: Document,
-    pub(crate) session: Option<Arc<Shared>>,
+    pub(crate) session: Option<Arc<SessionState>>,
 }
 
 impl Command {
@@ -42,8 +42,8 @@ impl Command {
     }
 
     /// Runs it in a session.
-    pub(crate) fn set_session(&mut self, session: &ClientSession) {
-        self.session = Some(Arc::clone(&session.shared));
+    pub(crate) fn set_session(&mut self, session: &Arc<SessionState>) {
+        self.session = Some(Arc::clone(session));
     }
 
     /// Returns the command's fields.
@@ -178,7 +178,7 @@ macro_rules! standard_option {
     (session, $target:ident) => {
         /// Runs it in a session.
         pub fn session(mut self, session: &$crate::ClientSession) -> Self {
-            self.$target.set_session(session);
+            self.$target.set_session(&session.state);
             self
         }
     };

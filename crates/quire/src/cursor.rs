@@ -4,7 +4,7 @@ use crate::command::Command;
 use crate::embedded::Embedded;
 use crate::error::{Error, Result};
 use crate::reply::{Fields, checked, needed};
-use crate::session::Shared;
+use crate::session_state::SessionState;
 use bson::{RawDocument, RawDocumentBuf, doc};
 use serde::de::DeserializeOwned;
 use std::collections::VecDeque;
@@ -16,7 +16,7 @@ use std::sync::Arc;
 /// early closes the cursor inside the database.
 pub struct Cursor<T> {
     embedded: Arc<Embedded>,
-    session: Option<Arc<Shared>>,
+    session: Option<Arc<SessionState>>,
     db: String,
     collection: String,
     /// 0 when the last batch is here.

@@ -1,6 +1,5 @@
 //! A database: a name, and what can be done with it.
 
-use crate::collection::Collection;
 use crate::command::Command;
 use crate::embedded::Embedded;
 use bson::Bson;
@@ -21,11 +20,6 @@ impl Database {
     /// The database's name.
     pub fn name(&self) -> &str {
         &self.name
-    }
-
-    /// A collection whose documents are read and written as `T`.
-    pub fn collection<T: Send + Sync>(&self, name: &str) -> Collection<T> {
-        Collection::new(self.clone(), name)
     }
 
     pub(crate) fn command(&self, name: &str, target: impl Into<Bson>) -> Command {

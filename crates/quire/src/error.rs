@@ -1,9 +1,8 @@
 //! The one error type: what a command answered, with MongoDB's code and labels, or what happened
 //! on the way to it.
 
-use crate::reply::Fields;
 use crate::results::VerboseBulkWriteResult;
-use bson::{Bson, Document, RawDocument};
+use bson::{Bson, Document};
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 
@@ -157,17 +156,13 @@ impl BulkWriteError {
     }
 }
 
-impl WriteError {
-    /// The failure of the write that a row of a `bulkWrite` tells of.
-    pub(crate) fn from_row(row: &RawDocument) -> Result<WriteError> {
-        let details = row.document("errInfo")?;
-        Ok(WriteError { code: row.code(), message: row.text("errmsg"), details })
-    }
-}
-
 impl Error {
     fn new(kind: ErrorKind) -> Error {
-        Error { kind: Box::new(kind), labels: HashSet::new() }
+        Error::with_labels(kind, HashSet::new())
+    }
+
+    pub(crate) fn with_labels(kind: ErrorKind, labels: HashSet<String>) -> Error {
+        Error { kind: Box::new(kind), labels }
     }
 
     pub(crate) fn open(message: String) -> Error {
@@ -199,11 +194,11 @@ impl Error {
     }
 
     pub(crate) fn insert_many(error: InsertManyError, labels: HashSet<String>) -> Error {
-        Error { kind: Box::new(ErrorKind::InsertMany(error)), labels }
+        Error::with_labels(ErrorKind::InsertMany(error), labels)
     }
 
     pub(crate) fn bulk_write(error: BulkWriteError, labels: HashSet<String>) -> Error {
-        Error { kind: Box::new(ErrorKind::BulkWrite(error)), labels }
+        Error::with_labels(ErrorKind::BulkWrite(error), labels)
     }
 
     /// An error met before the command reached the database.
@@ -213,32 +208,6 @@ impl Error {
             code_name: error.code().name().to_string(),
             message: error.message().to_owned(),
         }))
-    }
-
-    /// The error that a reply with `ok: 0` tells.
-    pub(crate) fn from_reply(reply: &RawDocument) -> Error {
-        let kind = ErrorKind::Command(CommandError {
-            code: reply.code(),
-            code_name: reply.text("codeName"),
-            message: reply.text("errmsg"),
-        });
-        Error { kind: Box::new(kind), labels: labels(reply) }
-    }
-
-    /// The error that a reply to a write of one statement tells, if it does.
-    pub(crate) fn from_write_reply(reply: &RawDocument) -> Result<(), Error> {
-        let failure = match write_errors(reply, 0)?.into_iter().next() {
-            Some(error) => WriteFailure::WriteError(WriteError {
-                code: error.code,
-                message: error.message,
-                details: error.details,
-            }),
-            None => match write_concern_error(reply)? {
-                Some(error) => WriteFailure::WriteConcernError(error),
-                None => return Ok(()),
-            },
-        };
-        Err(Error { kind: Box::new(ErrorKind::Write(failure)), labels: labels(reply) })
     }
 
     /// MongoDB's error code, where the database answered with one.
@@ -276,43 +245,6 @@ impl Error {
     pub fn is_duplicate_key(&self) -> bool {
         self.code() == Some(11000)
     }
-}
-
-pub(crate) fn labels(reply: &RawDocument) -> HashSet<String> {
-    let Ok(Some(bson::RawBsonRef::Array(labels))) = reply.get("errorLabels") else {
-        return HashSet::new();
-    };
-    labels.into_iter().flatten().filter_map(|label| label.as_str().map(str::to_owned)).collect()
-}
-
-/// `writeErrors` of a reply; `base` is the place of the batch's first document.
-pub(crate) fn write_errors(reply: &RawDocument, base: usize) -> Result<Vec<IndexedWriteError>> {
-    let mut found = Vec::new();
-    let Some(errors) = reply.array("writeErrors") else { return Ok(found) };
-    for error in errors {
-        let Ok(bson::RawBsonRef::Document(error)) = error else {
-            return Err(Error::invalid_response("an element of writeErrors is no document"));
-        };
-        found.push(IndexedWriteError {
-            index: base + usize::try_from(error.integer("index").unwrap_or(0)).unwrap_or(0),
-            code: error.code(),
-            message: error.text("errmsg"),
-            details: error.document("errInfo")?,
-        });
-    }
-    Ok(found)
-}
-
-pub(crate) fn write_concern_error(reply: &RawDocument) -> Result<Option<WriteConcernError>> {
-    let Ok(Some(bson::RawBsonRef::Document(error))) = reply.get("writeConcernError") else {
-        return Ok(None);
-    };
-    Ok(Some(WriteConcernError {
-        code: error.code(),
-        code_name: error.text("codeName"),
-        message: error.text("errmsg"),
-        details: error.document("errInfo")?,
-    }))
 }
 
 impl fmt::Display for Error {

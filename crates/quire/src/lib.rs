@@ -41,9 +41,11 @@ mod embedded;
 pub mod error;
 mod open;
 pub mod options;
+mod prepare;
 mod reply;
 pub mod results;
 mod session;
+mod session_state;
 mod transaction;
 mod write_model;
 

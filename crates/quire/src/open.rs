@@ -1,13 +1,9 @@
-//! How a database is opened.
+//! The options with which a database is opened.
 
-use crate::client::Client;
-use crate::embedded::Embedded;
-use crate::error::Result;
 use quire_commands::log::LogSink;
-use std::path::Path;
 use std::sync::Arc;
 
-/// How to open a database; the defaults are those of `quire serve`.
+/// The options of [`Client::open`](crate::Client::open); the defaults are those of `quire serve`.
 ///
 /// ```
 /// # fn main() -> quire::error::Result<()> {
@@ -47,23 +43,5 @@ impl OpenOptions {
     pub fn log(mut self, log: Arc<dyn LogSink>) -> OpenOptions {
         self.log = Some(log);
         self
-    }
-
-    /// Opens a database directory, creating it if it is missing or empty. One process at a time
-    /// can have it open, `quire serve` included.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Open`](crate::error::ErrorKind::Open): the directory is in use, holds
-    /// something else, was written by a newer version or is damaged; a parameter is wrong.
-    pub fn open(self, path: impl AsRef<Path>) -> Result<Client> {
-        Embedded::on_disk(path.as_ref(), self).map(Client::over)
-    }
-
-    /// Opens an empty database in memory.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Open`](crate::error::ErrorKind::Open): a parameter is wrong.
-    pub fn in_memory(self) -> Result<Client> {
-        Embedded::in_memory(self).map(Client::over)
     }
 }

@@ -1,7 +1,11 @@
-//! Reading the fields of a reply.
+//! Reading the fields of a reply, and the errors that it tells.
 
-use crate::error::{Error, Result};
+use crate::error::{
+    CommandError, Error, ErrorKind, IndexedWriteError, Result, WriteConcernError, WriteError,
+    WriteFailure,
+};
 use bson::{Bson, Document, RawArray, RawBsonRef, RawDocument, RawDocumentBuf};
+use std::collections::HashSet;
 
 /// A reply's fields by name, in the types that replies give them.
 pub(crate) trait Fields {
@@ -71,4 +75,79 @@ pub(crate) fn checked(reply: Vec<u8>) -> Result<RawDocumentBuf> {
 /// A field that every reply of its kind has.
 pub(crate) fn needed<T>(found: Option<T>, name: &str) -> Result<T> {
     found.ok_or_else(|| Error::invalid_response(format!("it has no {name}")))
+}
+
+impl Error {
+    /// The error that a reply with `ok: 0` tells.
+    pub(crate) fn from_reply(reply: &RawDocument) -> Error {
+        let kind = ErrorKind::Command(CommandError {
+            code: reply.code(),
+            code_name: reply.text("codeName"),
+            message: reply.text("errmsg"),
+        });
+        Error::with_labels(kind, labels(reply))
+    }
+
+    /// The error that a reply to a write of one statement tells, if it does.
+    pub(crate) fn from_write_reply(reply: &RawDocument) -> Result<(), Error> {
+        let failure = match write_errors(reply, 0)?.into_iter().next() {
+            Some(error) => WriteFailure::WriteError(WriteError {
+                code: error.code,
+                message: error.message,
+                details: error.details,
+            }),
+            None => match write_concern_error(reply)? {
+                Some(error) => WriteFailure::WriteConcernError(error),
+                None => return Ok(()),
+            },
+        };
+        Err(Error::with_labels(ErrorKind::Write(failure), labels(reply)))
+    }
+}
+
+impl WriteError {
+    /// The failure of the write that a row of a `bulkWrite` tells of.
+    pub(crate) fn from_row(row: &RawDocument) -> Result<WriteError> {
+        let details = row.document("errInfo")?;
+        Ok(WriteError { code: row.code(), message: row.text("errmsg"), details })
+    }
+}
+
+/// Returns the `errorLabels` of a reply.
+pub(crate) fn labels(reply: &RawDocument) -> HashSet<String> {
+    let Ok(Some(bson::RawBsonRef::Array(labels))) = reply.get("errorLabels") else {
+        return HashSet::new();
+    };
+    labels.into_iter().flatten().filter_map(|label| label.as_str().map(str::to_owned)).collect()
+}
+
+/// Returns the `writeErrors` of a reply to a batch whose first document has the place `base`.
+pub(crate) fn write_errors(reply: &RawDocument, base: usize) -> Result<Vec<IndexedWriteError>> {
+    let mut found = Vec::new();
+    let Some(errors) = reply.array("writeErrors") else { return Ok(found) };
+    for error in errors {
+        let Ok(bson::RawBsonRef::Document(error)) = error else {
+            return Err(Error::invalid_response("an element of writeErrors is no document"));
+        };
+        found.push(IndexedWriteError {
+            index: base + usize::try_from(error.integer("index").unwrap_or(0)).unwrap_or(0),
+            code: error.code(),
+            message: error.text("errmsg"),
+            details: error.document("errInfo")?,
+        });
+    }
+    Ok(found)
+}
+
+/// Returns the `writeConcernError` of a reply.
+pub(crate) fn write_concern_error(reply: &RawDocument) -> Result<Option<WriteConcernError>> {
+    let Ok(Some(bson::RawBsonRef::Document(error))) = reply.get("writeConcernError") else {
+        return Ok(None);
+    };
+    Ok(Some(WriteConcernError {
+        code: error.code(),
+        code_name: error.text("codeName"),
+        message: error.text("errmsg"),
+        details: error.document("errInfo")?,
+    }))
 }

@@ -5,14 +5,13 @@ use crate::Client;
 use crate::command::Command;
 use crate::embedded::Embedded;
 use crate::error::{Error, Result};
-use crate::transaction::{End, TransactionOptions, Transactions};
+use crate::reply::write_concern_error;
+use crate::session_state::{Seen, SessionState};
+use crate::transaction::{End, TransactionOptions};
 use bson::spec::BinarySubtype;
-use bson::{Binary, Bson, Document, RawBsonRef, RawDocument, Timestamp, doc};
+use bson::{Binary, Bson, Document, Timestamp, doc};
 use parking_lot::Mutex;
 use std::sync::Arc;
-
-/// Commands that a snapshot session reads with.
-const READS: &[&str] = &["find", "aggregate", "distinct", "count"];
 
 /// A session of a [`Client`]. Operations join it by their `session` option; it ends when it is
 /// dropped. In process everybody sees every write that has returned, so a session is needed for
@@ -34,22 +33,7 @@ const READS: &[&str] = &["find", "aggregate", "distinct", "count"];
 /// ```
 pub struct ClientSession {
     client: Client,
-    pub(crate) shared: Arc<Shared>,
-}
-
-/// What a session's operations share.
-pub(crate) struct Shared {
-    id: Document,
-    snapshot: bool,
-    seen: Mutex<Seen>,
-    transactions: Mutex<Transactions>,
-}
-
-#[derive(Default)]
-struct Seen {
-    operation_time: Option<Timestamp>,
-    cluster_time: Option<Document>,
-    snapshot_time: Option<Timestamp>,
+    pub(crate) state: Arc<SessionState>,
 }
 
 impl ClientSession {
@@ -58,8 +42,8 @@ impl ClientSession {
         let id = Bson::Binary(Binary { subtype: BinarySubtype::Uuid, bytes });
         let seen = Mutex::new(Seen { snapshot_time, ..Seen::default() });
         let transactions = Mutex::default();
-        let shared = Arc::new(Shared { id: doc! { "id": id }, snapshot, seen, transactions });
-        ClientSession { client: client.clone(), shared }
+        let state = Arc::new(SessionState { id: doc! { "id": id }, snapshot, seen, transactions });
+        ClientSession { client: client.clone(), state }
     }
 
     /// The client that it is a session of.
@@ -69,34 +53,34 @@ impl ClientSession {
 
     /// The session's id, as commands carry it in `lsid`.
     pub fn id(&self) -> &Document {
-        &self.shared.id
+        &self.state.id
     }
 
     /// The latest `operationTime` of its operations.
     pub fn operation_time(&self) -> Option<Timestamp> {
-        self.shared.seen.lock().operation_time
+        self.state.seen.lock().operation_time
     }
 
     /// The latest `$clusterTime` of its operations.
     pub fn cluster_time(&self) -> Option<Document> {
-        self.shared.seen.lock().cluster_time.clone()
+        self.state.seen.lock().cluster_time.clone()
     }
 
     /// The time at which a snapshot session reads; none before its first read.
     pub fn snapshot_time(&self) -> Option<Timestamp> {
-        self.shared.seen.lock().snapshot_time
+        self.state.seen.lock().snapshot_time
     }
 
     pub(crate) fn begin(&self, options: TransactionOptions) -> Result<()> {
-        if self.shared.snapshot {
+        if self.state.snapshot {
             let text = "Transactions are not supported in snapshot sessions";
             return Err(Error::invalid_argument(text));
         }
-        self.shared.transactions.lock().start(options)
+        self.state.transactions.lock().start(options)
     }
 
     pub(crate) fn is_in_transaction(&self) -> bool {
-        self.shared.transactions.lock().is_open()
+        self.state.transactions.lock().is_open()
     }
 
     /// Ends the transaction and tells the database if it knows of it.
@@ -106,58 +90,19 @@ impl ClientSession {
             End::Abort => "abortTransaction",
         };
         let mut command = Command::new(&self.client.embedded, "admin", name, 1);
-        command.set_session(self);
-        command.set("lsid", self.shared.id.clone());
+        command.set_session(&self.state);
+        command.set("lsid", self.state.id.clone());
         {
-            let mut transactions = self.shared.transactions.lock();
+            let mut transactions = self.state.transactions.lock();
             if !transactions.end(end)? {
                 return Ok(());
             }
             transactions.prepare_end(end, command.body_mut());
         }
         let reply = command.send(None)?;
-        match crate::error::write_concern_error(&reply)? {
+        match write_concern_error(&reply)? {
             Some(_) => Error::from_write_reply(&reply),
             None => Ok(()),
-        }
-    }
-}
-
-impl Shared {
-    /// Adds the session's fields to a command.
-    ///
-    /// # Errors
-    /// A concern that an operation in a transaction does not take.
-    pub fn prepare(&self, body: &mut Document) -> Result<()> {
-        self.transactions.lock().prepare(body)?;
-        body.insert("lsid", self.id.clone());
-        let reads = body.keys().next().is_some_and(|name| READS.contains(&name.as_str()));
-        if !self.snapshot || !reads {
-            return Ok(());
-        }
-        let mut concern = doc! { "level": "snapshot" };
-        if let Some(time) = self.seen.lock().snapshot_time {
-            concern.insert("atClusterTime", time);
-        }
-        body.insert("readConcern", concern);
-        Ok(())
-    }
-
-    /// Notes the times that a reply tells.
-    pub fn note(&self, reply: &RawDocument) {
-        let time = |document: &RawDocument, name: &str| match document.get(name) {
-            Ok(Some(RawBsonRef::Timestamp(time))) => Some(time),
-            _ => None,
-        };
-        let mut seen = self.seen.lock();
-        seen.operation_time = seen.operation_time.max(time(reply, "operationTime"));
-        if let Ok(Some(RawBsonRef::Document(told))) = reply.get("$clusterTime") {
-            seen.cluster_time = Document::try_from(told).ok();
-        }
-        if self.snapshot && seen.snapshot_time.is_none() {
-            let cursor = reply.get_document("cursor").ok();
-            let in_cursor = cursor.and_then(|cursor| time(cursor, "atClusterTime"));
-            seen.snapshot_time = in_cursor.or_else(|| time(reply, "atClusterTime"));
         }
     }
 }
@@ -165,7 +110,7 @@ impl Shared {
 impl Drop for ClientSession {
     fn drop(&mut self) {
         // The database aborts the session's transaction, too.
-        let ids = vec![Bson::Document(self.shared.id.clone())];
+        let ids = vec![Bson::Document(self.state.id.clone())];
         let embedded: &Arc<Embedded> = &self.client.embedded;
         // A database that was closed has no sessions any more.
         let _ = Command::new(embedded, "admin", "endSessions", ids).run();
@@ -174,6 +119,6 @@ impl Drop for ClientSession {
 
 impl std::fmt::Debug for ClientSession {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ClientSession").field("id", &self.shared.id).finish_non_exhaustive()
+        f.debug_struct("ClientSession").field("id", &self.state.id).finish_non_exhaustive()
     }
 }

@@ -3,6 +3,7 @@
 use crate::Collection;
 use crate::error::{Error, Result};
 use crate::options::{Hint, Namespace, UpdateModifications};
+use crate::prepare;
 use bson::{Bson, Document, doc};
 use serde::Serialize;
 use std::borrow::Borrow;
@@ -49,7 +50,7 @@ impl<T: Send + Sync> Collection<T> {
     where
         T: Serialize,
     {
-        let (document, id) = crate::action::prepare(document.borrow())?;
+        let (document, id) = prepare::prepare(document.borrow())?;
         let document = Document::try_from(document).map_err(Error::serialization)?;
         Ok(self.model(Kind::Insert(id), doc! { "document": document }))
     }
@@ -84,7 +85,7 @@ impl<T: Send + Sync> Collection<T> {
     where
         T: Serialize,
     {
-        let replacement = crate::action::replacement(replacement.borrow())?;
+        let replacement = prepare::replacement(replacement.borrow())?;
         Ok(self.update_model(filter, replacement, false))
     }
 

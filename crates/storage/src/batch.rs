@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::contract::{ClusterTime, Space, Version};
 use crate::interrupt::Interrupt;
 use crate::publish::OnPublish;
+use crate::space::{KeyHash, Space};
+use crate::version::Version;
 
 /// How far a commit must have got before it is acknowledged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -30,14 +31,10 @@ pub struct Op {
     pub value: Option<Bytes>,
 }
 
-/// The hash of a key, which the lock and conflict tables have instead of the key. Two keys with the
-/// same hash conflict although they differ: the writer retries.
-pub type KeyHash = u64;
-
 /// A key that makes a commit conflict if another one changed it after the commit's base.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Check {
-    /// The key's hash, by [`key_hash`].
+    /// The key's hash, by [`key_hash`](crate::key_hash).
     pub hash: KeyHash,
     /// The space of the key.
     pub space: Space,
@@ -45,11 +42,6 @@ pub struct Check {
     pub key: Bytes,
     /// True if the commit writes the key itself, false if it only relies on it (`guard`).
     pub write: bool,
-}
-
-/// The hash that conflict tracking uses for a key.
-pub fn key_hash(space: Space, key: &[u8]) -> KeyHash {
-    xxhash_rust::xxh3::xxh3_64_with_seed(key, space as u64)
 }
 
 /// How a commit changes the counters of a collection.
@@ -151,13 +143,4 @@ impl CommitBatch {
             && self.drops.is_empty()
             && self.log.is_empty()
     }
-}
-
-/// The place of a commit in history.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Committed {
-    /// The version of the commit.
-    pub version: Version,
-    /// Its cluster time.
-    pub cluster_time: ClusterTime,
 }

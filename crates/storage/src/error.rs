@@ -5,8 +5,8 @@ use std::fmt;
 
 use bytes::Bytes;
 
-use crate::contract::{KeyHash, Space};
 use crate::interrupt::Interruption;
+use crate::space::{KeyHash, Space};
 
 /// The result of everything in this crate.
 pub type Result<T, E = StorageError> = std::result::Result<T, E>;

@@ -1,7 +1,8 @@
 //! Storage: a key-value contract, the write buffer over it, group commit, and the
 //! engines that need no disk (in memory, simulated). It knows neither BSON nor MongoDB.
 //!
-//! Read in this order: [`contract`] (what an engine promises), [`batch`] (what a commit carries),
+//! Read in this order: [`space`] and [`version`] (the places of keys and of commits), [`contract`] (what
+//! an engine promises), [`batch`] (what a commit carries),
 //! [`txn`] (how a caller uses it), [`backend`] and [`committer`] (how one committer makes an engine
 //! out of raw ordered bytes), [`memory`] and [`simulated`] (two such engines), [`conformance`] (the
 //! suite that every engine passes).
@@ -19,8 +20,10 @@ mod overlay;
 mod publish;
 pub mod rng;
 pub mod simulated;
+pub mod space;
 pub mod turn;
 pub mod txn;
+pub mod version;
 
 pub use bytes::Bytes;
 

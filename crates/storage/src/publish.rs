@@ -1,7 +1,7 @@
 //! What a caller does at the moment when its commit becomes visible: how the catalog changes with
 //! the commit that makes it true, without a lock that is held while the commit waits.
 
-use crate::contract::Committed;
+use crate::version::Committed;
 
 /// What a commit does at the moment when it becomes visible. The function gets the commit and a
 /// function that makes it visible, which it must call once. So the caller can change a value of

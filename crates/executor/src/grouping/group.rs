@@ -11,8 +11,8 @@ use quire_mql::accumulator::State;
 use quire_mql::stage::Group;
 use quire_planner::explain::NodeStats;
 
+use crate::columns::{Columns, Grouping};
 use crate::env::{Run, Scope};
-use crate::grouping::columns::{Columns, Grouping};
 use crate::grouping::runs::{MergedGroup, MergedGroups, SpilledGroups};
 use crate::grouping::table::GroupTable;
 use crate::operators::chain::{Chain, ChainOp, Passed, Sent};

@@ -13,7 +13,7 @@ use quire_mql::accumulator::{State, Table};
 use quire_mql::expression::{Column, OwnedColumn};
 use quire_mql::stage::Group;
 
-use crate::grouping::columns::{Columns, Grouping};
+use crate::columns::{Columns, Grouping};
 
 /// What a group takes besides its key and its states.
 const GROUP_BYTES: usize = 64;

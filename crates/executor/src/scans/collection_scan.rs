@@ -9,8 +9,8 @@ use quire_mql::filter::Filter;
 use quire_planner::explain::NodeStats;
 use quire_storage::Direction;
 
+use crate::columns::{Columns, Grouping};
 use crate::env::Run;
-use crate::grouping::columns::{Columns, Grouping};
 use crate::operators::filtering::Matcher;
 use crate::operators::projection::Shaper;
 use crate::operators::{Operator, Passed, at_most, make_and_drop};

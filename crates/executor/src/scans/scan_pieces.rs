@@ -18,8 +18,8 @@ use quire_mql::filter::Filter;
 use quire_mql::projection::Projection;
 use quire_storage::Direction;
 
+use crate::columns::{Columns, Grouping};
 use crate::env::{Run, Scope};
-use crate::grouping::columns::{Columns, Grouping};
 use crate::operators::filtering::Matcher;
 use crate::operators::projection::Shaper;
 use crate::row::Row;

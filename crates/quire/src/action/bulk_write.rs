@@ -2,9 +2,9 @@
 
 use crate::command::{Command, standard_options};
 use crate::embedded::Documents;
-use crate::error::{BulkWriteError, Error, Result, WriteError, labels, write_concern_error};
+use crate::error::{BulkWriteError, Error, Result, WriteError};
 use crate::options::Namespace;
-use crate::reply::{Fields, needed};
+use crate::reply::{Fields, labels, needed, write_concern_error};
 use crate::results::{
     DeleteResult, InsertOneResult, SummaryBulkWriteResult, UpdateResult, VerboseBulkWriteResult,
 };

@@ -19,6 +19,11 @@ impl Client {
         command.set("nameOnly", true);
         ListDatabaseNames { command }
     }
+
+    /// Ends running commands, flushes and closes the database for all clones.
+    pub fn shutdown(self) -> Shutdown {
+        Shutdown { client: self }
+    }
 }
 
 /// Lists databases; see [`Client::list_databases`].
@@ -83,7 +88,7 @@ impl ListDatabaseNames {
 /// Closes the database; see [`Client::shutdown`].
 #[must_use = "an action does nothing before `run`"]
 pub struct Shutdown {
-    pub(crate) client: Client,
+    client: Client,
 }
 
 impl Shutdown {

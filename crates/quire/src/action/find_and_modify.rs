@@ -30,7 +30,7 @@ impl<T: Send + Sync> Collection<T> {
     where
         T: Serialize,
     {
-        let replacement = super::update::replacement(replacement.borrow());
+        let replacement = crate::prepare::replacement(replacement.borrow());
         FindOneAndUpdate::new(self, filter, replacement)
     }
 

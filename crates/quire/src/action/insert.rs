@@ -3,10 +3,11 @@
 use crate::Collection;
 use crate::command::{Command, options, standard_options};
 use crate::embedded::Documents;
-use crate::error::{Error, InsertManyError, Result, labels, write_concern_error, write_errors};
+use crate::error::{Error, InsertManyError, Result};
+use crate::prepare::{Prepared, prepare};
+use crate::reply::{labels, write_concern_error, write_errors};
 use crate::results::{InsertManyResult, InsertOneResult};
-use bson::oid::ObjectId;
-use bson::{Bson, RawBsonRef, RawDocumentBuf, cstr};
+use bson::{Bson, RawDocumentBuf};
 use quire_document::limits::{MESSAGE_BYTES_MAX, WRITE_BATCH_MAX};
 use serde::Serialize;
 use std::borrow::Borrow;
@@ -23,27 +24,6 @@ impl<T: Serialize + Send + Sync> Collection<T> {
         let documents = documents.into_iter().map(|document| prepare(document.borrow()));
         InsertMany { command: self.command("insert"), documents: documents.collect() }
     }
-}
-
-/// A document's bytes and its `_id`.
-pub(crate) type Prepared = (RawDocumentBuf, Bson);
-
-/// Serializes a document and gives it an `_id` as its first field if it has none.
-pub(crate) fn prepare<T: Serialize>(document: &T) -> Result<Prepared> {
-    let document = bson::serialize_to_raw_document_buf(document).map_err(Error::serialization)?;
-    let given = document.get("_id").map_err(Error::serialization)?;
-    if let Some(id) = given {
-        let id = Bson::try_from(id).map_err(Error::serialization)?;
-        return Ok((document, id));
-    }
-    let id = ObjectId::new();
-    let mut with_id = RawDocumentBuf::new();
-    with_id.append(cstr!("_id"), RawBsonRef::ObjectId(id));
-    for element in document.iter() {
-        let (name, value) = element.map_err(Error::serialization)?;
-        with_id.append(name, value);
-    }
-    Ok((with_id, id.into()))
 }
 
 /// Inserts a document; see [`Collection::insert_one`].

@@ -33,6 +33,3 @@ pub use run_command::{RunCommand, RunCursorCommand};
 pub use start_session::StartSession;
 pub use transactions::{AbortTransaction, CommitTransaction, StartTransaction};
 pub use update::{ReplaceOne, Update};
-
-pub(crate) use insert::prepare;
-pub(crate) use update::replacement;

@@ -4,6 +4,7 @@ use crate::Collection;
 use crate::command::{Command, Statement, options, standard_options};
 use crate::error::{Error, Result};
 use crate::options::UpdateModifications;
+use crate::prepare;
 use crate::reply::{Fields, needed};
 use crate::results::UpdateResult;
 use bson::{Bson, Document, doc};
@@ -26,14 +27,9 @@ impl<T: Send + Sync> Collection<T> {
     where
         T: Serialize,
     {
-        let replacement = self::replacement(replacement.borrow());
+        let replacement = prepare::replacement(replacement.borrow());
         Update::new(self.command("update"), query, replacement, false)
     }
-}
-
-/// A replacement as BSON.
-pub(crate) fn replacement<T: Serialize>(document: &T) -> Result<Bson> {
-    bson::serialize_to_document(document).map(Bson::Document).map_err(Error::serialization)
 }
 
 /// Replaces a document; see [`Collection::replace_one`].
