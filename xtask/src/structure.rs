@@ -41,27 +41,6 @@ const CIRCLES: &[(&str, &[&str])] = &[
         ],
     ),
     ("planner", &["inner", "pipeline"]),
-    (
-        "storage-fjall",
-        &[
-            "backend",
-            "backup",
-            "directory",
-            "held",
-            "inventory",
-            "journal",
-            "log_guard",
-            "log_sync",
-            "manifest",
-            "rebuild",
-            "reclaim",
-            "repair_mark",
-            "skeleton",
-            "snapshot",
-            "table_file",
-            "tombstones",
-        ],
-    ),
 ];
 
 /// Crate, name: public types that share their name with another one of the crate.

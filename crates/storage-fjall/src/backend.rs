@@ -7,12 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use fjall::compaction::Leveled;
-use fjall::config::{BlockSizePolicy, CompressionPolicy, RestartIntervalPolicy};
-use fjall::{
-    AbstractTree, AnyTree, CompressionType, Database, Keyspace, KeyspaceCreateOptions, PersistMode,
-};
-use lsm_tree::Tree;
+use fjall::{AbstractTree, Keyspace, PersistMode};
 use parking_lot::RwLock;
 use quire_storage::backend::{Backend, Reclaimed, Room, last_key};
 use quire_storage::{
@@ -21,22 +16,24 @@ use quire_storage::{
 use smallvec::SmallVec;
 
 use crate::FjallOptions;
-use crate::damage::Damage;
 use crate::dead::dead_bytes;
 use crate::directory::Directory;
 use crate::disk_space::SpaceGauge;
+use crate::dropped::DroppedRanges;
 use crate::durable_mark::DurableMark;
 use crate::error::storage;
-use crate::gaps::Gaps;
+use crate::heads::Heads;
 use crate::held::HeldMemtables;
+use crate::keyspaces::Parts;
 use crate::log_sync::LogSync;
-use crate::recent_keys::{KeyHash, RecentKeys};
-use crate::reclaim::{DroppedRanges, Factory};
+use crate::recent_keys::KeyHash;
+use crate::reclaim::Reclaim;
 use crate::retired::Retired;
+use crate::sizes::estimate;
 use crate::skeleton::Creation;
 use crate::snapshot::FjallSnapshot;
-use crate::tombstones::Tombstones;
-use crate::{cut, inventory, journal, log_guard, manifest};
+use crate::tuning::TABLE_BYTES;
+use crate::{cut, journal, log_guard};
 
 const CAPS: Caps = Caps {
     key_bytes_max: 8 << 10,
@@ -47,195 +44,8 @@ const CAPS: Caps = Caps {
     backup: true,
 };
 
-/// Unflushed bytes of all keyspaces together from which commits wait.
-const MEMTABLES_BYTES_MAX: u64 = 160 << 20;
-/// Memtables of one keyspace that wait to be flushed; fjall itself sleeps from 4.
-const SEALED_MAX: usize = 3;
-/// Runs in level 0; fjall itself slows down from 20.
-const RUNS_MAX: usize = 16;
 /// How often, in bytes written, the pressure is looked at.
 const LOOK_EVERY_BYTES: u64 = 256 << 10;
-/// The log is given up piece by piece; more than this is never replayed.
-const JOURNALS_BYTES_MAX: u64 = 512 << 20;
-
-/// The memtable size of a space: what is written most gets most.
-pub(crate) const fn memtable_bytes(space: Space) -> u64 {
-    match space {
-        Space::Meta => 8 << 20,
-        Space::Doc => 32 << 20,
-        Space::Idx | Space::Log => 16 << 20,
-    }
-}
-
-/// The block size of a space. Index entries are small and looked up one by one. Documents are also
-/// scanned, and every block that a scan comes to costs it two searches; 32 KiB is what WiredTiger
-/// reads at a time, too.
-pub(crate) const fn block_bytes(space: Space) -> u32 {
-    match space {
-        Space::Doc => 32 << 10,
-        Space::Meta | Space::Idx | Space::Log => 4 << 10,
-    }
-}
-
-/// After how many keys of a block one is written in full. A document's key is nothing beside the
-/// document: written in full it is read where it stands, a shortened one is put together in memory
-/// of its own for each document of a scan.
-pub(crate) const fn restart_interval(space: Space) -> u8 {
-    match space {
-        Space::Doc => 1,
-        Space::Meta | Space::Idx | Space::Log => 16,
-    }
-}
-
-fn keyspace_options(space: Space) -> KeyspaceCreateOptions {
-    KeyspaceCreateOptions::default()
-        .max_memtable_size(memtable_bytes(space))
-        // fjall's default leaves the upper levels uncompressed, and rising keys move to the lower
-        // ones without being rewritten.
-        .data_block_compression_policy(CompressionPolicy::all(CompressionType::Lz4))
-        .data_block_size_policy(BlockSizePolicy::all(block_bytes(space)))
-        .data_block_restart_interval_policy(RestartIntervalPolicy::all(restart_interval(space)))
-        .expect_point_read_hits(matches!(space, Space::Doc))
-        .compaction_strategy(Arc::new(Leveled::default().with_table_target_size(TABLE_BYTES)))
-}
-
-/// Tables are cut at this size: small enough that a dropped collection frees most of its own.
-pub(crate) const TABLE_BYTES: u64 = 32 << 20;
-
-/// fjall's handles. Each snapshot and each background task has a reference, and closing waits until
-/// the last one is dropped.
-pub(crate) struct Parts {
-    pub db: Database,
-    pub spaces: [Keyspace; 4],
-}
-
-impl Parts {
-    pub fn space(&self, space: Space) -> &Keyspace {
-        let [meta, doc, idx, log] = &self.spaces;
-        match space {
-            Space::Meta => meta,
-            Space::Doc => doc,
-            Space::Idx => idx,
-            Space::Log => log,
-        }
-    }
-
-    /// Opens the database in `data`, or makes one where there is none. In one that exists nothing is
-    /// made that is missing.
-    pub fn open(
-        data: &Path,
-        cache_bytes: u64,
-        workers: usize,
-        dropped: &Arc<DroppedRanges>,
-    ) -> Result<Self> {
-        let exists = data.join("version").try_exists()?;
-        let (dropped, place) = (Arc::clone(dropped), data.to_owned());
-        let factories = Arc::new(move |name: &str| {
-            let space = Space::ALL.into_iter().find(|space| space.name() == name)?;
-            let keyspace = inventory::keyspace_path(&place, inventory::number_of(space));
-            Some(Factory::shared(space, &dropped, keyspace.join(manifest::TABLES)))
-        });
-        let db = Database::builder(data)
-            .cache_size(cache_bytes)
-            .max_journaling_size(JOURNALS_BYTES_MAX)
-            .worker_threads(workers)
-            .with_compaction_filter_factories(factories)
-            .open()
-            .map_err(|error| storage(error, "opening"))?;
-        let open = |space: Space| {
-            if exists && !db.keyspace_exists(space.name()) {
-                let path = inventory::keyspace_path(data, inventory::number_of(space));
-                return Err(Damage::new(&path, "is not known to the database").into());
-            }
-            db.keyspace(space.name(), || keyspace_options(space))
-                .map_err(|error| storage(error, space.name()))
-        };
-        let spaces = [open(Space::Meta)?, open(Space::Doc)?, open(Space::Idx)?, open(Space::Log)?];
-        let parts = Self { db, spaces };
-        parts.leave_zero()?;
-        Ok(parts)
-    }
-
-    /// Sees to it that no snapshot has the sequence number 0, which that of an empty database gets.
-    /// fjall takes it for none when it looks for the oldest open snapshot, and then forgets the lists
-    /// of tables that the others read: they would panic.
-    fn leave_zero(&self) -> Result<()> {
-        let is_empty = |space: &Keyspace| space.tree.get_highest_seqno().is_none();
-        if self.db.visible_seqno() > 0 || !self.spaces.iter().all(is_empty) {
-            return Ok(());
-        }
-        let cleared = self.space(Space::Meta).tree.clear();
-        cleared.map_err(|error| storage(error.into(), "making the database"))
-    }
-
-    /// Moves everything in memory to tables.
-    pub fn flush(&self) -> Result<()> {
-        Space::ALL.into_iter().try_for_each(|space| self.flush_space(space))
-    }
-
-    /// Moves what a keyspace has in memory to tables.
-    pub fn flush_space(&self, space: Space) -> Result<()> {
-        let keyspace = self.space(space);
-        keyspace.rotate_memtable().map_err(|error| storage(error, "flushing"))?;
-        while keyspace.tree.sealed_memtable_count() > 0 {
-            // Fails once a background thread of fjall has died: nothing would end this loop.
-            self.db.persist(PersistMode::Buffer).map_err(|error| storage(error, "flushing"))?;
-            std::thread::sleep(Duration::from_millis(1));
-        }
-        Ok(())
-    }
-
-    fn all_flushed(&self) -> bool {
-        self.spaces.iter().all(|space| {
-            space.tree.sealed_memtable_count() == 0 && space.tree.active_memtable().is_empty()
-        })
-    }
-
-    /// The tree of a space; `None` if it keeps values apart from keys, which none of ours does.
-    pub fn tree(&self, space: Space) -> Option<&Tree> {
-        match &self.space(space).tree {
-            AnyTree::Standard(tree) => Some(tree),
-            AnyTree::Blob(_) => None,
-        }
-    }
-
-    fn is_behind(&self) -> bool {
-        let sealed = |space: &Keyspace| space.tree.sealed_memtable_count();
-        let most = self.spaces.iter().map(sealed).max().unwrap_or(0);
-        most >= SEALED_MAX
-            || (most > 0 && self.db.write_buffer_size() > MEMTABLES_BYTES_MAX)
-            || self.spaces.iter().any(|space| space.tree.l0_run_count() >= RUNS_MAX)
-    }
-}
-
-/// What is known about keys: gaps to skip, tombstones to compact away, entries that are in no memtable.
-pub(crate) struct Heads {
-    gaps: [Gaps; 4],
-    pub tombstones: Tombstones,
-    /// The index entries in memtables.
-    pub entries: RecentKeys,
-}
-
-impl Heads {
-    fn new(slow: Duration) -> Self {
-        Self {
-            gaps: Space::ALL.map(|_| Gaps::new(slow)),
-            tombstones: Tombstones::default(),
-            entries: RecentKeys::default(),
-        }
-    }
-
-    pub fn gaps(&self, space: Space) -> &Gaps {
-        let [meta, doc, idx, log] = &self.gaps;
-        match space {
-            Space::Meta => meta,
-            Space::Doc => doc,
-            Space::Idx => idx,
-            Space::Log => log,
-        }
-    }
-}
-
 /// The backend that keeps its data in fjall's keyspaces.
 pub struct FjallBackend {
     creation: Creation,
@@ -244,13 +54,13 @@ pub struct FjallBackend {
     space: SpaceGauge,
     parts: RwLock<Option<Arc<Parts>>>,
     directory: RwLock<Option<Directory>>,
-    pub(crate) dropped: Arc<DroppedRanges>,
+    dropped: Arc<DroppedRanges>,
     heads: Arc<Heads>,
     behind: AtomicBool,
     wants_cut: AtomicBool,
     written: AtomicU64,
     /// The sequence number of the oldest snapshot in use that fjall knows.
-    pub(crate) oldest: AtomicU64,
+    oldest: AtomicU64,
     held: Arc<HeldMemtables>,
     retired: Retired,
 }
@@ -286,12 +96,12 @@ impl FjallBackend {
         })
     }
 
-    pub(crate) fn parts(&self) -> Result<Arc<Parts>> {
+    fn parts(&self) -> Result<Arc<Parts>> {
         self.parts.read().clone().ok_or(StorageError::Closed)
     }
 
     /// Where fjall lives.
-    pub(crate) fn data(&self) -> Result<PathBuf> {
+    fn data(&self) -> Result<PathBuf> {
         self.directory.read().as_ref().map(Directory::data).ok_or(StorageError::Closed)
     }
 }
@@ -425,7 +235,11 @@ impl Backend for FjallBackend {
         apply: &dyn Fn(Vec<Op>) -> Result<()>,
         stop: &dyn Fn() -> bool,
     ) -> Result<Vec<Reclaimed>> {
-        self.reclaim_ranges(ranges, apply, stop)
+        let (parts, logs) = (self.parts()?, journal::numbers(&self.data()?)?);
+        let watermark = self.oldest.load(Ordering::Relaxed).saturating_sub(1);
+        let reclaim =
+            Reclaim { backend: self, parts: &parts, dropped: &self.dropped, logs, watermark };
+        reclaim.ranges(ranges, apply, stop)
     }
 
     fn wants_work(&self) -> bool {
@@ -457,7 +271,7 @@ impl Backend for FjallBackend {
     }
 
     fn approximate_size(&self, space: Space, start: &[u8], end: &[u8]) -> Result<Size> {
-        self.estimate(space, start, end)
+        estimate(self, &*self.parts()?, space, start, end)
     }
 
     fn reclaimable_bytes(

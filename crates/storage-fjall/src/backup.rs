@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use quire_storage::{Interrupt, Result, Space, StorageError};
 
-use crate::backend::Parts;
 use crate::directory::Directory;
+use crate::dropped::DroppedRanges;
 use crate::error::storage;
-use crate::reclaim::DroppedRanges;
+use crate::keyspaces::Parts;
 use crate::snapshot::{FjallSnapshot, Rows};
 use crate::{private, skeleton};
 

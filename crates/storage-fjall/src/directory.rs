@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use quire_storage::{Result, StorageError};
 
+use crate::durable_files::sync_directory;
 use crate::durable_mark::DurableMark;
 use crate::private::{create_directories, file_options, restrict, unlinked_options};
 use crate::repair_mark;
@@ -350,13 +351,4 @@ fn take_lock(path: &Path, file: &mut File) -> Result<()> {
         }
         Err(TryLockError::Error(error)) => Err(error.into()),
     }
-}
-
-/// Makes the entries of a directory durable.
-pub(crate) fn sync_directory(path: &Path) -> Result<()> {
-    #[cfg(unix)]
-    File::open(path)?.sync_all()?;
-    #[cfg(not(unix))]
-    let _ = path;
-    Ok(())
 }

@@ -12,7 +12,8 @@ use lsm_tree::{InternalValue, Memtable, SeqNo, Tree};
 use parking_lot::Mutex;
 use quire_storage::{Result, Space, StorageError};
 
-use crate::backend::{Parts, memtable_bytes};
+use crate::keyspaces::Parts;
+use crate::tuning::memtable_bytes;
 
 /// The rows of a range.
 pub(crate) type HeldRows =

@@ -8,10 +8,9 @@ use std::collections::HashSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use quire_storage::Space;
-
 use crate::damage::Damage;
 use crate::journal;
+use crate::layout::keyspace_path;
 use crate::manifest::{self, Manifest};
 
 /// The file that fjall locks; it refuses a database without it.
@@ -45,17 +44,6 @@ impl Inventory {
         let keyspaces = self.keyspaces.iter().flat_map(|keyspace| &keyspace.damages);
         keyspaces.chain(&self.logs).chain(&self.unknown).cloned().collect()
     }
-}
-
-/// The directory of a keyspace. fjall numbers keyspaces from 1 as they are created, and the four
-/// are created in their order.
-pub(crate) fn keyspace_path(data: &Path, number: u64) -> PathBuf {
-    data.join("keyspaces").join(number.to_string())
-}
-
-/// The number of a space's keyspace.
-pub(crate) fn number_of(space: Space) -> u64 {
-    u64::try_from(space.index()).unwrap_or_default() + 1
 }
 
 /// Looks at a database without changing anything.

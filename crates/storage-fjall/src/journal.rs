@@ -14,7 +14,7 @@ use quire_storage::{Result, Space};
 use xxhash_rust::xxh3::Xxh3;
 
 use crate::bytes_at::Reader;
-use crate::inventory::number_of;
+use crate::layout::number_of;
 
 const TRAILER: &[u8; 4] = b"FJL\x03";
 /// A later batch's sequence number is greater, but not by more than this.

@@ -3,15 +3,17 @@
 //! snapshots. Group commit, the check of the journal at an open, the bounds on memory and the
 //! reclaiming of dropped ranges are our own.
 //!
-//! Read in this order: `directory` (what lies in a database directory, its lock and format),
-//! `opening` (the steps of an open), `inventory` and `manifest` (what must be there before fjall
-//! opens it), `skeleton` and `scratch` (how a new one is made), [`journal`] and `log_guard` (what a
-//! torn or damaged log is worth), `image` (what a check opens), `salvage`, `table_file` and
-//! `rebuild` (what a repair does about damaged tables), `repair_mark` (that it is done), `backend`
-//! (reads, batches, pressure), `newest`, `lookups`, `open_table` and `block_rows` (reads of what
-//! nothing has changed since, straight from the tables), `memtables`, `retired` and `early_sync` (what
-//! is done outside of fjall's locks), `reclaim` (dropped ranges), `dead` (what a compaction would give back), `gaps` and `tombstones` (heads of
-//! queues), `backup`.
+//! Read in this order: `directory` (what lies in a database directory, its lock and format), `layout`
+//! and `tuning` (where fjall keeps each space, and with which sizes), `opening` (the steps of an
+//! open), `inventory` and `manifest` (what must be there before fjall opens it), `skeleton` and
+//! `scratch` (how a new one is made), [`journal`] and `log_guard` (what a torn or damaged log is
+//! worth), `image` (what a check opens), `salvage`, `table_file` and `rebuild` (what a repair does about
+//! damaged tables), `repair_mark` (that it is done), `keyspaces` (fjall's handles), `backend` (reads,
+//! batches, pressure), `newest`, `lookups`, `open_table` and `block_rows` (reads of what nothing has
+//! changed since, straight from the tables), `memtables`, `retired` and `early_sync` (what is done
+//! outside of fjall's locks), `dropped` and `reclaim` (dropped ranges), `sizes` and `dead` (what ranges
+//! hold, and what a compaction would give back), `heads`, `gaps` and `tombstones` (heads of queues),
+//! `backup`.
 
 mod backend;
 mod backup;
@@ -22,14 +24,19 @@ mod damage;
 mod dead;
 mod directory;
 mod disk_space;
+mod dropped;
+mod durable_files;
 mod durable_mark;
 mod early_sync;
 mod error;
 mod gaps;
+mod heads;
 mod held;
 mod image;
 mod inventory;
 pub mod journal;
+mod keyspaces;
+mod layout;
 mod log_guard;
 mod log_sync;
 mod lookups;
@@ -47,10 +54,12 @@ mod repair_mark;
 mod retired;
 mod salvage;
 mod scratch;
+mod sizes;
 mod skeleton;
 mod snapshot;
 mod table_file;
 mod tombstones;
+mod tuning;
 
 use std::path::Path;
 use std::sync::Arc;

@@ -15,10 +15,11 @@ use quire_storage::committer::group_place;
 use quire_storage::{Result, Space};
 
 use crate::damage::{Damage, refusal};
-use crate::directory::sync_directory;
+use crate::durable_files::sync_directory;
 use crate::durable_mark::{self, Durable};
-use crate::inventory::{Inventory, number_of};
+use crate::inventory::Inventory;
 use crate::journal::{self, Inspection, inspect};
+use crate::layout::number_of;
 use crate::manifest;
 use crate::table_file::Readable;
 

@@ -8,7 +8,7 @@ use quire_storage::{Result as StorageResult, StorageError};
 
 use crate::bytes_at::Reader;
 use crate::damage::Damage;
-use crate::rebuild::write_synced;
+use crate::durable_files::write_synced;
 
 /// The names of the files in a keyspace.
 pub(crate) const CURRENT: &str = "current";

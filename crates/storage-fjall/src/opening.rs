@@ -8,13 +8,14 @@ use std::sync::Arc;
 
 use quire_storage::{Result, StorageError};
 
-use crate::backend::{FjallBackend, Parts};
+use crate::backend::FjallBackend;
 use crate::damage::{Damage, refusal};
 use crate::directory::Directory;
+use crate::dropped::DroppedRanges;
 use crate::inventory::{self, Inventory};
+use crate::keyspaces::Parts;
 use crate::log_guard::{self, Known, Verdict};
 use crate::private::restrict;
-use crate::reclaim::DroppedRanges;
 use crate::repair_mark::{self, RepairMark};
 use crate::scratch::{self, Scratch};
 use crate::skeleton::{self, Creation};

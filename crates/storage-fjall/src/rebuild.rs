@@ -4,8 +4,6 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::fs::File;
-use std::io::Write;
 use std::path::Path;
 
 use fjall::CompressionType;
@@ -13,10 +11,9 @@ use lsm_tree::InternalValue;
 use lsm_tree::table::Writer;
 use quire_storage::{Bytes, Result, Space, StorageError};
 
-use crate::backend::{TABLE_BYTES, block_bytes, restart_interval};
-use crate::directory::sync_directory;
 use crate::manifest::{self, TableEntry};
 use crate::table_file::Readable;
+use crate::tuning::{TABLE_BYTES, block_bytes, restart_interval};
 
 /// The level that new tables stand in: the lowest, since no key is in two of them.
 const LOWEST: u8 = 6;
@@ -141,24 +138,4 @@ impl<'k> Output<'k> {
 
 fn failed(error: lsm_tree::Error) -> StorageError {
     crate::error::storage(error.into(), "writing a table")
-}
-
-/// Forces a tree of directories and files to the disk.
-pub(crate) fn sync_tree(path: &Path) -> Result<()> {
-    for entry in std::fs::read_dir(path)? {
-        let entry = entry?;
-        match entry.file_type()?.is_dir() {
-            true => sync_tree(&entry.path())?,
-            false => File::open(entry.path())?.sync_all()?,
-        }
-    }
-    sync_directory(path)
-}
-
-/// Writes a file and forces it to the disk.
-pub(crate) fn write_synced(path: &Path, bytes: &[u8]) -> Result<()> {
-    let mut file = File::create(path)?;
-    file.write_all(bytes)?;
-    file.sync_all()?;
-    Ok(())
 }

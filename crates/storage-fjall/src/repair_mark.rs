@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 
 use quire_storage::{Result, StorageError};
 
-use crate::directory::sync_directory;
-use crate::inventory::keyspace_path;
+use crate::durable_files::sync_directory;
+use crate::layout::keyspace_path;
 use crate::private::file_options;
 
 const MARK: &str = "REPAIR";

@@ -8,7 +8,9 @@ use std::path::{Path, PathBuf};
 use quire_storage::{Result, Space};
 
 use crate::damage::{Damage, refusal};
-use crate::inventory::{self, Keyspace, keyspace_path, number_of};
+use crate::durable_files::{sync_directory, sync_tree, write_synced};
+use crate::inventory::{self, Keyspace};
+use crate::layout::{keyspace_path, number_of};
 use crate::rebuild::{self, Rebuilt};
 use crate::repair_mark::RepairMark;
 use crate::table_file::{self, Readable};
@@ -42,7 +44,7 @@ pub(crate) fn mend(data: &Path, mark: &mut RepairMark, warnings: &mut Vec<String
             Some(space) => told(space, &make_again(found, space, &made)?),
             None => "the names of the keyspaces are written again".to_owned(),
         };
-        rebuild::sync_tree(&made)?;
+        sync_tree(&made)?;
         let name = space.map_or("names", Space::name);
         let aside = mark.replace(number, name, &made)?;
         let aside = aside.map(|aside| format!("; the old ones lie in {}", aside.display()));
@@ -112,18 +114,18 @@ fn mend_logs(data: &Path, damages: &[Damage], warnings: &mut Vec<String>) -> Res
         warnings.push(format!("{damage}; what it said is lost"));
     }
     if journal::numbers(data)?.is_empty() {
-        rebuild::write_synced(&journal::path(data, 0), b"")?;
+        write_synced(&journal::path(data, 0), b"")?;
     }
     let version = data.join("version");
     if std::fs::read(&version).ok().as_deref() != Some(FJALL_VERSION) {
-        rebuild::write_synced(&version, FJALL_VERSION)?;
+        write_synced(&version, FJALL_VERSION)?;
         warnings.push(format!("{} was lost or damaged and is written again", version.display()));
     }
     let lock = data.join(inventory::LOCK);
     if !lock.try_exists()? {
-        rebuild::write_synced(&lock, b"")?;
+        write_synced(&lock, b"")?;
     }
-    crate::directory::sync_directory(data)
+    sync_directory(data)
 }
 
 fn remove(path: &Path) -> Result<()> {

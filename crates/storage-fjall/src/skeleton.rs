@@ -15,10 +15,10 @@ use std::thread::JoinHandle;
 use parking_lot::Mutex;
 use quire_storage::{Result, StorageError};
 
-use crate::backend::Parts;
 use crate::directory::Completion;
+use crate::dropped::DroppedRanges;
+use crate::keyspaces::Parts;
 use crate::log_guard;
-use crate::reclaim::DroppedRanges;
 use crate::scratch::{self, Scratch};
 
 const CACHE_BYTES: u64 = 1 << 20;

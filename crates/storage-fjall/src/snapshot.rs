@@ -11,10 +11,11 @@ use lsm_tree::{InternalValue, Tree};
 use quire_storage::backend::RawSnapshot;
 use quire_storage::{Direction, Page, Result, ScanRequest, Space};
 
-use crate::backend::{Heads, Parts};
 use crate::error::storage;
 use crate::gaps::Skip;
+use crate::heads::Heads;
 use crate::held::{Bounds, Held, HeldMemtables, HeldRows};
+use crate::keyspaces::Parts;
 use crate::lookups;
 use crate::newest::{Newest, Walk};
 use crate::open_table;

@@ -10,8 +10,9 @@ use fjall::AbstractTree;
 use parking_lot::Mutex;
 use quire_storage::{Result, Space};
 
-use crate::backend::{Parts, TABLE_BYTES};
 use crate::error::storage;
+use crate::keyspaces::Parts;
+use crate::tuning::TABLE_BYTES;
 
 /// Fewer deletes than this are not worth a compaction: walking over them takes some milliseconds.
 const DELETES_MIN: u64 = 20_000;

@@ -1,0 +1,37 @@
+//! What is known about the keys of each space without reading them.
+
+use std::time::Duration;
+
+use quire_storage::Space;
+
+use crate::gaps::Gaps;
+use crate::recent_keys::RecentKeys;
+use crate::tombstones::Tombstones;
+
+/// What is known about keys: gaps to skip, tombstones to compact away, entries that are in no memtable.
+pub(crate) struct Heads {
+    gaps: [Gaps; 4],
+    pub tombstones: Tombstones,
+    /// The index entries in memtables.
+    pub entries: RecentKeys,
+}
+
+impl Heads {
+    pub fn new(slow: Duration) -> Self {
+        Self {
+            gaps: Space::ALL.map(|_| Gaps::new(slow)),
+            tombstones: Tombstones::default(),
+            entries: RecentKeys::default(),
+        }
+    }
+
+    pub fn gaps(&self, space: Space) -> &Gaps {
+        let [meta, doc, idx, log] = &self.gaps;
+        match space {
+            Space::Meta => meta,
+            Space::Doc => doc,
+            Space::Idx => idx,
+            Space::Log => log,
+        }
+    }
+}

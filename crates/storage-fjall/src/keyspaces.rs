@@ -1,0 +1,150 @@
+//! fjall's keyspaces, one for each space: opening them, flushing them, and how far their background work
+//! is behind.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use fjall::compaction::Leveled;
+use fjall::config::{BlockSizePolicy, CompressionPolicy, RestartIntervalPolicy};
+use fjall::{
+    AbstractTree, AnyTree, CompressionType, Database, Keyspace, KeyspaceCreateOptions, PersistMode,
+};
+use lsm_tree::Tree;
+use quire_storage::{Result, Space};
+
+use crate::damage::Damage;
+use crate::dropped::{DroppedRanges, Factory};
+use crate::error::storage;
+use crate::layout::{keyspace_path, number_of};
+use crate::manifest;
+use crate::tuning::{TABLE_BYTES, block_bytes, memtable_bytes, restart_interval};
+
+/// Unflushed bytes of all keyspaces together from which commits wait.
+const MEMTABLES_BYTES_MAX: u64 = 160 << 20;
+/// Memtables of one keyspace that wait to be flushed; fjall itself sleeps from 4.
+const SEALED_MAX: usize = 3;
+/// Runs in level 0; fjall itself slows down from 20.
+const RUNS_MAX: usize = 16;
+/// The log is given up piece by piece; more than this is never replayed.
+const JOURNALS_BYTES_MAX: u64 = 512 << 20;
+
+fn keyspace_options(space: Space) -> KeyspaceCreateOptions {
+    KeyspaceCreateOptions::default()
+        .max_memtable_size(memtable_bytes(space))
+        // fjall's default leaves the upper levels uncompressed, and rising keys move to the lower
+        // ones without being rewritten.
+        .data_block_compression_policy(CompressionPolicy::all(CompressionType::Lz4))
+        .data_block_size_policy(BlockSizePolicy::all(block_bytes(space)))
+        .data_block_restart_interval_policy(RestartIntervalPolicy::all(restart_interval(space)))
+        .expect_point_read_hits(matches!(space, Space::Doc))
+        .compaction_strategy(Arc::new(Leveled::default().with_table_target_size(TABLE_BYTES)))
+}
+
+/// fjall's handles. Each snapshot and each background task has a reference, and closing waits until
+/// the last one is dropped.
+pub(crate) struct Parts {
+    pub db: Database,
+    pub spaces: [Keyspace; 4],
+}
+
+impl Parts {
+    pub fn space(&self, space: Space) -> &Keyspace {
+        let [meta, doc, idx, log] = &self.spaces;
+        match space {
+            Space::Meta => meta,
+            Space::Doc => doc,
+            Space::Idx => idx,
+            Space::Log => log,
+        }
+    }
+
+    /// Opens the database in `data`, or makes one where there is none. In one that exists nothing is
+    /// made that is missing.
+    pub fn open(
+        data: &Path,
+        cache_bytes: u64,
+        workers: usize,
+        dropped: &Arc<DroppedRanges>,
+    ) -> Result<Self> {
+        let exists = data.join("version").try_exists()?;
+        let (dropped, place) = (Arc::clone(dropped), data.to_owned());
+        let factories = Arc::new(move |name: &str| {
+            let space = Space::ALL.into_iter().find(|space| space.name() == name)?;
+            let keyspace = keyspace_path(&place, number_of(space));
+            Some(Factory::shared(space, &dropped, keyspace.join(manifest::TABLES)))
+        });
+        let db = Database::builder(data)
+            .cache_size(cache_bytes)
+            .max_journaling_size(JOURNALS_BYTES_MAX)
+            .worker_threads(workers)
+            .with_compaction_filter_factories(factories)
+            .open()
+            .map_err(|error| storage(error, "opening"))?;
+        let open = |space: Space| {
+            if exists && !db.keyspace_exists(space.name()) {
+                let path = keyspace_path(data, number_of(space));
+                return Err(Damage::new(&path, "is not known to the database").into());
+            }
+            db.keyspace(space.name(), || keyspace_options(space))
+                .map_err(|error| storage(error, space.name()))
+        };
+        let spaces = [open(Space::Meta)?, open(Space::Doc)?, open(Space::Idx)?, open(Space::Log)?];
+        let parts = Self { db, spaces };
+        parts.leave_zero()?;
+        Ok(parts)
+    }
+
+    /// Sees to it that no snapshot has the sequence number 0, which that of an empty database gets.
+    /// fjall takes it for none when it looks for the oldest open snapshot, and then forgets the lists
+    /// of tables that the others read: they would panic.
+    fn leave_zero(&self) -> Result<()> {
+        let is_empty = |space: &Keyspace| space.tree.get_highest_seqno().is_none();
+        if self.db.visible_seqno() > 0 || !self.spaces.iter().all(is_empty) {
+            return Ok(());
+        }
+        let cleared = self.space(Space::Meta).tree.clear();
+        cleared.map_err(|error| storage(error.into(), "making the database"))
+    }
+
+    /// Moves everything in memory to tables.
+    pub fn flush(&self) -> Result<()> {
+        Space::ALL.into_iter().try_for_each(|space| self.flush_space(space))
+    }
+
+    /// Moves what a keyspace has in memory to tables.
+    pub fn flush_space(&self, space: Space) -> Result<()> {
+        let keyspace = self.space(space);
+        keyspace.rotate_memtable().map_err(|error| storage(error, "flushing"))?;
+        while keyspace.tree.sealed_memtable_count() > 0 {
+            // Fails once a background thread of fjall has died: nothing would end this loop.
+            self.db.persist(PersistMode::Buffer).map_err(|error| storage(error, "flushing"))?;
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        Ok(())
+    }
+
+    /// Whether no keyspace has anything in memory.
+    pub fn all_flushed(&self) -> bool {
+        self.spaces.iter().all(|space| {
+            space.tree.sealed_memtable_count() == 0 && space.tree.active_memtable().is_empty()
+        })
+    }
+
+    /// The tree of a space; `None` if it keeps values apart from keys, which none of ours does.
+    pub fn tree(&self, space: Space) -> Option<&Tree> {
+        match &self.space(space).tree {
+            AnyTree::Standard(tree) => Some(tree),
+            AnyTree::Blob(_) => None,
+        }
+    }
+
+    /// Whether flushes or compactions are so far behind that commits have to wait.
+    pub fn is_behind(&self) -> bool {
+        let sealed = |space: &Keyspace| space.tree.sealed_memtable_count();
+        let most = self.spaces.iter().map(sealed).max().unwrap_or(0);
+        most >= SEALED_MAX
+            || (most > 0 && self.db.write_buffer_size() > MEMTABLES_BYTES_MAX)
+            || self.spaces.iter().any(|space| space.tree.l0_run_count() >= RUNS_MAX)
+    }
+}

@@ -1,0 +1,45 @@
+//! Estimates of what a range of keys holds.
+
+use fjall::AbstractTree;
+use quire_storage::backend::{Backend, RawSnapshot};
+use quire_storage::{Page, Result, ScanRequest, Size, Space};
+
+use crate::keyspaces::Parts;
+
+/// Ranges of at most this many keys are counted.
+const ROWS_COUNTED: usize = 2000;
+
+/// Estimates the bytes and keys of a range: counts up to `ROWS_COUNTED` keys, and beyond that adds up
+/// the tables in the range, and half of those that overlap it partly.
+pub(crate) fn estimate(
+    backend: &impl Backend,
+    parts: &Parts,
+    space: Space,
+    start: &[u8],
+    end: &[u8],
+) -> Result<Size> {
+    let mut page = Page::default();
+    let request = ScanRequest::new(space, start, end).rows_max(ROWS_COUNTED);
+    if request.is_empty() {
+        return Ok(Size::default());
+    }
+    backend.snapshot()?.scan(&request, &mut page)?;
+    let bytes: usize = page.rows.iter().map(|(key, value)| key.len() + value.len()).sum();
+    let seen = Size { bytes: bytes as u64, keys: page.rows.len() as u64 };
+    if page.resume.is_none() {
+        return Ok(seen);
+    }
+    let version = parts.space(space).tree.current_version();
+    let mut size = Size::default();
+    for table in version.iter_tables() {
+        let keys = &table.metadata.key_range;
+        if keys.max()[..] < *start || (!end.is_empty() && keys.min()[..] >= *end) {
+            continue;
+        }
+        let whole = keys.min()[..] >= *start && (end.is_empty() || keys.max()[..] < *end);
+        let share = if whole { 1 } else { 2 };
+        size.bytes += table.metadata.file_size / share;
+        size.keys += table.metadata.item_count / share;
+    }
+    Ok(Size { bytes: size.bytes.max(seen.bytes), keys: size.keys.max(seen.keys) })
+}
