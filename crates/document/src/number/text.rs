@@ -1,5 +1,7 @@
 //! Doubles as text.
 
+use std::ops::Range;
+
 /// The shortest text that reads back as the same double, in JavaScript's layout ("1e+21", "0.1",
 /// "5"): plain digits from 1e-6 up to 1e21, an exponent outside.
 pub fn shortest_double(number: f64) -> String {
@@ -16,23 +18,7 @@ pub fn shortest_double(number: f64) -> String {
     let text = format!("{number:e}");
     let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
     let exponent: i32 = exponent.parse().unwrap_or(0);
-    let (sign, mantissa) = match mantissa.strip_prefix('-') {
-        Some(rest) => ("-", rest),
-        None => ("", mantissa),
-    };
-    let digits: String = mantissa.chars().filter(|&digit| digit != '.').collect();
-    let count = digits.len() as i32;
-    match exponent {
-        -6..0 => format!("{sign}0.{}{digits}", "0".repeat((-exponent - 1) as usize)),
-        0..21 if exponent + 1 >= count => {
-            format!("{sign}{digits}{}", "0".repeat((exponent + 1 - count) as usize))
-        }
-        0..21 => {
-            let (whole, fraction) = digits.split_at((exponent + 1) as usize);
-            format!("{sign}{whole}.{fraction}")
-        }
-        _ => format!("{sign}{mantissa}e{exponent:+}"),
-    }
+    plain(mantissa, exponent, -6..21).unwrap_or_else(|| format!("{mantissa}e{exponent:+}"))
 }
 
 /// What `$toString` makes of a double: the shortest digits that read back as the same double, plain
@@ -70,26 +56,33 @@ pub fn message_text(number: f64) -> String {
 
 /// Lays digits out as C's `%g` with a precision of 16 does.
 fn layout(mantissa: &str, exponent: i32) -> String {
+    plain(mantissa, exponent, -4..16).unwrap_or_else(|| {
+        let direction = if exponent < 0 { '-' } else { '+' };
+        format!("{mantissa}e{direction}{:02}", exponent.abs())
+    })
+}
+
+/// Writes `mantissa` (with its sign and its point) times ten to the power of `exponent` without an
+/// exponent; `None` if the exponent is not one of `exponents`.
+fn plain(mantissa: &str, exponent: i32, exponents: Range<i32>) -> Option<String> {
+    if !exponents.contains(&exponent) {
+        return None;
+    }
     let (sign, mantissa) = match mantissa.strip_prefix('-') {
         Some(rest) => ("-", rest),
         None => ("", mantissa),
     };
     let digits: String = mantissa.chars().filter(|&digit| digit != '.').collect();
-    let count = digits.len() as i32;
-    match exponent {
-        -4..0 => format!("{sign}0.{}{digits}", "0".repeat((-exponent - 1) as usize)),
-        0..16 if exponent + 1 >= count => {
-            format!("{sign}{digits}{}", "0".repeat((exponent + 1 - count) as usize))
-        }
-        0..16 => {
-            let (whole, fraction) = digits.split_at((exponent + 1) as usize);
+    let zeros = |count: i32| "0".repeat(count as usize);
+    let whole = exponent + 1;
+    Some(match whole - digits.len() as i32 {
+        _ if exponent < 0 => format!("{sign}0.{}{digits}", zeros(-whole)),
+        missing if missing >= 0 => format!("{sign}{digits}{}", zeros(missing)),
+        _ => {
+            let (whole, fraction) = digits.split_at(whole as usize);
             format!("{sign}{whole}.{fraction}")
         }
-        _ => {
-            let direction = if exponent < 0 { '-' } else { '+' };
-            format!("{sign}{mantissa}e{direction}{:02}", exponent.abs())
-        }
-    }
+    })
 }
 
 #[cfg(test)]

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
 
 use bytes::Bytes;
 use parking_lot::Mutex;
@@ -111,19 +110,7 @@ fn run_all(branches: &[Node], shared: &Shared, run: &mut Run<'_>) -> Result<Vec<
             done.lock().insert(at, found);
         }
     };
-    thread::scope(|threads| {
-        for _ in 0..helpers.count() {
-            let help = || {
-                work();
-                quire_document::memory::release();
-            };
-            let name = thread::Builder::new().name("facet".to_owned());
-            if name.spawn_scoped(threads, help).is_err() {
-                break;
-            }
-        }
-        work();
-    });
+    helpers.run("facet", work, work);
     let in_order = done.into_inner().into_values().map(|found| {
         let found = found?;
         left = left.checked_sub(found.bytes).ok_or_else(too_large)?;

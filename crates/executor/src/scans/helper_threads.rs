@@ -1,16 +1,19 @@
-//! Threads that help executions. Never more of them run than the machine has processors, over all
-//! executions: who finds none left works alone.
+//! Threads that help executions. All executions together never run more of them than the machine has
+//! processors: an execution that gets none works alone.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 
 use crate::params::processors;
 
+/// The helper threads of all executions that run now.
 static BUSY: AtomicUsize = AtomicUsize::new(0);
+
 /// Permission to run this number of threads besides the caller's own, until it is dropped.
 pub(crate) struct Helpers(usize);
 
 impl Helpers {
-    /// As many as are left, at most `wanted`.
+    /// Takes at most `wanted` threads, fewer where fewer are left.
     pub fn acquire(wanted: usize) -> Helpers {
         let left = |busy: usize| processors().saturating_sub(busy).min(wanted);
         let take = |busy| Some(busy + left(busy));
@@ -18,9 +21,27 @@ impl Helpers {
         Helpers(left(before.unwrap_or(usize::MAX)))
     }
 
-    /// How many threads.
+    /// Returns the number of threads.
     pub fn count(&self) -> usize {
         self.0
+    }
+
+    /// Runs `help` on each of the threads, which are called `name`, and `own` on this one, and returns
+    /// what `own` gives once all have ended. Where the system has no thread left, `help` runs on fewer.
+    pub fn run<T>(&self, name: &str, help: impl Fn() + Sync, own: impl FnOnce() -> T) -> T {
+        let help = || {
+            help();
+            quire_document::memory::release();
+        };
+        thread::scope(|scope| {
+            for _ in 0..self.0 {
+                let thread = thread::Builder::new().name(name.to_owned());
+                if thread.spawn_scoped(scope, help).is_err() {
+                    break;
+                }
+            }
+            own()
+        })
     }
 }
 

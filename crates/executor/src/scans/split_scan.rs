@@ -4,7 +4,6 @@
 //! also compute what it takes of each document.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::thread;
 
 use parking_lot::Mutex;
 use quire_catalog::Collection;
@@ -110,20 +109,9 @@ impl Splitter {
         let size = (threads * PIECES_EACH, self.width, threads * KEPT_BYTES_EACH);
         let pieces = Pieces::new(run, collection, kept, from..bound, size);
         let mut queue = Queue { pieces: 0, examined: 0, whole: true, ended: false, take };
-        thread::scope(|scope| {
-            for _ in 0..helpers.count() {
-                let name = thread::Builder::new().name("scan".to_owned());
-                let help = || {
-                    let done = pieces.work(|| Ok(()));
-                    quire_document::memory::release();
-                    done
-                };
-                if name.spawn_scoped(scope, help).is_err() {
-                    break;
-                }
-            }
-            pieces.work(|| queue.advance(pieces.done()))
-        })?;
+        // What goes wrong for a helper stands in its piece.
+        let help = || drop(pieces.work(|| Ok(())));
+        helpers.run("scan", help, || pieces.work(|| queue.advance(pieces.done())))?;
         queue.advance(pieces.done())?;
         self.adapt(&queue);
         Ok(true)
