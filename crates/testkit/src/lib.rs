@@ -14,3 +14,5 @@ pub mod runner;
 pub mod servers;
 pub mod transacted;
 pub mod variants;
+#[cfg(test)]
+mod variants_tests;
