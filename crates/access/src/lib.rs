@@ -1,9 +1,9 @@
-//! Users, roles, privileges and SCRAM: who may do what, and how a client proves who it is. Pure
-//! functions of their input; documents are stored and commands are run above.
+//! Users, roles, privileges and SCRAM: what a user may do, and how a client proves its identity. Pure
+//! functions; other crates store the documents and run the commands.
 //!
 //! Read in this order: `action.rs`, `resource.rs` and `privilege.rs` (what is allowed),
-//! `name.rs`, `builtin.rs`, `role.rs` and `user.rs` (to whom), `scram.rs`, `restriction.rs`
-//! and `origin.rs` (how a user proves it, and where from).
+//! `name.rs`, `builtin.rs`, `role.rs` and `user.rs` (to which users), `scram.rs`, `restriction.rs`
+//! and `origin.rs` (how a user logs in, and from which addresses).
 
 pub mod action;
 pub mod builtin;

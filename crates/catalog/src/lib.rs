@@ -2,9 +2,9 @@
 //! records in which it is stored.
 //!
 //! A [`Catalog`] never changes: a DDL statement builds the next one and publishes it together
-//! with its commit. The only thing in it that moves is [`Multikey`], whose bits only grow, and
-//! which are set before the commit that makes them true, so that a reader who took its snapshot
-//! first can trust them. This crate does no I/O; `collections` reads and writes the records.
+//! with its commit. Its only mutable part is [`Multikey`]. Multikey bits are never cleared, and are
+//! set before the commit that makes them true, so that a reader with an older snapshot can rely on
+//! them. This crate does no I/O; `collections` reads and writes the records.
 
 mod catalog;
 pub mod clustered;

@@ -13,51 +13,49 @@ use std::fmt::Write;
 const HEAD: &str = "# Compatibility
 
 Quire follows the behaviour of MongoDB 8.2. This page is generated from the registries of the source
-(`cargo xtask compatibility`); a test compares it with them. What is listed as missing answers
-`CommandNotSupported` (115) or the command's own error, naming the feature.
+(`cargo xtask compatibility`); a test compares the two. A feature that is listed as missing returns
+`CommandNotSupported` (115) or the command's own error, which names the feature.
 
-Features that are missing as a whole: change
-streams and tailable cursors, capped and time-series
-collections, validators, text and geo indexes,
-server-side JavaScript (`$where`, `$function`, `$accumulator`: not planned).
+Missing as a whole: change streams and tailable cursors, capped and time-series collections, validators,
+text and geospatial indexes, server-side JavaScript (`$where`, `$function`, `$accumulator`: not planned).
 ";
 
 const DIFFERENCES: &str = "
 ## Differences
 
-- Collations have the data of a newer ICU than MongoDB's 57.1 (docs/adr/0008-collation.md): the no-break space counts as a space, not as
+- Collations use the data of a newer ICU than MongoDB's 57.1 (docs/adr/0008-collation.md): the no-break space counts as a space, not as
   punctuation; strings compare as if they were normalized, whatever `normalization` says; the variants `search`, `searchjl`, `big5han`
   and `gb2312han` are missing. A `$expr` that is a `$in` of a path in constants compares bytes, as in MongoDB 8.2; deeper in an
   expression this `$in` follows the collation.
-- Sessions live in memory: `$listSessions` shows what `$listLocalSessions` shows, the sessions used since the start. What
-  retryable writes did is stored, so that they are recognised after a restart. Without `--auth` no session belongs to a named
+- Sessions are kept in memory: `$listSessions` shows the same as `$listLocalSessions`, the sessions used since the start. The
+  results of retryable writes are stored, so that a retry is recognised after a restart. Without `--auth` no session belongs to a named
   user.
 - Read concern `majority`, `snapshot` and `linearizable` read what `local` reads, and wait until it is on disk; `available`
   is `local`. A `snapshot` read and its cursor stay at one time, and any time of the last 60 seconds
   (`minSnapshotHistoryWindowInSeconds`, 300 in MongoDB) can be asked for with `atClusterTime`, unless more than 8 MB, 10,000
   groups of commits or 64 changes of the catalog came after it: then the answer is `SnapshotTooOld`.
-- Search indexes: there is no search service beside the server, so the four commands and `$search`, `$searchMeta`,
+- Search indexes: the server has no search service, so the four commands and `$search`, `$searchMeta`,
   `$vectorSearch` and `$listSearchIndexes` answer `SearchNotEnabled`, as mongod does without one.
-- A `wtimeout` bounds how long a write of documents waits for the disk; changes of the catalog wait as long as it takes.
+- `wtimeout` limits how long a write of documents waits for the disk. Changes of the catalog wait without a limit.
 - A default write concern must name `w`, and one that a single member can satisfy.
-- Accepted, because they ask for nothing here: `bypassDocumentValidation` (there are no validators),
+- Accepted, because they have nothing to do here: `bypassDocumentValidation` (there are no validators),
   `allowPartialResults`, `oplogReplay` and `mirrored` of find, `commitQuorum` of one member.
-- `storageEngine` and `indexOptionDefaults` of `create`, and `storageEngine` of an index, are checked, kept and shown as in MongoDB,
-  and change nothing: they tune an engine that is not this one.
-- `serverStatus` has a section `wiredTiger` in the shape that tools read; its figures are those of this engine, whose
-  name is `fjall` (or `memory`).
+- `storageEngine` and `indexOptionDefaults` of `create`, and `storageEngine` of an index, are checked, stored and shown as in MongoDB,
+  and have no effect: they tune another storage engine.
+- `serverStatus` has a section `wiredTiger` with the fields that tools read. Its figures are those of Quire's engine, which is
+  called `fjall` (or `memory`).
 - `system.profile` is an ordinary collection with an `_id` index that the profiler itself keeps below 1 MiB, the oldest
   entries first; while `fsync` holds writers back nothing is recorded. A `bulkWrite` has one entry. Entries and slow-query lines have no `keysInserted`, `keysDeleted`,
   `queryHash`, `locks` and `storage` figures: the last two are there and empty.
-- `fsync` with `lock` holds writers back and flushes; the engine may go on rewriting its files, so copy a directory
-  with `quire backup`, not with `cp`.
+- `fsync` with `lock` flushes and makes writers wait. The engine may still rewrite its files: copy a directory with
+  `quire backup`, not with `cp`.
 - `currentOp` and `$currentOp` show running operations and idle transactions: `idleConnections` and `idleCursors` add
   nothing.
-- `validate` reads one snapshot while others write. It compares the counters too, unless the collection is written to
-  all the time: then a warning says so.
+- `validate` reads one snapshot while other clients write. It also compares the counters; if writes to the collection never
+  pause, it returns a warning instead.
 - `lockInfo` and `serverStatus.locks` know no lock but that of `fsync`: documents have none that outlive a statement.
-- `freeStorageSize` of `dbStats` and `collStats` is 0: space that deletes leave comes back by compaction.
-- `w` above 1 is done and answers `UnsatisfiableWriteConcern` at once.
+- `freeStorageSize` of `dbStats` and `collStats` is 0: compaction frees the space of deleted documents.
+- A write with `w` above 1 is made, and returns `UnsatisfiableWriteConcern` at once.
 - `$readPreference` is accepted on every command: there is one member, and it is the primary.
 - Transactions: `maxTransactionLockRequestTimeoutMillis` is how long a statement waits behind a change of the catalog that waits for
   other transactions; for documents no statement inside waits. A transaction whose snapshot the engine has to take back (many

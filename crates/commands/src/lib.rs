@@ -1,9 +1,8 @@
 //! Every command: its arguments, its reply, and the one registry that lists them.
 //!
-//! A folder imports only what stands before it: `frame` (what every command stands on), `cursors`,
-//! `sessions`, `users`, `admin`, `ddl`, `write`, `read`; then `requires` (what each command needs
-//! of its client), `registry` (the rows) and `jobs` (what runs
-//! in the background).
+//! A folder imports only the folders before it: `frame` (the code below every command), `cursors`,
+//! `sessions`, `users`, `admin`, `ddl`, `write`, `read`; then `requires` (the privileges that each
+//! command needs), `registry` (the table of commands) and `jobs` (background jobs).
 
 mod frame;
 

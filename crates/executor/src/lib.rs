@@ -1,10 +1,9 @@
-//! A plan on a read view to batches of documents.
+//! Runs plans: reads batches of documents on a view, and writes many documents.
 //!
-//! Read in this order: `views.rs` (where it reads), `unit.rs` (the unit of work that it belongs to),
-//! `params.rs` (what it is given), `opening` (how a request becomes operators), `execution.rs` (how
-//! they are pulled), `operators` and `scans` (the operators), `grouping` (`$group`), `joins` (stages that
-//! read other collections), `modify` (writes
-//! of many documents).
+//! Read in this order: `views.rs` (what a plan reads from), `unit.rs` (the unit of work that it belongs
+//! to), `params.rs` (limits and options of a run), `opening` (from a request to operators), `execution.rs`
+//! (batches of an open plan), `operators` and `scans` (the operators), `columns.rs` and `grouping` (`$group`),
+//! `joins` (stages that read other collections), `modify` (writes of many documents).
 
 mod columns;
 mod env;

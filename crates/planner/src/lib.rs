@@ -1,9 +1,9 @@
-//! From a request and metadata to a plan. Does no I/O: what it must know of the data comes in
+//! Makes a plan of a request and metadata. Does no I/O: a caller answers questions about the data
 //! through [`Statistics`].
 //!
-//! Read in this order: `request.rs` (what is asked), `access.rs` (which indexes can
-//! serve a filter; the intervals of a predicate are `quire_catalog::key`'s), [`mod@plan`] (the stages), `find.rs` (how they are put together),
-//! [`explain`] (how they are printed).
+//! Read in this order: `request.rs` (the requests), `access.rs` (the indexes that can serve a filter;
+//! `quire_catalog::key` makes the intervals of a predicate), [`mod@plan`] (the nodes of a plan), `find.rs`
+//! (how a find is planned), [`explain`] (how a plan is printed).
 
 mod access;
 mod barrier;

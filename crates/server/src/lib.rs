@@ -3,7 +3,7 @@
 //! One thread a connection reads a message, runs its command and writes the reply, so a request
 //! never changes threads. Read [`server`] (start and stop) first, then `shared` (what the threads share),
 //! `connection` (the loop), `handshake` and `tls` (encryption),
-//! `inbox` (from bytes to messages) and `watch` (who notices that a client has gone).
+//! `inbox` (from bytes to messages) and `watch` (detects that a client is gone).
 
 mod audit;
 mod budget;

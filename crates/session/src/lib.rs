@@ -1,5 +1,5 @@
 //! What a client keeps between two commands: its cursors, and its logical sessions with their
-//! retryable writes. `unit.rs` is what every command reads and writes through, with its two kinds in
+//! retryable writes. Every command reads and writes through `unit.rs`, which has two implementations:
 //! `autocommit.rs` and `transaction.rs`.
 
 mod autocommit;

@@ -2,10 +2,9 @@
 //! engines that need no disk (in memory, simulated). It knows neither BSON nor MongoDB.
 //!
 //! Read in this order: [`space`] and [`version`] (the places of keys and of commits), [`contract`] (what
-//! an engine promises), [`batch`] (what a commit carries),
-//! [`txn`] (how a caller uses it), [`backend`] and [`committer`] (how one committer makes an engine
-//! out of raw ordered bytes), [`memory`] and [`simulated`] (two such engines), [`conformance`] (the
-//! suite that every engine passes).
+//! an engine promises), [`batch`] (what a commit contains), [`txn`] (how a caller uses it), [`backend`]
+//! and [`committer`] (one committer makes an engine of raw ordered bytes), [`memory`] and [`simulated`]
+//! (two such engines), [`conformance`] (the test suite of every engine).
 
 pub mod backend;
 pub mod batch;

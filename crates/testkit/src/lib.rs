@@ -1,9 +1,9 @@
 //! Case runner, in-process server and clients for tests.
 //!
-//! A case file holds commands with the replies that a real server gave (tests/cases/FORMAT.md).
-//! [`case`] reads it, [`runner`] runs one case against any [`client::Client`], [`compare`] makes
-//! replies comparable, [`expected`] lists the cases that are known to differ, with reasons. [`variants`] runs
-//! the reads of a case in other ways, [`transacted`] all its statements inside transactions.
+//! A case file has commands with the replies of a real server (tests/cases/FORMAT.md). [`case`] reads
+//! it, [`runner`] runs one case against any [`client::Client`], [`compare`] makes replies comparable,
+//! and [`expected`] lists the cases that are known to differ, with reasons. [`variants`] runs the reads
+//! of a case in other ways, [`transacted`] all its statements inside transactions.
 
 pub mod case;
 pub mod client;

@@ -1,8 +1,8 @@
 //! TLS of the server and of the tools, over rustls: certificates and keys from PEM files, the
 //! checks of the other side's certificate, and encrypted streams.
 //!
-//! Read [`server`] and [`client`] first; `pem` reads the files and `certificate` says what a
-//! certificate says about itself.
+//! Read [`server`] and [`client`] first; `pem` reads the files, and `certificate` the names in a
+//! certificate.
 
 pub mod certificate;
 pub mod client;

@@ -3,7 +3,7 @@
 //! A message arrives in three steps, and each checks its limits before anything is allocated:
 //! [`Header::parse`] looks at the first 16 bytes, [`expand`] unpacks OP_COMPRESSED, and
 //! [`parse`] finds the documents. Nothing is copied: an [`Incoming`] borrows from the message's
-//! bytes. The way back is [`Reply::frame`]. [`client`] is the other end of the line, for tests,
+//! bytes. The way back is [`Reply::frame`]. [`client`] is the client's side, for tests,
 //! tools and benchmarks.
 
 pub mod client;

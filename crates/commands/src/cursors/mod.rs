@@ -1,4 +1,4 @@
-//! Cursors: their first reply, and the commands that go on with one or close it.
+//! Cursors: their first reply, and the commands that continue or close them.
 
 pub mod cursor_reply;
 pub mod execution_source;

@@ -1,9 +1,9 @@
-//! What every command stands on: its row, its context, arguments and replies, what is done around
-//! it, and what the server counts and logs of it. No file here knows a command; the table of
-//! commands comes in through [`service::Service`].
+//! The code below every command: its row, context, arguments and reply, the steps that surround it, and
+//! what the server counts and logs of it. No file here imports a command; [`service::Service`] is given
+//! the table of commands.
 //!
-//! Read in this order: [`service`] (what a server holds), `command` (what a command is to it),
-//! `context` (what a command is given), `dispatch` (what happens around every command).
+//! Read in this order: [`service`] (the state of a server), `command` (the row of a command),
+//! `context` (what a command is given), `dispatch` (the steps that surround every command).
 
 pub mod account;
 pub mod accounts;

@@ -1,4 +1,4 @@
-//! The four numeric types as one: comparison and hashing as mathematical values.
+//! Compares and hashes values of the four numeric types by their mathematical value.
 
 mod arithmetic;
 mod text;

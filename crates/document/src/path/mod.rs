@@ -1,6 +1,6 @@
 //! Dotted paths, split once and then followed over bytes.
 //!
-//! Three ways to follow one: [`Path::get`] goes through documents only; [`Path::visit`] goes through
+//! There are three ways to follow a path: [`Path::get`] goes through documents only; [`Path::visit`] goes through
 //! arrays as filters do; [`expand_keys`] makes the keys that an index has for a document.
 
 mod expand;

@@ -4,7 +4,7 @@
 //! on views that it releases, and reads each of them again in the storage transaction that writes
 //! it. Outside a client's transaction many documents are written in chunks. Each chunk is a
 //! commit of its own, so memory stays bounded and other writers proceed; a chunk that meets a
-//! conflict runs again. A writer that waits holds nothing.
+//! conflict runs again. A writer holds no lock and no snapshot while it waits.
 
 mod chunk;
 mod delete;

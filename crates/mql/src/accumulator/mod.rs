@@ -1,4 +1,4 @@
-//! Accumulators: what `$group` (and later windows) makes of the values of many documents.
+//! Accumulators: what `$group` and window functions compute from the values of many documents.
 //!
 //! Reading order: this file (what an accumulator is), `registry` (all of them), `spec` (one
 //! accumulator of a stage, parsed), `table` (its states for all groups), then one file an

@@ -1,6 +1,6 @@
-//! What parsing and evaluating need from outside: variables, clock, collation, memory, interrupts.
+//! The inputs of parsing and evaluation: variables, time, collation, memory, interrupts.
 //!
-//! `mql` asks no clock, no random source and no thread; its caller passes them in here.
+//! `mql` reads no clock and draws no random numbers; its caller passes them in here.
 
 mod parse;
 mod shared;

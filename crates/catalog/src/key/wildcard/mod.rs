@@ -1,5 +1,5 @@
-//! The wildcard index: a key for each path of a document, of the path and the value that stands
-//! there, alone or between regular fields.
+//! The wildcard index: one key for each path of a document, which has the path and the value at it,
+//! alone or between the values of regular fields.
 //!
 //! MongoDB's manual, "Wildcard Indexes". The keys have two fields for the wildcard term, `$_path`
 //! and the value. Read in this order: this file, `tree.rs` (which paths the index holds),
