@@ -1,9 +1,11 @@
 //! What an execution is given from outside, its limits and what it counts.
 
 use std::path::Path;
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, Weak};
 
-use quire_document::{Timestamp, ValueBuf};
+use quire_document::{DocBuf, Timestamp, ValueBuf};
+use quire_error::{Error, Result};
+use quire_mql::stage::Served;
 use quire_storage::Interrupt;
 
 /// Bytes a blocking stage may hold in memory. MongoDB: 100 MiB
@@ -18,6 +20,15 @@ static PROCESSORS: LazyLock<usize> =
     LazyLock::new(|| std::thread::available_parallelism().map_or(1, |count| count.get()));
 
 static TEMPORARY: LazyLock<Arc<Path>> = LazyLock::new(|| std::env::temp_dir().into());
+
+/// Makes the documents of stages that tell of the server, such as `$collStats`.
+pub trait ServerRows: Send + Sync {
+    /// Returns the documents of a stage; `api_strict` says that the request keeps to the stable API.
+    ///
+    /// # Errors
+    /// What the stage says of its collection.
+    fn rows(&self, stage: &Served, api_strict: bool) -> Result<Vec<DocBuf>>;
+}
 
 /// What an execution is given from outside.
 #[derive(Clone)]
@@ -42,6 +53,8 @@ pub struct ExecParams {
     pub no_table_scan: bool,
     /// Operators outside the stable API are refused.
     pub api_strict: bool,
+    /// Makes the documents of stages that tell of the server, in pipelines inside of other stages.
+    pub server_rows: Option<Weak<dyn ServerRows>>,
     /// Pipelines are not rewritten.
     pub as_written: bool,
     /// Threads that a long execution may use, its own among them, while they are free.
@@ -64,9 +77,23 @@ impl ExecParams {
             disk_by_default: true,
             no_table_scan: false,
             api_strict: false,
+            server_rows: None,
             as_written: false,
             threads_max: processors(),
             long_scan_docs: LONG_SCAN_DOCS,
+        }
+    }
+}
+
+impl ExecParams {
+    /// Returns the documents of a stage that tells of the server.
+    ///
+    /// # Errors
+    /// What the stage says of its collection.
+    pub(crate) fn rows_of_server(&self, stage: &Served) -> Result<Vec<DocBuf>> {
+        match self.server_rows.as_ref().and_then(Weak::upgrade) {
+            Some(server) => server.rows(stage, self.api_strict),
+            None => Err(Error::internal(format!("no server gives the rows of {}", stage.name))),
         }
     }
 }

@@ -21,6 +21,7 @@ pub use collation::Collation;
 pub use context::{Collator, EvalContext, Known, ParseContext, Shared, UserVariable};
 pub use expression::Expression;
 pub use filter::Filter;
+pub use options::whole;
 pub use stage::Stage;
 pub use update::{Outcome, Update, UpdateSpec};
 

@@ -1,7 +1,8 @@
 //! The fields of an operand that is a document: the errors of fields that it has not, has twice, or
 //! has of another type.
 
-use quire_document::{Doc, Value};
+use quire_document::decimal::Rounding;
+use quire_document::{Decimal128, Doc, Value};
 use quire_error::{Error, ErrorCode, Result};
 
 /// The operand of `owner`, which is how messages call it: `$merge`, or `$densify.range`.
@@ -38,11 +39,50 @@ impl<'n> Options<'n> {
         Error::new(ErrorCode::IDLFailedToParse, text)
     }
 
+    /// Returns a whole number that is at least `least`.
+    ///
+    /// # Errors
+    /// 14 TypeMismatch for what is no number, 2 BadValue for one that is too small.
+    pub fn integer_from(self, least: i64, name: &str, value: Value<'_>) -> Result<i64> {
+        let Some(number) = whole(value) else {
+            let (owner, found) = (self.0, value.type_name());
+            return Err(Error::type_mismatch(format!(
+                "BSON field '{owner}.{name}' is the wrong type '{found}', expected types '[long, int, decimal, double]'"
+            )));
+        };
+        if number < least {
+            let text =
+                format!("BSON field '{name}' value must be >= {least}, actual value '{number}'");
+            return Err(Error::bad_value(text));
+        }
+        Ok(number)
+    }
+
     /// The error of a field with a value of another type than `expected`.
     pub fn wrong_type(self, name: &str, value: Value<'_>, expected: &str) -> Error {
         let (owner, found) = (self.0, value.type_name());
         Error::type_mismatch(format!(
             "BSON field '{owner}.{name}' is the wrong type '{found}', expected type '{expected}'"
         ))
+    }
+}
+
+/// A number cut to a whole one, `None` for what is no number.
+pub fn whole(value: Value<'_>) -> Option<i64> {
+    match value {
+        Value::Int32(number) => Some(number.into()),
+        Value::Int64(number) => Some(number),
+        Value::Double(number) if number.is_nan() => Some(0),
+        Value::Double(number) => Some(number as i64),
+        Value::Decimal(number) => Some(decimal_to_whole(number)),
+        _ => None,
+    }
+}
+
+/// A decimal as whole number: half goes to the even neighbour, what is too large is clamped.
+fn decimal_to_whole(decimal: Decimal128) -> i64 {
+    match decimal.to_i64_rounded(Rounding::HalfEven) {
+        Some(number) => number,
+        None => decimal.to_f64() as i64,
     }
 }

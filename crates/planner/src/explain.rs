@@ -305,6 +305,7 @@ fn facts(node: &Node, stats: Option<&NodeStats>, out: &mut DocWriter<'_>) {
         }
         Node::Eof
         | Node::OneDocument
+        | Node::Served(_)
         | Node::Feed { .. }
         | Node::SortKeys { .. }
         | Node::RandomPicks { .. }

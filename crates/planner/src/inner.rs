@@ -15,7 +15,7 @@ use quire_mql::collation::AskedCollation;
 use quire_mql::expression::Expression;
 use quire_mql::filter::{InList, Node as Condition, PathNode, Test};
 use quire_mql::stage::{
-    From, GraphLookup, Inside, Lookup, Match, OneDocument, OtherPipeline, Stage,
+    From, GraphLookup, Inside, Lookup, Match, OneDocument, OtherPipeline, Stage, first_only,
 };
 use std::sync::Arc;
 
@@ -123,6 +123,8 @@ fn shared_stages(lookup: &Lookup) -> Result<usize> {
         (Some(_), Some(Stage::OneDocument(_))) => {
             Err(Error::not_built("$lookup by fields of $documents that read its variables"))
         }
+        // The equality of fields stands before it.
+        (Some(_), Some(Stage::Served(stage))) => Err(first_only(stage.name)),
         // Behind an equality of fields the whole pipeline runs for each document.
         (Some(_), _) => Ok(0),
     }

@@ -22,7 +22,8 @@ use quire_mql::filter::Node as Condition;
 use quire_mql::projection::{Kind, Projection};
 use quire_mql::sort::SortPattern;
 use quire_mql::stage::{
-    Limit, Match, Modified, Place, Skip, Sort, Stage, StageBody, Transform, parse_pipeline,
+    Limit, Match, Modified, Place, Skip, Sort, Stage, StageBody, Transform, first_only,
+    parse_pipeline,
 };
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -95,10 +96,20 @@ pub(crate) fn plan_head(
             rest.pop_front();
             Some(Node::OneDocument)
         }
+        (None, Some(Stage::Served(stage))) => {
+            let leaf = Node::Served(Arc::clone(stage));
+            rest.pop_front();
+            Some(leaf)
+        }
         // No collection has so long a name.
         _ if source.namespace.len() > NAMESPACE_BYTES_MAX => Some(Node::Eof),
         _ => None,
     };
+    // Behind the stages of a view.
+    if let Some(Stage::Served(stage)) = rest.iter().find(|stage| matches!(stage, Stage::Served(_)))
+    {
+        return Err(first_only(stage.name));
+    }
     if let Some(leaf) = leaf {
         let plan = Plan { root: leaf, ..Plan::of_feed(&source.namespace) };
         return Ok(Head { plan, rest, collation: source.collation.clone() });

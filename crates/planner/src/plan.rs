@@ -14,7 +14,7 @@ use quire_mql::collation::Collation;
 use quire_mql::filter::Node as Condition;
 use quire_mql::projection::Projection;
 use quire_mql::sort::SortPattern;
-use quire_mql::stage::{Stage, StageBody};
+use quire_mql::stage::{Served, Stage, StageBody};
 use std::fmt;
 use std::sync::Arc;
 
@@ -151,6 +151,8 @@ pub enum Node {
     },
     /// One empty document, for a `$documents`.
     OneDocument,
+    /// What the server tells of itself at the beginning of a pipeline inside of a stage.
+    Served(Arc<Served>),
     /// Nothing: the collection does not exist or nothing can match.
     Eof,
     /// All documents in their natural order.
@@ -336,6 +338,7 @@ impl Node {
         match self {
             Node::Eof
             | Node::OneDocument
+            | Node::Served(_)
             | Node::Feed { .. }
             | Node::CollScan { .. }
             | Node::ClusteredScan { .. }
@@ -404,23 +407,13 @@ impl Node {
         }
     }
 
-    /// Returns true if it reads the first key of each group and nothing else.
-    pub fn reads_distinct_keys(&self) -> bool {
-        match self {
-            Node::DistinctScan { .. } => true,
-            Node::Projection { input, .. } | Node::Fetch { input, .. } => {
-                input.reads_distinct_keys()
-            }
-            _ => false,
-        }
-    }
-
     /// MongoDB's name of the stage.
     pub fn name(&self) -> &'static str {
         match self {
             Node::Stage { stage, .. } => stage.name(),
             Node::Feed { name } => name,
             Node::OneDocument => "QUEUE",
+            Node::Served(stage) => stage.name,
             Node::Eof => "EOF",
             Node::CollScan { .. } => "COLLSCAN",
             Node::ClusteredScan { scan, .. } if scan.is_whole() => "COLLSCAN",
@@ -473,6 +466,7 @@ impl Node {
             | Node::ClusteredScan { .. }
             | Node::IdHack { .. }
             | Node::OneDocument
+            | Node::Served(_)
             | Node::Eof => true,
             other => other.inputs().iter().all(Node::gives_documents),
         }

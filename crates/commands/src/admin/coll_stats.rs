@@ -1,15 +1,16 @@
 //! `$collStats`, and `collStats` behind it: counts and sizes of one collection.
 
-use crate::frame::args::{Arg, arguments, fields};
+use crate::frame::args::arguments;
 use crate::frame::context::Context;
 use crate::frame::metrics::Latency;
 use crate::frame::reply::number;
-use crate::frame::service::now_ms;
+use crate::frame::service::{Service, now_ms};
 use crate::frame::usage::CollectionUsage;
 use quire_catalog::{Collection, IndexState, Namespace};
 use quire_collections::collection_sizes;
 use quire_document::{Doc, DocBuf, DocWriter, Value};
 use quire_error::{Error, ErrorCode, Result};
+use quire_mql::stage::{CollStats, StatsSection};
 use quire_planner::AggregateRequest;
 
 /// Runs the command `collStats`.
@@ -30,165 +31,75 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     let catalog = cx.service.store.catalog();
     catalog.refuse_view(&namespace)?;
     reply.append("ns", namespace.as_str());
-    storage_stats(cx, catalog.lookup(&namespace).map(|found| &**found), scale, reply)
+    storage_stats(cx.service, catalog.lookup(&namespace).map(|found| &**found), scale, reply)
 }
 
-/// The stage `$collStats`.
+/// The stage `$collStats` at the beginning of an `aggregate`.
 pub fn stage(
     cx: &Context<'_>,
     request: &AggregateRequest,
     operand: Value<'_>,
 ) -> Result<Vec<DocBuf>> {
-    let Value::Document(spec) = operand else {
-        let text = format!(
-            "$collStats must take a nested object but found: $collStats: {}",
-            quire_catalog::debug_value(operand)
-        );
-        return Err(Error::location(5447000, text));
-    };
-    if request.namespace.ends_with(".$cmd.aggregate") {
+    if operand.as_document().is_some() && request.namespace.ends_with(".$cmd.aggregate") {
         let text = "{aggregate: 1} is not valid for '$collStats'; a collection is required.";
         return Err(Error::new(ErrorCode::InvalidNamespace, text));
     }
-    let namespace = Namespace::parse(&request.namespace)?;
-    let catalog = cx.service.store.catalog();
+    let api_strict = cx.generic.api.strict == Some(true);
+    rows(cx.service, &request.namespace, operand, api_strict)
+}
+
+/// Returns the one document of a `$collStats` on `namespace`.
+pub fn rows(
+    service: &Service,
+    namespace: &str,
+    operand: Value<'_>,
+    api_strict: bool,
+) -> Result<Vec<DocBuf>> {
+    let asked = CollStats::parse(operand, api_strict)?;
+    let namespace = Namespace::parse(namespace)?;
+    let catalog = service.store.catalog();
     let collection = catalog.lookup(&namespace).map(|found| &**found);
-    let strict = cx.generic.api.strict == Some(true);
-    if strict && spec.fields().any(|(name, _)| name != "count") {
-        let text = "only the 'count' option to $collStats is supported in API Version 1";
-        return Err(Error::new(ErrorCode::APIStrictError, text));
-    }
-    let sections = sections(spec)?;
     let mut bytes = Vec::new();
     let mut row = DocWriter::new(&mut bytes);
     row.append("ns", namespace.as_str());
     row.append("host", crate::frame::host::host_name().as_str());
     row.append("localTime", Value::Date(now_ms()));
-    for section in sections {
-        write_section(cx, &namespace, collection, section, &mut row)?;
+    for section in asked.sections {
+        write_section(service, &namespace, collection, section, &mut row)?;
     }
     row.finish();
     Ok(vec![DocBuf::from_valid_bytes(bytes)])
 }
 
-/// What a `$collStats` shows.
-#[derive(Clone, Copy)]
-enum Section {
-    Count,
-    /// The number of bytes in one unit.
-    Storage {
-        scale: i64,
-    },
-    Latency {
-        histograms: bool,
-    },
-    Executed,
-}
-
-/// Reads the operand: the sections in its order, each once. What is null is not asked for.
-fn sections(spec: Doc<'_>) -> Result<Vec<Section>> {
-    let mut sections: Vec<Section> = Vec::new();
-    for arg in fields("$collStats", spec) {
-        let nullable = ["count", "storageStats", "latencyStats", "queryExecStats"];
-        if nullable.contains(&arg.name()) && arg.is_null() {
-            continue;
-        }
-        let section = match arg.name() {
-            "count" => {
-                empty(&arg)?;
-                Section::Count
-            }
-            "storageStats" => Section::Storage { scale: scale(arg.document()?)? },
-            "latencyStats" => Section::Latency { histograms: histograms(arg.document()?)? },
-            "queryExecStats" => {
-                empty(&arg)?;
-                Section::Executed
-            }
-            // There is one node.
-            "targetAllNodes" => {
-                arg.bool()?;
-                continue;
-            }
-            "operationStats" => {
-                return Err(Error::not_built(&format!("$collStats.{}", arg.name())));
-            }
-            _ => return Err(arg.unknown()),
-        };
-        let kind = std::mem::discriminant(&section);
-        if !sections.iter().any(|known| std::mem::discriminant(known) == kind) {
-            sections.push(section);
-        }
-    }
-    Ok(sections)
-}
-
-/// Fails with 31170 for a document that is not empty.
-fn empty(arg: &Arg<'_>) -> Result<()> {
-    if arg.document()?.is_empty() {
-        return Ok(());
-    }
-    let text = format!("the option '{}' of $collStats takes an empty document", arg.name());
-    Err(Error::location(31170, text))
-}
-
-/// The unit of `storageStats`, at most what 32 bits hold. Other options have no effect in MongoDB
-/// either.
-fn scale(options: Doc<'_>) -> Result<i64> {
-    let mut scale = 1;
-    for option in fields("$collStats.storageStats", options) {
-        match option.name() {
-            "scale" if !option.is_null() => {
-                scale = option.integer_from(1)?.min(i64::from(i32::MAX));
-            }
-            "waitForLock" | "numericOnly" => {
-                option.bool()?;
-            }
-            _ => {}
-        }
-    }
-    Ok(scale)
-}
-
-fn histograms(options: Doc<'_>) -> Result<bool> {
-    let mut histograms = false;
-    for option in fields("$collStats.latencyStats", options) {
-        match option.name() {
-            "histograms" => histograms = option.bool()?,
-            _ => return Err(option.unknown()),
-        }
-    }
-    Ok(histograms)
-}
-
 fn write_section(
-    cx: &Context<'_>,
+    service: &Service,
     namespace: &Namespace,
     collection: Option<&Collection>,
-    section: Section,
+    section: StatsSection,
     row: &mut DocWriter<'_>,
 ) -> Result<()> {
-    if let Section::Latency { histograms } = section {
-        let usage = collection.and_then(|found| cx.service.usage.get(found.id));
+    if let StatsSection::Latency { histograms } = section {
+        let usage = collection.and_then(|found| service.usage.get(found.id));
         latency_stats(usage.as_deref(), histograms, &mut row.document("latencyStats"));
         return Ok(());
     }
-    let refused = cx.service.store.catalog().refuse_view(namespace);
+    let refused = service.store.catalog().refuse_view(namespace);
     refused.map_err(|error| error.context("PlanExecutor error during aggregation"))?;
     let name = match section {
-        Section::Count => "count",
-        Section::Storage { .. } => "storageStats",
-        Section::Latency { .. } | Section::Executed => "queryExecStats",
+        StatsSection::Count => "count",
+        StatsSection::Storage { .. } => "storageStats",
+        StatsSection::Latency { .. } | StatsSection::Executed => "queryExecStats",
     };
-    let Some(found) = collection else { return Err(not_found(cx, namespace, name)) };
+    let Some(found) = collection else { return Err(not_found(service, namespace, name)) };
     match section {
-        Section::Count => {
-            row.append("count", cx.service.store.counts(found).documents as i32);
+        StatsSection::Count => {
+            row.append("count", service.store.counts(found).documents as i32);
         }
-        Section::Storage { scale } => {
-            storage_stats(cx, collection, scale, &mut row.document("storageStats"))?;
+        StatsSection::Storage { scale } => {
+            storage_stats(service, collection, scale, &mut row.document("storageStats"))?;
         }
-        Section::Latency { .. } | Section::Executed => {
-            let usage = cx.service.usage.get(found.id);
+        StatsSection::Latency { .. } | StatsSection::Executed => {
+            let usage = service.usage.get(found.id);
             let scans = usage.map_or(0, |usage| usage.collection_scans.get()) as i64;
             let mut stats = row.document("queryExecStats");
             let mut shown = stats.document("collectionScans");
@@ -198,8 +109,8 @@ fn write_section(
     Ok(())
 }
 
-fn not_found(cx: &Context<'_>, namespace: &Namespace, what: &str) -> Error {
-    let missing = match cx.service.store.catalog().database(namespace.db()) {
+fn not_found(service: &Service, namespace: &Namespace, what: &str) -> Error {
+    let missing = match service.store.catalog().database(namespace.db()) {
         Some(_) => format!("Collection [{namespace}] not found."),
         None => format!("Database [{}] not found.", namespace.db()),
     };
@@ -224,13 +135,13 @@ fn latency_stats(usage: Option<&CollectionUsage>, histograms: bool, writer: &mut
 
 /// The sizes in units of `scale` bytes.
 fn storage_stats(
-    cx: &Context<'_>,
+    service: &Service,
     collection: Option<&Collection>,
     scale: i64,
     writer: &mut DocWriter<'_>,
 ) -> Result<()> {
     let sizes = match collection {
-        Some(collection) => collection_sizes(&cx.service.store, collection)?,
+        Some(collection) => collection_sizes(&service.store, collection)?,
         None => quire_collections::CollectionSizes::default(),
     };
     let (documents, bytes) = (sizes.counts.documents as i64, sizes.counts.bytes as i64);

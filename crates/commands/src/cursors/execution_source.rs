@@ -3,10 +3,10 @@
 use crate::frame::concern::ReadLevel;
 use crate::frame::context::Context;
 use quire_error::Result;
-use quire_executor::ExecParams;
+use quire_executor::{ExecParams, ServerRows};
 use quire_session::{Autocommit, Unit};
 use quire_storage::ClusterTime;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 impl Context<'_> {
     /// The unit of work of a command that reads: its transaction; else everything committed so far;
@@ -40,6 +40,7 @@ impl Context<'_> {
         params.disk_by_default = parameters.disk_by_default();
         params.no_table_scan = parameters.no_table_scan();
         params.api_strict = self.generic.api.strict == Some(true);
+        params.server_rows = Some(Arc::downgrade(service) as Weak<dyn ServerRows>);
         params.as_written = self.keeps_pipelines();
         params.stage_bytes_max = parameters.stage_bytes_max();
         params.group_bytes_max = parameters.group_bytes_max();

@@ -6,6 +6,7 @@ pub mod create_indexes;
 pub mod drop;
 pub mod drop_database;
 pub mod drop_indexes;
+pub mod list_catalog;
 pub mod list_cluster_catalog;
 pub mod list_collections;
 pub mod list_databases;

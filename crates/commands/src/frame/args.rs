@@ -1,8 +1,8 @@
 //! Reading a command's arguments: one method a type, each with MongoDB's error for a wrong one.
 
-use quire_document::decimal::Rounding;
-use quire_document::{Array, Decimal128, Doc, Element, Type, Value};
+use quire_document::{Array, Doc, Element, Type, Value};
 use quire_error::{Error, ErrorCode, Result};
+pub use quire_mql::whole;
 use std::collections::HashSet;
 
 /// One argument of a command.
@@ -230,18 +230,6 @@ pub fn missing(owner: &str, name: &str) -> Error {
     Error::new(ErrorCode::IDLFailedToParse, text)
 }
 
-/// A number cut to a whole one, `None` for what is no number.
-pub fn whole(value: Value<'_>) -> Option<i64> {
-    match value {
-        Value::Int32(number) => Some(number.into()),
-        Value::Int64(number) => Some(number),
-        Value::Double(number) if number.is_nan() => Some(0),
-        Value::Double(number) => Some(number as i64),
-        Value::Decimal(number) => Some(decimal_to_whole(number)),
-        _ => None,
-    }
-}
-
 /// A boolean, or a number read as "not zero"; `None` for other types.
 pub fn flag(value: Value<'_>) -> Option<bool> {
     Some(match value {
@@ -252,12 +240,4 @@ pub fn flag(value: Value<'_>) -> Option<bool> {
         Value::Decimal(number) => !number.is_zero(),
         _ => return None,
     })
-}
-
-/// A decimal as whole number: half goes to the even neighbour, what is too large is clamped.
-fn decimal_to_whole(decimal: Decimal128) -> i64 {
-    match decimal.to_i64_rounded(Rounding::HalfEven) {
-        Some(number) => number,
-        None => decimal.to_f64() as i64,
-    }
 }

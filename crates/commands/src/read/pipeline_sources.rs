@@ -4,10 +4,12 @@
 use crate::admin::current_op;
 use crate::frame::concern::ReadLevel;
 use crate::frame::context::Context;
+use crate::frame::service::Service;
 use quire_catalog::{IndexState, Namespace};
-use quire_document::{Doc, DocBuf, Value};
+use quire_document::{DocBuf, Value};
 use quire_error::{Error, ErrorCode, Result};
-use quire_mql::stage::row_of;
+use quire_executor::ServerRows;
+use quire_mql::stage::{Served, check_index_stats, row_of};
 use quire_planner::AggregateRequest;
 
 /// Makes the documents of a first stage from its operand.
@@ -18,6 +20,7 @@ const MAKERS: &[(&str, Make)] = &[
     ("$collStats", crate::admin::coll_stats::stage),
     ("$currentOp", running_operations),
     ("$indexStats", index_stats),
+    ("$listCatalog", crate::ddl::list_catalog::stage),
     ("$listClusterCatalog", crate::ddl::list_cluster_catalog::stage),
     ("$listLocalSessions", crate::sessions::list_sessions::local),
     ("$listSessions", crate::sessions::list_sessions::all),
@@ -98,18 +101,33 @@ fn running_operations(
     Ok(rows)
 }
 
+impl ServerRows for Service {
+    fn rows(&self, stage: &Served, api_strict: bool) -> Result<Vec<DocBuf>> {
+        let operand = stage.operand.as_value();
+        match stage.name {
+            "$collStats" => {
+                crate::admin::coll_stats::rows(self, &stage.namespace, operand, api_strict)
+            }
+            "$indexStats" => index_rows(self, &stage.namespace, operand),
+            name => Err(Error::internal(format!("{name} stands in no pipeline of a stage"))),
+        }
+    }
+}
+
 /// Makes the rows of `$indexStats`.
 fn index_stats(
     cx: &Context<'_>,
     request: &AggregateRequest,
     operand: Value<'_>,
 ) -> Result<Vec<DocBuf>> {
-    if !operand.as_document().is_some_and(Doc::is_empty) {
-        let text = "The $indexStats stage specification must be an empty object";
-        return Err(Error::location(28803, text));
-    }
-    let namespace = Namespace::parse(&request.namespace)?;
-    let catalog = cx.service.store.catalog();
+    index_rows(cx.service, &request.namespace, operand)
+}
+
+/// Makes the rows of an `$indexStats` on `namespace`.
+fn index_rows(service: &Service, namespace: &str, operand: Value<'_>) -> Result<Vec<DocBuf>> {
+    check_index_stats(operand)?;
+    let namespace = Namespace::parse(namespace)?;
+    let catalog = service.store.catalog();
     let Some(collection) = catalog.lookup(&namespace) else { return Ok(Vec::new()) };
     let host = crate::frame::host::host_name();
     let own = collection.listed_indexes().filter(|index| !index.is_clustered());
@@ -121,7 +139,7 @@ fn index_stats(
                 let mut accesses = row.document("accesses");
                 let uses = index.uses.load(std::sync::atomic::Ordering::Relaxed);
                 accesses.append("ops", uses as i64);
-                accesses.append("since", Value::Date(cx.service.started_ms));
+                accesses.append("since", Value::Date(service.started_ms));
             }
             if index.state == IndexState::WriteOnly {
                 row.append("building", true);

@@ -20,6 +20,7 @@ mod profile;
 mod requests;
 mod retryable;
 mod rights_fuzz;
+mod server_stages;
 mod sessions;
 mod snapshot_reads;
 mod stage_rights;

@@ -17,7 +17,7 @@ use crate::joins::union_with::UnionWith;
 use crate::operators::bucket_auto::BucketAutoOp;
 use crate::operators::chain::Chain;
 use crate::operators::densify::DensifyOp;
-use crate::operators::feed::{Feed, FeedOp};
+use crate::operators::feed::{Feed, FeedOp, ServedOp};
 use crate::operators::fetch::Fetch;
 use crate::operators::metadata::SortKeys;
 use crate::operators::projection::{Project, Shaper};
@@ -88,6 +88,7 @@ impl Builder {
                 None => return Err(Error::internal(format!("nothing feeds {name}"))),
             },
             Node::OneDocument => Box::new(FeedOp::new(Box::new(vec![DocBuf::new()].into_iter()))),
+            Node::Served(stage) => Box::new(ServedOp::new(stage)),
             Node::Eof => Box::new(Eof),
             Node::CollScan { .. }
             | Node::ClusteredScan { .. }
@@ -256,7 +257,7 @@ impl Builder {
             }
             // `write_results` takes the documents; an explain writes nothing.
             Stage::Out(_) | Stage::Merge(_) => self.node(input, below)?,
-            Stage::OneDocument(_) => {
+            Stage::OneDocument(_) | Stage::Served(_) => {
                 return Err(Error::internal(format!("{} is a leaf", stage.name())));
             }
         })

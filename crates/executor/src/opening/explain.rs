@@ -197,6 +197,8 @@ fn write_stages(
         let mut first = out.document();
         if let Some(stage) = source {
             first.append_all(stage.as_doc());
+        } else if let Node::Served(stage) = plan.cursor() {
+            stage.print(&mut first);
         } else {
             let mut cursor = first.document("$cursor");
             query_planner(plan, &mut cursor.document("queryPlanner"));

@@ -4,7 +4,9 @@ use bytes::Bytes;
 use quire_collections::RecordId;
 use quire_document::DocBuf;
 use quire_error::Result;
+use quire_mql::stage::Served;
 use quire_planner::explain::NodeStats;
+use std::sync::Arc;
 
 use crate::env::Run;
 use crate::operators::Operator;
@@ -51,5 +53,35 @@ impl Operator for FeedOp {
 
     fn stats(&self) -> NodeStats {
         self.stats.clone()
+    }
+}
+
+/// The leaf of a stage that tells of the server: it asks for the documents when it is first read.
+pub(crate) struct ServedOp {
+    stage: Arc<Served>,
+    /// `None` until it is read.
+    rows: Option<FeedOp>,
+}
+
+impl ServedOp {
+    pub fn new(stage: &Arc<Served>) -> Self {
+        ServedOp { stage: Arc::clone(stage), rows: None }
+    }
+}
+
+impl Operator for ServedOp {
+    fn next(&mut self, run: &mut Run<'_>, max: usize, out: &mut Vec<Row>) -> Result<bool> {
+        let rows = match &mut self.rows {
+            Some(rows) => rows,
+            none => {
+                let made = run.env.params.rows_of_server(&self.stage)?;
+                none.insert(FeedOp::new(Box::new(made.into_iter())))
+            }
+        };
+        rows.next(run, max, out)
+    }
+
+    fn stats(&self) -> NodeStats {
+        self.rows.as_ref().map_or_else(NodeStats::default, FeedOp::stats)
     }
 }

@@ -10,6 +10,7 @@
 mod body;
 mod bucket;
 mod bucket_auto;
+mod coll_stats;
 mod count;
 mod densify;
 mod documents;
@@ -37,6 +38,7 @@ mod rights;
 mod sample;
 mod score;
 mod score_fusion;
+mod served;
 mod set_window_fields;
 mod sort;
 mod sort_by_count;
@@ -50,6 +52,7 @@ mod tests;
 
 pub use body::StageBody;
 pub use bucket_auto::BucketAuto;
+pub use coll_stats::{CollStats, StatsSection};
 pub use densify::{Densify, DensifyBounds};
 pub use documents::OneDocument;
 pub use facet::Facet;
@@ -70,11 +73,12 @@ pub use pipeline::{
     for_each_row, parse_pipeline, parse_stage, parse_sub_pipeline, pipeline_to_bson, row_of,
 };
 pub use redact::Redact;
-pub use registry::{STAGES, StageRow, find_stage, search_not_enabled};
+pub use registry::{STAGES, StageRow, find_stage, first_only, search_not_enabled};
 pub use replace_root::ReplaceRoot;
 pub use rights::{Names, On, READ, Right, StageAction, When};
 pub use sample::Sample;
 pub use score::{Scored, SetScore};
+pub use served::{Served, check_index_stats};
 pub use set_window_fields::WindowFields;
 pub use sort::Sort;
 pub use sub_pipeline::From;
@@ -119,6 +123,8 @@ pub enum Stage {
     SetScore(Arc<dyn SetScore>),
     /// The beginning of `$documents`.
     OneDocument(OneDocument),
+    /// A stage whose documents the server makes, such as `$collStats`.
+    Served(Arc<Served>),
     /// `$unionWith`: the documents of another collection behind those of the input.
     UnionWith(Arc<UnionWith>),
     /// `$lookup`: joins with another collection.
@@ -157,6 +163,7 @@ impl Stage {
             Stage::FusionInput(stage) => &**stage,
             Stage::SetScore(stage) => &**stage,
             Stage::OneDocument(stage) => stage,
+            Stage::Served(stage) => &**stage,
             Stage::UnionWith(stage) => &**stage,
             Stage::Lookup(stage) => &**stage,
             Stage::Facet(stage) => &**stage,

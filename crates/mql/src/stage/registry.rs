@@ -6,7 +6,7 @@ use super::rights::{On, READ, Right, StageAction, When, on_cluster, on_source};
 use super::{
     Stage, bucket, bucket_auto, count, densify, documents, facet, fill, graph_lookup, group, limit,
     lookup, matching, merge, out, project, rank_fusion, redact, replace_root, sample, score,
-    score_fusion, set_window_fields, sort, sort_by_count, union_with, unwind,
+    score_fusion, served, set_window_fields, sort, sort_by_count, union_with, unwind,
 };
 use crate::context::ParseContext;
 use quire_document::Value;
@@ -48,6 +48,7 @@ pub const STAGES: &[StageRow] = &[
         "3.4",
         "Counts and sizes of the collection.",
         Facts { in_api: true, rights: &[on_source(StageAction::CollStats)], ..Facts::SERVER },
+        served::COLL_STATS,
     ),
     count::COUNT,
     served(
@@ -60,6 +61,7 @@ pub const STAGES: &[StageRow] = &[
             rights: &[for_others(StageAction::Inprog, &["allUsers"])],
             ..LISTED
         },
+        served::NEVER_INSIDE,
     ),
     densify::DENSIFY,
     documents::DOCUMENTS,
@@ -81,10 +83,13 @@ pub const STAGES: &[StageRow] = &[
         "3.2",
         "How often each index was used.",
         Facts { rights: &[on_source(StageAction::IndexStats)], ..Facts::SERVER },
+        served::INDEX_STATS,
     ),
     limit::LIMIT,
-    not_built(
+    served(
         "$listCatalog",
+        "6.0",
+        "What the catalog holds of a collection, or of all of them.",
         Facts {
             source: Source::Any,
             rights: &[
@@ -93,6 +98,7 @@ pub const STAGES: &[StageRow] = &[
             ],
             ..LISTED
         },
+        served::NEVER_INSIDE,
     ),
     served(
         "$listClusterCatalog",
@@ -104,6 +110,7 @@ pub const STAGES: &[StageRow] = &[
             rights: &[on_cluster(StageAction::ListClusterCatalog)],
             ..LISTED
         },
+        served::NEVER_INSIDE,
     ),
     served(
         "$listLocalSessions",
@@ -115,6 +122,7 @@ pub const STAGES: &[StageRow] = &[
             rights: OTHER_SESSIONS,
             ..LISTED
         },
+        served::NEVER_INSIDE,
     ),
     not_built(
         "$listSampledQueries",
@@ -130,6 +138,7 @@ pub const STAGES: &[StageRow] = &[
         "3.6",
         "The sessions in use.",
         Facts { source: Source::Sessions, rights: OTHER_SESSIONS, ..LISTED },
+        served::NEVER_INSIDE,
     ),
     lookup::LOOKUP,
     matching::MATCH,
@@ -219,22 +228,20 @@ const fn of_search(name: &'static str, in_fusion: InFusion, rights: &'static [Ri
     StageRow { name, since: "", doc: "", facts, parse: |name, _, _| Err(search_not_enabled(name)) }
 }
 
-/// A stage whose documents the server makes: the command takes it off the front of its pipeline.
-///
-/// It is parsed only where that is not so.
+/// A stage whose documents the server makes: the command takes it off the front of its pipeline, so
+/// that `parse` meets only those in pipelines of other stages and in views.
 const fn served(
     name: &'static str,
     since: &'static str,
     doc: &'static str,
     facts: Facts,
+    parse: ParseFn,
 ) -> StageRow {
-    let parse: ParseFn =
-        |name, _, _| Err(Error::not_built(&format!("{name} in the pipeline of a stage")));
     StageRow { name, since, doc, facts, parse }
 }
 
 /// 40602 for a stage that does not stand first.
-pub(super) fn first_only(name: &str) -> Error {
+pub fn first_only(name: &str) -> Error {
     let text = format!("{name} is only valid as the first stage in a pipeline");
     Error::location(40602, text)
 }

@@ -11,7 +11,11 @@ impl Plan {
         let cursor = self.cursor();
         let reads = !matches!(
             cursor,
-            Node::Eof | Node::OneDocument | Node::Feed { .. } | Node::RandomPicks { .. }
+            Node::Eof
+                | Node::OneDocument
+                | Node::Served(_)
+                | Node::Feed { .. }
+                | Node::RandomPicks { .. }
         );
         if !reads || cursor.reads_distinct_keys() {
             return 0;
@@ -30,5 +34,18 @@ impl Plan {
             }
         }
         node
+    }
+}
+
+impl Node {
+    /// Returns true if it reads the first key of each group and nothing else.
+    pub fn reads_distinct_keys(&self) -> bool {
+        match self {
+            Node::DistinctScan { .. } => true,
+            Node::Projection { input, .. } | Node::Fetch { input, .. } => {
+                input.reads_distinct_keys()
+            }
+            _ => false,
+        }
     }
 }

@@ -1,0 +1,74 @@
+//! Stages whose documents the server makes, where they begin the pipeline of another stage. Those at
+//! the beginning of a command's own pipeline are taken off before it is parsed.
+
+use super::registry::ParseFn;
+use super::{CollStats, Modified, Needs, Stage, StageBody};
+use crate::context::ParseContext;
+use quire_document::{Doc, DocWriter, Value, ValueBuf};
+use quire_error::{Error, Result};
+use std::sync::Arc;
+
+/// A stage whose documents the server makes when the pipeline runs.
+#[derive(Debug)]
+pub struct Served {
+    /// Its name with the dollar sign.
+    pub name: &'static str,
+    /// The collection of which it tells, `database.collection`.
+    pub namespace: Box<str>,
+    /// The operand, which is valid.
+    pub operand: ValueBuf,
+}
+
+impl Served {
+    fn stages(name: &'static str, operand: Value<'_>, cx: &ParseContext) -> Vec<Stage> {
+        let namespace = cx.place.as_deref().map_or("", |place| &place.namespace).into();
+        let operand = ValueBuf::new(operand);
+        vec![Stage::Served(Arc::new(Served { name, namespace, operand }))]
+    }
+}
+
+/// The parser of `$collStats`; its operand is read again when it runs.
+pub(super) const COLL_STATS: ParseFn = |name, operand, cx| {
+    CollStats::parse(operand, cx.api_strict)?;
+    Ok(Served::stages(name, operand, cx))
+};
+
+/// The parser of `$indexStats`, whose operand says nothing.
+pub(super) const INDEX_STATS: ParseFn = |name, operand, cx| {
+    check_index_stats(operand)?;
+    Ok(Served::stages(name, operand, cx))
+};
+
+/// The parser of a stage that no pipeline of another stage and no view may have.
+pub(super) const NEVER_INSIDE: ParseFn =
+    |name, _, _| Err(Error::internal(format!("{name} is taken off before a pipeline is parsed")));
+
+/// Checks the operand of `$indexStats`.
+///
+/// # Errors
+/// 28803 unless it is an empty document.
+pub fn check_index_stats(operand: Value<'_>) -> Result<()> {
+    if operand.as_document().is_some_and(Doc::is_empty) {
+        return Ok(());
+    }
+    let text = "The $indexStats stage specification must be an empty object";
+    Err(Error::location(28803, text))
+}
+
+impl StageBody for Served {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::only(Default::default())
+    }
+
+    fn modified(&self) -> Modified {
+        Modified::All
+    }
+
+    fn print(&self, writer: &mut DocWriter<'_>) {
+        writer.append(self.name, &self.operand);
+    }
+}
