@@ -14,7 +14,8 @@ pub(super) const FILL: StageRow = StageRow {
     name: "$fill",
     since: "5.3",
     doc: "Fills null and missing fields.",
-    facts: Facts::PLAIN,
+    // With values alone it is an `$addFields`; with a method an update refuses it.
+    facts: Facts { in_update: true, ..Facts::PLAIN },
     parse: |_, value, cx| parse(value, cx),
 };
 

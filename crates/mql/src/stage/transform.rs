@@ -26,8 +26,8 @@ impl Transform {
             return Ok(None);
         }
         let mut stages = (row.parse)(row.name, value, cx)?;
-        match stages.pop() {
-            Some(Stage::Transform(transform)) => Ok(Some(transform)),
+        match (stages.pop(), stages.is_empty()) {
+            (Some(Stage::Transform(transform)), true) => Ok(Some(transform)),
             _ => Ok(None),
         }
     }

@@ -350,6 +350,12 @@ fn pipelines() {
     case("[{$set: {a: 1}}]").keeps("{_id: 1, a: 1}");
     case("[]").keeps("{_id: 1, a: 1}");
     case("[{$match: {}}]").fails("{}", 72, "$match is not allowed to be used within an update");
+    case("[{$fill: {output: {y: {value: 42}}}}]").gives("{x: 1, y: null}", "{x: 1, y: 42}");
+    case(r#"[{$fill: {sortBy: {x: 1}, output: {y: {value: 1}, z: {method: "locf"}}}}]"#).fails(
+        "{}",
+        72,
+        "$fill is not allowed to be used within an update",
+    );
     case("[{$nope: {}}]").fails("{}", 40324, "Unrecognized pipeline stage name: '$nope'");
 }
 
