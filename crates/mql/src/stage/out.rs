@@ -3,7 +3,7 @@
 use super::facts::Facts;
 use super::registry::StageRow;
 use super::rights::{Names, StageAction, on_named, on_source};
-use super::{Modified, Needs, Stage, StageBody};
+use super::{Modified, Needs, Stage, StageBody, time_series};
 use crate::context::ParseContext;
 use crate::options::Options;
 use quire_document::{Doc, DocWriter, Value};
@@ -39,8 +39,8 @@ pub struct Out {
 }
 
 fn parse(value: Value<'_>, cx: &ParseContext) -> Result<Out> {
-    let out = match value {
-        Value::String(name) => Out { db: own_db(cx), collection: name.to_owned() },
+    let (out, is_series) = match value {
+        Value::String(name) => (Out { db: own_db(cx), collection: name.to_owned() }, false),
         Value::Document(spec) => parse_document(spec)?,
         other => {
             let found = other.type_name();
@@ -60,13 +60,17 @@ fn parse(value: Value<'_>, cx: &ParseContext) -> Result<Out> {
         let text = format!("Can't $out to special collection: {collection}");
         return Err(Error::location(17385, text));
     }
+    if is_series {
+        return Err(Error::not_built("a time-series collection ($out.timeseries)"));
+    }
     Ok(out)
 }
 
 const OPTIONS: Options<'_> = Options("$out");
 
-fn parse_document(spec: Doc<'_>) -> Result<Out> {
-    let (mut db, mut collection) = (None, None);
+/// Reads an operand that is a document; true if it asks for a time-series collection.
+fn parse_document(spec: Doc<'_>) -> Result<(Out, bool)> {
+    let (mut db, mut collection, mut is_series) = (None, None, false);
     for field in OPTIONS.fields(spec) {
         let (name, value) = field?;
         let field = match name {
@@ -74,7 +78,9 @@ fn parse_document(spec: Doc<'_>) -> Result<Out> {
             "coll" => &mut collection,
             "timeseries" if value.is_nullish() => continue,
             "timeseries" => {
-                return Err(Error::not_built("a time-series collection ($out.timeseries)"));
+                time_series::check(value)?;
+                is_series = true;
+                continue;
             }
             _ => return Err(OPTIONS.unknown(name)),
         };
@@ -85,7 +91,8 @@ fn parse_document(spec: Doc<'_>) -> Result<Out> {
         };
     }
     let collection = collection.ok_or_else(|| OPTIONS.missing("coll"))?;
-    Ok(Out { db: db.ok_or_else(|| OPTIONS.missing("db"))?, collection })
+    let db = db.ok_or_else(|| OPTIONS.missing("db"))?;
+    Ok((Out { db, collection }, is_series))
 }
 
 /// The database that the pipeline reads.

@@ -289,3 +289,34 @@ fn documents_made_by_densify_keep_the_order_of_their_fields() {
     let made = densify.document(&partition, &ValueBuf::new(3));
     assert_eq!(print(made.as_doc()), "{a: {x: 1, y: 3}, b: 2}");
 }
+
+#[test]
+fn what_is_wrong_with_a_time_series_is_told_before_it_is_refused() {
+    for (spec, code) in [
+        ("1", 14),
+        ("[]", 14),
+        ("{}", 40414),
+        ("{timeField: null}", 40414),
+        ("{timeField: 1}", 14),
+        (r#"{timeField: "t", metaField: 1}"#, 14),
+        (r#"{timeField: "t", x: 1}"#, 40415),
+        (r#"{timeField: "t", granularity: "Seconds"}"#, 2),
+        (r#"{timeField: "t", granularity: 1}"#, 14),
+        (r#"{timeField: "t", bucketMaxSpanSeconds: 5}"#, 72),
+        (r#"{timeField: "t", bucketMaxSpanSeconds: 5, bucketRoundingSeconds: null}"#, 72),
+        (r#"{timeField: "t", bucketMaxSpanSeconds: 5, bucketRoundingSeconds: 6}"#, 72),
+        (r#"{timeField: "t", bucketMaxSpanSeconds: true}"#, 14),
+        (r#"{timeField: "t", bucketRoundingSeconds: 0.5}"#, 2),
+        (r#"{timeField: "t", bucketRoundingSeconds: 31536001}"#, 2),
+        (
+            r#"{timeField: "t", granularity: "hours", bucketMaxSpanSeconds: 5, bucketRoundingSeconds: 5}"#,
+            72,
+        ),
+        (r#"{timeField: "t", metaField: "m", granularity: "hours"}"#, 115),
+        (r#"{timeField: "t", bucketMaxSpanSeconds: 5, bucketRoundingSeconds: 5}"#, 115),
+    ] {
+        let pipeline = format!(r#"[{{$out: {{db: "d", coll: "c", timeseries: {spec}}}}}]"#);
+        assert_eq!(stages(&pipeline).unwrap_err().code().number(), code, "{spec}");
+    }
+    assert!(stages(r#"[{$out: {db: "d", coll: "c", timeseries: null}}]"#).is_ok());
+}
