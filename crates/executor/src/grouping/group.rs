@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use bumpalo::Bump;
-use quire_document::{Doc, DocBuf, DocWriter, ValueBuf};
+use quire_document::{Doc, DocBuf, DocWriter, Value, ValueBuf};
 use quire_error::Result;
 use quire_mql::EvalContext;
 use quire_mql::accumulator::State;
@@ -223,7 +223,7 @@ fn output<'s>(
 ) -> Result<DocBuf> {
     let mut bytes = Vec::with_capacity(64);
     let mut writer = DocWriter::new(&mut bytes);
-    writer.append("_id", key);
+    write_key(key, &mut writer);
     for ((name, _), state) in group.fields().iter().zip(states) {
         writer.append(name, state.result(context)?);
     }
@@ -231,6 +231,16 @@ fn output<'s>(
     let doc = DocBuf::from_valid_bytes(bytes);
     context.check_depth(doc.as_doc().into())?;
     Ok(doc)
+}
+
+/// Writes `_id`. As in MongoDB 8 code becomes a string, and the smallest and the greatest key stand
+/// in a document.
+fn write_key(key: &ValueBuf, writer: &mut DocWriter<'_>) {
+    match key.as_value() {
+        Value::Code(text) => drop(writer.append("_id", text)),
+        Value::MinKey | Value::MaxKey => drop(writer.document("_id").append("", key)),
+        _ => drop(writer.append("_id", key)),
+    }
 }
 
 impl Operator for GroupOp {
