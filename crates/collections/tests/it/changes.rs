@@ -110,11 +110,7 @@ fn every_change_of_a_document_is_told_in_order() {
 fn what_is_undone_leaves_no_record() {
     let store = recorded();
     let c = collection(&store, "d.t");
-    let mut writer = store.writer(WriterMode::Statement).unwrap();
-    writer.insert(&c, doc! { "_id": 1 }.as_doc()).unwrap();
-    let before = writer.savepoint();
-    writer.insert(&c, doc! { "_id": 2 }.as_doc()).unwrap();
-    writer.rollback_to(before);
+    let mut writer = with_one_of_two(&store, &c);
     assert!(writer.insert(&c, doc! { "_id": 1 }.as_doc()).is_err(), "a duplicate");
     writer.commit(CommitOptions::buffered()).unwrap();
     let mut writer = store.writer(WriterMode::Statement).unwrap();

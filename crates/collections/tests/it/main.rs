@@ -17,7 +17,7 @@ mod views;
 use std::sync::Arc;
 
 use quire_catalog::{Collection, IndexSpec, Namespace};
-use quire_collections::{CreateIndexes, Record, Store, StoreOptions, WriterMode, check};
+use quire_collections::{CreateIndexes, Record, Store, StoreOptions, Writer, WriterMode, check};
 use quire_document::{Doc, DocBuf, doc};
 use quire_error::Result;
 use quire_storage::{CommitOptions, Interrupt};
@@ -95,15 +95,21 @@ fn delete(store: &Arc<Store>, name: &str, id: i32) -> Result<()> {
         .map(|_| ())
 }
 
+/// Returns a writer that has inserted the document 1, and undone the insert of the document 2.
+fn with_one_of_two(store: &Arc<Store>, collection: &Collection) -> Writer {
+    let mut writer = store.writer(WriterMode::Statement).unwrap();
+    writer.insert(collection, doc! { "_id": 1 }.as_doc()).unwrap();
+    let before = writer.savepoint();
+    writer.insert(collection, doc! { "_id": 2 }.as_doc()).unwrap();
+    writer.rollback_to(before);
+    writer
+}
+
 #[test]
 fn a_savepoint_loses_one_document_and_not_the_others() {
     let store = store();
     let c = collection(&store, "d.t");
-    let mut writer = store.writer(WriterMode::Statement).unwrap();
-    writer.insert(&c, doc! { "_id": 1 }.as_doc()).unwrap();
-    let before = writer.savepoint();
-    writer.insert(&c, doc! { "_id": 2 }.as_doc()).unwrap();
-    writer.rollback_to(before);
+    let mut writer = with_one_of_two(&store, &c);
     assert!(writer.insert(&c, doc! { "_id": 1.0 }.as_doc()).is_err());
     writer.insert(&c, doc! { "_id": 3 }.as_doc()).unwrap();
     writer.commit(CommitOptions::buffered()).unwrap();

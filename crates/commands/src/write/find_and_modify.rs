@@ -3,51 +3,17 @@
 use crate::frame::args::arguments;
 use crate::frame::context::Context;
 use crate::frame::query_args::{collation, hint, owned, write_policy};
+use crate::write::find_and_modify_arguments::Arguments;
 use crate::write::projecting::Projecting;
 use crate::write::repeated;
-use crate::write::statement_ids::StatementIds;
 use crate::write::update::{array_filters, checked_update};
 use crate::write::write_reply::write_target;
-use quire_collections::WritePolicy;
-use quire_document::{Doc, DocBuf, DocWriter, Value};
+use quire_document::{Doc, DocWriter, Value};
 use quire_error::{Error, Result};
 use quire_executor::UnitOfWork;
 use quire_executor::modify::{
     FindAndModifyOutcome, FindAndModifyRequest, FoundChange, find_and_modify,
 };
-use quire_mql::collation::AskedCollation;
-use quire_planner::Hint;
-
-/// The arguments of a findAndModify.
-#[derive(Default)]
-pub struct Arguments<'a> {
-    /// `query`: which documents.
-    pub filter: DocBuf,
-    /// `sort`: which of them comes first.
-    pub sort: DocBuf,
-    /// `fields`: the projection of the answer.
-    pub projection: DocBuf,
-    /// `update`: the change.
-    pub update: Option<Value<'a>>,
-    /// `arrayFilters`: which elements `$[name]` takes.
-    pub array_filters: Option<Vec<Doc<'a>>>,
-    /// `remove`: delete the document.
-    pub remove: bool,
-    /// `new`: answer the document after the change.
-    pub new: bool,
-    /// `upsert`: insert a document if none matches.
-    pub upsert: bool,
-    /// `hint`: the index to use.
-    pub hint: Option<Hint>,
-    /// `collation`: how strings compare.
-    pub collation: AskedCollation,
-    /// `let`: the variables.
-    pub let_vars: DocBuf,
-    /// `stmtId`: the id of the statement.
-    pub statement: StatementIds,
-    /// `bypassDocumentValidation`: who writes.
-    pub policy: WritePolicy,
-}
 
 pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
     let arguments = parse(cx, body)?;

@@ -4,6 +4,7 @@ pub mod bulk_write;
 pub mod delete;
 pub mod explain;
 pub mod find_and_modify;
+pub mod find_and_modify_arguments;
 pub mod insert;
 pub mod projecting;
 pub mod repeated;

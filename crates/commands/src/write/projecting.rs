@@ -1,7 +1,7 @@
 //! The projection of `findAndModify` on the one document it answers.
 
 use crate::frame::context::Context;
-use crate::write::find_and_modify::Arguments;
+use crate::write::find_and_modify_arguments::Arguments;
 use bumpalo::Bump;
 use quire_catalog::Collection;
 use quire_document::{Doc, DocBuf};

@@ -1,7 +1,7 @@
 //! What a repeated statement answers, from what its session remembers of it. A retry may come as
 //! another kind of command; where that makes no sense it is refused with MongoDB's codes.
 
-use crate::write::find_and_modify::Arguments;
+use crate::write::find_and_modify_arguments::Arguments;
 use quire_collections::{Effect, Image, Remembered};
 use quire_document::{Doc, DocBuf, Value, ValueBuf};
 use quire_error::{Error, Result};
