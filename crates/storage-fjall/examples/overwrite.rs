@@ -1,7 +1,8 @@
 //! The stalls of a sustained load: four writers overwrite documents of 1 KB at random, each write
 //! buffered. Prints throughput, the slowest write, the memory and the disk of each ten seconds, and at
 //! the end the percentiles, how many writes were slow, and the CPU used. With `stalls` each write of more
-//! than 100 ms is printed with the second of its end.
+//! than 100 ms is printed with the second of its end, and while it lasts what each thread waits for (the
+//! kernel shows that to root only).
 //! `overwrite DIR SECONDS [WORKERS] [stalls]`.
 
 #![allow(clippy::unwrap_used)]
@@ -20,6 +21,8 @@ const WRITERS: u64 = 4;
 const BUCKETS: usize = 8_000;
 /// No write should take longer.
 const STALL: Duration = Duration::from_millis(100);
+/// A write that has taken this long is looked at.
+const SUSPECT: Duration = Duration::from_millis(70);
 
 struct Latencies(Vec<AtomicU64>);
 
@@ -111,6 +114,43 @@ fn cpu() -> [f64; 3] {
     sums
 }
 
+/// What a thread waits for: its system call with the file, and where in the kernel it stands.
+fn wait_of(task: &Path) -> String {
+    let read = |name| std::fs::read_to_string(task.join(name)).unwrap_or_default();
+    let call = read("syscall");
+    let mut words = call.split_whitespace();
+    let number = words.next().unwrap_or_default();
+    let handle = words.next().and_then(|word| u64::from_str_radix(word.get(2..)?, 16).ok());
+    let file = handle.and_then(|handle| std::fs::read_link(format!("/proc/self/fd/{handle}")).ok());
+    let file = file.map(|file| file.display().to_string()).unwrap_or_default();
+    let stack = read("stack");
+    let places = stack.lines().filter_map(|line| line.split_whitespace().nth(1)?.split('+').next());
+    let places: Vec<&str> = places.take(8).collect();
+    format!("{}: call {number} {file} {}", read("comm").trim(), places.join(" < "))
+}
+
+/// Prints what the threads wait for whenever a write takes long. `begun`: when the write of each
+/// writer began, in microseconds since `zero`, or 0 between two.
+fn watch(begun: &[AtomicU64], zero: Instant, stop: &AtomicBool) {
+    let limit = SUSPECT.as_micros() as u64;
+    while !stop.load(Ordering::Relaxed) {
+        let before = Instant::now();
+        std::thread::sleep(Duration::from_millis(5));
+        if before.elapsed() > SUSPECT {
+            println!("a pause of 5 ms took {:.0?}: the machine stood still", before.elapsed());
+        }
+        let now = zero.elapsed().as_micros() as u64;
+        let took = |since: u64| if since == 0 { 0 } else { now.saturating_sub(since) };
+        let longest = begun.iter().map(|since| took(since.load(Ordering::Relaxed))).max();
+        let Some(longest) = longest.filter(|longest| *longest > limit) else { continue };
+        println!("a write has taken {} ms:", longest / 1000);
+        for task in std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten() {
+            println!("    {}", wait_of(&task.path()));
+        }
+        std::thread::sleep(Duration::from_millis(40));
+    }
+}
+
 fn main() {
     let words: Vec<String> = std::env::args().collect();
     let seconds: u64 = words[2].parse().unwrap();
@@ -125,17 +165,24 @@ fn main() {
     let (latencies, stop) = (Latencies::new(), AtomicBool::new(false));
     let (writes, slowest) = (AtomicU64::new(0), AtomicU64::new(0));
     let all_slowest = AtomicU64::new(0);
+    let (begun, zero): ([AtomicU64; WRITERS as usize], _) = (Default::default(), Instant::now());
     let before = cpu();
     std::thread::scope(|scope| {
+        if tells_stalls {
+            scope.spawn(|| watch(&begun, zero, &stop));
+        }
         for writer in 0..WRITERS {
             let (engine, latencies, stop) = (&engine, &latencies, &stop);
             let (writes, slowest) = (&writes, &slowest);
+            let begun = &begun[writer as usize];
             let body = move || {
                 let mut rng = Rng::new(writer + 7);
                 while !stop.load(Ordering::Relaxed) {
                     let (number, document) = (rng.next_u64() % DOCUMENTS, document(&mut rng));
                     let since = Instant::now();
+                    begun.store((since - zero).as_micros() as u64, Ordering::Relaxed);
                     overwrite(engine, number, document);
+                    begun.store(0, Ordering::Relaxed);
                     let took = since.elapsed();
                     if tells_stalls && took > STALL {
                         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();

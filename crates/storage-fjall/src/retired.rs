@@ -4,11 +4,16 @@
 //! replaced ten tables removed ten files there, and no commit went on for 180 to 300 ms. So this list
 //! keeps one more reference to each memtable and each table, and a handle on each log file, until
 //! fjall has let go of it; then a thread of its own drops that.
+//!
+//! A removed file gives its blocks back when its last handle is closed, all at once. Where the file system
+//! discards them on the device, every fsync waits for that meanwhile, also those of lists of tables under
+//! the lock of a keyspace. So the thread holds handles on what is removed and cuts it off piece by piece.
 
 use std::collections::{HashMap, VecDeque};
 use std::fs::File;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -20,10 +25,10 @@ use crate::memtables::Memtables;
 
 /// Memtables up to this size are freed where they are found.
 const FREED_AT_ONCE_BYTES: u64 = 1 << 20;
-/// What takes longer than this has removed a file.
-const REMOVAL: Duration = Duration::from_millis(1);
-/// The pause after each file, so that the removals do not fill the file system's journal.
-const PAUSE: Duration = Duration::from_millis(5);
+/// So much of a removed file is given back at a time.
+const PIECE_BYTES: u64 = 4 << 20;
+/// The shortest pause between two pieces; it takes as long as the piece before.
+const PAUSE: Duration = Duration::from_millis(1);
 
 /// One list of the tables of a keyspace. fjall does not name the type of its lists.
 struct TableList {
@@ -37,15 +42,20 @@ pub(crate) struct Retired {
     memtables: Memtables,
     /// By rising numbers.
     lists: Mutex<[VecDeque<TableList>; 4]>,
-    logs: Mutex<HashMap<PathBuf, File>>,
+    /// Handles on the log files, and on tables that are in no list any more.
+    files: Arc<Mutex<HashMap<PathBuf, File>>>,
     freeing: Mutex<Option<JoinHandle<()>>>,
+    /// The thread should end soon.
+    closing: Arc<AtomicBool>,
 }
 
 /// What nothing else refers to.
 struct Unused {
     memtables: Vec<Arc<Memtable>>,
     lists: Vec<TableList>,
-    logs: Vec<File>,
+    removed: Vec<File>,
+    files: Arc<Mutex<HashMap<PathBuf, File>>>,
+    closing: Arc<AtomicBool>,
 }
 
 impl Retired {
@@ -73,7 +83,9 @@ impl Retired {
         let unused = Unused {
             memtables: self.memtables.take_unused(),
             lists: self.take_unused_lists(spaces),
-            logs: self.take_removed_logs(logs),
+            removed: self.take_removed_files(logs),
+            files: Arc::clone(&self.files),
+            closing: Arc::clone(&self.closing),
         };
         if !unused.is_small() {
             // Without a thread the closure is dropped here, and what is in it.
@@ -94,31 +106,25 @@ impl Retired {
         unused
     }
 
-    /// Opens the log files that are new, and returns the handles of those that are gone: the file
-    /// system frees a removed file when its last handle is closed.
-    fn take_removed_logs(&self, there: Vec<PathBuf>) -> Vec<File> {
-        let mut logs = self.logs.lock();
-        let removed = logs.extract_if(|path, _| !there.contains(path)).map(|(_, file)| file);
-        let removed = removed.collect();
-        for path in there {
-            if !logs.contains_key(&path)
-                && let Ok(file) = File::open(&path)
-            {
-                logs.insert(path, file);
-            }
-        }
+    /// Opens the log files that are new, and returns the handles of all files that are gone.
+    fn take_removed_files(&self, logs: Vec<PathBuf>) -> Vec<File> {
+        let mut files = self.files.lock();
+        let removed = files.extract_if(|path, _| !path.exists()).map(|(_, file)| file).collect();
+        logs.into_iter().for_each(|log| keep_open(&mut files, log));
         removed
     }
 
     /// Forgets everything, and returns when what nothing else refers to is freed.
     pub fn clear(&self) {
+        self.closing.store(true, Ordering::Relaxed);
         if let Some(thread) = self.freeing.lock().take() {
             // It cannot panic, and there is nothing to do about it.
             let _ = thread.join();
         }
         self.memtables.clear();
         drop(std::mem::take(&mut *self.lists.lock()));
-        drop(std::mem::take(&mut *self.logs.lock()));
+        drop(std::mem::take(&mut *self.files.lock()));
+        self.closing.store(false, Ordering::Relaxed);
     }
 }
 
@@ -132,25 +138,53 @@ impl Drop for Retired {
 impl Unused {
     fn is_small(&self) -> bool {
         let memtables: u64 = self.memtables.iter().map(|memtable| memtable.size()).sum();
-        memtables <= FREED_AT_ONCE_BYTES && self.lists.is_empty() && self.logs.is_empty()
+        memtables <= FREED_AT_ONCE_BYTES && self.lists.is_empty() && self.removed.is_empty()
     }
 
     fn free(self) {
         drop(self.memtables);
         for list in self.lists {
-            (list.tables)().into_iter().for_each(drop_slowly);
+            let tables = (list.tables)();
+            let replaced = tables.iter().filter(|table| table.is_deleted.load(Ordering::Acquire));
+            let mut files = self.files.lock();
+            replaced.for_each(|table| keep_open(&mut files, table.path.to_path_buf()));
+            drop(files);
+            drop(tables);
         }
-        self.logs.into_iter().for_each(drop_slowly);
+        self.removed.into_iter().for_each(|file| give_back(file, &self.closing));
     }
 }
 
-/// Drops, and pauses if that has removed a file.
-fn drop_slowly<T>(item: T) {
-    let since = Instant::now();
-    drop(item);
-    if since.elapsed() > REMOVAL {
-        std::thread::sleep(PAUSE);
+/// Opens a file, unless it is open already. One that cannot be opened gives its blocks back at once.
+fn keep_open(files: &mut HashMap<PathBuf, File>, path: PathBuf) {
+    if !files.contains_key(&path)
+        && let Ok(file) = File::options().write(true).open(&path)
+    {
+        files.insert(path, file);
     }
+}
+
+/// Gives the blocks of a removed file back piece by piece.
+fn give_back(file: File, closing: &AtomicBool) {
+    let mut left = unlinked_bytes(&file);
+    while left > PIECE_BYTES && !closing.load(Ordering::Relaxed) {
+        left -= PIECE_BYTES;
+        let since = Instant::now();
+        if file.set_len(left).is_err() {
+            return;
+        }
+        std::thread::sleep(since.elapsed().max(PAUSE));
+    }
+}
+
+/// The length of a file that has no name any more, and 0 for one that still has another name.
+fn unlinked_bytes(file: &File) -> u64 {
+    let Ok(metadata) = file.metadata() else { return 0 };
+    #[cfg(unix)]
+    if std::os::unix::fs::MetadataExt::nlink(&metadata) > 0 {
+        return 0;
+    }
+    metadata.len()
 }
 
 #[cfg(test)]
@@ -181,14 +215,23 @@ mod tests {
     }
 
     #[test]
-    fn a_removed_log_is_freed_when_its_handle_is_taken() {
+    fn a_removed_log_is_given_back_by_its_handle() {
         let directory = tempfile::tempdir().unwrap();
         let retired = Retired::default();
         let logs = ["1.jnl", "2.jnl"].map(|name| directory.path().join(name)).to_vec();
-        logs.iter().for_each(|log| std::fs::write(log, b"log").unwrap());
-        assert!(retired.take_removed_logs(logs.clone()).is_empty());
-        assert_eq!(retired.take_removed_logs(logs[1..].to_vec()).len(), 1);
-        assert!(retired.take_removed_logs(logs[1..].to_vec()).is_empty());
-        assert_eq!(retired.logs.lock().len(), 1);
+        logs.iter().for_each(|log| std::fs::write(log, vec![7; 9 << 20]).unwrap());
+        assert!(retired.take_removed_files(logs.clone()).is_empty());
+        let second_name = directory.path().join("copy");
+        std::fs::hard_link(&logs[1], &second_name).unwrap();
+        logs.iter().for_each(|log| std::fs::remove_file(log).unwrap());
+        let removed = retired.take_removed_files(Vec::new());
+        assert!(retired.files.lock().is_empty());
+        let closing = AtomicBool::new(false);
+        let again: Vec<File> = removed.iter().map(|file| file.try_clone().unwrap()).collect();
+        removed.into_iter().for_each(|file| give_back(file, &closing));
+        let mut left: Vec<u64> = again.iter().map(|file| file.metadata().unwrap().len()).collect();
+        left.sort_unstable();
+        assert_eq!(left, [1 << 20, 9 << 20], "what has another name stays whole");
+        assert_eq!(std::fs::read(second_name).unwrap().len(), 9 << 20);
     }
 }
