@@ -32,6 +32,7 @@ use crate::retired::Retired;
 use crate::sizes::estimate;
 use crate::skeleton::Creation;
 use crate::snapshot::FjallSnapshot;
+use crate::tombstones::Around;
 use crate::tuning::TABLE_BYTES;
 use crate::{cut, journal, log_guard};
 
@@ -98,6 +99,11 @@ impl FjallBackend {
 
     fn parts(&self) -> Result<Arc<Parts>> {
         self.parts.read().clone().ok_or(StorageError::Closed)
+    }
+
+    /// What decides, beside the keyspaces, whether they are compacted.
+    fn around(&self) -> Around<'_> {
+        Around { written: self.written.load(Ordering::Relaxed), space: &self.space }
     }
 
     /// Where fjall lives.
@@ -243,12 +249,12 @@ impl Backend for FjallBackend {
     }
 
     fn wants_work(&self) -> bool {
-        self.parts().is_ok_and(|parts| self.heads.tombstones.any_due(&parts))
+        self.parts().is_ok_and(|parts| self.heads.tombstones.any_due(&parts, &self.around()))
     }
 
     fn work(&self, stop: &dyn Fn() -> bool) -> Result<()> {
         let watermark = self.oldest.load(Ordering::Relaxed).saturating_sub(1);
-        self.heads.tombstones.compact(&*self.parts()?, watermark, stop)
+        self.heads.tombstones.compact(&*self.parts()?, &self.around(), watermark, stop)
     }
 
     /// Where the last key cannot be read, the key ranges count that tables keep with their metadata.

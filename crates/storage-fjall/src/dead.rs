@@ -31,6 +31,20 @@ pub(crate) fn dead_bytes(
     Ok(stored.dead_bytes(live))
 }
 
+/// Estimates the bytes of a keyspace that deleted keys occupy, as if each tombstone in its tables had one
+/// value below it. Tombstones themselves count for nothing.
+pub(crate) fn deleted_bytes(keyspace: &Keyspace) -> u64 {
+    let (mut rows, mut tombstones, mut bytes) = (0, 0, 0);
+    for table in keyspace.tree.current_version().iter_tables() {
+        rows += table.metadata.item_count;
+        tombstones += table.metadata.tombstone_count;
+        bytes += table.metadata.file_size;
+    }
+    let values = rows.saturating_sub(tombstones).max(1);
+    u64::try_from(u128::from(bytes) * u128::from(tombstones.min(values)) / u128::from(values))
+        .unwrap_or(bytes)
+}
+
 impl Stored {
     /// Adds what a table has in the range. One that lies in it as a whole tells by its metadata; of
     /// another one the part in the range is read.

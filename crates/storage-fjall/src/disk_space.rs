@@ -74,6 +74,14 @@ impl SpaceGauge {
         self.room.store(room as u8, Ordering::Relaxed);
     }
 
+    /// Whether there is room for so many bytes beside the reserve. True where the system does not tell.
+    pub fn has_room_for(&self, bytes: u64) -> bool {
+        (self.probe)(&self.data).is_none_or(|space| {
+            let reserve = self.reserve_bytes.min(space.total_bytes / RESERVE_SHARE_MAX);
+            space.available_bytes >= reserve.saturating_add(bytes)
+        })
+    }
+
     /// Returns which commits there was room for at the last look.
     pub fn room(&self) -> Room {
         let room = self.room.load(Ordering::Relaxed);
@@ -106,6 +114,7 @@ mod tests {
             let gauge = gauge(total, available);
             gauge.look(unflushed);
             assert_eq!(gauge.room(), room, "{total} {available} {unflushed}");
+            assert_eq!(gauge.has_room_for(unflushed), room == Room::Enough);
         }
         assert!(system_probe()(Path::new("/")).unwrap().total_bytes > 0);
         assert_eq!(system_probe()(Path::new("/no such file")), None);

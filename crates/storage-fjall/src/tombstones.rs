@@ -1,15 +1,22 @@
 //! Space and time that the dead take. A scan through a range where many keys were deleted walks
 //! over their tombstones until a compaction has removed them (`gaps` spares only the head of a
-//! range), and fjall compacts by size, not by tombstones. So deletes are counted for each keyspace, slow scans leave a hint, and a keyspace
-//! is compacted when enough of it is dead; at most a tenth of the time goes into that.
+//! range), and fjall compacts by size, not by tombstones. So deletes are counted for each keyspace, slow
+//! scans leave a hint, and a keyspace is compacted when enough of it is dead; at most a tenth of the time
+//! goes into that.
+//!
+//! fjall compacts whole keyspaces only, compacts nothing else of one meanwhile, and cannot be told to stop.
+//! A large keyspace is therefore compacted only when that frees as much as it writes, little has been
+//! written for a while, and the disk has room for what lives (docs/adr/0015-space-of-deleted-keys.md).
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use fjall::AbstractTree;
+use fjall::{AbstractTree, Keyspace};
 use parking_lot::Mutex;
 use quire_storage::{Result, Space};
 
+use crate::dead::deleted_bytes;
+use crate::disk_space::SpaceGauge;
 use crate::error::storage;
 use crate::keyspaces::Parts;
 use crate::tuning::TABLE_BYTES;
@@ -18,8 +25,14 @@ use crate::tuning::TABLE_BYTES;
 const DELETES_MIN: u64 = 20_000;
 /// Without a hint, one more delete for each of these bytes of the keyspace.
 const BYTES_PER_DELETE: u64 = 2 << 10;
-/// A keyspace above this is left to the ordinary compaction.
-const COMPACT_BYTES_MAX: u64 = 1 << 30;
+/// The share of a large keyspace that is dead before it is compacted: one in this many.
+const LARGE_DEAD: u64 = 2;
+/// A larger keyspace is left to the ordinary compaction and to `compact`.
+const COMPACT_BYTES_MAX: u64 = 8 << 30;
+/// Little is written while it is less than this in a time of [`Limits::quiet`].
+const QUIET_BYTES: u64 = 16 << 20;
+/// The pause after a large keyspace turned out not to be worth it.
+const LOOK: Duration = Duration::from_secs(10);
 /// A page that took longer than this for each row, and than this in all, has met tombstones.
 const SLOW_ROW: Duration = Duration::from_micros(20);
 const SLOW_PAGE: Duration = Duration::from_millis(5);
@@ -34,13 +47,42 @@ struct Dead {
     not_before: Mutex<Option<Instant>>,
 }
 
+/// When a keyspace is large, and when it may be compacted then.
+#[derive(Clone, Copy)]
+struct Limits {
+    /// A keyspace above this is large.
+    small_bytes_max: u64,
+    /// For how long little has to have been written.
+    quiet: Duration,
+}
+
 /// What is dead in all keyspaces.
-#[derive(Default)]
 pub(crate) struct Tombstones {
     spaces: [Dead; 4],
+    limits: Limits,
+    /// How many bytes had been written when it last was much, and when that was.
+    busy: Mutex<(u64, Instant)>,
+}
+
+impl Default for Tombstones {
+    fn default() -> Self {
+        Self::new(Limits { small_bytes_max: 1 << 30, quiet: Duration::from_secs(30) })
+    }
+}
+
+/// What else decides about a compaction.
+pub(crate) struct Around<'a> {
+    /// The bytes that commits have written so far.
+    pub written: u64,
+    /// What is left on the file system of the data.
+    pub space: &'a SpaceGauge,
 }
 
 impl Tombstones {
+    fn new(limits: Limits) -> Self {
+        Self { spaces: Default::default(), limits, busy: Mutex::new((0, Instant::now())) }
+    }
+
     fn of(&self, space: Space) -> &Dead {
         let [meta, doc, idx, log] = &self.spaces;
         match space {
@@ -66,28 +108,52 @@ impl Tombstones {
         }
     }
 
-    fn is_due(&self, space: Space, parts: &Parts) -> bool {
+    fn is_due(&self, space: Space, parts: &Parts, around: &Around<'_>) -> bool {
         let dead = self.of(space);
-        let deletes = dead.deletes.load(Ordering::Relaxed);
-        if deletes < DELETES_MIN || dead.not_before.lock().is_some_and(|at| at > Instant::now()) {
+        if dead.not_before.lock().is_some_and(|at| at > Instant::now()) {
             return false;
         }
+        let deletes = dead.deletes.load(Ordering::Relaxed);
+        if self.is_large(space, parts) {
+            // No table knows yet of deletes that are not flushed.
+            return self.is_quiet(around.written)
+                && (deletes >= DELETES_MIN || is_worth_it(parts.space(space), around.space));
+        }
         let bytes = parts.space(space).disk_space();
-        bytes <= COMPACT_BYTES_MAX
+        deletes >= DELETES_MIN
             && (dead.hint.load(Ordering::Relaxed)
                 || deletes >= DELETES_MIN + bytes / BYTES_PER_DELETE)
     }
 
+    fn is_large(&self, space: Space, parts: &Parts) -> bool {
+        parts.space(space).disk_space() > self.limits.small_bytes_max
+    }
+
+    /// Whether little has been written for a while.
+    fn is_quiet(&self, written: u64) -> bool {
+        let (before, since) = &mut *self.busy.lock();
+        if written.saturating_sub(*before) > QUIET_BYTES {
+            (*before, *since) = (written, Instant::now());
+        }
+        since.elapsed() >= self.limits.quiet
+    }
+
     /// Whether a keyspace should be compacted.
-    pub fn any_due(&self, parts: &Parts) -> bool {
-        Space::ALL.into_iter().any(|space| self.is_due(space, parts))
+    pub fn any_due(&self, parts: &Parts, around: &Around<'_>) -> bool {
+        Space::ALL.into_iter().any(|space| self.is_due(space, parts, around))
     }
 
     /// Compacts the keyspaces that are due. No open snapshot is older than `watermark`, so versions
     /// that only older ones would see are removed. Stops between two keyspaces when `stop` says so.
-    pub fn compact(&self, parts: &Parts, watermark: u64, stop: &dyn Fn() -> bool) -> Result<()> {
+    pub fn compact(
+        &self,
+        parts: &Parts,
+        around: &Around<'_>,
+        watermark: u64,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<()> {
         for space in Space::ALL {
-            if stop() || !self.is_due(space, parts) {
+            if stop() || !self.is_due(space, parts, around) {
                 continue;
             }
             let dead = self.of(space);
@@ -95,6 +161,10 @@ impl Tombstones {
             dead.deletes.store(0, Ordering::Relaxed);
             dead.hint.store(false, Ordering::Relaxed);
             parts.flush_space(space)?;
+            if self.is_large(space, parts) && !is_worth_it(parts.space(space), around.space) {
+                *dead.not_before.lock() = Some(Instant::now() + LOOK);
+                continue;
+            }
             parts
                 .space(space)
                 .tree
@@ -103,5 +173,80 @@ impl Tombstones {
             *dead.not_before.lock() = Some(Instant::now() + since.elapsed() * REST);
         }
         Ok(())
+    }
+}
+
+/// Whether compacting a large keyspace frees as much as it writes, and the disk has room for that.
+fn is_worth_it(keyspace: &Keyspace, space: &SpaceGauge) -> bool {
+    let bytes = keyspace.disk_space();
+    let live = bytes.saturating_sub(deleted_bytes(keyspace));
+    live <= bytes - bytes / LARGE_DEAD && bytes <= COMPACT_BYTES_MAX && space.has_room_for(live)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disk_space::DiskSpace;
+    use crate::dropped::DroppedRanges;
+    use std::path::{Path, PathBuf};
+    use std::sync::Arc;
+
+    const KEYS: u64 = 20_000;
+
+    /// A keyspace of 20 MB.
+    fn filled(directory: &Path) -> Parts {
+        let dropped = Arc::new(DroppedRanges::default());
+        let parts = Parts::open(directory, 1 << 20, 2, &dropped).unwrap();
+        let mut random = quire_storage::rng::Rng::new(1);
+        for number in 0..KEYS {
+            let value: Vec<u8> = (0..128).flat_map(|_| random.next_u64().to_be_bytes()).collect();
+            parts.space(Space::Doc).insert(number.to_be_bytes(), value).unwrap();
+        }
+        parts.flush().unwrap();
+        parts
+    }
+
+    fn delete(parts: &Parts, tombstones: &Tombstones, keys: std::ops::Range<u64>) {
+        tombstones.deleted(Space::Doc, (keys.end - keys.start).max(DELETES_MIN));
+        for number in keys {
+            parts.space(Space::Doc).remove(number.to_be_bytes()).unwrap();
+        }
+        *tombstones.of(Space::Doc).not_before.lock() = None;
+    }
+
+    #[test]
+    fn a_large_keyspace_is_compacted_when_half_of_it_is_dead_and_nothing_else_is_done() {
+        let directory = tempfile::tempdir().unwrap();
+        let parts = filled(directory.path());
+        let mut tombstones =
+            Tombstones::new(Limits { small_bytes_max: 1 << 20, quiet: Duration::ZERO });
+        let before = parts.space(Space::Doc).disk_space();
+        assert!(before > 15 << 20);
+        let disk = |available_bytes| {
+            let probe = move |_: &Path| Some(DiskSpace { available_bytes, total_bytes: 1 << 40 });
+            SpaceGauge::new(PathBuf::new(), Arc::new(probe), 0)
+        };
+        let (empty, full) = (disk(before / 2), disk(before / 3));
+        let around = Around { written: 0, space: &empty };
+        let due = |tombstones: &Tombstones, around: &Around<'_>| {
+            let watermark = 1 << 40;
+            tombstones.compact(&parts, around, watermark, &|| false).unwrap();
+            parts.space(Space::Doc).disk_space() < before / 2
+        };
+
+        delete(&parts, &tombstones, 0..KEYS / 3);
+        assert!(tombstones.any_due(&parts, &around), "it has to be looked at");
+        assert!(!due(&tombstones, &around), "a third is dead");
+
+        delete(&parts, &tombstones, KEYS / 3..KEYS * 6 / 10);
+        assert!(!due(&tombstones, &Around { space: &full, ..around }));
+        *tombstones.of(Space::Doc).not_before.lock() = None;
+        tombstones.limits.quiet = Duration::from_secs(3600);
+        assert!(!due(&tombstones, &around), "something was written just now");
+        tombstones.limits.quiet = Duration::ZERO;
+        assert!(tombstones.any_due(&parts, &around), "the tables say so");
+        assert!(due(&tombstones, &around));
+        assert_eq!(parts.space(Space::Doc).len().unwrap() as u64, KEYS - KEYS * 6 / 10);
+        assert!(!tombstones.any_due(&parts, &around), "nothing is dead");
     }
 }
