@@ -114,6 +114,7 @@ impl Drop for Share<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::atomic::AtomicU64;
 
     const MIB: u64 = 1 << 20;
 
@@ -137,5 +138,30 @@ mod tests {
         assert!(budget.take(MIB, &run).is_some());
         assert!(since.elapsed() >= STALL - LOOK_EVERY);
         assert_eq!(budget.note(MIB).bytes(), MIB);
+    }
+
+    /// 48 clients that replaced documents of 15 MB took 4.3 GB.
+    #[test]
+    fn messages_under_way_stay_within_the_budget() {
+        let (budget, run) = (Budget::new(128 * MIB), AtomicBool::new(false));
+        let (held, most) = (AtomicU64::new(0), AtomicU64::new(0));
+        std::thread::scope(|scope| {
+            for _ in 0..48 {
+                scope.spawn(|| {
+                    for _ in 0..3 {
+                        let share = budget.take(15 * MIB, &run);
+                        let now = held.fetch_add(15 * MIB, Ordering::Relaxed) + 15 * MIB;
+                        most.fetch_max(now, Ordering::Relaxed);
+                        std::thread::sleep(Duration::from_millis(1));
+                        held.fetch_sub(15 * MIB, Ordering::Relaxed);
+                        drop(share);
+                    }
+                });
+            }
+        });
+        let most = most.into_inner() / MIB;
+        // One more where this process stood still for a second.
+        assert!((15..=128 + 15).contains(&most), "{most} MiB were held at once");
+        assert_eq!(lock(&budget.state).used, 0);
     }
 }

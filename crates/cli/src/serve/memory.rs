@@ -90,3 +90,32 @@ mod allocator {
 
     pub fn trim() {}
 }
+
+#[cfg(all(test, target_os = "linux", target_env = "gnu"))]
+mod tests {
+    use super::*;
+
+    const PIECE: usize = 8 << 10;
+    const PIECES: usize = 24 << 10;
+    /// One piece in this many stays in use, so that the C library gives nothing back by itself.
+    const KEPT: usize = 64;
+
+    /// Blocks of the cache and rows that were read left their memory with the process: only writes had
+    /// it given back.
+    #[test]
+    fn memory_that_reads_have_freed_goes_back_to_the_system() {
+        let mut pieces: Vec<Vec<u8>> = (0..PIECES).map(|_| vec![7; PIECE]).collect();
+        let freed = (PIECE * (PIECES - PIECES / KEPT)) as u64;
+        let mut number = 0;
+        pieces.retain(|_| {
+            number += 1;
+            number % KEPT == 0
+        });
+        let before = resident_bytes().unwrap();
+        let mut trimmer = Trimmer::default();
+        (0..LOOKS).for_each(|_| trimmer.look());
+        let after = resident_bytes().unwrap();
+        assert!(after + freed / 2 < before, "{before} bytes resident before, {after} after");
+        assert_eq!(pieces.len(), PIECES / KEPT);
+    }
+}

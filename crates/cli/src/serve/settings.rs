@@ -109,7 +109,7 @@ fn cache_bytes(given: &Given) -> Result<u64, Failure> {
     let (size, share) = (given.text("wiredTigerCacheSizeGB"), given.text("wiredTigerCacheSizePct"));
     let memory = machine::memory_bytes();
     let size = match (size, share) {
-        (None, None) => return Ok(memory.map_or(0, |bytes| bytes / 4).max(256 << 20)),
+        (None, None) => return Ok(default_cache_bytes(memory)),
         (Some(_), Some(_)) => {
             let text = "--wiredTigerCacheSizeGB and --wiredTigerCacheSizePct exclude each other";
             return Err(Failure::options(text));
@@ -130,6 +130,11 @@ fn cache_bytes(given: &Given) -> Result<u64, Failure> {
         }
         _ => Err(Failure::options("--wiredTigerCacheSizeGB must be between 0 and 10000")),
     }
+}
+
+/// The cache on a machine, or in a container, with so much memory.
+fn default_cache_bytes(memory: Option<u64>) -> u64 {
+    memory.map_or(0, |bytes| bytes / 4).max(256 << 20)
 }
 
 fn access_control(given: &Given) -> Result<bool, Failure> {
@@ -431,6 +436,24 @@ mod tests {
         assert_eq!(found.dbpath, Some(PathBuf::from("/data/db")));
         assert_eq!(found.endpoints.len(), 2);
         assert_eq!(accepted(&["--nounixsocket"], true).endpoints.len(), 1);
+    }
+
+    /// The cache had 256 MB on every machine.
+    #[test]
+    fn the_cache_has_a_quarter_of_the_memory_unless_a_size_is_given() {
+        const GIB: u64 = 1 << 30;
+        for (memory, cache) in [(None, GIB / 4), (Some(GIB / 2), GIB / 4), (Some(8 * GIB), 2 * GIB)]
+        {
+            assert_eq!(default_cache_bytes(memory), cache, "{memory:?}");
+        }
+        let memory = machine::memory_bytes();
+        assert_eq!(accepted(&[], false).cache_bytes, default_cache_bytes(memory));
+        let given = |words: &[&str]| accepted(words, false).cache_bytes;
+        assert_eq!(given(&["--wiredTigerCacheSizeGB", "0.5"]), GIB / 2);
+        let tenth = memory.map(|bytes| (bytes as f64 * 0.1) as u64);
+        if let Some(tenth) = tenth.filter(|tenth| *tenth > 16 << 20) {
+            assert_eq!(given(&["--wiredTigerCacheSizePct", "10"]), tenth);
+        }
     }
 
     #[test]
