@@ -1,5 +1,7 @@
 //! fjall's errors in the contract's words.
 
+use std::io::{self, ErrorKind};
+
 use fjall::{Error, LsmError};
 use quire_storage::StorageError;
 
@@ -7,9 +9,17 @@ fn corruption(what: &str, place: &str) -> StorageError {
     StorageError::Corruption { place: format!("{place}: {what}") }
 }
 
+/// A length or a place that was read from a damaged file leads behind its end, or before its beginning.
+fn from_io(error: io::Error, place: &str) -> StorageError {
+    match error.kind() {
+        ErrorKind::UnexpectedEof | ErrorKind::InvalidInput => corruption(&error.to_string(), place),
+        _ => error.into(),
+    }
+}
+
 fn from_lsm(error: LsmError, place: &str) -> StorageError {
     match error {
-        LsmError::Io(error) => error.into(),
+        LsmError::Io(error) => from_io(error, place),
         other => corruption(&other.to_string(), place),
     }
 }
@@ -18,7 +28,7 @@ fn from_lsm(error: LsmError, place: &str) -> StorageError {
 pub(crate) fn storage(error: Error, place: &str) -> StorageError {
     match error {
         Error::Storage(error) => from_lsm(error, place),
-        Error::Io(error) => error.into(),
+        Error::Io(error) => from_io(error, place),
         Error::Poisoned => StorageError::Unavailable(
             "an earlier write, fsync or background task failed; restart to recover".into(),
         ),
@@ -27,5 +37,19 @@ pub(crate) fn storage(error: Error, place: &str) -> StorageError {
             StorageError::Unavailable(format!("unknown fjall format {version:?}"))
         }
         other => corruption(&other.to_string(), place),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reading_beyond_the_end_of_a_file_is_damage() {
+        let of = |kind: ErrorKind| storage(LsmError::Io(kind.into()).into(), "opening");
+        for kind in [ErrorKind::UnexpectedEof, ErrorKind::InvalidInput] {
+            assert!(matches!(of(kind), StorageError::Corruption { .. }), "{kind}");
+        }
+        assert!(matches!(of(ErrorKind::PermissionDenied), StorageError::Io(_)));
     }
 }

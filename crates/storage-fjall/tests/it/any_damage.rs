@@ -179,12 +179,16 @@ fn files(directory: &Path) -> Vec<PathBuf> {
     content_of(directory).into_keys().filter(|path| path.is_file()).collect()
 }
 
+/// With these a start was refused as if the disk had failed, in a run of 10,000: a damaged table led
+/// it behind the end of a file.
+const FOUND: [u64; 5] = [3281, 3760, 5747, 7117, 8244];
+
 #[test]
 fn any_damage_is_told_or_loses_nothing() {
     let rounds = std::env::var("QUIRE_POWER_CUTS").ok().and_then(|cuts| cuts.parse().ok());
     let pristine = pristine();
     let (mut wrong, mut noticed) = (Vec::new(), 0);
-    for seed in 1..=rounds.unwrap_or(16) {
+    for seed in (1..=rounds.unwrap_or(16)).chain(FOUND) {
         let mut rng = Rng::new(seed);
         let copies: [TempDir; 3] = std::array::from_fn(|_| TempDir::new().unwrap());
         image(pristine.path(), copies[0].path());
