@@ -22,6 +22,8 @@ pub struct Counters {
     pub sorted: bool,
     /// A stage went to disk.
     pub used_disk: bool,
+    /// Bytes that its stages hold in memory between two batches, roughly.
+    pub held_bytes: u64,
 }
 
 /// What a request has looked at, and its plan.
@@ -47,6 +49,7 @@ impl Counters {
         self.docs_examined += stats.docs_examined;
         self.sorted |= stats.bytes_sorted > 0;
         self.used_disk |= stats.spills > 0;
+        self.held_bytes += stats.held_bytes;
         stats.inputs.iter().for_each(|input| self.add_stats(input));
     }
 
@@ -57,6 +60,7 @@ impl Counters {
         self.returned += other.returned;
         self.sorted |= other.sorted;
         self.used_disk |= other.used_disk;
+        self.held_bytes += other.held_bytes;
     }
 
     /// What has come since `earlier` of the same execution.
@@ -68,6 +72,7 @@ impl Counters {
             returned: self.returned.saturating_sub(earlier.returned),
             sorted: self.sorted,
             used_disk: self.used_disk,
+            held_bytes: self.held_bytes,
         }
     }
 }

@@ -35,6 +35,8 @@ pub struct NodeStats {
     pub joined: Option<Box<JoinStats>>,
     /// What it held in memory at most, for stages that tell.
     pub memory: Option<Box<MemoryUse>>,
+    /// Bytes of documents and of groups that it holds in memory between two batches, roughly.
+    pub held_bytes: u64,
     /// Of what it reads from.
     pub inputs: Vec<NodeStats>,
 }

@@ -2,14 +2,19 @@
 //! holds whatever gives its next batch.
 
 use crate::SessionId;
-use quire_document::{ArrayWriter, DocBuf};
+use quire_document::memory::Charge;
+use quire_document::{ArrayWriter, Doc, DocBuf};
 use quire_error::{Error, ErrorCode, Result};
 use quire_executor::{BatchEnd, BatchLimits, Examined, Views};
+use quire_mql::context::process_memory;
 use quire_storage::rng::{self, Rng};
 use quire_storage::{ClusterTime, Interrupt, Interruption};
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+
+/// Bytes that a compiled command takes for each byte of its BSON.
+const COMPILED_FACTOR: usize = 8;
 
 /// Gives a cursor's batches.
 pub trait Source: Send {
@@ -28,6 +33,11 @@ pub trait Source: Send {
     /// What all batches so far have looked at; `None` for what is no plan.
     fn examined(&self) -> Option<Examined> {
         None
+    }
+
+    /// Bytes that it holds between two batches, roughly: what is sorted and grouped, and rows.
+    fn held_bytes(&self) -> u64 {
+        self.examined().map_or(0, |examined| examined.counters.held_bytes)
     }
 
     /// The time at which it reads, if that stays the same.
@@ -54,10 +64,27 @@ pub struct Cursor {
     pub durable_reads: bool,
     /// Never closed for being idle.
     pub no_timeout: bool,
+    /// What it holds, as a part of the memory of all requests.
+    pub memory: Charge,
     /// What is left of the opening command's `maxTimeMS`: getMores use it up.
     pub time_left: Option<Duration>,
     /// Gives the batches that are left.
     pub source: Box<dyn Source>,
+}
+
+impl Cursor {
+    /// Takes what a cursor of `command` over `source` holds out of the memory of all requests.
+    ///
+    /// # Errors
+    /// 146 ExceededMemoryLimit: what the server has lent to cursors and requests leaves no room.
+    pub fn charge(memory: &mut Charge, command: Doc<'_>, source: &dyn Source) -> Result<()> {
+        let compiled = command.as_bytes().len().saturating_mul(COMPILED_FACTOR);
+        let held = usize::try_from(source.held_bytes()).unwrap_or(usize::MAX);
+        memory.resize(compiled.saturating_add(held)).map_err(|_| {
+            let text = format!("The cursor was closed: {}", process_memory());
+            Error::new(ErrorCode::ExceededMemoryLimit, text)
+        })
+    }
 }
 
 enum Slot {

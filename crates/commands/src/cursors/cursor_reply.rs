@@ -1,6 +1,7 @@
 //! Replies that carry a cursor: the first batch of any source, and what stays open behind it.
 
 use crate::frame::context::Context;
+use quire_document::memory::Charge;
 use quire_document::{ArrayWriter, Doc, DocBuf, DocWriter, Timestamp};
 use quire_error::Result;
 use quire_executor::{BatchEnd, BatchLimits, UnitOfWork, Views};
@@ -37,6 +38,10 @@ impl Source for Rows {
         }
         end.exhausted = self.0.is_empty();
         Ok(end)
+    }
+
+    fn held_bytes(&self) -> u64 {
+        self.0.iter().map(|row| row.as_bytes().len() as u64).sum()
     }
 }
 
@@ -90,6 +95,10 @@ impl Context<'_> {
         let full = end.docs as u64 == docs && opening.full_batch_stays_open;
         let reached = opening.limit > 0 && end.docs as u64 >= opening.limit;
         let done = opening.single_batch || reached || (end.exhausted && !full);
+        let mut memory = Charge::default();
+        if !done {
+            Cursor::charge(&mut memory, opening.command, &*source)?;
+        }
         let id = match done {
             true => 0,
             false => self.service.cursors.open(Cursor {
@@ -103,6 +112,7 @@ impl Context<'_> {
                     && !self.in_transaction()
                     && self.read_level().is_durable(),
                 no_timeout: opening.no_timeout,
+                memory,
                 time_left: self
                     .interrupt
                     .deadline()

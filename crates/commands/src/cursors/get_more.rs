@@ -9,6 +9,7 @@ use crate::frame::generic_fields::{ApiParameters, max_time};
 use quire_document::{Doc, DocWriter, Value};
 use quire_error::{Error, ErrorCode, Result};
 use quire_executor::{BatchLimits, UnitOfWork};
+use quire_session::Cursor;
 use std::time::Instant;
 
 /// What a `getMore` says.
@@ -66,6 +67,10 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
         given.map_err(|error| cx.without_values_of_target(cursor.command.as_doc(), error))?
     };
     drop(views);
+    if !end.exhausted {
+        let Cursor { memory, command, source, .. } = &mut *cursor;
+        Cursor::charge(memory, command.as_doc(), &**source)?;
+    }
     if cursor.durable_reads {
         cx.await_durable_reads(ReadLevel::Majority)?;
     }

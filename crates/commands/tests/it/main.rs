@@ -7,6 +7,7 @@ mod attacks;
 mod audit;
 mod changes;
 mod clustered;
+mod cursors;
 mod durability;
 mod fail_points;
 mod fsync;

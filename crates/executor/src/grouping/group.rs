@@ -262,6 +262,10 @@ impl Operator for GroupOp {
 
     fn stats(&self) -> NodeStats {
         let below = self.grouping.chain.stats(&self.passed, self.source.operator().stats());
-        NodeStats { inputs: vec![below], ..self.stats.clone() }
+        let held_bytes = match &self.output {
+            Output::Memory(table, next) if *next < table.len() => table.bytes() as u64,
+            _ => 0,
+        };
+        NodeStats { inputs: vec![below], held_bytes, ..self.stats.clone() }
     }
 }

@@ -85,7 +85,8 @@ impl Operator for BucketAutoOp {
     }
 
     fn stats(&self) -> NodeStats {
-        over(&self.input, &self.stats)
+        let held_bytes = self.cutter.as_ref().map_or(0, |cutter| cutter.sorted.held_bytes());
+        NodeStats { held_bytes, ..over(&self.input, &self.stats) }
     }
 }
 

@@ -79,7 +79,12 @@ pub(crate) struct Sorter {
 /// What a sorter gives back.
 pub(crate) enum Sorted {
     /// All rows are in memory.
-    Memory(std::vec::IntoIter<Row>),
+    Memory {
+        /// Those that are left.
+        rows: std::vec::IntoIter<Row>,
+        /// What all took.
+        bytes: usize,
+    },
     /// From runs on disk.
     Runs {
         /// The rows of all runs, in order.
@@ -227,8 +232,9 @@ impl Sorter {
     /// Ends collecting and returns the rows in order.
     pub fn finish(mut self, env: &Env) -> Result<Sorted> {
         if self.runs.is_empty() {
+            let bytes = self.bytes;
             let rows: Vec<Row> = self.take_sorted().into_iter().map(|keyed| keyed.row).collect();
-            return Ok(Sorted::Memory(rows.into_iter()));
+            return Ok(Sorted::Memory { rows: rows.into_iter(), bytes });
         }
         if !self.rows.is_empty() || !self.best.is_empty() {
             self.spill(env)?;
@@ -240,10 +246,18 @@ impl Sorter {
 }
 
 impl Sorted {
+    /// Bytes of the rows that are in memory, those included that were given.
+    pub fn held_bytes(&self) -> u64 {
+        match self {
+            Sorted::Memory { rows, bytes } if rows.len() > 0 => *bytes as u64,
+            _ => 0,
+        }
+    }
+
     /// True if there are no more.
     pub fn is_empty(&self) -> bool {
         match self {
-            Sorted::Memory(rows) => rows.len() == 0,
+            Sorted::Memory { rows, .. } => rows.len() == 0,
             Sorted::Runs { merged, left, .. } => *left == 0 || merged.is_empty(),
         }
     }
@@ -251,7 +265,7 @@ impl Sorted {
     /// The next row.
     pub fn next(&mut self) -> Result<Option<Row>> {
         match self {
-            Sorted::Memory(rows) => Ok(rows.next()),
+            Sorted::Memory { rows, .. } => Ok(rows.next()),
             Sorted::Runs { left: 0, .. } => Ok(None),
             Sorted::Runs { merged, left, keys } => {
                 *left -= 1;
@@ -383,6 +397,7 @@ impl Operator for Sort {
     }
 
     fn stats(&self) -> NodeStats {
-        over(&self.input, &self.stats)
+        let held_bytes = self.sorted.as_ref().map_or(0, Sorted::held_bytes);
+        NodeStats { held_bytes, ..over(&self.input, &self.stats) }
     }
 }

@@ -183,7 +183,9 @@ impl Operator for Windows {
 
     fn stats(&self) -> NodeStats {
         let memory = Some(Box::new(self.memory.clone()));
-        NodeStats { memory, ..over(&self.input, &self.stats) }
+        let functions = self.partition.as_ref().map_or(0, |(_, partition)| partition.size());
+        let held_bytes = (self.held.bytes + functions) as u64;
+        NodeStats { memory, held_bytes, ..over(&self.input, &self.stats) }
     }
 }
 

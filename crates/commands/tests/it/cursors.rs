@@ -1,0 +1,39 @@
+//! What open cursors hold.
+
+use super::{Server, at};
+use quire_document::{DocBuf, Value, doc, memory};
+
+const MB: usize = 1 << 20;
+
+/// A sorted result stays in memory until its last batch: a client that opens such cursors and
+/// leaves them could hold any number of these.
+#[test]
+fn what_a_cursor_holds_is_counted_until_it_is_closed() {
+    let server = Server::new();
+    let mut client = server.client(1);
+    let text = "x".repeat(1000);
+    for thousand in 0..16 {
+        let docs: Vec<DocBuf> =
+            (0..1000).map(|at| doc! { "_id": thousand * 1000 + at, "t": text.as_str() }).collect();
+        let docs: quire_document::ArrayBuf = docs.iter().collect();
+        client.works(doc! { "insert": "t", "documents": &docs, "$db": "test" });
+    }
+    let sort = doc! { "find": "t", "sort": { "t": 1 }, "batchSize": 1, "$db": "test" };
+    let group = doc! { "$group": { "_id": "$_id", "t": { "$first": "$t" } } };
+    let group = doc! { "aggregate": "t", "pipeline": [&group], "cursor": { "batchSize": 1 }, "$db": "test" };
+    let later = doc! { "find": "t", "sort": { "t": -1 }, "batchSize": 0, "$db": "test" };
+    for (command, is_later) in [(sort, false), (group, false), (later, true)] {
+        let before = memory::pool_bytes_used();
+        let reply = client.works(command.clone());
+        let Some(Value::Int64(id)) = at(&reply, "cursor.id") else { panic!("{reply:?}") };
+        if is_later {
+            assert!(memory::pool_bytes_used() < before + 8 * MB);
+            let more = doc! { "getMore": id, "collection": "t", "batchSize": 1, "$db": "test" };
+            client.works(more);
+        }
+        let held = memory::pool_bytes_used();
+        assert!(held > before + 12 * MB, "{command:?}: {before} {held}");
+        client.works(doc! { "killCursors": "t", "cursors": [id], "$db": "test" });
+        assert!(memory::pool_bytes_used() < held - 12 * MB, "{command:?}");
+    }
+}
