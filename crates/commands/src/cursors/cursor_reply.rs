@@ -5,7 +5,7 @@ use quire_document::memory::Charge;
 use quire_document::{ArrayWriter, Doc, DocBuf, DocWriter, Timestamp};
 use quire_error::Result;
 use quire_executor::{BatchEnd, BatchLimits, UnitOfWork, Views};
-use quire_session::{Cursor, Source};
+use quire_session::{Cursor, Source, parsed_bytes};
 use quire_storage::{ClusterTime, Interrupt};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -95,9 +95,10 @@ impl Context<'_> {
         let full = end.docs as u64 == docs && opening.full_batch_stays_open;
         let reached = opening.limit > 0 && end.docs as u64 >= opening.limit;
         let done = opening.single_batch || reached || (end.exhausted && !full);
-        let mut memory = Charge::default();
+        let (mut memory, mut parsed) = (Charge::default(), 0);
         if !done {
-            Cursor::charge(&mut memory, opening.command, &*source)?;
+            parsed = parsed_bytes(opening.command);
+            Cursor::charge(&mut memory, parsed, &*source)?;
         }
         let id = match done {
             true => 0,
@@ -113,6 +114,7 @@ impl Context<'_> {
                     && self.read_level().is_durable(),
                 no_timeout: opening.no_timeout,
                 memory,
+                parsed_bytes: parsed,
                 time_left: self
                     .interrupt
                     .deadline()

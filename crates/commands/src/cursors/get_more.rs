@@ -68,8 +68,8 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     };
     drop(views);
     if !end.exhausted {
-        let Cursor { memory, command, source, .. } = &mut *cursor;
-        Cursor::charge(memory, command.as_doc(), &**source)?;
+        let Cursor { memory, parsed_bytes, source, .. } = &mut *cursor;
+        Cursor::charge(memory, *parsed_bytes, &**source)?;
     }
     if cursor.durable_reads {
         cx.await_durable_reads(ReadLevel::Majority)?;
