@@ -5,6 +5,7 @@
 //! (batches of an open plan), `operators` and `scans` (the operators), `columns.rs` and `grouping` (`$group`),
 //! `joins` (stages that read other collections), `modify` (writes of many documents).
 
+mod chunks;
 mod columns;
 mod env;
 mod examined;

@@ -8,6 +8,8 @@ use quire_collections::{IndexEntry, RecordId};
 use quire_document::{Doc, DocBuf, DocWriter, Value, ValueBuf};
 use quire_error::Result;
 
+use crate::chunks::Chunks;
+
 /// What an index key holds, and its values.
 pub(crate) type KeyValues<'r> = (&'r Arc<KeySpec>, Vec<Option<ValueBuf>>);
 
@@ -99,6 +101,13 @@ impl Row {
     pub fn detach(&mut self) {
         if let Some(doc) = &mut self.doc {
             *doc = Bytes::copy_from_slice(doc);
+        }
+    }
+
+    /// As `detach`, with a copy in `chunks`, for rows that are held together.
+    pub fn detach_into(&mut self, chunks: &mut Chunks) {
+        if let Some(doc) = &mut self.doc {
+            *doc = chunks.copy(doc);
         }
     }
 

@@ -2,6 +2,7 @@
 //! `$facet`.
 
 use crate::choose::Statistics;
+use crate::joined_fields::keeping_fields;
 use crate::pipeline::{above, plan_head, plan_stages};
 use crate::plan::{Foreign, ForeignKey, Inner, Node, Plan, Source};
 use crate::request::Hint;
@@ -37,12 +38,12 @@ pub(crate) struct Around<'a> {
     pub collation: &'a AskedCollation,
 }
 
-/// Plans what is inside of a stage.
+/// Plans what is inside of a stage that the stages of `behind` follow.
 ///
 /// # Errors
 /// 232 MaxSubPipelineDepthExceeded for more than 20 pipelines inside of each other, those of views
 /// included; the interrupt's error, because a few views can stand for very many plans.
-pub(crate) fn plan_inner(stage: &Stage, around: Around<'_>) -> Result<Inner> {
+pub(crate) fn plan_inner(stage: &Stage, behind: &[Stage], around: Around<'_>) -> Result<Inner> {
     around.stats.check_interrupt()?;
     Ok(match stage {
         Stage::UnionWith(union) => {
@@ -61,7 +62,7 @@ pub(crate) fn plan_inner(stage: &Stage, around: Around<'_>) -> Result<Inner> {
             };
             Inner::Branches(facet.branches.iter().map(branch).collect::<Result<_>>()?)
         }
-        Stage::Lookup(lookup) => Inner::Foreign(Arc::new(plan_lookup(lookup, around)?)),
+        Stage::Lookup(lookup) => Inner::Foreign(Arc::new(plan_lookup(lookup, behind, around)?)),
         Stage::GraphLookup(graph) => Inner::Foreign(Arc::new(plan_graph(graph, around)?)),
         _ => Inner::Nothing,
     })
@@ -90,7 +91,7 @@ fn foreign_source(from: &From, inside: Inside, around: Around<'_>) -> Result<For
     Ok(ForeignSource { source, stages: resolved.stages, context })
 }
 
-fn plan_lookup(lookup: &Lookup, around: Around<'_>) -> Result<Foreign> {
+fn plan_lookup(lookup: &Lookup, behind: &[Stage], around: Around<'_>) -> Result<Foreign> {
     let mut foreign = foreign_source(&lookup.from, Inside::Lookup, around)?;
     let own = &lookup.pipeline;
     let shared = shared_stages(lookup)?;
@@ -105,7 +106,17 @@ fn plan_lookup(lookup: &Lookup, around: Around<'_>) -> Result<Foreign> {
     };
     foreign.stages.extend(own.iter().take(shared).cloned());
     let mut tail: Vec<Stage> = own.iter().skip(shared).cloned().collect();
-    tail.extend(lookup.filter.clone().map(Stage::Match));
+    let filter = lookup.filter.clone().map(Stage::Match);
+    if tail.is_empty() && !around.context.as_written {
+        foreign.stages.extend(filter);
+    } else {
+        tail.extend(filter);
+    }
+    if !around.context.as_written && foreign.stages.iter().all(keeps_record) {
+        let path = key.as_ref().map(ForeignKey::path);
+        let key = path.as_ref().map(Path::as_str);
+        foreign.stages.extend(keeping_fields(lookup, key, &tail, behind, &foreign.context)?);
+    }
     let variables = lookup.outer_variables + lookup.variables.len();
     let foreign = Foreign::new(foreign, key, tail, around)?;
     Ok(Foreign { variables, ..foreign })
@@ -125,9 +136,24 @@ fn shared_stages(lookup: &Lookup) -> Result<usize> {
         }
         // The equality of fields stands before it.
         (Some(_), Some(Stage::Served(stage))) => Err(first_only(stage.name)),
-        // Behind an equality of fields the whole pipeline runs for each document.
-        (Some(_), _) => Ok(0),
+        // Behind an equality of fields the pipeline runs for each document, but a filter gives the
+        // same before it.
+        (Some(_), _) => {
+            let first = lookup.pipeline.iter().take(uncorrelated);
+            Ok(first.take_while(|stage| is_plain_filter(stage)).count())
+        }
     }
+}
+
+/// True for a filter that fails for no document, so that it may see more of them.
+fn is_plain_filter(stage: &Stage) -> bool {
+    matches!(stage, Stage::Match(filter) if !filter.is_held() && !filter.filter().root().can_fail())
+}
+
+/// True if what comes out of a stage are documents of the collection, each at most once and in the
+/// same order.
+fn keeps_record(stage: &Stage) -> bool {
+    matches!(stage, Stage::Match(_) | Stage::Transform(_) | Stage::Redact(_))
 }
 
 fn plan_graph(graph: &GraphLookup, around: Around<'_>) -> Result<Foreign> {
@@ -138,9 +164,10 @@ fn plan_graph(graph: &GraphLookup, around: Around<'_>) -> Result<Foreign> {
 }
 
 impl Foreign {
-    /// Returns true if no stage stands between the collection and the join.
-    pub fn reads_collection(&self) -> bool {
-        self.stages.is_empty()
+    /// Returns true if what it finds are documents of the collection, each once: no stage between the
+    /// collection and the join makes others of them.
+    pub fn keeps_records(&self) -> bool {
+        self.stages.iter().all(keeps_record)
     }
 
     fn new(

@@ -7,6 +7,7 @@ use crate::count::keys_suffice;
 use crate::distinct::below_group;
 use crate::find::{FindQuery, plan_find};
 use crate::inner::{Around, plan_inner};
+use crate::needed::needed_paths;
 use crate::plan::{Node, Plan, Reshape, Source};
 use crate::pushing::has_parent;
 use crate::request::{AggregateRequest, FindRequest};
@@ -222,7 +223,7 @@ impl Query {
                 }
             }
             Some(_) => {
-                let Some(paths) = needed_paths(stages) else { return Ok(()) };
+                let Some(paths) = needed_paths(stages.iter()) else { return Ok(()) };
                 if paths.is_empty() {
                     self.counts_only = true;
                     return Ok(());
@@ -272,7 +273,11 @@ fn check_depth(shown: Doc<'_>) -> Result<()> {
 
 /// The projection that keeps these paths and nothing else. It is run only where stages copy
 /// documents (`run`); anywhere else it tells which fields are read.
-fn narrowing(paths: &BTreeSet<String>, run: bool, context: &ParseContext) -> Result<Reshape> {
+pub(crate) fn narrowing(
+    paths: &BTreeSet<String>,
+    run: bool,
+    context: &ParseContext,
+) -> Result<Reshape> {
     let shortest = paths.iter().filter(|path| !has_parent(paths, path));
     let shown = DocBuf::build(|writer| {
         let mut keeps_id = false;
@@ -339,10 +344,12 @@ pub(crate) fn above(node: Node, stages: VecDeque<Stage>, around: Around<'_>) -> 
         true => stages.into(),
         false => limit_sorts(stages),
     };
-    stages.into_iter().try_fold(node, |input, stage| {
-        let inner = plan_inner(&stage, around)?;
-        Ok(Node::Stage { stage, input: Box::new(input), inner })
-    })
+    let mut inners = Vec::with_capacity(stages.len());
+    for (at, stage) in stages.iter().enumerate() {
+        inners.push(plan_inner(stage, stages.get(at + 1..).unwrap_or_default(), around)?);
+    }
+    let over = |input, (stage, inner)| Node::Stage { stage, input: Box::new(input), inner };
+    Ok(stages.into_iter().zip(inners).fold(node, over))
 }
 
 /// Gives each `$sort` the `$limit` that follows it, also behind a `$skip`. The sort then gives no
@@ -381,23 +388,4 @@ fn reads_metadata(stages: &VecDeque<Stage>, kind: &str) -> bool {
         }
     }
     false
-}
-
-/// The paths that stages read of their input; `None` if they may need anything.
-fn needed_paths(stages: &VecDeque<Stage>) -> Option<BTreeSet<String>> {
-    let mut paths = BTreeSet::new();
-    for stage in stages {
-        let needs = stage.needs();
-        if needs.reads.whole_document || !needs.reads.metadata.is_empty() {
-            return None;
-        }
-        paths.extend(needs.reads.paths);
-        if needs.exhaustive {
-            return Some(paths);
-        }
-        if matches!(stage.modified(), Modified::All) {
-            return None;
-        }
-    }
-    None
 }

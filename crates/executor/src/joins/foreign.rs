@@ -1,59 +1,77 @@
-//! The foreign side of a join: finds documents by the keys of a batch of local ones.
+//! The foreign side of a join: finds documents by the keys of local ones.
 //!
-//! Without an index all foreign documents are read once, into a table by the hashes of their keys (a
-//! hash join: Knuth, TAOCP 3, 6.4; Graefe, "Query evaluation techniques", 1993). With an index the
-//! documents of one batch of keys at a time are read into such a table; once that has taken as many
-//! lookups as there are documents, all of them are read after all. Where they do not fit in memory,
-//! each batch of keys reads through the collection again.
+//! Without an index it reads the collection once and holds documents by the hashes of their keys (a
+//! hash join: Knuth, TAOCP 3, 6.4; Graefe, "Query evaluation techniques", 1993): those that have one
+//! of the local keys where these are known and few, otherwise all. With an index it looks the keys
+//! up, a batch at a time, and holds what it has found. Where so many keys are looked up that reading
+//! the collection costs less, it does that. Where the documents do not fit in memory, it reads through
+//! the collection again for each batch of keys.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use bumpalo::Bump;
-use quire_document::{Value, ValueBuf};
+use quire_document::{Collator, Value, ValueBuf};
 use quire_error::Result;
 use quire_mql::EvalContext;
 use quire_planner::explain::{JoinStats, JoinStrategy, NodeStats};
 use quire_planner::{Foreign, ForeignKey, Node, Plan};
 use smallvec::SmallVec;
 
-use crate::env::Run;
-use crate::joins::keys::{Key, encode, for_each_foreign};
+use crate::chunks::Chunks;
+use crate::env::{Env, Run};
+use crate::joins::keyed_rows::KeyedRows;
+use crate::joins::keys::{encode_into, for_each_foreign};
 use crate::joins::rows::drain;
-use crate::opening::build::build;
+use crate::opening::build::{build, owns_rows};
 use crate::opening::statistics::ViewStatistics;
 use crate::operators::filtering::reset;
 use crate::row::Row;
 
-/// Bytes that a key takes in a table besides its own.
-pub(super) const KEY_BYTES: usize = 64;
+/// What looking a key up in an index costs, and fetching a document that it finds, in documents of
+/// a scan (measured: 20,000 to 600,000 documents of 100 bytes in the block cache).
+const KEY_COST: u64 = 4;
+const FETCH_COST: u64 = 2;
 
-/// Foreign documents in memory, and the places of those that have a key.
-#[derive(Default)]
-struct Table {
-    rows: Vec<Row>,
-    places: HashMap<Key, SmallVec<[u32; 2]>>,
-    bytes: usize,
-}
+/// The least that a scan costs: over fewer documents than this, an index still answers a few keys.
+const SCAN_COST_MIN: u64 = 1000;
+
+/// The places of rows.
+pub(super) type Places = SmallVec<[u32; 8]>;
 
 /// How far the foreign side has been read.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Held {
     Nothing,
-    /// The documents of the last batch of keys.
-    Batch,
+    /// The documents of the keys that were asked for.
+    Asked,
     Everything,
+}
+
+/// What is asked of the foreign side besides the keys.
+#[derive(Clone, Copy)]
+pub(super) struct Asked {
+    /// The number of different keys, roughly.
+    pub keys: usize,
+    /// No other keys will be asked for.
+    pub all: bool,
+    /// Bytes that the documents may take together.
+    pub bytes_max: usize,
+    /// More documents than these may be held, as far as `bytes_max` allows.
+    pub keeps_others: bool,
 }
 
 /// Finds foreign documents.
 pub(super) struct ForeignSide {
     plan: Arc<Foreign>,
-    table: Table,
+    rows: KeyedRows,
     held: Held,
     /// All documents together are too large.
     too_large: bool,
-    /// Keys that were looked up in batches.
+    /// The rows came in the order of the collection.
+    in_order: bool,
+    /// Keys that were looked up, and documents that these have found.
     looked_up: u64,
+    found: u64,
     arena: Bump,
     stats: JoinStats,
     read: NodeStats,
@@ -63,10 +81,12 @@ impl ForeignSide {
     pub fn new(plan: &Arc<Foreign>) -> Self {
         ForeignSide {
             plan: Arc::clone(plan),
-            table: Table::default(),
+            rows: KeyedRows::default(),
             held: Held::Nothing,
             too_large: false,
+            in_order: true,
             looked_up: 0,
+            found: 0,
             arena: Bump::new(),
             stats: JoinStats::default(),
             read: NodeStats::default(),
@@ -78,85 +98,135 @@ impl ForeignSide {
         &self.plan
     }
 
+    /// Returns true if knowing more keys could change how it reads: not if it holds all documents
+    /// already, or would read them all for the keys at hand.
+    pub fn gains_from_keys(&self, keys: usize, run: &Run<'_>) -> bool {
+        self.held != Held::Everything
+            && (self.too_large || !self.prefers_everything(keys, true, run))
+    }
+
+    /// Returns true if reading all documents costs less than reading by so many keys. `all` says
+    /// that no other keys will follow.
+    fn prefers_everything(&self, keys: usize, all: bool, run: &Run<'_>) -> bool {
+        let collection = self.plan.whole.cursor().collection();
+        let documents = collection.map_or(0, |collection| run.view().counts(collection).documents);
+        let keys = keys as u64;
+        if self.plan.index.is_none() {
+            // Either way it is one scan. Keys keep documents out of memory, but each document is
+            // compared with them.
+            return !all || keys.saturating_mul(2) > documents;
+        }
+        let found = (keys * self.found).checked_div(self.looked_up).unwrap_or(keys);
+        let cost = |keys: u64, found: u64| keys * KEY_COST + found * FETCH_COST;
+        let cost = cost(keys, found) + cost(self.looked_up, self.found);
+        cost > documents.max(SCAN_COST_MIN)
+    }
+
     /// Reads everything, if it was not; false if that does not fit in memory.
     pub fn hold_everything(&mut self, run: &mut Run<'_>) -> Result<bool> {
         if self.held != Held::Everything && !self.too_large {
             let plan = Arc::clone(&self.plan);
             let bytes_max = run.env.params.stage_bytes_max;
-            let fits = self.fill(&plan.whole, bytes_max, true, run)?;
+            self.clear();
+            let fits = self.fill(&plan.whole, bytes_max, None, run)?;
             self.held = if fits { Held::Everything } else { Held::Nothing };
             self.too_large = !fits;
         }
         Ok(self.held == Held::Everything)
     }
 
-    /// Sees to it that the documents with these keys can be found. False if these take more than
-    /// `bytes_max` together.
+    /// Sees to it that the documents with these keys can be found. False if these take too much
+    /// memory together.
     pub fn hold<'k>(
         &mut self,
         keys: &mut dyn Iterator<Item = Value<'k>>,
-        bytes_max: usize,
+        asked: Asked,
         run: &mut Run<'_>,
     ) -> Result<bool> {
-        if self.held == Held::Everything {
+        if self.held == Held::Everything
+            || self.prefers_everything(asked.keys, asked.all, run) && self.hold_everything(run)?
+        {
             return Ok(true);
         }
-        let many = self.plan.index.is_none() || self.looked_up > self.foreign_documents(run);
-        if many && self.hold_everything(run)? {
+        let keeps_others = asked.keeps_others && self.plan.keeps_records();
+        if !keeps_others || self.rows.bytes() > asked.bytes_max / 2 {
+            self.clear();
+        }
+        let (first, mut key_bytes, mut new) = (self.rows.keys(), Vec::new(), Vec::new());
+        let collator = collator_of(run.env);
+        for key in keys {
+            let known = self.rows.keys();
+            encode_into(Some(key), collator, &mut key_bytes);
+            self.rows.find_or_add(&key_bytes);
+            if self.rows.keys() > known {
+                new.push(ValueBuf::new(key));
+            }
+        }
+        self.held = Held::Asked;
+        if new.is_empty() {
             return Ok(true);
         }
-        let by_field = matches!(self.plan.key, Some(ForeignKey::Field(_)));
-        // A filter does not find every value that an expression makes of arrays.
-        let by_filter = |key: &Value<'_>| {
-            by_field || !matches!(key, Value::Array(_) | Value::Undefined | Value::Regex(_))
-        };
-        let mut all_by_filter = true;
-        let keys: Vec<ValueBuf> =
-            keys.inspect(|key| all_by_filter &= by_filter(key)).map(ValueBuf::new).collect();
-        self.looked_up += keys.len() as u64;
-        let plan = match all_by_filter {
-            true => self.plan.with_keys(keys, &ViewStatistics::new(run.view(), run.env))?,
+        self.looked_up += new.len() as u64;
+        let rows = self.rows.rows().len();
+        let plan = match new.iter().all(|key| self.is_found_by_filter(key.as_value())) {
+            true => self.plan.with_keys(new, &ViewStatistics::new(run.view(), run.env))?,
             false => self.plan.whole.clone(),
         };
-        let fits = self.fill(&plan, bytes_max, false, run)?;
-        self.held = if fits { Held::Batch } else { Held::Nothing };
+        let fits = self.fill(&plan, asked.bytes_max, Some(first as u32), run)?;
+        self.found += self.rows.rows().len().saturating_sub(rows) as u64;
         Ok(fits)
+    }
+
+    /// False for a key that a filter does not find in every document where an expression does.
+    fn is_found_by_filter(&self, key: Value<'_>) -> bool {
+        matches!(self.plan.key, Some(ForeignKey::Field(_)))
+            || !matches!(key, Value::Array(_) | Value::Undefined | Value::Regex(_))
     }
 
     /// Returns all documents that are held.
     pub fn everything(&self) -> &[Row] {
-        &self.table.rows
+        self.rows.rows()
     }
 
-    /// Returns the places of the documents with one of these keys, in the order of the collection,
-    /// or in that of the stages between it and the join. An index gives another order, and is left
-    /// for the whole collection at a time that depends on the size of batches.
-    pub fn places(&self, keys: &[Key]) -> SmallVec<[u32; 8]> {
-        let mut found: SmallVec<[u32; 8]> = SmallVec::new();
-        for key in keys {
-            found.extend(self.table.places.get(key).into_iter().flatten().copied());
+    /// Adds the places of the documents with a key.
+    pub fn add_places(&self, key: &[u8], found: &mut Places) {
+        let places = self.rows.find(key).map(|key| self.rows.places(key));
+        found.extend(places.into_iter().flatten());
+    }
+
+    /// Puts the places of `keys` keys into the order of the collection, or of the stages between it
+    /// and the join, each document once. The order in which an index gives documents is left,
+    /// because it changes with the keys that are asked for together.
+    pub fn arrange(&self, found: &mut Places, keys: usize) {
+        if found.len() < 2 {
+            return;
         }
-        if keys.len() > 1 {
+        if self.plan.keeps_records() && !self.in_order {
+            let record = |place: &u32| self.row(*place).map(|row| row.record);
+            found.sort_unstable_by_key(record);
+            found.dedup_by_key(|place| record(place));
+        } else if keys > 1 {
             found.sort_unstable();
             found.dedup();
         }
-        if self.held == Held::Batch && self.plan.reads_collection() {
-            found.sort_unstable_by_key(|place| self.row(*place).map(|row| row.record));
-        }
-        found
     }
 
     /// Returns the document in a place.
     pub fn row(&self, place: u32) -> Option<&Row> {
-        self.table.rows.get(place as usize)
+        self.rows.rows().get(place as usize)
     }
 
     /// Lets go of documents that a later call reads again.
     pub fn rest(&mut self) {
-        if self.held == Held::Batch {
-            self.table = Table::default();
-            self.held = Held::Nothing;
+        if self.held == Held::Asked {
+            self.clear();
         }
+    }
+
+    fn clear(&mut self) {
+        self.rows = KeyedRows::default();
+        self.held = Held::Nothing;
+        self.in_order = true;
     }
 
     /// Returns what reading has counted: for `explain`, and for the counters of the request.
@@ -186,64 +256,103 @@ impl ForeignSide {
         }
     }
 
-    fn foreign_documents(&self, run: &Run<'_>) -> u64 {
-        let collection = self.plan.whole.cursor().collection();
-        collection.map_or(0, |collection| run.view().counts(collection).documents)
-    }
-
-    /// Fills the table with what a plan gives; false if that is too large.
+    /// Adds the documents that a plan gives: all, or those with a key that has the number `asked_from`
+    /// or a higher one. False if they are too large; then it holds none.
     fn fill(
         &mut self,
         plan: &Plan,
         bytes_max: usize,
-        for_long: bool,
+        asked_from: Option<u32>,
         run: &mut Run<'_>,
     ) -> Result<bool> {
-        self.table = Table::default();
         let mut operator = build(&plan.root, None)?;
+        let owned = owns_rows(&plan.root);
         let env = run.env;
-        let (table, arena, foreign) = (&mut self.table, &mut self.arena, &self.plan);
-        let mut fits = true;
+        let mut filling = Filling {
+            key: self.plan.key.as_ref(),
+            rows: &mut self.rows,
+            asked_from,
+            arena: &mut self.arena,
+            key_bytes: Vec::new(),
+            keys: SmallVec::new(),
+        };
+        let (mut chunks, mut fits, mut in_order) = (Chunks::default(), true, self.in_order);
+        let mut last = filling.rows.rows().last().map(|row| row.record);
         let mut take = |mut row: Row| {
-            if for_long {
-                row.detach();
+            if !filling.find_keys(&row, env)? {
+                return Ok(true);
             }
-            let place = table.rows.len() as u32;
-            table.bytes += row.size();
-            let mut add = |key: Key| {
-                table.bytes += KEY_BYTES + key.len();
-                let places = table.places.entry(key).or_default();
-                if places.last() != Some(&place) {
-                    places.push(place);
-                }
-            };
-            let collator = env.shared.collator.as_deref();
-            let collator = collator.map(|collator| collator as &dyn quire_document::Collator);
-            match &foreign.key {
-                None => {}
-                Some(ForeignKey::Field(path)) => {
-                    for_each_foreign(path, row.doc(), |value| add(encode(Some(value), collator)));
-                }
-                Some(ForeignKey::Value(expression, _)) => {
-                    reset(arena);
-                    let context = EvalContext::new(arena, row.doc(), &env.shared);
-                    add(encode(expression.eval(&context)?, collator));
-                }
+            if !owned {
+                row.detach_into(&mut chunks);
             }
-            table.rows.push(row);
-            fits = table.bytes <= bytes_max && table.rows.len() < u32::MAX as usize;
+            in_order &= last.is_none_or(|last| last < row.record);
+            last = Some(row.record);
+            filling.add(row);
+            fits = filling.rows.bytes() <= bytes_max && filling.rows.has_room();
             Ok(fits)
         };
         let mut variables = run.scope().variables.to_vec();
-        variables.resize(variables.len().max(foreign.variables), None);
+        variables.resize(variables.len().max(self.plan.variables), None);
         run.bound(&variables, |run| drain(&mut operator, run, &mut take))?;
+        self.in_order = in_order;
         if !fits {
-            self.table = Table::default();
+            self.clear();
         }
         let stats = operator.stats();
         self.note(Some(plan), &stats);
         Ok(fits)
     }
+}
+
+/// The way of documents into memory.
+struct Filling<'f> {
+    key: Option<&'f ForeignKey>,
+    rows: &'f mut KeyedRows,
+    /// The first of the keys whose documents are wanted; `None` for all documents.
+    asked_from: Option<u32>,
+    arena: &'f mut Bump,
+    key_bytes: Vec<u8>,
+    /// The numbers of the keys of the row at hand.
+    keys: SmallVec<[u32; 4]>,
+}
+
+impl Filling<'_> {
+    /// Finds the keys of a row; false if none of them is asked for.
+    fn find_keys(&mut self, row: &Row, env: &Env) -> Result<bool> {
+        let Filling { key, rows, asked_from, arena, key_bytes, keys } = self;
+        keys.clear();
+        let collator = collator_of(env);
+        let mut see = |value: Option<Value<'_>>| {
+            encode_into(value, collator, key_bytes);
+            match asked_from {
+                None => keys.push(rows.find_or_add(key_bytes)),
+                Some(first) => keys.extend(rows.find(key_bytes).filter(|key| key >= first)),
+            }
+        };
+        match key {
+            None => return Ok(true),
+            Some(ForeignKey::Field(path)) => {
+                for_each_foreign(path, row.doc(), |value| see(Some(value)));
+            }
+            Some(ForeignKey::Value(expression, _)) => {
+                reset(arena);
+                let context = EvalContext::new(arena, row.doc(), &env.shared);
+                see(expression.eval(&context)?);
+            }
+        }
+        Ok(!keys.is_empty())
+    }
+
+    /// Adds the row with the keys that were found.
+    fn add(&mut self, row: Row) {
+        let place = self.rows.push(row);
+        self.keys.iter().for_each(|key| self.rows.link(*key, place));
+    }
+}
+
+/// Returns how the strings of a request compare.
+pub(super) fn collator_of(env: &Env) -> Option<&dyn Collator> {
+    env.shared.collator.as_deref().map(|collator| collator as &dyn Collator)
 }
 
 fn scans(node: &Node) -> bool {

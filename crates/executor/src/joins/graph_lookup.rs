@@ -13,13 +13,16 @@ use quire_mql::stage::{GraphLookup, write_at};
 use quire_planner::Foreign;
 use quire_planner::explain::NodeStats;
 
-use crate::env::{Env, Run};
-use crate::joins::foreign::{ForeignSide, KEY_BYTES};
-use crate::joins::keys::{Key, encode, for_each_local};
+use crate::env::Run;
+use crate::joins::foreign::{Asked, ForeignSide, Places, collator_of};
+use crate::joins::keys::{Key, encode, encode_into, for_each_local};
 use crate::operators::filtering::renew;
 use crate::operators::{BoxedOperator, Filling, Operator};
 use crate::params::STAGE_BYTES_MAX;
 use crate::row::Row;
+
+/// Bytes that a key takes in a set besides its own.
+const KEY_BYTES: usize = 64;
 
 /// The operator of `$graphLookup`.
 pub(crate) struct GraphLookupOp {
@@ -123,7 +126,9 @@ impl GraphLookupOp {
             0 | 1 => STAGE_BYTES_MAX,
             _ => run.env.params.stage_bytes_max,
         };
-        if !self.side.hold(&mut values.iter().map(ValueBuf::as_value), bytes_max, run)? {
+        let asked =
+            Asked { keys: values.len(), all: false, bytes_max, keeps_others: values.len() > 1 };
+        if !self.side.hold(&mut values.iter().map(ValueBuf::as_value), asked, run)? {
             if values.len() < 2 {
                 return Err(too_large());
             }
@@ -132,9 +137,13 @@ impl GraphLookupOp {
             return self.step(right, depth, search, run);
         }
         let collator = collator_of(run.env);
-        let keys: Vec<Key> =
-            values.iter().map(|value| encode(Some(value.as_value()), collator)).collect();
-        for place in self.side.places(&keys) {
+        let (mut key, mut places) = (Vec::new(), Places::new());
+        for value in values {
+            encode_into(Some(value.as_value()), collator, &mut key);
+            self.side.add_places(&key, &mut places);
+        }
+        self.side.arrange(&mut places, values.len());
+        for place in places {
             let Some(row) = self.side.row(place) else { continue };
             let Some(id) = row.doc().get("_id") else {
                 let text = format!(
@@ -190,10 +199,6 @@ impl GraphLookupOp {
         let text = format!("a result exceeds the limit of {DEPTH_MAX} levels of nesting");
         Err(Error::new(ErrorCode::Overflow, text))
     }
-}
-
-fn collator_of(env: &Env) -> Option<&dyn Collator> {
-    env.shared.collator.as_deref().map(|collator| collator as &dyn Collator)
 }
 
 impl Operator for GraphLookupOp {

@@ -13,9 +13,19 @@ pub(super) type Key = Box<[u8]>;
 /// Returns the bytes that all values equal to this one have; a missing value is null.
 pub(super) fn encode(value: Option<Value<'_>>, collator: Option<&dyn Collator>) -> Key {
     let mut bytes = Vec::with_capacity(16);
-    let value = value.unwrap_or(Value::Null);
-    key::append_full(value, false, collator, &mut bytes, &mut TypeBits::new());
+    encode_into(value, collator, &mut bytes);
     bytes.into()
+}
+
+/// As [`encode`], into memory that is used again.
+pub(super) fn encode_into(
+    value: Option<Value<'_>>,
+    collator: Option<&dyn Collator>,
+    bytes: &mut Vec<u8>,
+) {
+    bytes.clear();
+    let value = value.unwrap_or(Value::Null);
+    key::append_full(value, false, collator, bytes, &mut TypeBits::new());
 }
 
 /// Calls `see` with each value that a filter on `path` would compare: the elements of arrays and

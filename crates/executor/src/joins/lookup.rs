@@ -1,9 +1,11 @@
 //! `$lookup`: joins batches of rows with what the foreign side has for their keys.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
+use std::hash::BuildHasher;
 use std::sync::Arc;
 
 use bumpalo::Bump;
+use foldhash::fast::RandomState;
 use quire_document::limits::DEPTH_MAX;
 use quire_document::{ArrayBuf, ArrayWriter, Doc, DocBuf, Value, ValueBuf};
 use quire_error::{Error, ErrorCode, Result};
@@ -12,9 +14,10 @@ use quire_mql::stage::{Lookup, Position, write_at};
 use quire_planner::explain::NodeStats;
 use quire_planner::{Foreign, ForeignKey, Node};
 
+use crate::chunks::Chunks;
 use crate::env::{Env, Run};
-use crate::joins::foreign::ForeignSide;
-use crate::joins::keys::{Key, encode, for_each_local};
+use crate::joins::foreign::{Asked, ForeignSide, Places, collator_of};
+use crate::joins::keys::{encode_into, for_each_local};
 use crate::joins::rows::{Rows, collect};
 use crate::opening::build::{build, build_over};
 use crate::operators::filtering::renew;
@@ -30,19 +33,29 @@ struct Local {
     row: Row,
     /// The values of the variables of `let`.
     variables: Vec<Option<ValueBuf>>,
-    keys: Vec<Option<ValueBuf>>,
+    /// The value that the foreign field must have, where it is no field of the row.
+    value: Option<Option<ValueBuf>>,
+}
+
+/// What a row is joined with.
+enum Found {
+    /// Documents of the foreign side, by their places there.
+    Held(Places),
+    Rows(Vec<Row>),
 }
 
 /// A row that becomes one of the result for each joined document, from the place `next` on.
 struct Unwinding {
     row: Row,
-    found: Vec<Row>,
+    found: Found,
     next: usize,
 }
 
 /// The operator of `$lookup`.
 pub(crate) struct LookupOp {
     input: BoxedOperator,
+    /// The input's rows have bytes of their own.
+    owned_rows: bool,
     stage: Arc<Lookup>,
     side: ForeignSide,
     /// What each document is joined with, where that is always the same, as one array.
@@ -51,6 +64,11 @@ pub(crate) struct LookupOp {
     /// Rows of the input that are not joined yet. Each is joined when it is asked for, because the
     /// results of a batch together can be far larger than its foreign documents.
     waiting: VecDeque<Local>,
+    waiting_bytes: usize,
+    /// The hashes of the keys of the waiting rows, where the number of keys decides how to join.
+    keys: HashSet<u64, RandomState>,
+    /// The bytes of the key that is looked up.
+    key: Vec<u8>,
     /// The first rows of `waiting` whose foreign documents the side holds.
     held: usize,
     unwinding: Option<Unwinding>,
@@ -59,15 +77,52 @@ pub(crate) struct LookupOp {
     stats: NodeStats,
 }
 
+impl Local {
+    /// Bytes that it holds in memory.
+    fn size(&self) -> usize {
+        let variables = self.variables.iter().flatten().chain(self.value.iter().flatten());
+        std::mem::size_of::<Local>()
+            + self.row.size()
+            + variables.map(ValueBuf::size).sum::<usize>()
+    }
+}
+
+impl Found {
+    fn len(&self) -> usize {
+        match self {
+            Found::Held(places) => places.len(),
+            Found::Rows(rows) => rows.len(),
+        }
+    }
+}
+
+/// Calls `see` with each value that a row is joined by.
+fn for_each_key<'l>(stage: &Lookup, local: &'l Local, mut see: impl FnMut(Option<Value<'l>>)) {
+    match (&stage.fields, &local.value) {
+        (Some((path, _)), _) => for_each_local(path, local.row.doc(), see),
+        (None, Some(value)) => see(value.as_ref().map(ValueBuf::as_value)),
+        (None, None) => {}
+    }
+}
+
 impl LookupOp {
-    pub fn new(input: BoxedOperator, stage: &Arc<Lookup>, foreign: &Arc<Foreign>) -> Self {
+    pub fn new(
+        input: BoxedOperator,
+        owned_rows: bool,
+        stage: &Arc<Lookup>,
+        foreign: &Arc<Foreign>,
+    ) -> Self {
         LookupOp {
             input,
+            owned_rows,
             stage: Arc::clone(stage),
             side: ForeignSide::new(foreign),
             constant: None,
             batch_rows: BATCH_ROWS.0,
             waiting: VecDeque::new(),
+            waiting_bytes: 0,
+            keys: HashSet::default(),
+            key: Vec::new(),
             held: 0,
             unwinding: None,
             done: false,
@@ -76,21 +131,49 @@ impl LookupOp {
         }
     }
 
-    /// Pulls the next batch of the input.
+    /// Pulls the next rows of the input: a batch; or, where all of it will be joined and its keys
+    /// decide how, as many as half of the memory holds.
     fn read(&mut self, run: &mut Run<'_>, wanted: usize) -> Result<()> {
-        let mut rows = Vec::new();
-        self.done = !self.input.next(run, wanted.min(self.batch_rows), &mut rows)?;
-        self.batch_rows = (self.batch_rows * 4).min(BATCH_ROWS.1);
-        for row in rows {
-            let local = self.local(row, run)?;
-            self.waiting.push_back(local);
+        let is_known = self.side.plan().index.is_none() || self.batch_rows == BATCH_ROWS.1;
+        let ahead = run.wanted == usize::MAX && is_known && self.side.plan().key.is_some();
+        let (mut rows, mut chunks) = (Vec::new(), Chunks::default());
+        self.keys.clear();
+        let mut key = Vec::new();
+        loop {
+            let reads_ahead = ahead && self.side.gains_from_keys(self.keys.len(), run);
+            let rows_max = if reads_ahead { BATCH_ROWS.1 } else { wanted.min(self.batch_rows) };
+            self.done = !self.input.next(run, rows_max, &mut rows)?;
+            for row in rows.drain(..) {
+                let mut local = self.local(row, run)?;
+                if reads_ahead {
+                    let (keys, collator) = (&mut self.keys, collator_of(run.env));
+                    for_each_key(&self.stage, &local, |value| {
+                        encode_into(value, collator, &mut key);
+                        keys.insert(keys.hasher().hash_one(key.as_slice()));
+                    });
+                    if !self.owned_rows {
+                        local.row.detach_into(&mut chunks);
+                    }
+                }
+                self.waiting_bytes += local.size();
+                self.waiting.push_back(local);
+            }
+            let is_full = self.waiting_bytes > run.env.params.stage_bytes_max / 2;
+            if !reads_ahead || self.done || is_full {
+                break;
+            }
         }
+        self.batch_rows = (self.batch_rows * 4).min(BATCH_ROWS.1);
         Ok(())
     }
 
     /// Evaluates what a row is joined by.
     fn local(&mut self, mut row: Row, run: &Run<'_>) -> Result<Local> {
         row.know_doc()?;
+        let plain = self.stage.variables.is_empty() && self.stage.equality.is_none();
+        if plain {
+            return Ok(Local { row, variables: Vec::new(), value: None });
+        }
         renew(&mut self.arena, run.env)?;
         let outer = run.scope().variables;
         let context = EvalContext::new(&self.arena, row.doc(), &run.env.shared);
@@ -100,20 +183,16 @@ impl LookupOp {
             context.pass()?;
             variables.push(variable.eval(&context)?.map(ValueBuf::new));
         }
-        let mut keys = Vec::new();
-        match (&self.stage.fields, &self.side.plan().key, &self.stage.equality) {
-            (Some((local, _)), _, _) => {
-                for_each_local(local, row.doc(), |value| keys.push(value.map(ValueBuf::new)));
-            }
-            (None, Some(ForeignKey::Value(..)), Some(equality)) => {
+        let value = match (&self.side.plan().key, &self.stage.equality) {
+            (Some(ForeignKey::Value(..)), Some(equality)) => {
                 let bound = bound(&self.stage, outer, &variables);
                 let context = EvalContext::new(&self.arena, Doc::empty(), &run.env.shared);
                 let value = equality.value.eval(&context.with_variables(&bound))?;
-                keys.push(value.map(ValueBuf::new));
+                Some(value.map(ValueBuf::new))
             }
-            _ => {}
-        }
-        Ok(Local { row, variables, keys })
+            _ => None,
+        };
+        Ok(Local { row, variables, value })
     }
 
     /// Sees to it that the side holds the foreign documents of the first waiting rows: of all of
@@ -121,13 +200,21 @@ impl LookupOp {
     fn hold(&mut self, run: &mut Run<'_>) -> Result<()> {
         let mut rows = self.waiting.len();
         loop {
-            let keys = self.waiting.iter().take(rows).flat_map(|local| &local.keys);
-            let mut keys = keys.map(|key| key.as_ref().map_or(Value::Null, ValueBuf::as_value));
-            let bytes_max = match rows {
-                1 => STAGE_BYTES_MAX,
-                _ => run.env.params.stage_bytes_max,
+            let stage = &self.stage;
+            let mut keys: Vec<Value<'_>> = Vec::with_capacity(rows);
+            for local in self.waiting.iter().take(rows) {
+                for_each_key(stage, local, |key| keys.push(key.unwrap_or(Value::Null)));
+            }
+            let asked = Asked {
+                keys: if self.keys.is_empty() { keys.len() } else { self.keys.len() },
+                all: self.done && rows == self.waiting.len() && !self.keys.is_empty(),
+                bytes_max: match rows {
+                    1 => STAGE_BYTES_MAX,
+                    _ => run.env.params.stage_bytes_max,
+                },
+                keeps_others: rows > 1 && self.side.plan().index.is_some(),
             };
-            if self.side.hold(&mut keys, bytes_max, run)? {
+            if self.side.hold(&mut keys.into_iter(), asked, run)? {
                 self.held = rows;
                 return Ok(());
             }
@@ -135,7 +222,7 @@ impl LookupOp {
                 return Err(self.too_large());
             }
             rows /= 2;
-            self.batch_rows = rows;
+            self.batch_rows = rows.min(self.batch_rows);
         }
     }
 
@@ -147,31 +234,44 @@ impl LookupOp {
             self.hold(run)?;
         }
         let Some(local) = self.waiting.pop_front() else { return Ok(None) };
+        self.waiting_bytes = self.waiting_bytes.saturating_sub(local.size());
         let found = if foreign.key.is_some() {
             self.held -= 1;
-            let found = self.matching(&local, run.env);
-            self.through_tail(found, &local, run)?
+            let places = self.matching(&local, run.env);
+            match foreign.tail {
+                None => Found::Held(places),
+                Some(_) => {
+                    let found = self.rows_at(&places);
+                    Found::Rows(self.through_tail(found, &local, run)?)
+                }
+            }
         } else if !self.side.hold_everything(run)? {
-            self.stream(&foreign, &local, run)?
+            Found::Rows(self.stream(&foreign, &local, run)?)
         } else if foreign.tail.is_some() || self.stage.unwind.is_some() {
-            self.through_tail(self.side.everything().to_vec(), &local, run)?
+            let everything = self.side.everything().to_vec();
+            Found::Rows(self.through_tail(everything, &local, run)?)
         } else {
             let everything = self.side.everything();
-            let constant = self.constant.get_or_insert_with(|| array_of(everything));
+            let constant = self.constant.get_or_insert_with(|| array_of(everything.iter()));
             return joined_row(&self.stage, &local.row, constant).map(Some);
         };
         self.emit(local.row, found)
     }
 
-    /// Returns the held documents that have a key of the row.
-    fn matching(&self, local: &Local, env: &Env) -> Vec<Row> {
-        let collator = env.shared.collator.as_deref();
-        let encoded = local.keys.iter().map(|key| {
-            let value = key.as_ref().map(ValueBuf::as_value);
-            encode(value, collator.map(|collator| collator as _))
+    /// Returns the places of the held documents that have a key of the row.
+    fn matching(&mut self, local: &Local, env: &Env) -> Places {
+        let (mut places, mut keys, collator) = (Places::new(), 0, collator_of(env));
+        let (side, key) = (&self.side, &mut self.key);
+        for_each_key(&self.stage, local, |value| {
+            encode_into(value, collator, key);
+            side.add_places(key, &mut places);
+            keys += 1;
         });
-        let encoded: Vec<Key> = encoded.collect();
-        let places = self.side.places(&encoded);
+        side.arrange(&mut places, keys);
+        places
+    }
+
+    fn rows_at(&self, places: &Places) -> Vec<Row> {
         places.iter().filter_map(|place| self.side.row(*place).cloned()).collect()
     }
 
@@ -209,8 +309,8 @@ impl LookupOp {
 
     /// Returns a row with what it was joined with; `None` if it is to be unwound, a row for each of
     /// them.
-    fn emit(&mut self, row: Row, found: Vec<Row>) -> Result<Option<Row>> {
-        let bytes: usize = found.iter().map(|row| row.doc().len()).sum();
+    fn emit(&mut self, row: Row, found: Found) -> Result<Option<Row>> {
+        let bytes: usize = self.documents(&found).map(|row| row.doc().len()).sum();
         if bytes > STAGE_BYTES_MAX {
             return Err(self.too_large());
         }
@@ -218,7 +318,16 @@ impl LookupOp {
             self.unwinding = Some(Unwinding { row, found, next: 0 });
             return Ok(None);
         }
-        joined_row(&self.stage, &row, &array_of(&found)).map(Some)
+        joined_row(&self.stage, &row, &array_of(self.documents(&found))).map(Some)
+    }
+
+    /// Returns the documents that were found.
+    fn documents<'f>(&'f self, found: &'f Found) -> impl Iterator<Item = &'f Row> {
+        let (places, rows) = match found {
+            Found::Held(places) => (places.as_slice(), &[][..]),
+            Found::Rows(rows) => (&[][..], rows.as_slice()),
+        };
+        places.iter().filter_map(|place| self.side.row(*place)).chain(rows)
     }
 
     /// Returns the next row that is known without the input.
@@ -233,10 +342,14 @@ impl LookupOp {
 
     /// Returns the row with the joined document number `at` in place of all; without any, what the
     /// `$unwind` leaves of it.
-    fn unwound(&mut self, row: &Row, found: &[Row], at: usize, env: &Env) -> Result<Option<Row>> {
+    fn unwound(&mut self, row: &Row, found: &Found, at: usize, env: &Env) -> Result<Option<Row>> {
         let Some(unwind) = &self.stage.unwind else { return Ok(None) };
         let made = |doc: DocBuf| Ok(row.becoming(checked(doc)?));
-        if let Some(joined) = found.get(at) {
+        let joined = match found {
+            Found::Held(places) => places.get(at).and_then(|place| self.side.row(*place)),
+            Found::Rows(rows) => rows.get(at),
+        };
+        if let Some(joined) = joined {
             let doc = joined_doc(&self.stage, row, Value::Document(joined.doc()));
             return made(unwind.indexed_doc(doc, Some(at as i64))).map(Some);
         }
@@ -294,9 +407,9 @@ fn only_streams(node: &Node) -> bool {
     }
 }
 
-fn array_of(rows: &[Row]) -> ArrayBuf {
+fn array_of<'r>(rows: impl Iterator<Item = &'r Row>) -> ArrayBuf {
     let fill = |writer: &mut ArrayWriter<'_>| {
-        rows.iter().for_each(|row| {
+        rows.for_each(|row| {
             writer.push(row.doc());
         });
     };
@@ -341,13 +454,15 @@ impl Operator for LookupOp {
 
     fn rest(&mut self) {
         self.input.rest();
+        self.waiting.iter_mut().for_each(|local| local.row.detach());
+        if let Some(Unwinding { mut row, found, next }) = self.unwinding.take() {
+            row.detach();
+            let mut rows: Vec<Row> = self.documents(&found).cloned().collect();
+            rows.iter_mut().for_each(Row::detach);
+            self.unwinding = Some(Unwinding { row, found: Found::Rows(rows), next });
+        }
         self.side.rest();
         self.held = 0;
-        self.waiting.iter_mut().for_each(|local| local.row.detach());
-        if let Some(Unwinding { row, found, .. }) = &mut self.unwinding {
-            row.detach();
-            found.iter_mut().for_each(Row::detach);
-        }
     }
 
     fn stats(&self) -> NodeStats {

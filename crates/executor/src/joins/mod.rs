@@ -1,12 +1,13 @@
 //! Stages that read other collections, or their input several times.
 //!
 //! Reading order: `rows.rs` (a pipeline inside of a stage, run to its end), `keys.rs` (by what
-//! documents are compared), `foreign.rs` (finding foreign documents by their keys), then one file a
+//! documents are compared), `keyed_rows.rs` (documents in memory), `foreign.rs` (finding foreign documents by their keys), then one file a
 //! stage.
 
 pub(crate) mod facet;
 mod foreign;
 pub(crate) mod graph_lookup;
+mod keyed_rows;
 mod keys;
 pub(crate) mod lookup;
 pub(crate) mod rows;

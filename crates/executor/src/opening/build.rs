@@ -306,7 +306,7 @@ fn with_inner(node: &Node, input: BoxedOperator, owned: bool) -> Result<BoxedOpe
             Box::new(FacetOp::new(input, owned, facet, branches))
         }
         (Stage::Lookup(lookup), Inner::Foreign(foreign)) => {
-            Box::new(LookupOp::new(input, lookup, foreign))
+            Box::new(LookupOp::new(input, owned, lookup, foreign))
         }
         (Stage::GraphLookup(graph), Inner::Foreign(foreign)) => {
             Box::new(GraphLookupOp::new(input, graph, foreign))
@@ -316,7 +316,7 @@ fn with_inner(node: &Node, input: BoxedOperator, owned: bool) -> Result<BoxedOpe
 }
 
 /// Whether the rows of a node have bytes of their own: made by a projection, or kept by a sort.
-fn owns_rows(node: &Node) -> bool {
+pub(crate) fn owns_rows(node: &Node) -> bool {
     match node {
         Node::Projection { spec, .. } => spec.projection.is_some(),
         Node::Sort { input, .. } => input.gives_documents(),

@@ -130,7 +130,9 @@ fn refuse_join(foreign: &Foreign) -> Result<()> {
     if scans && reads && !is_internal(namespace) {
         return Err(no_indexed_plan(namespace));
     }
-    refuse_tests(&foreign.whole.root, namespace)?;
+    if foreign.index.is_none() {
+        refuse_tests(&foreign.whole.root, namespace)?;
+    }
     foreign.tail.iter().try_for_each(|tail| refuse_tests(tail, namespace))
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::vec;
 
 use bumpalo::Bump;
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use quire_collections::RecordId;
 use quire_document::{ArrayBuf, Doc, DocBuf, DocWriter};
 use quire_error::Result;
@@ -13,6 +13,7 @@ use quire_mql::projection::Projection;
 use quire_planner::Reshape;
 use quire_planner::explain::NodeStats;
 
+use crate::chunks::Chunks;
 use crate::env::{Run, Scope};
 use crate::operators::filtering::renew;
 use crate::operators::metadata::metadata_of;
@@ -21,8 +22,6 @@ use crate::row::Row;
 
 /// The field that `showRecordId` adds.
 const RECORD_ID: &str = "$recordId";
-/// Bytes of documents that a [`Shaper`] puts into one piece of memory.
-const CHUNK_BYTES: usize = 16 << 10;
 
 /// The operator that applies a projection to each row.
 pub(crate) struct Project {
@@ -105,8 +104,7 @@ pub(crate) struct Shaper {
     projection: Arc<Projection>,
     arena: Bump,
     scratch: Vec<u8>,
-    /// Where the next documents go, one behind the other.
-    chunk: BytesMut,
+    chunks: Chunks,
 }
 
 impl Shaper {
@@ -119,8 +117,8 @@ impl Shaper {
 
     /// Projects documents beside others that run the same projection.
     pub fn sharing(projection: Arc<Projection>) -> Self {
-        let (scratch, chunk) = (Vec::new(), BytesMut::new());
-        Shaper { projection, arena: Bump::new(), scratch, chunk }
+        let (scratch, chunks) = (Vec::new(), Chunks::default());
+        Shaper { projection, arena: Bump::new(), scratch, chunks }
     }
 
     /// Returns the projection that it runs.
@@ -129,17 +127,13 @@ impl Shaper {
     }
 
     /// Returns what the projection makes of a document, in memory that it shares with the
-    /// [`CHUNK_BYTES`] before and behind it.
+    /// documents before and behind it.
     pub fn shape(&mut self, doc: Doc<'_>, scope: Scope<'_>) -> Result<Bytes> {
         renew(&mut self.arena, scope.env)?;
         let context = EvalContext::new(&self.arena, doc, &scope.env.shared);
         let context = context.with_variables(scope.variables);
         shape(&self.projection, None, &context, &mut self.scratch)?;
-        if self.chunk.capacity() < self.scratch.len() {
-            self.chunk = BytesMut::with_capacity(CHUNK_BYTES.max(self.scratch.len()));
-        }
-        self.chunk.extend_from_slice(&self.scratch);
-        Ok(self.chunk.split().freeze())
+        Ok(self.chunks.copy(&self.scratch))
     }
 }
 

@@ -60,10 +60,19 @@ fn is_equal(local: Option<Value<'_>>, foreign: Option<Value<'_>>) -> bool {
 }
 
 fn run(store: &Arc<Store>, pipeline: Vec<DocBuf>, bytes: usize, batch: usize) -> Vec<DocBuf> {
+    run_with(store, pipeline, batch, |params| params.stage_bytes_max = bytes)
+}
+
+fn run_with(
+    store: &Arc<Store>,
+    pipeline: Vec<DocBuf>,
+    batch: usize,
+    change: impl FnOnce(&mut ExecParams),
+) -> Vec<DocBuf> {
     let namespace = "db.local".into();
     let request = AggregateRequest { namespace, pipeline, ..AggregateRequest::default() };
     let mut params = params();
-    params.stage_bytes_max = bytes;
+    change(&mut params);
     let mut execution = open(&request, &FreshViews::new(store).unwrap(), params).unwrap();
     drain(store, &mut execution, batch)
 }
@@ -177,6 +186,104 @@ fn what_is_unwound_and_filtered_while_it_is_joined_is_the_same() {
             }
         }
     });
+}
+
+/// Filters move to the foreign side, which keeps the fields that are read later.
+#[test]
+fn what_later_stages_read_is_all_that_is_needed() {
+    let random = &mut Generator::new(8);
+    let local = documents_with(random, 60);
+    let foreign = documents_with(random, 90);
+    let joins = [
+        doc! { "from": "foreign", "localField": "k", "foreignField": "k", "as": "j" },
+        doc! { "from": "foreign", "localField": "k.x", "foreignField": "k.x", "as": "j" },
+        doc! {
+            "from": "foreign", "localField": "k", "foreignField": "k", "as": "j.in",
+            "pipeline": [{ "$match": { "v": { "$gte": 1 } } }, { "$set": { "w": { "$add": ["$v", 1] } } }]
+        },
+        doc! {
+            "from": "foreign", "let": { "x": "$k" }, "as": "j",
+            "pipeline": [{ "$match": { "$expr": { "$eq": ["$k", "$$x"] } } }, { "$sort": { "v": 1, "_id": 1 } }]
+        },
+        doc! { "from": "foreign", "pipeline": [{ "$match": { "v": 3 } }], "as": "j" },
+    ];
+    let behind = [
+        vec![doc! { "$group": { "_id": "$_id", "n": { "$sum": { "$sum": "$j.v" } } } }],
+        vec![
+            doc! { "$group": { "_id": "$_id", "n": { "$sum": { "$size": { "$ifNull": ["$j.k", []] } } } } },
+        ],
+        vec![doc! { "$match": { "j.0.v": 2 } }, doc! { "$project": { "j.v": 1 } }],
+        vec![doc! { "$match": { "j.k.0": 2 } }, doc! { "$project": { "v": "$j.v" } }],
+        vec![
+            doc! { "$match": { "$or": [{ "j.k.x": 1 }, { "k.0": 2 }] } },
+            doc! { "$group": { "_id": "$_id" } },
+        ],
+        vec![
+            doc! { "$match": { "j": { "$elemMatch": { "v": 1 } } } },
+            doc! { "$project": { "_id": 1 } },
+        ],
+        vec![
+            doc! { "$unwind": "$j" },
+            doc! { "$match": { "j.v": { "$lt": 3 } } },
+            doc! { "$project": { "w": "$j.w", "x": "$j.k.x" } },
+        ],
+        vec![
+            doc! { "$unwind": "$j" },
+            doc! { "$match": { "j.k.0": { "$gte": 0 } } },
+            doc! { "$group": { "_id": "$j.v", "n": { "$sum": 1 } } },
+        ],
+        vec![
+            doc! { "$unwind": { "path": "$j", "preserveNullAndEmptyArrays": true } },
+            doc! { "$sort": { "j.k.0": 1, "_id": 1, "j._id": 1 } },
+            doc! { "$project": { "j.v": 1 } },
+        ],
+    ];
+    let in_order = |mut docs: Vec<DocBuf>| {
+        docs.sort_by_key(|doc| format!("{doc:?}"));
+        docs
+    };
+    for_each_store(&local, &foreign, |store, index| {
+        for join in &joins {
+            for behind in &behind {
+                let mut pipeline = vec![doc! { "$lookup": join }];
+                pipeline.extend(behind.iter().cloned());
+                let wanted =
+                    run_with(store, pipeline.clone(), 1000, |params| params.as_written = true);
+                let wanted = in_order(wanted);
+                for (bytes, batch) in [(1 << 20, 1000), (8 << 10, 3)] {
+                    let found = in_order(run(store, pipeline.clone(), bytes, batch));
+                    assert_eq!(found, wanted, "{pipeline:?}, {index}, {bytes} bytes");
+                }
+            }
+        }
+    });
+}
+
+/// With few and many keys, which are all known before the first document is joined.
+#[test]
+fn joins_of_many_documents_find_the_same_by_every_strategy() {
+    let foreign: Vec<DocBuf> =
+        (0..2400).map(|id| doc! { "_id": id, "k": id * 7 % 600, "v": id }).collect();
+    let sum = |locals: i32| -> i64 {
+        let of = |local: i32| (0..2400).filter(move |id| id * 7 % 600 == local % 800);
+        (0..locals).flat_map(of).map(i64::from).sum()
+    };
+    for locals in [3, 300, 2000] {
+        let local: Vec<DocBuf> = (0..locals).map(|id| doc! { "_id": id, "k": id % 800 }).collect();
+        let join = doc! { "$lookup": {
+            "from": "foreign", "localField": "k", "foreignField": "k", "as": "j"
+        } };
+        let total =
+            doc! { "$group": { "_id": Value::Null, "n": { "$sum": { "$toLong": "$j.v" } } } };
+        let pipeline = vec![join, doc! { "$unwind": "$j" }, total];
+        let wanted = vec![doc! { "_id": Value::Null, "n": sum(locals) }];
+        for_each_store(&local, &foreign, |store, index| {
+            for bytes in [64 << 20, 100 << 10] {
+                let found = run(store, pipeline.clone(), bytes, 1000);
+                assert_eq!(found, wanted, "{locals} documents, {index}, {bytes} bytes");
+            }
+        });
+    }
 }
 
 #[test]

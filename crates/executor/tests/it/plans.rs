@@ -378,6 +378,28 @@ fn skips_and_counts_are_those_of_all_rows() {
     }
 }
 
+/// A projection that keeps what later stages read took the 0 of `t.0` for a field and lost the
+/// elements of the array.
+#[test]
+fn positions_in_arrays_are_read_behind_stages_that_copy_documents() {
+    let store = store();
+    let docs = [doc! { "_id": 1, "t": [5, 6] }, doc! { "_id": 2, "t": [4] }];
+    insert_all(&store, "db.t", docs.iter().map(DocBuf::as_doc));
+    let run = |stages: &[DocBuf]| {
+        let pipeline = [&[doc! { "$set": { "x": 1 } }], stages].concat();
+        let namespace = "db.t".into();
+        let request = AggregateRequest { namespace, pipeline, ..AggregateRequest::default() };
+        let mut execution = open(&request, &FreshViews::new(&store).unwrap(), params()).unwrap();
+        drain(&store, &mut execution, 10)
+    };
+    let filter = doc! { "$match": { "$or": [{ "t.0": 5 }, { "x": 2 }] } };
+    let count = doc! { "$group": { "_id": Value::Null, "n": { "$sum": 1 } } };
+    assert_eq!(run(&[filter, count]), [doc! { "_id": Value::Null, "n": 1 }]);
+    let sort = doc! { "$sort": { "t.0": 1 } };
+    let first = doc! { "$group": { "_id": Value::Null, "n": { "$first": "$_id" } } };
+    assert_eq!(run(&[sort, first]), [doc! { "_id": Value::Null, "n": 2 }]);
+}
+
 #[test]
 fn pipelines() {
     let store = store();

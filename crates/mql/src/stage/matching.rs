@@ -75,11 +75,7 @@ impl StageBody for Match {
 
     fn needs(&self) -> Needs {
         let mut reads = Dependencies::default();
-        match self.filter.paths() {
-            Some(paths) => reads.paths.extend(paths.into_iter().map(str::to_owned)),
-            None => reads.whole_document = true,
-        }
-        add_expressions(self.filter.root(), &mut reads);
+        add_reads(self.filter.root(), &mut reads);
         Needs::reading(reads)
     }
 
@@ -98,18 +94,17 @@ impl StageBody for Match {
     }
 }
 
-/// Adds the variables that the expressions of a condition read, and whether its answer changes from
-/// call to call.
-fn add_expressions(node: &Node, reads: &mut Dependencies) {
+/// Adds what a condition reads, and whether its answer changes from call to call.
+fn add_reads(node: &Node, reads: &mut Dependencies) {
     match node {
-        Node::Expr(test) => {
-            let inner = test.expression().dependencies();
-            reads.variables.extend(inner.variables);
-            reads.volatile |= inner.volatile;
+        Node::Path(node) => {
+            reads.paths.insert(node.path.as_str().to_owned());
         }
+        Node::Expr(test) => test.expression().add_dependencies(reads),
+        Node::JsonSchema(_) => reads.whole_document = true,
         Node::SampleRate(_) => reads.volatile = true,
-        Node::Not(inner) => add_expressions(inner, reads),
-        other => other.children().iter().for_each(|child| add_expressions(child, reads)),
+        Node::Not(inner) => add_reads(inner, reads),
+        other => other.children().iter().for_each(|child| add_reads(child, reads)),
     }
 }
 
