@@ -2,8 +2,7 @@
 //! these alone, so that a hash join holds more documents in the same memory and an index may answer
 //! without them.
 
-use crate::needed::needed_paths;
-use crate::pipeline::narrowing;
+use crate::needed::{narrowing, needed_paths};
 use quire_error::Result;
 use quire_mql::ParseContext;
 use quire_mql::stage::{Lookup, Modified, Stage, StageBody, Transform};

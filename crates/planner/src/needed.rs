@@ -1,7 +1,14 @@
-//! Which paths of their input stages read.
+//! Which paths of their input stages read, and the projection that keeps these.
 
+use crate::plan::Reshape;
+use crate::pushing::has_parent;
+use quire_document::DocBuf;
+use quire_error::Result;
+use quire_mql::ParseContext;
+use quire_mql::projection::Projection;
 use quire_mql::stage::{Modified, Stage, StageBody};
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 /// Returns the paths that stages read of their input; `None` if they may need anything. A path ends
 /// before a component that is a number: a filter and a sort take it as a position in an array, which
@@ -37,6 +44,30 @@ fn before_number(path: String) -> String {
         }
     }
     path
+}
+
+/// The projection that keeps these paths and nothing else. It is run only where stages copy
+/// documents (`run`); anywhere else it tells which fields are read.
+pub(crate) fn narrowing(
+    paths: &BTreeSet<String>,
+    run: bool,
+    context: &ParseContext,
+) -> Result<Reshape> {
+    let shortest = paths.iter().filter(|path| !has_parent(paths, path));
+    let shown = DocBuf::build(|writer| {
+        let mut keeps_id = false;
+        for path in shortest {
+            keeps_id |= path.as_str() == "_id" || path.starts_with("_id.");
+            writer.append(path, 1);
+        }
+        if !keeps_id {
+            writer.append("_id", 0);
+        }
+    });
+    let compile = || Projection::parse_find(shown.as_doc(), None, context).map(Arc::new);
+    let projection = run.then(compile).transpose()?;
+    let (show_record_id, empty_sort_key) = (false, false);
+    Ok(Reshape { shown, projection, show_record_id, empty_sort_key, narrows: true })
 }
 
 #[cfg(test)]

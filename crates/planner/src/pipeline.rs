@@ -7,26 +7,25 @@ use crate::count::keys_suffice;
 use crate::distinct::below_group;
 use crate::find::{FindQuery, plan_find};
 use crate::inner::{Around, plan_inner};
-use crate::needed::needed_paths;
+use crate::needed::{narrowing, needed_paths};
 use crate::plan::{Node, Plan, Reshape, Source};
-use crate::pushing::has_parent;
 use crate::request::{AggregateRequest, FindRequest};
 use crate::rewrite::optimise;
 use crate::target::check_target;
 use quire_catalog::NAMESPACE_BYTES_MAX;
 use quire_document::limits::DEPTH_MAX;
-use quire_document::{Doc, DocBuf, Value};
+use quire_document::{Doc, Value};
 use quire_error::{Error, ErrorCode, Result};
 use quire_mql::ParseContext;
 use quire_mql::collation::AskedCollation;
 use quire_mql::filter::Node as Condition;
-use quire_mql::projection::{Kind, Projection};
+use quire_mql::projection::Kind;
 use quire_mql::sort::SortPattern;
 use quire_mql::stage::{
     Limit, Match, Modified, Place, Skip, Sort, Stage, StageBody, Transform, first_only,
     parse_pipeline,
 };
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// Plans a pipeline.
@@ -269,30 +268,6 @@ fn check_depth(shown: Doc<'_>) -> Result<()> {
         "Invalid $project :: caused by :: cannot convert document to BSON because it exceeds the limit of {DEPTH_MAX} levels of nesting"
     );
     Err(Error::new(ErrorCode::Overflow, text))
-}
-
-/// The projection that keeps these paths and nothing else. It is run only where stages copy
-/// documents (`run`); anywhere else it tells which fields are read.
-pub(crate) fn narrowing(
-    paths: &BTreeSet<String>,
-    run: bool,
-    context: &ParseContext,
-) -> Result<Reshape> {
-    let shortest = paths.iter().filter(|path| !has_parent(paths, path));
-    let shown = DocBuf::build(|writer| {
-        let mut keeps_id = false;
-        for path in shortest {
-            keeps_id |= path.as_str() == "_id" || path.starts_with("_id.");
-            writer.append(path, 1);
-        }
-        if !keeps_id {
-            writer.append("_id", 0);
-        }
-    });
-    let compile = || Projection::parse_find(shown.as_doc(), None, context).map(Arc::new);
-    let projection = run.then(compile).transpose()?;
-    let (show_record_id, empty_sort_key) = (false, false);
-    Ok(Reshape { shown, projection, show_record_id, empty_sort_key, narrows: true })
 }
 
 /// Whether a stage before the first `$group` writes a document's fields anew or holds documents in
