@@ -221,4 +221,9 @@ fn keys_of_code_and_of_the_ends_of_the_order_come_out_as_in_mongodb_8() {
         doc! { "_id": { "": Value::MaxKey } },
     ];
     assert_eq!(found, wanted);
+    for constant in keys {
+        let stages = vec![doc! { "$group": { "_id": constant } }];
+        let found = aggregate(&store, stages, params(), true).unwrap();
+        assert_eq!(found, [doc! { "_id": constant }]);
+    }
 }
