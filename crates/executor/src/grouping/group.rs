@@ -4,11 +4,11 @@
 use std::sync::Arc;
 
 use bumpalo::Bump;
-use quire_document::{Doc, DocBuf, DocWriter, Value, ValueBuf};
+use quire_document::{Doc, DocBuf, DocWriter, ValueBuf};
 use quire_error::Result;
 use quire_mql::EvalContext;
 use quire_mql::accumulator::State;
-use quire_mql::stage::{Group, GroupKey};
+use quire_mql::stage::Group;
 use quire_planner::explain::NodeStats;
 
 use crate::columns::{Columns, Grouping};
@@ -223,7 +223,7 @@ fn output<'s>(
 ) -> Result<DocBuf> {
     let mut bytes = Vec::with_capacity(64);
     let mut writer = DocWriter::new(&mut bytes);
-    write_key(group.key(), key, &mut writer);
+    writer.append("_id", key);
     for ((name, _), state) in group.fields().iter().zip(states) {
         writer.append(name, state.result(context)?);
     }
@@ -231,20 +231,6 @@ fn output<'s>(
     let doc = DocBuf::from_valid_bytes(bytes);
     context.check_depth(doc.as_doc().into())?;
     Ok(doc)
-}
-
-/// Writes `_id`. As in MongoDB 8 code becomes a string, and the smallest and the greatest key stand
-/// in a document, unless the key is a constant.
-fn write_key(of: &GroupKey, key: &ValueBuf, writer: &mut DocWriter<'_>) {
-    let is_constant = matches!(of, GroupKey::Expression(key) if key.is_constant());
-    match key.as_value() {
-        Value::Code(text) if !is_constant => writer.append("_id", text),
-        Value::MinKey | Value::MaxKey if !is_constant => {
-            writer.document("_id").append("", key);
-            writer
-        }
-        _ => writer.append("_id", key),
-    };
 }
 
 impl Operator for GroupOp {

@@ -204,26 +204,3 @@ fn one_group_has_a_limit() {
         }
     }
 }
-
-#[test]
-fn keys_of_code_and_of_the_ends_of_the_order_come_out_as_in_mongodb_8() {
-    let store = store();
-    let keys = [Value::MinKey, Value::Code("f()"), Value::String("f"), Value::MaxKey];
-    let docs: Vec<DocBuf> =
-        keys.iter().enumerate().map(|(id, k)| doc! { "_id": id as i32, "k": *k }).collect();
-    insert_all(&store, "db.c", docs.iter().map(DocBuf::as_doc));
-    let stages = vec![doc! { "$group": { "_id": "$k" } }];
-    let found = sorted(aggregate(&store, stages, params(), true).unwrap());
-    let wanted = [
-        doc! { "_id": "f" },
-        doc! { "_id": "f()" },
-        doc! { "_id": { "": Value::MinKey } },
-        doc! { "_id": { "": Value::MaxKey } },
-    ];
-    assert_eq!(found, wanted);
-    for constant in keys {
-        let stages = vec![doc! { "$group": { "_id": constant } }];
-        let found = aggregate(&store, stages, params(), true).unwrap();
-        assert_eq!(found, [doc! { "_id": constant }]);
-    }
-}
