@@ -27,24 +27,26 @@ thread_local! {
     static LEFT: Cell<u32> = const { Cell::new(LOOK_UNITS) };
 }
 
+/// Takes `units` from what is left before the next look; false, and all is left anew, if a look is
+/// due.
+#[inline]
+fn is_left(units: u32) -> bool {
+    let left = LEFT.get().checked_sub(units);
+    LEFT.set(left.unwrap_or(LOOK_UNITS));
+    left.is_some()
+}
+
 impl Shared {
     /// Counts `units` of work. Once in `LOOK_UNITS` it looks whether to go on: fails if the
     /// operation was killed, if its deadline passed, and if memory was refused to what is written.
     #[inline]
     pub fn work(&self, units: u32) -> Result<()> {
-        match LEFT.get().checked_sub(units) {
-            Some(left) => {
-                LEFT.set(left);
-                Ok(())
-            }
-            None => self.look(),
-        }
+        if is_left(units) { Ok(()) } else { self.look() }
     }
 
     #[cold]
     #[inline(never)]
     fn look(&self) -> Result<()> {
-        LEFT.set(LOOK_UNITS);
         if let Some(refused) = memory::refused() {
             return Err(self.refused(refused));
         }
@@ -70,19 +72,12 @@ impl ParseContext {
     /// operation was killed or its deadline passed.
     #[inline]
     pub(crate) fn work(&self) -> Result<()> {
-        match LEFT.get().checked_sub(PART_UNITS) {
-            Some(left) => {
-                LEFT.set(left);
-                Ok(())
-            }
-            None => self.look(),
-        }
+        if is_left(PART_UNITS) { Ok(()) } else { self.look() }
     }
 
     #[cold]
     #[inline(never)]
     fn look(&self) -> Result<()> {
-        LEFT.set(LOOK_UNITS);
         self.interrupt.as_ref().map_or(Ok(()), |interrupt| interrupt.check())
     }
 }

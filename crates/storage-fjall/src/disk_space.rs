@@ -74,7 +74,7 @@ impl SpaceGauge {
         self.room.store(room as u8, Ordering::Relaxed);
     }
 
-    /// Whether there is room for so many bytes beside the reserve. True where the system does not tell.
+    /// Returns true if the disk has `bytes` free beside the reserve, or if the system does not tell.
     pub fn has_room_for(&self, bytes: u64) -> bool {
         (self.probe)(&self.data).is_none_or(|space| {
             let reserve = self.reserve_bytes.min(space.total_bytes / RESERVE_SHARE_MAX);

@@ -48,15 +48,20 @@ pub(crate) struct Parts {
     pub spaces: [Keyspace; 4],
 }
 
+/// Returns what belongs to `space` in an array with one item for each space.
+pub(crate) fn of_space<T>(all: &[T; 4], space: Space) -> &T {
+    let [meta, doc, idx, log] = all;
+    match space {
+        Space::Meta => meta,
+        Space::Doc => doc,
+        Space::Idx => idx,
+        Space::Log => log,
+    }
+}
+
 impl Parts {
     pub fn space(&self, space: Space) -> &Keyspace {
-        let [meta, doc, idx, log] = &self.spaces;
-        match space {
-            Space::Meta => meta,
-            Space::Doc => doc,
-            Space::Idx => idx,
-            Space::Log => log,
-        }
+        of_space(&self.spaces, space)
     }
 
     /// Opens the database in `data`, or makes one where there is none. In one that exists nothing is

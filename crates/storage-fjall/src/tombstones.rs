@@ -18,7 +18,7 @@ use quire_storage::{Result, Space};
 use crate::dead::deleted_bytes;
 use crate::disk_space::SpaceGauge;
 use crate::error::storage;
-use crate::keyspaces::Parts;
+use crate::keyspaces::{Parts, of_space};
 use crate::tuning::TABLE_BYTES;
 
 /// Fewer deletes than this are not worth a compaction: walking over them takes some milliseconds.
@@ -84,13 +84,7 @@ impl Tombstones {
     }
 
     fn of(&self, space: Space) -> &Dead {
-        let [meta, doc, idx, log] = &self.spaces;
-        match space {
-            Space::Meta => meta,
-            Space::Doc => doc,
-            Space::Idx => idx,
-            Space::Log => log,
-        }
+        of_space(&self.spaces, space)
     }
 
     /// Counts `keys` deletes in a space.

@@ -132,7 +132,8 @@ fn cache_bytes(given: &Given) -> Result<u64, Failure> {
     }
 }
 
-/// The cache on a machine, or in a container, with so much memory.
+/// Returns the default size of the block cache: a quarter of `memory`, the bytes that the machine or
+/// the container has, and at least 256 MiB.
 fn default_cache_bytes(memory: Option<u64>) -> u64 {
     memory.map_or(0, |bytes| bytes / 4).max(256 << 20)
 }

@@ -3,8 +3,8 @@
 //! Without an index it reads the collection once and holds documents by the hashes of their keys (a
 //! hash join: Knuth, TAOCP 3, 6.4; Graefe, "Query evaluation techniques", 1993): those that have one
 //! of the local keys where these are known and few, otherwise all. With an index it looks the keys
-//! up, a batch at a time, and holds what it has found. Where so many keys are looked up that reading
-//! the collection costs less, it does that. Where the documents do not fit in memory, it reads through
+//! up, a batch at a time, and holds what it has found. Where reading the whole
+//! collection costs less than looking up the keys, it reads the collection. Where the documents do not fit in memory, it reads through
 //! the collection again for each batch of keys.
 
 use std::sync::Arc;
@@ -105,8 +105,8 @@ impl ForeignSide {
             && (self.too_large || !self.prefers_everything(keys, true, run))
     }
 
-    /// Returns true if reading all documents costs less than reading by so many keys. `all` says
-    /// that no other keys will follow.
+    /// Returns true if reading all documents costs less than looking up `keys` keys. `all` is true if
+    /// no other keys will follow.
     fn prefers_everything(&self, keys: usize, all: bool, run: &Run<'_>) -> bool {
         let collection = self.plan.whole.cursor().collection();
         let documents = collection.map_or(0, |collection| run.view().counts(collection).documents);

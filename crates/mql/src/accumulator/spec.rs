@@ -84,8 +84,8 @@ impl AccumulatorSpec {
         }
     }
 
-    /// Lets its expression look at the interrupt, if it is one of so many that one document could
-    /// keep them busy for long.
+    /// Makes a checkpoint of its expression if the stage has more than a few accumulators (`count`):
+    /// together they could work on one large document for long.
     pub fn guard_one_of(&mut self, count: usize) {
         if let (Argument::One(expression), true) = (&mut self.argument, count > FREE_EXPRESSIONS) {
             expression.guard();

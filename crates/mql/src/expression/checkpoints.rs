@@ -45,10 +45,10 @@ impl Checkpoint {
 impl Expression {
     /// Puts checkpoints into an expression that is parsed and optimised, and has none yet.
     pub(super) fn divide(&mut self) {
-        if !self.has_nodes(&mut GROUP_NODES.clone()) {
-            return;
+        let mut left = GROUP_NODES;
+        if self.has_nodes(&mut left) {
+            self.divided();
         }
-        self.divided();
     }
 
     /// Makes a checkpoint of the top, for an expression of a few nodes that is one of many.
@@ -70,8 +70,8 @@ impl Expression {
     /// Divides the children into groups, and returns how many nodes are in none of them: this
     /// node, and those of a last group that is too small.
     ///
-    /// Children are evaluated in their order, each or none of those behind the first: whoever
-    /// passes the first pays for all.
+    /// An operator evaluates its children in order and may leave some out, but not the first. So the
+    /// first child of a group counts for the whole group.
     fn divided(&mut self) -> u32 {
         let mut sizes: SmallVec<[u32; 8]> = SmallVec::new();
         let _ = self.children_mut(&mut |child| {
