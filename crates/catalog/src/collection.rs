@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use quire_document::Doc;
 
-use crate::{CollectionId, CollectionOptions, Index, IndexId, IndexState, Namespace};
+use crate::{CollectionId, CollectionOptions, Index, IndexFilters, IndexId, IndexState, Namespace};
 
 /// A collection's UUID.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -29,6 +29,8 @@ pub struct Collection {
     pub epoch: u64,
     /// Refuses writes while it is copied to another database. Not stored.
     pub frozen: bool,
+    /// Which indexes the planner may choose from, by the shape of the request. Not stored.
+    pub index_filters: Arc<IndexFilters>,
 }
 
 impl Collection {
@@ -41,7 +43,8 @@ impl Collection {
         id_index: IndexId,
     ) -> Self {
         let indexes = vec![Arc::new(Index::id_index(id_index, &options))];
-        Collection { id, uuid, namespace, options, indexes, epoch: 1, frozen: false }
+        let index_filters = Arc::default();
+        Collection { id, uuid, namespace, options, indexes, epoch: 1, frozen: false, index_filters }
     }
 
     /// The `_id` index.

@@ -11,6 +11,7 @@ pub mod clustered;
 mod collection;
 mod ids;
 mod index;
+mod index_filter;
 mod index_pattern;
 mod index_spec;
 pub mod key;
@@ -27,6 +28,9 @@ pub use catalog::{Catalog, Database};
 pub use collection::{Collection, Uuid};
 pub use ids::{CollectionId, IndexId};
 pub use index::{Index, IndexState};
+pub use index_filter::{
+    AllowedIndex, INDEX_FILTERS_BYTES_MAX, INDEX_FILTERS_MAX, IndexFilter, IndexFilters,
+};
 pub use index_spec::{IndexSpec, SpecMatch};
 pub use multikey::{ARRAY_PATHS_MAX, Facts, FactsBuf, Multikey, MultikeyPaths};
 pub use names::{Namespace, split as split_namespace, validate_db_name};

@@ -156,6 +156,7 @@ pub fn decode_collection(
         indexes,
         epoch: epoch as u64,
         frozen: false,
+        index_filters: Arc::default(),
     })
 }
 

@@ -67,6 +67,8 @@ const DIFFERENCES: &str = "
   and `restoreState` are 0. A `$group` right behind the query stands in the plan as `GROUP`, with `explainVersion` 2,
   `winningPlan.queryPlan` and `planNodeId`; there is no `slotBasedPlan`, and `executionStages` shows the stages of the plan. A
   `$lookup` that 8.2 shows as `EQ_LOOKUP` stands among `stages` with its strategy, index and counters.
+- Each request is planned by itself, from statistics and dives into the indexes: there is no plan cache. `planCacheClear` has nothing to
+  clear, and `$planCacheStats` gives no documents. Index filters hold as in MongoDB.
 - A test that holds for a missing field, such as `{\"a.0\": null}`, uses no index of a path with an array position: the entry of
   `[{}]` does not tell that the document in it has no field `0`. mongod uses the index and does not find the document.
 - A view may not contain `$rankFusion` or `$scoreFusion`. `$group` keeps a key that is code, `MinKey` or `MaxKey` as it is.

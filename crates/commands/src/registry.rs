@@ -288,6 +288,34 @@ pub static COMMANDS: &[Command] = &[
         admin::validate_metadata::run,
         "What of the catalog an API version does not allow.",
     ),
+    Command::new(
+        "planCacheClear",
+        Other,
+        admin::index_filters::clear_plans,
+        "Forgets cached plans, of which there are none.",
+    )
+    .target(Target::Collection),
+    Command::new(
+        "planCacheClearFilters",
+        Other,
+        admin::index_filters::clear,
+        "Removes the index filters of a collection, or the one of a shape.",
+    )
+    .target(Target::Collection),
+    Command::new(
+        "planCacheListFilters",
+        Other,
+        admin::index_filters::list,
+        "The index filters of a collection.",
+    )
+    .target(Target::Collection),
+    Command::new(
+        "planCacheSetFilter",
+        Other,
+        admin::index_filters::set,
+        "Lets the requests of one shape use some indexes only.",
+    )
+    .target(Target::Collection),
     // Sessions and transactions.
     Command::new(
         "commitTransaction",
@@ -485,11 +513,7 @@ pub static COMMANDS: &[Command] = &[
     Command::missing("filemd5", "A hash of a stored file."),
     Command::missing("mapReduce", "The older form of aggregation."),
     Command::missing("getClusterParameter", "Reads cluster parameters."),
-    Command::missing("planCacheClearFilters", "Removes index filters."),
-    Command::missing("planCacheListFilters", "The index filters."),
-    Command::missing("planCacheSetFilter", "Sets an index filter."),
     Command::missing("setClusterParameter", "Sets cluster parameters."),
-    Command::missing("planCacheClear", "Forgets cached plans."),
     Command::missing("setFeatureCompatibilityVersion", "Changes what is compatible."),
 ];
 

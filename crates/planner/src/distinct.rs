@@ -4,7 +4,7 @@ use crate::access::Candidate;
 use crate::choose::Statistics;
 use crate::covering::ProjectionFacts;
 use crate::find::{FindQuery, plan_find};
-use crate::hint::{Choice, choice};
+use crate::hint::{Choice, Restriction, choice};
 use crate::plan::{IndexScan, Node, Plan, ProjectionKind, Reshape};
 use crate::request::{DistinctRequest, FindRequest};
 use crate::sort_order::{self, SortPart};
@@ -33,11 +33,12 @@ pub(crate) fn plan_distinct(
     if plan.missing {
         return Ok(plan);
     }
-    let collation = plan.collation.clone();
+    let (collation, index_filter) = (plan.collation.clone(), plan.index_filter.clone());
     let collation = collation.as_deref();
     if filter.is_always_true() {
         let Some(collection) = plan.root.collection() else { return Ok(plan) };
-        if let Choice::Any(indexes) = choice(collection, hint, filter.root(), collation)?
+        let restriction = Restriction::new(hint, index_filter.as_deref());
+        if let Choice::Any(indexes) = choice(collection, restriction, filter.root(), collation)?
             && let Some(scan) = whole_index(&indexes, &request.key, collation)
         {
             plan.root = distinct_scan(scan, 0, &request.key);
@@ -122,7 +123,8 @@ pub(crate) fn below_group(
         Some(collection) if everything => {
             let always = Condition::And(Vec::new());
             let hint = query.request.hint.as_ref();
-            let indexes = match choice(collection, hint, &always, collation)? {
+            let restriction = Restriction::new(hint, plan.index_filter.as_deref());
+            let indexes = match choice(collection, restriction, &always, collation)? {
                 Choice::Any(indexes) => indexes,
                 Choice::Only(index) => vec![index],
                 Choice::Natural { .. } => Vec::new(),

@@ -3,11 +3,13 @@
 
 pub use crate::node_stats::{JoinStats, JoinStrategy, MemoryUse, NodeStats};
 use crate::plan::{IndexScan, Node, Plan, ProjectionKind};
+use crate::shape::plan_shape;
 use quire_catalog::Collection;
 use quire_catalog::key::{Interval, Intervals, KeyField};
 use quire_document::{ArrayBuf, Doc, DocBuf, DocWriter, Value, ValueBuf};
 use quire_mql::filter::Node as Condition;
 use quire_mql::stage::{Stage, StageBody, Transform, find_stage};
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// Bytes that a sort may hold in memory, as explain shows it.
 pub const SORT_BYTES_MAX: u64 = 100 * 1024 * 1024;
@@ -39,7 +41,7 @@ pub fn query_planner(plan: &Plan, out: &mut DocWriter<'_>) {
     if let Some(collation) = &plan.collation {
         out.append("collation", &collation.to_document());
     }
-    out.append("indexFilterSet", false);
+    out.append("indexFilterSet", plan.index_filter.is_some());
     let shape = format!("{:08X}", shape_hash(plan) as u32);
     out.append("queryHash", shape.as_str());
     out.append("planCacheShapeHash", shape.as_str());
@@ -553,21 +555,10 @@ fn number(name: &str, value: u64, out: &mut DocWriter<'_>) {
 
 /// A number that requests of one shape share: the filter's structure without its values.
 fn shape_hash(plan: &Plan) -> u64 {
-    use std::hash::{Hash, Hasher};
-    let mut hasher = std::collections::hash_map::DefaultHasher::new();
-    if let Some(filter) = &plan.filter {
-        crate::shape::hash(filter, &mut hasher);
-    }
-    plan.collation.as_ref().map(|collation| collation.spec()).hash(&mut hasher);
-    plan.sort.as_bytes().hash(&mut hasher);
-    let mut projected: Vec<(&str, &[u8])> = plan
-        .projection
-        .as_doc()
-        .iter()
-        .map(|element| (element.key(), element.value_bytes()))
-        .collect();
-    projected.sort_unstable();
-    projected.hash(&mut hasher);
+    let mut hasher = DefaultHasher::new();
+    let collation = plan.collation.as_deref();
+    let (sort, projection) = (plan.sort.as_doc(), plan.projection.as_doc());
+    plan_shape(plan.filter.as_deref(), sort, projection, collation).hash(&mut hasher);
     let is_unset =
         |stage: &&Stage| matches!(stage, Stage::Transform(Transform::Projection("$unset", _)));
     // Explain calls an `$unset` a `$project`, which it is not to the shape.

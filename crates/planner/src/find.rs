@@ -3,12 +3,13 @@
 use crate::access::{Access, Candidate, views};
 use crate::choose::{Statistics, rank};
 use crate::covering::ProjectionFacts;
-use crate::hint::{Choice, choice};
+use crate::hint::{Choice, Restriction, choice};
 use crate::plan::{IndexScan, Node, Plan, Reshape};
-use crate::request::{FindRequest, Hint, collation_of};
+use crate::request::{FindRequest, collation_of};
+use crate::shape::plan_shape;
 use crate::sort_order::{self, SortPart};
-use quire_catalog::Collection;
-use quire_document::{Doc, Value, ValueBuf};
+use quire_catalog::{Collection, IndexFilter};
+use quire_document::{Doc, DocBuf, Value, ValueBuf};
 use quire_error::{Error, ErrorCode, Result};
 use quire_mql::collation::Collation;
 use quire_mql::filter::{Comparison, Node as Condition, Test, is_operator_document};
@@ -92,6 +93,32 @@ impl<'r> FindQuery<'r> {
         }
         Ok(())
     }
+
+    /// Returns the sort as explain shows it.
+    fn written_sort(&self) -> &DocBuf {
+        match &self.sort {
+            Some(pattern) if self.request.of_pipeline => pattern.to_bson(),
+            _ => &self.request.sort,
+        }
+    }
+
+    /// Returns the shape, which is that of its plans.
+    pub(crate) fn shape(&self, collation: Option<&Collation>) -> u64 {
+        let (sort, projection) = (self.written_sort().as_doc(), self.request.projection.as_doc());
+        plan_shape(self.filter.as_deref(), sort, projection, collation)
+    }
+
+    /// Returns the index filter that is set for the shape.
+    fn index_filter(
+        &self,
+        collection: &Collection,
+        collation: Option<&Collation>,
+    ) -> Option<Arc<IndexFilter>> {
+        match collection.index_filters.is_empty() {
+            true => None,
+            false => collection.index_filters.find(self.shape(collation)),
+        }
+    }
 }
 
 /// Returns a filter's condition as a plan has it: with what its expressions imply.
@@ -138,13 +165,11 @@ pub fn plan_find(query: &FindQuery<'_>, stats: &dyn Statistics) -> Result<Plan> 
         root,
         rejected,
         missing,
-        sort: match &query.sort {
-            Some(pattern) if request.of_pipeline => pattern.to_bson().clone(),
-            _ => request.sort.clone(),
-        },
+        sort: query.written_sort().clone(),
         projection: request.projection.clone(),
         of_pipeline: request.of_pipeline,
         collation: collation.cloned(),
+        index_filter: None,
     };
     let Some(collection) = &found else {
         return Ok(plan(Node::Eof, Vec::new(), true));
@@ -165,7 +190,9 @@ pub fn plan_find(query: &FindQuery<'_>, stats: &dyn Statistics) -> Result<Plan> 
     let Some(filter) = &query.filter else {
         return Err(Error::internal("a plan without a compiled filter"));
     };
-    let mut nodes = candidates(request, filter, collection, stats, &finish)?;
+    let index_filter = query.index_filter(collection, finish.collation);
+    let restriction = Restriction::new(request.hint.as_ref(), index_filter.as_deref());
+    let mut nodes = candidates(request, filter, collection, restriction, stats, &finish)?;
     let needed = match request.limit {
         0 => 0,
         limit => limit.saturating_add(request.skip),
@@ -179,7 +206,7 @@ pub fn plan_find(query: &FindQuery<'_>, stats: &dyn Statistics) -> Result<Plan> 
         }
         (root, _) => root,
     };
-    Ok(plan(root, nodes, false))
+    Ok(Plan { index_filter, ..plan(root, nodes, false) })
 }
 
 /// Whether `size` random documents are better drawn than chosen from what the plan gives.
@@ -202,6 +229,7 @@ fn candidates(
     request: &FindRequest,
     filter: &Condition,
     collection: &Arc<Collection>,
+    restriction: Restriction<'_>,
     stats: &dyn Statistics,
     finish: &Finish<'_>,
 ) -> Result<Vec<Node>> {
@@ -215,8 +243,7 @@ fn candidates(
         let filter = (!filter.is_always_true()).then(|| filter.clone());
         natural_scan(collection, filter, backward)
     };
-    let by_index = matches!(request.hint, Some(Hint::Name(_) | Hint::Pattern(_)));
-    if by_index && finish.query.natural.is_some() {
+    if restriction.names_index() && finish.query.natural.is_some() {
         return Err(Error::bad_value("index hint not allowed with $natural sort order"));
     }
     if filter.is_always_false() {
@@ -225,7 +252,7 @@ fn candidates(
     if let Some(backward) = finish.natural {
         return Ok(vec![finish.finish(collection_scan(backward))]);
     }
-    let (indexes, hinted) = match choice(collection, request.hint.as_ref(), filter, collation)? {
+    let (indexes, hinted) = match choice(collection, restriction, filter, collation)? {
         Choice::Natural { backward } => return Ok(vec![finish.finish(collection_scan(backward))]),
         Choice::Any(indexes) => (indexes, false),
         Choice::Only(index) => (vec![index], true),

@@ -1,8 +1,9 @@
-//! Which indexes a request may use: the one it names, or all that hold what it looks for.
+//! Which indexes a request may use: those that an index filter allows it, the one that it names, or
+//! all that hold what it looks for.
 
 use crate::access::Candidate;
 use crate::request::Hint;
-use quire_catalog::{Collection, Index};
+use quire_catalog::{Collection, Index, IndexFilter};
 use quire_error::{Error, ErrorCode, Result};
 use quire_mql::collation::Collation;
 use quire_mql::filter::Node as Condition;
@@ -18,17 +19,37 @@ pub(crate) enum Choice {
     Natural { backward: bool },
 }
 
+/// What restricts the choice of an index. An index filter overrules the hint.
+#[derive(Clone, Copy)]
+pub(crate) struct Restriction<'r> {
+    hint: Option<&'r Hint>,
+    filter: Option<&'r IndexFilter>,
+}
+
+impl<'r> Restriction<'r> {
+    /// The restriction of a request with that hint, for whose shape that index filter is set.
+    pub fn new(hint: Option<&'r Hint>, filter: Option<&'r IndexFilter>) -> Self {
+        Restriction { hint: hint.filter(|_| filter.is_none()), filter }
+    }
+
+    /// Returns true if an index was named.
+    pub fn names_index(&self) -> bool {
+        matches!(self.hint, Some(Hint::Name(_) | Hint::Pattern(_)))
+    }
+}
+
 /// The indexes that may answer a filter.
 pub(crate) fn choice(
     collection: &Arc<Collection>,
-    hint: Option<&Hint>,
+    restriction: Restriction<'_>,
     filter: &Condition,
     collation: Option<&Collation>,
 ) -> Result<Choice> {
-    match hint {
+    match restriction.hint {
         Some(Hint::Natural(forward)) => Ok(Choice::Natural { backward: !forward }),
         Some(Hint::Pattern(pattern)) if pattern.as_doc().is_empty() => {
-            choice(collection, None, filter, collation)
+            let free = Restriction { hint: None, ..restriction };
+            choice(collection, free, filter, collation)
         }
         Some(hint) => {
             hinted(collection, hint).map(|index| Choice::Only(Candidate::new(collection, index)))
@@ -37,6 +58,7 @@ pub(crate) fn choice(
             collection
                 .ready_indexes()
                 .filter(|index| !index.hidden)
+                .filter(|index| restriction.filter.is_none_or(|filter| filter.allows(index)))
                 .map(|index| Candidate::new(collection, index))
                 .filter(|candidate| candidate.holds_all(filter, collation))
                 .collect(),

@@ -42,7 +42,7 @@ pub use on_view::{COUNT_FIELD, on_view};
 pub use plan::{
     Foreign, ForeignKey, IndexScan, Inner, KeyRange, Node, Plan, ProjectionKind, Reshape,
 };
-pub use planning::plan;
+pub use planning::{plan, shape_of_request};
 pub use quire_catalog::key::{Interval, Intervals};
 pub use request::{
     AggregateRequest, CountRequest, DistinctRequest, FindRequest, Hint, ReadRequest, Verbosity,

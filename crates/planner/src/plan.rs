@@ -8,7 +8,7 @@ pub use inner::{Foreign, ForeignKey, Inner};
 
 use crate::request::WriteKind;
 use quire_catalog::key::{Intervals, KeySpec};
-use quire_catalog::{Collection, Index, MultikeyPaths};
+use quire_catalog::{Collection, Index, IndexFilter, MultikeyPaths};
 use quire_document::{DocBuf, ValueBuf};
 use quire_mql::collation::Collation;
 use quire_mql::filter::Node as Condition;
@@ -40,6 +40,8 @@ pub struct Plan {
     pub of_pipeline: bool,
     /// How the request compares strings; `None` compares bytes.
     pub collation: Option<Arc<Collation>>,
+    /// The indexes that the planner was told to choose from.
+    pub index_filter: Option<Arc<IndexFilter>>,
 }
 
 impl fmt::Debug for Plan {
@@ -65,6 +67,7 @@ impl Plan {
             projection: DocBuf::new(),
             of_pipeline: false,
             collation: None,
+            index_filter: None,
         }
     }
 

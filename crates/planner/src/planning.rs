@@ -6,9 +6,11 @@ use crate::distinct::plan_distinct;
 use crate::find::{FindQuery, plan_find};
 use crate::pipeline::plan_pipeline;
 use crate::plan::{Node, Plan};
-use crate::request::{ReadRequest, WriteKind};
+use crate::request::{FindRequest, ReadRequest, WriteKind, collation_of};
+use quire_catalog::Collection;
 use quire_error::Result;
-use quire_mql::ParseContext;
+use quire_mql::projection::Projection;
+use quire_mql::{Filter, ParseContext};
 
 /// Plans a request. Filters, sorts, projections and stages are compiled here, once; the plan holds
 /// the compiled objects.
@@ -33,6 +35,24 @@ pub fn plan(
     })
 }
 
+/// Returns the shape of a request on `collection`, by which its index filter is found. Requests that
+/// differ by their values alone have the same.
+///
+/// # Errors
+/// What `mql` says about the filter, the sort and the projection.
+pub fn shape_of_request(
+    request: &FindRequest,
+    context: &ParseContext,
+    collection: &Collection,
+) -> Result<u64> {
+    let filter = Filter::parse(request.filter.as_doc(), context)?;
+    let mut query = FindQuery::of_filter(request, Some(&filter));
+    query.compile_sort(context)?;
+    Projection::parse_find(request.projection.as_doc(), Some(request.filter.as_doc()), context)?;
+    let collation = collation_of(&request.collation, Some(collection));
+    Ok(query.shape(collation.map(|collation| &**collation)))
+}
+
 /// Puts what a write would do above the plan of its query.
 fn written(mut plan: Plan, kind: WriteKind) -> Plan {
     for node in std::iter::once(&mut plan.root).chain(&mut plan.rejected) {
@@ -47,10 +67,8 @@ mod tests {
     use super::*;
     use crate::explain::query_planner;
     use crate::plan::IndexScan;
-    use crate::request::FindRequest;
     use quire_catalog::{
-        Collection, CollectionId, CollectionOptions, Index, IndexId, IndexSpec, IndexState,
-        Namespace, Uuid,
+        CollectionId, CollectionOptions, Index, IndexId, IndexSpec, IndexState, Namespace, Uuid,
     };
     use quire_document::{DocBuf, doc};
     use std::sync::Arc;

@@ -4,9 +4,37 @@
 use crate::request::{AggregateRequest, FindRequest};
 use quire_document::{Doc, Value};
 use quire_mql::ParseContext;
-use quire_mql::collation::AskedCollation;
+use quire_mql::collation::{AskedCollation, Collation};
 use quire_mql::filter::{Features, Filter, Node, Test};
 use std::hash::{DefaultHasher, Hash, Hasher};
+
+/// The shape of a plan: what the requests share that one index filter is for, whatever their values
+/// are and whichever command they come from.
+pub(crate) fn plan_shape(
+    filter: Option<&Node>,
+    sort: Doc<'_>,
+    projection: Doc<'_>,
+    collation: Option<&Collation>,
+) -> u64 {
+    let mut state = DefaultHasher::new();
+    if let Some(filter) = filter {
+        hash(filter, &mut state);
+    }
+    collation.map(Collation::spec).hash(&mut state);
+    let written = |(name, value): (_, Value<'_>)| match value {
+        Value::Bool(flag) => (name, if flag { "1" } else { "0" }.to_owned()),
+        value if value.is_number() => {
+            let number = value.as_number().map_or(0.0, |number| number.to_f64());
+            (name, if number == 0.0 { 0 } else { number.signum() as i32 }.to_string())
+        }
+        value => (name, format!("{value:?}")),
+    };
+    sort.fields().map(written).collect::<Vec<_>>().hash(&mut state);
+    let mut projected: Vec<_> = projection.fields().map(written).collect();
+    projected.sort_unstable();
+    projected.hash(&mut state);
+    state.finish()
+}
 
 /// The hash of a find's shape, as `queryShapeHash` shows it.
 pub fn find_shape(request: &FindRequest, context: &ParseContext) -> String {
@@ -109,7 +137,7 @@ fn hash_spec(value: Value<'_>, state: &mut impl Hasher) {
 }
 
 /// Feeds a hasher so that filters of one shape agree.
-pub(crate) fn hash(node: &Node, state: &mut impl Hasher) {
+fn hash(node: &Node, state: &mut impl Hasher) {
     std::mem::discriminant(node).hash(state);
     match node {
         Node::And(children) | Node::Or(children) | Node::Nor(children) => {

@@ -40,10 +40,6 @@ pub fn stage(
     request: &AggregateRequest,
     operand: Value<'_>,
 ) -> Result<Vec<DocBuf>> {
-    if operand.as_document().is_some() && request.namespace.ends_with(".$cmd.aggregate") {
-        let text = "{aggregate: 1} is not valid for '$collStats'; a collection is required.";
-        return Err(Error::new(ErrorCode::InvalidNamespace, text));
-    }
     let api_strict = cx.generic.api.strict == Some(true);
     rows(cx.service, &request.namespace, operand, api_strict)
 }

@@ -17,6 +17,7 @@ pub mod get_default_rw_concern;
 pub mod get_log;
 pub mod hello;
 pub mod host_info;
+pub mod index_filters;
 pub mod kill_op;
 pub mod list_commands;
 pub mod lock_info;

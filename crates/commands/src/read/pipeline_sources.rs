@@ -9,7 +9,7 @@ use quire_catalog::{IndexState, Namespace};
 use quire_document::{DocBuf, Value};
 use quire_error::{Error, ErrorCode, Result};
 use quire_executor::ServerRows;
-use quire_mql::stage::{Served, check_index_stats, row_of};
+use quire_mql::stage::{Served, Source, check_index_stats, check_plan_cache_stats, row_of};
 use quire_planner::AggregateRequest;
 
 /// Makes the documents of a first stage from its operand.
@@ -24,6 +24,7 @@ const MAKERS: &[(&str, Make)] = &[
     ("$listClusterCatalog", crate::ddl::list_cluster_catalog::stage),
     ("$listLocalSessions", crate::sessions::list_sessions::local),
     ("$listSessions", crate::sessions::list_sessions::all),
+    ("$planCacheStats", plan_cache_stats),
 ];
 
 /// The documents of the first stage if the server makes them; the stage is then taken off.
@@ -39,6 +40,12 @@ pub fn take(cx: &Context<'_>, request: &mut AggregateRequest) -> Result<Option<V
     if cx.read_level() == ReadLevel::Snapshot {
         let text = format!("Aggregation stage {name} cannot run with read concern snapshot");
         return Err(Error::new(ErrorCode::InvalidOptions, text));
+    }
+    let needs_collection =
+        row.facts.source == Source::Collection && operand.as_document().is_some();
+    if needs_collection && request.namespace.ends_with(".$cmd.aggregate") {
+        let text = format!("{{aggregate: 1}} is not valid for '{name}'; a collection is required.");
+        return Err(Error::new(ErrorCode::InvalidNamespace, text));
     }
     let rows = make(cx, request, operand)?;
     request.pipeline.remove(0);
@@ -109,6 +116,7 @@ impl ServerRows for Service {
                 crate::admin::coll_stats::rows(self, &stage.namespace, operand, api_strict)
             }
             "$indexStats" => index_rows(self, &stage.namespace, operand),
+            "$planCacheStats" => cached_plans(self, &stage.namespace, operand),
             name => Err(Error::internal(format!("{name} stands in no pipeline of a stage"))),
         }
     }
@@ -148,6 +156,25 @@ fn index_rows(service: &Service, namespace: &str, operand: Value<'_>) -> Result<
         })
     });
     Ok(rows.collect())
+}
+
+/// Makes the rows of `$planCacheStats`.
+fn plan_cache_stats(
+    cx: &Context<'_>,
+    request: &AggregateRequest,
+    operand: Value<'_>,
+) -> Result<Vec<DocBuf>> {
+    cached_plans(cx.service, &request.namespace, operand)
+}
+
+/// Makes the rows of a `$planCacheStats` on `namespace`: none, since no plan is cached.
+fn cached_plans(service: &Service, namespace: &str, operand: Value<'_>) -> Result<Vec<DocBuf>> {
+    check_plan_cache_stats(operand)?;
+    if service.store.catalog().lookup(&Namespace::parse(namespace)?).is_none() {
+        let text = format!("collection '{namespace}' does not exist");
+        return Err(Error::location(50933, text));
+    }
+    Ok(Vec::new())
 }
 
 #[cfg(test)]

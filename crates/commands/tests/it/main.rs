@@ -13,6 +13,7 @@ mod fail_points;
 mod fsync;
 mod full_disk;
 mod index_builds;
+mod index_filters;
 mod isolation;
 mod maintenance;
 mod matrix;

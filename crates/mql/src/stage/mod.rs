@@ -79,7 +79,7 @@ pub use replace_root::ReplaceRoot;
 pub use rights::{Names, On, READ, Right, StageAction, When};
 pub use sample::Sample;
 pub use score::{Scored, SetScore};
-pub use served::{Served, check_index_stats};
+pub use served::{Served, check_index_stats, check_plan_cache_stats};
 pub use set_window_fields::WindowFields;
 pub use sort::Sort;
 pub use sub_pipeline::From;

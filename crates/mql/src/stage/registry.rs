@@ -144,13 +144,16 @@ pub const STAGES: &[StageRow] = &[
     matching::MATCH,
     merge::MERGE,
     out::OUT,
-    not_built(
+    served(
         "$planCacheStats",
+        "4.2",
+        "The cached plans of a collection. There are none: each request is planned by itself.",
         Facts {
             local_only: true,
             rights: &[on_source(StageAction::PlanCacheRead)],
             ..Facts::SERVER
         },
+        served::PLAN_CACHE_STATS,
     ),
     project::PROJECT,
     not_built(

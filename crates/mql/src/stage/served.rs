@@ -39,6 +39,12 @@ pub(super) const INDEX_STATS: ParseFn = |name, operand, cx| {
     Ok(Served::stages(name, operand, cx))
 };
 
+/// The parser of `$planCacheStats`.
+pub(super) const PLAN_CACHE_STATS: ParseFn = |name, operand, cx| {
+    check_plan_cache_stats(operand)?;
+    Ok(Served::stages(name, operand, cx))
+};
+
 /// The parser of a stage that no pipeline of another stage and no view may have.
 pub(super) const NEVER_INSIDE: ParseFn =
     |name, _, _| Err(Error::internal(format!("{name} is taken off before a pipeline is parsed")));
@@ -53,6 +59,32 @@ pub fn check_index_stats(operand: Value<'_>) -> Result<()> {
     }
     let text = "The $indexStats stage specification must be an empty object";
     Err(Error::location(28803, text))
+}
+
+/// Checks the operand of `$planCacheStats`.
+///
+/// # Errors
+/// 9 FailedToParse unless it is a document of nothing but `allHosts`, 13111 unless that is a boolean,
+/// 4503200 if it is true: only a cluster of shards has other hosts to ask.
+pub fn check_plan_cache_stats(operand: Value<'_>) -> Result<()> {
+    let Value::Document(options) = operand else {
+        let found = operand.type_name();
+        let text = format!("$planCacheStats value must be an object. Found: {found}");
+        return Err(Error::failed_to_parse(text));
+    };
+    let mut fields = options.fields();
+    match (fields.next(), fields.next()) {
+        (None, _) | (Some(("allHosts", Value::Bool(false))), None) => Ok(()),
+        (Some(("allHosts", Value::Bool(true))), None) => Err(Error::location(
+            4503200,
+            "$planCacheStats takes allHosts: true on a sharded cluster only",
+        )),
+        (Some(("allHosts", other)), None) => Err(Error::location(
+            13111,
+            format!("allHosts of $planCacheStats must be a boolean, not {}", other.type_name()),
+        )),
+        _ => Err(Error::failed_to_parse("$planCacheStats takes no option but 'allHosts'")),
+    }
 }
 
 impl StageBody for Served {

@@ -1,0 +1,131 @@
+//! Index filters (`planCacheSetFilter`): which indexes the planner may choose from for the requests
+//! of one shape. They live in memory and end with the process, as in MongoDB.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use parking_lot::RwLock;
+use quire_document::{DocBuf, DocWriter};
+use quire_error::{Error, ErrorCode, Result};
+
+use crate::Index;
+
+/// Most index filters of one collection (2 BadValue). MongoDB has no limit.
+pub const INDEX_FILTERS_MAX: usize = 1000;
+/// Most bytes of BSON that the index filters of one collection hold together (2 BadValue). MongoDB
+/// has no limit.
+pub const INDEX_FILTERS_BYTES_MAX: usize = 16 << 20;
+
+/// An index that a filter allows. It need not exist.
+#[derive(Debug, Clone, PartialEq)]
+pub enum AllowedIndex {
+    /// The index of that name.
+    Name(String),
+    /// The indexes with that key pattern.
+    Pattern(DocBuf),
+}
+
+/// The indexes that requests of one shape may use.
+#[derive(Debug, Clone)]
+pub struct IndexFilter {
+    /// The shape of the requests, as the planner computes it.
+    pub shape: u64,
+    /// The filter that the shape was made of.
+    pub query: DocBuf,
+    /// The sort that the shape was made of.
+    pub sort: DocBuf,
+    /// The projection that the shape was made of.
+    pub projection: DocBuf,
+    /// The collation as it was given; empty for that of the collection.
+    pub collation: DocBuf,
+    /// The indexes, in the order in which they were given.
+    pub indexes: Vec<AllowedIndex>,
+}
+
+impl IndexFilter {
+    /// Returns true if the planner may take the index.
+    pub fn allows(&self, index: &Index) -> bool {
+        self.indexes.iter().any(|allowed| match allowed {
+            AllowedIndex::Name(name) => index.name == *name,
+            AllowedIndex::Pattern(pattern) => index.has_key(pattern.as_doc()),
+        })
+    }
+
+    /// Writes it as `planCacheListFilters` shows it.
+    pub fn write(&self, out: &mut DocWriter<'_>) {
+        out.append("query", &self.query).append("sort", &self.sort);
+        out.append("projection", &self.projection);
+        if !self.collation.as_doc().is_empty() {
+            out.append("collation", &self.collation);
+        }
+        let mut indexes = out.array("indexes");
+        for allowed in &self.indexes {
+            match allowed {
+                AllowedIndex::Name(name) => indexes.push(name.as_str()),
+                AllowedIndex::Pattern(pattern) => indexes.push(pattern),
+            };
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        let parts = [&self.query, &self.sort, &self.projection, &self.collation];
+        let indexes = self.indexes.iter().map(|allowed| match allowed {
+            AllowedIndex::Name(name) => name.len(),
+            AllowedIndex::Pattern(pattern) => pattern.as_bytes().len(),
+        });
+        parts.iter().map(|part| part.as_bytes().len()).sum::<usize>() + indexes.sum::<usize>()
+    }
+}
+
+/// The index filters of one collection, in the order in which they were set. All versions of the
+/// collection's record share them.
+#[derive(Debug, Default)]
+pub struct IndexFilters {
+    /// There is at least one: a request that finds none takes no lock.
+    any: AtomicBool,
+    filters: RwLock<Vec<Arc<IndexFilter>>>,
+}
+
+impl IndexFilters {
+    /// Returns true if there are none.
+    pub fn is_empty(&self) -> bool {
+        !self.any.load(Ordering::Relaxed)
+    }
+
+    /// Returns the filter of a shape.
+    pub fn find(&self, shape: u64) -> Option<Arc<IndexFilter>> {
+        self.filters.read().iter().find(|filter| filter.shape == shape).cloned()
+    }
+
+    /// Returns all filters.
+    pub fn all(&self) -> Vec<Arc<IndexFilter>> {
+        self.filters.read().clone()
+    }
+
+    /// Sets a filter in place of the one of the same shape.
+    ///
+    /// # Errors
+    /// 2 BadValue past [`INDEX_FILTERS_MAX`] and [`INDEX_FILTERS_BYTES_MAX`].
+    pub fn set(&self, filter: IndexFilter) -> Result<()> {
+        let mut filters = self.filters.write();
+        let others = || filters.iter().filter(|other| other.shape != filter.shape);
+        let bytes = others().map(|other| other.bytes()).sum::<usize>() + filter.bytes();
+        if others().count() >= INDEX_FILTERS_MAX || bytes > INDEX_FILTERS_BYTES_MAX {
+            let text = format!(
+                "a collection holds at most {INDEX_FILTERS_MAX} index filters of {INDEX_FILTERS_BYTES_MAX} bytes together"
+            );
+            return Err(Error::new(ErrorCode::BadValue, text));
+        }
+        filters.retain(|other| other.shape != filter.shape);
+        filters.push(Arc::new(filter));
+        self.any.store(true, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Removes the filters of a shape, or all of them.
+    pub fn clear(&self, shape: Option<u64>) {
+        let mut filters = self.filters.write();
+        filters.retain(|filter| shape.is_some_and(|shape| filter.shape != shape));
+        self.any.store(!filters.is_empty(), Ordering::Relaxed);
+    }
+}
