@@ -7,7 +7,18 @@ use quire_planner::explain::NodeStats;
 use quire_planner::{Node, Plan};
 
 /// How a lookup by `_id` is named.
-const EXPRESS: &str = "EXPRESS_IXSCAN { _id: 1 }";
+fn express(clustered: bool) -> &'static str {
+    if clustered { "EXPRESS_CLUSTERED_IXSCAN" } else { "EXPRESS_IXSCAN { _id: 1 }" }
+}
+
+/// A write that found its document by `_id`, without a plan.
+#[derive(Debug, Clone, Copy)]
+pub struct WriteById {
+    /// The collection is clustered by it.
+    pub clustered: bool,
+    /// It updates what it finds, and does not delete it.
+    pub updates: bool,
+}
 
 /// What an execution has looked at so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -33,8 +44,8 @@ pub struct Examined {
     pub counters: Counters,
     /// The plan; `None` for a write that found its document by `_id`, and for no collection.
     pub plan: Option<Arc<Plan>>,
-    /// A document was looked up by its `_id`.
-    pub by_id: bool,
+    /// The write, if it found its document by `_id`.
+    pub by_id: Option<WriteById>,
 }
 
 impl Counters {
@@ -77,10 +88,17 @@ impl Counters {
     }
 }
 
+impl WriteById {
+    fn summary(self) -> String {
+        let stage = if self.updates { "EXPRESS_UPDATE" } else { "EXPRESS_DELETE" };
+        format!("{},{stage}", express(self.clustered))
+    }
+}
+
 impl Examined {
-    /// Notes a lookup by `_id`.
-    pub(crate) fn note_by_id(&mut self, found: bool) {
-        self.by_id = true;
+    /// Notes a write's lookup by `_id`.
+    pub(crate) fn note_by_id(&mut self, write: WriteById, found: bool) {
+        self.by_id = Some(write);
         self.counters.keys_examined += u64::from(found);
         self.counters.docs_examined += u64::from(found);
     }
@@ -90,8 +108,7 @@ impl Examined {
     pub fn summary(&self) -> String {
         match &self.plan {
             Some(plan) => summary(&plan.root),
-            None if self.by_id => EXPRESS.to_owned(),
-            None => String::new(),
+            None => self.by_id.map(WriteById::summary).unwrap_or_default(),
         }
     }
 
@@ -110,7 +127,9 @@ fn summary(node: &Node) -> String {
         Node::IndexScan(scan) | Node::CountScan(scan) | Node::DistinctScan { scan, .. } => {
             format!("{} {}", node.name(), quire_catalog::debug_doc(scan.index.key()))
         }
-        Node::IdHack { .. } => EXPRESS.to_owned(),
+        Node::IdHack { collection, .. } => {
+            express(collection.clustered_index().is_some()).to_owned()
+        }
         other if other.inputs().is_empty() => other.name().to_owned(),
         other => {
             let mut parts: Vec<String> = other.inputs().iter().map(summary).collect();

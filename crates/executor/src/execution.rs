@@ -176,6 +176,6 @@ impl Execution {
     /// What it has looked at so far, and by which plan.
     pub fn examined(&self) -> Examined {
         let counters = Counters { returned: self.returned, ..Counters::of(&self.root.stats()) };
-        Examined { counters, plan: Some(Arc::clone(&self.plan)), by_id: false }
+        Examined { counters, plan: Some(Arc::clone(&self.plan)), by_id: None }
     }
 }

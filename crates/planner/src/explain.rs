@@ -56,7 +56,7 @@ pub fn query_planner(plan: &Plan, out: &mut DocWriter<'_>) {
         let mut winning = out.document("winningPlan");
         winning.append("isCached", false);
         match plan.planned() {
-            Node::IdHack { collection, .. } => express(collection, None, &mut winning),
+            root if let Some(found) = Express::of(root) => found.print(None, &mut winning),
             group @ Node::Stage { .. } => {
                 print(group, None, Some(0), &mut winning.document("queryPlan"));
             }
@@ -123,8 +123,8 @@ pub fn execution_stats(
     {
         let mut stages = out.document("executionStages");
         match plan.planned() {
-            Node::IdHack { collection, .. } => {
-                express(collection, Some(stats), stages.append("isCached", false));
+            root if let Some(found) = Express::of(root) => {
+                found.print(Some(stats), stages.append("isCached", false));
             }
             group @ Node::Stage { .. } => print(group, Some(stats), Some(0), &mut stages),
             root => stage(root, Some(stats), &mut stages),
@@ -136,19 +136,44 @@ pub fn execution_stats(
     }
 }
 
-/// A lookup by `_id` and nothing else.
-fn express(collection: &Collection, stats: Option<&NodeStats>, out: &mut DocWriter<'_>) {
-    if collection.clustered_index().is_some() {
-        out.append("stage", "EXPRESS_CLUSTERED_IXSCAN");
-    } else {
-        out.append("stage", "EXPRESS_IXSCAN");
-        out.append("keyPattern", "{ _id: 1 }");
-        out.append("indexName", "_id_");
+/// A lookup by `_id` and nothing else, or an update of what it finds. A delete is no such plan where it
+/// is explained, as in MongoDB.
+struct Express<'n> {
+    collection: &'n Collection,
+    updates: bool,
+}
+
+impl<'n> Express<'n> {
+    fn of(root: &'n Node) -> Option<Self> {
+        match root {
+            Node::IdHack { collection, .. } => Some(Express { collection, updates: false }),
+            Node::Write { kind, input } if !kind.removes() && !kind.upserts() => match &**input {
+                Node::IdHack { collection, .. } => Some(Express { collection, updates: true }),
+                _ => None,
+            },
+            _ => None,
+        }
     }
-    if let Some(stats) = stats {
-        number("keysExamined", stats.keys_examined, out);
-        number("docsExamined", stats.docs_examined, out);
+
+    fn print(&self, stats: Option<&NodeStats>, out: &mut DocWriter<'_>) {
+        let clustered = self.collection.clustered_index().is_some();
+        let stage = match (self.updates, clustered) {
+            (true, _) => "EXPRESS_UPDATE",
+            (false, true) => "EXPRESS_CLUSTERED_IXSCAN",
+            (false, false) => "EXPRESS_IXSCAN",
+        };
+        out.append("stage", stage);
+        if !clustered {
+            out.append("keyPattern", "{ _id: 1 }").append("indexName", "_id_");
+        }
+        let Some(stats) = stats else { return };
+        number("keysExamined", stats.total_keys(), out);
+        number("docsExamined", stats.total_docs(), out);
         number("nReturned", stats.returned, out);
+        if self.updates {
+            number("nWouldModify", stats.counted, out);
+            out.append("nWouldUpsert", 0).append("nWouldDelete", 0);
+        }
     }
 }
 

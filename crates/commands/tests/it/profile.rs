@@ -69,7 +69,7 @@ fn level_two_records_each_operation_with_its_figures() {
         figures(4, &["ndeleted", "keysExamined", "docsExamined"]),
         [Some(1), Some(1), Some(1)]
     );
-    assert_eq!(text(&entries[4], "planSummary"), Some("EXPRESS_IXSCAN { _id: 1 }"));
+    assert_eq!(text(&entries[4], "planSummary"), Some("EXPRESS_IXSCAN { _id: 1 },EXPRESS_DELETE"));
     assert!(at(&entries[5], "cursorExhausted").is_none() && at(&entries[5], "cursorid").is_some());
     assert_eq!(number(&entries[6], "originatingCommand.batchSize"), Some(1));
     assert_eq!(text(&entries[6], "command.comment"), Some("first"));

@@ -150,3 +150,34 @@ fn results_do_not_nest_without_end() {
         assert_eq!(code(&reply), right, "{stages}");
     }
 }
+
+#[test]
+fn an_explained_update_by_id_is_an_express_plan_and_a_delete_is_none() {
+    let server = Server::new();
+    let mut client = three(&server);
+    let mut stages = |command: DocBuf| {
+        let explain = doc! { "explain": &command, "verbosity": "executionStats", "$db": "test" };
+        let reply = client.works(explain);
+        let stage = |path| at(&reply, path).and_then(|stage| stage.as_str().map(str::to_owned));
+        (
+            stage("queryPlanner.winningPlan.stage").unwrap_or_default(),
+            stage("executionStats.executionStages.stage").unwrap_or_default(),
+            number(&reply, "executionStats.executionStages.nWouldModify"),
+            number(&reply, "executionStats.totalKeysExamined"),
+        )
+    };
+    let express = |modified| {
+        let stage = || "EXPRESS_UPDATE".to_owned();
+        (stage(), stage(), Some(modified), Some(modified))
+    };
+    let set = doc! { "$set": { "a": 1 } };
+    assert_eq!(stages(update(doc! { "q": { "_id": 1 }, "u": &set })), express(1));
+    assert_eq!(stages(update(doc! { "q": { "_id": 9 }, "u": &set })), express(0));
+    let find_and_modify = doc! { "findAndModify": "t", "query": { "_id": 1 }, "update": &set };
+    assert_eq!(stages(find_and_modify), express(1));
+    let upsert = update(doc! { "q": { "_id": 1 }, "u": &set, "upsert": true });
+    assert_eq!(stages(upsert).0, "UPDATE");
+    let delete = doc! { "q": { "_id": 1 }, "limit": 1 };
+    assert_eq!(stages(doc! { "delete": "t", "deletes": [&delete] }).0, "DELETE");
+    assert_eq!(count(&mut client), Some(3));
+}

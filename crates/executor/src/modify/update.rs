@@ -12,7 +12,7 @@ use quire_planner::Hint;
 use quire_storage::Committed;
 
 use crate::UnitOfWork;
-use crate::examined::Examined;
+use crate::examined::{Examined, WriteById};
 use crate::modify::chunk::for_all;
 use crate::modify::statement::{Applied, Query, Statement};
 use crate::modify::upsert::upsert;
@@ -168,7 +168,9 @@ pub(super) fn change_one<T>(
                 return Ok(None);
             };
             let found = writer.view().get_by_id(&collection, id.as_value())?;
-            statement.examined.note_by_id(found.is_some());
+            let clustered = collection.clustered_index().is_some();
+            let write = WriteById { clustered, updates: statement.update.is_some() };
+            statement.examined.note_by_id(write, found.is_some());
             let Some(record) = found else { return Ok(None) };
             change(writer, &collection, record.id, record.doc.as_doc(), statement)
         })?;
