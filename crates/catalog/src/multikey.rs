@@ -175,6 +175,14 @@ impl Multikey {
         self.stored.covers(facts)
     }
 
+    /// Returns true if readers are told more than these facts.
+    pub fn exceeds(&self, facts: &FactsBuf) -> bool {
+        let mut paths = self.known.paths.iter().zip(&facts.paths);
+        paths.any(|(bits, needed)| bits.load(Ordering::Acquire) & !needed != 0)
+            || self.long_keys() && !facts.long_keys
+            || self.known.arrays.read().iter().any(|path| !facts.arrays.contains(path))
+    }
+
     /// Whether readers are told these facts.
     pub fn covers(&self, facts: &Facts<'_>) -> bool {
         self.known.covers(facts)

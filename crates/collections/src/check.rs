@@ -122,6 +122,9 @@ impl Checker<'_> {
         self.tell_lost(&doubts);
         self.write(mends)?;
         self.check_facts(&documents.demands)?;
+        if self.repair != Repair::Nothing && documents.unreadable.is_empty() {
+            self.narrow_facts(&documents.demands)?;
+        }
         match counts.filter(|_| documents.unreadable.is_empty()) {
             Some(counts) => self.check_counts(counts, documents.count, documents.bytes),
             None => Ok(()),
@@ -285,6 +288,23 @@ impl Checker<'_> {
                 grown.iter().for_each(crate::multikey::GrownFacts::committed);
             }
         }
+        Ok(())
+    }
+
+    /// Takes back what indexes say of entries that no document has any more, such as that one of
+    /// them is an array.
+    fn narrow_facts(&mut self, demands: &[Demand]) -> Result<()> {
+        let collection = self.collection;
+        let wide = collection.indexes.iter().zip(demands).filter(|(index, demand)| {
+            index.state == IndexState::Ready && index.multikey.exceeds(&demand.facts)
+        });
+        let facts: Vec<_> =
+            wide.clone().map(|(index, demand)| (index.id, demand.facts.clone())).collect();
+        if facts.is_empty() {
+            return Ok(());
+        }
+        self.store.narrow_facts(&collection.namespace, collection.id, &facts)?;
+        self.found.narrowed.extend(wide.map(|(index, _)| index.name.clone()));
         Ok(())
     }
 

@@ -65,6 +65,9 @@ pub struct CollectionCheck {
     pub departures: u64,
     /// The first of them and how it departs.
     pub first_departure: Option<String>,
+    /// The indexes of which a repair took back facts that no document needs any more, such as that
+    /// they are multikey.
+    pub narrowed: Vec<String>,
     /// What is wrong.
     pub findings: Vec<Finding>,
 }
@@ -82,7 +85,7 @@ impl CollectionCheck {
 
     /// True if something was mended.
     pub fn is_mended(&self) -> bool {
-        self.findings.iter().any(|finding| finding.mended)
+        !self.narrowed.is_empty() || self.findings.iter().any(|finding| finding.mended)
     }
 
     /// True if nothing is wrong with an index that was not mended.

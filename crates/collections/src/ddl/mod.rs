@@ -6,6 +6,7 @@ mod create;
 mod create_indexes;
 mod drop;
 mod drop_indexes;
+mod facts;
 mod index_build;
 mod index_load;
 mod key_sort;

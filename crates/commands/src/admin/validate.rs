@@ -176,6 +176,9 @@ fn write(
                 "The counters were not compared with the documents: the collection was written to all the time.",
             );
         }
+        for index in found.iter().flat_map(|found| &found.narrowed) {
+            warnings.push(&*format!("Unset multikey metadata for index '{index}'"));
+        }
         if let Some(first) = found.and_then(|found| found.first_departure.as_ref()) {
             let text = format!(
                 "Detected one or more documents in this collection not conformant to BSON specifications, the first is {first}"

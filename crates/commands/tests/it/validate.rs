@@ -110,3 +110,35 @@ fn documents_that_depart_from_the_specification_are_counted() {
         assert_eq!((count(&reply, "warnings"), count(&reply, "errors")), (1, 0));
     }
 }
+
+#[test]
+fn a_repair_takes_back_that_an_index_is_multikey() {
+    let server = Server::of(Topology::Standalone);
+    let mut client = filled(&server);
+    let is_multikey = |client: &mut Client| {
+        let find = doc! { "find": "c", "filter": { "a": 3 } };
+        let explain = doc! { "explain": &find, "verbosity": "queryPlanner", "$db": "test" };
+        is_true(&client.works(explain), "queryPlanner.winningPlan.inputStage.isMultiKey")
+    };
+    let found = |client: &mut Client, a: i32| {
+        let find = doc! { "find": "c", "filter": { "a": a }, "$db": "test" };
+        count(&client.works(find), "cursor.firstBatch")
+    };
+    let array = doc! { "q": { "_id": 1 }, "limit": 1 };
+    client.works(doc! { "delete": "c", "deletes": [&array], "$db": "test" });
+    assert!(is_multikey(&mut client), "a delete takes nothing back");
+    let checked = client.works(doc! { "validate": "c", "$db": "test" });
+    assert!(is_true(&checked, "valid") && count(&checked, "warnings") == 0);
+    let repaired = client.works(doc! { "validate": "c", "fixMultikey": true, "$db": "test" });
+    assert!(is_true(&repaired, "valid") && is_true(&repaired, "repaired"));
+    assert_eq!(count(&repaired, "warnings"), 1);
+    assert!(!is_multikey(&mut client));
+    let again = client.works(doc! { "validate": "c", "repair": true, "$db": "test" });
+    assert!(!is_true(&again, "repaired"), "there is nothing more to mend");
+    let insert = doc! { "_id": 4, "a": [3, 8] };
+    client.works(doc! { "insert": "c", "documents": [&insert], "$db": "test" });
+    assert!(is_multikey(&mut client));
+    assert_eq!((found(&mut client, 3), found(&mut client, 8)), (2, 1));
+    let after = client.works(doc! { "validate": "c", "$db": "test" });
+    assert!(is_true(&after, "valid"));
+}

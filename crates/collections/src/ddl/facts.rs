@@ -1,0 +1,40 @@
+//! Facts about the entries of indexes that no document needs any more, taken back by a repair.
+
+use std::sync::Arc;
+
+use quire_catalog::{CollectionId, FactsBuf, IndexId, Multikey, Namespace, multikey_key};
+use quire_error::Result;
+use quire_storage::CommitOptions;
+
+use super::{next_epoch, put_collection};
+use crate::Store;
+use crate::meta::put_meta;
+
+impl Store {
+    /// Replaces what is known about the entries of indexes. An open view keeps the catalog of its
+    /// time, which knows as much as before; a write that is under way clashes and is tried again.
+    /// Nothing happens if the collection is gone.
+    pub(crate) fn narrow_facts(
+        self: &Arc<Self>,
+        namespace: &Namespace,
+        id: CollectionId,
+        facts: &[(IndexId, FactsBuf)],
+    ) -> Result<()> {
+        self.change_catalog(&CommitOptions::synced(), |writer, catalog, _| {
+            let Some(now) = catalog.lookup(namespace).filter(|now| now.id == id) else {
+                return Ok((None, ()));
+            };
+            let mut next = next_epoch(now);
+            for index in &mut next.indexes {
+                let Some((_, facts)) = facts.iter().find(|(id, _)| *id == index.id) else {
+                    continue;
+                };
+                put_meta(writer.txn_mut(), &multikey_key(index.id), facts.encode())?;
+                let fields = index.keys.fields().len();
+                Arc::make_mut(index).multikey = Arc::new(Multikey::restored(fields, facts));
+            }
+            put_collection(writer, &next)?;
+            Ok((Some(catalog.with(Arc::new(next))), ()))
+        })
+    }
+}
