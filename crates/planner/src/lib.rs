@@ -13,6 +13,7 @@ mod covering;
 mod distinct;
 pub mod explain;
 mod find;
+mod group_keys;
 mod hint;
 mod inner;
 mod intersection;

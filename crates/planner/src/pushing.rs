@@ -1,9 +1,10 @@
 //! Moving parts of a filter before a stage: which paths the stage leaves as they are, and how a
 //! condition reads before it.
 
+use quire_document::Value;
 use quire_document::path::Path;
 use quire_mql::expression::ExpressionNode;
-use quire_mql::filter::{Node as Condition, PathNode};
+use quire_mql::filter::{Node as Condition, PathNode, Test};
 use quire_mql::stage::{Match, Modified, Stage, StageBody, Transform};
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Bound;
@@ -55,6 +56,44 @@ fn moved(
         return Some(part.clone());
     }
     renamed(part, renames)
+}
+
+/// Returns the condition as it reads before a stage that puts documents with equal values together;
+/// `None` if it need not have the same answer for all of them. `before` returns the path that a
+/// tested path is before the stage, if it is one of those values.
+///
+/// Comparisons with a value have the same answer. Tests of types do not: `1` and `1.0` are equal.
+pub(crate) fn of_equals(
+    condition: &Condition,
+    before: &dyn Fn(&str) -> Option<String>,
+) -> Option<Condition> {
+    let all = |children: &[Condition]| {
+        children.iter().map(|child| of_equals(child, before)).collect::<Option<Vec<_>>>()
+    };
+    Some(match condition {
+        Condition::And(children) => Condition::And(all(children)?),
+        Condition::Or(children) => Condition::Or(all(children)?),
+        Condition::Nor(children) => Condition::Nor(all(children)?),
+        Condition::Not(child) => Condition::negate(of_equals(child, before)?),
+        Condition::Path(PathNode { path, test, .. }) if compares(test) => {
+            Condition::Path(PathNode::new(Path::new(&before(path.as_str())?), test.clone()))
+        }
+        _ => return None,
+    })
+}
+
+fn compares(test: &Test) -> bool {
+    match test {
+        Test::Compare(_, operand) => divides(operand.value()),
+        Test::In(list) => list.regexes().is_empty() && list.values().all(divides),
+        _ => false,
+    }
+}
+
+/// True if no comparison with the value tells null, undefined and missing apart, which stand
+/// together.
+fn divides(value: Value<'_>) -> bool {
+    !matches!(value, Value::Null | Value::Undefined | Value::MinKey | Value::MaxKey)
 }
 
 /// The condition with the name that its field has before the stage.

@@ -2,7 +2,7 @@
 //! apart and put together as conditions, never as BSON.
 
 use crate::pushing::{conjunction, push_match};
-use crate::{joins, windows};
+use crate::{group_keys, joins, windows};
 use quire_mql::ParseContext;
 use quire_mql::stage::{Limit, Match, Skip, Stage};
 use std::sync::Arc;
@@ -57,6 +57,7 @@ fn combine(first: Stage, second: Stage) -> (Vec<Stage>, bool) {
             push_match(first, filter)
         }
         (Stage::WindowFields(fields), Stage::Match(filter)) => windows::push_match(fields, filter),
+        (Stage::Group(group), Stage::Match(filter)) => group_keys::push_match(group, filter),
         (first @ (Stage::Lookup(_) | Stage::GraphLookup(_) | Stage::UnionWith(_)), second) => {
             joins::combine(first, second)
         }

@@ -1,9 +1,7 @@
 //! Rewriting `$setWindowFields`: a filter that keeps or drops whole partitions stands before the
 //! stage and its sort, where an index can serve it.
 
-use crate::pushing::{is_untouched, push_parts};
-use quire_document::Value;
-use quire_mql::filter::{Node as Condition, PathNode, Test};
+use crate::pushing::{is_untouched, of_equals, push_parts};
 use quire_mql::stage::{Match, Stage, StageBody, WindowFields};
 use std::sync::Arc;
 
@@ -13,37 +11,8 @@ pub(crate) fn push_match(fields: Arc<WindowFields>, filter: Arc<Match>) -> (Vec<
     let partition = partition.filter(|path| is_untouched(path, &fields.modified()));
     push_parts(Stage::WindowFields(fields), filter, |part| {
         let path = partition.as_deref()?;
-        is_of_partition(part, path).then(|| part.clone())
+        of_equals(part, &|tested| (tested == path).then(|| path.to_owned()))
     })
-}
-
-/// True if the condition has the same answer for all documents whose values at `path` are equal.
-///
-/// Comparisons with a value have it. Tests of types do not: `1` and `1.0` are one partition.
-fn is_of_partition(condition: &Condition, path: &str) -> bool {
-    match condition {
-        Condition::And(_) | Condition::Or(_) | Condition::Nor(_) | Condition::Not(_) => {
-            condition.children().iter().all(|child| is_of_partition(child, path))
-        }
-        Condition::Path(PathNode { path: tested, test, .. }) => {
-            tested.as_str() == path && compares(test)
-        }
-        _ => false,
-    }
-}
-
-fn compares(test: &Test) -> bool {
-    match test {
-        Test::Compare(_, operand) => divides(operand.value()),
-        Test::In(list) => list.regexes().is_empty() && list.values().all(divides),
-        _ => false,
-    }
-}
-
-/// True if no comparison with the value tells null, undefined and missing apart, which are one
-/// partition.
-fn divides(value: Value<'_>) -> bool {
-    !matches!(value, Value::Null | Value::Undefined | Value::MinKey | Value::MaxKey)
 }
 
 #[cfg(test)]
