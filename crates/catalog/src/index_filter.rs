@@ -87,13 +87,12 @@ pub struct IndexFilters {
 }
 
 impl IndexFilters {
-    /// Returns true if there are none.
-    pub fn is_empty(&self) -> bool {
-        !self.any.load(Ordering::Relaxed)
-    }
-
-    /// Returns the filter of a shape.
-    pub fn find(&self, shape: u64) -> Option<Arc<IndexFilter>> {
+    /// Returns the filter of a shape, which is computed only if there are filters.
+    pub fn find(&self, shape: impl FnOnce() -> u64) -> Option<Arc<IndexFilter>> {
+        if !self.any.load(Ordering::Relaxed) {
+            return None;
+        }
+        let shape = shape();
         self.filters.read().iter().find(|filter| filter.shape == shape).cloned()
     }
 

@@ -67,6 +67,8 @@ const DIFFERENCES: &str = "
   and `restoreState` are 0. A `$group` right behind the query stands in the plan as `GROUP`, with `explainVersion` 2,
   `winningPlan.queryPlan` and `planNodeId`; there is no `slotBasedPlan`, and `executionStages` shows the stages of the plan. A
   `$lookup` that 8.2 shows as `EQ_LOOKUP` stands among `stages` with its strategy, index and counters.
+- `AND_SORTED` is chosen where two equalities lead to few common documents; in MongoDB it stands among the rejected plans only. There is no
+  `AND_HASH`.
 - Each request is planned by itself, from statistics and dives into the indexes: there is no plan cache. `planCacheClear` has nothing to
   clear, and `$planCacheStats` gives no documents. Index filters hold as in MongoDB.
 - A test that holds for a missing field, such as `{\"a.0\": null}`, uses no index of a path with an array position: the entry of

@@ -57,6 +57,9 @@ pub struct ExecParams {
     pub server_rows: Option<Weak<dyn ServerRows>>,
     /// Pipelines are not rewritten.
     pub as_written: bool,
+    /// Runs the plan at this place of those that were considered and not chosen: tests compare what
+    /// all of them answer.
+    pub considered: Option<usize>,
     /// Threads that a long execution may use, its own among them, while they are free.
     pub threads_max: usize,
     /// Documents after which a scan counts as long.
@@ -79,6 +82,7 @@ impl ExecParams {
             api_strict: false,
             server_rows: None,
             as_written: false,
+            considered: None,
             threads_max: processors(),
             long_scan_docs: LONG_SCAN_DOCS,
         }

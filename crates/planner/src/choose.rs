@@ -52,14 +52,25 @@ const RESULTS_JUDGED: u64 = 101;
 
 /// The place of the cheapest node; `None` if there are none.
 pub(crate) fn cheapest(nodes: &[&Node], stats: &dyn Statistics) -> Option<usize> {
-    rank(nodes, stats, 0).first().copied()
+    rank(nodes, stats, 0).order.first().copied()
 }
 
-/// The places of the nodes, the best first, for a request that needs `limit` results (0: all).
-pub(crate) fn rank(nodes: &[&Node], stats: &dyn Statistics, limit: u64) -> Vec<usize> {
+/// Candidates in the order of their cost.
+#[derive(Default)]
+pub(crate) struct Ranking {
+    /// The places of the nodes, the best first.
+    pub order: Vec<usize>,
+    /// How many keys each node would visit, counted up to `depth`; empty for a single node.
+    pub keys: Vec<u64>,
+    /// Where counting ended.
+    pub depth: u64,
+}
+
+/// Ranks the nodes for a request that needs `limit` results (0: all).
+pub(crate) fn rank(nodes: &[&Node], stats: &dyn Statistics, limit: u64) -> Ranking {
     let mut order: Vec<usize> = (0..nodes.len()).collect();
     if nodes.len() < 2 {
-        return order;
+        return Ranking { order, ..Ranking::default() };
     }
     let mut depth = DIVE_FIRST;
     let keys = loop {
@@ -90,9 +101,9 @@ pub(crate) fn rank(nodes: &[&Node], stats: &dyn Statistics, limit: u64) -> Vec<u
         .collect();
     order.sort_by_key(|at| {
         let node = nodes[*at];
-        (costs[*at], fetches(node), node.blocks(), matches!(node, Node::AndSorted { .. }), *at)
+        (costs[*at], fetches(node), node.blocks(), *at)
     });
-    order
+    Ranking { order, keys, depth }
 }
 
 /// Keys that the node's scans visit, counted up to `depth` in sum.

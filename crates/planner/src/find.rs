@@ -4,11 +4,12 @@ use crate::access::{Access, Candidate, views};
 use crate::choose::{Statistics, rank};
 use crate::covering::ProjectionFacts;
 use crate::hint::{Choice, Restriction, choice};
+use crate::intersection;
 use crate::plan::{IndexScan, Node, Plan, Reshape};
 use crate::request::{FindRequest, collation_of};
 use crate::shape::plan_shape;
 use crate::sort_order::{self, SortPart};
-use quire_catalog::{Collection, IndexFilter};
+use quire_catalog::Collection;
 use quire_document::{Doc, DocBuf, Value, ValueBuf};
 use quire_error::{Error, ErrorCode, Result};
 use quire_mql::collation::Collation;
@@ -107,18 +108,6 @@ impl<'r> FindQuery<'r> {
         let (sort, projection) = (self.written_sort().as_doc(), self.request.projection.as_doc());
         plan_shape(self.filter.as_deref(), sort, projection, collation)
     }
-
-    /// Returns the index filter that is set for the shape.
-    fn index_filter(
-        &self,
-        collection: &Collection,
-        collation: Option<&Collation>,
-    ) -> Option<Arc<IndexFilter>> {
-        match collection.index_filters.is_empty() {
-            true => None,
-            false => collection.index_filters.find(self.shape(collation)),
-        }
-    }
 }
 
 /// Returns a filter's condition as a plan has it: with what its expressions imply.
@@ -190,15 +179,23 @@ pub fn plan_find(query: &FindQuery<'_>, stats: &dyn Statistics) -> Result<Plan> 
     let Some(filter) = &query.filter else {
         return Err(Error::internal("a plan without a compiled filter"));
     };
-    let index_filter = query.index_filter(collection, finish.collation);
+    let index_filter = collection.index_filters.find(|| query.shape(finish.collation));
     let restriction = Restriction::new(request.hint.as_ref(), index_filter.as_deref());
     let mut nodes = candidates(request, filter, collection, restriction, stats, &finish)?;
     let needed = match request.limit {
         0 => 0,
         limit => limit.saturating_add(request.skip),
     };
-    let order = rank(&nodes.iter().collect::<Vec<_>>(), stats, needed);
-    let best = order.first().copied().unwrap_or(0);
+    let ranking = rank(&nodes.iter().collect::<Vec<_>>(), stats, needed);
+    let mut best = ranking.order.first().copied().unwrap_or(0);
+    let in_order = finish.sorts() && !nodes.get(best).is_some_and(Node::blocks);
+    if needed == 0
+        && !in_order
+        && let Some(both) = intersection::worthwhile(&nodes, &ranking, filter, stats)
+    {
+        best = nodes.len();
+        nodes.push(finish.finish(both));
+    }
     let root = match (nodes.remove(best), request.sample) {
         (root, Some(size)) if draws(&root, stats, size) => {
             let collection = Arc::clone(collection);

@@ -1,11 +1,81 @@
-//! The intersection of two indexes: MongoDB considers it and all but never chooses it, so here it
-//! is only shown among the rejected plans.
+//! The intersection of two indexes: the records to which both lead, found by their keys alone before a
+//! document is read. MongoDB considers it and all but never chooses it. Here it is chosen where the
+//! documents that it saves cost more than the keys of the second index; else explain shows it among
+//! the rejected plans.
 
+use crate::choose::{Ranking, Statistics};
 use crate::plan::{IndexScan, Node, Plan};
 use quire_catalog::key::Intervals;
 use quire_mql::filter::Node as Condition;
 
-/// Adds the intersection of the first two scans of single keys to the rejected plans.
+/// Documents to which the better index must lead before an intersection is thought of.
+const DOCUMENTS_MIN: u64 = 64;
+/// How many keys can be read in the time that one document takes to be read and tested, where all of
+/// them are in memory (docs/adr/0016-intersections.md).
+const KEYS_A_DOCUMENT: u64 = 4;
+/// How many times cheaper the intersection must look. The estimate takes the two conditions for
+/// independent. If one implies the other, a plan that was chosen for this costs a fifth more than the
+/// better index alone.
+const MARGIN: u64 = 2;
+
+/// Returns the plan of `filter` by the best two of `nodes`, if it is worth more than the best of them.
+/// Its rows have no order.
+pub(crate) fn worthwhile(
+    nodes: &[Node],
+    ranking: &Ranking,
+    filter: &Condition,
+    stats: &dyn Statistics,
+) -> Option<Node> {
+    let mut scans: Vec<(u64, &IndexScan)> = nodes
+        .iter()
+        .zip(&ranking.keys)
+        .filter(|(_, keys)| **keys >= DOCUMENTS_MIN && **keys < ranking.depth)
+        .filter_map(|(node, keys)| Some((*keys, by_record_id(node)?)))
+        .collect();
+    scans.sort_by_key(|(keys, _)| *keys);
+    let [(few, first), (many, second), ..] = scans.as_slice() else { return None };
+    if ranking.order.first().is_none_or(|best| ranking.keys.get(*best) != Some(few)) {
+        return None;
+    }
+    let both = few.saturating_mul(*many) / stats.documents(&first.collection).max(1);
+    let cost = few + many + both.saturating_mul(KEYS_A_DOCUMENT);
+    let pays = cost.saturating_mul(MARGIN) < few.saturating_mul(1 + KEYS_A_DOCUMENT);
+    pays.then(|| of(first, second, filter.clone()))
+}
+
+fn of(first: &IndexScan, second: &IndexScan, filter: Condition) -> Node {
+    let scan = |scan: &IndexScan| Node::IndexScan(Box::new(scan.clone()));
+    let both = Node::AndSorted { inputs: vec![scan(first), scan(second)] };
+    Node::Fetch { filter: Some(filter), input: Box::new(both) }
+}
+
+/// Returns the scan of an index below a node, if its rows come in the order of their record ids and
+/// each document is tested after it.
+fn by_record_id(node: &Node) -> Option<&IndexScan> {
+    match node {
+        Node::Fetch { filter: Some(_), input } => match &**input {
+            Node::IndexScan(scan)
+                if scan.range.is_none()
+                    && scan.filter.is_none()
+                    && !scan.keys.is_seen_in_views()
+                    && !scan.index.has_long_keys()
+                    && scan.bounds.iter().all(Intervals::is_point) =>
+            {
+                Some(scan)
+            }
+            _ => None,
+        },
+        Node::Sort { input, .. } | Node::Projection { input, .. } => by_record_id(input),
+        _ => None,
+    }
+}
+
+fn intersects(node: &Node) -> bool {
+    matches!(node, Node::AndSorted { .. }) || node.inputs().iter().any(intersects)
+}
+
+/// Adds the intersection of the first two scans of single keys to the rejected plans, unless it was
+/// chosen.
 pub fn add_intersection(plan: &mut Plan) {
     if plan.rejected.is_empty() || !matches!(plan.filter.as_deref(), Some(Condition::And(_))) {
         return;
@@ -13,18 +83,11 @@ pub fn add_intersection(plan: &mut Plan) {
     if !plan.sort.as_doc().is_empty() || !plan.projection.as_doc().is_empty() {
         return;
     }
-    let mut scans: Vec<&IndexScan> = Vec::new();
-    for node in plan.rejected.iter().chain(std::iter::once(&plan.root)) {
-        if let Node::Fetch { filter: Some(_), input } = node
-            && let Node::IndexScan(scan) = &**input
-            && scan.range.is_none()
-            && scan.filter.is_none()
-            && !scan.keys.is_seen_in_views()
-            && scan.bounds.iter().all(Intervals::is_point)
-        {
-            scans.push(scan);
-        }
+    if intersects(&plan.root) {
+        return;
     }
+    let nodes = plan.rejected.iter().chain(std::iter::once(&plan.root));
+    let mut scans: Vec<&IndexScan> = nodes.filter_map(by_record_id).collect();
     scans.sort_by(|a, b| {
         let first = |scan: &IndexScan| scan.bounds.first()?.0.first().map(|i| i.low.clone());
         a.index.id.cmp(&b.index.id).then_with(|| match (first(a), first(b)) {
@@ -32,10 +95,8 @@ pub fn add_intersection(plan: &mut Plan) {
             _ => std::cmp::Ordering::Equal,
         })
     });
-    if let [first, second, ..] = scans.as_slice() {
-        let scan = |scan: &IndexScan| Node::IndexScan(Box::new(scan.clone()));
-        let both = Node::AndSorted { inputs: vec![scan(first), scan(second)] };
-        let filter = plan.filter.as_deref().cloned();
-        plan.rejected.push(Node::Fetch { filter, input: Box::new(both) });
+    if let ([first, second, ..], Some(filter)) = (scans.as_slice(), plan.filter.as_deref()) {
+        let both = of(first, second, filter.clone());
+        plan.rejected.push(both);
     }
 }

@@ -19,6 +19,7 @@ use crate::operators::chain::Chain;
 use crate::operators::densify::DensifyOp;
 use crate::operators::feed::{Feed, FeedOp, ServedOp};
 use crate::operators::fetch::Fetch;
+use crate::operators::intersection::Intersection;
 use crate::operators::metadata::SortKeys;
 use crate::operators::projection::{Project, Shaper};
 use crate::operators::sample::Sample;
@@ -104,6 +105,7 @@ impl Builder {
                 Box::new(Fetch::new(collection, input, compile(rest.as_ref())))
             }
             Node::Or { inputs } => Box::new(Union::new(self.nodes(inputs, needs)?)),
+            Node::AndSorted { inputs } => Box::new(Intersection::new(self.nodes(inputs, needs)?)),
             Node::SortMerge { pattern, inputs } => {
                 let inputs = self.nodes(inputs, Needs { keys: true, ..needs })?;
                 Box::new(Merge::new(inputs, Arc::clone(pattern)))
@@ -136,9 +138,6 @@ impl Builder {
             }
             Node::Write { kind, input } => {
                 Box::new(WouldWrite { input: self.node(input, needs)?, kind: *kind, stats })
-            }
-            Node::AndSorted { .. } => {
-                return Err(Error::internal(format!("{} is never chosen", node.name())));
             }
         })
     }

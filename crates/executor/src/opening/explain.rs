@@ -81,7 +81,7 @@ pub fn explain(
     }
     let trials = match (&stats, verbosity) {
         (Some(stats), Verbosity::AllPlansExecution) => {
-            Some(try_all(&execution, stats.millis, views, &interrupt)?)
+            Some(try_all(&execution, &plan, stats.millis, views, &interrupt)?)
         }
         _ => None,
     };
@@ -127,20 +127,21 @@ fn run(
 /// [`TRIAL_ROWS`] rows or has taken much longer than the request itself. None if there was no choice.
 fn try_all(
     execution: &Execution,
+    considered: &Plan,
     millis: u64,
     views: &mut dyn Views,
     interrupt: &Arc<Interrupt>,
 ) -> Result<Vec<Trial>> {
-    let plan = &execution.plan;
     let longest = TRIAL_TIME_MIN.max(Duration::from_millis(millis.saturating_mul(2)));
     let mut trials = Vec::new();
-    if plan.rejected.is_empty() {
+    if considered.rejected.is_empty() {
         return Ok(trials);
     }
-    for node in std::iter::once(plan.cursor()).chain(&plan.rejected) {
+    let chosen = &execution.plan;
+    for node in std::iter::once(chosen.cursor()).chain(&considered.rejected) {
         let (begun, limited) = (Instant::now(), Interrupt::with_deadline(longest));
         let root = build(node, None)?;
-        let mut trial = Execution::new(Arc::clone(&execution.env), root, Arc::clone(plan));
+        let mut trial = Execution::new(Arc::clone(&execution.env), root, Arc::clone(chosen));
         let ended = trial.rows(views, &limited, TRIAL_ROWS, |_| true);
         let mut stats = trial.root.stats();
         execution.env.set_interrupt(interrupt);

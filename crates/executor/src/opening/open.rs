@@ -6,7 +6,8 @@ use quire_catalog::Namespace;
 use quire_collections::View;
 use quire_error::{Error, ErrorCode, Result};
 use quire_planner::{
-    FindQuery, Foreign, Inner, Node, Plan, ReadRequest, collation_of, plan, plan_find,
+    FindQuery, Foreign, Inner, Node, Plan, ReadRequest, add_intersection, collation_of, plan,
+    plan_find,
 };
 
 use crate::env::Env;
@@ -81,10 +82,29 @@ pub(crate) fn start(
     let mut env = Env::new(params, collation, request.let_vars(), disk)?;
     env.parse.no_clock = !request.has_clock();
     let statistics = ViewStatistics::new(view, &env).knowing(namespace, found);
-    let plan = plan(request, &env.parse, &statistics)?;
+    let mut plan = plan(request, &env.parse, &statistics)?;
+    if let Some(at) = env.params.considered {
+        take_considered(&mut plan, at)?;
+    }
     refuse_table_scan(&plan, &env)?;
     let root = build(&plan.root, feed)?;
     Ok(Execution::new(Arc::new(env), root, Arc::new(plan)))
+}
+
+/// Puts a plan that was not chosen in the place of the one that was.
+///
+/// # Errors
+/// 291 NoQueryExecutionPlans if so many were not considered.
+fn take_considered(plan: &mut Plan, at: usize) -> Result<()> {
+    add_intersection(plan);
+    match plan.rejected.get_mut(at) {
+        Some(other) => std::mem::swap(&mut plan.root, other),
+        None => {
+            let text = format!("plan {at} was not considered");
+            return Err(Error::new(ErrorCode::NoQueryExecutionPlans, text));
+        }
+    }
+    Ok(())
 }
 
 /// Refuses a plan that tests each document of a collection, if the server does without such plans.

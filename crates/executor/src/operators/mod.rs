@@ -6,6 +6,7 @@ pub(crate) mod densify;
 pub(crate) mod feed;
 pub(crate) mod fetch;
 pub(crate) mod filtering;
+pub(crate) mod intersection;
 pub(crate) mod metadata;
 pub(crate) mod projection;
 pub(crate) mod sample;

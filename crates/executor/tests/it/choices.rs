@@ -115,6 +115,54 @@ fn the_chosen_index_follows_the_values_that_are_asked_for() {
     assert_eq!(chosen(range), ("state".into(), 10));
 }
 
+/// 20,000 documents, 200 of each value of `a`, `b` and `same`; `same` is `a` again. `tags` holds `b`.
+fn crossed() -> Arc<Store> {
+    let store = store();
+    let docs: Vec<DocBuf> = (0..20_000_i32)
+        .map(|id| {
+            let (a, b) = (id % 100, id / 100 * 37 % 100);
+            doc! { "_id": id, "a": a, "b": b, "same": a, "tags": [b, 1000 + a], "rare": id % 4000 }
+        })
+        .collect();
+    insert_all(&store, NAME, docs.iter().map(DocBuf::as_doc));
+    let names = ["a", "b", "same", "tags", "rare"];
+    let specs: Vec<DocBuf> =
+        names.iter().map(|name| doc! { "key": { (*name): 1 }, "name": *name }).collect();
+    create_indexes(&store, NAME, specs.iter().map(DocBuf::as_doc)).unwrap();
+    store
+}
+
+#[test]
+fn an_intersection_is_read_where_it_saves_documents() {
+    let store = crossed();
+    let figures = |request: FindRequest| {
+        let request = FindRequest { namespace: NAME.into(), ..request };
+        let plan = explained(&store, ReadRequest::Find(&request));
+        let inputs = at(&plan, "queryPlanner.winningPlan.inputStage.inputStages");
+        let inputs = inputs
+            .or_else(|| at(&plan, "queryPlanner.winningPlan.inputStage.inputStage.inputStages"));
+        let examined = |name| number(&plan, &format!("executionStats.{name}"));
+        assert!(examined("totalKeysExamined") <= 400);
+        let both = inputs.is_some_and(|inputs| inputs.as_array().unwrap().count() == 2);
+        (both, [examined("nReturned"), examined("totalDocsExamined")])
+    };
+    let of = |filter: DocBuf| FindRequest { filter, ..FindRequest::default() };
+    let filter = doc! { "a": 5, "b": 74 };
+    assert_eq!(figures(of(filter.clone())), (true, [2, 2]));
+    assert_eq!(figures(of(doc! { "a": 5, "tags": 74 })), (true, [2, 2]));
+    let sorted = FindRequest { sort: doc! { "_id": -1 }, ..of(filter.clone()) };
+    assert_eq!(figures(sorted), (true, [2, 2]));
+    // The estimate is wrong where one condition implies the other: it costs the other index's keys.
+    assert_eq!(figures(of(doc! { "a": 5, "same": 5 })), (true, [200, 200]));
+    // Five documents are read sooner than 200 keys.
+    assert_eq!(figures(of(doc! { "a": 5, "rare": 5 })), (false, [5, 5]));
+    // A range gives its records in no order.
+    let range = doc! { "a": 5, "b": { "$gte": 74, "$lt": 75 } };
+    assert_eq!(figures(of(range)), (false, [2, 200]));
+    let limited = FindRequest { limit: 1, ..of(filter) };
+    assert!(!figures(limited).0);
+}
+
 #[test]
 fn a_group_stands_in_the_plan_of_the_query() {
     let store = store();

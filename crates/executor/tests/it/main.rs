@@ -19,6 +19,7 @@ mod modify;
 mod plans;
 mod retry;
 mod sample;
+mod skewed;
 mod threads;
 mod trials;
 mod windows;

@@ -198,6 +198,8 @@ fn request(random: &mut Generator) -> FindRequest {
 struct Disturbed {
     store: Arc<Store>,
     random: Generator,
+    /// Runs a plan that was considered and not chosen.
+    considered: Option<usize>,
 }
 
 impl Disturbed {
@@ -245,7 +247,8 @@ impl Disturbed {
         loop {
             let store = Arc::clone(&self.store);
             let views = FreshViews::new(&store).unwrap();
-            let mut execution = match open(request, &views, params()) {
+            let params = ExecParams { considered: self.considered, ..params() };
+            let mut execution = match open(request, &views, params) {
                 Ok(execution) => execution,
                 Err(error) if error.code() == ErrorCode::NoQueryExecutionPlans => return Ok(None),
                 Err(error) => return Err(error),
@@ -272,7 +275,8 @@ impl Disturbed {
             ..CountRequest::default()
         };
         let mut views = FreshViews::new(&self.store).unwrap();
-        match count(&request, &mut views, params()) {
+        let params = ExecParams { considered: self.considered, ..params() };
+        match count(&request, &mut views, params) {
             Ok((counted, _)) => Some(counted),
             Err(error) if error.code() == ErrorCode::NoQueryExecutionPlans => None,
             Err(error) => panic!("{error}"),
@@ -312,14 +316,15 @@ fn assert_same(found: &[DocBuf], expected: &[DocBuf], request: &FindRequest, tol
     }
 }
 
-/// Compares the plan of each index, and the plan that is chosen, with a collection scan. Returns the
-/// number of answers that were compared.
-fn compare_plans(seed: u64, specs: &[DocBuf]) -> u64 {
+/// Compares the plan of each index, the plan that is chosen and those that are not with a collection
+/// scan. Returns how many answers of chosen plans and of the others were compared.
+fn compare_plans(seed: u64, specs: &[DocBuf]) -> (u64, u64) {
     let told = format!("seed {seed}, indexes {specs:?}");
-    let mut collection = Disturbed { store: store(), random: Generator::new(seed) };
+    let mut collection =
+        Disturbed { store: store(), random: Generator::new(seed), considered: None };
     collection.store.ensure_collection(&ns(NAME)).unwrap();
     create_indexes(&collection.store, NAME, specs.iter().map(DocBuf::as_doc)).unwrap();
-    let mut compared = 0;
+    let (mut compared, mut others) = (0, 0);
     for round in 0..4 {
         // Arrays come into the indexes little by little.
         collection.add(round * DOCUMENTS..(round + 1) * DOCUMENTS);
@@ -353,25 +358,44 @@ fn compare_plans(seed: u64, specs: &[DocBuf]) -> u64 {
                 assert_eq!(counted, matching, "{told}: {request:?}");
                 compared += 1;
             }
+            request.hint = None;
+            for at in 0.. {
+                collection.considered = Some(at);
+                let answer = collection.answer(&request);
+                let Some(found) = answer.unwrap_or_else(|error| panic!("{error} {request:?}"))
+                else {
+                    break;
+                };
+                assert_same(&found, &expected, &request, &format!("{told}, considered {at}"));
+                // A count has no sort, and so fewer plans to choose from.
+                if let Some(counted) = collection.counted(&request) {
+                    assert_eq!(Some(counted), matching, "{told}, considered {at}: {request:?}");
+                }
+                others += 1;
+            }
+            collection.considered = None;
         }
     }
     let report = quire_collections::check(&collection.store, false).unwrap();
     assert!(report.is_clean(), "{told}: {:#?}", report.findings);
-    compared
+    (compared, others)
+}
+
+fn sum(counts: impl Iterator<Item = (u64, u64)>) -> (u64, u64) {
+    counts.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
 }
 
 #[test]
 fn every_kind_of_index_answers_as_a_collection_scan() {
-    let compared = (0..5).map(|seed| compare_plans(16 + seed, &each_kind())).sum::<u64>();
-    assert!(compared > 900, "{compared}");
+    let (compared, others) = sum((0..5).map(|seed| compare_plans(16 + seed, &each_kind())));
+    assert!(compared > 900 && others > 100, "{compared}, {others}");
 }
 
 #[test]
 fn every_plan_answers_as_a_collection_scan() {
     let asked = std::env::var("QUIRE_METAMORPHIC_SEEDS").ok();
     let seeds = asked.map_or(SEEDS, |seeds| seeds.parse().unwrap());
-    let compared: u64 = (0..seeds)
-        .map(|seed| compare_plans(seed, &indexes(&mut Generator::new(1000 + seed))))
-        .sum();
-    assert!(compared > seeds * 60, "{compared}");
+    let indexes = |seed| indexes(&mut Generator::new(1000 + seed));
+    let (compared, others) = sum((0..seeds).map(|seed| compare_plans(seed, &indexes(seed))));
+    assert!(compared > seeds * 60 && others > seeds * 10, "{compared}, {others}");
 }
