@@ -4,10 +4,10 @@ use super::compare;
 use super::elem_match;
 use super::node::{Node, Test};
 use super::operand::Comparison;
-use super::parse::{Argument, Parser, is_operator_document};
-use super::registry::{Operator, Parse};
+use super::parse::{Argument, Parser};
+use super::registry::{Operator, Parse, find_field};
 use crate::regex::Regex;
-use quire_document::Value;
+use quire_document::{Doc, Value};
 use quire_error::{Error, Result};
 
 /// The row of this operator.
@@ -42,13 +42,20 @@ fn parse(parser: &Parser<'_>, argument: Argument<'_>) -> Result<Node> {
                 let regex = Regex::new(regex.pattern, regex.options)?;
                 Node::path(path, Test::Regex(Box::new(regex)))
             }
-            Value::Document(doc) if is_operator_document(doc) => {
+            Value::Document(doc) if is_operation(doc) => {
                 return Err(Error::bad_value("no $ expressions in $all"));
             }
             value => compare::node(Comparison::Eq, path, value, parser)?,
         });
     }
     Ok(Node::And(children))
+}
+
+/// True for a document that begins with an operator. One that begins with another name with a dollar
+/// sign is a value, as in MongoDB.
+fn is_operation(doc: Doc<'_>) -> bool {
+    let name = doc.first().map_or("", |first| first.key());
+    name.starts_with('$') && find_field(name).is_some()
 }
 
 fn operand_of_elem_match(value: Value<'_>) -> Option<Value<'_>> {

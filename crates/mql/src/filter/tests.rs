@@ -108,6 +108,11 @@ fn elements() {
         scores()
     ));
     assert_eq!(error(doc! { "a": { "$all": [{ "$elemMatch": { "x": 1 } }, 5] } }), 2);
+    assert_eq!(error(doc! { "a": { "$all": [{ "$gt": 1 }] } }), 2);
+    // No operator: a value.
+    let unknown = doc! { "$unknown": 1 };
+    assert!(matches(doc! { "a": { "$all": [&unknown] } }, doc! { "a": [&unknown] }));
+    assert!(!matches(doc! { "a": { "$all": [&unknown] } }, doc! { "a": [1] }));
     assert_eq!(error(doc! { "a": { "$elemMatch": [] } }), 2);
     assert_eq!(error(doc! { "a": { "$size": -1 } }), 2);
     assert_eq!(error(doc! { "a": { "$size": 1.5 } }), 2);
