@@ -22,6 +22,7 @@ mod sample;
 mod skewed;
 mod threads;
 mod trials;
+mod window_functions;
 mod windows;
 
 use std::sync::Arc;
