@@ -10,6 +10,7 @@ mod explain;
 mod first_of_each;
 mod fusion;
 mod group;
+mod interrupts;
 mod joins;
 mod memory;
 mod metadata;
