@@ -5,7 +5,7 @@
 use crate::frame::context::Context;
 use quire_catalog::{AllowedIndex, Collection, IndexFilter};
 use quire_document::{Doc, DocWriter, Value};
-use quire_error::{Error, ErrorCode, Result};
+use quire_error::{Error, Result};
 use quire_mql::ParseContext;
 use quire_mql::collation::AskedCollation;
 use quire_planner::{FindRequest, shape_of_request};
@@ -56,10 +56,7 @@ pub fn clear_plans(cx: &mut Context<'_>, body: Doc<'_>, _: &mut DocWriter<'_>) -
 fn collection(cx: &Context<'_>, body: Doc<'_>) -> Result<Option<Arc<Collection>>> {
     let namespace = cx.target(body)?;
     let catalog = cx.service.store.catalog();
-    if catalog.view(&namespace).is_some() {
-        let text = format!("{namespace} is a view, and {} takes collections", cx.command.name);
-        return Err(Error::new(ErrorCode::CommandNotSupportedOnView, text));
-    }
+    catalog.refuse_view(&namespace)?;
     Ok(catalog.lookup(&namespace).cloned())
 }
 

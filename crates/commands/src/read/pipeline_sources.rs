@@ -19,12 +19,14 @@ type Make = fn(&Context<'_>, &AggregateRequest, Value<'_>) -> Result<Vec<DocBuf>
 const MAKERS: &[(&str, Make)] = &[
     ("$collStats", crate::admin::coll_stats::stage),
     ("$currentOp", running_operations),
-    ("$indexStats", index_stats),
+    ("$indexStats", |cx, request, operand| index_rows(cx.service, &request.namespace, operand)),
     ("$listCatalog", crate::ddl::list_catalog::stage),
     ("$listClusterCatalog", crate::ddl::list_cluster_catalog::stage),
     ("$listLocalSessions", crate::sessions::list_sessions::local),
     ("$listSessions", crate::sessions::list_sessions::all),
-    ("$planCacheStats", plan_cache_stats),
+    ("$planCacheStats", |cx, request, operand| {
+        cached_plans(cx.service, &request.namespace, operand)
+    }),
 ];
 
 /// The documents of the first stage if the server makes them; the stage is then taken off.
@@ -122,15 +124,6 @@ impl ServerRows for Service {
     }
 }
 
-/// Makes the rows of `$indexStats`.
-fn index_stats(
-    cx: &Context<'_>,
-    request: &AggregateRequest,
-    operand: Value<'_>,
-) -> Result<Vec<DocBuf>> {
-    index_rows(cx.service, &request.namespace, operand)
-}
-
 /// Makes the rows of an `$indexStats` on `namespace`.
 fn index_rows(service: &Service, namespace: &str, operand: Value<'_>) -> Result<Vec<DocBuf>> {
     check_index_stats(operand)?;
@@ -156,15 +149,6 @@ fn index_rows(service: &Service, namespace: &str, operand: Value<'_>) -> Result<
         })
     });
     Ok(rows.collect())
-}
-
-/// Makes the rows of `$planCacheStats`.
-fn plan_cache_stats(
-    cx: &Context<'_>,
-    request: &AggregateRequest,
-    operand: Value<'_>,
-) -> Result<Vec<DocBuf>> {
-    cached_plans(cx.service, &request.namespace, operand)
 }
 
 /// Makes the rows of a `$planCacheStats` on `namespace`: none, since no plan is cached.

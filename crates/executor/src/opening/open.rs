@@ -94,7 +94,7 @@ pub(crate) fn start(
 /// Puts a plan that was not chosen in the place of the one that was.
 ///
 /// # Errors
-/// 291 NoQueryExecutionPlans if so many were not considered.
+/// 291 NoQueryExecutionPlans if no plan stands at that place.
 fn take_considered(plan: &mut Plan, at: usize) -> Result<()> {
     add_intersection(plan);
     match plan.rejected.get_mut(at) {

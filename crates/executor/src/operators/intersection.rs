@@ -1,4 +1,5 @@
-//! AND_SORTED: the records that all inputs give, each of which gives them by rising record id.
+//! AND_SORTED: the records that all inputs give, each of which gives them by rising record id. The rows
+//! are those of the first input, with its index keys.
 
 use std::collections::VecDeque;
 
@@ -23,7 +24,7 @@ pub(crate) struct Intersection {
 /// An input with the rows that were read and not passed.
 struct Branch {
     input: BoxedOperator,
-    queue: VecDeque<RecordId>,
+    queue: VecDeque<Row>,
     done: bool,
 }
 
@@ -36,9 +37,9 @@ impl Branch {
         rows: &mut Vec<Row>,
     ) -> Result<Option<RecordId>> {
         loop {
-            while let Some(record) = self.queue.front() {
-                if *record >= from {
-                    return Ok(Some(*record));
+            while let Some(row) = self.queue.front() {
+                if row.record >= from {
+                    return Ok(Some(row.record));
                 }
                 self.queue.pop_front();
             }
@@ -47,7 +48,7 @@ impl Branch {
             }
             run.env.check_interrupt()?;
             self.done = !self.input.next(run, ROWS_MAX, rows)?;
-            self.queue.extend(rows.drain(..).map(|row| row.record));
+            self.queue.extend(rows.drain(..));
         }
     }
 }
@@ -88,11 +89,10 @@ impl Operator for Intersection {
                 return Ok(false);
             };
             from = RecordId(record.0.saturating_add(1));
-            for branch in &mut self.branches {
-                branch.queue.pop_front();
-            }
+            let mut rows = self.branches.iter_mut().filter_map(|branch| branch.queue.pop_front());
+            out.extend(rows.next());
+            rows.for_each(drop);
             self.stats.returned += 1;
-            out.push(Row { record, doc: None, extra: None });
         }
         Ok(true)
     }

@@ -3,7 +3,7 @@
 
 use super::*;
 use quire_document::{Value, doc};
-use quire_executor::explain;
+use quire_executor::{explain, open};
 use quire_planner::{AggregateRequest, FindRequest, ReadRequest, Verbosity, WriteKind};
 
 const NAME: &str = "d.orders";
@@ -159,8 +159,19 @@ fn an_intersection_is_read_where_it_saves_documents() {
     // A range gives its records in no order.
     let range = doc! { "a": 5, "b": { "$gte": 74, "$lt": 75 } };
     assert_eq!(figures(of(range)), (false, [2, 200]));
-    let limited = FindRequest { limit: 1, ..of(filter) };
+    let limited = FindRequest { limit: 1, ..of(filter.clone()) };
     assert!(!figures(limited).0);
+    // Its rows know the key of the better index.
+    let keyed = FindRequest {
+        namespace: NAME.into(),
+        projection: doc! { "_id": 0, "key": { "$meta": "indexKey" }, "tags": 0 },
+        ..of(filter)
+    };
+    assert!(figures(keyed.clone()).0);
+    let mut execution = open(&keyed, &FreshViews::new(&store).unwrap(), params()).unwrap();
+    let found = drain(&store, &mut execution, 10);
+    let keys: Vec<i64> = found.iter().map(|doc| number(doc, "key.a")).collect();
+    assert_eq!(keys, [5, 5]);
 }
 
 #[test]

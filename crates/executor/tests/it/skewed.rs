@@ -20,15 +20,15 @@ const SLACK: i64 = 150;
 /// How the values of a field are spread.
 #[derive(Clone, Copy, Debug)]
 enum Spread {
-    /// Each of so many values as often.
+    /// Evenly: the number of values.
     Even(u64),
-    /// The nth value n times as seldom as the first.
+    /// By Zipf's law, the nth value n times as seldom as the first: the number of values.
     Zipf(u64),
-    /// One value in all documents but one in so many.
+    /// Nearly always 0: one document in this number has another value.
     Almost(u64),
-    /// As the field before, or one of a few.
+    /// As the field before in three documents of four: the number of values in the others.
     Follows(u64),
-    /// Rising in runs of so many documents.
+    /// Rising with the `_id`: the number of neighbours that share a value.
     Runs(u64),
 }
 
