@@ -1,7 +1,7 @@
-//! A unit of work outside a transaction: the statements of one command. Each write is a commit of
-//! its own. The command waits once, at its end, until the last commit is as durable as its write
-//! concern asks. With a transaction number the session remembers in the same commit what each
-//! statement did, and a repeated statement is answered from that.
+//! A unit of work outside a transaction: the statements of one command. Each write is its own
+//! commit. The command waits once, at its end, until its last commit is as durable as the write
+//! concern asks. If the command has a transaction number, each commit also stores the results of
+//! its statements in the session's record, and a repeated statement returns the stored result.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -21,19 +21,20 @@ use crate::Turn;
 /// The statements of one command outside a transaction.
 pub struct Autocommit {
     store: Arc<Store>,
-    /// The time that a snapshot read stays at; `None` reads what is committed.
+    /// The time of a snapshot read; `None` reads the latest committed state.
     read_time: Option<ClusterTime>,
     policy: WritePolicy,
     /// The durability of each commit.
     each: Durability,
     /// The durability that the command's reply promises.
     wanted: Durability,
-    /// How long the end of the command waits for the disk; `None` for as long as it takes.
+    /// The longest time to wait for the disk at the end of the command; `None` waits without a
+    /// limit.
     limit: Option<Duration>,
     last: Option<Version>,
-    /// Statements that have begun and not told what they committed. They found nothing to do, or
-    /// failed: their answers rest on commits of others, which may be visible before they are
-    /// durable.
+    /// The number of statements that have begun and not reported a commit. They found nothing to do
+    /// or failed, so their replies depend on commits of other clients, which can be visible before
+    /// they are durable.
     open: usize,
     retryable: Option<Box<Retryable>>,
 }
@@ -41,38 +42,40 @@ pub struct Autocommit {
 /// How the writes of a command commit.
 #[derive(Debug, Clone, Copy)]
 pub struct WriteSettings {
-    /// Who writes, which every writer of the unit carries.
+    /// The policy that every writer of the unit carries.
     pub policy: WritePolicy,
     /// The durability that the command's reply promises.
     pub durability: Durability,
-    /// How long the end of the command waits for the disk; `None` for as long as it takes.
+    /// The longest time to wait for the disk at the end of the command; `None` waits without a
+    /// limit.
     pub limit: Option<Duration>,
     /// The number of commits that the command expects.
     pub commits: usize,
 }
 
-/// The session's part in a command with a transaction number.
+/// The turn of the session and the statement ids of a command with a transaction number.
 struct Retryable {
     turn: Turn,
-    /// The ids of the statements that are left, in their order.
+    /// The ids of the statements that still have to run, in order.
     ids: Vec<i32>,
-    /// The places in `ids` of the statements that run now.
+    /// The positions in `ids` of the statements that run now.
     running: Range<usize>,
-    /// The statements that were executed before, with their places in the command.
+    /// The statements that an earlier command had already executed: position in the command, and
+    /// id.
     repeated: Vec<(usize, i32)>,
 }
 
-/// The end of a command's writes.
+/// The outcome of a command's writes.
 #[derive(Debug, Default)]
 pub struct Finished {
-    /// The ids of the statements that were executed before.
+    /// The ids of the statements that an earlier command had already executed.
     pub repeated: Vec<i32>,
-    /// The disk did not have the writes when the limit was over.
+    /// True if the time limit ended before the writes were durable.
     pub timed_out: bool,
 }
 
 impl Autocommit {
-    /// A unit that reads: what is committed, or the state at `read_time`.
+    /// Returns a unit that only reads: the latest committed state, or the state at `read_time`.
     pub fn reading(store: &Arc<Store>, read_time: Option<ClusterTime>) -> Self {
         Autocommit {
             store: Arc::clone(store),
@@ -87,8 +90,8 @@ impl Autocommit {
         }
     }
 
-    /// A unit that writes. `retry` holds the session's numbered writes and the ids of all
-    /// statements of the command, if the command has a transaction number.
+    /// Returns a unit that writes. If the command has a transaction number, `retry` holds the
+    /// session's turn and the ids of all statements of the command.
     pub fn writing(
         store: &Arc<Store>,
         settings: WriteSettings,
@@ -103,20 +106,20 @@ impl Autocommit {
         Autocommit { policy, each, wanted, limit, retryable, ..Autocommit::reading(store, None) }
     }
 
-    /// A unit in which the server writes for itself: users, roles, the profiler's entries. Each commit is
-    /// as durable as the end of the unit.
+    /// Returns a unit for writes that the server makes itself: users, roles, the profiler's
+    /// entries. Each commit has the given durability.
     pub fn of_server(store: &Arc<Store>, durability: Durability) -> Self {
         let policy = WritePolicy::Internal;
         let settings = WriteSettings { policy, durability, limit: None, commits: 1 };
         Autocommit::writing(store, settings, None)
     }
 
-    /// Whether a session remembers the statements.
+    /// Returns true if the session stores the results of the statements for a retry.
     pub fn is_retryable(&self) -> bool {
         self.retryable.is_some()
     }
 
-    /// The statements at these places of the command run next.
+    /// Marks the statements at `places` of the command as the ones that run next.
     pub fn begin(&mut self, places: Range<usize>) {
         self.open += usize::from(!places.is_empty());
         if let Some(retryable) = &mut self.retryable {
@@ -124,10 +127,11 @@ impl Autocommit {
         }
     }
 
-    /// What the statement at this place did when it came before.
+    /// Returns the stored result of the statement at `place` if an earlier command executed it,
+    /// else `None`.
     ///
     /// # Errors
-    /// What reading the session's records answers.
+    /// The errors of reading the session's records.
     pub fn repeated(&mut self, place: usize) -> Result<Option<Remembered>> {
         let Some(retryable) = self.retryable.as_deref_mut() else { return Ok(None) };
         let Retryable { turn, ids, repeated, .. } = retryable;
@@ -140,8 +144,8 @@ impl Autocommit {
         turn.log().find(&*snapshot, id)
     }
 
-    /// Takes the statements out that were executed before. Returns the places of the others, or
-    /// `None` if nothing was taken out.
+    /// Removes the statements that were already executed, and repetitions of one id. Returns the
+    /// positions of the others, or `None` if nothing was removed.
     pub fn skip_repeated(&mut self) -> Option<Vec<usize>> {
         let Retryable { turn, ids, repeated, .. } = self.retryable.as_deref_mut()?;
         let mut seen = HashSet::with_capacity(ids.len());
@@ -166,28 +170,29 @@ impl Autocommit {
         Some(left)
     }
 
-    /// Drops the repeated statements from `place` on: an ordered write ended there.
+    /// Forgets the repeated statements from `place` on: an ordered write ended there.
     pub fn forget_after(&mut self, place: usize) {
         if let Some(retryable) = &mut self.retryable {
             retryable.repeated.retain(|(repeated, _)| *repeated < place);
         }
     }
 
-    /// Notes the last commit of the statements that began last, of which none failed.
+    /// Notes the last commit of the statements that began last. None of them failed.
     pub fn note(&mut self, committed: Option<&Committed>) {
         self.note_some(committed);
         self.open -= usize::from(committed.is_some()).min(self.open);
     }
 
-    /// Notes the last commit of the statements that began last, of which some may have failed.
+    /// Notes the last commit of the statements that began last. Some of them may have failed.
     pub fn note_some(&mut self, committed: Option<&Committed>) {
         self.last = committed.map(|committed| committed.version).or(self.last);
     }
 
-    /// Waits until everything that the command wrote or found is as durable as it asked.
+    /// Waits until everything that the command wrote or read is as durable as it asked.
     ///
     /// # Errors
-    /// What the engine answers; in doubt if the command has committed something.
+    /// The errors of the engine's barrier. If the command has committed something, the error says
+    /// that the outcome is unknown.
     pub fn finish(self) -> Result<Finished> {
         let timed_out = !self.wait()?;
         let repeated = match self.retryable {
@@ -201,11 +206,12 @@ impl Autocommit {
         Ok(Finished { repeated, timed_out })
     }
 
-    /// [`finish`](Self::finish) of a command that failed: the session's records are read again
-    /// before they are trusted. Returns false if the limit was over first.
+    /// Waits like [`finish`](Self::finish), for a command that failed: the session's log is not
+    /// kept in memory and is read from the store again. Returns false if the time limit ended
+    /// first.
     ///
     /// # Errors
-    /// As [`finish`](Self::finish).
+    /// Those of [`finish`](Self::finish).
     pub fn wait(&self) -> Result<bool> {
         let engine = self.store.engine();
         let version = match self.last {
@@ -226,11 +232,11 @@ impl Autocommit {
 }
 
 impl Autocommit {
-    /// Runs a statement that changes the catalog, in commits of its own with the durability that the
-    /// command asked for.
+    /// Runs a statement that changes the catalog. The statement makes its own commits, with the
+    /// durability that the command asked for.
     ///
     /// # Errors
-    /// What `statement` answers.
+    /// The errors of `statement`.
     pub(crate) fn change_catalog<T>(
         &mut self,
         interrupt: &Arc<Interrupt>,

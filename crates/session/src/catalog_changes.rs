@@ -1,10 +1,10 @@
-//! Changes of the catalog that wait for open transactions. A transaction that does not use the
-//! collection yet waits behind them. So a change comes to its turn however many transactions
-//! follow each other.
+//! Changes of the catalog that wait for open transactions. A transaction that has not used the
+//! collection yet waits until the change is done. Without that rule, a sequence of overlapping
+//! transactions could delay the change forever.
 
 use parking_lot::Mutex;
 
-/// What a change of the catalog changes.
+/// The namespaces that a catalog change affects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Changed {
     /// Collections, by their full names.
@@ -14,7 +14,7 @@ pub enum Changed {
 }
 
 impl Changed {
-    /// Returns true if the collection of this full name is changed.
+    /// Returns true if the change affects the collection with this full name.
     pub fn covers(&self, namespace: &str) -> bool {
         match self {
             Changed::Collections(names) => names.iter().any(|name| name == namespace),
@@ -32,21 +32,22 @@ pub(crate) struct CatalogChanges {
 }
 
 impl CatalogChanges {
-    /// Adds a change until the answer is dropped.
+    /// Registers a change until the returned value is dropped.
     pub(crate) fn begin(&self, changed: Changed) -> RunningChange<'_> {
         self.running.lock().push(changed.clone());
         RunningChange { changes: self, changed }
     }
 
-    /// Returns true if a change covers `namespace` and nothing that `is_used` names. A
-    /// transaction that such a change waits for must not wait for the change.
-    pub(crate) fn stand_before(&self, namespace: &str, is_used: impl Fn(&Changed) -> bool) -> bool {
+    /// Returns true if a registered change covers `namespace` and `is_used` returns false for it.
+    /// The changes for which `is_used` returns true wait for the calling transaction, so the
+    /// transaction must not wait for them.
+    pub(crate) fn is_blocked(&self, namespace: &str, is_used: impl Fn(&Changed) -> bool) -> bool {
         let running = self.running.lock();
         running.iter().any(|changed| changed.covers(namespace) && !is_used(changed))
     }
 }
 
-/// A change that waits or runs. Ends when it is dropped.
+/// A registered change. Dropping it ends the registration.
 #[derive(Debug)]
 pub struct RunningChange<'a> {
     changes: &'a CatalogChanges,
@@ -54,7 +55,7 @@ pub struct RunningChange<'a> {
 }
 
 impl RunningChange<'_> {
-    /// What is changed.
+    /// Returns what the change affects.
     pub fn changed(&self) -> &Changed {
         &self.changed
     }

@@ -1,4 +1,4 @@
-//! What a session holds of its transaction, and how a server counts transactions.
+//! The state of a session's transaction, and the server's counters of transactions.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -13,25 +13,25 @@ pub(crate) struct Held {
     pub state: State,
     pub started: Instant,
     pub start: Start,
-    /// When the command began that runs in it now.
+    /// The start of the command that runs in it now.
     pub joined: Option<Instant>,
-    /// How long commands have run in it, without the one that runs now.
+    /// The total time of the commands that have ended in it.
     pub active: Duration,
-    /// The collections that it has read or written, by their full names.
+    /// The full names of the collections that it has read or written.
     pub used: Vec<String>,
 }
 
-/// How far a transaction has got.
+/// The state of a transaction.
 pub(crate) enum State {
-    /// The writer; `None` while a command has it, and before the first statement.
+    /// Open. The writer is `None` while a command uses it, and before the first statement.
     InProgress(Option<Box<Writer>>),
-    /// Its writes are visible.
+    /// Committed: its writes are visible.
     Committed,
-    /// Its writes are undone.
+    /// Aborted: its writes are discarded.
     Aborted,
 }
 
-/// How many transactions a server has begun and ended.
+/// Counters of the transactions that a server has begun and ended.
 #[derive(Debug, Default)]
 pub struct TransactionCounters {
     pub(crate) started: AtomicU64,
@@ -39,34 +39,34 @@ pub struct TransactionCounters {
     pub(crate) aborted: AtomicU64,
 }
 
-/// What [`TransactionCounters`] shows.
+/// The values of [`TransactionCounters`] at one moment.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct TransactionCounts {
-    /// Begun since the start.
+    /// Begun since the start of the server.
     pub started: u64,
-    /// Committed since the start.
+    /// Committed since the start of the server.
     pub committed: u64,
-    /// Aborted since the start, by the client or by the server.
+    /// Aborted since the start of the server, by the client or by the server.
     pub aborted: u64,
 }
 
-/// How a transaction begins.
+/// The parameters with which a transaction begins.
 #[derive(Debug, Clone)]
 pub struct Start {
-    /// The time of day, in milliseconds.
+    /// The wall-clock time, in milliseconds since 1970.
     pub now_ms: i64,
-    /// The time whose state it reads; everything committed so far if none.
+    /// The time of its snapshot; `None` for the latest committed state.
     pub at: Option<ClusterTime>,
-    /// The parameters of the Stable API that its other commands must repeat.
+    /// The parameters of the Stable API. Every later command of the transaction must repeat them.
     pub api: DocBuf,
-    /// What `currentOp` shows of its parameters.
+    /// The transaction's parameters as `currentOp` shows them.
     pub parameters: DocBuf,
-    /// What `currentOp` shows of the client that began it.
+    /// The client that began it, as `currentOp` shows it.
     pub client: DocBuf,
 }
 
 impl TransactionCounters {
-    /// Returns the counters as they are now.
+    /// Returns the current values of the counters.
     pub fn counts(&self) -> TransactionCounts {
         TransactionCounts {
             started: self.started.load(Ordering::Relaxed),

@@ -1,6 +1,6 @@
-//! What a client keeps between two commands: its cursors, and its logical sessions with their
-//! retryable writes. Every command reads and writes through `unit.rs`, which has two implementations:
-//! `autocommit.rs` and `transaction.rs`.
+//! The state that a client keeps between two commands: its cursors and its logical sessions, with
+//! their transactions and retryable writes. Every command reads and writes through `unit.rs`, which
+//! has two implementations: `autocommit.rs` and `transaction.rs`.
 
 mod autocommit;
 mod catalog_changes;
@@ -18,7 +18,7 @@ pub use catalog_changes::{Changed, RunningChange};
 pub use cursors::{Checkout, Cursor, CursorCounts, Cursors, Source, parsed_bytes};
 pub use held_transaction::{Start, TransactionCounters, TransactionCounts};
 pub use plan_source::PlanSource;
-pub use session_id::{NOBODY, SessionId};
+pub use session_id::{NO_USER, SessionId};
 pub use sessions::{Session, Sessions, Turn};
 pub use transaction::Transaction;
 pub use transactions::{OpenTransaction, TransactionTurn};

@@ -1,4 +1,4 @@
-//! A plan that runs, as the source of a cursor's batches.
+//! A running plan as the source of a cursor's batches.
 
 use std::sync::Arc;
 
@@ -9,14 +9,15 @@ use quire_storage::{ClusterTime, Interrupt};
 
 use crate::Source;
 
-/// A plan that runs. It holds no view between two batches.
+/// A running plan. It holds no view between two batches.
 pub struct PlanSource {
     execution: Execution,
     time: Option<ClusterTime>,
 }
 
 impl PlanSource {
-    /// The batches of an execution whose reads stay at `time`, if they stay at one.
+    /// Returns a source over `execution`. `time` is the time of its reads if they all have the same
+    /// one.
     pub fn new(execution: Execution, time: Option<ClusterTime>) -> Self {
         PlanSource { execution, time }
     }

@@ -1,5 +1,5 @@
-//! The logical sessions of a server: who has used one lately, and whose retryable write runs now.
-//! Sessions live in memory; what their writes did is in the store.
+//! The logical sessions of a server: their last use, and the command that uses their transaction
+//! numbers now. Sessions are in memory; the results of their writes are in the store.
 
 use crate::SessionId;
 use crate::catalog_changes::CatalogChanges;
@@ -15,10 +15,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-/// Sessions in memory. MongoDB: `maxSessions` (261 TooManyLogicalSessions).
+/// The largest number of sessions in memory, as MongoDB's `maxSessions` (261
+/// TooManyLogicalSessions).
 const SESSIONS_MAX: usize = 1_000_000;
 
-/// The share of a full table that is made free at once.
+/// Eviction frees one part in `EVICTED_SHARE` of a full table.
 const EVICTED_SHARE: usize = 16;
 
 /// One logical session.
@@ -30,30 +31,31 @@ pub struct Session {
     pub(crate) counters: Arc<TransactionCounters>,
 }
 
-/// The writes with a transaction number; one command of a session has them at a time.
+/// The state of a session's commands with a transaction number. One command holds it at a time.
 #[derive(Default)]
 pub(crate) struct Numbered {
-    /// A command has them.
+    /// True while a command holds it.
     taken: bool,
-    /// Commands that wait for their turn.
+    /// The commands that wait for their turn.
     waiting: Vec<Arc<Interrupt>>,
-    /// The newest number that a command brought.
+    /// The newest transaction number of any command.
     pub newest: Option<i64>,
-    /// What is known of the store's records; `None` if they must be read.
+    /// The retry records that were read from the store; `None` if they must be read.
     log: Option<Box<RetryLog>>,
-    /// The transaction of the newest number, if that is a transaction's.
+    /// The transaction with the newest number; `None` if that number is not a transaction's.
     pub transaction: Option<Box<Held>>,
 }
 
-/// A session's numbered writes, taken by a command. Dropping it gives them back; what is in memory
-/// is trusted again only after [`Turn::keep`].
+/// A command's exclusive use of the session's transaction numbers. Dropping it lets the next
+/// command in. The log stays in memory only after [`Turn::keep`]; else the next command reads it
+/// from the store.
 pub struct Turn {
     session: Arc<Session>,
     log: Option<Box<RetryLog>>,
     kept: bool,
 }
 
-/// A session in the table, where its own id is its key.
+/// A session in the table. The session's id is the hash key.
 struct Entry(Arc<Session>);
 
 impl Borrow<SessionId> for Entry {
@@ -76,8 +78,8 @@ impl PartialEq for Entry {
 
 impl Eq for Entry {}
 
-/// All sessions of a server. A million may be there (half an hour of clients that use each once), so
-/// that a session which only reads takes about 200 bytes.
+/// All sessions of a server. The table can hold a million (half an hour of clients that use each
+/// session once), so a session that only reads takes about 200 bytes.
 pub struct Sessions {
     all: RwLock<HashSet<Entry>>,
     counters: Arc<TransactionCounters>,
@@ -92,7 +94,7 @@ impl Default for Sessions {
 }
 
 impl Sessions {
-    /// A table of at most `limit` sessions.
+    /// Returns an empty table for at most `limit` sessions.
     pub fn with_limit(limit: usize) -> Self {
         Sessions {
             all: RwLock::default(),
@@ -102,10 +104,10 @@ impl Sessions {
         }
     }
 
-    /// Forgets sessions, the least lately used first, until a sixteenth of the table is free:
-    /// clients that use each session once would otherwise keep others out until theirs expire.
-    /// A session stays if it is in `held`, if a command has it, or if it has written with
-    /// transaction numbers.
+    /// Removes sessions, the least recently used first, until a sixteenth of the table is free.
+    /// Without this, clients that use each session once could fill the table and lock other clients
+    /// out until those sessions expire. A session stays if it is in `held`, if a command uses it,
+    /// or if it has written with transaction numbers.
     pub fn evict(&self, held: &HashSet<SessionId>) {
         let mut all = self.all.write();
         let excess = all.len().saturating_sub(self.limit - self.limit / EVICTED_SHARE - 1);
@@ -130,7 +132,7 @@ impl Sessions {
         }
     }
 
-    /// Notes the use of a session, which begins with its first.
+    /// Notes the use of a session at `now_ms`; the first use creates the session.
     ///
     /// # Errors
     /// 261 TooManyLogicalSessions.
@@ -140,7 +142,7 @@ impl Sessions {
             return Ok(Arc::clone(session));
         }
         let mut all = self.all.write();
-        // Another connection may have brought it between the two locks.
+        // Another connection can have created the session between the two locks.
         if let Some(Entry(session)) = all.get(&id) {
             return Ok(Arc::clone(session));
         }
@@ -158,23 +160,23 @@ impl Sessions {
         Ok(session)
     }
 
-    /// How many transactions have begun and ended.
+    /// Returns how many transactions have begun and ended.
     pub fn transaction_counts(&self) -> TransactionCounts {
         self.counters.counts()
     }
 
-    /// Calls `work` for every session, with the list locked for reading.
+    /// Calls `work` for every session, under the read lock of the table.
     pub(crate) fn each(&self, work: &mut dyn FnMut(&Session)) {
         self.all.read().iter().for_each(|Entry(session)| work(session));
     }
 
-    /// Whether the session is in use.
+    /// Returns true if the session is in the table.
     pub fn contains(&self, id: &SessionId) -> bool {
         self.all.read().contains(id)
     }
 
-    /// Ends sessions, at once or when their running command ends; what their writes did stays in
-    /// the store.
+    /// Ends sessions, at once or when their running command ends. The results of their writes stay
+    /// in the store.
     pub fn end(&self, ids: &[SessionId]) {
         let mut all = self.all.write();
         for id in ids {
@@ -189,7 +191,7 @@ impl Sessions {
         }
     }
 
-    /// Every session with the time of its last use, by id.
+    /// Returns the id and the time of the last use of every session, sorted by id.
     pub fn list(&self) -> Vec<(SessionId, i64)> {
         let all = self.all.read();
         let mut list: Vec<_> = all
@@ -200,12 +202,12 @@ impl Sessions {
         list
     }
 
-    /// How many sessions there are.
+    /// Returns the number of sessions.
     pub fn len(&self) -> usize {
         self.all.read().len()
     }
 
-    /// Whether there is none.
+    /// Returns true if there is no session.
     pub fn is_empty(&self) -> bool {
         self.all.read().is_empty()
     }
@@ -221,7 +223,7 @@ impl Sessions {
             return idle;
         }
         let mut all = self.all.write();
-        // A client may have used it again between the two locks.
+        // A client can have used the session again between the two locks.
         idle.retain(|id| match all.get(id) {
             Some(Entry(session)) if is_idle(session) && !is_in_use(session) => all.remove(id),
             _ => false,
@@ -229,8 +231,8 @@ impl Sessions {
         idle
     }
 
-    /// Frees the retry records that are in memory of sessions not used since `before_ms`. The store
-    /// still has them.
+    /// Frees the memory of the retry records of sessions that were not used since `before_ms`. The
+    /// records stay in the store.
     pub fn forget_writes(&self, before_ms: i64) {
         for Entry(session) in self.all.read().iter() {
             if session.last_use_ms.load(Ordering::Relaxed) < before_ms {
@@ -240,18 +242,19 @@ impl Sessions {
     }
 }
 
-/// Whether a command uses the session; then it must not be replaced by another of the same id. The
-/// answer is valid under the write lock only, where no other command can get the session.
+/// Returns true if a command uses the session; then another session of the same id must not replace
+/// it. The result is valid only under the write lock, under which no other command can get the
+/// session.
 fn is_in_use(session: &Arc<Session>) -> bool {
     Arc::strong_count(session) > 1
 }
 
 impl Session {
-    /// Takes the session's numbered writes for a command with this number; waits while another
-    /// command has them.
+    /// Takes the session's turn for a command with this transaction number. Waits while another
+    /// command holds the turn.
     ///
     /// # Errors
-    /// 225 TransactionTooOld for a number below the newest; what ends the wait.
+    /// 225 TransactionTooOld for a number below the newest; the error of an interrupted wait.
     pub fn take_turn(
         self: &Arc<Self>,
         store: &Arc<Store>,
@@ -276,7 +279,7 @@ impl Session {
         Ok(turn)
     }
 
-    /// Takes the session's numbered writes; waits while another command has them.
+    /// Takes the session's turn. Waits while another command holds it.
     pub(crate) fn take(
         self: &Arc<Self>,
         store: &Arc<Store>,
@@ -313,13 +316,13 @@ impl Session {
 }
 
 impl Turn {
-    /// The newest number that the session has seen.
+    /// Returns the newest transaction number of the session.
     pub(crate) fn newest(&mut self) -> Option<i64> {
         let newest = self.session.numbered.lock().newest;
         newest.max(self.log().number())
     }
 
-    /// Whether the newest number is that of a transaction.
+    /// Returns true if the newest number is that of a transaction.
     pub(crate) fn is_of_transaction(&mut self) -> bool {
         let newest = self.newest();
         let held = self.session.numbered.lock().transaction.as_ref().map(|held| held.number);
@@ -327,8 +330,8 @@ impl Turn {
             || (self.log().is_transaction() && self.log().number() == newest)
     }
 
-    /// Goes on with a number; `transaction` is the one that it begins, if it begins one. Returns
-    /// the transaction of an older number.
+    /// Makes `number` the newest number. `transaction` is the transaction that it begins, if any.
+    /// Returns the transaction of the previous number.
     pub(crate) fn begin(
         &mut self,
         number: i64,
@@ -344,12 +347,13 @@ impl Turn {
         std::mem::replace(&mut numbered.transaction, transaction)
     }
 
-    /// The session's log, for the statements to be looked up and noted in.
+    /// Returns the session's log, in which statements are looked up and noted.
     pub fn log(&mut self) -> &mut RetryLog {
         self.log.as_mut().expect("a turn has its log until it is dropped")
     }
 
-    /// Everything that the command committed is in the log: it may stay in memory.
+    /// Ends the turn and keeps the log in memory. Call it only if the log contains everything that
+    /// the command committed.
     pub fn keep(mut self) {
         self.kept = true;
     }
@@ -361,7 +365,7 @@ impl Drop for Turn {
             let mut numbered = self.session.numbered.lock();
             numbered.taken = false;
             numbered.log = self.log.take().filter(|_| self.kept);
-            // They stay on the list: who does not get this turn waits for the next.
+            // All commands stay on the list: those that do not get this turn wait for the next.
             numbered.waiting.clone()
         };
         waiting.iter().for_each(|interrupt| interrupt.notify());
@@ -388,7 +392,7 @@ mod tests {
     }
 
     fn id(number: u8) -> SessionId {
-        SessionId::of_nobody([number; 16])
+        SessionId::without_user([number; 16])
     }
 
     #[test]
@@ -406,7 +410,8 @@ mod tests {
         assert!(sessions.is_empty());
     }
 
-    /// A million pings with new ids kept every new driver out for half an hour.
+    /// A regression test: a million pings with new session ids locked every new driver out for half
+    /// an hour.
     #[test]
     fn a_full_table_forgets_idle_sessions_and_keeps_those_that_hold_something() {
         let (store, sessions) = (store(), Sessions::with_limit(100));
@@ -432,7 +437,7 @@ mod tests {
         drop(held);
     }
 
-    /// Clients that use each session once leave half an hour of them behind.
+    /// Clients that use each session once fill the table with half an hour of sessions.
     #[test]
     fn a_session_that_only_reads_is_small() {
         assert!(size_of::<Session>() <= 136, "{}", size_of::<Session>());
@@ -444,7 +449,7 @@ mod tests {
         let (store, sessions, interrupt) = (store(), Sessions::default(), Interrupt::new());
         let session = sessions.touch(id(1), 0).unwrap();
         session.take_turn(&store, 5, 0, &interrupt).unwrap().keep();
-        // A turn that was not kept is read from the store again, where nothing was written.
+        // A turn that was not kept: the log is read from the store again, which has no record.
         drop(session.take_turn(&store, 6, 0, &interrupt).unwrap());
         let refused = session.take_turn(&store, 5, 0, &interrupt).err().unwrap();
         assert_eq!(refused.code(), ErrorCode::TransactionTooOld);

@@ -1,6 +1,6 @@
-//! A unit of work inside a client's transaction: one snapshot with the transaction's own writes,
-//! which no other client sees before the commit. A command has it from its session and gives it
-//! back by dropping it.
+//! A unit of work inside a client's transaction: one snapshot plus the transaction's own writes,
+//! which no other client sees before the commit. A command takes it from its session and returns it
+//! by dropping it.
 
 use std::sync::Arc;
 
@@ -12,12 +12,12 @@ use quire_storage::{Committed, Interrupt};
 
 use crate::Session;
 
-/// A client's transaction, for the length of one command.
+/// A client's transaction while one command uses it.
 pub struct Transaction {
     session: Arc<Session>,
     number: i64,
     store: Arc<Store>,
-    /// `None` only while it is dropped.
+    /// `None` only during the drop.
     writer: Option<Box<Writer>>,
 }
 
@@ -27,19 +27,19 @@ impl Transaction {
         Transaction { session: Arc::clone(session), number, store, writer: Some(writer) }
     }
 
-    /// Writes from here on for `policy`.
+    /// Sets the policy of the writes that follow.
     ///
     /// # Errors
-    /// None but an internal one.
+    /// Only internal errors.
     pub fn set_policy(&mut self, policy: WritePolicy) -> Result<()> {
         self.writer_mut()?.set_policy(policy);
         Ok(())
     }
 
-    /// Makes a collection, visible to others with the commit.
+    /// Creates a collection, which other clients see after the commit.
     ///
     /// # Errors
-    /// As [`Writer::create_collection`].
+    /// Those of [`Writer::create_collection`].
     pub fn create_collection(
         &mut self,
         namespace: &Namespace,
@@ -48,10 +48,10 @@ impl Transaction {
         self.writer_mut()?.create_collection(namespace, options).map(|_| ())
     }
 
-    /// Makes indexes on a collection that is new in the transaction.
+    /// Creates indexes on a collection that is new in the transaction.
     ///
     /// # Errors
-    /// As [`Writer::create_indexes`].
+    /// Those of [`Writer::create_indexes`].
     pub fn create_indexes(
         &mut self,
         request: &CreateIndexes,

@@ -1,6 +1,6 @@
 //! The transaction of a session: none, in progress, committed or aborted. It belongs to the newest
-//! transaction number of the session. What a commit came to is also in the session's record in the
-//! store, written by the commit itself, so that a repeated commit is answered after a restart too.
+//! transaction number of the session. The commit also stores its outcome in the session's record,
+//! so that a repeated commit gets the same reply after a restart.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -17,39 +17,40 @@ use crate::sessions::{Session, Turn};
 use crate::transaction::Transaction;
 use crate::{SessionId, Sessions};
 
-/// An open transaction, for `currentOp`.
+/// An open transaction, as `currentOp` shows it.
 #[derive(Debug, Clone)]
 pub struct OpenTransaction {
     /// The session that the transaction belongs to.
     pub session: SessionId,
-    /// How it began.
+    /// The parameters with which it began.
     pub start: Start,
-    /// The time of what it reads; `None` while a command runs in it.
+    /// The time of its snapshot; `None` while a command runs in it.
     pub read_time: Option<ClusterTime>,
     /// How long it has been open.
     pub open: Duration,
-    /// For how much of that commands ran in it.
+    /// The total time in which commands ran in it.
     pub active: Duration,
-    /// Whether one runs now.
+    /// True if a command runs in it now.
     pub is_active: bool,
 }
 
-/// A command's place in its session's transaction. No other command of the session runs in a
-/// transaction or writes under a number before it is dropped.
+/// A command's use of its session's transaction. Until it is dropped, no other command of the
+/// session runs in a transaction or writes with a transaction number.
 pub struct TransactionTurn {
-    /// `None` once the command has left.
+    /// `None` after the command has ended.
     turn: Option<Turn>,
     session: Arc<Session>,
     number: i64,
 }
 
 impl Session {
-    /// Takes the session's transaction of this number for a command; `start` begins it. Waits while
-    /// another command of the session has its turn.
+    /// Takes the session's transaction with this number for a command; `start` begins a new one.
+    /// Waits while another command of the session has its turn.
     ///
     /// # Errors
-    /// 239 SnapshotTooOld for a time that is not kept any more, 225 TransactionTooOld, 117 for a number that is in use, 251 NoSuchTransaction, 256
-    /// TransactionCommitted; what ends the wait.
+    /// 239 SnapshotTooOld for a time that is no longer kept, 225 TransactionTooOld, 117
+    /// ConflictingOperationInProgress for a number that is in use, 251 NoSuchTransaction, 256
+    /// TransactionCommitted; the error of an interrupted wait.
     pub fn join_transaction(
         self: &Arc<Self>,
         store: &Arc<Store>,
@@ -100,12 +101,12 @@ impl Session {
         Ok(self.turn(turn, number))
     }
 
-    /// Commits the transaction, or confirms that it was committed before. The outcome is stored
-    /// with the session by the same commit.
+    /// Commits the transaction, or confirms that it was committed before. The same commit stores
+    /// the outcome in the session's record.
     ///
     /// # Errors
-    /// As [`join_transaction`](Self::join_transaction); 112 WriteConflict and what the engine
-    /// answers. The transaction is aborted then, unless the outcome is unknown.
+    /// Those of [`join_transaction`](Self::join_transaction), 112 WriteConflict, and those of the
+    /// engine. After an error the transaction is aborted, unless the outcome is unknown.
     pub fn commit_transaction(
         self: &Arc<Self>,
         store: &Arc<Store>,
@@ -118,7 +119,7 @@ impl Session {
             Ok(Known::InProgress) => {}
             Ok(Known::Committed) => {
                 turn.keep();
-                // The first attempt may have asked for less durability.
+                // The first commit may have asked for less durability.
                 let waited = match options.durability {
                     quire_storage::Durability::Synced => {
                         store.engine().barrier(store.engine().version())
@@ -144,7 +145,7 @@ impl Session {
                 turn.keep();
                 Ok(())
             }
-            // The store knows what became of it; a repeated commit reads it there.
+            // The store has the outcome; a repeated commit reads it there.
             Err(error) if is_in_doubt(&error) => {
                 self.numbered.lock().transaction = None;
                 Err(error)
@@ -157,10 +158,10 @@ impl Session {
         }
     }
 
-    /// Aborts the transaction for its client.
+    /// Aborts the transaction at the request of its client.
     ///
     /// # Errors
-    /// As [`join_transaction`](Self::join_transaction).
+    /// Those of [`join_transaction`](Self::join_transaction).
     pub fn abort_transaction(
         self: &Arc<Self>,
         store: &Arc<Store>,
@@ -172,8 +173,9 @@ impl Session {
         Ok(())
     }
 
-    /// Aborts the session's open transaction, the one of this number if one is given: its writes
-    /// are undone and its locks released, at the end of the command that runs in it.
+    /// Aborts the session's open transaction, or does nothing if `number` is given and is not its
+    /// number. Its writes are discarded and its locks released when the command that runs in it
+    /// ends.
     pub fn abort_open(&self, number: Option<i64>) {
         let ended = {
             let mut numbered = self.numbered.lock();
@@ -193,8 +195,8 @@ impl Session {
         }
     }
 
-    /// Returns true if the session's open transaction, the one of this number if one is given, has
-    /// used what is changed.
+    /// Returns true if the session's open transaction has used a namespace of `changed`; false if
+    /// `number` is given and is not its number.
     fn uses(&self, number: Option<i64>, changed: &Changed) -> bool {
         let numbered = self.numbered.lock();
         let open = numbered.transaction.as_ref().filter(|held| {
@@ -204,7 +206,7 @@ impl Session {
         open.is_some_and(|held| held.used.iter().any(|used| changed.covers(used)))
     }
 
-    /// The number and the age of the open transaction, if there is one.
+    /// Returns the number and the age of the open transaction; `None` if none is open.
     pub fn open_transaction(&self) -> Option<(i64, Duration)> {
         let numbered = self.numbered.lock();
         let held = numbered.transaction.as_ref()?;
@@ -216,15 +218,15 @@ impl Session {
         self.numbered.lock().transaction.as_ref().is_some_and(|held| held.joined.is_some())
     }
 
-    /// The parameters of the Stable API that the transaction of this number began with, while it
-    /// is known.
+    /// Returns the Stable API parameters with which the transaction of this number began; `None` if
+    /// the session no longer knows the transaction.
     pub fn transaction_api(&self, number: i64) -> Option<DocBuf> {
         let numbered = self.numbered.lock();
         let held = numbered.transaction.as_ref().filter(|held| held.number == number)?;
         Some(held.start.api.clone())
     }
 
-    /// The open transaction, if there is one.
+    /// Returns a description of the open transaction; `None` if none is open.
     fn describe_open(&self) -> Option<OpenTransaction> {
         let numbered = self.numbered.lock();
         let held = numbered.transaction.as_ref()?;
@@ -240,7 +242,7 @@ impl Session {
         })
     }
 
-    /// Gives a command's writer back; drops it if the transaction was aborted meanwhile.
+    /// Stores the writer again after a command; drops it if the transaction was aborted meanwhile.
     pub(crate) fn give_back(&self, number: i64, writer: Box<Writer>) {
         let mut numbered = self.numbered.lock();
         if let Some(held) = &mut numbered.transaction
@@ -319,30 +321,30 @@ impl Session {
     }
 }
 
-/// What is known of a number's transaction.
+/// The known state of the transaction with some number.
 enum Known {
     InProgress,
     Committed,
 }
 
 impl TransactionTurn {
-    /// The number of the transaction.
+    /// Returns the number of the transaction.
     pub fn number(&self) -> i64 {
         self.number
     }
 
-    /// The transaction as a unit of work, until it is dropped.
+    /// Takes the transaction as a unit of work. Dropping the unit returns it.
     ///
     /// # Errors
-    /// 251 NoSuchTransaction if it was aborted meanwhile.
+    /// 251 NoSuchTransaction if the transaction was aborted meanwhile.
     pub fn unit(&self) -> Result<Transaction> {
         let writer = self.session.take_writer(self.number);
         let writer = writer.ok_or_else(|| aborted(self.number))?;
         Ok(Transaction::new(&self.session, self.number, writer))
     }
 
-    /// Notes that the transaction reads or writes the collection of this full name, so that a
-    /// change of the collection waits for the transaction.
+    /// Notes that the transaction uses the collection with this full name, so that a change of the
+    /// collection waits for the transaction.
     pub fn note_use(&self, namespace: &str) {
         let mut numbered = self.session.numbered.lock();
         if let Some(held) = &mut numbered.transaction
@@ -381,7 +383,7 @@ impl TransactionTurn {
 
 impl Drop for TransactionTurn {
     fn drop(&mut self) {
-        // A command that panicked may have written half of a statement.
+        // The command panicked and may have written a part of a statement.
         if self.turn.is_some() {
             self.session.abort_open(Some(self.number));
         }
@@ -397,7 +399,7 @@ impl Sessions {
         open
     }
 
-    /// Aborts the open transactions of the sessions that `which` picks.
+    /// Aborts the open transactions of the sessions for which `which` returns true.
     pub fn abort_transactions(&self, which: &dyn Fn(&SessionId) -> bool) {
         self.each(&mut |session| {
             if which(&session.id) {
@@ -407,7 +409,7 @@ impl Sessions {
     }
 
     /// Aborts the transactions that have been open for `limit`. Returns the sessions in whose
-    /// transaction a command runs now, which keeps what it has locked until it ends.
+    /// transaction a command runs now: that transaction keeps its locks until the command ends.
     pub fn abort_expired(&self, limit: Duration) -> Vec<SessionId> {
         let mut active = Vec::new();
         self.each(&mut |session| {
@@ -421,26 +423,27 @@ impl Sessions {
         active
     }
 
-    /// Begins a change of the catalog. Until the answer is dropped, statements of transactions
-    /// that do not use what is changed wait ([`must_wait`](Self::must_wait)).
+    /// Registers a change of the catalog. Until the returned value is dropped, statements of
+    /// transactions that have not used the changed namespaces wait
+    /// ([`must_wait`](Self::must_wait)).
     pub fn begin_change(&self, changed: Changed) -> RunningChange<'_> {
         self.changes.begin(changed)
     }
 
-    /// Returns true if a change of the catalog stands before a statement of the session's
-    /// transaction `number` on the collection of this full name.
+    /// Returns true if a statement of the session's transaction `number` on this collection must
+    /// wait for a change of the catalog.
     pub fn must_wait(&self, session: &Session, number: i64, namespace: &str) -> bool {
-        self.changes.stand_before(namespace, |changed| session.uses(Some(number), changed))
+        self.changes.is_blocked(namespace, |changed| session.uses(Some(number), changed))
     }
 
-    /// Returns true if an open transaction has used what is changed.
+    /// Returns true if an open transaction has used a namespace of `changed`.
     pub fn is_used(&self, changed: &Changed) -> bool {
         let mut found = false;
         self.each(&mut |session| found |= session.uses(None, changed));
         found
     }
 
-    /// How many transactions are open.
+    /// Returns the number of open transactions.
     pub fn open_transactions(&self) -> usize {
         let mut open = 0;
         self.each(&mut |session| open += usize::from(session.open_transaction().is_some()));
@@ -448,10 +451,10 @@ impl Sessions {
     }
 }
 
-/// Commits a writer with the record that its session keeps of it.
+/// Commits the writer together with the session's record of the transaction.
 fn commit(mut writer: Writer, turn: &mut Turn, options: CommitOptions) -> Result<()> {
     if writer.is_empty() {
-        // What it has read must be durable as far as the client asks.
+        // The snapshot that it read must be as durable as the client asks.
         return writer.commit(options).map(|_| ()).map_err(Error::from);
     }
     writer.set_retry_log(turn.log());

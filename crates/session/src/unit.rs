@@ -1,6 +1,6 @@
-//! The unit of work of a command: views, writer, durability, retry record, read time and statement
-//! ids of one statement or of one transaction in one value. Commands read and write through it, and
-//! their cursors take their views from it.
+//! The unit of work of a command: one value that holds the views, the writer, the durability, the
+//! retry record, the read time and the statement ids of one statement or of one transaction.
+//! Commands read and write through it, and their cursors take their views from it.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ pub enum Unit {
 }
 
 impl Unit {
-    /// Whether a session remembers the statements, so that they may be repeated.
+    /// Returns true if the session stores the results of the statements for a retry.
     pub fn is_retryable(&self) -> bool {
         match self {
             Unit::Autocommit(unit) => unit.is_retryable(),
@@ -31,17 +31,17 @@ impl Unit {
         }
     }
 
-    /// The statements at these places of the command run next.
+    /// Marks the statements at `places` of the command as the ones that run next.
     pub fn begin(&mut self, places: Range<usize>) {
         if let Unit::Autocommit(unit) = self {
             unit.begin(places);
         }
     }
 
-    /// What the statement at this place did when it came before; see [`Autocommit::repeated`].
+    /// Returns the stored result of the statement at `place`; see [`Autocommit::repeated`].
     ///
     /// # Errors
-    /// What reading the session's records answers.
+    /// Those of [`Autocommit::repeated`].
     pub fn repeated(&mut self, place: usize) -> Result<Option<Remembered>> {
         match self {
             Unit::Autocommit(unit) => unit.repeated(place),
@@ -49,7 +49,7 @@ impl Unit {
         }
     }
 
-    /// Takes the statements out that were executed before; see [`Autocommit::skip_repeated`].
+    /// Removes the statements that were already executed; see [`Autocommit::skip_repeated`].
     pub fn skip_repeated(&mut self) -> Option<Vec<usize>> {
         match self {
             Unit::Autocommit(unit) => unit.skip_repeated(),
@@ -57,31 +57,31 @@ impl Unit {
         }
     }
 
-    /// Drops the repeated statements from `place` on: an ordered write ended there.
+    /// Forgets the repeated statements from `place` on: an ordered write ended there.
     pub fn forget_after(&mut self, place: usize) {
         if let Unit::Autocommit(unit) = self {
             unit.forget_after(place);
         }
     }
 
-    /// Notes the last commit of the statements that began last, of which none failed.
+    /// Notes the last commit of the statements that began last. None of them failed.
     pub fn note(&mut self, committed: Option<&Committed>) {
         if let Unit::Autocommit(unit) = self {
             unit.note(committed);
         }
     }
 
-    /// Notes the last commit of the statements that began last, of which some may have failed.
+    /// Notes the last commit of the statements that began last. Some of them may have failed.
     pub fn note_some(&mut self, committed: Option<&Committed>) {
         if let Unit::Autocommit(unit) = self {
             unit.note_some(committed);
         }
     }
 
-    /// Ends a command that wrote: outside a transaction waits as [`Autocommit::finish`] does.
+    /// Ends a command that wrote. Outside a transaction it waits as [`Autocommit::finish`] does.
     ///
     /// # Errors
-    /// As [`Autocommit::finish`].
+    /// Those of [`Autocommit::finish`].
     pub fn finish(self) -> Result<Finished> {
         match self {
             Unit::Autocommit(unit) => unit.finish(),
@@ -92,7 +92,7 @@ impl Unit {
     /// Ends a command whose only statement failed; see [`Autocommit::wait`].
     ///
     /// # Errors
-    /// As [`Autocommit::wait`].
+    /// Those of [`Autocommit::wait`].
     pub fn wait(&self) -> Result<bool> {
         match self {
             Unit::Autocommit(unit) => unit.wait(),
@@ -100,10 +100,11 @@ impl Unit {
         }
     }
 
-    /// Returns the collection that the server keeps under this name; makes it if it does not exist.
+    /// Returns the server's own collection with this name; creates it if it does not exist.
     ///
     /// # Errors
-    /// What creating a collection answers; 26 NamespaceNotFound if it is dropped at the same time.
+    /// Those of creating a collection; 26 NamespaceNotFound if the collection is dropped at the
+    /// same time.
     pub fn own_collection(
         &mut self,
         namespace: &Namespace,
@@ -115,11 +116,11 @@ impl Unit {
         })
     }
 
-    /// Runs `attempt` as [`write`](UnitOfWork::write) does, and returns its answer once what it wrote or
-    /// found is as durable as the unit promises.
+    /// Runs `attempt` as [`write`](UnitOfWork::write) does. Returns its result after everything it
+    /// wrote or read is as durable as the unit promises.
     ///
     /// # Errors
-    /// As [`write`](UnitOfWork::write) and [`wait`](Self::wait).
+    /// Those of [`write`](UnitOfWork::write) and [`wait`](Self::wait).
     pub fn write_durably<T>(
         &mut self,
         interrupt: &Arc<Interrupt>,
@@ -132,10 +133,10 @@ impl Unit {
         Ok(answer)
     }
 
-    /// Makes a collection. Inside a transaction it becomes visible to others with the commit.
+    /// Creates a collection. Inside a transaction other clients see it after the commit.
     ///
     /// # Errors
-    /// As [`Store::create_collection`].
+    /// Those of [`Store::create_collection`].
     pub fn create_collection(
         &mut self,
         namespace: &Namespace,
@@ -150,10 +151,10 @@ impl Unit {
         }
     }
 
-    /// Makes indexes. Inside a transaction only on a collection that is new in it.
+    /// Creates indexes. Inside a transaction, only on a collection that is new in the transaction.
     ///
     /// # Errors
-    /// As [`Store::create_indexes`].
+    /// Those of [`Store::create_indexes`].
     pub fn create_indexes(
         &mut self,
         request: &CreateIndexes,
@@ -167,10 +168,11 @@ impl Unit {
         }
     }
 
-    /// Runs any other statement that changes the catalog. It gets the store and how to commit.
+    /// Runs any other statement that changes the catalog. `statement` gets the store and the commit
+    /// options.
     ///
     /// # Errors
-    /// What `statement` answers; 263 OperationNotSupportedInTransaction inside a transaction.
+    /// Those of `statement`; 263 OperationNotSupportedInTransaction inside a transaction.
     pub fn change_catalog<T>(
         &mut self,
         interrupt: &Arc<Interrupt>,

@@ -147,7 +147,7 @@ impl Context<'_> {
 
     /// Returns the digest of the user whose sessions and cursors are the client's own.
     pub(crate) fn user_digest(&self) -> [u8; 32] {
-        self.identity().map_or(quire_session::NOBODY, |identity| identity.digest)
+        self.identity().map_or(quire_session::NO_USER, |identity| identity.digest)
     }
 
     /// Returns the collection that the command's first field names, or its database.

@@ -9,7 +9,7 @@ use crate::frame::generic_fields::Generic;
 use crate::frame::service::{Service, Topology, now_ms};
 use quire_document::{Doc, Value};
 use quire_error::{Error, ErrorCode, Result};
-use quire_session::{NOBODY, Session, SessionId};
+use quire_session::{NO_USER, Session, SessionId};
 use std::sync::Arc;
 
 const OWNER: &str = "OperationSessionInfo";
@@ -36,7 +36,7 @@ pub fn lsid(value: Value<'_>) -> Result<SessionId> {
 
 /// Reads a session id: `id`, and `uid` for a session of another user.
 pub fn session_id(owner: &'static str, doc: Doc<'_>) -> Result<SessionId> {
-    let (mut id, mut user) = (None, NOBODY);
+    let (mut id, mut user) = (None, NO_USER);
     for arg in args::fields(owner, doc) {
         match (arg.name(), arg.value()) {
             ("id" | "uid", value) if value.is_nullish() => {}
@@ -173,7 +173,7 @@ pub fn owned(
 ) -> Result<Option<SessionId>> {
     let (Some(id), true) = (id, service.access.enforced) else { return Ok(id) };
     let Some(identity) = identity else { return Ok(None) };
-    match id.user == NOBODY || id.user == identity.digest {
+    match id.user == NO_USER || id.user == identity.digest {
         true => Ok(Some(SessionId { user: identity.digest, ..id })),
         false => {
             let text = "the session belongs to another user";

@@ -18,7 +18,7 @@ use crate::frame::service::Service;
 use quire_access::{Action, Target};
 use quire_document::{Doc, Value};
 use quire_error::{Error, ErrorCode, Result};
-use quire_session::{NOBODY, SessionId};
+use quire_session::{NO_USER, SessionId};
 
 /// A user as commands about sessions name one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,7 +34,7 @@ impl UserName {
     /// for clients that have not logged in.
     fn digest(&self) -> [u8; 32] {
         match self.user.is_empty() && self.db.is_empty() {
-            true => NOBODY,
+            true => NO_USER,
             false => quire_access::UserName::new(&self.user, &self.db).digest(),
         }
     }
@@ -93,7 +93,7 @@ fn named_sessions(
     let named = elements(owner, body)?.map(|doc| {
         let named = session_id(element, doc?)?;
         match named.user {
-            NOBODY => return Ok(SessionId { user: own, ..named }),
+            NO_USER => return Ok(SessionId { user: own, ..named }),
             user if user == own => {}
             _ => cx.require(Target::Cluster, Action::KillAnySession)?,
         }

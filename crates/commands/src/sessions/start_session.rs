@@ -8,7 +8,7 @@ use quire_session::SessionId;
 use quire_storage::rng;
 
 pub fn run(cx: &mut Context<'_>, _body: Doc<'_>, reply: &mut DocWriter<'_>) -> Result<()> {
-    let id = SessionId::of_nobody(rng::uuid());
+    let id = SessionId::without_user(rng::uuid());
     cx.service.touch_session(id, now_ms())?;
     let uuid = Binary { subtype: 4, bytes: &id.id };
     reply.document("id").append("id", Value::Binary(uuid));

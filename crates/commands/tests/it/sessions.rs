@@ -84,7 +84,7 @@ fn killing_a_session_stops_what_it_does() {
             let target = match kill {
                 "killSessions" => lsid(1),
                 _ => {
-                    doc! { "uid": Value::Binary(Binary { subtype: 0, bytes: &quire_session::NOBODY }) }
+                    doc! { "uid": Value::Binary(Binary { subtype: 0, bytes: &quire_session::NO_USER }) }
                 }
             };
             client.works(doc! { kill: [&target], "$db": "admin" });
