@@ -29,7 +29,7 @@ struct Kind {
     filter: fn(from: i32, count: i32) -> DocBuf,
 }
 
-/// The numbers from `from` on, or the number itself.
+/// Returns the numbers from `from` on, or the number itself.
 fn numbers(from: i32, count: i32) -> DocBuf {
     match count {
         1 => doc! { "$eq": from },
@@ -111,7 +111,7 @@ fn by_id(from: i32, count: i32) -> DocBuf {
     doc! { "_id": &numbers(from, count) }
 }
 
-/// The index on `n` with these options.
+/// Returns the index on `n` with these options.
 fn on_n(options: DocBuf) -> DocBuf {
     let mut spec = doc! { "key": { "n": 1 }, "name": "i" };
     options.as_doc().fields().for_each(|(name, value)| {
@@ -172,7 +172,7 @@ impl Counting {
         if status.success() { Ok(()) } else { Err("callgrind_control failed".into()) }
     }
 
-    /// A collection of all documents, in tables, with an index.
+    /// Returns a collection of all documents, in tables, with an index.
     fn fill(&mut self, collection: &str, index: Option<DocBuf>) -> Outcome<()> {
         if let Some(index) = index {
             let create = doc! { "createIndexes": collection, "indexes": [&index], "$db": "test" };

@@ -89,7 +89,7 @@ fn control(server: &Server, words: &[&str]) -> Result<(), Box<dyn Error>> {
     if status.success() { Ok(()) } else { Err("callgrind_control failed".into()) }
 }
 
-/// The sum of the dump, without what the end of the server adds.
+/// Returns the sum of the dump, without what the end of the server adds.
 fn counted(dump: &Path) -> Result<u64, Box<dyn Error>> {
     let text = std::fs::read_to_string(dump)?;
     let sum = text.lines().find_map(|line| line.strip_prefix("totals: "));

@@ -90,7 +90,7 @@ fn delete(name: &str) -> DocBuf {
     doc! { "delete": name, "deletes": [&statement], "writeConcern": { "w": 1 }, "$db": "test" }
 }
 
-/// The other writer with nobody beside it.
+/// Returns the other writer with nobody beside it.
 fn quiet(server: &Server) -> Result<(), Box<dyn Error>> {
     let (done, mut client) = (AtomicBool::new(false), server.connect()?);
     let latencies = std::thread::scope(|scope| {
@@ -161,7 +161,7 @@ fn write_meanwhile(
     Ok(latencies)
 }
 
-/// The most that the engine's write buffers and block cache held together, in bytes.
+/// Returns the most that the engine's write buffers and block cache held together, in bytes.
 fn watch_buffers(client: &mut TcpStream, done: &AtomicBool) -> Outcome<i64> {
     let mut most = 0;
     while !done.load(Ordering::Relaxed) {

@@ -178,7 +178,7 @@ impl Observers {
         let _ = self.of_catalog.set(observer);
     }
 
-    /// The listener of all changes, if there is one.
+    /// Returns the listener of all changes, if there is one.
     pub(crate) fn listener(&self) -> Option<&Arc<dyn ChangeListener>> {
         self.listener.get()
     }

@@ -222,7 +222,7 @@ impl Checker<'_> {
         Ok(())
     }
 
-    /// The indexes that do not hold just what the documents ask for.
+    /// Returns the indexes that do not hold just what the documents ask for.
     fn compare(&mut self, snapshot: &dyn Snapshot, demands: &[Demand]) -> Result<Vec<Doubt>> {
         let mut doubts = Vec::new();
         for (index, demand) in self.collection.indexes.iter().zip(demands) {
@@ -381,7 +381,7 @@ mod tests {
         Store::open(open_memory().unwrap(), options).unwrap()
     }
 
-    /// A collection with indexes of all kinds.
+    /// Returns a collection with indexes of all kinds.
     fn collection(store: &Arc<Store>) -> Arc<Collection> {
         let namespace = Namespace::parse("d.t").unwrap();
         let specs: [DocBuf; 6] = [

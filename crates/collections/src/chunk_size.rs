@@ -14,7 +14,7 @@ impl ChunkSize {
         Self { rows: rows_max, rows_max }
     }
 
-    /// The most rows that the next chunk may take, at least 1.
+    /// Returns the most rows that the next chunk may take, at least 1.
     pub const fn rows(self) -> usize {
         self.rows
     }

@@ -40,7 +40,7 @@ pub(crate) fn settle(txn: &mut Txn, index: IndexId, record: RecordId) -> Attempt
     Ok(txn.delete_entry(Space::Idx, note_key(index, record))?)
 }
 
-/// The first records that are noted.
+/// Returns the first records that are noted.
 pub(crate) fn noted(
     snapshot: &dyn Snapshot,
     index: IndexId,

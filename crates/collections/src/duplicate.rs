@@ -4,8 +4,9 @@ use quire_catalog::{Collection, Index, debug_doc};
 use quire_document::{DocBuf, DocWriter, Value, doc};
 use quire_error::{Error, ErrorCode};
 
-/// The error for a key that another document has. `values` are those of the refused document. Under
-/// a collation their strings are shown as their sort keys in hexadecimal digits, as mongod does.
+/// Returns the error for a key that another document has. `values` are those of the refused
+/// document. Under a collation their strings are shown as their sort keys in hexadecimal digits, as
+/// mongod does.
 pub fn duplicate_key_error(
     collection: &Collection,
     index: &Index,

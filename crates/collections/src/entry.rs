@@ -154,13 +154,13 @@ impl EntryKeys {
         self.entries.binary_search_by(|entry| slice(&self.keys, entry.key).cmp(key)).ok()
     }
 
-    /// The values of an entry.
+    /// Returns the values of an entry.
     pub(crate) fn values(&self, at: usize) -> &[u8] {
         let whole = self.entries.get(at).map_or(&[][..], |entry| slice(&self.keys, entry.key));
         whole.get(ID_BYTES..).unwrap_or(&[])
     }
 
-    /// The type bits of an entry.
+    /// Returns the type bits of an entry.
     pub(crate) fn type_bits(&self, at: usize) -> &[u8] {
         self.entries.get(at).map_or(&[], |entry| slice(&self.bits, entry.bits))
     }
@@ -255,12 +255,12 @@ pub(crate) fn shorten(key: &mut Vec<u8>, start: usize) -> bool {
     true
 }
 
-/// A record id as entries have it.
+/// Returns a record id as entries have it.
 pub(crate) fn record_bytes(id: RecordId) -> [u8; RECORD_BYTES] {
     id.0.to_be_bytes()
 }
 
-/// The record id in a unique entry's value.
+/// Returns the record id in a unique entry's value.
 pub(crate) fn record_id_of_unique(value: &[u8]) -> Result<RecordId> {
     match value.first_chunk::<RECORD_BYTES>() {
         Some(bytes) => Ok(RecordId(u64::from_be_bytes(*bytes))),
@@ -304,7 +304,7 @@ pub(crate) fn into_parts(
     Ok((key, record, value))
 }
 
-/// Whether encoded values are the beginning of a longer key and a hash.
+/// Returns true if encoded values are the beginning of a longer key and a hash.
 pub(crate) fn is_shortened(values: &[u8]) -> bool {
     values.len() == LONG_KEY_BYTES + HASH_BYTES
 }

@@ -140,8 +140,8 @@ fn delete_expired(
     Ok(done)
 }
 
-/// Whether the earliest date in the field lies at or before the cutoff, in a document that is
-/// in the index.
+/// Returns true if the earliest date in the field lies at or before the cutoff, in a document that
+/// is in the index.
 fn has_expired(index: &Index, doc: Doc<'_>, cutoff_ms: i64) -> Result<bool> {
     let arena = Arena::new();
     let generated = index.keys.generate(doc, &arena)?;

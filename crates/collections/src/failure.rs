@@ -18,7 +18,7 @@ pub enum Failure {
 pub type Attempt<T> = Result<T, Failure>;
 
 impl Failure {
-    /// The error inside, if it is not a conflict.
+    /// Returns the error inside, if it is not a conflict.
     pub fn error(&self) -> Option<&Error> {
         match self {
             Failure::Conflict(_) => None,
@@ -106,7 +106,7 @@ pub fn from_storage(error: StorageError) -> Error {
     }
 }
 
-/// Whether what failed may have happened all the same.
+/// Returns true if what failed may have happened all the same.
 pub fn is_in_doubt(error: &Error) -> bool {
     error.labels().contains(&Label::UnknownTransactionCommitResult)
 }

@@ -11,7 +11,7 @@ pub struct Finding {
     pub problem: String,
     /// The same for programs.
     pub what: Problem,
-    /// Whether the repair mended it; false without repair.
+    /// True if the repair mended it; false without repair.
     pub mended: bool,
 }
 
@@ -59,7 +59,7 @@ pub struct CollectionCheck {
     pub documents: u64,
     /// Entries of each index that were read.
     pub entries: Vec<(String, u64)>,
-    /// Whether the counters were compared: they cannot be while others write all the time.
+    /// True if the counters were compared: they cannot be while others write all the time.
     pub counted: bool,
     /// Documents that depart from the BSON specification, and are served all the same.
     pub departures: u64,
@@ -73,7 +73,7 @@ pub struct CollectionCheck {
 }
 
 impl CollectionCheck {
-    /// The problems that `which` picks.
+    /// Returns the problems that `which` picks.
     pub fn problems(&self, which: impl Fn(&Problem) -> bool) -> impl Iterator<Item = &Problem> {
         self.findings.iter().map(|finding| &finding.what).filter(move |problem| which(problem))
     }

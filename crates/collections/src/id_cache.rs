@@ -20,7 +20,7 @@ impl IdCache {
         IdCache { slots: (0..SLOTS).map(|_| AtomicU64::new(0)).collect() }
     }
 
-    /// The record that had this encoded `_id` at the last look-up.
+    /// Returns the record that had this encoded `_id` at the last look-up.
     pub(crate) fn get(&self, collection: CollectionId, key: &[u8]) -> Option<RecordId> {
         let hash = hash(collection, key);
         let slot = self.slots[slot_of(hash)].load(Ordering::Relaxed);

@@ -41,7 +41,7 @@ pub struct IndexCursor {
 }
 
 impl IndexRange {
-    /// The whole index.
+    /// Returns the whole index.
     pub fn whole(index: &Index) -> Self {
         let (start, end) = index_range(index.id);
         IndexRange { start, end }
@@ -71,7 +71,7 @@ impl IndexRange {
         range
     }
 
-    /// All keys that begin with these values.
+    /// Returns all keys that begin with these values.
     pub fn equal(index: &Index, values: &[Value<'_>]) -> Self {
         Self::new(index, values, true, values, true)
     }
@@ -141,12 +141,12 @@ impl IndexRange {
         self.start >= self.end
     }
 
-    /// The first key of the range, as stored.
+    /// Returns the first key of the range, as stored.
     pub fn start(&self) -> &[u8] {
         &self.start
     }
 
-    /// The first key after the range.
+    /// Returns the first key after the range.
     pub fn end(&self) -> &[u8] {
         &self.end
     }
@@ -169,7 +169,7 @@ fn encode_bound(index: &Index, values: &[Value<'_>]) -> (Vec<u8>, bool) {
 }
 
 impl IndexCursor {
-    /// A walk over `range` of `index`.
+    /// Returns a walk over `range` of `index`.
     pub fn new(index: &Index, range: IndexRange, direction: Direction) -> Self {
         let done = range.is_empty();
         IndexCursor { unique: index.unique, direction, range, done, page: Page::default() }

@@ -28,7 +28,7 @@ const CODEC_BSON: u8 = 1;
 /// Bytes of a document's key.
 pub(crate) const DOC_KEY_BYTES: usize = 12;
 
-/// The key of a document.
+/// Returns the key of a document.
 pub(crate) fn doc_key(collection: CollectionId, id: RecordId) -> [u8; DOC_KEY_BYTES] {
     let mut key = [0; DOC_KEY_BYTES];
     key[..4].copy_from_slice(&collection.to_bytes());
@@ -36,7 +36,7 @@ pub(crate) fn doc_key(collection: CollectionId, id: RecordId) -> [u8; DOC_KEY_BY
     key
 }
 
-/// The record id in a document's key.
+/// Returns the record id in a document's key.
 pub(crate) fn record_id_of(key: &[u8]) -> Result<RecordId> {
     match key.get(4..).and_then(|rest| <[u8; 8]>::try_from(rest).ok()) {
         Some(bytes) => Ok(RecordId(u64::from_be_bytes(bytes))),
@@ -49,7 +49,7 @@ pub(crate) fn collection_end(collection: CollectionId) -> Vec<u8> {
     quire_storage::prefix_end(&collection.to_bytes())
 }
 
-/// The value under which a document is stored, in two parts.
+/// Returns the value under which a document is stored, in two parts.
 pub(crate) fn doc_value(doc: Doc<'_>) -> [&[u8]; 2] {
     [&[CODEC_BSON], doc.as_bytes()]
 }
@@ -78,7 +78,7 @@ impl StoredDoc {
         Doc::from_valid_bytes(&self.0)
     }
 
-    /// A field of the document.
+    /// Returns a field of the document.
     pub fn get(&self, name: &str) -> Option<Value<'_>> {
         self.as_doc().get(name)
     }
@@ -88,7 +88,7 @@ impl StoredDoc {
         &self.0
     }
 
-    /// The bytes, with their owner.
+    /// Returns the bytes, with their owner.
     pub fn into_bytes(self) -> Bytes {
         self.0
     }

@@ -98,7 +98,7 @@ impl RecordIds {
         self.changed.notify_all();
     }
 
-    /// A fresh id, for a registered writer.
+    /// Returns a fresh id, for a registered writer.
     pub(crate) fn take(&self) -> RecordId {
         RecordId(self.next.fetch_add(1, Ordering::SeqCst))
     }
@@ -140,7 +140,7 @@ impl RecordIds {
         self.state.lock().knows_greatest_id = true;
     }
 
-    /// The smallest id that a snapshot of this version can hold.
+    /// Returns the smallest id that a snapshot of this version can hold.
     pub(crate) fn low_water(&self, snapshot: Version) -> u64 {
         let state = self.state.lock();
         if snapshot >= state.holds_from { state.mark } else { 0 }

@@ -30,7 +30,7 @@ impl PastCatalogs {
         }
     }
 
-    /// The catalog of a snapshot; `published` is the latest.
+    /// Returns the catalog of a snapshot; `published` is the latest.
     pub fn at(&self, snapshot: Version, published: &Arc<Catalog>) -> Option<Arc<Catalog>> {
         if snapshot < self.known_since {
             return None;

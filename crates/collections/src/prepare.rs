@@ -54,8 +54,8 @@ pub fn prepare_insert<'d>(store: &Store, doc: Doc<'d>, buffer: &'d mut Vec<u8>) 
     Ok(doc)
 }
 
-/// Whether the value is one that an insert replaces by the time. Most values are no timestamps and are
-/// not read.
+/// Returns true if the value is one that an insert replaces by the time. Most values are no
+/// timestamps and are not read.
 fn is_empty_timestamp(element: &Element<'_>) -> bool {
     const EMPTY: Timestamp = Timestamp { seconds: 0, increment: 0 };
     element.kind() == Type::Timestamp

@@ -134,7 +134,7 @@ impl SessionKey {
     }
 }
 
-/// The number and the row in a later row's key after the session.
+/// Returns the number and the row in a later row's key after the session.
 pub(crate) fn parse_suffix(suffix: &[u8]) -> Option<(i64, u32)> {
     let (number, row) = suffix.split_at_checked(8)?;
     Some((i64::from_be_bytes(number.try_into().ok()?), u32::from_be_bytes(row.try_into().ok()?)))
@@ -193,7 +193,7 @@ impl RetryLog {
         })
     }
 
-    /// The newest number; `None` before the first.
+    /// Returns the newest number; `None` before the first.
     pub fn number(&self) -> Option<i64> {
         self.number
     }
@@ -214,7 +214,7 @@ impl RetryLog {
         self.rows = 0;
     }
 
-    /// Whether the newest number is that of a committed transaction.
+    /// Returns true if the newest number is that of a committed transaction.
     pub fn is_transaction(&self) -> bool {
         self.transaction
     }
@@ -225,7 +225,7 @@ impl RetryLog {
         self.committed(statements);
     }
 
-    /// Whether the statement has done what it says already.
+    /// Returns true if the statement has done what it says already.
     pub fn is_executed(&self, statement: i32) -> bool {
         self.executed.contains_key(&statement)
     }
@@ -256,12 +256,12 @@ impl RetryLog {
         self.executed.len()
     }
 
-    /// Whether no statement is remembered.
+    /// Returns true if no statement is remembered.
     pub fn is_empty(&self) -> bool {
         self.executed.is_empty()
     }
 
-    /// An empty record for the next commit.
+    /// Returns an empty record for the next commit.
     pub(crate) fn next_row(&self) -> Option<RetryRow> {
         let number = self.number?;
         let mut value = Vec::with_capacity(HEADER_BYTES + 32);
@@ -376,7 +376,7 @@ fn for_each_statement(
     Ok(())
 }
 
-/// A log on the newest snapshot of a store.
+/// Returns a log on the newest snapshot of a store.
 pub fn load_retry_log(store: &Arc<crate::Store>, key: SessionKey) -> Result<RetryLog> {
     let snapshot = store.engine().snapshot().map_err(from_storage)?;
     RetryLog::load(&*snapshot, key)

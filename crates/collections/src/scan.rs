@@ -34,7 +34,7 @@ pub struct CollectionCursor {
 }
 
 impl CollectionCursor {
-    /// All of a collection.
+    /// Returns all of a collection.
     pub fn new(collection: &Collection, direction: Direction) -> Self {
         CollectionCursor {
             direction,

@@ -14,7 +14,7 @@ use crate::meta::{meta_doc, put_meta};
 const SETTING: u8 = b'p';
 
 impl Store {
-    /// A setting, if it was ever put.
+    /// Returns a setting, if it was ever put.
     pub fn setting(self: &Arc<Self>, name: &str) -> Result<Option<DocBuf>> {
         let snapshot = self.engine().snapshot().map_err(from_storage)?;
         let value = snapshot.get(Space::Meta, &key(name)).map_err(from_storage)?;

@@ -87,7 +87,7 @@ impl Pending {
 }
 
 impl Notes {
-    /// The next record and key.
+    /// Returns the next record and key.
     pub fn next(&mut self) -> Result<Option<(RecordId, Vec<u8>)>> {
         if self.at >= self.piece.len() && !self.next_piece()? {
             return Ok(None);

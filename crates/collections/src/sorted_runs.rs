@@ -114,7 +114,7 @@ impl SortedRuns {
         (workspace.bytes_max / each).clamp(2, FAN_IN_MAX)
     }
 
-    /// The lowest level, if it has `fan_in` runs.
+    /// Returns the lowest level, if it has `fan_in` runs.
     fn full_level(&self, fan_in: usize) -> Option<u32> {
         let level = self.runs.last()?.level;
         let count = self.runs.iter().rev().take_while(|run| run.level == level).count();
@@ -165,12 +165,12 @@ impl MergedRuns {
         self.heads.is_empty()
     }
 
-    /// The key of the next record.
+    /// Returns the key of the next record.
     pub fn next_key(&self) -> Option<&[u8]> {
         self.heads.peek().map(|head| &head.record.key[..])
     }
 
-    /// The next record.
+    /// Returns the next record.
     pub fn next_record(&mut self) -> Result<Option<SortedRecord>> {
         let Some(mut head) = self.heads.peek_mut() else { return Ok(None) };
         let following = match self.files.get_mut(head.run) {

@@ -32,7 +32,7 @@ fn failed(error: &std::io::Error) -> Error {
     }
 }
 
-/// A new file in a directory, which the first one makes. It has no name once it is open.
+/// Returns a new file in a directory, which the first one makes. It has no name once it is open.
 fn unnamed(directory: &Path) -> Result<File> {
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     let path = directory.join(format!("quire-spill-{}-{number}", std::process::id()));
@@ -56,7 +56,7 @@ fn unnamed(directory: &Path) -> Result<File> {
 }
 
 impl SpillWriter {
-    /// A new file in a directory.
+    /// Returns a new file in a directory.
     pub fn create(directory: &Path) -> Result<Self> {
         let file = unnamed(directory)?;
         Ok(SpillWriter { file: BufWriter::with_capacity(256 * 1024, file) })
@@ -87,7 +87,7 @@ impl SpillReader {
         self.file.seek(SeekFrom::Start(0)).map(|_| ()).map_err(|error| failed(&error))
     }
 
-    /// The next part; `None` at the end of the file.
+    /// Returns the next part; `None` at the end of the file.
     pub fn read(&mut self) -> Result<Option<Vec<u8>>> {
         let mut part = Vec::new();
         Ok(self.read_into(&mut part)?.then_some(part))
@@ -117,7 +117,7 @@ pub struct SpillPages {
 }
 
 impl SpillPages {
-    /// A new file in a directory.
+    /// Returns a new file in a directory.
     pub fn create(directory: &Path, page_bytes: usize) -> Result<Self> {
         Ok(SpillPages { file: unnamed(directory)?, page_bytes: page_bytes as u64, pages: 0 })
     }

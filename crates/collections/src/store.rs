@@ -132,25 +132,25 @@ impl Store {
         &self.engine
     }
 
-    /// The time of day.
+    /// Returns the time of day.
     pub fn clock(&self) -> &Arc<dyn Clock> {
         &self.clock
     }
 
-    /// The published catalog, without a snapshot: for names and options only.
+    /// Returns the published catalog, without a snapshot: for names and options only.
     pub fn catalog(&self) -> Arc<Catalog> {
         Arc::clone(&self.catalogs.published.read())
     }
 
-    /// A snapshot with the catalog that fits it.
+    /// Returns a snapshot with the catalog that fits it.
     pub fn read_view(self: &Arc<Self>) -> Result<ReadView> {
         let published = self.catalogs.published.read();
         let snapshot = self.engine.snapshot().map_err(from_storage)?;
         Ok(ReadView::new(Arc::clone(self), Arc::clone(&published), snapshot))
     }
 
-    /// The state at a cluster time with the catalog that fits it. Every later commit gets a later
-    /// time.
+    /// Returns the state at a cluster time with the catalog that fits it. Every later commit gets a
+    /// later time.
     ///
     /// # Errors
     /// 239 SnapshotTooOld if the state at that time is not kept any more.
@@ -170,26 +170,26 @@ impl Store {
         Ok((snapshot, catalog))
     }
 
-    /// A transaction with the catalog that fits it.
+    /// Returns a transaction with the catalog that fits it.
     pub(crate) fn begin(&self, mode: Mode) -> Result<(Txn, Arc<Catalog>)> {
         let published = self.catalogs.published.read();
         let txn = begin(&self.engine, mode).map_err(from_storage)?;
         Ok((txn, Arc::clone(&published)))
     }
 
-    /// A fresh object id.
+    /// Returns a fresh object id.
     pub fn new_object_id(&self) -> ObjectId {
         let seconds = (self.clock.now_ms() / 1000) as u32;
         let counter = self.next_object.fetch_add(1, Ordering::Relaxed) & 0xff_ffff;
         ObjectId::from_parts(seconds, self.process, counter)
     }
 
-    /// The exact size of a collection as of the last commit.
+    /// Returns the exact size of a collection as of the last commit.
     pub fn counts(&self, collection: &Collection) -> Counts {
         self.engine.counts(collection.id.0)
     }
 
-    /// A time for an empty timestamp in a document, never the same twice.
+    /// Returns a time for an empty timestamp in a document, never the same twice.
     pub(crate) fn new_stamp(&self) -> Timestamp {
         let next = self.engine.cluster_time().next(self.clock.now_ms()).0;
         let step = |last: u64| Some(next.max(last + 1));
@@ -197,7 +197,7 @@ impl Store {
         Timestamp::from_u64(next.max(last.unwrap_or_default() + 1))
     }
 
-    /// A random (version 4) UUID.
+    /// Returns a random (version 4) UUID.
     pub fn new_uuid(&self) -> Uuid {
         let mut random = self.random.lock();
         let mut bytes = [0; 16];
@@ -272,7 +272,7 @@ impl Store {
         }
     }
 
-    /// A walk over all documents of a collection.
+    /// Returns a walk over all documents of a collection.
     pub fn scan(&self, collection: &Collection) -> CollectionCursor {
         CollectionCursor::new(collection, quire_storage::Direction::Forward)
     }

@@ -48,12 +48,12 @@ impl ReadView {
         View { store: &self.store, catalog: &self.catalog, snapshot, pending: &[] }
     }
 
-    /// The catalog at this view.
+    /// Returns the catalog at this view.
     pub fn catalog(&self) -> &Arc<Catalog> {
         &self.catalog
     }
 
-    /// The store that it came from.
+    /// Returns the store that it came from.
     pub fn store(&self) -> &Arc<Store> {
         &self.store
     }
@@ -69,7 +69,7 @@ impl<'v> View<'v> {
         View { store, catalog, snapshot, pending }
     }
 
-    /// The catalog at this view.
+    /// Returns the catalog at this view.
     pub fn catalog(&self) -> &'v Arc<Catalog> {
         self.catalog
     }
@@ -84,17 +84,17 @@ impl<'v> View<'v> {
         self.store
     }
 
-    /// The last commit that the view contains.
+    /// Returns the last commit that the view contains.
     pub fn version(&self) -> Version {
         self.snapshot.version()
     }
 
-    /// The cluster time of that commit.
+    /// Returns the cluster time of that commit.
     pub fn cluster_time(&self) -> ClusterTime {
         self.snapshot.cluster_time()
     }
 
-    /// The collection, if it exists.
+    /// Returns the collection, if it exists.
     pub fn collection(&self, namespace: &Namespace) -> Option<&'v Arc<Collection>> {
         self.catalog.lookup(namespace)
     }
@@ -110,7 +110,7 @@ impl<'v> View<'v> {
         counts
     }
 
-    /// A document by record id.
+    /// Returns a document by record id.
     pub fn get(&self, collection: &Collection, id: RecordId) -> Result<Option<StoredDoc>> {
         let value =
             self.snapshot.get(Space::Doc, &doc_key(collection.id, id)).map_err(from_storage)?;
@@ -135,7 +135,7 @@ impl<'v> View<'v> {
         Ok(())
     }
 
-    /// The document with this `_id` (compared as MongoDB compares: 1 finds 1.0).
+    /// Returns the document with this `_id` (compared as MongoDB compares: 1 finds 1.0).
     pub fn get_by_id(&self, collection: &Collection, id: Value<'_>) -> Result<Option<Record>> {
         let Some(index) = collection.id_index() else { return Ok(None) };
         let mut keys = EntryKeys::default();
@@ -185,14 +185,14 @@ impl<'v> View<'v> {
         Ok(self.store.record_ids(collection.id)?.bound())
     }
 
-    /// The range of the record ids of all documents in the view.
+    /// Returns the range of the record ids of all documents in the view.
     pub fn record_ids(&self, collection: &Collection) -> Result<Range<u64>> {
         let bound = self.record_id_bound(collection)?.0;
         // The first id that is given out is 1.
         Ok(self.low_water(collection).0.clamp(1, bound.max(1))..bound)
     }
 
-    /// The smallest record id that a forward scan has to look at.
+    /// Returns the smallest record id that a forward scan has to look at.
     pub(crate) fn low_water(&self, collection: &Collection) -> RecordId {
         match self.store.record_ids_if_known(collection.id) {
             Some(ids) => RecordId(ids.low_water(self.snapshot.version())),

@@ -135,7 +135,7 @@ impl Writer {
         View::new(&self.store, &self.catalog, &self.txn, &self.counts)
     }
 
-    /// The catalog that fits the writer's snapshot.
+    /// Returns the catalog that fits the writer's snapshot.
     pub fn catalog(&self) -> &Arc<Catalog> {
         &self.catalog
     }
@@ -155,7 +155,7 @@ impl Writer {
         self.txn.buffered_bytes()
     }
 
-    /// Whether nothing has been written.
+    /// Returns true if nothing has been written.
     pub fn is_empty(&self) -> bool {
         self.txn.is_empty() && self.counts.is_empty()
     }
@@ -238,7 +238,7 @@ impl Writer {
         Ok(())
     }
 
-    /// A place to go back to.
+    /// Returns a place to go back to.
     pub fn savepoint(&self) -> WriterSavepoint {
         WriterSavepoint {
             txn: self.txn.savepoint(),
@@ -355,7 +355,7 @@ impl Writer {
         Ok(())
     }
 
-    /// The collection under a name, as this writer sees it.
+    /// Returns the collection under a name, as this writer sees it.
     pub fn collection(&mut self, namespace: &Namespace) -> Option<Arc<Collection>> {
         let found = self.catalog.lookup(namespace).cloned();
         self.known = found.as_ref().map(|found| found.id);
@@ -383,9 +383,9 @@ impl Writer {
         Ok(taken.ids.take())
     }
 
-    /// Whether an entry that this writer is about to write in the `_id` index is above all others there,
-    /// but its own. The second entry has the greatest one looked for, if that has not been done before:
-    /// for a single document a look-up of its own key costs less.
+    /// Returns true if an entry that this writer is about to write in the `_id` index is above all
+    /// others there, but its own. The second entry has the greatest one looked for, if that has not
+    /// been done before: for a single document a look-up of its own key costs less.
     fn is_greatest_id(
         &mut self,
         collection: &Collection,

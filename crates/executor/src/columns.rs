@@ -41,14 +41,14 @@ impl Grouping {
         Grouping { chain, group, hasher: RandomState::default() }
     }
 
-    /// The hash of a key.
+    /// Returns the hash of a key.
     pub fn hash(&self, key: Value<'_>, collator: Option<&dyn Collator>) -> u64 {
         let mut hasher = self.hasher.build_hasher();
         hash(key, collator, &mut hasher);
         hasher.finish()
     }
 
-    /// The hashes of keys, a missing one as null.
+    /// Returns the hashes of keys, a missing one as null.
     pub fn hashes(&self, keys: &Column<'_>, collator: Option<&dyn Collator>) -> Vec<u64> {
         let key = |row| keys.get(row).unwrap_or(Value::Null);
         match keys {

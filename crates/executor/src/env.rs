@@ -37,7 +37,7 @@ pub(crate) struct Env {
     /// What parsing needs: the variables and their values among it.
     pub parse: ParseContext,
     interrupt: Arc<CurrentInterrupt>,
-    /// Whether blocking stages may go on on disk.
+    /// True if blocking stages may go on on disk.
     pub may_spill: bool,
 }
 
@@ -93,7 +93,7 @@ impl Env {
         })
     }
 
-    /// The error of a blocking stage that may not go on on disk.
+    /// Returns the error of a blocking stage that may not go on on disk.
     pub fn memory_error(&self, stage: &str) -> Error {
         Error::new(
             ErrorCode::QueryExceededMemoryLimitNoDiskUseAllowed,
@@ -104,7 +104,7 @@ impl Env {
         )
     }
 
-    /// The variables as expressions read them.
+    /// Returns the variables as expressions read them.
     pub fn variable_values(&self) -> Vec<Option<Value<'_>>> {
         values(&self.parse.variables)
     }
@@ -184,7 +184,7 @@ impl<'r> Run<'r> {
         Scope { env: self.env, variables: self.variables }
     }
 
-    /// The view to read from now.
+    /// Returns the view to read from now.
     pub fn view(&self) -> View<'_> {
         self.views.view()
     }

@@ -112,7 +112,7 @@ impl Examined {
         }
     }
 
-    /// Whether the plan reads the whole collection.
+    /// Returns true if the plan reads the whole collection.
     pub fn scans_collection(&self) -> bool {
         self.plan.as_ref().is_some_and(|plan| has_collection_scan(&plan.root))
     }

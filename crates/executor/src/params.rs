@@ -45,9 +45,9 @@ pub struct ExecParams {
     pub stage_bytes_max: usize,
     /// Bytes a `$group` may hold in memory.
     pub group_bytes_max: usize,
-    /// Whether stages may go on on disk, and where; `None` answers 292 where memory ends.
+    /// True if stages may go on on disk, and where; `None` answers 292 where memory ends.
     pub spill_directory: Option<Arc<Path>>,
-    /// Whether stages may go on on disk where the request does not say.
+    /// True if stages may go on on disk where the request does not say.
     pub disk_by_default: bool,
     /// A request that no index serves is refused (`notablescan`).
     pub no_table_scan: bool,

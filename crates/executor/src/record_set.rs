@@ -64,7 +64,7 @@ impl RecordSet {
         Ok(new)
     }
 
-    /// Whether the id is in it.
+    /// Returns true if the id is in it.
     ///
     /// # Errors
     /// As `insert`.
@@ -120,7 +120,7 @@ impl Slot {
         }
     }
 
-    /// The block, read back if it is on disk only.
+    /// Returns the block, read back if it is on disk only.
     fn block(&mut self, pages: Option<&mut SpillPages>) -> Result<&mut Block> {
         if self.block.is_none()
             && let (Some(page), Some(pages)) = (self.page, pages)

@@ -69,29 +69,29 @@ impl Extra {
 }
 
 impl Row {
-    /// A row with a document.
+    /// Returns a row with a document.
     pub fn of_document(record: RecordId, doc: Bytes) -> Self {
         Row { record, doc: Some(doc), extra: None }
     }
 
-    /// A row with a document that was made here.
+    /// Returns a row with a document that was made here.
     pub fn made(doc: DocBuf) -> Self {
         Row { record: RecordId(0), doc: Some(Bytes::from(doc.into_bytes())), extra: None }
     }
 
-    /// The row with another document, and what else is known about it.
+    /// Returns the row with another document, and what else is known about it.
     pub fn becoming(&self, doc: DocBuf) -> Self {
         Row { record: self.record, extra: self.extra.clone(), ..Row::made(doc) }
     }
 
-    /// A row with an index entry only.
+    /// Returns a row with an index entry only.
     pub fn of_entry(keys: &Arc<KeySpec>, entry: IndexEntry) -> Self {
         let record = entry.record;
         let key = Some((Arc::clone(keys), entry));
         Row { record, doc: None, extra: Some(Box::new(Extra { key, ..Extra::default() })) }
     }
 
-    /// The document, or an empty one where only a key is known.
+    /// Returns the document, or an empty one where only a key is known.
     pub fn doc(&self) -> Doc<'_> {
         self.doc.as_ref().map_or(Doc::empty(), |bytes| Doc::from_valid_bytes(bytes))
     }
@@ -124,7 +124,7 @@ impl Row {
             + sort_key.map_or(0, ValueBuf::size)
     }
 
-    /// The values of its index key, missing ones as such.
+    /// Returns the values of its index key, missing ones as such.
     pub fn key_values(&self) -> Result<Option<KeyValues<'_>>> {
         let Some((keys, entry)) = self.extra.as_ref().and_then(|extra| extra.key.as_ref()) else {
             return Ok(None);
@@ -166,7 +166,7 @@ impl Row {
     }
 }
 
-/// A document with these values at these paths.
+/// Returns a document with these values at these paths.
 pub(crate) fn nested(fields: &[(&str, &ValueBuf)]) -> DocBuf {
     DocBuf::build(|writer| write_nested(fields, 0, writer))
 }

@@ -33,7 +33,7 @@ impl Table {
     }
 }
 
-/// The collection in a newer view; 175 QueryPlanKilled if it was dropped.
+/// Returns the collection in a newer view; 175 QueryPlanKilled if it was dropped.
 fn same_collection(view: &View<'_>, old: &Arc<Collection>) -> Result<Arc<Collection>> {
     let found = view.catalog().lookup(&old.namespace).filter(|found| found.id == old.id);
     let found = found.or_else(|| view.catalog().by_id(old.id));

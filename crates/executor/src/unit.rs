@@ -13,10 +13,10 @@ use crate::views::OpenViews;
 
 /// One statement or one transaction, as the statements that run in it see it.
 pub trait UnitOfWork {
-    /// The store that is read and written.
+    /// Returns the store that is read and written.
     fn store(&self) -> &Arc<Store>;
 
-    /// The collection of that name as a statement would find it now.
+    /// Returns the collection of that name as a statement would find it now.
     ///
     /// # Errors
     /// 166 CommandNotSupportedOnView if the name is a view's.

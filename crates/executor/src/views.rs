@@ -9,7 +9,7 @@ use quire_storage::ClusterTime;
 
 /// Gives an execution its view.
 pub trait Views {
-    /// The view to read from until the next `renew`.
+    /// Returns the view to read from until the next `renew`.
     fn view(&self) -> View<'_>;
 
     /// Exchanges the view for a newer one, unless this one is pinned.
@@ -43,7 +43,7 @@ impl FreshViews {
         FreshViews { store: Arc::clone(store), view, at: None }
     }
 
-    /// The state at one time, which it stays at.
+    /// Returns the state at one time, which it stays at.
     ///
     /// # Errors
     /// 239 SnapshotTooOld if that is not kept any more.
@@ -52,7 +52,7 @@ impl FreshViews {
         Ok(FreshViews { at: Some(time), ..FreshViews::from_view(store, view) })
     }
 
-    /// The time that it stays at.
+    /// Returns the time that it stays at.
     pub fn time(&self) -> Option<ClusterTime> {
         self.at
     }

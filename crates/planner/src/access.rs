@@ -102,8 +102,8 @@ pub(crate) fn views(indexes: Vec<Candidate>, filter: &Condition) -> Vec<Candidat
 }
 
 impl Access<'_> {
-    /// Every way to answer the filter with indexes. Keys where that is enough, documents where
-    /// a rest of the filter needs them.
+    /// Returns every way to answer the filter with indexes. Keys where that is enough, documents
+    /// where a rest of the filter needs them.
     pub fn nodes(&self, root: &Condition) -> Vec<Node> {
         if let Condition::Or(branches) = root {
             return self.any_of(branches, &[]).map(|way| way.node).into_iter().collect();
@@ -194,7 +194,7 @@ impl Access<'_> {
         Way { node: with_rest(Node::IndexScan(Box::new(scan)), checked), exact, rank }
     }
 
-    /// The way to answer a disjunction: every branch needs one. `exact` speaks of `outer`.
+    /// Returns the way to answer a disjunction: every branch needs one. `exact` speaks of `outer`.
     fn any_of(&self, branches: &[Condition], outer: &[Condition]) -> Option<Way> {
         let mut ways: Vec<(Way, Option<&Condition>)> = Vec::with_capacity(branches.len());
         let mut exact = vec![true; outer.len()];
@@ -405,7 +405,7 @@ fn scan_tightness(scan: &IndexScan) -> Tightness {
     if scan.filter.is_some() { Tightness::InexactCovered } else { Tightness::Exact }
 }
 
-/// The tests of single paths among the conjuncts, those inside `$elemMatch` included.
+/// Returns the tests of single paths among the conjuncts, those inside `$elemMatch` included.
 fn collect_usable<'p>(conjuncts: &[&'p Condition]) -> Vec<Usable<'p>> {
     let mut out = Vec::new();
     for (at, condition) in conjuncts.iter().enumerate() {
@@ -472,8 +472,8 @@ fn collect_from<'p>(
     out.push(Usable { conjunct, path, test: &node.test, negated, around: around.to_vec() });
 }
 
-/// Whether the bounds of both may be used in one scan: they must speak of the same element of
-/// every array that their paths share.
+/// Returns true if the bounds of both may be used in one scan: they must speak of the same element
+/// of every array that their paths share.
 fn together(a: &Usable<'_>, b: &Usable<'_>, candidate: &Candidate) -> bool {
     let shared = a.path.split('.').zip(b.path.split('.')).take_while(|(x, y)| x == y).count();
     let arrays = |path: &str| {

@@ -50,7 +50,7 @@ const DIVE_LAST: u64 = 1 << 14;
 /// How many results a plan is judged by when nothing limits it.
 const RESULTS_JUDGED: u64 = 101;
 
-/// The place of the cheapest node; `None` if there are none.
+/// Returns the place of the cheapest node; `None` if there are none.
 pub(crate) fn cheapest(nodes: &[&Node], stats: &dyn Statistics) -> Option<usize> {
     rank(nodes, stats, 0).order.first().copied()
 }

@@ -56,7 +56,7 @@ pub(crate) fn plan_distinct(
     Ok(plan)
 }
 
-/// The shortest index that begins with the key.
+/// Returns the shortest index that begins with the key.
 fn whole_index(
     indexes: &[Candidate],
     key: &str,

@@ -14,7 +14,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 /// Bytes that a sort may hold in memory, as explain shows it.
 pub const SORT_BYTES_MAX: u64 = 100 * 1024 * 1024;
 
-/// A plan as MongoDB shows it after it ran: a skip has counted down.
+/// Returns a plan as MongoDB shows it after it ran: a skip has counted down.
 pub fn after_running(node: &Node, stats: &NodeStats) -> Node {
     let mut node = node.clone();
     count_down(&mut node, stats);
@@ -31,7 +31,7 @@ fn count_down(node: &mut Node, stats: &NodeStats) {
     }
 }
 
-/// The fields of `queryPlanner`.
+/// Returns the fields of `queryPlanner`.
 pub fn query_planner(plan: &Plan, out: &mut DocWriter<'_>) {
     out.append("namespace", plan.namespace.as_str());
     if !matches!(plan.root, Node::RecordStoreFastCount { .. }) {
@@ -101,8 +101,8 @@ fn shown_rows(node: &Node, stats: &NodeStats) -> u64 {
     }
 }
 
-/// The fields of `executionStats` for a plan that ran. `trials` are those of all plans, if they are
-/// to be shown.
+/// Returns the fields of `executionStats` for a plan that ran. `trials` are those of all plans, if
+/// they are to be shown.
 pub fn execution_stats(
     plan: &Plan,
     stats: &NodeStats,
@@ -244,7 +244,7 @@ fn grouped<'n>(input: &'n Node, stats: Option<&'n NodeStats>) -> (&'n Node, Opti
     }
 }
 
-/// The number of stages that explain shows of a tree.
+/// Returns the number of stages that explain shows of a tree.
 fn shown_stages(node: &Node) -> usize {
     let own = usize::from(!matches!(node, Node::SortKeys { .. }));
     let below = |input| match node {
@@ -482,7 +482,7 @@ fn index_bounds(scan: &IndexScan) -> DocBuf {
     })
 }
 
-/// The fields of the scanned keys with their places.
+/// Returns the fields of the scanned keys with their places.
 fn shown_fields(scan: &IndexScan) -> impl Iterator<Item = (usize, &KeyField)> {
     scan.keys.fields().iter().enumerate().filter(|(at, _)| scan.keys.is_shown(*at))
 }
@@ -491,7 +491,7 @@ fn bounded_fields(scan: &IndexScan) -> impl Iterator<Item = ((usize, &KeyField),
     shown_fields(scan).filter_map(|(at, field)| Some(((at, field), scan.bounds.get(at)?)))
 }
 
-/// The bounds of a field; sort keys print as `CollationKey(0x...)`.
+/// Returns the bounds of a field; sort keys print as `CollationKey(0x...)`.
 fn shown_bounds(scan: &IndexScan, at: usize, intervals: &Intervals) -> ArrayBuf {
     if !scan.keys.holds_sort_keys(at) {
         return intervals.print(scan.is_reversed(at));
@@ -521,7 +521,7 @@ fn shown_key(value: Value<'_>) -> ValueBuf {
     }
 }
 
-/// The two ends of the one range that a COUNT_SCAN visits.
+/// Returns the two ends of the one range that a COUNT_SCAN visits.
 fn count_bounds(scan: &IndexScan) -> DocBuf {
     let (mut start_inclusive, mut end_inclusive) = (true, true);
     let end = |first: bool, inclusive: &mut bool| {
@@ -570,7 +570,7 @@ fn direction(backward: bool) -> &'static str {
     if backward { "backward" } else { "forward" }
 }
 
-/// A counter as MongoDB writes it: an int while it fits.
+/// Returns a counter as MongoDB writes it: an int while it fits.
 fn number(name: &str, value: u64, out: &mut DocWriter<'_>) {
     match i32::try_from(value) {
         Ok(value) => out.append(name, value),
@@ -578,7 +578,7 @@ fn number(name: &str, value: u64, out: &mut DocWriter<'_>) {
     };
 }
 
-/// A number that requests of one shape share: the filter's structure without its values.
+/// Returns a number that requests of one shape share: the filter's structure without its values.
 fn shape_hash(plan: &Plan) -> u64 {
     let mut hasher = DefaultHasher::new();
     let collation = plan.collation.as_deref();

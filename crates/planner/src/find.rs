@@ -206,12 +206,12 @@ pub fn plan_find(query: &FindQuery<'_>, stats: &dyn Statistics) -> Result<Plan> 
     Ok(Plan { index_filter, ..plan(root, nodes, false) })
 }
 
-/// Whether `size` random documents are better drawn than chosen from what the plan gives.
+/// Returns true if `size` random documents are better drawn than chosen from what the plan gives.
 fn draws(root: &Node, stats: &dyn Statistics, size: u64) -> bool {
     reads_all(root) && root.collection().is_some_and(|found| stats.draws(found, size))
 }
 
-/// Whether a plan gives every document of the collection.
+/// Returns true if a plan gives every document of the collection.
 fn reads_all(root: &Node) -> bool {
     match root {
         Node::CollScan { filter, .. } => filter.is_none(),
@@ -221,7 +221,7 @@ fn reads_all(root: &Node) -> bool {
     }
 }
 
-/// Every complete plan worth considering; at least one.
+/// Returns every complete plan worth considering; at least one.
 fn candidates(
     request: &FindRequest,
     filter: &Condition,
@@ -315,7 +315,7 @@ fn with_filter(node: Node, filter: &Condition) -> Node {
     Node::Fetch { filter: Some(filter.clone()), input: Box::new(node) }
 }
 
-/// Whether a request asks for nothing that an index scan would have to do.
+/// Returns true if a request asks for nothing that an index scan would have to do.
 fn wants_plain_documents(request: &FindRequest) -> bool {
     request.hint.is_none()
         && request.skip == 0
@@ -338,12 +338,12 @@ pub fn id_to_look_up<'r>(
     if plain { id_equality(request.filter.as_doc()) } else { None }
 }
 
-/// Whether the `_id` index compares strings as a query with this collation does.
+/// Returns true if the `_id` index compares strings as a query with this collation does.
 fn ids_compare_alike(collection: &Collection, collation: Option<&Arc<Collation>>) -> bool {
     collection.options.collation() == collation
 }
 
-/// The value of a filter that is an equality on `_id` and nothing else.
+/// Returns the value of a filter that is an equality on `_id` and nothing else.
 fn id_equality(filter: Doc<'_>) -> Option<Value<'_>> {
     let mut fields = filter.fields();
     let (Some(("_id", value)), None) = (fields.next(), fields.next()) else { return None };
@@ -372,7 +372,7 @@ fn compiled_id_equality(filter: &Condition) -> Option<Value<'_>> {
     (node.path.as_str() == "_id" && is_point(operand.value())).then(|| operand.value())
 }
 
-/// Whether an `_id` that is equal to this is this one value.
+/// Returns true if an `_id` that is equal to this is this one value.
 fn is_point(value: Value<'_>) -> bool {
     !matches!(value, Value::Array(_) | Value::Regex(_) | Value::Null | Value::Undefined)
 }
@@ -518,7 +518,7 @@ impl<'r> Finish<'r> {
     }
 }
 
-/// The fields that a projection fills with what a document is sorted by.
+/// Returns the fields that a projection fills with what a document is sorted by.
 fn sort_keys(request: &FindRequest) -> Vec<String> {
     let is_sort_key = |value: Value<'_>| {
         let kind = value.as_document().and_then(|doc| doc.get("$meta"));
@@ -534,8 +534,8 @@ fn has_long_keys(node: &Node) -> bool {
     long
 }
 
-/// The error of a hinted wildcard index that cannot answer. `unserved` says that it holds no path
-/// of the filter.
+/// Returns the error of a hinted wildcard index that cannot answer. `unserved` says that it holds
+/// no path of the filter.
 fn no_plan(namespace: &str, unserved: bool) -> Error {
     let why = match unserved {
         true => "No query solutions",

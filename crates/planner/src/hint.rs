@@ -38,7 +38,7 @@ impl<'r> Restriction<'r> {
     }
 }
 
-/// The indexes that may answer a filter.
+/// Returns the indexes that may answer a filter.
 pub(crate) fn choice(
     collection: &Arc<Collection>,
     restriction: Restriction<'_>,
@@ -66,7 +66,7 @@ pub(crate) fn choice(
     }
 }
 
-/// The index that a hint names.
+/// Returns the index that a hint names.
 pub(crate) fn hinted<'c>(collection: &'c Collection, hint: &Hint) -> Result<&'c Arc<Index>> {
     let missing = || {
         Error::bad_value(format!(

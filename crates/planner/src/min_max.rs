@@ -11,7 +11,7 @@ use quire_mql::collation::Collation;
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-/// The scan that `min` and `max` ask for.
+/// Returns the scan that `min` and `max` ask for.
 pub(crate) fn scan(
     request: &FindRequest,
     collection: &Arc<Collection>,
@@ -79,7 +79,7 @@ fn key_order(index: &Index, a: Doc<'_>, b: Doc<'_>) -> Ordering {
     Ordering::Equal
 }
 
-/// The error of a plan that cannot be made.
+/// Returns the error of a plan that cannot be made.
 fn planner_error(location: i32, namespace: &str, why: &str) -> Error {
     Error::location(
         location,

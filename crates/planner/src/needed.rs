@@ -46,7 +46,7 @@ fn before_number(path: String) -> String {
     path
 }
 
-/// The projection that keeps these paths and nothing else. It is run only where stages copy
+/// Returns the projection that keeps these paths and nothing else. It is run only where stages copy
 /// documents (`run`); anywhere else it tells which fields are read.
 pub(crate) fn narrowing(
     paths: &BTreeSet<String>,

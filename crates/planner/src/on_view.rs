@@ -115,7 +115,7 @@ fn of_distinct(distinct: &DistinctRequest) -> AggregateRequest {
     }
 }
 
-/// The stage with this operand; none for an empty one.
+/// Returns the stage with this operand; none for an empty one.
 fn document(stage: &str, operand: Doc<'_>) -> Option<DocBuf> {
     let build = || {
         DocBuf::build(|writer| {
@@ -125,7 +125,7 @@ fn document(stage: &str, operand: Doc<'_>) -> Option<DocBuf> {
     (!operand.is_empty()).then(build)
 }
 
-/// The stage with this number of documents; none for 0.
+/// Returns the stage with this number of documents; none for 0.
 fn number(stage: &str, count: u64) -> Option<DocBuf> {
     let count = i64::try_from(count).unwrap_or(i64::MAX);
     let build = || {

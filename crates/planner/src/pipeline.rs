@@ -270,8 +270,8 @@ fn check_depth(shown: Doc<'_>) -> Result<()> {
     Err(Error::new(ErrorCode::Overflow, text))
 }
 
-/// Whether a stage before the first `$group` writes a document's fields anew or holds documents in
-/// memory. Then it pays to keep only the fields that are read.
+/// Returns true if a stage before the first `$group` writes a document's fields anew or holds
+/// documents in memory. Then it pays to keep only the fields that are read.
 fn copies(stages: &VecDeque<Stage>) -> bool {
     let mut before = stages.iter().take_while(|stage| !matches!(stage, Stage::Group(_)));
     before.any(|stage| match stage {
@@ -352,7 +352,7 @@ fn limit_sorts(mut stages: VecDeque<Stage>) -> Vec<Stage> {
     out
 }
 
-/// Whether a stage up to the first `$group`, which lets none through, reads this metadata.
+/// Returns true if a stage up to the first `$group`, which lets none through, reads this metadata.
 fn reads_metadata(stages: &VecDeque<Stage>, kind: &str) -> bool {
     for stage in stages {
         if stage.needs().reads.metadata.contains(kind) {

@@ -368,7 +368,7 @@ impl Node {
         }
     }
 
-    /// The collection whose records it gives; `None` if it reads none.
+    /// Returns the collection whose records it gives; `None` if it reads none.
     pub fn collection(&self) -> Option<&Arc<Collection>> {
         match self {
             Node::CollScan { collection, .. }
@@ -392,7 +392,7 @@ impl Node {
         }
     }
 
-    /// The one stage that it reads from.
+    /// Returns the one stage that it reads from.
     pub(crate) fn input_mut(&mut self) -> Option<&mut Node> {
         match self {
             Node::Stage { input, .. }
@@ -557,7 +557,7 @@ impl IndexScan {
         self.keys.is_descending(field) != self.backward
     }
 
-    /// The field of the key with this path.
+    /// Returns the field of the key with this path.
     pub fn field(&self, path: &str) -> Option<usize> {
         self.keys.field(path)
     }

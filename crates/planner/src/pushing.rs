@@ -10,7 +10,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::ops::Bound;
 use std::sync::Arc;
 
-/// The `$match` of documents that meet all of these conditions.
+/// Returns the `$match` of documents that meet all of these conditions.
 pub(crate) fn conjunction(conditions: Vec<Condition>) -> Stage {
     Stage::Match(Arc::new(Match::all_of(conditions)))
 }
@@ -45,7 +45,7 @@ pub(crate) fn push_parts(
     (stages, true)
 }
 
-/// The condition as it reads before the stage; `None` if it cannot stand there.
+/// Returns the condition as it reads before the stage; `None` if it cannot stand there.
 fn moved(
     part: &Condition,
     modified: &Modified,
@@ -96,7 +96,7 @@ fn divides(value: Value<'_>) -> bool {
     !matches!(value, Value::Null | Value::Undefined | Value::MinKey | Value::MaxKey)
 }
 
-/// The condition with the name that its field has before the stage.
+/// Returns the condition with the name that its field has before the stage.
 fn renamed(part: &Condition, renames: &HashMap<String, String>) -> Option<Condition> {
     match part {
         Condition::Not(inner) => renamed(inner, renames).map(Condition::negate),

@@ -60,7 +60,7 @@ pub struct FindRequest {
 }
 
 impl FindRequest {
-    /// The search that another command begins with.
+    /// Returns the search that another command begins with.
     pub fn search(
         namespace: &str,
         filter: &DocBuf,

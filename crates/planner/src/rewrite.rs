@@ -82,7 +82,7 @@ fn join_matches(stages: Vec<Stage>) -> Vec<Stage> {
     out
 }
 
-/// The one filter that a run of them is; none for none.
+/// Returns the one filter that a run of them is; none for none.
 fn joined_run(run: &mut Vec<Arc<Match>>) -> Option<Stage> {
     let mut run = std::mem::take(run);
     match run.len() {
@@ -91,7 +91,7 @@ fn joined_run(run: &mut Vec<Arc<Match>>) -> Option<Stage> {
     }
 }
 
-/// The filter that is all of these.
+/// Returns the filter that is all of these.
 fn all_of(filters: &[Arc<Match>]) -> Stage {
     conjunction(filters.iter().map(|filter| filter.filter().root().clone()).collect())
 }

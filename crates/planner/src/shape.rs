@@ -36,7 +36,7 @@ pub(crate) fn plan_shape(
     state.finish()
 }
 
-/// The hash of a find's shape, as `queryShapeHash` shows it.
+/// Returns the hash of a find's shape, as `queryShapeHash` shows it.
 pub fn find_shape(request: &FindRequest, context: &ParseContext) -> String {
     hex(|state| {
         "find".hash(state);
@@ -49,7 +49,7 @@ pub fn find_shape(request: &FindRequest, context: &ParseContext) -> String {
     })
 }
 
-/// The hash of a pipeline's shape.
+/// Returns the hash of a pipeline's shape.
 pub fn aggregate_shape(request: &AggregateRequest, context: &ParseContext) -> String {
     hex(|state| {
         "aggregate".hash(state);
@@ -87,7 +87,7 @@ fn hex(fill: impl Fn(&mut DefaultHasher)) -> String {
         .collect()
 }
 
-/// A filter in its own order, conjunctions flattened.
+/// Returns a filter in its own order, conjunctions flattened.
 fn hash_written(filter: Doc<'_>, context: &ParseContext, state: &mut impl Hasher) {
     fn flatten<'n>(node: &'n Node, out: &mut Vec<&'n Node>) {
         match node {
@@ -115,7 +115,7 @@ fn hash_written(filter: Doc<'_>, context: &ParseContext, state: &mut impl Hasher
     }
 }
 
-/// A stage's specification: names, paths and flags; other values by their type.
+/// Returns a stage's specification: names, paths and flags; other values by their type.
 fn hash_spec(value: Value<'_>, state: &mut impl Hasher) {
     match value {
         Value::Document(doc) => {

@@ -28,7 +28,7 @@ pub(crate) fn parts(sort: &SortPattern) -> Option<Vec<SortPart>> {
     sort.parts().iter().map(part).collect()
 }
 
-/// Whether the scan gives the order, walked backwards (`Some(true)`) or forwards.
+/// Returns true if the scan gives the order, walked backwards (`Some(true)`) or forwards.
 pub(crate) fn direction(
     scan: &IndexScan,
     sort: &[SortPart],
@@ -68,7 +68,7 @@ pub(crate) fn direction(
     wanted.peek().is_none().then(|| backward.unwrap_or(scan.backward))
 }
 
-/// The node in that order without a blocking sort, if it can be had.
+/// Returns the node in that order without a blocking sort, if it can be had.
 pub(crate) fn ordered(
     node: &Node,
     sort: &[SortPart],

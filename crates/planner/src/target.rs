@@ -45,7 +45,7 @@ fn is_by_id(merge: &Merge) -> bool {
     merge.on.iter().all(|path| path == "_id")
 }
 
-/// The error of a `$merge` whose fields have no such index.
+/// Returns the error of a `$merge` whose fields have no such index.
 pub fn no_merge_index() -> Error {
     let text = "Cannot find index to verify that join fields will be unique";
     Error::location(51183, text)

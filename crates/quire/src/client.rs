@@ -36,7 +36,7 @@ impl Client {
         Client { embedded }
     }
 
-    /// The database of this name; it exists once something is written to it.
+    /// Returns the database of this name; it exists once something is written to it.
     pub fn database(&self, name: &str) -> Database {
         Database::new(&self.embedded, name)
     }

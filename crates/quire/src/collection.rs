@@ -17,17 +17,17 @@ impl<T> Collection<T> {
         Collection { database, name: name.to_owned(), documents: PhantomData }
     }
 
-    /// The collection's name.
+    /// Returns the collection's name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The names of database and collection.
+    /// Returns the names of database and collection.
     pub fn namespace(&self) -> Namespace {
         Namespace { db: self.database.name().to_owned(), coll: self.name.clone() }
     }
 
-    /// The same collection with documents of another type.
+    /// Returns the same collection with documents of another type.
     pub fn clone_with_type<U: Send + Sync>(&self) -> Collection<U> {
         Collection::new(self.database.clone(), &self.name)
     }
@@ -38,7 +38,7 @@ impl<T> Collection<T> {
 }
 
 impl Database {
-    /// A collection whose documents are read and written as `T`.
+    /// Returns a collection whose documents are read and written as `T`.
     pub fn collection<T: Send + Sync>(&self, name: &str) -> Collection<T> {
         Collection::new(self.clone(), name)
     }

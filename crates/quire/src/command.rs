@@ -18,7 +18,7 @@ pub(crate) struct Command {
 }
 
 impl Command {
-    /// A command whose first field is `name`.
+    /// Returns a command whose first field is `name`.
     pub(crate) fn new(
         embedded: &Arc<Embedded>,
         db: &str,
@@ -30,7 +30,7 @@ impl Command {
         Command { embedded: Arc::clone(embedded), db: db.to_owned(), body, session: None }
     }
 
-    /// A command that a caller wrote.
+    /// Returns a command that a caller wrote.
     pub(crate) fn from_document(embedded: &Arc<Embedded>, db: &str, body: Document) -> Command {
         Command { embedded: Arc::clone(embedded), db: db.to_owned(), body, session: None }
     }
@@ -185,7 +185,7 @@ macro_rules! standard_option {
 }
 pub(crate) use standard_option;
 
-/// A number that is never negative.
+/// Returns a number that is never negative.
 pub(crate) fn count(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }

@@ -44,7 +44,7 @@ impl<T> Cursor<T> {
         Ok(cursor)
     }
 
-    /// The cursor in the reply to a command.
+    /// Returns the cursor in the reply to a command.
     pub(crate) fn of_reply(command: &Command, reply: RawDocumentBuf) -> Result<Cursor<T>> {
         let (id, collection) = opened(&reply)?;
         let mut cursor = Cursor {
@@ -86,7 +86,7 @@ impl<T> Cursor<T> {
         }
     }
 
-    /// The document that [`advance`](Cursor::advance) went to.
+    /// Returns the document that [`advance`](Cursor::advance) went to.
     ///
     /// # Panics
     /// If `advance` did not answer true before.
@@ -95,7 +95,7 @@ impl<T> Cursor<T> {
         RawDocument::from_bytes(&self.reply.as_bytes()[place]).expect("a part of a valid reply")
     }
 
-    /// The document that [`advance`](Cursor::advance) went to, as `T`.
+    /// Returns the document that [`advance`](Cursor::advance) went to, as `T`.
     ///
     /// # Errors
     /// [`ErrorKind::BsonDeserialization`](crate::error::ErrorKind::BsonDeserialization).
@@ -109,7 +109,7 @@ impl<T> Cursor<T> {
         bson::deserialize_from_slice(self.current().as_bytes()).map_err(Error::deserialization)
     }
 
-    /// The same cursor with documents of another type.
+    /// Returns the same cursor with documents of another type.
     pub fn with_type<U>(mut self) -> Cursor<U> {
         let id = std::mem::take(&mut self.id);
         Cursor {
@@ -127,7 +127,7 @@ impl<T> Cursor<T> {
         }
     }
 
-    /// Whether the cursor may have more documents than those that are here.
+    /// Returns true if the cursor may have more documents than those that are here.
     pub fn is_exhausted(&self) -> bool {
         self.id == 0 && self.left.is_empty()
     }
@@ -163,7 +163,7 @@ impl<T> Cursor<T> {
     }
 }
 
-/// The id and the collection of the cursor in a reply.
+/// Returns the id and the collection of the cursor in a reply.
 fn opened(reply: &RawDocument) -> Result<(i64, String)> {
     let cursor = needed(reply.get("cursor").ok().flatten(), "cursor")?;
     let cursor = needed(cursor.as_document(), "cursor")?;

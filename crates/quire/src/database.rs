@@ -17,7 +17,7 @@ impl Database {
         Database { embedded: Arc::clone(embedded), name: name.to_owned() }
     }
 
-    /// The database's name.
+    /// Returns the database's name.
     pub fn name(&self) -> &str {
         &self.name
     }

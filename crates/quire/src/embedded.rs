@@ -157,7 +157,7 @@ impl Drop for Embedded {
     }
 }
 
-/// Whether something in the document is nested more levels than that.
+/// Returns true if something in the document is nested more levels than that.
 fn is_deep(doc: Doc<'_>, levels: usize) -> bool {
     doc.iter().any(|element| is_deep_value(element.value(), levels))
 }

@@ -149,7 +149,7 @@ pub struct BulkWriteError {
 }
 
 impl BulkWriteError {
-    /// The failure of the earliest write, and its place.
+    /// Returns the failure of the earliest write, and its place.
     fn first(&self) -> Option<(usize, &WriteError)> {
         let first = self.write_errors.iter().min_by_key(|(place, _)| **place);
         first.map(|(place, error)| (*place, error))
@@ -201,7 +201,7 @@ impl Error {
         Error::with_labels(ErrorKind::BulkWrite(error), labels)
     }
 
-    /// An error met before the command reached the database.
+    /// Returns an error met before the command reached the database.
     pub(crate) fn from_server(error: &quire_error::Error) -> Error {
         Error::new(ErrorKind::Command(CommandError {
             code: error.code().number(),
@@ -231,17 +231,17 @@ impl Error {
         }
     }
 
-    /// The labels that say what a program may do about the error.
+    /// Returns the labels that say what a program may do about the error.
     pub fn labels(&self) -> &HashSet<String> {
         &self.labels
     }
 
-    /// Whether the error has this label.
+    /// Returns true if the error has this label.
     pub fn contains_label(&self, label: impl AsRef<str>) -> bool {
         self.labels.contains(label.as_ref())
     }
 
-    /// Whether a unique index refused the document (code 11000).
+    /// Returns true if a unique index refused the document (code 11000).
     pub fn is_duplicate_key(&self) -> bool {
         self.code() == Some(11000)
     }

@@ -28,7 +28,7 @@ pub struct WriteConcern {
     pub w: Option<Acknowledgment>,
     /// How long to wait for them.
     pub w_timeout: Option<Duration>,
-    /// Whether it must be on disk.
+    /// True if it must be on disk.
     pub journal: Option<bool>,
 }
 
@@ -53,7 +53,7 @@ impl WriteConcern {
         WriteConcern { w: Some(Acknowledgment::Nodes(nodes)), ..WriteConcern::default() }
     }
 
-    /// The same with or without waiting for the disk.
+    /// Returns the same with or without waiting for the disk.
     #[must_use]
     pub fn with_journal(mut self, journal: bool) -> WriteConcern {
         self.journal = Some(journal);
@@ -305,7 +305,7 @@ pub struct IndexOptionsBuilder {
 }
 
 impl IndexOptionsBuilder {
-    /// An option that has no method of its own.
+    /// Returns an option that has no method of its own.
     pub fn other(mut self, other: Document) -> Self {
         self.options.other = other;
         self

@@ -26,7 +26,7 @@ pub(crate) fn prepare<T: Serialize>(document: &T) -> Result<Prepared> {
     Ok((with_id, id.into()))
 }
 
-/// A replacement as BSON.
+/// Returns a replacement as BSON.
 pub(crate) fn replacement<T: Serialize>(document: &T) -> Result<Bson> {
     bson::serialize_to_document(document).map(Bson::Document).map_err(Error::serialization)
 }

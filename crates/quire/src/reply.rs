@@ -9,15 +9,15 @@ use std::collections::HashSet;
 
 /// A reply's fields by name, in the types that replies give them.
 pub(crate) trait Fields {
-    /// A number, however it is typed.
+    /// Returns a number, however it is typed.
     fn integer(&self, name: &str) -> Option<i64>;
-    /// A text; empty if it is missing.
+    /// Returns a text; empty if it is missing.
     fn text(&self, name: &str) -> String;
     /// `code`; 1 (InternalError) if it is missing.
     fn code(&self) -> i32;
-    /// A document, if it is there.
+    /// Returns a document, if it is there.
     fn document(&self, name: &str) -> Result<Option<Document>>;
-    /// An array, if it is there.
+    /// Returns an array, if it is there.
     fn array(&self, name: &str) -> Option<&RawArray>;
     /// Any value, if it is there.
     fn value(&self, name: &str) -> Result<Option<Bson>>;
@@ -62,7 +62,7 @@ impl Fields for RawDocument {
     }
 }
 
-/// The reply as a document; an error if it says that the command failed.
+/// Returns the reply as a document; an error if it says that the command failed.
 pub(crate) fn checked(reply: Vec<u8>) -> Result<RawDocumentBuf> {
     let reply = RawDocumentBuf::from_bytes(reply)
         .map_err(|error| Error::invalid_response(error.to_string()))?;
@@ -72,13 +72,13 @@ pub(crate) fn checked(reply: Vec<u8>) -> Result<RawDocumentBuf> {
     }
 }
 
-/// A field that every reply of its kind has.
+/// Returns a field that every reply of its kind has.
 pub(crate) fn needed<T>(found: Option<T>, name: &str) -> Result<T> {
     found.ok_or_else(|| Error::invalid_response(format!("it has no {name}")))
 }
 
 impl Error {
-    /// The error that a reply with `ok: 0` tells.
+    /// Returns the error that a reply with `ok: 0` tells.
     pub(crate) fn from_reply(reply: &RawDocument) -> Error {
         let kind = ErrorKind::Command(CommandError {
             code: reply.code(),
@@ -106,7 +106,7 @@ impl Error {
 }
 
 impl WriteError {
-    /// The failure of the write that a row of a `bulkWrite` tells of.
+    /// Returns the failure of the write that a row of a `bulkWrite` tells of.
     pub(crate) fn from_row(row: &RawDocument) -> Result<WriteError> {
         let details = row.document("errInfo")?;
         Ok(WriteError { code: row.code(), message: row.text("errmsg"), details })

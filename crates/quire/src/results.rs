@@ -115,6 +115,6 @@ pub struct DatabaseSpecification {
     /// Bytes on disk.
     #[serde(rename = "sizeOnDisk")]
     pub size_on_disk: u64,
-    /// Whether it has no documents.
+    /// True if it has no documents.
     pub empty: bool,
 }

@@ -46,27 +46,27 @@ impl ClientSession {
         ClientSession { client: client.clone(), state }
     }
 
-    /// The client that it is a session of.
+    /// Returns the client that it is a session of.
     pub fn client(&self) -> Client {
         self.client.clone()
     }
 
-    /// The session's id, as commands carry it in `lsid`.
+    /// Returns the session's id, as commands carry it in `lsid`.
     pub fn id(&self) -> &Document {
         &self.state.id
     }
 
-    /// The latest `operationTime` of its operations.
+    /// Returns the latest `operationTime` of its operations.
     pub fn operation_time(&self) -> Option<Timestamp> {
         self.state.seen.lock().operation_time
     }
 
-    /// The latest `$clusterTime` of its operations.
+    /// Returns the latest `$clusterTime` of its operations.
     pub fn cluster_time(&self) -> Option<Document> {
         self.state.seen.lock().cluster_time.clone()
     }
 
-    /// The time at which a snapshot session reads; none before its first read.
+    /// Returns the time at which a snapshot session reads; none before its first read.
     pub fn snapshot_time(&self) -> Option<Timestamp> {
         self.state.seen.lock().snapshot_time
     }

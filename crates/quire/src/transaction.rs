@@ -33,7 +33,7 @@ enum State {
     Starting,
     InProgress,
     Committed {
-        /// Whether the database has never heard of it.
+        /// True if the database has never heard of it.
         is_empty: bool,
     },
     Aborted,
@@ -58,7 +58,7 @@ impl Transactions {
         Ok(())
     }
 
-    /// Whether operations belong to a transaction.
+    /// Returns true if operations belong to a transaction.
     pub(crate) fn is_open(&self) -> bool {
         matches!(self.state, State::Starting | State::InProgress)
     }

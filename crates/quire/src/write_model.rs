@@ -31,7 +31,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// The operation's first field.
+    /// Returns the operation's first field.
     pub fn name(&self) -> &'static str {
         match self {
             Kind::Insert(_) => "insert",

@@ -38,7 +38,7 @@ pub(crate) struct Share<'b> {
 }
 
 impl Budget {
-    /// A budget of `bytes_max` bytes.
+    /// Returns a budget of `bytes_max` bytes.
     pub fn new(bytes_max: u64) -> Budget {
         let waiting = VecDeque::new();
         let state = State { used: 0, waiting, next_ticket: 0, moved: Instant::now() };
@@ -76,7 +76,7 @@ impl Budget {
         }
     }
 
-    /// Whether what is kept for later should be given back: others wait, or soon will.
+    /// Returns true if what is kept for later should be given back: others wait, or soon will.
     pub fn is_scarce(&self) -> bool {
         let state = lock(&self.state);
         !state.waiting.is_empty() || state.used > self.bytes_max / 2
@@ -93,7 +93,7 @@ impl Budget {
 }
 
 impl Share<'_> {
-    /// The bytes that it counts.
+    /// Returns the bytes that it counts.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }

@@ -175,7 +175,7 @@ impl Session<'_> {
         }
     }
 
-    /// The largest message that the client may send now.
+    /// Returns the largest message that the client may send now.
     fn message_bytes_max(&self) -> u32 {
         match self.connection.needs_login() {
             true => LOGIN_BYTES_MAX,

@@ -135,7 +135,7 @@ impl Inbox {
         Ok(Arrival::Message(header))
     }
 
-    /// The bytes of the message that [`next`](Self::next) announced.
+    /// Returns the bytes of the message that [`next`](Self::next) announced.
     pub(crate) fn message(&self, header: &Header) -> &[u8] {
         self.buffer.get(self.start..self.start + header.length as usize).unwrap_or_default()
     }

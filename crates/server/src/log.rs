@@ -53,7 +53,7 @@ impl Output {
 }
 
 impl JsonLog {
-    /// A log that has written nothing yet.
+    /// Returns a log that has written nothing yet.
     pub fn new(output: Output) -> JsonLog {
         JsonLog {
             output: Mutex::new(output),
@@ -65,7 +65,7 @@ impl JsonLog {
         }
     }
 
-    /// The same log, whose rotation only opens the file again.
+    /// Returns the same log, whose rotation only opens the file again.
     #[must_use]
     pub fn reopening(self, reopening: bool) -> JsonLog {
         JsonLog { reopening, ..self }

@@ -52,7 +52,7 @@ impl Server {
         &self.endpoints
     }
 
-    /// The service behind it.
+    /// Returns the service behind it.
     pub fn service(&self) -> &Arc<Service> {
         &self.shared.service
     }

@@ -101,7 +101,7 @@ impl Shared {
         self.clients.remove(client);
     }
 
-    /// The watcher's pause: without clients it lasts until one comes.
+    /// Returns the watcher's pause: without clients it lasts until one comes.
     pub(crate) fn pause_watcher(&self, pause: Duration) {
         let gate = lock(&self.watcher_gate);
         if self.stopping.load(Ordering::Acquire) {

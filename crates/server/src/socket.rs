@@ -73,12 +73,12 @@ impl Socket {
         self.tls.get().map(Box::as_ref).zip(self.as_tcp())
     }
 
-    /// The client's address, if it has one.
+    /// Returns the client's address, if it has one.
     pub(crate) fn peer(&self) -> Option<SocketAddr> {
         self.as_tcp()?.peer_addr().ok()
     }
 
-    /// The server's address that the client reached.
+    /// Returns the server's address that the client reached.
     pub(crate) fn local(&self) -> Option<SocketAddr> {
         self.as_tcp()?.local_addr().ok()
     }

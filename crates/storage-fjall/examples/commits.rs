@@ -1,6 +1,6 @@
-//! What a commit costs: durable inserts a second and commits per fsync at 1, 16 and 64 threads,
-//! CPU of an insert without fsync, of a snapshot and of a point read.
-//! `commits DIR [durable|buffered|memory]`.
+//! Measures commits: durable inserts a second and commits per fsync at 1, 16 and 64 threads, and
+//! the CPU time of an insert without fsync, of a snapshot and of a point read. `commits DIR
+//! [durable|buffered|memory]`.
 
 #![allow(clippy::unwrap_used)]
 
@@ -15,7 +15,7 @@ use quire_storage::{
 };
 use quire_storage_fjall::{FjallOptions, open};
 
-/// User and system time of this process in microseconds (ticks of 10 ms).
+/// Returns the user and system time of this process in microseconds (ticks of 10 ms).
 fn cpu_us() -> u64 {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let after_name = stat.rsplit(')').next().unwrap_or_default();
@@ -24,7 +24,7 @@ fn cpu_us() -> u64 {
     (ticks(11) + ticks(12)) * 10_000
 }
 
-/// Time that this thread was on a CPU, in nanoseconds.
+/// Returns the CPU time of this thread in nanoseconds.
 fn thread_ns() -> u64 {
     let stat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     stat.split_whitespace().next().and_then(|ns| ns.parse().ok()).unwrap_or(0)
@@ -36,7 +36,7 @@ fn key(prefix: u32, number: u64) -> Bytes {
     Bytes::from(key)
 }
 
-/// An insert as the layer above makes it: document, `_id` entry, counters.
+/// Inserts what the layer above inserts: a document, its `_id` entry, counters.
 fn insert(engine: &Arc<dyn Engine>, number: u64, document: &Bytes, options: CommitOptions) {
     let mut txn = begin(engine, Mode::Write).expect("a transaction");
     txn.guard(Space::Meta, b"catalog epoch");

@@ -1,6 +1,6 @@
-//! How the space of deleted keys comes back in a keyspace above 1 GiB: writes documents of 1 KB, deletes
-//! six of ten, and prints the size of the tables until nothing changes any more or the time is over.
-//! `deletes DIR DOCUMENTS SECONDS [random]`; without `random` the oldest are deleted.
+//! Measures how the space of deleted keys is freed in a keyspace above 1 GiB: writes documents of 1
+//! KB, deletes six of ten, and prints the size of the tables until nothing changes any more or the
+//! time is over. `deletes DIR DOCUMENTS SECONDS [random]`; without `random` the oldest are deleted.
 
 #![allow(clippy::unwrap_used)]
 
@@ -15,7 +15,8 @@ fn key(number: u64) -> Bytes {
     Bytes::from([&1_u32.to_be_bytes()[..], &number.to_be_bytes()].concat())
 }
 
-/// Writes what `value` gives for each number in commits of a thousand: a document, or none for a delete.
+/// Writes the result of `value` for each number, in commits of a thousand: a document, or a delete
+/// for `None`.
 fn write(engine: &Arc<dyn Engine>, numbers: &[u64], mut value: impl FnMut() -> Option<Bytes>) {
     for chunk in numbers.chunks(1000) {
         let mut txn = begin(engine, Mode::Write).unwrap();

@@ -1,11 +1,11 @@
-//! The storage engine's gate (docs/adr/0001-storage-engine-gate.md): what bounds memory and disk.
+//! The measurements that chose the storage engine (docs/adr/0001-storage-engine-gate.md): the
+//! bounds of memory and disk.
 //!
 //! `gate snapshot DIR [--no-caps|--no-snapshot]`: 100 MB of data, 2 GB of updates while one
-//! snapshot stays open.
-//! `gate queue DIR`: 500,000 records, taken one by one from the head of an index.
-//! `gate long DIR SECONDS SNAPSHOTS [--engine]`: four writers overwrite 100 MB while that many
-//! snapshots, begun one second after another, stay open; `--engine` leaves them to fjall.
-//! `gate soak DIR MINUTES GIGABYTES`: load, then overwrite at random for that long.
+//! snapshot stays open. `gate queue DIR`: 500,000 records, taken one by one from the head of an
+//! index. `gate long DIR SECONDS SNAPSHOTS [--engine]`: four writers overwrite 100 MB while
+//! `SNAPSHOTS` snapshots, opened one second apart, stay open; with `--engine` fjall keeps them
+//! itself. `gate soak DIR MINUTES GIGABYTES`: load, then overwrite at random for `MINUTES`.
 
 #![allow(clippy::unwrap_used)]
 
@@ -26,7 +26,7 @@ const WORDS: [&str; 16] = [
     "block", "record", "number", "cluster", "version", "reader", "writer",
 ];
 
-/// A kilobyte of words and numbers, compressible about as documents are.
+/// Returns a kilobyte of words and numbers that compresses about as well as documents do.
 fn document(rng: &mut Rng) -> Bytes {
     let mut text = String::with_capacity(1040);
     while text.len() < 1000 {
@@ -78,7 +78,7 @@ fn update(engine: &Arc<dyn Engine>, documents: u64, rng: &mut Rng) {
     }
 }
 
-/// Reads up to `rows_max` rows of a new snapshot; rows a second.
+/// Reads up to `rows_max` rows of a new snapshot. Returns the rows a second.
 fn scan_speed(engine: &Arc<dyn Engine>, rows_max: usize, from: u64) -> f64 {
     let since = Instant::now();
     let (mut rows, mut start) = (0, record(from));
@@ -185,7 +185,7 @@ fn soak(path: &Path, minutes: u64, gigabytes: u64) {
     engine.close().expect("the engine closes");
 }
 
-/// What four threads write while a snapshot stays open.
+/// Measures four writing threads while snapshots stay open.
 fn long(path: &Path, seconds: u64, snapshots: u64, caps: bool) {
     const DOCUMENTS: u64 = 100_000;
     let engine = open(path, options(caps)).expect("the engine opens").engine;
@@ -271,7 +271,7 @@ fn report(engine: &Arc<dyn Engine>, held: &[Held], second: u64, commits: &mut u6
     *commits = engine.stats().commits;
 }
 
-/// A number that tells two states of the documents apart.
+/// Returns a number that differs between two states of the documents.
 fn checksum(snapshot: &dyn Snapshot) -> Result<u64, StorageError> {
     let (mut sum, mut page, mut start) = (0u64, Page::default(), Bytes::new());
     loop {
@@ -287,7 +287,7 @@ fn checksum(snapshot: &dyn Snapshot) -> Result<u64, StorageError> {
     }
 }
 
-/// The head is found through the index, without a low-water mark: the worst case.
+/// Finds the head through the index, without a low-water mark: the worst case.
 fn queue(path: &Path) {
     const RECORDS: u64 = 500_000;
     let engine = open(path, options(true)).expect("the engine opens").engine;

@@ -1,9 +1,9 @@
-//! The stalls of a sustained load: four writers overwrite documents of 1 KB at random, each write
-//! buffered. Prints throughput, the slowest write, the memory and the disk of each ten seconds, and at
-//! the end the percentiles, how many writes were slow, and the CPU used. With `stalls` each write of more
-//! than 100 ms is printed with the second of its end, and while it lasts what each thread waits for (the
-//! kernel shows that to root only).
-//! `overwrite DIR SECONDS [WORKERS] [stalls]`.
+//! Measures the stalls of a sustained load: four writers overwrite documents of 1 KB at random,
+//! with buffered commits. Every ten seconds it prints the throughput, the slowest write, the memory
+//! and the disk space; at the end the percentiles, the number of slow writes and the CPU time. With
+//! `stalls` it prints each write of more than 100 ms with the second of its end and, while the
+//! write runs, what each thread waits for (the kernel shows that to root only). `overwrite DIR
+//! SECONDS [WORKERS] [stalls]`.
 
 #![allow(clippy::unwrap_used)]
 
@@ -17,11 +17,11 @@ use quire_storage_fjall::{FjallOptions, open};
 
 const DOCUMENTS: u64 = 500_000;
 const WRITERS: u64 = 4;
-/// Milliseconds of a bucket, 1/8 ms each below 1 s.
+/// The number of buckets of the histogram, of 1/8 ms each below 1 s.
 const BUCKETS: usize = 8_000;
-/// No write should take longer.
+/// The longest acceptable time of a write.
 const STALL: Duration = Duration::from_millis(100);
-/// A write that has taken this long is looked at.
+/// The time after which a running write is examined.
 const SUSPECT: Duration = Duration::from_millis(70);
 
 struct Latencies(Vec<AtomicU64>);
@@ -36,13 +36,14 @@ impl Latencies {
         self.0[at].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// How many took at least this long.
+    /// Returns how many writes took at least `limit`.
     fn over(&self, limit: Duration) -> u64 {
         let from = usize::try_from(limit.as_micros() / 125).unwrap_or(BUCKETS);
         self.0[from..].iter().map(|count| count.load(Ordering::Relaxed)).sum()
     }
 
-    /// The upper bound of the bucket with this share of all, in milliseconds.
+    /// Returns the upper bound of the bucket that contains this share of all writes, in
+    /// milliseconds.
     fn percentile(&self, share: f64) -> f64 {
         let counts: Vec<u64> = self.0.iter().map(|count| count.load(Ordering::Relaxed)).collect();
         let wanted = (counts.iter().sum::<u64>() as f64 * share) as u64;
@@ -74,7 +75,7 @@ fn overwrite(engine: &Arc<dyn Engine>, number: u64, document: Bytes) {
     let mut txn = begin(engine, Mode::Write).unwrap();
     txn.put(Space::Doc, key(1, number), document).unwrap();
     txn.add_counts(1, 0, 1);
-    // Two writers may meet on one document; the loser's write counts as done.
+    // Two writers can write the same document; the write of the loser counts as done.
     let _ = txn.commit(CommitOptions::buffered());
 }
 
@@ -95,7 +96,7 @@ fn status(label: &str) -> u64 {
     line.and_then(|rest| rest.split_whitespace().next()?.parse().ok()).unwrap_or(0)
 }
 
-/// CPU seconds of each kind of thread: the writers, fjall's workers, the rest.
+/// Returns the CPU seconds of each kind of thread: the writers, fjall's workers, the rest.
 fn cpu() -> [f64; 3] {
     let mut sums = [0.0; 3];
     for task in std::fs::read_dir("/proc/self/task").unwrap().flatten() {
@@ -114,7 +115,7 @@ fn cpu() -> [f64; 3] {
     sums
 }
 
-/// What a thread waits for: its system call with the file, and where in the kernel it stands.
+/// Returns what a thread waits for: its system call with the file, and its position in the kernel.
 fn wait_of(task: &Path) -> String {
     let read = |name| std::fs::read_to_string(task.join(name)).unwrap_or_default();
     let call = read("syscall");
@@ -129,8 +130,8 @@ fn wait_of(task: &Path) -> String {
     format!("{}: call {number} {file} {}", read("comm").trim(), places.join(" < "))
 }
 
-/// Prints what the threads wait for whenever a write takes long. `begun`: when the write of each
-/// writer began, in microseconds since `zero`, or 0 between two.
+/// Prints what the threads wait for whenever a write takes long. `begun` has the start of each
+/// writer's current write, in microseconds since `zero`, or 0 between two writes.
 fn watch(begun: &[AtomicU64], zero: Instant, stop: &AtomicBool) {
     let limit = SUSPECT.as_micros() as u64;
     while !stop.load(Ordering::Relaxed) {

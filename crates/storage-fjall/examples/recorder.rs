@@ -1,20 +1,20 @@
 //! Records what a process does to the files below one directory, in order: the library that
-//! `tests/it/power_crash` loads into the process that it records (`LD_PRELOAD`). It stands in front
-//! of the C library's calls on files, which Rust's standard library makes, and passes them on. A
-//! rename that goes past the C library (the crate `tempfile` makes such) is found when its directory
+//! `tests/it/power_crash` loads into the process that it records (`LD_PRELOAD`). It replaces the C
+//! library's functions on files, which Rust's standard library calls, and forwards the calls. A
+//! rename by a direct system call (as the crate `tempfile` makes it) is detected when its directory
 //! is synced.
 //!
 //! `QUIRE_RECORDER_ROOT` names the directory, `QUIRE_RECORDER_LOG` the file of the record. An event
 //! is a tag of one byte, then numbers as 8 bytes little-endian and texts as their length and their
-//! bytes; `tests/it/power_crash/trace.rs` reads it. A file has a number of its own from its creation
-//! on, whatever its name is.
+//! bytes; `tests/it/power_crash/trace.rs` reads it. A file keeps one number from its creation on,
+//! under any name.
 //!
-//! `QUIRE_RECORDER_FAULT` makes calls fail: `eio`, `enospc`, `short`, `read` or `kill` and which call, as
-//! in `eio 120`. Calls that write, cut or sync a file count; those on the file that was made first do
-//! not, since it is the test's own. `short` writes half; with `enospc` and `short` all later calls that
-//! write fail too, as on a disk that stays full; with `eio` all that follow work again. With `read` the
-//! calls that read a file count, and one of them answers EIO. `kill` ends the process after that many
-//! events. Linux.
+//! `QUIRE_RECORDER_FAULT` makes calls fail: `eio`, `enospc`, `short`, `read` or `kill`, and the
+//! number of the call, as in `eio 120`. It counts the calls that write, truncate or sync a file,
+//! except those on the file that was created first, which belongs to the test. `short` writes half
+//! of the bytes; after `enospc` and `short` all later writing calls fail too, as on a disk that
+//! stays full; after `eio` later calls succeed. `read` counts the calls that read a file, and one
+//! of them returns EIO. `kill` ends the process after that many events. Linux only.
 
 #![cfg_attr(not(target_os = "linux"), allow(unused))]
 
@@ -34,23 +34,23 @@ mod calls {
     const REMOVE: u8 = 7;
     const LINK: u8 = 8;
 
-    /// What is recorded, and where.
+    /// The recorder: the recorded directory, the output and the fault.
     struct Recorder {
         root: Vec<u8>,
         log: c_int,
         /// The numbers of files and directories by inode.
         numbers: HashMap<u64, u64>,
         last: u64,
-        /// The inodes of files by their names, below the root.
+        /// The inodes of files by their paths below the root.
         names: HashMap<Vec<u8>, u64>,
         fault: Option<Fault>,
-        /// Calls that a fault may hit.
+        /// The number of calls so far that a fault can hit.
         calls: u64,
-        /// Events in the record.
+        /// The number of events in the record.
         events: std::cell::Cell<u64>,
     }
 
-    /// Which call fails, and how.
+    /// The fault to inject: the number of the call, and how it fails.
     #[derive(Clone, Copy)]
     struct Fault {
         kind: Kind,
@@ -82,24 +82,24 @@ mod calls {
         }
     }
 
-    /// What becomes of a call.
+    /// The outcome that the recorder decides for a call.
     enum Verdict {
         Works,
-        /// It fails with this error number.
+        /// The call fails with this error number.
         Fails(c_int),
-        /// It writes half.
+        /// The call writes half of the bytes.
         Half,
     }
 
     static RECORDER: Mutex<Option<Recorder>> = Mutex::new(None);
 
-    /// The recorder, made at the first call; `None` in a process that is not recorded. Held during
-    /// a call, so that the record has the order of the calls.
+    /// Returns the recorder, created at the first call; `None` in a process that is not recorded.
+    /// The lock is held during a call, so that the record has the order of the calls.
     fn recorder() -> MutexGuard<'static, Option<Recorder>> {
         let mut recorder = RECORDER.lock().unwrap_or_else(PoisonError::into_inner);
         if recorder.is_none() {
             let variable = |name: &CStr| {
-                // SAFETY: the name is a C string, and what comes back is one or null.
+                // SAFETY: the name is a C string, and the result is a C string or null.
                 let value = unsafe { libc::getenv(name.as_ptr()) };
                 // SAFETY: as above; nothing in this process changes its environment.
                 (!value.is_null()).then(|| unsafe { CStr::from_ptr(value) })
@@ -151,7 +151,7 @@ mod calls {
     }
 
     impl Recorder {
-        /// The path below the root, if it is below the root.
+        /// Returns the path below the root; `None` if it is not below the root.
         fn inside(&self, at: c_int, path: *const c_char) -> Option<Vec<u8>> {
             // SAFETY: the path is a C string of the caller.
             let path = unsafe { CStr::from_ptr(path) }.to_bytes();
@@ -184,7 +184,7 @@ mod calls {
             self.last
         }
 
-        /// Counts a call on a file, and says what becomes of it.
+        /// Counts a call on a file and decides its outcome.
         fn judge(&mut self, file: c_int, writes: bool) -> Verdict {
             let Some(fault) = self.fault.filter(|fault| fault.kind != Kind::Unreadable) else {
                 return Verdict::Works;
@@ -204,7 +204,7 @@ mod calls {
             }
         }
 
-        /// Counts a call that reads, and says whether it fails.
+        /// Counts a call that reads. Returns true if it must fail.
         fn fails_to_read(&mut self, file: c_int) -> bool {
             let Some(fault) = self.fault.filter(|fault| fault.kind == Kind::Unreadable) else {
                 return false;
@@ -215,7 +215,7 @@ mod calls {
             counts && self.calls == fault.at
         }
 
-        /// Records the renames of a directory that nobody has seen, by what is in it now.
+        /// Records the renames in a directory that no recorded call made, by comparing its entries.
         fn find_renames(&mut self, directory: c_int) {
             let shown = format!("/proc/self/fd/{directory}\0");
             let Some(above) = self.inside(directory, c"".as_ptr()) else { return };
@@ -241,11 +241,11 @@ mod calls {
                     self.names.insert(path, entry.d_ino);
                 }
             }
-            // SAFETY: closes what was opened above.
+            // SAFETY: closes the stream that was opened above.
             unsafe { libc::closedir(stream) };
         }
 
-        /// Follows the names of files.
+        /// Updates the recorded names of files after a rename.
         fn rename(&mut self, tag: u8, paths: &[Vec<u8>]) {
             match (tag, paths) {
                 (RENAME, [from, to]) => {
@@ -318,8 +318,8 @@ mod calls {
         file
     }
 
-    /// Runs a call that writes, and records what it wrote. `at` is the place in the file, `None`
-    /// where the file stands.
+    /// Runs a call that writes, and records the bytes. `at` is the offset in the file; `None` for
+    /// the file's current position.
     fn writing(
         file: c_int,
         at: Option<off_t>,
@@ -332,7 +332,7 @@ mod calls {
             (Verdict::Fails(error), _) => return failed(error),
             (Verdict::Half, Some(first)) => {
                 let half = first.len().div_ceil(2);
-                // SAFETY: writes from a buffer that is longer.
+                // SAFETY: writes at most as many bytes as the buffer has.
                 unsafe {
                     match at {
                         Some(at) => {
@@ -350,7 +350,7 @@ mod calls {
         {
             let end = match at {
                 Some(at) => at + written as off_t,
-                // SAFETY: asks where a descriptor stands.
+                // SAFETY: reads the position of a descriptor.
                 None => unsafe { libc::syscall(libc::SYS_lseek, file, 0, libc::SEEK_CUR) as off_t },
             };
             let mut bytes = Vec::with_capacity(left);
@@ -365,7 +365,7 @@ mod calls {
         written
     }
 
-    /// Runs a call on an open file, and records it if it went well.
+    /// Runs a call on an open file, and records it if it succeeds.
     fn on_file(file: c_int, tag: u8, more: &[u64], call: impl FnOnce() -> c_long) -> c_int {
         let mut recorder = recorder();
         if let Some(recorder) = &mut *recorder {
@@ -386,7 +386,7 @@ mod calls {
         done
     }
 
-    /// The same for a call on names.
+    /// Runs a call on names, and records it if it succeeds.
     fn on_names(tag: u8, names: &[(c_int, *const c_char)], call: impl FnOnce() -> c_long) -> c_int {
         let mut recorder = recorder();
         let done = call() as c_int;
@@ -407,18 +407,18 @@ mod calls {
         done
     }
 
-    /// The bytes of a caller's buffer.
+    /// Returns the caller's buffer as a slice.
     ///
     /// # Safety
-    /// It has this length.
+    /// The buffer must have `length` bytes.
     unsafe fn bytes<'b>(buffer: *const c_void, length: size_t) -> &'b [u8] {
         if length == 0 { &[] } else { unsafe { std::slice::from_raw_parts(buffer.cast(), length) } }
     }
 
-    /// The buffers of a caller's vector.
+    /// Returns the caller's buffers as slices.
     ///
     /// # Safety
-    /// It has this many, each with its length.
+    /// The vector must have `count` elements, each with a buffer of its length.
     unsafe fn buffers<'b>(vector: *const iovec, count: c_int) -> Vec<&'b [u8]> {
         let parts = unsafe { std::slice::from_raw_parts(vector, count as usize) };
         parts.iter().map(|part| unsafe { bytes(part.iov_base, part.iov_len) }).collect()
@@ -426,8 +426,8 @@ mod calls {
 
     const HERE: c_int = libc::AT_FDCWD;
 
-    // SAFETY of all that follows: the names and types are those of the C library, the arguments are
-    // passed on as they come.
+    // SAFETY of the functions below: the names and types are those of the C library, and the
+    // arguments are passed on unchanged.
 
     #[unsafe(no_mangle)]
     extern "C" fn open(path: *const c_char, flags: c_int, mode: mode_t) -> c_int {
@@ -475,7 +475,7 @@ mod calls {
         })
     }
 
-    /// Runs a call that reads, unless a fault hits it.
+    /// Runs a call that reads, unless the fault hits it.
     fn reading(file: c_int, call: impl FnOnce() -> c_long) -> ssize_t {
         let fails = recorder().as_mut().is_some_and(|found| found.fails_to_read(file));
         if fails { failed(libc::EIO) } else { call() as ssize_t }
@@ -496,7 +496,7 @@ mod calls {
         reading(file, || unsafe { libc::syscall(libc::SYS_pread64, file, buffer, length, at) })
     }
 
-    /// Copies by the kernel are refused, so that the caller reads and writes.
+    /// Copies by the kernel are refused, so that the caller reads and writes the bytes itself.
     #[unsafe(no_mangle)]
     extern "C" fn copy_file_range(
         _: c_int,
@@ -515,7 +515,7 @@ mod calls {
     }
 
     fn failed(error: c_int) -> ssize_t {
-        // SAFETY: the place of this thread's error number.
+        // SAFETY: the location of this thread's error number.
         unsafe { *libc::__errno_location() = error };
         -1
     }

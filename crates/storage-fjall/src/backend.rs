@@ -1,5 +1,5 @@
-//! fjall as raw ordered bytes: four shared keyspaces, batches that always reach at least the
-//! operating system, and backpressure that is felt before a commit is queued.
+//! fjall as raw ordered bytes: four keyspaces, batches that are always written to the operating
+//! system at once, and backpressure that applies before a commit is queued.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -45,7 +45,7 @@ const CAPS: Caps = Caps {
     backup: true,
 };
 
-/// How often, in bytes written, the pressure is looked at.
+/// The pressure is checked each time this many bytes were written.
 const LOOK_EVERY_BYTES: u64 = 256 << 10;
 /// The backend that keeps its data in fjall's keyspaces.
 pub struct FjallBackend {
@@ -60,14 +60,14 @@ pub struct FjallBackend {
     behind: AtomicBool,
     wants_cut: AtomicBool,
     written: AtomicU64,
-    /// The sequence number of the oldest snapshot in use that fjall knows.
+    /// The sequence number of fjall's oldest open snapshot.
     oldest: AtomicU64,
     held: Arc<HeldMemtables>,
     retired: Retired,
 }
 
 impl FjallBackend {
-    /// An open directory. `data` is where its log lies.
+    /// Returns the backend of an open directory. `data` holds its log.
     pub(crate) fn new(
         parts: Parts,
         directory: Directory,
@@ -101,12 +101,12 @@ impl FjallBackend {
         self.parts.read().clone().ok_or(StorageError::Closed)
     }
 
-    /// What decides, beside the keyspaces, whether they are compacted.
+    /// Returns the other conditions of a compaction.
     fn around(&self) -> Around<'_> {
         Around { written: self.written.load(Ordering::Relaxed), space: &self.space }
     }
 
-    /// Where fjall lives.
+    /// Returns the directory of fjall's files.
     fn data(&self) -> Result<PathBuf> {
         self.directory.read().as_ref().map(Directory::data).ok_or(StorageError::Closed)
     }
@@ -122,7 +122,7 @@ impl Backend for FjallBackend {
     fn snapshot(&self) -> Result<FjallSnapshot> {
         let parts = self.parts()?;
         let heads = Arc::clone(&self.heads);
-        // No batch is being written now, so the epoch of one space is that of all.
+        // No batch is under way, so all spaces have the same epoch.
         let epoch = heads.gaps(Space::Idx).epoch();
         Ok(FjallSnapshot::new(parts, heads, epoch))
     }
@@ -182,8 +182,7 @@ impl Backend for FjallBackend {
         Ok(())
     }
 
-    /// fjall does not tell that a background thread of its own has failed until something is
-    /// written.
+    /// fjall reports the failure of one of its background threads only at the next write.
     fn look(&self) -> Result<()> {
         let Ok(parts) = self.parts() else { return Ok(()) };
         self.space.look(parts.db.write_buffer_size());
@@ -199,10 +198,10 @@ impl Backend for FjallBackend {
 
     fn sync(&self) -> Result<()> {
         let parts = self.parts()?;
-        // Fails if fjall has failed before, and leaves nothing in its own buffer.
+        // Fails if fjall has failed before, and writes out fjall's own buffer.
         let persist = |mode| parts.db.persist(mode).map_err(|error| storage(error, "fsync"));
         persist(PersistMode::Buffer)?;
-        // A file that fjall itself failed to force out meanwhile is told by the last look.
+        // If fjall itself failed to sync a file meanwhile, the last call reports it.
         let synced = self.log_sync.sync()?;
         persist(if synced { PersistMode::Buffer } else { PersistMode::SyncData })
     }
@@ -257,7 +256,7 @@ impl Backend for FjallBackend {
         self.heads.tombstones.compact(&*self.parts()?, &self.around(), watermark, stop)
     }
 
-    /// Where the last key cannot be read, the key ranges count that tables keep with their metadata.
+    /// If the last key cannot be read, the key ranges in the metadata of the tables are used.
     fn upper_bound(&self, space: Space) -> Result<Option<Bytes>> {
         match last_key(self, space) {
             Err(StorageError::Corruption { .. }) => {}
@@ -265,7 +264,7 @@ impl Backend for FjallBackend {
         }
         let parts = self.parts()?;
         let tree = &parts.space(space).tree;
-        // What waits for its flush is no table yet.
+        // A memtable that waits for its flush is not yet a table.
         while tree.sealed_memtable_count() > 0 {
             parts.flush_space(space)?;
         }
@@ -309,15 +308,15 @@ impl Backend for FjallBackend {
         }
     }
 
-    /// fjall forgets old table lists, and the memtables that they keep alive, only when something
-    /// else happens in a keyspace; an idle server would keep its last ones for ever.
+    /// fjall frees old lists of tables, and the memtables that they keep alive, only when something
+    /// else happens in the keyspace; an idle server would keep its last ones forever.
     fn housekeeping(&self, oldest: &FjallSnapshot) {
         let Some(seqno) = oldest.seqno() else { return };
         self.oldest.store(seqno, Ordering::Relaxed);
         Space::ALL.into_iter().for_each(|space| self.heads.gaps(space).tick());
         for space in &oldest.parts.spaces {
             if space.tree.version_free_list_len() > 0 {
-                // What cannot be removed now is tried again with the next.
+                // What cannot be removed now is tried again with the next snapshot.
                 let _ = space.tree.get_version_history_lock().maintenance(space.path(), seqno);
             }
         }
@@ -349,7 +348,7 @@ impl Backend for FjallBackend {
         let created = self.creation.wait();
         let mut directory = self.directory.write();
         if directory.as_ref().is_some_and(Directory::is_image) {
-            // It is not read again.
+            // Nothing reads it afterwards.
             wait_until_sole(parts);
             *directory = None;
             return Ok(());
@@ -368,8 +367,8 @@ impl Backend for FjallBackend {
     }
 }
 
-/// Drops the last handle on fjall, which stops its threads and releases its files; waits some
-/// seconds for readers that are still at work. False if they were not done by then.
+/// Drops the last handle on fjall, which stops its threads and releases its files. Waits some
+/// seconds for running readers. Returns false if they had not ended by then.
 fn wait_until_sole(mut parts: Arc<Parts>) -> bool {
     let until = Instant::now() + Duration::from_secs(10);
     loop {
@@ -387,7 +386,7 @@ fn wait_until_sole(mut parts: Arc<Parts>) -> bool {
     }
 }
 
-/// Bytes that a file really occupies: logs are allocated ahead as holes.
+/// Returns the bytes that a file occupies on disk: logs are allocated ahead, with holes.
 fn allocated(path: &Path) -> u64 {
     let Ok(metadata) = path.metadata() else { return 0 };
     #[cfg(unix)]

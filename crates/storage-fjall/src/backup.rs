@@ -1,5 +1,6 @@
-//! A consistent copy while writers go on: a snapshot streamed in key order into a new directory.
-//! Never hard links: fjall rewrites and removes live files as it likes.
+//! A consistent copy while writes continue: a snapshot is streamed in key order into a new
+//! directory. Hard links are not possible, because fjall rewrites and removes live files at any
+//! time.
 
 use std::ops::Bound;
 use std::path::Path;
@@ -15,11 +16,11 @@ use crate::snapshot::{FjallSnapshot, Rows};
 use crate::{private, skeleton};
 
 const CACHE_BYTES: u64 = 8 << 20;
-/// Rows between two looks at the interrupt.
+/// The number of rows between two checks of the interrupt.
 const LOOK_EVERY: usize = 256;
 
-/// Writes the copy. The directory must be missing or empty; it can be opened once its format
-/// file is there, which is written last. What a failed copy has written is removed again.
+/// Writes the copy. The directory must be missing or empty. It can be opened after its format file
+/// is written, which comes last. If the copy fails, its files are removed.
 pub(crate) fn write(snap: &FjallSnapshot, path: &Path, interrupt: &Interrupt) -> Result<()> {
     let missing = is_missing(path)?;
     let directory = Directory::lock(path, false)?;
@@ -28,14 +29,14 @@ pub(crate) fn write(snap: &FjallSnapshot, path: &Path, interrupt: &Interrupt) ->
     if copied.is_err() {
         directory.abandon_copy();
         if missing {
-            // Fails if something is left in it, which then stays in sight.
+            // Fails if files are left in it, so that these stay visible.
             let _ = std::fs::remove_dir(path);
         }
     }
     copied
 }
 
-/// Whether the directory is missing; an error if it is there and not empty.
+/// Returns true if the directory is missing; an error if it exists and is not empty.
 fn is_missing(path: &Path) -> Result<bool> {
     if !path.try_exists()? {
         return Ok(true);
@@ -46,7 +47,7 @@ fn is_missing(path: &Path) -> Result<bool> {
     }
 }
 
-/// A new directory is readable by this user only, like any other secret copy.
+/// Makes a new directory readable by this user only.
 fn restrict(path: &Path) -> Result<()> {
     #[cfg(unix)]
     {
@@ -60,13 +61,13 @@ fn restrict(path: &Path) -> Result<()> {
 
 fn copy(snap: &FjallSnapshot, directory: &Directory, interrupt: &Interrupt) -> Result<()> {
     directory.begin_copy()?;
-    // All iterators first: each holds its tables from then on, also when the copy takes longer
-    // than a snapshot may live.
+    // All iterators are created first: each keeps its tables from then on, also if the copy takes
+    // longer than a snapshot may live.
     let all = (Bound::Unbounded, Bound::Unbounded);
     let spaces = Space::ALL.map(|space| (space, snap.rows(space, all)));
     let made = skeleton::prepare(&directory.data())?;
     let copy = Parts::open(&directory.data(), CACHE_BYTES, 1, &Arc::new(DroppedRanges::default()))?;
-    // The directory above may belong to a user who lets others read it; the copy's files do not.
+    // The parent directory may be readable by others; the copy's files are not.
     private::restrict(&directory.data());
     for (space, rows) in spaces {
         copy_space(rows, &copy, space, interrupt)?;

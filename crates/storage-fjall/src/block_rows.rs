@@ -1,59 +1,59 @@
-//! The rows of a block of a table, read where they stand.
+//! Reads the rows of a table's block in place, without a copy.
 //!
-//! lsm-tree 3.1 writes rows in the order of their keys, and the versions of a key from the newest to
-//! the oldest. A row is: kind (0 value, 1 and 2 tombstone, 4 a value stored elsewhere), sequence
+//! lsm-tree 3.1 writes rows in the order of their keys, and the versions of a key from the newest
+//! to the oldest. A row is: kind (0 value, 1 and 2 tombstone, 4 a value stored elsewhere), sequence
 //! number, key, and unless it is a tombstone the length of the value and the value. One row in
-//! `interval` has its whole key (length, bytes). The others have how many bytes they share with the
-//! key of that row, the length of the rest, and the rest. A byte 255 ends the rows. Behind it stand
-//! the places of the rows with whole keys, and a trailer that says where. Numbers are LEB128, those
-//! of the trailer little endian.
+//! `interval` has its whole key (length, bytes). Each other row has the number of bytes that it
+//! shares with the key of that row, the length of the rest, and the rest. A byte 255 ends the rows.
+//! After it follow the offsets of the rows with whole keys, and a trailer that points to these
+//! offsets. Numbers are LEB128; those of the trailer are little endian.
 
 use std::ops::Range;
 
 use bytes::Bytes;
 
-/// Bytes of the trailer.
+/// The size of the trailer, in bytes.
 const TRAILER_BYTES: usize = 31;
-/// What stands in the place of a kind behind the last row.
+/// The byte after the last row, where a kind would be.
 const END: u8 = 255;
 const VALUE: u8 = 0;
 const TOMBSTONES: Range<u8> = 1..3;
 
-/// A walk over the rows of a block.
+/// An iterator over the rows of a block.
 #[derive(Debug, Default)]
 pub(crate) struct BlockRows {
     data: Bytes,
-    /// Where the next row begins.
+    /// The offset of the next row.
     at: usize,
-    /// Rows that come before the next whole key.
+    /// The number of rows before the next whole key.
     until_whole: usize,
-    /// Where the last whole key begins.
+    /// The offset of the last whole key.
     base: usize,
     interval: usize,
-    /// The places of the rows with whole keys, each of `step` bytes.
+    /// The range of the offsets of the rows with whole keys; each offset has `step` bytes.
     heads: Range<usize>,
     step: usize,
 }
 
-/// A row, but for its key.
+/// A row without its key.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct BlockRow {
     pub seqno: u64,
-    /// Where the value stands in the block. `None` for a tombstone.
+    /// The range of the value in the block; `None` for a tombstone.
     pub value: Option<Range<usize>>,
 }
 
-/// The rows of a part of a block, which are taken from the last one on.
+/// The rows of a part of a block. They are taken from the last to the first.
 #[derive(Debug, Default)]
 pub(crate) struct Part {
     keys: Vec<u8>,
-    /// The rows, each with the place where its key begins in `keys`.
+    /// The rows, each with the offset of its key in `keys`.
     rows: Vec<(usize, BlockRow)>,
     key: Vec<u8>,
 }
 
 impl Part {
-    /// Takes the last row, and puts its key into `key`.
+    /// Takes the last row and writes its key into `key`.
     #[inline]
     pub fn pop(&mut self, key: &mut Vec<u8>) -> Option<BlockRow> {
         let (at, row) = self.rows.pop()?;
@@ -63,7 +63,7 @@ impl Part {
         Some(row)
     }
 
-    /// Forgets the rows whose keys are not below `end`. Returns whether any are left.
+    /// Removes the rows whose keys are not below `end`. Returns true if rows are left.
     pub fn cut(&mut self, end: &[u8]) -> bool {
         while let Some((at, _)) = self.rows.last() {
             if self.keys.get(*at..).unwrap_or_default() < end {
@@ -76,12 +76,12 @@ impl Part {
     }
 }
 
-/// Bytes that are not those of a block of rows.
+/// The error of bytes that are not a block of rows.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct NotRows;
 
 impl BlockRows {
-    /// The rows of a block from the first one on.
+    /// Returns the rows of a block, at the first row.
     pub fn new(data: Bytes) -> Result<Self, NotRows> {
         let at = data.len().checked_sub(TRAILER_BYTES).ok_or(NotRows)?;
         let mut trailer = Fields { data: &data, at };
@@ -97,17 +97,17 @@ impl BlockRows {
         Ok(Self { data, at: 0, until_whole: 0, base: 0, interval, heads: from..to, step })
     }
 
-    /// The bytes of the block, which values are parts of.
+    /// Returns the bytes of the block. Values are slices of them.
     pub fn data(&self) -> &Bytes {
         &self.data
     }
 
-    /// The number of parts. A part begins with a row that has its whole key.
+    /// Returns the number of parts. A part begins with a row that has its whole key.
     pub fn parts(&self) -> usize {
         self.heads.len() / self.step
     }
 
-    /// The number of parts whose first key is below `key`.
+    /// Returns the number of parts whose first key is below `key`.
     pub fn parts_below(&self, key: &[u8]) -> Result<usize, NotRows> {
         let (mut low, mut high) = (0, self.parts());
         while low < high {
@@ -121,7 +121,7 @@ impl BlockRows {
         Ok(low)
     }
 
-    /// Reads the rows of a part, and goes to the row behind them.
+    /// Reads the rows of a part and moves to the row after them.
     pub fn read_part(&mut self, part: usize, into: &mut Part) -> Result<(), NotRows> {
         self.at = self.head(part)?;
         self.until_whole = 0;
@@ -135,7 +135,7 @@ impl BlockRows {
         Ok(())
     }
 
-    /// Goes to the first row whose key is not below `key`, and puts its key into `found`.
+    /// Moves to the first row whose key is not below `key`, and writes its key into `found`.
     pub fn seek(&mut self, key: &[u8], found: &mut Vec<u8>) -> Result<Option<BlockRow>, NotRows> {
         self.at = match self.parts_below(key)?.checked_sub(1) {
             Some(before) => self.head(before)?,
@@ -150,7 +150,7 @@ impl BlockRows {
         Ok(None)
     }
 
-    /// The next row, with its key in `key`.
+    /// Returns the next row and writes its key into `key`.
     #[inline]
     pub fn next(&mut self, key: &mut Vec<u8>) -> Result<Option<BlockRow>, NotRows> {
         let mut fields = Fields { data: &self.data, at: self.at };
@@ -186,13 +186,13 @@ impl BlockRows {
         Ok(Some(BlockRow { seqno, value }))
     }
 
-    /// Where the row with the `number`th whole key begins.
+    /// Returns the offset of the row with the `number`th whole key.
     fn head(&self, number: usize) -> Result<usize, NotRows> {
         let mut fields = Fields { data: &self.data, at: self.heads.start + number * self.step };
         if self.step == 4 { fields.long() } else { fields.short() }
     }
 
-    /// The key of a row that has it whole.
+    /// Returns the key at the offset of a row with a whole key.
     fn whole_key(&self, at: usize) -> Result<&[u8], NotRows> {
         let mut fields = Fields { data: &self.data, at };
         fields.byte()?;
@@ -202,7 +202,7 @@ impl BlockRows {
     }
 }
 
-/// Reads a block's fields one after the other.
+/// A reader of the fields of a block.
 struct Fields<'b> {
     data: &'b [u8],
     at: usize,
@@ -253,7 +253,7 @@ impl<'b> Fields<'b> {
     #[inline]
     fn length(&mut self) -> Result<usize, NotRows> {
         let length = self.number()?;
-        // Nothing in a block is longer, and sums of two lengths stay numbers.
+        // A block is shorter than 4 GiB, and sums of two such lengths cannot overflow.
         u32::try_from(length).map(|length| length as usize).map_err(|_| NotRows)
     }
 }

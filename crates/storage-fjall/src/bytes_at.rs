@@ -1,4 +1,4 @@
-//! Reading numbers and stretches of bytes without ever passing the end of what is there.
+//! Reads numbers and slices of bytes, and never past their end.
 
 /// A position in some bytes.
 pub(crate) struct Reader<'a> {
@@ -11,12 +11,12 @@ impl<'a> Reader<'a> {
         Self { bytes, at: 0 }
     }
 
-    /// Begins at `at`, which may lie behind the end.
+    /// Starts at the offset `at`, which may be past the end.
     pub fn starting_at(bytes: &'a [u8], at: usize) -> Self {
         Self { bytes, at }
     }
 
-    /// The next position to be read.
+    /// Returns the offset of the next byte to read.
     pub fn position(&self) -> usize {
         self.at
     }

@@ -1,4 +1,4 @@
-//! What is wrong with a file, in words that name it.
+//! Descriptions of damaged files, for error messages.
 
 use std::fmt;
 use std::io::ErrorKind;
@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 
 use quire_storage::StorageError;
 
-/// A file that is missing, cannot be read, or does not hold what was written.
+/// A file that is missing, unreadable, or has other bytes than were written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Damage {
     pub path: PathBuf,
-    /// Where in the file, in bytes, if that is known.
+    /// The offset of the damage in the file, in bytes, if it is known.
     pub offset: Option<u64>,
     pub what: String,
 }
@@ -24,7 +24,7 @@ impl Damage {
         Self { path: path.to_owned(), offset: Some(offset), what: what.into() }
     }
 
-    /// The file cannot be read. One that should be there and is not is damage like any other.
+    /// Describes a file that cannot be read. A missing file that should exist is damage too.
     pub fn unreadable(path: &Path, error: &std::io::Error) -> Self {
         match error.kind() {
             ErrorKind::NotFound => Self::new(path, "is missing"),
@@ -48,7 +48,7 @@ impl From<Damage> for StorageError {
     }
 }
 
-/// One error that names everything that is wrong, at most ten things.
+/// Returns one error that names all damages, at most ten of them.
 pub(crate) fn refusal(damages: &[Damage]) -> StorageError {
     const TOLD_MAX: usize = 10;
     let told: Vec<String> = damages.iter().take(TOLD_MAX).map(Damage::to_string).collect();

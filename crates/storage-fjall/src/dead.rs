@@ -1,5 +1,5 @@
-//! How much of the tables is dead: what deleted and overwritten keys of a range occupy until a
-//! compaction leaves them out.
+//! Estimates the dead bytes of tables: what deleted and overwritten keys of a range occupy until a
+//! compaction removes them.
 
 use bytes::Bytes;
 use fjall::{AbstractTree, Keyspace};
@@ -8,10 +8,10 @@ use quire_storage::Result;
 
 use crate::error::storage;
 
-/// What tables have stored in a range.
+/// The content of tables in a range.
 #[derive(Default)]
 struct Stored {
-    /// Values and tombstones, each version of a key.
+    /// The number of values and tombstones, counting each version of a key.
     rows: u64,
     tombstones: u64,
     bytes: u64,
@@ -31,8 +31,8 @@ pub(crate) fn dead_bytes(
     Ok(stored.dead_bytes(live))
 }
 
-/// Estimates the bytes of a keyspace that deleted keys occupy, as if each tombstone in its tables had one
-/// value below it. Tombstones themselves count for nothing.
+/// Estimates the bytes of a keyspace that deleted keys occupy. It assumes that each tombstone in
+/// the tables hides one value, and does not count the tombstones themselves.
 pub(crate) fn deleted_bytes(keyspace: &Keyspace) -> u64 {
     let (mut rows, mut tombstones, mut bytes) = (0, 0, 0);
     for table in keyspace.tree.current_version().iter_tables() {
@@ -46,8 +46,8 @@ pub(crate) fn deleted_bytes(keyspace: &Keyspace) -> u64 {
 }
 
 impl Stored {
-    /// Adds what a table has in the range. One that lies in it as a whole tells by its metadata; of
-    /// another one the part in the range is read.
+    /// Adds the part of a table that lies in the range. For a table wholly inside the range the
+    /// metadata is enough; of any other table the rows in the range are read.
     fn add(&mut self, table: &Table, start: &[u8], end: &[u8]) -> Result<()> {
         let (keys, meta) = (&table.metadata.key_range, &table.metadata);
         let is_before_end = |key: &[u8]| end.is_empty() || key < end;
@@ -75,8 +75,8 @@ impl Stored {
         Ok(())
     }
 
-    /// The share of the bytes that belongs to rows beyond those that live. Where their number is not
-    /// known, each tombstone counts for itself and for the row that it deletes.
+    /// Estimates the bytes of the rows that are not live. If the number of live rows is not known,
+    /// each tombstone counts as two dead rows: itself and the row that it deletes.
     fn dead_bytes(&self, live: Option<u64>) -> u64 {
         let dead = match live {
             Some(live) => self.rows.saturating_sub(live),

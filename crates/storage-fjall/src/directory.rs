@@ -1,8 +1,8 @@
-//! What lies in a database directory, and who may use it:
+//! The files of a database directory, and its lock:
 //!
 //! - `LOCK`: locked while a process has the directory open; holds its process id.
-//! - `FORMAT`: one line, `quire-storage <version>`; written when everything else is complete.
-//! - `FORMAT.new`: there from the beginning of a creation to its end, when it becomes `FORMAT`.
+//! - `FORMAT`: one line, `quire-storage <version>`; written after everything else is complete.
+//! - `FORMAT.new`: exists while the directory is being created; at the end it becomes `FORMAT`.
 //! - `data/`: fjall's files.
 //! - `REPAIR`: a repair has begun and not ended; see `repair_mark`.
 //! - `COPYING`: a backup into this directory has begun and not ended.
@@ -22,24 +22,24 @@ use crate::scratch::Scratch;
 
 /// The version of everything in the directory; see docs/format.md.
 pub const FORMAT_VERSION: u32 = 2;
-/// The oldest version that this program reads. It becomes the present one with the first open.
+/// The oldest version that this program reads. The first open upgrades it to the current one.
 const FORMAT_OLDEST: u32 = 1;
 
 const LOCK: &str = "LOCK";
 const FORMAT: &str = "FORMAT";
 const FORMAT_UNFINISHED: &str = "FORMAT.new";
 const DATA: &str = "data";
-/// fjall's own mark, which it writes first.
+/// The version file of fjall, which fjall writes first.
 pub(crate) const DATA_VERSION: &str = "data/version";
-/// The mark of a copy that is not whole.
+/// The mark of an incomplete copy.
 const COPYING: &str = "COPYING";
 const FORMAT_WORD: &str = "quire-storage";
-/// How often a lock that another process has is tried again, and after which pause.
+/// How often and at which interval the lock is tried while another process holds it.
 const LOCK_TRIES: usize = 20;
 const LOCK_PAUSE: Duration = Duration::from_millis(5);
 
-/// True if a database lies there, or a process is making one: `FORMAT` comes last. One that has
-/// lost its `FORMAT` is one too.
+/// Returns true if the directory holds a database or a process is creating one, whose `FORMAT` does
+/// not exist yet. A database that has lost its `FORMAT` counts too.
 pub fn is_database(path: &Path) -> bool {
     let made_now = || {
         let lock = File::open(path.join(LOCK));
@@ -50,32 +50,32 @@ pub fn is_database(path: &Path) -> bool {
     path.join(FORMAT).is_file() || lost_format() || made_now()
 }
 
-/// A locked directory; the lock goes with it.
+/// A locked directory. Dropping it releases the lock.
 pub(crate) struct Directory {
     path: PathBuf,
-    /// The directories that got a new entry when this one was made.
+    /// The parent directories that got a new entry when this directory was created.
     parents: Vec<PathBuf>,
     state: State,
-    /// What is opened instead of the directory by a check.
+    /// The image that a check opens instead of the directory.
     image: Option<Scratch>,
-    /// None where a directory that is only looked at has no lock file.
+    /// The locked file; `None` if a check looks at a directory without a lock file.
     _lock: Option<File>,
 }
 
-/// How a directory was found.
+/// The state in which a directory was found.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// Empty, or never finished.
+    /// Empty, or its creation never finished.
     New,
-    /// With everything in it.
+    /// Complete, in the current format.
     Complete,
-    /// With everything in it, in an older format that this program reads.
+    /// Complete, in an older format that this program reads.
     Older,
-    /// Without a readable `FORMAT`, which a repair writes again.
+    /// Without a readable `FORMAT`; a repair writes it again.
     LostFormat,
 }
 
-/// What `FORMAT` says.
+/// The content of `FORMAT`.
 enum Format {
     Missing,
     Damaged,
@@ -84,8 +84,8 @@ enum Format {
 }
 
 impl Directory {
-    /// Locks a directory and checks its format. Creates it, but not yet its format file. `repair`
-    /// takes one whose format file is lost or damaged.
+    /// Locks a directory and checks its format. Creates a missing directory, without its format
+    /// file. With `repair` a lost or damaged format file is accepted.
     pub fn lock(path: &Path, repair: bool) -> Result<Self> {
         let parents = create(path)?;
         check_foreign(path)?;
@@ -107,8 +107,8 @@ impl Directory {
         Ok(directory)
     }
 
-    /// Locks a directory that has been finished, and changes nothing in it: not even the process id
-    /// in its lock file.
+    /// Locks a complete directory without changing anything in it, not even the process id in its
+    /// lock file.
     pub fn lock_unchanged(path: &Path) -> Result<Self> {
         check_foreign(path)?;
         let lock = match File::open(path.join(LOCK)) {
@@ -130,12 +130,12 @@ impl Directory {
         Ok(directory)
     }
 
-    /// The same directory, still locked, with an image of its data to be opened.
+    /// Returns the directory, still locked, with an image that is opened instead of its data.
     pub fn with_image(self, image: Scratch) -> Self {
         Self { image: Some(image), ..self }
     }
 
-    /// Where it is said how far the log is durable.
+    /// Opens the file that says how far the log is durable.
     pub fn durable_mark(&self) -> Result<DurableMark> {
         match self.image {
             Some(_) => Ok(DurableMark::none()),
@@ -143,8 +143,8 @@ impl Directory {
         }
     }
 
-    /// Says that the records in it may be of this program's format, if it was older. Before that
-    /// nothing is committed.
+    /// Upgrades `FORMAT` to the current version, because records in this format may follow. Must be
+    /// called before the first commit.
     pub fn upgrade(&mut self) -> Result<()> {
         if self.state == State::Older {
             self.completion().write()?;
@@ -153,43 +153,43 @@ impl Directory {
         Ok(())
     }
 
-    /// Whether its data are an image.
+    /// Returns true if an image is opened instead of the data.
     pub fn is_image(&self) -> bool {
         self.image.is_some()
     }
 
-    /// Where fjall lives.
+    /// Returns the directory of fjall's files.
     pub fn data(&self) -> PathBuf {
         self.image.as_ref().map_or(&*self.path, Scratch::path).join(DATA)
     }
 
-    /// Whether the directory has its format file.
+    /// Returns true if the directory has its format file.
     pub fn is_complete(&self) -> bool {
         matches!(self.state, State::Complete | State::Older)
     }
 
-    /// What an operator should know of the directory.
+    /// Returns a warning for the operator about the directory, if there is one.
     pub fn warning(&self) -> Option<String> {
         let format = self.path.join(FORMAT);
         (self.state == State::LostFormat)
             .then(|| format!("{} was lost or damaged and is written again", format.display()))
     }
 
-    /// Says that the creation of the data begins: what lies there is worth nothing until `FORMAT`
-    /// says so. A file system keeps the order of new names, so no `data` comes without it.
+    /// Marks the beginning of the creation: the data are worthless until `FORMAT` exists. A file
+    /// system keeps the order of new names, so after a crash `data` never exists without this mark.
     pub fn begin_creation(&self) -> Result<()> {
         restrict(&self.path);
         file_options().open(self.path.join(FORMAT_UNFINISHED))?;
         Ok(())
     }
 
-    /// What has to be made durable once everything in the directory is: call its
-    /// [`Completion::write`].
+    /// Returns the last step of the creation. Call [`Completion::write`] after everything in the
+    /// directory is durable.
     pub fn completion(&self) -> Completion {
         Completion { path: self.path.clone(), parents: self.parents.clone() }
     }
 
-    /// `Unavailable` if the format is another than this program's.
+    /// Reads `FORMAT`. `Unavailable` if the version is not one that this program reads.
     fn format(&self) -> Result<Format> {
         let text = match std::fs::read(self.path.join(FORMAT)) {
             Ok(text) => text,
@@ -209,8 +209,9 @@ impl Directory {
         }
     }
 
-    /// Looks at `FORMAT` and `data`. What a creation left that never ended is worth nothing: nothing
-    /// was ever acknowledged in it. Data that only miss their `FORMAT` are never touched.
+    /// Determines the state from `FORMAT` and `data`. Data of a creation that never finished are
+    /// discarded, because no commit in them was acknowledged. Data that only lack their `FORMAT`
+    /// are kept.
     fn find_state(&self, repair: bool) -> Result<State> {
         let corrupt = |what: &str| {
             Err(StorageError::Corruption { place: self.path.join(what).display().to_string() })
@@ -235,13 +236,14 @@ impl Directory {
         sync_directory(&self.path)
     }
 
-    /// Says that the copy is whole, when everything else is.
+    /// Removes the mark of the copy, after everything else is complete.
     pub fn end_copy(&self) -> Result<()> {
         std::fs::remove_file(self.path.join(COPYING))?;
         sync_directory(&self.path)
     }
 
-    /// Removes what a failed copy has written. What cannot be removed stays in sight, marked.
+    /// Removes the files of a failed copy. Files that cannot be removed stay, and the mark with
+    /// them.
     pub fn abandon_copy(self) {
         let gone = match std::fs::remove_dir_all(self.data()) {
             Ok(()) => true,
@@ -264,23 +266,23 @@ impl Directory {
     }
 }
 
-/// The end of a directory's creation.
+/// The last step of a directory's creation.
 pub(crate) struct Completion {
     path: PathBuf,
     parents: Vec<PathBuf>,
 }
 
 impl Completion {
-    /// Says that the directory is complete, durably.
+    /// Writes `FORMAT` durably.
     pub fn write(&self) -> Result<()> {
         for parent in &self.parents {
-            // One may be allowed to write into a directory and not to read it.
+            // A user may be allowed to write into the parent directory but not to read it.
             if let Ok(parent) = File::open(parent) {
                 parent.sync_all()?;
             }
         }
-        // Under another name first: a crash leaves the whole line or none, and never a line
-        // that is older than what it says is there.
+        // The line is written under another name first. So after a crash `FORMAT` has the whole
+        // line or does not exist, and it is never older than the data that it describes.
         let unfinished = self.path.join(FORMAT_UNFINISHED);
         let mut file = file_options().truncate(true).open(&unfinished)?;
         writeln!(file, "{FORMAT_WORD} {FORMAT_VERSION}")?;
@@ -291,7 +293,7 @@ impl Completion {
     }
 }
 
-/// Creates a directory with those above it; the directories that got a new entry.
+/// Creates a directory and its missing parents. Returns the directories that got a new entry.
 fn create(path: &Path) -> Result<Vec<PathBuf>> {
     let missing = path
         .ancestors()
@@ -327,8 +329,8 @@ fn lock_file(path: &Path) -> Result<File> {
     Ok(file)
 }
 
-/// `Unavailable` if another process has the lock. A process that is just being started by one that had
-/// it shares it for a moment.
+/// Takes the lock; `Unavailable` if another process holds it. A child process shares its parent's
+/// lock for a moment while it starts.
 fn take_lock(path: &Path, file: &mut File) -> Result<()> {
     let mut tried = file.try_lock();
     for _ in 0..LOCK_TRIES {

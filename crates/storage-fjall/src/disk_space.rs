@@ -1,7 +1,7 @@
-//! The space that is left on the file system of the data. Writes of new data are refused while it is
-//! less than a reserve, because a flush, a compaction or a journal write that meets a full disk poisons
-//! the engine for good. Other programs may use up the reserve: all writes are refused then, and the
-//! engine lives until there is space again.
+//! The free space of the file system of the data. While it is below a reserve, commits that add
+//! data are refused, because a full disk during a flush, a compaction or a journal write poisons
+//! the engine until a restart. If other programs use up the reserve, all writes are refused, and
+//! the engine keeps running until there is space again.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,30 +9,32 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 use quire_storage::backend::Room;
 
-/// The size of a file system and what is left of it.
+/// The size and the free space of a file system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DiskSpace {
-    /// Bytes that this process may still use.
+    /// The bytes that this process may still use.
     pub available_bytes: u64,
-    /// Bytes in all.
+    /// The size in bytes.
     pub total_bytes: u64,
 }
 
-/// Returns the space of the file system that holds a path, or `None` if the system does not tell.
+/// Returns the space of the file system that holds a path, or `None` if the system does not report
+/// it.
 pub type SpaceProbe = Arc<dyn Fn(&Path) -> Option<DiskSpace> + Send + Sync>;
 
-/// The bytes that are kept free by default: what compactions under way need for their new tables
-/// before they remove the old ones.
+/// The default reserve, in bytes. Running compactions need it for new tables before they remove the
+/// old ones.
 pub const DISK_RESERVE_BYTES: u64 = 500 << 20;
 
-/// The reserve is never more than this share of the file system, so that a small one can be used.
+/// The reserve is at most one part in `RESERVE_SHARE_MAX` of the file system, so that a small file
+/// system can be used.
 const RESERVE_SHARE_MAX: u64 = 4;
 
-/// While less than this is left, or a quarter of the reserve, no commit is written. It is for what
-/// deletes write between two looks.
+/// While less than this is free, or less than a quarter of the reserve, no commit at all is
+/// written. The space up to that bound is for the deletes between two measurements.
 const LAST_BYTES: u64 = 16 << 20;
 
-/// Asks the operating system.
+/// Returns a probe that asks the operating system.
 pub(crate) fn system_probe() -> SpaceProbe {
     Arc::new(|path| {
         let found = rustix::fs::statvfs(path).ok()?;
@@ -43,23 +45,24 @@ pub(crate) fn system_probe() -> SpaceProbe {
     })
 }
 
-/// Compares the space that is left with the reserve.
+/// Compares the free space with the reserve.
 pub(crate) struct SpaceGauge {
     data: PathBuf,
     probe: SpaceProbe,
     reserve_bytes: u64,
-    /// A [`Room`], as a number.
+    /// A [`Room`] as a number.
     room: AtomicU8,
 }
 
 impl SpaceGauge {
-    /// Measures the file system of `data` with `probe`; `reserve_bytes` of it stay free.
+    /// Returns a gauge of the file system of `data`, which `probe` measures. `reserve_bytes` stay
+    /// free.
     pub fn new(data: PathBuf, probe: SpaceProbe, reserve_bytes: u64) -> Self {
         Self { data, probe, reserve_bytes, room: AtomicU8::new(Room::Enough as u8) }
     }
 
-    /// Measures. `unflushed_bytes` in memory will need space for their tables while the journal
-    /// still holds them.
+    /// Measures the free space. Counts `unflushed_bytes` as used: the memtables need space for
+    /// their tables while the journal still holds the same data.
     pub fn look(&self, unflushed_bytes: u64) {
         let room = (self.probe)(&self.data).map_or(Room::Enough, |space| {
             let reserve = self.reserve_bytes.min(space.total_bytes / RESERVE_SHARE_MAX);
@@ -74,7 +77,8 @@ impl SpaceGauge {
         self.room.store(room as u8, Ordering::Relaxed);
     }
 
-    /// Returns true if the disk has `bytes` free beside the reserve, or if the system does not tell.
+    /// Returns true if `bytes` are free in addition to the reserve, or if the system does not
+    /// report it.
     pub fn has_room_for(&self, bytes: u64) -> bool {
         (self.probe)(&self.data).is_none_or(|space| {
             let reserve = self.reserve_bytes.min(space.total_bytes / RESERVE_SHARE_MAX);
@@ -82,7 +86,7 @@ impl SpaceGauge {
         })
     }
 
-    /// Returns which commits there was room for at the last look.
+    /// Returns which commits had room at the last measurement.
     pub fn room(&self) -> Room {
         let room = self.room.load(Ordering::Relaxed);
         let known = [Room::None, Room::Reserve, Room::Enough];

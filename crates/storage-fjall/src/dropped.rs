@@ -1,4 +1,4 @@
-//! The dropped ranges that compactions leave out, and the files that may still hold their rows.
+//! The dropped ranges that compactions filter out, and the files that may still hold their rows.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -19,19 +19,19 @@ type Ranges = Arc<Vec<(Bytes, Bytes)>>;
 /// The files that may still hold rows of a dropped range.
 #[derive(Clone, Copy)]
 pub(crate) enum Place {
-    /// In tables up to this number.
+    /// Tables up to this number.
     Tables(u64),
-    /// In log files up to this number.
+    /// Log files up to this number.
     Log(u64),
 }
 
-/// The dropped ranges whose rows are still in files, and those that compactions leave out.
+/// The dropped ranges whose rows are still in files, and the ranges that compactions filter out.
 #[derive(Default)]
 pub(crate) struct DroppedRanges {
     filtered: Mutex<[Ranges; 4]>,
     places: Mutex<HashMap<(Space, Bytes), Place>>,
-    /// Ranges have been asked for since the opening; the first time all are there that the
-    /// process before has left.
+    /// True after the first request since the opening. That request contains all ranges that the
+    /// previous process left.
     pub is_asked: AtomicBool,
 }
 
@@ -51,13 +51,15 @@ impl DroppedRanges {
         }
     }
 
-    /// Returns the files that may still hold rows of a range; `None` if it was never filtered here.
+    /// Returns the files that may still hold rows of a range; `None` if this process has not
+    /// filtered it.
     pub fn place(&self, range: &DropRange) -> Option<Place> {
         let places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
         places.get(&(range.space, range.start.clone())).copied()
     }
 
-    /// Returns the newest table that may hold rows of a range that tables still hold.
+    /// Returns the number of the newest table that may hold rows of a range; `None` if tables hold
+    /// none.
     pub fn newest_table(&self, range: &DropRange) -> Option<u64> {
         match self.place(range)? {
             Place::Tables(newest) => Some(newest),
@@ -71,31 +73,31 @@ impl DroppedRanges {
         places.insert((range.space, range.start.clone()), place);
     }
 
-    /// From now on no compaction that begins writes keys of the range.
+    /// Makes every compaction that begins later filter out the range.
     pub fn filter(&self, range: &DropRange) {
         self.set_place(range, Place::Tables(u64::MAX));
         let entry = (range.start.clone(), range.end.clone());
         self.change(range.space, |ranges| ranges.push(entry));
     }
 
-    /// No table has the range any more.
+    /// Notes that no table holds the range any more; log files up to `newest_log` may.
     pub fn free(&self, range: &DropRange, newest_log: u64) {
         self.change(range.space, |ranges| ranges.retain(|(start, _)| *start != range.start));
         self.set_place(range, Place::Log(newest_log));
     }
 
-    /// Forgets a range that no file holds any more.
+    /// Removes a range that no file holds any more.
     pub fn forget(&self, range: &DropRange) {
         let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
         places.remove(&(range.space, range.start.clone()));
     }
 }
 
-/// Gives each compaction the ranges of its keyspace.
+/// Creates the filter of each compaction, with the ranges of its keyspace.
 pub(crate) struct Factory {
     space: Space,
     dropped: Arc<DroppedRanges>,
-    /// Where the keyspace has its tables.
+    /// The directory of the keyspace's tables.
     tables: PathBuf,
 }
 

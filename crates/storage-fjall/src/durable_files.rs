@@ -1,4 +1,4 @@
-//! Forcing files and the entries of directories to the disk.
+//! Syncs files and directory entries to stable storage.
 
 use std::fs::File;
 use std::io::Write;
@@ -6,7 +6,7 @@ use std::path::Path;
 
 use quire_storage::Result;
 
-/// Forces a tree of directories and files to the disk.
+/// Syncs all files and directories of a tree.
 pub(crate) fn sync_tree(path: &Path) -> Result<()> {
     for entry in std::fs::read_dir(path)? {
         let entry = entry?;
@@ -18,7 +18,7 @@ pub(crate) fn sync_tree(path: &Path) -> Result<()> {
     sync_directory(path)
 }
 
-/// Writes a file and forces it to the disk.
+/// Writes a file and syncs it.
 pub(crate) fn write_synced(path: &Path, bytes: &[u8]) -> Result<()> {
     let mut file = File::create(path)?;
     file.write_all(bytes)?;
@@ -26,7 +26,7 @@ pub(crate) fn write_synced(path: &Path, bytes: &[u8]) -> Result<()> {
     Ok(())
 }
 
-/// Makes the entries of a directory durable.
+/// Syncs the entries of a directory.
 pub(crate) fn sync_directory(path: &Path) -> Result<()> {
     #[cfg(unix)]
     File::open(path)?.sync_all()?;

@@ -1,6 +1,6 @@
-//! The file `DURABLE`: how far the log is known to be on stable storage. It is written after each
-//! fsync of the log and is not synced itself, so it may lag behind the log but never runs ahead. A log
-//! that ends before what it says was cut short, and is refused.
+//! The file `DURABLE`: up to which version the log is known to be on stable storage. It is written
+//! after each fsync of the log and is not synced itself, so it may lag behind the log but never
+//! runs ahead of it. A log that ends before that version was cut short, and is refused.
 //!
 //! 24 bytes, big endian: the version up to which all commits are on stable storage, the version up
 //! to which all of them are in tables (as of the last clean stop), and the xxh3-64 of both.
@@ -18,7 +18,7 @@ use crate::private::unlinked_options;
 
 const NAME: &str = "DURABLE";
 
-/// What the file says.
+/// The content of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Durable {
     /// All commits up to this version are on stable storage.
@@ -27,7 +27,7 @@ pub(crate) struct Durable {
     pub in_tables: u64,
 }
 
-/// Reads the file. One that is missing or damaged says nothing.
+/// Reads the file. A missing or damaged file gives zeros.
 pub(crate) fn read(directory: &Path) -> Durable {
     let bytes = std::fs::read(directory.join(NAME)).unwrap_or_default();
     let parsed = (|| {
@@ -40,7 +40,7 @@ pub(crate) fn read(directory: &Path) -> Durable {
     parsed.unwrap_or_default()
 }
 
-/// Removes the file: a repair has to do without what a log has lost.
+/// Removes the file, for a repair of a log that has lost durable records.
 pub(crate) fn remove(directory: &Path) -> Result<()> {
     match std::fs::remove_file(directory.join(NAME)) {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(error.into()),
@@ -48,23 +48,23 @@ pub(crate) fn remove(directory: &Path) -> Result<()> {
     }
 }
 
-/// Writes the file of an open directory.
+/// The writer of the file of an open directory.
 pub(crate) struct DurableMark(Mutex<(Option<File>, Durable)>);
 
 impl DurableMark {
-    /// Makes the file if it is missing.
+    /// Opens the file; creates it if it is missing.
     pub fn open(directory: &Path) -> Result<Self> {
         let path = directory.join(NAME);
         let file = unlinked_options().open(path)?;
         Ok(Self(Mutex::new((Some(file), read(directory)))))
     }
 
-    /// Writes nothing, for a directory that is not read again.
+    /// Returns a writer that writes nothing, for a directory that is not opened again.
     pub fn none() -> Self {
         Self(Mutex::new((None, Durable::default())))
     }
 
-    /// All commits up to this version are on stable storage.
+    /// Notes that all commits up to `version` are on stable storage.
     pub fn note(&self, version: u64) {
         let (file, durable) = &mut *self.0.lock();
         if version > durable.version {
@@ -73,7 +73,7 @@ impl DurableMark {
         }
     }
 
-    /// Everything that is on stable storage is in tables, and the log is about to be emptied.
+    /// Notes that all durable commits are in tables. The log is about to be emptied.
     pub fn note_in_tables(&self) {
         let (file, durable) = &mut *self.0.lock();
         durable.in_tables = durable.version;
@@ -88,6 +88,6 @@ fn write(file: Option<&mut File>, durable: &Durable) {
     bytes[8..16].copy_from_slice(&durable.in_tables.to_be_bytes());
     let checksum = xxh3_64(&bytes[..16]);
     bytes[16..].copy_from_slice(&checksum.to_be_bytes());
-    // What is not written is only not known.
+    // A failed write only leaves the older value.
     let _ = file.seek(SeekFrom::Start(0)).and_then(|_| file.write_all(&bytes));
 }

@@ -1,4 +1,4 @@
-//! fjall's errors in the contract's words.
+//! Converts fjall's errors into those of the storage contract.
 
 use std::io::{self, ErrorKind};
 
@@ -9,7 +9,7 @@ fn corruption(what: &str, place: &str) -> StorageError {
     StorageError::Corruption { place: format!("{place}: {what}") }
 }
 
-/// A length or a place that was read from a damaged file leads behind its end, or before its beginning.
+/// Converts an I/O error. A length or an offset from a damaged file can point outside the file.
 fn from_io(error: io::Error, place: &str) -> StorageError {
     match error.kind() {
         ErrorKind::UnexpectedEof | ErrorKind::InvalidInput => corruption(&error.to_string(), place),
@@ -24,7 +24,7 @@ fn from_lsm(error: LsmError, place: &str) -> StorageError {
     }
 }
 
-/// Translates; `place` says what was read or written.
+/// Converts an error; `place` names what was read or written.
 pub(crate) fn storage(error: Error, place: &str) -> StorageError {
     match error {
         Error::Storage(error) => from_lsm(error, place),

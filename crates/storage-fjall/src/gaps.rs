@@ -1,8 +1,8 @@
-//! The heads of queues, without walking over the dead. Who takes records one by one from the head
-//! of an index leaves a tombstone for each, and every search for the next head would walk over all
-//! of them (half a microsecond each). So when the first row of a scan was long in coming, the
-//! range that turned out empty is remembered, and later scans start behind it. A write into such a
-//! gap splits it; a snapshot older than the gap does not use it.
+//! Skips deleted keys at the head of queues. A client that takes records one by one from the head
+//! of an index leaves a tombstone for each, and every search for the next head would read all of
+//! them (half a microsecond each). So when the first row of a scan takes long, the empty range
+//! before it is remembered, and later scans start after it. A write into such a gap splits it; a
+//! snapshot older than the gap does not use it.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;
@@ -13,17 +13,17 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use quire_storage::{Direction, ScanRequest};
 
-/// Most gaps, and most recent writes, that are remembered.
+/// The largest number of gaps, and of recent writes, that are remembered.
 const GAPS_MAX: usize = 1024;
 const RECENT_MAX: usize = 4096;
-/// Calls of `tick` without a use until gaps are forgotten.
+/// The number of calls of `tick` without a use after which all gaps are removed.
 const IDLE_TICKS_MAX: u64 = 600;
 
 /// The gaps of one keyspace.
 pub(crate) struct Gaps {
-    /// Batches begun; a snapshot carries the number at its time.
+    /// The number of batches begun. A snapshot stores the number at its creation.
     epoch: AtomicU64,
-    /// False until the first slow scan, so that other databases do not pay.
+    /// False until the first slow scan, so that databases without queues have no cost.
     armed: AtomicBool,
     idle_ticks: AtomicU64,
     slow: Duration,
@@ -32,22 +32,22 @@ pub(crate) struct Gaps {
 
 #[derive(Default)]
 struct Inner {
-    /// By its start.
+    /// The gaps by their start.
     gaps: BTreeMap<Bytes, Gap>,
-    /// Keys written lately: a gap found on an older snapshot must not contain one.
+    /// The keys of recent writes. A gap found on an older snapshot must not contain one of them.
     recent: VecDeque<(u64, Bytes)>,
     /// `recent` has every write after this epoch.
     known_since: u64,
 }
 
-/// A range without a row.
+/// A range without rows.
 #[derive(Clone)]
 struct Gap {
-    /// Empty for the end of the keyspace.
+    /// The end of the range; empty for the end of the keyspace.
     end: Bytes,
-    /// Of the snapshot that found it empty.
+    /// The epoch of the snapshot that found it empty.
     epoch: u64,
-    /// It begins behind a key that was written into a larger gap.
+    /// True if it begins after a key that was written into a larger gap.
     rest: bool,
 }
 
@@ -67,7 +67,7 @@ fn inside(start: &[u8], end: &[u8], key: &[u8]) -> bool {
 }
 
 impl Gaps {
-    /// No gaps; a first row that takes longer than `slow` makes one.
+    /// Returns an empty set. A scan whose first row takes longer than `slow` adds a gap.
     pub fn new(slow: Duration) -> Self {
         Self {
             epoch: AtomicU64::new(0),
@@ -78,12 +78,12 @@ impl Gaps {
         }
     }
 
-    /// The epoch of a snapshot taken now, while no batch is being written.
+    /// Returns the epoch of a snapshot taken now. No batch may be under way.
     pub fn epoch(&self) -> u64 {
         self.epoch.load(Ordering::Acquire)
     }
 
-    /// Announces the keys that a batch is about to put.
+    /// Notes the keys that a batch is about to put.
     pub fn write<'k>(&self, puts: impl Iterator<Item = &'k Bytes>) {
         let epoch = self.epoch.fetch_add(1, Ordering::AcqRel) + 1;
         if !self.armed.load(Ordering::Acquire) {
@@ -98,7 +98,7 @@ impl Gaps {
         }
     }
 
-    /// The bound at which a scan may really begin: a start going forward, an end in reverse.
+    /// Returns how much of the range the scan can skip: at its start, or in reverse at its end.
     pub fn skip(&self, epoch: u64, request: &ScanRequest<'_>) -> Skip {
         if !self.armed.load(Ordering::Acquire) {
             return Skip::Nothing;
@@ -110,7 +110,8 @@ impl Gaps {
         skip
     }
 
-    /// Learns from a scan on a snapshot of `epoch` that waited this long for its first row.
+    /// Adds the gap that a scan found on a snapshot of `epoch`, if it waited long for its first
+    /// row.
     pub fn learn(
         &self,
         epoch: u64,
@@ -123,7 +124,7 @@ impl Gaps {
         }
         let mut inner = self.inner.lock();
         if !self.armed.swap(true, Ordering::AcqRel) {
-            // Writes so far were not recorded: nothing can be said about older snapshots.
+            // Earlier writes were not recorded, so gaps of older snapshots cannot be trusted.
             inner.known_since = self.epoch();
             self.idle_ticks.store(0, Ordering::Relaxed);
         }
@@ -141,7 +142,7 @@ impl Gaps {
         }
     }
 
-    /// Forgets everything after a minute in which no scan used a gap.
+    /// Removes all gaps after a minute in which no scan used one.
     pub fn tick(&self) {
         if !self.armed.load(Ordering::Acquire)
             || self.idle_ticks.fetch_add(1, Ordering::Relaxed) < IDLE_TICKS_MAX
@@ -154,20 +155,20 @@ impl Gaps {
     }
 }
 
-/// What a scan may leave out.
+/// The part of a range that a scan can skip.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Skip {
-    /// Nothing is known.
+    /// Nothing: no gap is known there.
     Nothing,
-    /// Everything on this side of the key: begin here.
+    /// Everything up to this key: the scan begins there.
     To(Bytes),
     /// The whole range is empty.
     All,
 }
 
 impl Inner {
-    /// Remembers what a batch puts, and splits the gaps that it puts something into: each once for
-    /// the keys that rise in it one after the other, as those of new records do.
+    /// Notes the keys of a batch and splits the gaps that contain them. Rising keys inside one gap,
+    /// as those of new records are, split it once.
     fn note<'k>(&mut self, epoch: u64, puts: impl Iterator<Item = &'k Bytes>) {
         let mut puts = puts.peekable();
         while let Some(first) = puts.next() {
@@ -180,8 +181,8 @@ impl Inner {
                 self.recent.push_back((epoch, next.clone()));
                 last = next;
             }
-            // What lies between two keys that were written one after the other is not worth it: rising
-            // keys would leave a gap each.
+            // The part between two keys written one after the other is not kept: rising keys would
+            // leave one gap each.
             if start < *first && !gap.rest {
                 self.gaps.insert(start, Gap { end: first.clone(), ..gap });
             }
@@ -192,7 +193,7 @@ impl Inner {
         }
     }
 
-    /// Takes out the gap that the key lies in.
+    /// Removes and returns the gap that contains the key.
     fn take_around(&mut self, key: &[u8]) -> Option<(Bytes, Gap)> {
         let before = self.gaps.range::<[u8], _>(up_to(Bound::Included(key))).next_back();
         let (start, gap) = before?;
@@ -234,7 +235,8 @@ impl Inner {
             return;
         }
         let mut epoch = epoch;
-        // Gaps that it touches become one; the union is as old as its youngest part.
+        // The gaps that it touches are merged with it; the union gets the newest epoch of its
+        // parts.
         let touching: Vec<Bytes> = self
             .gaps
             .iter()

@@ -1,4 +1,4 @@
-//! What is known about the keys of each space without reading them.
+//! What is known about the keys of each space without a read of the tables.
 
 use std::time::Duration;
 
@@ -8,11 +8,11 @@ use crate::gaps::Gaps;
 use crate::recent_keys::RecentKeys;
 use crate::tombstones::Tombstones;
 
-/// What is known about keys: gaps to skip, tombstones to compact away, entries that are in no memtable.
+/// The gaps to skip, the tombstones to compact, and filters of the keys in memtables.
 pub(crate) struct Heads {
     gaps: [Gaps; 4],
     pub tombstones: Tombstones,
-    /// The index entries in memtables.
+    /// Filters of the index entries in memtables.
     pub entries: RecentKeys,
 }
 

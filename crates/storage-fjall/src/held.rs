@@ -1,7 +1,7 @@
-//! Snapshots that stay open long while much is written (docs/adr/0010-long-snapshots.md). fjall keeps
-//! for a snapshot of its own every memtable, table and version of a key since then. What a snapshot
-//! needs is much less: one list of tables, which nothing changes any more, and the memtables that
-//! were not yet in tables. A held snapshot has these, and fjall forgets the rest.
+//! Snapshots that stay open while much is written (docs/adr/0010-long-snapshots.md). For a snapshot
+//! of its own, fjall keeps every memtable, table and version of a key that has existed since then.
+//! A snapshot needs much less: one immutable list of tables, and the memtables that were not yet
+//! flushed. A held snapshot keeps references to these, and fjall frees the rest.
 
 use std::collections::HashMap;
 use std::ops::Bound;
@@ -23,13 +23,13 @@ pub(crate) type Bounds<'a> = (Bound<&'a [u8]>, Bound<&'a [u8]>);
 /// Opens a range of one keyspace.
 type Open = Box<dyn Fn(Bounds<'_>) -> HeldRows + Send + Sync>;
 
-/// The memtables that held snapshots keep in memory, with the number of snapshots that do.
+/// The memtables that held snapshots keep in memory, each with the number of those snapshots.
 #[derive(Default)]
 pub(crate) struct HeldMemtables(Mutex<HashMap<(Space, u64), usize>>);
 
 impl HeldMemtables {
-    /// Estimates their memory, up to twice too high: each counts as full, whatever is in it, and the
-    /// one before the active memtable counts whenever its keyspace has any that waits for a flush.
+    /// Estimates their memory in bytes, up to twice too high: each counts as full, and the one
+    /// before the active memtable counts whenever its keyspace has one that waits for a flush.
     pub fn bytes(&self) -> u64 {
         self.0.lock().keys().map(|(space, _)| memtable_bytes(*space)).sum()
     }
@@ -38,7 +38,7 @@ impl HeldMemtables {
 /// One keyspace of a held snapshot.
 struct HeldSpace {
     open: Open,
-    /// What it keeps in memory.
+    /// The memtables that it keeps in memory.
     memtables: Vec<(Space, u64)>,
     counted: Arc<HeldMemtables>,
 }
@@ -61,7 +61,7 @@ impl Drop for HeldSpace {
 pub(crate) struct Held([HeldSpace; 4]);
 
 impl Held {
-    /// Holds the content of a snapshot of fjall with the number `seqno`, which must be open.
+    /// Holds the content of fjall's snapshot `seqno`, which must be open.
     pub fn new(parts: &Parts, seqno: SeqNo, counted: &Arc<HeldMemtables>) -> Result<Self> {
         let hold = |space| {
             let Some(tree) = parts.tree(space) else {
@@ -72,7 +72,7 @@ impl Held {
         Ok(Self([hold(Space::Meta)?, hold(Space::Doc)?, hold(Space::Idx)?, hold(Space::Log)?]))
     }
 
-    /// The rows of a range, by rising keys.
+    /// Returns the rows of a range in ascending order.
     pub fn range(&self, space: Space, bounds: Bounds<'_>) -> HeldRows {
         let [meta, doc, idx, log] = &self.0;
         let held = match space {
@@ -85,8 +85,9 @@ impl Held {
     }
 }
 
-/// Takes the table list and the memtables of the snapshot's own time. Later ones do not serve:
-/// a compaction drops what an open snapshot sees once a newer version of the key exists.
+/// Takes the list of tables and the memtables of the time of the snapshot. A later list cannot be
+/// used: a compaction removes a version that an open snapshot sees, once the key has a newer
+/// version.
 fn hold_space(space: Space, tree: &Tree, seqno: SeqNo, counted: &Arc<HeldMemtables>) -> HeldSpace {
     let mut version = tree.get_version_history_lock().get_version_for_snapshot(seqno);
     let active = version.active_memtable.id();
@@ -95,7 +96,7 @@ fn hold_space(space: Space, tree: &Tree, seqno: SeqNo, counted: &Arc<HeldMemtabl
         version.active_memtable = Arc::new(Memtable::new(0));
         memtables.clear();
     }
-    // The one before it may still have waited for its flush.
+    // The memtable before it may still have waited for its flush.
     if tree.sealed_memtable_count() > 0 {
         memtables.push((space, active.saturating_sub(1)));
     }

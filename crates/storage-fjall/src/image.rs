@@ -1,7 +1,8 @@
-//! A directory to look at instead of a database: fjall changes what it opens (it removes tables and
-//! lists that a crash has left, cuts its log, flushes), and a check must not. The image has copies of
-//! the small files, the intact part of each log, and links to the tables, which are never written
-//! again. What fjall removes or writes there, it removes and writes there.
+//! An image of a database directory that a check opens instead of it. fjall changes what it opens
+//! (it removes tables and lists that a crash has left, cuts its log, flushes), and a check must
+//! change nothing. The image has copies of the small files, the intact part of each log, and hard
+//! links to the tables, which fjall never writes again. fjall removes and writes files only in the
+//! image.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -14,7 +15,7 @@ use crate::inventory::{Inventory, LOCK};
 use crate::log_guard::Verdict;
 use crate::manifest;
 
-/// Fills `image`, an empty directory, with what fjall needs of `directory`.
+/// Fills the empty directory `image` with the files of `directory` that fjall needs.
 pub(crate) fn make(
     directory: &Path,
     image: &Path,

@@ -1,8 +1,9 @@
-//! What must be there before fjall opens a database. fjall makes what it misses (a keyspace without
-//! its `current` is removed and begun anew, a missing log too) and removes what it does not know. So
-//! every open first compares the directory with what a database of ours always has: five keyspaces,
-//! the newest list of tables of each, every table in it, and logs whose numbers have no gap. Reads
-//! names, and two small files of each keyspace.
+//! Checks that all files are present before fjall opens a database. fjall creates what is missing
+//! (it removes a keyspace without its `current` and begins it anew, and does the same with a
+//! missing log) and removes what it does not know. So every open first compares the directory with
+//! the files that one of our databases always has: five keyspaces, the newest list of tables of
+//! each, every table in it, and logs whose numbers have no gap. The check reads names, and two
+//! small files of each keyspace.
 
 use std::collections::HashSet;
 use std::ffi::OsString;
@@ -13,40 +14,40 @@ use crate::journal;
 use crate::layout::keyspace_path;
 use crate::manifest::{self, Manifest};
 
-/// The file that fjall locks; it refuses a database without it.
+/// The file that fjall locks. fjall refuses a database without it.
 pub(crate) const LOCK: &str = "lock";
-/// Keyspaces of a database: fjall's own and the four spaces.
+/// The number of keyspaces of a database: fjall's own and the four spaces.
 const KEYSPACES: u64 = 5;
 
 /// A keyspace and its table files.
 pub(crate) struct Keyspace {
     /// The directory of the files.
     pub path: PathBuf,
-    /// Its list of tables, where it can be read.
+    /// Its list of tables; `None` if it cannot be read.
     pub manifest: Option<Manifest>,
-    /// What is wrong with it.
+    /// Its missing and damaged files.
     pub damages: Vec<Damage>,
 }
 
-/// What was found.
+/// The result of the comparison.
 pub(crate) struct Inventory {
-    /// In the order of their numbers.
+    /// The keyspaces in the order of their numbers.
     pub keyspaces: Vec<Keyspace>,
-    /// What is wrong with the logs and the file that fjall locks.
+    /// The damages of the logs and of the file that fjall locks.
     pub logs: Vec<Damage>,
-    /// What does not belong there.
+    /// The files that no database has.
     pub unknown: Vec<Damage>,
 }
 
 impl Inventory {
-    /// Everything that is wrong.
+    /// Returns all damages.
     pub fn damages(&self) -> Vec<Damage> {
         let keyspaces = self.keyspaces.iter().flat_map(|keyspace| &keyspace.damages);
         keyspaces.chain(&self.logs).chain(&self.unknown).cloned().collect()
     }
 }
 
-/// Looks at a database without changing anything.
+/// Compares a database with what must be there. Changes nothing.
 pub(crate) fn take(data: &Path) -> Inventory {
     let mut unknown = Vec::new();
     let keyspaces = (0..KEYSPACES).map(|number| keyspace(data, number, &mut unknown)).collect();
@@ -56,7 +57,7 @@ pub(crate) fn take(data: &Path) -> Inventory {
     };
     let folder = data.join("keyspaces");
     for name in names(&folder, &mut unknown) {
-        // fjall passes over files here, and removes directories.
+        // fjall ignores files here, and removes directories.
         if !known(&name) && folder.join(&name).is_dir() {
             unknown.push(Damage::new(&folder.join(name), "is no keyspace of this database"));
         }
@@ -86,7 +87,7 @@ fn keyspace(data: &Path, number: u64, unknown: &mut Vec<Damage>) -> Keyspace {
     for name in names(&found.path, &mut found.damages) {
         let name = name.to_string_lossy();
         let is_list = |rest: &str| rest.bytes().all(|byte| byte.is_ascii_digit());
-        // fjall removes every file that begins so, but for the newest list.
+        // fjall removes every file with this prefix except the newest list.
         if name.strip_prefix('v').is_some_and(|rest| !is_list(rest)) {
             unknown.push(Damage::new(&found.path.join(&*name), "is no file of a keyspace"));
         }
@@ -94,7 +95,8 @@ fn keyspace(data: &Path, number: u64, unknown: &mut Vec<Damage>) -> Keyspace {
     found
 }
 
-/// Every table in the list is there. Others are left of a flush or a compaction that a crash ended.
+/// Checks that every table in the list exists. Other tables are left from a flush or a compaction
+/// that a crash interrupted.
 fn check_tables(
     keyspace: &Path,
     manifest: &Manifest,
@@ -119,7 +121,8 @@ fn check_tables(
     }
 }
 
-/// There is always a log, and the numbers of several follow each other: fjall removes the oldest.
+/// Checks that a log exists and that the numbers of the logs have no gap: fjall removes the oldest
+/// first.
 fn logs(data: &Path) -> Vec<Damage> {
     let numbers = match journal::numbers(data) {
         Ok(numbers) => numbers,
@@ -135,7 +138,7 @@ fn logs(data: &Path) -> Vec<Damage> {
     gaps.map(|missing| Damage::new(&journal::path(data, missing), "is missing")).collect()
 }
 
-/// The names in a directory.
+/// Returns the names in a directory.
 fn names(directory: &Path, damages: &mut Vec<Damage>) -> Vec<OsString> {
     let read = std::fs::read_dir(directory)
         .and_then(|entries| entries.map(|entry| Ok(entry?.file_name())).collect());

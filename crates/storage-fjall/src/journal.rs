@@ -1,5 +1,5 @@
-//! fjall's log: its files, and the whole batches in them. What a log is worth after a crash is
-//! judged by `log_guard`.
+//! fjall's log: its files, and the intact batches in them. `log_guard` decides how much of a log
+//! can be used after a crash.
 //!
 //! The format (fjall 3, little endian): a batch is `01 count:u32 seqno:u64`, then `count` times an
 //! item `02 type:u8 compression:u8 keyspace:u64 key_len:u16 value_len:u32 stored_len:u32 key value`
@@ -17,46 +17,46 @@ use crate::bytes_at::Reader;
 use crate::layout::number_of;
 
 const TRAILER: &[u8; 4] = b"FJL\x03";
-/// A later batch's sequence number is greater, but not by more than this.
+/// The sequence number of the next batch is greater than the last by at most this.
 const SEQNO_LEAP_MAX: u64 = 1 << 40;
 
-/// What a log file looks like.
+/// The content of a log file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Inspection {
     /// The path of the file.
     pub path: PathBuf,
-    /// The batches that are whole, in order.
+    /// The byte ranges of the intact batches, in order.
     pub intact: Vec<Range<usize>>,
-    /// What each of them says of its place, in the same order.
+    /// The place of each of them in the history of commits, in the same order.
     pub places: Vec<Option<GroupPlace>>,
-    /// Where the first batch that is not whole begins; `None` if only zeros follow the last.
+    /// The offset of the first damaged batch; `None` if only zeros follow the last intact one.
     pub damaged_from: Option<usize>,
-    /// Length of the file.
+    /// The length of the file in bytes.
     pub length: usize,
 }
 
 impl Inspection {
-    /// Intact batches that come after damage.
+    /// Returns the number of intact batches after the first damage.
     pub fn intact_after_damage(&self) -> usize {
         let Some(from) = self.damaged_from else { return 0 };
         self.intact.iter().filter(|batch| batch.start > from).count()
     }
 
-    /// The end of the last batch before any damage.
+    /// Returns the end of the last batch before the first damage.
     pub(crate) fn good_end(&self) -> usize {
         let before = |batch: &&Range<usize>| self.damaged_from.is_none_or(|from| batch.end <= from);
         self.intact.iter().filter(before).map(|batch| batch.end).max().unwrap_or(0)
     }
 }
 
-/// A whole batch.
+/// An intact batch.
 struct Batch {
     seqno: u64,
     end: usize,
     place: Option<GroupPlace>,
 }
 
-/// The whole batch at `at`.
+/// Returns the intact batch at offset `at`, if there is one.
 fn parse_batch(bytes: &[u8], at: usize) -> Option<Batch> {
     let mut reader = Reader::starting_at(bytes, at);
     if reader.array::<1>()? != [1] {
@@ -97,7 +97,7 @@ fn parse_batch(bytes: &[u8], at: usize) -> Option<Batch> {
     whole.then(|| Batch { seqno, end: reader.position(), place })
 }
 
-/// The length without the zeros of whole pages that were only allocated ahead.
+/// Returns the length of the file without the zero pages that were allocated ahead.
 fn used_length(bytes: &[u8]) -> usize {
     const PAGE: usize = 4096;
     let pages = bytes.chunks(PAGE).rev().take_while(|page| [0; PAGE].starts_with(page));
@@ -106,7 +106,7 @@ fn used_length(bytes: &[u8]) -> usize {
     bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1)
 }
 
-/// Finds every whole batch of a log.
+/// Finds every intact batch of a log.
 pub fn inspect(path: &Path) -> Result<Inspection> {
     let bytes = std::fs::read(path)?;
     let used = used_length(&bytes);
@@ -141,18 +141,18 @@ pub fn inspect(path: &Path) -> Result<Inspection> {
     Ok(found)
 }
 
-/// The log files of a database, oldest first.
+/// Returns the log files of a database, oldest first.
 pub fn files(data: &Path) -> Result<Vec<PathBuf>> {
     Ok(numbered(data)?.into_iter().map(|(_, path)| path).collect())
 }
 
-/// The numbers of the log files of a database, oldest first. They rise, and what is written goes
-/// to the last.
+/// Returns the numbers of the log files of a database, oldest first. The numbers rise, and fjall
+/// writes to the last file.
 pub(crate) fn numbers(data: &Path) -> Result<Vec<u64>> {
     Ok(numbered(data)?.into_iter().map(|(number, _)| number).collect())
 }
 
-/// The log file with this number.
+/// Returns the path of the log file with this number.
 pub(crate) fn path(data: &Path, number: u64) -> PathBuf {
     data.join(format!("{number}.jnl"))
 }

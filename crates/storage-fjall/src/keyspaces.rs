@@ -1,5 +1,5 @@
-//! fjall's keyspaces, one for each space: opening them, flushing them, and how far their background work
-//! is behind.
+//! fjall's keyspaces, one for each space: how they are opened and flushed, and how far their
+//! background work is behind.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -20,20 +20,21 @@ use crate::layout::{keyspace_path, number_of};
 use crate::manifest;
 use crate::tuning::{TABLE_BYTES, block_bytes, memtable_bytes, restart_interval};
 
-/// Unflushed bytes of all keyspaces together from which commits wait.
+/// The unflushed bytes of all keyspaces together from which on commits wait.
 const MEMTABLES_BYTES_MAX: u64 = 160 << 20;
-/// Memtables of one keyspace that wait to be flushed; fjall itself sleeps from 4.
+/// The number of unflushed memtables of one keyspace from which on commits wait; fjall itself
+/// sleeps from 4.
 const SEALED_MAX: usize = 3;
-/// Runs in level 0; fjall itself slows down from 20.
+/// The number of runs in level 0 from which on commits wait; fjall itself slows down from 20.
 const RUNS_MAX: usize = 16;
-/// The log is given up piece by piece; more than this is never replayed.
+/// The largest size of the log, in bytes; fjall flushes memtables so that no start replays more.
 const JOURNALS_BYTES_MAX: u64 = 512 << 20;
 
 fn keyspace_options(space: Space) -> KeyspaceCreateOptions {
     KeyspaceCreateOptions::default()
         .max_memtable_size(memtable_bytes(space))
-        // fjall's default leaves the upper levels uncompressed, and rising keys move to the lower
-        // ones without being rewritten.
+        // fjall's default leaves the upper levels uncompressed, and a compaction moves tables of
+        // rising keys to the lower levels without rewriting them.
         .data_block_compression_policy(CompressionPolicy::all(CompressionType::Lz4))
         .data_block_size_policy(BlockSizePolicy::all(block_bytes(space)))
         .data_block_restart_interval_policy(RestartIntervalPolicy::all(restart_interval(space)))
@@ -41,14 +42,14 @@ fn keyspace_options(space: Space) -> KeyspaceCreateOptions {
         .compaction_strategy(Arc::new(Leveled::default().with_table_target_size(TABLE_BYTES)))
 }
 
-/// fjall's handles. Each snapshot and each background task has a reference, and closing waits until
+/// fjall's handles. Each snapshot and each background task holds a reference. Closing waits until
 /// the last one is dropped.
 pub(crate) struct Parts {
     pub db: Database,
     pub spaces: [Keyspace; 4],
 }
 
-/// Returns what belongs to `space` in an array with one item for each space.
+/// Returns the item of `space` in an array with one item for each space.
 pub(crate) fn of_space<T>(all: &[T; 4], space: Space) -> &T {
     let [meta, doc, idx, log] = all;
     match space {
@@ -64,8 +65,8 @@ impl Parts {
         of_space(&self.spaces, space)
     }
 
-    /// Opens the database in `data`, or makes one where there is none. In one that exists nothing is
-    /// made that is missing.
+    /// Opens the database in `data`, or creates one if there is none. In an existing database
+    /// nothing missing is created.
     pub fn open(
         data: &Path,
         cache_bytes: u64,
@@ -100,9 +101,9 @@ impl Parts {
         Ok(parts)
     }
 
-    /// Sees to it that no snapshot has the sequence number 0, which that of an empty database gets.
-    /// fjall takes it for none when it looks for the oldest open snapshot, and then forgets the lists
-    /// of tables that the others read: they would panic.
+    /// Makes sure that no snapshot has the sequence number 0, which is that of an empty database.
+    /// fjall treats 0 as "no snapshot" when it looks for the oldest open one, and would free the
+    /// lists of tables that other snapshots read, so that these panic.
     fn leave_zero(&self) -> Result<()> {
         let is_empty = |space: &Keyspace| space.tree.get_highest_seqno().is_none();
         if self.db.visible_seqno() > 0 || !self.spaces.iter().all(is_empty) {
@@ -112,31 +113,32 @@ impl Parts {
         cleared.map_err(|error| storage(error.into(), "making the database"))
     }
 
-    /// Moves everything in memory to tables.
+    /// Flushes the memtables of all keyspaces to tables.
     pub fn flush(&self) -> Result<()> {
         Space::ALL.into_iter().try_for_each(|space| self.flush_space(space))
     }
 
-    /// Moves what a keyspace has in memory to tables.
+    /// Flushes the memtables of a keyspace to tables.
     pub fn flush_space(&self, space: Space) -> Result<()> {
         let keyspace = self.space(space);
         keyspace.rotate_memtable().map_err(|error| storage(error, "flushing"))?;
         while keyspace.tree.sealed_memtable_count() > 0 {
-            // Fails once a background thread of fjall has died: nothing would end this loop.
+            // Fails if a background thread of fjall has died; then the loop would never end.
             self.db.persist(PersistMode::Buffer).map_err(|error| storage(error, "flushing"))?;
             std::thread::sleep(Duration::from_millis(1));
         }
         Ok(())
     }
 
-    /// Whether no keyspace has anything in memory.
+    /// Returns true if every memtable is empty.
     pub fn all_flushed(&self) -> bool {
         self.spaces.iter().all(|space| {
             space.tree.sealed_memtable_count() == 0 && space.tree.active_memtable().is_empty()
         })
     }
 
-    /// The tree of a space; `None` if it keeps values apart from keys, which none of ours does.
+    /// Returns the tree of a space; `None` if it stores values apart from keys, which none of ours
+    /// does.
     pub fn tree(&self, space: Space) -> Option<&Tree> {
         match &self.space(space).tree {
             AnyTree::Standard(tree) => Some(tree),
@@ -144,7 +146,7 @@ impl Parts {
         }
     }
 
-    /// Whether flushes or compactions are so far behind that commits have to wait.
+    /// Returns true if flushes or compactions are so far behind that commits must wait.
     pub fn is_behind(&self) -> bool {
         let sealed = |space: &Keyspace| space.tree.sealed_memtable_count();
         let most = self.spaces.iter().map(sealed).max().unwrap_or(0);

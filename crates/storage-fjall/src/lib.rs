@@ -3,17 +3,17 @@
 //! snapshots. Group commit, the check of the journal at an open, the bounds on memory and the
 //! reclaiming of dropped ranges are our own.
 //!
-//! Read in this order: `directory` (what lies in a database directory, its lock and format), `layout`
-//! and `tuning` (where fjall keeps each space, and with which sizes), `opening` (the steps of an
-//! open), `inventory` and `manifest` (what must be there before fjall opens it), `skeleton` and
-//! `scratch` (how a new one is made), [`journal`] and `log_guard` (what a torn or damaged log is
-//! worth), `image` (what a check opens), `salvage`, `table_file` and `rebuild` (what a repair does about
-//! damaged tables), `repair_mark` (that it is done), `keyspaces` (fjall's handles), `backend` (reads,
-//! batches, pressure), `newest`, `lookups`, `open_table` and `block_rows` (reads of what nothing has
-//! changed since, straight from the tables), `memtables`, `retired` and `early_sync` (what is done
-//! outside of fjall's locks), `dropped` and `reclaim` (dropped ranges), `sizes` and `dead` (what ranges
-//! hold, and what a compaction would give back), `heads`, `gaps` and `tombstones` (heads of queues),
-//! `backup`.
+//! Read in this order: `directory` (the files of a database directory, its lock and format),
+//! `layout` and `tuning` (the path and the sizes of each space), `opening` (the steps of an open),
+//! `inventory` and `manifest` (the files that must exist before fjall opens a database), `skeleton`
+//! and `scratch` (how a new database is created), [`journal`] and `log_guard` (how much of a torn
+//! or damaged log can be used), `image` (what a check opens), `salvage`, `table_file` and `rebuild`
+//! (how a repair treats damaged tables), `repair_mark` (that a repair is under way), `keyspaces`
+//! (fjall's handles), `backend` (reads, batches, backpressure), `newest`, `lookups`, `open_table`
+//! and `block_rows` (reads straight from the tables while nothing has been written since),
+//! `memtables`, `retired` and `early_sync` (work moved out of fjall's locks), `dropped` and
+//! `reclaim` (dropped ranges), `sizes` and `dead` (the size of ranges, and what a compaction would
+//! free), `heads`, `gaps` and `tombstones` (deleted keys at the heads of queues), `backup`.
 
 mod backend;
 mod backup;
@@ -71,32 +71,33 @@ pub use backend::FjallBackend;
 pub use directory::{FORMAT_VERSION, is_database};
 pub use disk_space::{DISK_RESERVE_BYTES, DiskSpace, SpaceProbe};
 
-/// fjall's first background thread only flushes: it puts each request for a compaction back into the
-/// queue, at full speed, until another thread takes it. With a thread for the compaction of each of
-/// the four keyspaces beside it, none stays in the queue (docs/benchmarks.md, "Sustained writes").
+/// The number of fjall's background threads. The first one only flushes: it puts each request for a
+/// compaction back into the queue, in a busy loop, until another thread takes it. With one more
+/// thread for each of the four keyspaces no request stays in the queue (docs/benchmarks.md,
+/// "Sustained writes").
 const WORKERS: usize = 5;
 
-/// How to open a database directory.
+/// Options for opening a database directory.
 #[derive(Clone)]
 pub struct FjallOptions {
-    /// Snapshots, conflict table, ticker, clock.
+    /// The options of the committer: snapshots, conflict table, ticker, clock.
     pub committer: CommitterOptions,
-    /// Upper bound of the block cache; used as far as data is read.
+    /// The largest size of the block cache, in bytes. The cache grows with the data that is read.
     pub cache_bytes: u64,
-    /// Mend what is missing or damaged: keep every intact batch of the log and every row that can be
-    /// read, put the damaged files aside, say what is lost. Lost index entries are made again by the
-    /// layer above. Until [`end_repair`] only another repair can open the directory. Without this such a
-    /// directory is refused, or fails where it is read.
+    /// Repairs missing and damaged files: keeps every intact batch of the log and every readable
+    /// row, puts the damaged files aside and reports what is lost. The layer above builds lost
+    /// index entries again. Until [`end_repair`] only another repair can open the directory.
+    /// Without this option a damaged directory is refused, or reads of the damaged part fail.
     pub repair: bool,
-    /// A scan that waits this long for its first row remembers what it found empty. Zero makes
-    /// every scan do so, for tests.
+    /// A scan that waits this long for its first row remembers the empty range before it. With zero
+    /// every scan does so, for tests.
     pub slow_head: Duration,
-    /// fjall's background threads: one flushes, the others compact.
+    /// The number of fjall's background threads: one flushes, the others compact.
     pub workers: usize,
-    /// Bytes of the file system that stay free, but at most a quarter of it: while less is left,
-    /// commits that add data answer `Full`.
+    /// The bytes of the file system that stay free, but at most a quarter of it. While less is
+    /// free, commits that add data fail with `Full`.
     pub reserve_bytes: u64,
-    /// Measures the file system of the data.
+    /// Measures the free space of the data's file system.
     pub space_probe: SpaceProbe,
 }
 
@@ -116,27 +117,27 @@ impl Default for FjallOptions {
 
 /// An open directory.
 pub struct Opened {
-    /// The engine that was opened.
+    /// The engine of the directory.
     pub engine: Arc<dyn Engine>,
-    /// What an operator should know: a torn record that was trimmed, what a repair lost.
+    /// Warnings for the operator: a torn record that was trimmed, what a repair lost.
     pub warnings: Vec<String>,
 }
 
-/// What a check of a directory found.
+/// The result of a check of a directory.
 pub struct Examined {
-    /// An engine on an image of the directory, unless it is too damaged for that. What is written to
-    /// it is lost.
+    /// An engine on an image of the directory; `None` if the directory is too damaged. Writes to it
+    /// are lost.
     pub opened: Option<Opened>,
-    /// What is wrong with the files, each with its path.
+    /// The damages of the files, each with its path.
     pub damages: Vec<String>,
 }
 
-/// Looks at a database directory without changing anything in it, not even what a start would cut
-/// off or tidy away. The image that is opened lies in the system's directory for temporary files,
-/// and has a copy of the log.
+/// Checks a database directory without changing anything in it; not even a torn record is cut off.
+/// The image that is opened lies in the system's directory for temporary files and contains a copy
+/// of the log.
 ///
 /// Errors: `Unavailable` if another process has the directory open, if its format is newer or if it
-/// is no finished database.
+/// is not a finished database.
 pub fn examine(directory: &Path, options: FjallOptions) -> Result<Examined> {
     let opening::Examined { backend, warnings, damages } =
         FjallBackend::examine(directory, &options)?;
@@ -153,7 +154,7 @@ pub fn examine(directory: &Path, options: FjallOptions) -> Result<Examined> {
     Ok(Examined { opened, damages })
 }
 
-/// Ends a repair that has opened `directory` and closed it again: from now on it can be used.
+/// Ends a repair, after `directory` was opened for it and closed again: from now on it can be used.
 ///
 /// Errors: `Unavailable` if another process has the directory open.
 pub fn end_repair(directory: &Path) -> Result<()> {
@@ -163,12 +164,12 @@ pub fn end_repair(directory: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Opens a database directory, creating it if it is missing or empty.
+/// Opens a database directory; creates it if it is missing or empty.
 ///
-/// Errors: `Unavailable` if another process has it open, if its format is newer or if it holds
-/// another program's files; `Corruption` if a file is missing or damaged, or if the log is damaged
-/// with intact records after the damage (nothing is changed then; `repair` mends it). `Unavailable`
-/// also while a repair has begun and not ended.
+/// Errors: `Unavailable` if another process has it open, if its format is newer, if it holds
+/// another program's files, or while a repair has begun and not ended. `Corruption` if a file is
+/// missing or damaged, or if the log is damaged and intact records follow the damage; nothing is
+/// changed then, and `repair` repairs it.
 pub fn open(directory: &Path, options: FjallOptions) -> Result<Opened> {
     let (backend, warnings) = FjallBackend::open(directory, &options)?;
     let engine = Arc::new(Committer::open(backend, options.committer)?);

@@ -1,11 +1,12 @@
-//! The guard before every open: what fjall's log is worth after a crash.
+//! The check of fjall's log before every open: how much of it can be used after a crash.
 //!
 //! fjall 3.1 refuses to open when a checksum in its log is wrong, which a torn last record can
-//! cause, and silently drops intact records after a hole. So before it opens, every log file is
-//! read here. A power cut loses pages of what was not forced out in any order. So what follows damage
-//! is cut off with a warning if nothing says that it was on stable storage: no record after it (each
-//! says how far the log was durable), and not the file `DURABLE`. Everything else is refused and left
-//! as it is, until an operator asks for a repair. What is opened is always a prefix of history.
+//! cause, and silently drops intact records after a hole. So every log file is read here before
+//! fjall opens it. A power cut can lose unsynced pages in any order. So everything after damage is
+//! cut off with a warning if nothing shows that it was on stable storage: no later record (each
+//! says how far the log was durable) and not the file `DURABLE`. Any other damage is refused and
+//! left as it is until an operator asks for a repair. The state that is opened is always a prefix
+//! of the history of commits.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -23,19 +24,19 @@ use crate::layout::number_of;
 use crate::manifest;
 use crate::table_file::Readable;
 
-/// What a log file is worth.
+/// How much of a log file can be used.
 pub(crate) struct Verdict {
     pub path: PathBuf,
-    /// The bytes from the beginning that fjall may read.
+    /// The length of the prefix that fjall may read, in bytes.
     pub kept: usize,
-    /// What an operator should know of what is not kept, if nothing is damaged.
+    /// The warning for the operator if the rest is cut off without damage.
     pub warning: Option<String>,
-    /// Why the log must not be opened as it is.
+    /// The reason why the log must not be opened as it is.
     pub damage: Option<Damage>,
     found: Inspection,
 }
 
-/// What is known of history besides the log.
+/// What other files say about the history of commits.
 pub(crate) struct Known<'k> {
     durable: Durable,
     inventory: &'k Inventory,
@@ -46,13 +47,13 @@ impl<'k> Known<'k> {
         Self { durable: durable_mark::read(directory), inventory }
     }
 
-    /// Whether all commits up to this version are in tables. Reads tables only where the last clean
-    /// stop does not answer it.
+    /// Returns true if all commits up to this version are in tables. Reads tables only if the last
+    /// clean stop did not record it.
     fn are_in_tables(&self, version: u64) -> bool {
         version <= self.durable.in_tables || version <= self.version_in_tables()
     }
 
-    /// The last version in any table.
+    /// Returns the last version in any table.
     fn version_in_tables(&self) -> u64 {
         let meta = usize::try_from(number_of(Space::Meta)).ok();
         let keyspace = meta.and_then(|number| self.inventory.keyspaces.get(number));
@@ -71,14 +72,15 @@ impl<'k> Known<'k> {
     }
 }
 
-/// Reads every log file, oldest first. Changes nothing.
+/// Reads every log file, oldest first, and judges it. Changes nothing.
 pub(crate) fn judge(data: &Path, known: &Known<'_>) -> Result<Vec<Verdict>> {
     let files = journal::files(data)?;
     let found = files.iter().map(|path| inspect(path)).collect::<Result<Vec<_>>>()?;
-    // An engine whose last write failed may have begun another file as it closed, without a record.
+    // An engine whose last write failed can have created another file while it closed, without a
+    // record.
     let is_blank = |found: &Inspection| found.intact.is_empty() && found.damaged_from.is_none();
     let newest = found.iter().rposition(|found| !is_blank(found)).unwrap_or(0);
-    // The version up to which history is whole, as far as the log tells.
+    // The version up to which the history is complete, as far as the log shows.
     let mut last = None;
     let mut verdicts = Vec::new();
     for (number, found) in found.into_iter().enumerate() {
@@ -111,7 +113,7 @@ fn judge_file(
     let mut claimed = 0;
     for (batch, place) in found.intact.iter().zip(&found.places) {
         if batch.start > from {
-            // What does not tell how far the log was durable may have been durable itself.
+            // A record that does not say how far the log was durable may have been durable itself.
             claimed = claimed.max(place.and_then(|place| place.durable).unwrap_or(u64::MAX));
             continue;
         }
@@ -135,9 +137,9 @@ fn judge_file(
 }
 
 impl Verdict {
-    /// Damage at the end of the newest file with records is what a failed write leaves, and what a
-    /// power cut leaves of records that were not forced out, if nothing behind it and nothing else
-    /// says that they were.
+    /// Judges a damaged log. Damage at the end of the newest file with records is the result of a
+    /// failed write, or of a power cut that lost unsynced records, if neither a later record nor
+    /// another file shows that they were durable.
     fn judge_damage(
         &mut self,
         from: usize,
@@ -175,12 +177,13 @@ impl Verdict {
     }
 }
 
-/// What is damaged.
+/// Returns the damages of the logs.
 pub(crate) fn damages(logs: &[Verdict]) -> Vec<Damage> {
     logs.iter().filter_map(|log| log.damage.clone()).collect()
 }
 
-/// Makes the log safe to open, or refuses it as it is. Returns what an operator should know.
+/// Cuts the logs so that they can be opened, or refuses them unchanged. Returns the warnings for
+/// the operator.
 pub(crate) fn guard(logs: &[Verdict], repair: bool) -> Result<Vec<String>> {
     let damages = damages(logs);
     if !repair && !damages.is_empty() {
@@ -208,8 +211,8 @@ fn cut(path: &Path, length: usize) -> Result<()> {
     Ok(())
 }
 
-/// Writes the intact batches anew and keeps the damaged file under another name. At every moment
-/// one of the two has the name of the log.
+/// Writes the intact batches to a new file and keeps the damaged file under another name. At every
+/// moment one of the two files has the name of the log.
 fn rewrite(found: &Inspection) -> Result<String> {
     let bytes = std::fs::read(&found.path)?;
     let mended = found.path.with_extension("mended");
@@ -244,12 +247,11 @@ fn rewrite(found: &Inspection) -> Result<String> {
     ))
 }
 
-/// Empties the log after everything it says has reached the tables, so that the next open has
-/// nothing to replay.
+/// Empties the log after all its records are in tables, so that the next open replays nothing.
 pub(crate) fn clear(data: &Path) -> Result<()> {
     let mut files = journal::files(data)?;
     if let Some(newest) = files.pop() {
-        // The oldest first: those that are left always follow each other.
+        // The oldest first, so that the numbers of the remaining files have no gap.
         for path in files {
             std::fs::remove_file(path)?;
         }

@@ -1,5 +1,5 @@
-//! Forcing fjall's log to stable storage while others go on writing to it. fjall holds the log's
-//! lock for as long as the disk takes; a handle of our own on the same file does not.
+//! Syncs fjall's log while other threads go on writing to it. fjall holds the log's lock during its
+//! own fsync; a separate handle on the same file needs no lock.
 
 use std::fs::File;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ use crate::journal;
 /// A handle on the newest file of the log.
 pub(crate) struct LogSync {
     data: PathBuf,
-    /// Kept open: a handle tells of every failure to write since it was opened.
+    /// Kept open, because a handle reports only the write failures since it was opened.
     newest: Mutex<Option<(PathBuf, File)>>,
 }
 
@@ -21,11 +21,12 @@ impl LogSync {
         Self { data, newest: Mutex::new(None) }
     }
 
-    /// Forces to stable storage whatever fjall has given to the operating system. Only the newest
-    /// file needs it: fjall forces a file out before it begins the next.
+    /// Syncs what fjall has written to the operating system. Only the newest file needs it: fjall
+    /// syncs a file before it begins the next one.
     ///
-    /// False if fjall has to do it itself: a file that is new here, since a handle does not tell
-    /// of failures before it was opened, or one that cannot be opened, which is no failed write.
+    /// Returns false if fjall must sync the file itself: a file that was not open here before,
+    /// because a handle does not report failures from before it was opened, or one that cannot be
+    /// opened, which is not a failed write.
     pub fn sync(&self) -> Result<bool> {
         let mut newest = self.newest.lock();
         let Some(path) = journal::files(&self.data).ok().and_then(|mut files| files.pop()) else {

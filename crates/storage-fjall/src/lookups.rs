@@ -1,9 +1,10 @@
-//! Values of many keys, read straight from the blocks of the newest tables. fjall's own lookup builds
-//! an iterator over the index and one over the block for each key. Here keys are looked up in their
-//! order: those of one block cost a search in it, those of one table share its index. For a single
-//! key it would save a tenth, and cost the insert of a new key more than that.
+//! Looks up many keys straight in the blocks of the newest tables. fjall's own lookup builds an
+//! iterator over the index and one over the block for each key. Here keys are looked up in
+//! ascending order: keys in the same block cost one search in it, and keys in the same table share
+//! its index. For a single key this would save a tenth of a lookup, and the insert of a new key
+//! would lose more than that.
 //!
-//! It serves the snapshots that `newest.rs` serves.
+//! It works for the snapshots of `newest.rs`.
 
 use bytes::Bytes;
 use lsm_tree::table::block::BlockType;
@@ -14,12 +15,12 @@ use lsm_tree::{AbstractTree, InternalValue, SeqNo, Table, Tree};
 use crate::block_rows::BlockRows;
 use crate::open_table::{OpenTable, Result, files, not_rows, stable};
 
-/// What one table says about a key.
+/// The result of a search in one table.
 enum Found {
     /// The key has this value, or is deleted.
     Decided(Option<Bytes>),
     Nothing,
-    /// The answer may stand in the next block.
+    /// The next block may contain the key.
     Unknown,
 }
 
@@ -27,8 +28,8 @@ fn into_value(row: InternalValue) -> Option<Bytes> {
     (!row.is_tombstone()).then(|| Bytes::from(row.value))
 }
 
-/// Puts the values of `keys` into `out`, one in the place of each, as the snapshot with the number
-/// `seqno` sees them. False if it cannot tell; `is_current` says whether nothing has been written
+/// Writes the value of each of `keys`, as the snapshot `seqno` sees it, to the same position of
+/// `out`. Returns false if it cannot decide; `is_current` returns true if nothing has been written
 /// since the snapshot.
 pub(crate) fn get_many(
     tree: &Tree,
@@ -58,7 +59,8 @@ pub(crate) fn get_many(
         let runs = version.iter_levels().flat_map(|level| level.iter());
         let mut tables = runs.filter_map(|run| run.get_for_key(key)).peekable();
         while let Some(table) = tables.next() {
-            // Of the last table a filter would only say that it has the key.
+            // For the last table a filter is not asked: it would mostly confirm that the table has
+            // the key.
             let found = if tables.peek().is_some() {
                 let row = table.get(key, seqno, Builder::get_hash(key))?;
                 row.map_or(Found::Nothing, |row| Found::Decided(into_value(row)))
@@ -79,7 +81,7 @@ pub(crate) fn get_many(
     Ok(true)
 }
 
-/// The block that the last key was looked up in.
+/// The block of the last lookup.
 #[derive(Default)]
 struct Finder {
     table: Option<(OpenTable, IndexBlock)>,
@@ -90,7 +92,7 @@ struct Finder {
 }
 
 impl Finder {
-    /// Goes to a table.
+    /// Opens a table.
     fn open(&mut self, table: &Table, open: impl Fn(&Table) -> OpenTable) -> Result<()> {
         let is_open = self.table.as_ref().is_some_and(|(at, _)| at.table.id() == table.id());
         if !is_open {
@@ -102,7 +104,7 @@ impl Finder {
         Ok(())
     }
 
-    /// Looks a key up that is not below the last one.
+    /// Looks up a key that is not below the key of the last lookup.
     fn find(&mut self, key: &[u8], seqno: SeqNo) -> Result<Found> {
         let Some((open, top)) = &self.table else { return Ok(Found::Unknown) };
         let is_new = self.last_key.is_empty() || self.last_key[..] < *key;
@@ -119,7 +121,7 @@ impl Finder {
             self.block = BlockRows::new(Bytes::from(block.data)).map_err(not_rows)?;
         }
         let newest = open.table.global_seqno();
-        // Documents that were inserted one after the other are often read so.
+        // Documents inserted one after the other are often read in the same order.
         let next = match !is_new && self.key[..] < *key {
             true => self.block.next(&mut self.key).map_err(not_rows)?,
             false => None,
@@ -135,7 +137,7 @@ impl Finder {
             }
             row = self.block.next(&mut self.key).map_err(not_rows)?;
         }
-        // The older versions of a block's last key may stand in the next block.
+        // Older versions of a block's last key can be in the next block.
         Ok(if self.last_key == key { Found::Unknown } else { Found::Nothing })
     }
 }

@@ -10,7 +10,7 @@ use crate::bytes_at::Reader;
 use crate::damage::Damage;
 use crate::durable_files::write_synced;
 
-/// The names of the files in a keyspace.
+/// The names of the files of a keyspace.
 pub(crate) const CURRENT: &str = "current";
 pub(crate) const TABLES: &str = "tables";
 
@@ -26,7 +26,7 @@ pub(crate) struct TableEntry {
     pub id: u64,
     /// xxh3-128 of the whole file.
     pub checksum: u128,
-    /// What is added to the sequence numbers of its rows.
+    /// The number that is added to the sequence numbers of its rows.
     pub seqno: u64,
 }
 
@@ -39,17 +39,17 @@ pub(crate) struct Manifest {
     pub tables: Vec<TableEntry>,
 }
 
-/// The file that says which list is the newest.
+/// Returns the path of the file that names the newest list.
 pub(crate) fn current_path(keyspace: &Path) -> PathBuf {
     keyspace.join(CURRENT)
 }
 
-/// The file of a table.
+/// Returns the path of a table.
 pub(crate) fn table_path(keyspace: &Path, id: u64) -> PathBuf {
     keyspace.join(TABLES).join(id.to_string())
 }
 
-/// Reads the newest list of a keyspace and compares it with its checksum.
+/// Reads the newest list of a keyspace and verifies its checksum.
 pub(crate) fn read(keyspace: &Path) -> Result<Manifest, Damage> {
     let (id, checksum) = read_current(keyspace)?;
     let path = keyspace.join(format!("v{id}"));
@@ -76,7 +76,7 @@ fn read_current(keyspace: &Path) -> Result<(u64, u128), Damage> {
     parsed.ok_or_else(|| Damage::new(&path, "does not name a list of tables"))
 }
 
-/// The sections of an archive, each with its name.
+/// Returns the sections of an archive, each with its name.
 pub(crate) fn parse(bytes: &[u8]) -> Option<Vec<(&[u8], &[u8])>> {
     let trailer = bytes.get(bytes.len().checked_sub(TRAILER_BYTES)?..)?;
     let mut reader = Reader::new(trailer);
@@ -126,8 +126,8 @@ fn parse_tables(section: &[u8]) -> Option<Vec<TableEntry>> {
     reader.is_at_end().then_some(tables)
 }
 
-/// Replaces the newest list of `keyspace`, which is open nowhere, by one with these tables in one
-/// `level`. They are in the order of their keys, and no key is in two of them.
+/// Replaces the newest list of `keyspace`, which must not be open, by one with these tables in one
+/// `level`. The tables are in the order of their keys and do not overlap.
 pub(crate) fn write(keyspace: &Path, tables: &[TableEntry], level: u8) -> StorageResult<()> {
     let (id, _) = read_current(keyspace)?;
     let path = keyspace.join(format!("v{id}"));
@@ -168,7 +168,7 @@ fn encode_tables(tables: &[TableEntry], level: u8, levels: u8) -> Vec<u8> {
     section
 }
 
-/// An archive of these sections.
+/// Returns an archive of these sections.
 fn encode<'s>(sections: impl Iterator<Item = (&'s [u8], &'s [u8])>) -> Vec<u8> {
     let (mut archive, mut entries, mut count) = (Vec::new(), Vec::new(), 0_u32);
     for (name, section) in sections {

@@ -1,11 +1,11 @@
-//! The first rows of a range, read straight from the blocks of the tables; `newest_back.rs` reads the
-//! last ones. fjall's own iterators make an owned key and an owned value of every row, peek at each in
-//! four layers and look it up in a heap: a thousand instructions a row. Here a row is decoded where it
-//! stands, and one that is alone in its range is compared with nothing.
+//! Reads the first rows of a range straight from the blocks of the tables; `newest_back.rs` reads
+//! the last rows. fjall's own iterators copy the key and the value of every row, peek at each in
+//! four layers and pass it through a heap: a thousand instructions a row. Here a row is decoded in
+//! place, and a row of the only source in its range is not compared with anything.
 //!
-//! It serves a snapshot after which nothing has been written: the newest list of tables is the
-//! snapshot's own then. A later list does not serve an older snapshot (`held.rs`), and fjall does not
-//! show the lists that it keeps for those.
+//! It works for a snapshot after which nothing has been written: then the newest list of tables is
+//! the snapshot's own. A later list cannot be used for an older snapshot (`held.rs`), and fjall
+//! does not give access to the older lists that it keeps.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -19,42 +19,44 @@ use quire_storage::{Direction, Page, ScanRequest};
 use crate::block_rows::{BlockRow, BlockRows};
 use crate::open_table::{OpenTable, Result, files, not_rows, stable};
 
-/// Tables of one run that a page is read from at most. A page is smaller than a table.
+/// The largest number of tables of one run that a page is read from. A page is smaller than a
+/// table.
 const TABLES_MAX: usize = 2;
-/// Rows of a page that memory is taken for before they are read.
+/// The largest number of rows for which a page reserves memory before they are read.
 const ROWS_EXPECTED_MAX: usize = 32;
-/// By how much later keys of a page may be longer than its first.
+/// How much longer than the first key of a page its later keys may be without another allocation.
 const KEY_BYTES_SPARE: usize = 8;
-/// Places of blocks that are looked up at first, and after these.
+/// The number of blocks whose places are looked up first; each later look-up takes more.
 pub(crate) const PLACES_FIRST: usize = 2;
 pub(crate) const PLACES_MAX: usize = 32;
 
-/// The newest tables and the newest memtable, as far as a range begins in them.
+/// The newest tables and the active memtable, as far as they contain the beginning of a range.
 pub(crate) struct Newest {
     pub seqno: SeqNo,
     /// The tables of each run, in the order of the scan.
     pub runs: Vec<Vec<OpenTable>>,
     pub memtable: Arc<Memtable>,
-    /// Where the tables at hand end: they hold every row before this key, and in a reverse scan every
-    /// row from it on. Empty if they hold all.
+    /// The key at which the chosen tables end: they hold every row before it, and for a reverse
+    /// scan every row from it on. Empty if they hold all rows.
     pub edge: Bytes,
 }
 
-/// A walk over rows that stands at one, or at the end.
+/// A cursor over rows, at one row or at the end.
 pub(crate) trait Walk {
-    /// The key of the row at hand; `None` at the end.
+    /// Returns the key of the current row; `None` at the end.
     fn key(&self) -> Option<&[u8]>;
 
-    /// Takes the value of the row at hand; `None` at the end. It is empty if only keys are wanted.
+    /// Takes the value of the current row; `None` at the end. It is empty if only keys are wanted.
     fn take(&mut self) -> Option<Bytes>;
 
-    /// Goes to the next row that the snapshot sees.
+    /// Moves to the next row that the snapshot sees.
     fn advance(&mut self) -> Result<()>;
 }
 
 impl Newest {
-    /// What a snapshot with the number `seqno` reads of a range, if there is no memtable that waits
-    /// for its flush. The caller makes sure afterwards that nothing was written since the snapshot.
+    /// Returns the tables and the memtable that a snapshot `seqno` reads for a range; `None` if a
+    /// memtable waits for its flush. Afterwards the caller must check that nothing was written
+    /// since the snapshot.
     pub fn of(tree: &Tree, seqno: SeqNo, request: &ScanRequest<'_>) -> Option<Self> {
         let files = files(tree)?;
         let (version, memtable) = stable(tree, Tree::current_version, |version| version.id())?;
@@ -93,16 +95,16 @@ impl Newest {
         Some(Self { seqno, runs, memtable, edge })
     }
 
-    /// Fills an empty page from the row at hand on. The keys of a page share their memory. A page may
-    /// end early where the tables at hand end. Where they end before there is a row, returns the key
-    /// at which the scan goes on.
+    /// Fills an empty page, beginning with the current row. The keys of a page share one
+    /// allocation. A page may end early where the chosen tables end. If they end before any row,
+    /// returns the key at which the scan continues.
     pub fn fill(
         &self,
         rows: &mut impl Walk,
         request: &ScanRequest<'_>,
         page: &mut Page,
     ) -> Result<Option<Bytes>> {
-        // A page that is filled again has the room that it needed before.
+        // A page that is filled again reuses its capacity.
         let expected = request.rows_max.min(ROWS_EXPECTED_MAX.max(page.rows.capacity()));
         let key_bytes = rows.key().map_or(0, <[u8]>::len) + KEY_BYTES_SPARE;
         let mut keys = Vec::with_capacity(expected * key_bytes);
@@ -138,7 +140,7 @@ impl Newest {
         Ok(None)
     }
 
-    /// Goes to the first row of the range.
+    /// Returns a cursor at the first row of the range.
     pub fn rows<'n>(&'n self, request: &ScanRequest<'_>) -> Result<NewestRows<'n>> {
         let mut sources = Vec::with_capacity(self.runs.len() + 1);
         for run in &self.runs {
@@ -166,17 +168,17 @@ impl Newest {
     }
 }
 
-/// A walk over rows by rising keys.
+/// A cursor over rows in ascending order.
 pub(crate) struct NewestRows<'n> {
     newest: &'n Newest,
-    /// Those that are not at their end.
+    /// The sources that are not at their end.
     sources: Vec<Source<'n>>,
     keys_only: bool,
-    /// The key of the row at hand, or of the last one that was passed over.
+    /// The key of the current row, or of the last row that was skipped.
     key: Vec<u8>,
-    /// A version of `key` was met that the snapshot sees.
+    /// True after a version of `key` was met that the snapshot sees.
     decided: bool,
-    /// The value of the row at hand; empty if only keys are wanted.
+    /// The value of the current row; empty if only keys are wanted.
     at: Option<Bytes>,
 }
 
@@ -198,7 +200,7 @@ impl Walk for NewestRows<'_> {
                 return Ok(());
             }
             let is_seen = source.seqno < self.newest.seqno;
-            // Most keys differ from the one before in the last byte.
+            // Most adjacent keys differ in their last byte.
             let same_end = source.key.last() == self.key.last();
             if is_seen && !(same_end && self.decided && source.key == self.key) {
                 self.at = source.value(self.keys_only);
@@ -217,7 +219,7 @@ impl Walk for NewestRows<'_> {
 }
 
 impl NewestRows<'_> {
-    /// The source whose row comes first: by its key, and the newest of one key.
+    /// Returns the source with the smallest key; among equal keys, the one with the newest version.
     #[inline]
     fn first_source(&self) -> Option<usize> {
         let (first, others) = self.sources.split_first()?;
@@ -232,7 +234,7 @@ impl NewestRows<'_> {
     }
 }
 
-/// The bound at which a scan ends.
+/// Returns the bound at which the scan ends.
 fn far_bound<'r>(request: &ScanRequest<'r>) -> &'r [u8] {
     match request.direction {
         Direction::Forward => request.end,
@@ -240,7 +242,7 @@ fn far_bound<'r>(request: &ScanRequest<'r>) -> &'r [u8] {
     }
 }
 
-/// Rows of one run or of the memtable, at one of them.
+/// The rows of one run or of the memtable, at one of them.
 struct Source<'n> {
     rows: Rows<'n>,
     key: Vec<u8>,
@@ -249,7 +251,7 @@ struct Source<'n> {
 
 enum Rows<'n> {
     Run(RunRows<'n>),
-    /// The entries that follow, and the value of the one at hand; `None` for a tombstone.
+    /// The following entries, and the value of the current one; `None` for a tombstone.
     Memtable(Box<dyn Iterator<Item = InternalValue> + 'n>, Option<Bytes>),
 }
 
@@ -258,7 +260,7 @@ impl<'n> Source<'n> {
         Self { rows, key: Vec::new(), seqno: 0 }
     }
 
-    /// Goes to the first row of a run whose key is not below `key`. False at the end.
+    /// Moves to the first row of a run whose key is not below `key`. Returns false at the end.
     fn seek(&mut self, key: &[u8]) -> Result<bool> {
         let Rows::Run(run) = &mut self.rows else { return Ok(false) };
         let Some(seqno) = run.seek(key, &mut self.key)? else { return Ok(false) };
@@ -266,7 +268,7 @@ impl<'n> Source<'n> {
         Ok(true)
     }
 
-    /// Goes to the next row. False at the end.
+    /// Moves to the next row. Returns false at the end.
     #[inline]
     fn advance(&mut self) -> Result<bool> {
         match &mut self.rows {
@@ -285,13 +287,13 @@ impl<'n> Source<'n> {
         Ok(true)
     }
 
-    /// Whether the row at hand is known to be before the end of the range.
+    /// Returns true if the current row is known to be before the end of the range.
     #[inline]
     fn is_inside(&self) -> bool {
         matches!(&self.rows, Rows::Run(run) if run.is_inside)
     }
 
-    /// The value at hand, empty if only keys are wanted; `None` for a tombstone.
+    /// Returns the current value, empty if only keys are wanted; `None` for a tombstone.
     #[inline]
     fn value(&mut self, keys_only: bool) -> Option<Bytes> {
         match &mut self.rows {
@@ -307,24 +309,24 @@ impl<'n> Source<'n> {
     }
 }
 
-/// The rows of tables that follow each other.
+/// The rows of the tables of one run, one table after the other.
 struct RunRows<'n> {
-    /// The tables that follow.
+    /// The tables that follow the current one.
     tables: std::slice::Iter<'n, OpenTable>,
     table: Option<&'n OpenTable>,
-    /// Blocks of the table that come next.
+    /// The next blocks of the current table.
     places: std::vec::IntoIter<BlockHandle>,
-    /// The last block that was looked up, and a key that its last one is not below.
+    /// The last block that was looked up, and a key that is not above its last key.
     last: Option<BlockOffset>,
     from: Vec<u8>,
-    /// How many places to look up next.
+    /// The number of blocks of the next look-up.
     ahead: usize,
     /// The end of the range; empty if it is open.
     end: &'n [u8],
-    /// The blocks that were looked up end before it.
+    /// True if the blocks that were looked up end before the end of the range.
     is_inside: bool,
     block: BlockRows,
-    /// The value of the row at hand; `None` for a tombstone.
+    /// The value of the current row; `None` for a tombstone.
     value: Option<Range<usize>>,
 }
 
@@ -345,8 +347,8 @@ impl<'n> RunRows<'n> {
         }
     }
 
-    /// Goes to the first row whose key is not below `key`. Its key is in `found` then. Returns its
-    /// sequence number.
+    /// Moves to the first row whose key is not below `key`, and writes its key into `found`.
+    /// Returns its sequence number.
     fn seek(&mut self, key: &[u8], found: &mut Vec<u8>) -> Result<Option<SeqNo>> {
         self.from.extend_from_slice(key);
         if !self.next_block()? {
@@ -358,7 +360,7 @@ impl<'n> RunRows<'n> {
         }
     }
 
-    /// Goes to the next row, whose key is in `key` then. Returns its sequence number.
+    /// Moves to the next row and writes its key into `key`. Returns its sequence number.
     #[inline]
     fn next(&mut self, key: &mut Vec<u8>) -> Result<Option<SeqNo>> {
         loop {
@@ -377,7 +379,7 @@ impl<'n> RunRows<'n> {
         row.seqno + self.table.map_or(0, |open| open.table.global_seqno())
     }
 
-    /// Loads the next block. False at the end.
+    /// Loads the next block. Returns false at the end.
     fn next_block(&mut self) -> Result<bool> {
         while let Some(open) = self.table {
             if self.places.as_slice().is_empty() {
@@ -395,8 +397,8 @@ impl<'n> RunRows<'n> {
         Ok(false)
     }
 
-    /// Looks up where the next blocks of the table stand: those behind the last one whose last key is
-    /// not below `from`.
+    /// Looks up the places of the next blocks of the table: those after the last one that was
+    /// looked up, whose last key is not below `from`.
     fn look_up(&mut self, open: &OpenTable) -> Result<()> {
         let ahead = std::mem::replace(&mut self.ahead, PLACES_MAX);
         let mut found = Vec::with_capacity(ahead);

@@ -1,6 +1,6 @@
-//! The last rows of a range, from the greatest key down, read straight from the blocks of the tables. A
-//! block's rows can only be read forward, from one whole key to the next: such a part is read into a
-//! list, and its rows are taken from the end of that.
+//! Reads the last rows of a range, in descending order, straight from the blocks of the tables. A
+//! block can only be read forward from a row with a whole key. So each part from one whole key to
+//! the next is read into a list, and the rows are taken from the end of the list.
 
 use std::ops::{Bound, Range};
 
@@ -14,20 +14,20 @@ use crate::block_rows::{BlockRows, Part};
 use crate::newest::{Newest, PLACES_FIRST, PLACES_MAX, Walk};
 use crate::open_table::{OpenTable, Result, not_rows};
 
-/// A walk over rows by falling keys.
+/// A cursor over rows in descending order.
 pub(crate) struct RowsBack<'n> {
     newest: &'n Newest,
-    /// Those that are not at their end.
+    /// The sources that are not at their end.
     sources: Vec<Source<'n>>,
     keys_only: bool,
-    /// The key of the row at hand, or of the last one that was passed over.
+    /// The key of the current row, or of the last row that was skipped.
     key: Vec<u8>,
-    /// The value of the row at hand; empty if only keys are wanted.
+    /// The value of the current row; empty if only keys are wanted.
     at: Option<Bytes>,
 }
 
 impl Newest {
-    /// Goes to the last row of the range of a reverse scan.
+    /// Returns a cursor at the last row of the range of a reverse scan.
     pub fn rows_back<'n>(&'n self, request: &ScanRequest<'n>) -> Result<RowsBack<'n>> {
         let mut sources = Vec::with_capacity(self.runs.len() + 1);
         for run in &self.runs {
@@ -74,7 +74,7 @@ impl Walk for RowsBack<'_> {
 }
 
 impl RowsBack<'_> {
-    /// Passes over all versions of `key`, and keeps the newest that the snapshot sees, unless that is a
+    /// Reads all versions of `key` and keeps the newest that the snapshot sees, unless it is a
     /// tombstone.
     fn take_versions(&mut self) -> Result<()> {
         let mut newest: Option<SeqNo> = None;
@@ -98,7 +98,7 @@ impl RowsBack<'_> {
     }
 }
 
-/// Rows of one run or of the memtable, at one of them.
+/// The rows of one run or of the memtable, at one of them.
 struct Source<'n> {
     rows: Rows<'n>,
     key: Vec<u8>,
@@ -107,18 +107,18 @@ struct Source<'n> {
 
 enum Rows<'n> {
     Run(Box<RunRows<'n>>),
-    /// The entries that follow, and the value of the one at hand; `None` for a tombstone.
+    /// The following entries, and the value of the current one; `None` for a tombstone.
     Memtable(Box<dyn Iterator<Item = InternalValue> + 'n>, Option<Bytes>),
 }
 
 impl<'n> Source<'n> {
-    /// The rows, at the first of them; `None` if there are none.
+    /// Returns the rows at the first of them; `None` if there are none.
     fn new(rows: Rows<'n>) -> Result<Option<Self>> {
         let mut source = Self { rows, key: Vec::new(), seqno: 0 };
         Ok(source.advance()?.then_some(source))
     }
 
-    /// Goes to the next row. False at the end.
+    /// Moves to the next row. Returns false at the end.
     #[inline]
     fn advance(&mut self) -> Result<bool> {
         match &mut self.rows {
@@ -137,7 +137,7 @@ impl<'n> Source<'n> {
         Ok(true)
     }
 
-    /// The value at hand, empty if only keys are wanted; `None` for a tombstone.
+    /// Returns the current value, empty if only keys are wanted; `None` for a tombstone.
     #[inline]
     fn value(&mut self, keys_only: bool) -> Option<Bytes> {
         match &mut self.rows {
@@ -153,25 +153,25 @@ impl<'n> Source<'n> {
     }
 }
 
-/// The rows of tables that follow each other.
+/// The rows of the tables of one run, one table after the other.
 struct RunRows<'n> {
-    /// The tables that follow.
+    /// The tables that follow the current one.
     tables: std::slice::Iter<'n, OpenTable>,
     table: Option<&'n OpenTable>,
-    /// Blocks of the table that come next.
+    /// The next blocks of the current table.
     places: std::vec::IntoIter<BlockHandle>,
     /// The last block that was looked up, and its greatest key.
     last: Option<BlockOffset>,
     until: Vec<u8>,
-    /// How many places to look up next.
+    /// The number of blocks of the next look-up.
     ahead: usize,
-    /// The end of the range; empty if it is open, or once a row before it was read.
+    /// The end of the range; empty if it is open, or after a row before the end was read.
     end: &'n [u8],
     block: BlockRows,
-    /// The parts of the block that come next.
+    /// The number of parts of the block that are not yet read.
     parts: usize,
     part: Part,
-    /// The value of the row at hand; `None` for a tombstone.
+    /// The value of the current row; `None` for a tombstone.
     value: Option<Range<usize>>,
 }
 
@@ -193,7 +193,7 @@ impl<'n> RunRows<'n> {
         }
     }
 
-    /// Goes to the next row, whose key is in `key` then. Returns its sequence number.
+    /// Moves to the next row and writes its key into `key`. Returns its sequence number.
     #[inline]
     fn next(&mut self, key: &mut Vec<u8>) -> Result<Option<SeqNo>> {
         loop {
@@ -209,7 +209,7 @@ impl<'n> RunRows<'n> {
         }
     }
 
-    /// Reads the next part. False at the end.
+    /// Reads the next part. Returns false at the end.
     fn next_part(&mut self) -> Result<bool> {
         while self.parts == 0 {
             if !self.next_block()? {
@@ -224,7 +224,7 @@ impl<'n> RunRows<'n> {
         Ok(true)
     }
 
-    /// Loads the next block. False at the end.
+    /// Loads the next block. Returns false at the end.
     fn next_block(&mut self) -> Result<bool> {
         while let Some(open) = self.table {
             if self.places.as_slice().is_empty() {
@@ -245,8 +245,8 @@ impl<'n> RunRows<'n> {
         Ok(false)
     }
 
-    /// Looks up where the next blocks of the table stand: those before the last one, or those that may
-    /// have a row before the end.
+    /// Looks up the places of the next blocks of the table: those before the last one that was
+    /// looked up, or at first those that may have a row before the end.
     fn look_up(&mut self, open: &OpenTable) -> Result<()> {
         let ahead = std::mem::replace(&mut self.ahead, PLACES_MAX);
         let mut found = Vec::with_capacity(ahead);

@@ -1,4 +1,4 @@
-//! A table of fjall's with what its blocks are read by, and the list of tables that is the newest.
+//! A table of fjall's, opened to read its blocks, and the newest list of tables.
 
 use std::sync::Arc;
 
@@ -16,8 +16,8 @@ pub(crate) fn not_rows(_: NotRows) -> Error {
     Error::InvalidTrailer
 }
 
-/// Returns the newest list of tables and the memtable that belongs to it. `None` if another memtable
-/// waits for its flush, or if the list changes at the moment.
+/// Returns the newest list of tables and the active memtable of the same moment. `None` if another
+/// memtable waits for its flush, or if the list changes during the call.
 pub(crate) fn stable<V, I: PartialEq>(
     tree: &Tree,
     version: impl Fn(&Tree) -> V,
@@ -25,26 +25,26 @@ pub(crate) fn stable<V, I: PartialEq>(
 ) -> Option<(V, Arc<Memtable>)> {
     let before = version(tree);
     let memtable = tree.active_memtable();
-    // While the list of tables stays the same no memtable leaves the queue of those that wait. So if
-    // the queue is empty after the active one was taken, it was empty then.
+    // While the list of tables stays the same, no memtable leaves the flush queue. So if the queue
+    // is empty after the active memtable was taken, it was empty before too.
     let is_stable = tree.sealed_memtable_count() == 0 && id(&version(tree)) == id(&before);
     is_stable.then_some((before, memtable))
 }
 
-/// The files of a tree's tables that are open.
+/// Returns access to the open files of a tree's tables.
 pub(crate) fn files(tree: &Tree) -> Option<FileAccessor> {
     let files = tree.config.descriptor_table.as_ref()?;
     Some(FileAccessor::DescriptorTable(Arc::clone(files)))
 }
 
-/// A table with what its blocks are loaded by.
+/// A table with everything that is needed to load its blocks.
 pub(crate) struct OpenTable {
     pub table: Table,
     id: GlobalTableId,
     files: FileAccessor,
 }
 
-/// Where a block stands, from the entry of an index block.
+/// The place of a block, from an entry of an index block.
 pub(crate) struct Place<'i> {
     pub block: BlockHandle,
     index: &'i [u8],
@@ -53,7 +53,7 @@ pub(crate) struct Place<'i> {
 }
 
 impl Place<'_> {
-    /// Puts the last key of the block into `key`.
+    /// Writes the last key of the block into `key`.
     pub fn copy_last_key(&self, key: &mut Vec<u8>) {
         let part = |at: &SliceIndexes| self.index.get(at.0..at.1).unwrap_or_default();
         key.clear();
@@ -68,7 +68,7 @@ impl OpenTable {
         Self { table: table.clone(), id, files: files.clone() }
     }
 
-    /// Reads a block, from the cache if it is there.
+    /// Reads a block, from the cache if possible.
     pub fn block(&self, place: &BlockHandle, kind: BlockType) -> Result<Block> {
         let metadata = &self.table.metadata;
         let compression = match kind {
@@ -79,13 +79,13 @@ impl OpenTable {
         load_block(self.id, path, &self.files, cache, place, kind, compression)
     }
 
-    /// The index of the table, or the index of its parts.
+    /// Returns the index of the table, or the index of its partitions.
     pub fn top(&self) -> Result<IndexBlock> {
         self.block(&self.table.regions.tli, BlockType::Index).map(IndexBlock::new)
     }
 
-    /// Calls `take` with the blocks of rows whose last key is not below `from`, in the order of
-    /// their keys, until it answers false. `top` is the table's.
+    /// Calls `take` with the places of the row blocks whose last key is not below `from`, in
+    /// ascending order, until it returns false. `top` is the top index of the table.
     pub fn places(
         &self,
         top: &IndexBlock,
@@ -108,9 +108,9 @@ impl OpenTable {
         Ok(())
     }
 
-    /// Calls `take` with the blocks of rows from the last one down to the first, until it answers false.
-    /// Begins with a block at or behind the last one that may have a key up to `until`; with the last
-    /// of all if that is empty.
+    /// Calls `take` with the places of the row blocks in descending order, until it returns false.
+    /// Starts with the last block that can have a key up to `until` or a later one; with the last
+    /// of all if `until` is empty.
     pub fn places_back(
         &self,
         top: &IndexBlock,
@@ -136,7 +136,7 @@ impl OpenTable {
     }
 }
 
-/// As [`OpenTable::places`] for one index block. Returns whether more are wanted.
+/// Does the work of [`OpenTable::places`] for one index block. Returns true if `take` wants more.
 fn places_in(index: &IndexBlock, from: &[u8], take: &mut dyn FnMut(Place<'_>) -> bool) -> bool {
     let mut entries = index.iter();
     entries.seek(from, SeqNo::MAX);
@@ -144,7 +144,8 @@ fn places_in(index: &IndexBlock, from: &[u8], take: &mut dyn FnMut(Place<'_>) ->
     entries.all(|entry| take(place(data, (entry.offset, entry.size), entry.prefix, entry.end_key)))
 }
 
-/// As [`OpenTable::places_back`] for one index block. Returns whether more are wanted.
+/// Does the work of [`OpenTable::places_back`] for one index block. Returns true if `take` wants
+/// more.
 fn places_back_in(
     index: &IndexBlock,
     until: &[u8],
@@ -159,8 +160,8 @@ fn places_back_in(
     entries.all(|entry| take(place(data, (entry.offset, entry.size), entry.prefix, entry.end_key)))
 }
 
-/// The place in an entry of the index block with these bytes. lsm-tree does not name the type of the
-/// entries.
+/// Returns the place in an entry of the index block `index`. lsm-tree does not export the type of
+/// the entries.
 fn place(
     index: &[u8],
     (offset, size): (BlockOffset, u32),

@@ -1,6 +1,6 @@
-//! The steps of an open: lock, compare with what must be there, judge the log, and only then let
-//! fjall at it. A start refuses what is damaged and leaves it as it is, a check looks at an image of
-//! it, a repair mends it.
+//! The steps of an open: lock the directory, check that all files exist, judge the log, and only
+//! then open it with fjall. A start refuses a damaged directory and leaves it as it is, a check
+//! opens an image of it, a repair repairs it.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -21,16 +21,16 @@ use crate::scratch::{self, Scratch};
 use crate::skeleton::{self, Creation};
 use crate::{FjallOptions, durable_mark, image, salvage};
 
-/// What a check found before and at the open.
+/// The damages that a check found before and during the open, and the opened image.
 pub(crate) struct Examined {
-    /// An engine on an image of the directory, unless it is too damaged for that.
+    /// An engine on an image of the directory; `None` if the directory is too damaged.
     pub backend: Option<FjallBackend>,
     pub warnings: Vec<String>,
     pub damages: Vec<Damage>,
 }
 
 impl FjallBackend {
-    /// Opens a directory for use, or makes one. The texts are warnings for an operator.
+    /// Opens a directory for use, or creates one. The texts are warnings for the operator.
     pub fn open(path: &Path, options: &FjallOptions) -> Result<(Self, Vec<String>)> {
         scratch::sweep();
         let mut directory = Directory::lock(path, options.repair)?;
@@ -54,7 +54,7 @@ impl FjallBackend {
             parts = open()?;
         }
         directory.upgrade()?;
-        // fjall makes its files with the process's mask.
+        // fjall creates its files with the umask of the process.
         restrict(&data);
         let creation = match directory.is_complete() {
             true => Creation::done(),
@@ -63,7 +63,7 @@ impl FjallBackend {
         Ok((Self::new(parts, directory, creation, dropped, options)?, warnings))
     }
 
-    /// Looks at a directory without changing it.
+    /// Checks a directory without changing it.
     pub(crate) fn examine(path: &Path, options: &FjallOptions) -> Result<Examined> {
         scratch::sweep_images();
         let directory = Directory::lock_unchanged(path)?;
@@ -84,7 +84,7 @@ impl FjallBackend {
         }
         match open_image(path, directory, &inventory, &logs, options) {
             Ok(backend) => examined.backend = Some(backend),
-            // What hinders it has been named.
+            // The damage that prevents the open is already in the list.
             Err(StorageError::Corruption { .. }) if !examined.damages.is_empty() => {}
             Err(StorageError::Corruption { place }) => {
                 examined.damages.push(Damage::new(&data, place));
@@ -95,7 +95,7 @@ impl FjallBackend {
     }
 }
 
-/// Refuses what is damaged, and cuts off what a crash has left of a record.
+/// Refuses a damaged directory, and cuts off a record that a crash left incomplete.
 fn make_safe(path: &Path, data: &Path) -> Result<Vec<String>> {
     let inventory = inventory::take(data);
     let damages = inventory.damages();
@@ -106,7 +106,7 @@ fn make_safe(path: &Path, data: &Path) -> Result<Vec<String>> {
     log_guard::guard(&logs, false)
 }
 
-/// Mends under the mark, which stays until the layer above has ended its part.
+/// Repairs the directory under the mark, which stays until the layer above has finished its part.
 fn repair(
     path: &Path,
     data: &Path,
@@ -126,7 +126,7 @@ fn repair(
 }
 
 fn open_parts(data: &Path, options: &FjallOptions, dropped: &Arc<DroppedRanges>) -> Result<Parts> {
-    // fjall asserts some of what it reads back.
+    // fjall asserts some properties of the data that it reads.
     let open =
         AssertUnwindSafe(|| Parts::open(data, options.cache_bytes, options.workers, dropped));
     catch_unwind(open).unwrap_or_else(|_| {
@@ -149,7 +149,7 @@ fn open_image(
     let directory = directory.with_image(scratch);
     let dropped = Arc::new(DroppedRanges::default());
     let parts = open_parts(&directory.data(), options, &dropped)?;
-    // Little is written there, and none of it is kept.
+    // The image gets few writes, and none of them is kept.
     let options = FjallOptions { reserve_bytes: 0, ..options.clone() };
     FjallBackend::new(parts, directory, Creation::done(), dropped, &options)
 }

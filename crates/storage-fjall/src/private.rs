@@ -1,11 +1,11 @@
-//! Files and directories that only this user can read, whatever the process's mask says.
+//! Creates files and directories that only this user can read, independent of the umask.
 
 use std::fs::{DirBuilder, OpenOptions};
 use std::path::Path;
 
 use quire_storage::Result;
 
-/// Options for a file of a database that is made if it is missing.
+/// Returns the options for a file of a database; a missing file is created.
 pub(crate) fn file_options() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(false);
@@ -14,8 +14,8 @@ pub(crate) fn file_options() -> OpenOptions {
     options
 }
 
-/// The same for a file that must not be a link. With a link, a user who can write into the directory
-/// could make this process empty or lock another file.
+/// Returns the same options for a file that must not be a symbolic link. With a link, a user who
+/// can write into the directory could make this process empty or lock another file.
 pub(crate) fn unlinked_options() -> OpenOptions {
     let mut options = file_options();
     #[cfg(unix)]
@@ -27,7 +27,7 @@ pub(crate) fn unlinked_options() -> OpenOptions {
     options
 }
 
-/// Makes a directory with those above it.
+/// Creates a directory and its missing parents.
 pub(crate) fn create_directories(path: &Path) -> Result<()> {
     let mut builder = DirBuilder::new();
     builder.recursive(true);
@@ -36,7 +36,7 @@ pub(crate) fn create_directories(path: &Path) -> Result<()> {
     Ok(builder.create(path)?)
 }
 
-/// Takes a directory from other users. One that belongs to another user stays as that one wants it.
+/// Removes other users' access to a directory. A directory of another user is left as it is.
 pub(crate) fn restrict(path: &Path) {
     #[cfg(unix)]
     {

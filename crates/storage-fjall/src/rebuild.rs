@@ -1,6 +1,6 @@
-//! Making a keyspace again from what can be read of its tables: the newest row of every key, with its
-//! sequence number, in new tables with new indexes and filters. The log, which holds what is newer
-//! than the tables, is read again over them at the next open.
+//! Builds a keyspace again from the readable rows of its tables: the newest row of every key, with
+//! its sequence number, in new tables with new indexes and filters. The log, which holds newer rows
+//! than the tables, is replayed over them at the next open.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -15,19 +15,19 @@ use crate::manifest::{self, TableEntry};
 use crate::table_file::Readable;
 use crate::tuning::{TABLE_BYTES, block_bytes, restart_interval};
 
-/// The level that new tables stand in: the lowest, since no key is in two of them.
+/// The level of the new tables: the lowest, because their keys do not overlap.
 const LOWEST: u8 = 6;
 
-/// What was made.
+/// The result of a rebuild.
 #[derive(Default)]
 pub(crate) struct Rebuilt {
-    /// Rows that were written.
+    /// The rows that were written.
     pub rows: u64,
-    /// Tables in which rows may be lost.
+    /// The tables from which rows may be lost.
     pub damaged_tables: u64,
 }
 
-/// A table's next row, ordered by key, newest first.
+/// The next row of a table, ordered by key, and among equal keys the newest first.
 struct Head {
     row: InternalValue,
     source: usize,
@@ -54,13 +54,13 @@ impl PartialOrd for Head {
 }
 
 impl Ord for Head {
-    /// The smallest is the greatest: heaps give the greatest.
+    /// Reversed, because the heap returns the greatest and the smallest is wanted.
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
         other.order().cmp(&self.order())
     }
 }
 
-/// Fills `keyspace`, an empty one, with the newest readable row of every key in `tables`.
+/// Fills the empty `keyspace` with the newest readable row of every key in `tables`.
 pub(crate) fn fill(keyspace: &Path, space: Space, mut tables: Vec<Readable>) -> Result<Rebuilt> {
     let mut heap = BinaryHeap::new();
     for (source, table) in tables.iter_mut().enumerate() {
@@ -86,7 +86,7 @@ pub(crate) fn fill(keyspace: &Path, space: Space, mut tables: Vec<Readable>) -> 
     Ok(Rebuilt { rows, damaged_tables: u64::try_from(damaged_tables).unwrap_or(u64::MAX) })
 }
 
-/// The tables that are written.
+/// The tables that are being written.
 struct Output<'k> {
     keyspace: &'k Path,
     space: Space,

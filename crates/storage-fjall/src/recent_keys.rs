@@ -1,7 +1,7 @@
-//! Which keys are in no memtable. A new key of a unique index is looked up before it is written, and is in
-//! no table and no memtable. The filters of the tables say so at once, but a memtable has none: fjall
-//! searches its list, which costs as much as inserting the key does. Here each memtable has a filter,
-//! which is filled as batches are written.
+//! Filters that tell which keys are in no memtable. A new key of a unique index is looked up before
+//! it is written, and is in no table and no memtable. The filters of the tables show that at once,
+//! but fjall's memtables have no filter: fjall searches the skip list, which costs as much as an
+//! insert. Here each memtable has a filter, which is filled as batches are written.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -14,13 +14,14 @@ use parking_lot::RwLock;
 
 use crate::open_table::Result;
 
-/// Words of a filter. A memtable of 16 MiB has at most 170,000 keys, of which a filter takes one in a
-/// hundred that are not there for one that is.
+/// The number of words of a filter. A memtable of 16 MiB has at most 170,000 keys; with these the
+/// filter has one false positive in a hundred look-ups.
 const WORDS: usize = 1 << 15;
-/// Memtables whose filters are kept. More wait for their flush only while writers wait for it, too.
+/// The number of memtables whose filters are kept. More memtables wait for a flush only while
+/// writers wait too.
 const MEMTABLES_MAX: usize = 4;
 
-/// A hash of a key, which the filters of tables use as well.
+/// A hash of a key, the same as in the filters of tables.
 #[derive(Clone, Copy)]
 pub(crate) struct KeyHash(u64);
 
@@ -29,7 +30,7 @@ impl KeyHash {
         Self(Builder::get_hash(key))
     }
 
-    /// The word of a filter that tells of the key, and four of its bits.
+    /// Returns the position of the key's word in a filter, and its four bits in that word.
     fn place(self) -> (usize, u64) {
         let word = usize::try_from(self.0 >> 32).unwrap_or_default() % WORDS;
         let bit = |shift: u32| 1 << (self.0 >> shift & 63);
@@ -37,12 +38,12 @@ impl KeyHash {
     }
 }
 
-/// The keys that were written while a memtable was the one that is written.
+/// The filter of the keys that were written while one memtable was active.
 struct Written {
     memtable: u64,
-    /// Batches that had begun before the first of them.
+    /// The number of batches that had begun before its first one.
     epoch: u64,
-    /// The memtable has no other keys.
+    /// True if the memtable has no keys that are missing here.
     is_whole: bool,
     words: Box<[AtomicU64]>,
 }
@@ -62,28 +63,28 @@ impl Written {
     }
 }
 
-/// The filters of a keyspace's memtables, by rising number.
+/// The filters of a keyspace's memtables, by ascending memtable number.
 #[derive(Default)]
 pub(crate) struct RecentKeys(RwLock<VecDeque<Arc<Written>>>);
 
 impl RecentKeys {
-    /// Notes the keys of a batch that is about to be written. `epoch` is the number of batches begun before
-    /// it. Returns the number of the memtable that was the one to be written.
+    /// Notes the keys of a batch before it is written. `epoch` is the number of batches begun
+    /// before it. Returns the number of the active memtable.
     pub fn note(&self, tree: &Tree, epoch: u64, hashes: &[KeyHash]) -> u64 {
         let memtable = tree.active_memtable();
         let last = self.0.read().back().cloned();
         let known = last.as_ref().filter(|last| last.memtable == memtable.id());
         let written = known.cloned().unwrap_or_else(|| {
-            // The first memtable may have been read from the log. A later one is empty before a batch,
-            // and has nothing but that batch after it.
+            // The first memtable may contain keys that were replayed from the log. A later one is
+            // empty before its first batch.
             self.add(memtable.id(), epoch, memtable.is_empty() || last.is_some())
         });
         hashes.iter().for_each(|hash| written.add(*hash));
         memtable.id()
     }
 
-    /// Notes the keys again once the batch is written, if it may have gone to another memtable than
-    /// [`note`](Self::note) has returned.
+    /// Notes the keys again after the batch was written, if it may have gone to a later memtable
+    /// than the one that [`note`](Self::note) returned.
     pub fn note_written(&self, tree: &Tree, epoch: u64, hashes: &[KeyHash], noted: u64) {
         if tree.active_memtable().id() != noted {
             self.note(tree, epoch, hashes);
@@ -101,12 +102,13 @@ impl RecentKeys {
         written
     }
 
-    /// What a snapshot needs to look up keys that are in no memtable. `epoch` is the number of batches
-    /// begun before the snapshot, which is open. `None` if it is not known what is in the memtables.
+    /// Returns what a snapshot needs to look up keys that are in no memtable. `epoch` is the number
+    /// of batches begun before the snapshot, which is open. `None` if the memtables' keys are not
+    /// known.
     pub fn tables(&self, tree: &Tree, epoch: u64) -> Option<Tables> {
         let memtable = tree.active_memtable();
         let active = memtable.id();
-        // A memtable that is flushed after this is in the tables as well.
+        // A memtable that is flushed after this line is in the tables as well.
         let oldest = active.checked_sub(tree.sealed_memtable_count() as u64)?;
         let version = tree.current_version();
         let all = self.0.read();
@@ -123,9 +125,9 @@ impl RecentKeys {
     }
 }
 
-/// The filters of the memtables from the `oldest` to the `active` one and of those that were written since
-/// the snapshot with this epoch: tables need not have what the snapshot sees of a key that was written
-/// after it. `None` if there are not all of them.
+/// Returns the filters of the memtables from number `oldest` to `active`, and of those that were
+/// written since the snapshot of this epoch: a key written after the snapshot may no longer have
+/// the snapshot's version in the tables. `None` if a filter is missing.
 fn unflushed(
     all: &VecDeque<Arc<Written>>,
     oldest: u64,
@@ -141,23 +143,23 @@ fn unflushed(
         let mut written = written.iter();
         written.any(|written| written.memtable == memtable && written.is_whole)
     };
-    // One that nothing was written to has no filter yet.
+    // A memtable without writes has no filter yet.
     let is_complete = (oldest..=last).all(is_known) && active <= last + 1;
     is_complete.then_some(written)
 }
 
-/// Looks a key with this hash up in one list of tables. fjall does not name the type of its lists.
+/// Looks up a key with its hash in one list of tables. fjall does not export the type of its lists.
 type Find = dyn Fn(&[u8], SeqNo, u64) -> Result<Option<InternalValue>> + Send + Sync;
 
-/// The tables of a keyspace, and what was not in them when they were looked at.
+/// The tables of a keyspace, and filters of the keys that were not in them at that time.
 pub(crate) struct Tables {
     find: Box<Find>,
     written: Vec<Arc<Written>>,
 }
 
 impl Tables {
-    /// Returns the value of a key in the tables, as a snapshot with the number `seqno` sees it; `None` if
-    /// the key may be in a memtable.
+    /// Returns the value of a key in the tables, as the snapshot `seqno` sees it; `None` if the key
+    /// may be in a memtable.
     pub fn get(&self, key: &[u8], seqno: SeqNo) -> Result<Option<Option<Bytes>>> {
         let hash = KeyHash::of(key);
         if self.written.iter().any(|written| written.may_have(hash)) {

@@ -1,10 +1,11 @@
-//! How the space of dropped ranges comes back. A small range is deleted key by key. A large one
-//! goes into a set that every compaction asks; whole tables of it are dropped at once, and while
-//! the keyspace is small the rest is compacted now. A range is freed when no table is left that
-//! is older than its drop and overlaps it.
+//! Frees the space of dropped ranges. A small range is deleted key by key. A large one is added to
+//! a set that filters every compaction; tables that lie wholly inside it are dropped at once, and
+//! while the keyspace is small the rest is compacted now. A range is freed when no table that is
+//! older than its drop overlaps it.
 //!
-//! It is not gone with that: fjall reads again what its log has beyond the newest key in any table,
-//! and a freed range may have been what was newest. So it is gone when all log files are younger.
+//! A freed range is not yet gone: fjall replays the part of its log that is newer than the newest
+//! key in any table, and that can be rows of the freed range. It is gone when all log files are
+//! younger.
 
 use std::ops::Bound;
 use std::sync::atomic::Ordering;
@@ -21,7 +22,8 @@ use crate::tuning::TABLE_BYTES;
 /// A range with fewer rows and bytes than these is deleted key by key.
 const SMALL_ROWS: usize = 2000;
 const SMALL_BYTES: usize = 4 << 20;
-/// A keyspace of at most this size is compacted as a whole when a dropped range is in its tables.
+/// A keyspace of at most this size, in bytes, is compacted as a whole when its tables contain a
+/// dropped range.
 const COMPACT_BYTES_MAX: u64 = 1 << 30;
 
 fn bounds(range: &DropRange) -> (Bound<&[u8]>, Bound<&[u8]>) {
@@ -29,7 +31,7 @@ fn bounds(range: &DropRange) -> (Bound<&[u8]>, Bound<&[u8]>) {
     (Bound::Included(&range.start[..]), end)
 }
 
-/// Bytes in tables up to `newest` that overlap the range.
+/// Returns the bytes in tables with numbers up to `newest` that overlap the range.
 fn left_in_tables(parts: &Parts, range: &DropRange, newest: u64) -> u64 {
     let version = parts.space(range.space).tree.current_version();
     let overlapping = version.iter_tables().filter(|table| {
@@ -41,20 +43,20 @@ fn left_in_tables(parts: &Parts, range: &DropRange, newest: u64) -> u64 {
     overlapping.map(|table| table.metadata.file_size).sum()
 }
 
-/// One round of reclaiming.
+/// One round of freeing dropped ranges.
 pub(crate) struct Reclaim<'a, B> {
-    /// Reads and deletes the keys of small ranges.
+    /// The backend that reads and deletes the keys of small ranges.
     pub backend: &'a B,
     pub parts: &'a Parts,
     pub dropped: &'a DroppedRanges,
     /// The numbers of all log files, oldest first.
     pub logs: Vec<u64>,
-    /// Versions of a key before this sequence number are needed by no snapshot.
+    /// No snapshot needs versions of a key before this sequence number, except the newest of them.
     pub watermark: u64,
 }
 
 impl<B: Backend> Reclaim<'_, B> {
-    /// Returns what has become of each range.
+    /// Returns the state of each range.
     pub fn ranges(
         &self,
         ranges: &[DropRange],
@@ -73,8 +75,8 @@ impl<B: Backend> Reclaim<'_, B> {
             }
             if self.is_small(range)? {
                 *became = delete_range(self.backend, range, apply, stop)?;
-                // What an earlier process has freed looks empty while newer tables keep the log
-                // from being read again.
+                // A range that an earlier process freed looks empty, while newer tables prevent a
+                // replay of the log.
                 if is_first && *became == Reclaimed::Gone {
                     self.dropped.set_place(range, Place::Log(self.newest_log()));
                 }
@@ -100,7 +102,7 @@ impl<B: Backend> Reclaim<'_, B> {
         self.logs.last().copied().unwrap_or(0)
     }
 
-    /// Returns what has become of a large range.
+    /// Returns the state of a large range.
     fn judge(&self, range: &DropRange, place: Place) -> Reclaimed {
         match place {
             Place::Tables(newest) if left_in_tables(self.parts, range, newest) > 0 => {
@@ -127,9 +129,9 @@ impl<B: Backend> Reclaim<'_, B> {
         Ok(page.resume.is_none())
     }
 
-    /// Moves what is in memory to tables, so that only tables hold the ranges, then drops every
-    /// table that holds nothing else. Dropping waits for compactions under way, which know nothing
-    /// of the ranges: what they have written by then belongs to the tables that may hold them.
+    /// Flushes the memtables, so that only tables hold the ranges, then drops every table that lies
+    /// wholly inside one of them. The drop waits for running compactions, which do not filter the
+    /// ranges: the tables that they have written by then count as tables that may hold the ranges.
     fn drop_tables(&self, ranges: &[DropRange]) -> Result<()> {
         for space in Space::ALL {
             if ranges.iter().any(|range| range.space == space) {

@@ -1,9 +1,10 @@
-//! The mark of a repair that has begun and not ended: the file `REPAIR`. While it is there, only
-//! another repair opens the directory. It tells which keyspaces are being replaced, so that a repair that goes
-//! on puts back what was moved away and not replaced yet.
+//! The mark of a repair that has begun and not ended: the file `REPAIR`. While it exists, only
+//! another repair opens the directory. It lists the keyspaces that are being replaced, so that a
+//! repair that continues after a crash puts back the files that were moved away and not yet
+//! replaced.
 //!
-//! One line for each keyspace that is replaced: its number and the name of the directory, beside
-//! `data`, that its files are moved to.
+//! It has one line for each such keyspace: its number and the name of the directory, beside `data`,
+//! to which its files are moved.
 
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
@@ -17,12 +18,12 @@ use crate::private::file_options;
 const MARK: &str = "REPAIR";
 const UNFINISHED: &str = "REPAIR.new";
 
-/// Whether a repair of the directory has begun and not ended.
+/// Returns true if a repair of the directory has begun and not ended.
 pub(crate) fn is_there(directory: &Path) -> Result<bool> {
     Ok(directory.join(MARK).try_exists()?)
 }
 
-/// Removes the mark: what is to be mended is mended, and durable.
+/// Removes the mark. Everything that was repaired must be durable.
 pub(crate) fn remove(directory: &Path) -> Result<()> {
     match std::fs::remove_file(directory.join(MARK)) {
         Err(error) if error.kind() != ErrorKind::NotFound => return Err(error.into()),
@@ -31,15 +32,15 @@ pub(crate) fn remove(directory: &Path) -> Result<()> {
     sync_directory(directory)
 }
 
-/// The mark of a repair under way.
+/// The mark of a running repair.
 pub(crate) struct RepairMark {
     directory: PathBuf,
     moves: Vec<(u64, String)>,
 }
 
 impl RepairMark {
-    /// Says durably that a repair begins, or takes up one that was interrupted: a keyspace that was
-    /// moved away and has no successor is put back, so that it is judged again.
+    /// Marks durably that a repair begins, or continues one that was interrupted: a keyspace that
+    /// was moved away and not replaced is put back, so that it is checked again.
     pub fn begin(directory: &Path) -> Result<Self> {
         let mark = Self { directory: directory.to_owned(), moves: Vec::new() };
         if is_there(directory)? {
@@ -69,8 +70,8 @@ impl RepairMark {
         Ok(())
     }
 
-    /// Puts `new`, a keyspace that is durable, at the place of the keyspace `number`, whose files
-    /// move to the directory that is returned; `None` if there were none.
+    /// Replaces the keyspace `number` by `new`, which must be durable. Returns the directory to
+    /// which the old files were moved; `None` if there were none.
     pub fn replace(&mut self, number: u64, name: &str, new: &Path) -> Result<Option<PathBuf>> {
         let place = keyspace_path(&self.data(), number);
         let mut moved = None;
@@ -88,7 +89,8 @@ impl RepairMark {
         Ok(moved)
     }
 
-    /// Makes the names durable that a move changes: those beside `data` and those of the keyspaces.
+    /// Syncs the directories whose entries a move changes: the one that holds `data`, and that of
+    /// the keyspaces.
     fn sync_names(&self) -> Result<()> {
         sync_directory(&self.data().join("keyspaces"))?;
         sync_directory(&self.directory)
@@ -98,7 +100,7 @@ impl RepairMark {
         self.directory.join("data")
     }
 
-    /// A name that nothing has: `data.damaged-idx-0`.
+    /// Returns an unused name, such as `data.damaged-idx-0`.
     fn free_name(&self, name: &str) -> Result<String> {
         let mut number = 0;
         loop {

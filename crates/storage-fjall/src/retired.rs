@@ -1,13 +1,14 @@
-//! Frees outside of fjall's locks what fjall lets go of. A file is removed and a memtable is freed by
-//! the thread that drops the last reference to it. In fjall that is mostly a thread that holds the
-//! lock which every read and write of a keyspace needs, or the lock of the log: a compaction that
-//! replaced ten tables removed ten files there, and no commit went on for 180 to 300 ms. So this list
+//! Frees files and memtables outside of fjall's locks. The thread that drops the last reference to
+//! a file or a memtable removes or frees it. In fjall that is mostly a thread that holds the lock
+//! of the log or the lock that every read and write of a keyspace needs: a compaction that replaced
+//! ten tables removed ten files under it, and no commit succeeded for 180 to 300 ms. So this list
 //! keeps one more reference to each memtable and each table, and a handle on each log file, until
-//! fjall has let go of it; then a thread of its own drops that.
+//! fjall has dropped its own; then a separate thread drops them.
 //!
-//! A removed file gives its blocks back when its last handle is closed, all at once. Where the file system
-//! discards them on the device, every fsync waits for that meanwhile, also those of lists of tables under
-//! the lock of a keyspace. So the thread holds handles on what is removed and cuts it off piece by piece.
+//! A removed file frees its blocks when its last handle is closed, all at once. If the file system
+//! discards the blocks on the device, every fsync waits meanwhile, also the sync of a list of
+//! tables under the lock of a keyspace. So the thread keeps handles on removed files and truncates
+//! them piece by piece.
 
 use std::collections::{HashMap, VecDeque};
 use std::fs::File;
@@ -23,33 +24,33 @@ use parking_lot::Mutex;
 
 use crate::memtables::Memtables;
 
-/// Memtables up to this size are freed where they are found.
+/// Memtables up to this size are freed by the calling thread.
 const FREED_AT_ONCE_BYTES: u64 = 1 << 20;
-/// So much of a removed file is given back at a time.
+/// The bytes of a removed file that are freed at a time.
 const PIECE_BYTES: u64 = 4 << 20;
-/// The shortest pause between two pieces; it takes as long as the piece before.
+/// The shortest pause between two pieces. A pause is as long as the piece before it took.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// One list of the tables of a keyspace. fjall does not name the type of its lists.
+/// One list of the tables of a keyspace. fjall does not export the type of its lists.
 struct TableList {
     number: u64,
     tables: Box<dyn FnOnce() -> Vec<Table> + Send>,
 }
 
-/// What fjall may let go of.
+/// References to the memtables, tables and log files that fjall may drop.
 #[derive(Default)]
 pub(crate) struct Retired {
     memtables: Memtables,
-    /// By rising numbers.
+    /// The lists of tables, by ascending number.
     lists: Mutex<[VecDeque<TableList>; 4]>,
     /// Handles on the log files, and on tables that are in no list any more.
     files: Arc<Mutex<HashMap<PathBuf, File>>>,
     freeing: Mutex<Option<JoinHandle<()>>>,
-    /// The thread should end soon.
+    /// Tells the thread to end soon.
     closing: Arc<AtomicBool>,
 }
 
-/// What nothing else refers to.
+/// The objects to which no other reference exists.
 struct Unused {
     memtables: Vec<Arc<Memtable>>,
     lists: Vec<TableList>,
@@ -59,7 +60,8 @@ struct Unused {
 }
 
 impl Retired {
-    /// Remembers what is in use now. Called so often that little is let go of unseen.
+    /// Adds references to what is in use now. It is called often enough that little is dropped
+    /// before.
     pub fn remember(&self, spaces: &[Keyspace; 4]) {
         self.memtables.remember(spaces.each_ref().map(|space| space.tree.active_memtable()));
         for (space, lists) in spaces.iter().zip(self.lists.lock().iter_mut()) {
@@ -72,8 +74,8 @@ impl Retired {
         }
     }
 
-    /// Starts to free what fjall has let go of, unless the last round is still at it. `logs` are the
-    /// log files that are there.
+    /// Starts to free what fjall has dropped, unless the last round is still running. `logs` are
+    /// the existing log files.
     pub fn free(&self, spaces: &[Keyspace; 4], logs: Vec<PathBuf>) {
         let mut freeing = self.freeing.lock();
         if freeing.as_ref().is_some_and(|thread| !thread.is_finished()) {
@@ -88,13 +90,14 @@ impl Retired {
             closing: Arc::clone(&self.closing),
         };
         if !unused.is_small() {
-            // Without a thread the closure is dropped here, and what is in it.
+            // If no thread can be started, the closure is dropped here, which frees everything in
+            // it.
             let thread = std::thread::Builder::new().name("quire-free".into());
             *freeing = thread.spawn(move || unused.free()).ok();
         }
     }
 
-    /// The lists before the oldest that fjall keeps. fjall numbers lists without a gap.
+    /// Takes the lists before the oldest that fjall keeps. fjall numbers lists without a gap.
     fn take_unused_lists(&self, spaces: &[Keyspace; 4]) -> Vec<TableList> {
         let mut unused = Vec::new();
         for (space, lists) in spaces.iter().zip(self.lists.lock().iter_mut()) {
@@ -106,7 +109,7 @@ impl Retired {
         unused
     }
 
-    /// Opens the log files that are new, and returns the handles of all files that are gone.
+    /// Opens the new log files, and returns the handles of all files that were removed.
     fn take_removed_files(&self, logs: Vec<PathBuf>) -> Vec<File> {
         let mut files = self.files.lock();
         let removed = files.extract_if(|path, _| !path.exists()).map(|(_, file)| file).collect();
@@ -114,11 +117,11 @@ impl Retired {
         removed
     }
 
-    /// Forgets everything, and returns when what nothing else refers to is freed.
+    /// Drops all references, and returns after everything without another reference is freed.
     pub fn clear(&self) {
         self.closing.store(true, Ordering::Relaxed);
         if let Some(thread) = self.freeing.lock().take() {
-            // It cannot panic, and there is nothing to do about it.
+            // The thread cannot panic, and there would be nothing to do about it.
             let _ = thread.join();
         }
         self.memtables.clear();
@@ -129,7 +132,7 @@ impl Retired {
 }
 
 impl Drop for Retired {
-    /// A removal that is under way must not reach a database that is opened next.
+    /// A running removal must end before a database is opened again.
     fn drop(&mut self) {
         self.clear();
     }
@@ -155,7 +158,8 @@ impl Unused {
     }
 }
 
-/// Opens a file, unless it is open already. One that cannot be opened gives its blocks back at once.
+/// Opens a file, unless it is already open. A file that cannot be opened frees its blocks all at
+/// once.
 fn keep_open(files: &mut HashMap<PathBuf, File>, path: PathBuf) {
     if !files.contains_key(&path)
         && let Ok(file) = File::options().write(true).open(&path)
@@ -164,7 +168,7 @@ fn keep_open(files: &mut HashMap<PathBuf, File>, path: PathBuf) {
     }
 }
 
-/// Gives the blocks of a removed file back piece by piece.
+/// Frees the blocks of a removed file piece by piece.
 fn give_back(file: File, closing: &AtomicBool) {
     let mut left = unlinked_bytes(&file);
     while left > PIECE_BYTES && !closing.load(Ordering::Relaxed) {
@@ -177,7 +181,7 @@ fn give_back(file: File, closing: &AtomicBool) {
     }
 }
 
-/// The length of a file that has no name any more, and 0 for one that still has another name.
+/// Returns the length of a file without a name, and 0 for one that still has a name.
 fn unlinked_bytes(file: &File) -> u64 {
     let Ok(metadata) = file.metadata() else { return 0 };
     #[cfg(unix)]

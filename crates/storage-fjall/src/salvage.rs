@@ -1,7 +1,7 @@
-//! The repair of damaged keyspaces. Every byte of every table is compared with its checksum. A
-//! keyspace in which something is missing or damaged is made again from what can be read of it, and
-//! the old one is kept beside it. Index entries that are lost are made again from the documents by the
-//! layer above. Change records are kept only if all of them are: a reader must not miss one unnoticed.
+//! Repairs damaged keyspaces. Every byte of every table is verified with its checksum. A keyspace
+//! with missing or damaged files is built again from its readable rows, and the old files are kept
+//! beside it. The layer above builds lost index entries again from the documents. Change records
+//! are kept only if all of them are readable: a reader must not miss one unnoticed.
 
 use std::path::{Path, PathBuf};
 
@@ -16,11 +16,11 @@ use crate::repair_mark::RepairMark;
 use crate::table_file::{self, Readable};
 use crate::{journal, manifest, skeleton};
 
-/// What fjall's own mark of its format holds.
+/// The content of fjall's version file.
 const FJALL_VERSION: &[u8] = b"FJL\x03";
 
-/// Mends what is missing or damaged in the files of `data`, and says so in `warnings`. What does not
-/// belong there is refused.
+/// Repairs the missing and damaged files of `data`, and adds a text for each to `warnings`. Unknown
+/// files are refused.
 pub(crate) fn mend(data: &Path, mark: &mut RepairMark, warnings: &mut Vec<String>) -> Result<()> {
     let mut inventory = inventory::take(data);
     if !inventory.unknown.is_empty() {
@@ -56,14 +56,14 @@ pub(crate) fn mend(data: &Path, mark: &mut RepairMark, warnings: &mut Vec<String
     remove(&fresh)
 }
 
-/// What is wrong with the tables of a keyspace whose list can be read, and that are there.
+/// Returns the damages of the tables of a keyspace that are in its list and exist.
 pub(crate) fn damaged_tables(keyspace: &Keyspace) -> Vec<Damage> {
     let Some(manifest) = &keyspace.manifest else { return Vec::new() };
     let tables = manifest.tables.iter().map(|table| {
         let path = manifest::table_path(&keyspace.path, table.id);
         match path.exists() {
             true => table_file::verify(&path, table),
-            // That has been told.
+            // Already reported as missing.
             false => Ok(()),
         }
     });
@@ -80,7 +80,8 @@ fn make_again(found: &Keyspace, space: Space, made: &Path) -> Result<Rebuilt> {
     rebuild::fill(made, space, tables)
 }
 
-/// What can be read of the tables in the list; where that is lost, of all that are there.
+/// Returns the readable rows of the tables in the list; if the list is lost, of all tables that
+/// exist.
 fn readable(found: &Keyspace) -> Result<Vec<Readable>> {
     if let Some(manifest) = &found.manifest {
         let path = |id| manifest::table_path(&found.path, id);
@@ -108,7 +109,7 @@ fn told(space: Space, rebuilt: &Rebuilt) -> String {
     format!("{rows} rows were kept, with new indexes and filters; {lost}")
 }
 
-/// A database always has a log, and the file that fjall locks.
+/// Creates a missing log or lock file: every database has both.
 fn mend_logs(data: &Path, damages: &[Damage], warnings: &mut Vec<String>) -> Result<()> {
     for damage in damages {
         warnings.push(format!("{damage}; what it said is lost"));

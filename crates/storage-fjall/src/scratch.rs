@@ -1,37 +1,39 @@
-//! Directories for what a process makes and copies away, and for what a check opens. A process that is
-//! killed leaves its own behind; the next one that opens any database removes it.
+//! Temporary directories: for a new database before it is copied to its place, and for the image
+//! that a check opens. A process that is killed leaves its directory behind; the next process that
+//! opens any database removes it.
 //!
-//! A process that uses one holds a lock on it (`flock`), so a directory whose lock is free is not in
-//! use. A process id in its name would not tell: ids are used again and differ between containers.
+//! A process holds a lock (`flock`) on the directory that it uses, so a directory whose lock is
+//! free is unused. A process id in the name would not show that: ids are reused and differ between
+//! containers.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A file system in memory, if the system has one here.
+/// The path of a file system in memory; not every system has it.
 pub(crate) const MEMORY: &str = "/dev/shm";
 const PREFIX: &str = "quire-new-";
 
-/// A directory that goes with the value.
+/// A temporary directory. Dropping the value removes it.
 pub(crate) struct Scratch {
     path: PathBuf,
     _lock: File,
 }
 
 impl Scratch {
-    /// A directory below `memory`; none where that does not exist or cannot be used.
+    /// Creates a directory below `memory`; `None` if that does not exist or cannot be used.
     pub fn new(memory: &Path) -> Option<Self> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let path = memory.join(format!("{PREFIX}{}-{number}", std::process::id()));
         make_private(&path).ok()?;
         let lock = File::open(&path).ok()?;
-        // Between the two another process may have swept it away, or be about to.
+        // Another process can have removed it since its creation, or can be about to.
         lock.try_lock().ok()?;
         path.is_dir().then_some(Self { path, _lock: lock })
     }
 
-    /// Where it is.
+    /// Returns the path of the directory.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -39,12 +41,12 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // The system forgets what stays behind at its next start, if no other process does before.
+        // If this fails, another process removes it, or the next start of the system.
         let _ = std::fs::remove_dir_all(&self.path);
     }
 }
 
-/// Makes a directory that only this user can read.
+/// Creates a directory that only this user can read.
 fn make_private(path: &Path) -> std::io::Result<()> {
     let mut builder = std::fs::DirBuilder::new();
     #[cfg(unix)]
@@ -52,12 +54,12 @@ fn make_private(path: &Path) -> std::io::Result<()> {
     builder.create(path)
 }
 
-/// Removes what killed processes have left.
+/// Removes the directories of killed processes.
 pub(crate) fn sweep() {
     sweep_in(Path::new(MEMORY));
 }
 
-/// Removes what killed checks have left.
+/// Removes the images of killed checks.
 pub(crate) fn sweep_images() {
     sweep_in(&std::env::temp_dir());
 }
@@ -72,7 +74,7 @@ fn sweep_in(memory: &Path) {
     }
 }
 
-/// `PREFIX`, a process id, a hyphen, a number.
+/// Returns true for `PREFIX`, a process id, a hyphen and a number.
 fn is_ours(name: &str) -> bool {
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     name.strip_prefix(PREFIX)
@@ -80,7 +82,7 @@ fn is_ours(name: &str) -> bool {
         .is_some_and(|(process, number)| is_number(process) && is_number(number))
 }
 
-/// Removes a directory that no process has locked. One of another user stays, if this one may not.
+/// Removes a directory that no process has locked. A directory of another user may stay.
 fn remove_unused(path: &Path) {
     let Ok(lock) = File::open(path) else { return };
     if lock.try_lock().is_ok() {

@@ -1,4 +1,4 @@
-//! Estimates of what a range of keys holds.
+//! Estimates the size of a range of keys.
 
 use fjall::AbstractTree;
 use quire_storage::backend::{Backend, RawSnapshot};
@@ -6,11 +6,11 @@ use quire_storage::{Page, Result, ScanRequest, Size, Space};
 
 use crate::keyspaces::Parts;
 
-/// Ranges of at most this many keys are counted.
+/// A range of at most this many keys is counted exactly.
 const ROWS_COUNTED: usize = 2000;
 
-/// Estimates the bytes and keys of a range: counts up to `ROWS_COUNTED` keys, and beyond that adds up
-/// the tables in the range, and half of those that overlap it partly.
+/// Estimates the bytes and keys of a range: counts up to `ROWS_COUNTED` keys; a larger range is the
+/// sum of the tables inside it and half of each table that overlaps it.
 pub(crate) fn estimate(
     backend: &impl Backend,
     parts: &Parts,

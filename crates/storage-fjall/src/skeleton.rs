@@ -1,10 +1,10 @@
-//! A new directory in one go. fjall makes a keyspace with some 17 fsyncs one after another, which
-//! is a third of a second on many disks. So a new database is made in memory where the system has
-//! a memory file system, copied, and forced to the disk while the server already answers: what
-//! lies ready goes in one write, and most of the fsyncs find nothing left to do.
+//! Creates a new database quickly. fjall creates a keyspace with some 17 fsyncs one after another,
+//! which takes a third of a second on many disks. So a new database is created in a file system in
+//! memory, if the system has one, then copied, and synced while the server already answers: all
+//! files are written together, and most of the fsyncs have nothing left to do.
 //!
-//! `FORMAT` is written when everything is durable, a creation that never came there is made again, and the
-//! first commit waits for it ([`Creation::wait`]): nothing is acknowledged that could be lost.
+//! `FORMAT` is written after everything is durable; a creation that did not get there is done
+//! again. The first commit waits for it ([`Creation::wait`]), so nothing acknowledged can be lost.
 
 use std::fs::File;
 use std::io::ErrorKind;
@@ -23,8 +23,8 @@ use crate::scratch::{self, Scratch};
 
 const CACHE_BYTES: u64 = 1 << 20;
 
-/// Fills `data`, which must not exist, with an empty database; what has to be forced to the disk.
-/// Leaves the work to fjall where there is no memory to do it in.
+/// Fills `data`, which must not exist, with an empty database. Returns the files to sync. If there
+/// is no file system in memory, it creates nothing and fjall does the work.
 pub(crate) fn prepare(data: &Path) -> Result<Vec<PathBuf>> {
     let mut copied = Vec::new();
     let Some(scratch) = Scratch::new(Path::new(scratch::MEMORY)) else { return Ok(copied) };
@@ -34,26 +34,26 @@ pub(crate) fn prepare(data: &Path) -> Result<Vec<PathBuf>> {
     Ok(copied)
 }
 
-/// A directory on its way to being durable and complete.
+/// A directory that is becoming durable and complete.
 pub(crate) struct Creation {
     thread: Mutex<Option<JoinHandle<Result<()>>>>,
     result: OnceLock<Result<()>>,
 }
 
 impl Creation {
-    /// A directory that was complete before.
+    /// Returns the creation of a directory that was complete before.
     pub fn done() -> Self {
         Self { thread: Mutex::new(None), result: OnceLock::from(Ok(())) }
     }
 
-    /// Starts to force what was made to the disk.
+    /// Starts a thread that syncs the files of `made` and then completes the directory.
     pub fn start(made: Vec<PathBuf>, completion: Completion) -> Result<Self> {
         let thread = std::thread::Builder::new().name("quire-create".into());
         let thread = thread.spawn(move || finish(&made, &completion))?;
         Ok(Self { thread: Mutex::new(Some(thread)), result: OnceLock::new() })
     }
 
-    /// Waits until it is complete.
+    /// Waits until the directory is complete.
     pub fn wait(&self) -> Result<()> {
         if let Some(result) = self.result.get() {
             return result.clone();
@@ -68,17 +68,17 @@ impl Creation {
 
 impl Drop for Creation {
     fn drop(&mut self) {
-        // No process writes into a directory whose lock is gone.
+        // The thread must end before the lock of the directory is released.
         let _ = self.wait();
     }
 }
 
-/// Forces what was made to the disk, then says that the directory is complete.
+/// Syncs the files of `made`, then marks the directory as complete.
 pub(crate) fn finish(made: &[PathBuf], completion: &Completion) -> Result<()> {
     for path in made {
         match File::open(path) {
             Ok(file) => file.sync_all()?,
-            // fjall has replaced it meanwhile, durably.
+            // fjall has replaced the file meanwhile, and synced the new one.
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             Err(error) => return Err(error.into()),
         }
@@ -86,7 +86,7 @@ pub(crate) fn finish(made: &[PathBuf], completion: &Completion) -> Result<()> {
     completion.write()
 }
 
-/// An empty database with an empty log.
+/// Creates an empty database with an empty log.
 pub(crate) fn make(data: &Path) -> Result<()> {
     let parts = Parts::open(data, CACHE_BYTES, 1, &Arc::new(DroppedRanges::default()))?;
     parts.flush()?;
@@ -94,7 +94,7 @@ pub(crate) fn make(data: &Path) -> Result<()> {
     log_guard::clear(data)
 }
 
-/// Copies a tree; `copied` gets every file and directory that was made.
+/// Copies a tree. Appends every file and directory that it creates to `copied`.
 fn copy(from: &Path, to: &Path, copied: &mut Vec<PathBuf>) -> Result<()> {
     std::fs::create_dir(to)?;
     copied.push(to.to_owned());

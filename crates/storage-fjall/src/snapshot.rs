@@ -1,5 +1,5 @@
-//! What readers have of fjall: a snapshot that fjall keeps everything for, or one that is held
-//! apart (`held.rs`).
+//! The snapshot that readers use: one of fjall's, for which fjall keeps all older data, or a held
+//! one (`held.rs`).
 
 use std::ops::Bound;
 use std::sync::{Arc, OnceLock};
@@ -23,8 +23,9 @@ use crate::recent_keys::Tables;
 
 /// A snapshot of all keyspaces.
 pub struct FjallSnapshot {
-    /// Where entries are looked up that are in no memtable, once one was looked up. Dropped before the
-    /// snapshot is, so that fjall's own list of these tables outlives it: the last one removes files.
+    /// The tables in which index entries are looked up that are in no memtable; set by the first
+    /// such look-up. The field is dropped before `reads`, so that fjall's own list of these tables
+    /// outlives it: the last reference removes files.
     entries: OnceLock<Option<Tables>>,
     reads: Reads,
     pub(crate) parts: Arc<Parts>,
@@ -32,21 +33,21 @@ pub struct FjallSnapshot {
     epoch: u64,
 }
 
-/// What a snapshot reads.
+/// The source of a snapshot's reads.
 enum Reads {
-    /// What fjall keeps for it.
+    /// A snapshot of fjall's.
     Live(fjall::Snapshot),
-    /// What it holds itself.
+    /// References that the snapshot holds itself.
     Held(Held),
 }
 
-/// The rows of a range by rising keys, and backwards.
+/// The rows of a range, which can be read from both ends.
 pub(crate) enum Rows {
     Live(fjall::Iter),
     Held(HeldRows),
 }
 
-/// A row of a range, or why it cannot be read.
+/// A row of a range, or the error of reading it.
 type Row = std::result::Result<(UserKey, UserValue), fjall::Error>;
 
 impl Iterator for Rows {
@@ -74,13 +75,14 @@ fn held_row(row: std::result::Result<InternalValue, LsmError>) -> Row {
 }
 
 impl FjallSnapshot {
-    /// A snapshot of everything written so far.
+    /// Returns a snapshot of everything written so far.
     pub(crate) fn new(parts: Arc<Parts>, heads: Arc<Heads>, epoch: u64) -> Self {
         let reads = Reads::Live(parts.db.snapshot());
         Self { entries: OnceLock::new(), reads, parts, heads, epoch }
     }
 
-    /// The sequence number up to which fjall keeps everything for it; `None` if it is held.
+    /// Returns the sequence number from which on fjall keeps old versions for it; `None` if it is
+    /// held.
     pub(crate) fn seqno(&self) -> Option<SeqNo> {
         match &self.reads {
             Reads::Live(snapshot) => Some(snapshot.seqno()),
@@ -101,7 +103,7 @@ impl FjallSnapshot {
         }))
     }
 
-    /// The rows of a range, which keep what they need from then on.
+    /// Returns the rows of a range. The iterator keeps the tables that it needs.
     pub(crate) fn rows(&self, space: Space, bounds: Bounds<'_>) -> Rows {
         match &self.reads {
             Reads::Live(snapshot) => {
@@ -189,13 +191,13 @@ impl RawSnapshot for FjallSnapshot {
 }
 
 impl FjallSnapshot {
-    /// The tree of a space and the number of the snapshot, unless it is held.
+    /// Returns the tree of a space and the number of the snapshot; `None` if it is held.
     fn live(&self, space: Space) -> Option<(&Tree, SeqNo)> {
         let Reads::Live(snapshot) = &self.reads else { return None };
         Some((self.parts.tree(space)?, snapshot.seqno()))
     }
 
-    /// Looks an index entry up that is in no memtable. `None` if it may be in one.
+    /// Looks up an index entry that is in no memtable. Returns `None` if it may be in one.
     fn get_from_tables(&self, key: &[u8]) -> Result<Option<Option<Bytes>>> {
         let Some((tree, seqno)) = self.live(Space::Idx) else { return Ok(None) };
         let tables = self.entries.get_or_init(|| self.heads.entries.tables(tree, self.epoch));
@@ -204,14 +206,14 @@ impl FjallSnapshot {
         found.map_err(|error| storage(fjall::Error::Storage(error), &place(Space::Idx, key)))
     }
 
-    /// Whether nothing has been written since. What was read before the call holds nothing newer
-    /// then: a batch is announced before any of it is written.
+    /// Returns true if no batch has begun since the snapshot. Then everything read before the call
+    /// belongs to the snapshot, because a batch is announced before any of it is written.
     fn is_current(&self, space: Space) -> bool {
         self.heads.gaps(space).epoch() == self.epoch
     }
 
-    /// Reads values from the newest tables, if they are what this snapshot reads. False if they
-    /// are not.
+    /// Reads values from the newest tables, if they are the tables of this snapshot; else returns
+    /// false.
     fn get_newest(&self, space: Space, keys: &[&[u8]], out: &mut [Option<Bytes>]) -> Result<bool> {
         let Some((tree, seqno)) = self.live(space) else { return Ok(false) };
         lookups::get_many(tree, seqno, || self.is_current(space), keys, out).map_err(|error| {
@@ -220,8 +222,8 @@ impl FjallSnapshot {
         })
     }
 
-    /// Fills the page from the blocks of the newest tables, if they are what this snapshot reads.
-    /// False if they are not.
+    /// Fills the page from the blocks of the newest tables, if they are the tables of this
+    /// snapshot; else returns false.
     fn scan_newest(
         &self,
         request: &ScanRequest<'_>,
@@ -262,7 +264,7 @@ impl FjallSnapshot {
     }
 }
 
-/// Fills the page, after it has told of its first row.
+/// Reports the first row to `learn`, then fills the page.
 fn read(
     newest: &Newest,
     mut rows: impl Walk,

@@ -1,10 +1,11 @@
-//! A table's file, read without fjall: whether every byte of it is what was written, where it is
-//! damaged, and what can still be read.
+//! Reads a table's file without fjall: verifies every byte, finds where it is damaged and reads the
+//! intact rows.
 //!
-//! lsm-tree 3.1 writes an archive (see `manifest`) whose sections, but for one byte of version, are
-//! blocks that follow each other: `"LSM" 03`, kind (0 rows, 1 index, 2 filter, 3 metadata), xxh3-128 of
-//! the stored bytes, their length, the length before compression (u32 each), the lower half of a
-//! 64-bit word of the xxh3-128 of the header so far, the stored bytes. Numbers are little endian.
+//! lsm-tree 3.1 writes an archive (see `manifest`) whose sections, except for the section of one
+//! version byte, are sequences of blocks: `"LSM" 03`, kind (0 rows, 1 index, 2 filter, 3 metadata),
+//! xxh3-128 of the stored bytes, their length, the length before compression (u32 each), the lower
+//! half of a 64-bit word of the xxh3-128 of the header so far, the stored bytes. Numbers are little
+//! endian.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -24,15 +25,15 @@ use crate::manifest::{self, TableEntry};
 
 const MAGIC: &[u8; 4] = b"LSM\x03";
 const HEADER_BYTES: usize = 33;
-/// The kind of a block with rows.
+/// The kind of a block of rows.
 const ROWS: u8 = 0;
-/// The section with rows; the only one whose loss loses data.
+/// The section of the rows. Damage in any other section loses no data.
 const ROWS_SECTION: &[u8] = b"data";
-/// The section that holds no blocks.
+/// The only section without blocks.
 const VERSION_SECTION: &[u8] = b"table_version";
 
-/// Compares a table with the checksum of its whole file that the list of tables keeps. Where it
-/// differs, the first block is named that does not have its own.
+/// Verifies a table with the checksum of the whole file from the list of tables. If they differ,
+/// the damage names the first block whose own checksum is wrong.
 pub(crate) fn verify(path: &Path, table: &TableEntry) -> Result<(), Damage> {
     let bytes = std::fs::read(path).map_err(|error| Damage::unreadable(path, &error))?;
     if xxh3_128(&bytes) == table.checksum {
@@ -67,7 +68,7 @@ fn first_damage(bytes: &[u8], section: Range<usize>) -> Option<usize> {
     None
 }
 
-/// A block whose header is whole.
+/// A block with an intact header.
 struct Found {
     kind: u8,
     checksum: u128,
@@ -99,21 +100,21 @@ fn is_whole(bytes: &[u8], found: &Found) -> bool {
     bytes.get(found.stored.clone()).is_some_and(|stored| xxh3_128(stored) == found.checksum)
 }
 
-/// What can be read of a table.
+/// The readable part of a table.
 pub(crate) struct Readable {
     path: PathBuf,
-    /// Where the blocks with rows are that are whole, in the order of their keys.
+    /// The ranges of the intact blocks of rows, in the order of their keys.
     blocks: Vec<Range<usize>>,
-    /// What is added to the sequence numbers.
+    /// The number that is added to the sequence numbers.
     seqno: u64,
-    /// Whether blocks with rows are damaged, or may be.
+    /// True if blocks of rows are damaged, or may be.
     pub has_lost: bool,
     next: usize,
     rows: std::vec::IntoIter<InternalValue>,
 }
 
 impl Readable {
-    /// Finds every whole block with rows; none in a file that cannot be read.
+    /// Finds every intact block of rows; none in a file that cannot be read.
     pub fn find(path: &Path, seqno: u64) -> Self {
         let bytes = std::fs::read(path);
         let mut found = Self {
@@ -173,7 +174,7 @@ impl Readable {
             rows.iter_mut().for_each(|row| row.key.seqno += self.seqno);
             Some(rows)
         });
-        // lsm-tree asserts some of what it reads back.
+        // lsm-tree asserts some properties of the data that it reads.
         catch_unwind(parse).unwrap_or(None)
     }
 }
@@ -181,7 +182,7 @@ impl Readable {
 impl Iterator for Readable {
     type Item = InternalValue;
 
-    /// The next row that can be read, in the order of keys, newest first.
+    /// Returns the next readable row, in the order of keys, and of one key the newest first.
     fn next(&mut self) -> Option<InternalValue> {
         loop {
             if let Some(row) = self.rows.next() {

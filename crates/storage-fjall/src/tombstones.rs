@@ -1,12 +1,13 @@
-//! Space and time that the dead take. A scan through a range where many keys were deleted walks
-//! over their tombstones until a compaction has removed them (`gaps` spares only the head of a
-//! range), and fjall compacts by size, not by tombstones. So deletes are counted for each keyspace, slow
-//! scans leave a hint, and a keyspace is compacted when enough of it is dead; at most a tenth of the time
-//! goes into that.
+//! Compacts keyspaces with many deleted keys. A scan through a range where many keys were deleted
+//! reads their tombstones until a compaction has removed them (`gaps` helps only at the head of a
+//! range), and fjall compacts by size, not by tombstones. So deletes are counted for each keyspace,
+//! slow scans leave a hint, and a keyspace is compacted when a large enough part of it is dead.
+//! These compactions take at most a tenth of the time.
 //!
-//! fjall compacts whole keyspaces only, compacts nothing else of one meanwhile, and cannot be told to stop.
-//! A large keyspace is therefore compacted only when that frees as much as it writes, little has been
-//! written for a while, and the disk has room for what lives (docs/adr/0015-space-of-deleted-keys.md).
+//! fjall compacts whole keyspaces only, runs no other compaction of the keyspace meanwhile, and
+//! cannot be stopped. So a large keyspace is compacted only if that frees as much as it writes,
+//! little has been written for a while, and the disk has room for the live rows
+//! (docs/adr/0015-space-of-deleted-keys.md).
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -21,25 +22,27 @@ use crate::error::storage;
 use crate::keyspaces::{Parts, of_space};
 use crate::tuning::TABLE_BYTES;
 
-/// Fewer deletes than this are not worth a compaction: walking over them takes some milliseconds.
+/// The smallest number of deletes that is worth a compaction: a scan reads fewer in some
+/// milliseconds.
 const DELETES_MIN: u64 = 20_000;
-/// Without a hint, one more delete for each of these bytes of the keyspace.
+/// Without a hint from a slow scan, one more delete is needed for each of these bytes of the
+/// keyspace.
 const BYTES_PER_DELETE: u64 = 2 << 10;
-/// The share of a large keyspace that is dead before it is compacted: one in this many.
+/// A large keyspace is compacted when one part in `LARGE_DEAD` is dead.
 const LARGE_DEAD: u64 = 2;
-/// A larger keyspace is left to the ordinary compaction and to `compact`.
+/// A larger keyspace, in bytes, is left to the ordinary compaction and to `compact`.
 const COMPACT_BYTES_MAX: u64 = 8 << 30;
-/// Little is written while it is less than this in a time of [`Limits::quiet`].
+/// A keyspace is quiet if less than this was written within [`Limits::quiet`].
 const QUIET_BYTES: u64 = 16 << 20;
-/// The pause after a large keyspace turned out not to be worth it.
+/// The pause after a check of a large keyspace that was not worth a compaction.
 const LOOK: Duration = Duration::from_secs(10);
-/// A page that took longer than this for each row, and than this in all, has met tombstones.
+/// A page that took longer than this for each row, and than `SLOW_PAGE` in all, has met tombstones.
 const SLOW_ROW: Duration = Duration::from_micros(20);
 const SLOW_PAGE: Duration = Duration::from_millis(5);
-/// The share of time for compactions is one in this many.
+/// Compactions take at most one part in `REST` of the time.
 const REST: u32 = 10;
 
-/// What is dead in one keyspace.
+/// The deletes of one keyspace.
 #[derive(Default)]
 struct Dead {
     deletes: AtomicU64,
@@ -47,20 +50,20 @@ struct Dead {
     not_before: Mutex<Option<Instant>>,
 }
 
-/// When a keyspace is large, and when it may be compacted then.
+/// When a keyspace counts as large, and when a large one may be compacted.
 #[derive(Clone, Copy)]
 struct Limits {
-    /// A keyspace above this is large.
+    /// A keyspace with more bytes is large.
     small_bytes_max: u64,
-    /// For how long little has to have been written.
+    /// The time for which little must have been written.
     quiet: Duration,
 }
 
-/// What is dead in all keyspaces.
+/// The deletes of all keyspaces.
 pub(crate) struct Tombstones {
     spaces: [Dead; 4],
     limits: Limits,
-    /// How many bytes had been written when it last was much, and when that was.
+    /// The bytes written in total when much was last written, and the time of that.
     busy: Mutex<(u64, Instant)>,
 }
 
@@ -70,11 +73,11 @@ impl Default for Tombstones {
     }
 }
 
-/// What else decides about a compaction.
+/// Other conditions of a compaction.
 pub(crate) struct Around<'a> {
     /// The bytes that commits have written so far.
     pub written: u64,
-    /// What is left on the file system of the data.
+    /// The free space of the data's file system.
     pub space: &'a SpaceGauge,
 }
 
@@ -92,8 +95,8 @@ impl Tombstones {
         self.of(space).deletes.fetch_add(keys, Ordering::Relaxed);
     }
 
-    /// Notes that a page of `rows` rows has been read since `since`. A page that took long for its rows
-    /// is a sign of tombstones.
+    /// Notes that a page of `rows` rows has been read since `since`. A page that took long for its
+    /// rows is a hint of tombstones.
     pub fn scanned(&self, space: Space, rows: usize, since: Instant) {
         let took = since.elapsed();
         let rows = u32::try_from(rows).unwrap_or(u32::MAX).max(1);
@@ -109,7 +112,7 @@ impl Tombstones {
         }
         let deletes = dead.deletes.load(Ordering::Relaxed);
         if self.is_large(space, parts) {
-            // No table knows yet of deletes that are not flushed.
+            // The tables do not contain deletes that are not flushed.
             return self.is_quiet(around.written)
                 && (deletes >= DELETES_MIN || is_worth_it(parts.space(space), around.space));
         }
@@ -123,7 +126,7 @@ impl Tombstones {
         parts.space(space).disk_space() > self.limits.small_bytes_max
     }
 
-    /// Whether little has been written for a while.
+    /// Returns true if little has been written for a while.
     fn is_quiet(&self, written: u64) -> bool {
         let (before, since) = &mut *self.busy.lock();
         if written.saturating_sub(*before) > QUIET_BYTES {
@@ -132,13 +135,14 @@ impl Tombstones {
         since.elapsed() >= self.limits.quiet
     }
 
-    /// Whether a keyspace should be compacted.
+    /// Returns true if a keyspace should be compacted.
     pub fn any_due(&self, parts: &Parts, around: &Around<'_>) -> bool {
         Space::ALL.into_iter().any(|space| self.is_due(space, parts, around))
     }
 
     /// Compacts the keyspaces that are due. No open snapshot is older than `watermark`, so versions
-    /// that only older ones would see are removed. Stops between two keyspaces when `stop` says so.
+    /// that only older snapshots would see are removed. Stops between two keyspaces if `stop`
+    /// returns true.
     pub fn compact(
         &self,
         parts: &Parts,
@@ -170,7 +174,7 @@ impl Tombstones {
     }
 }
 
-/// Whether compacting a large keyspace frees as much as it writes, and the disk has room for that.
+/// Returns true if compacting a large keyspace frees as much as it writes, and the disk has room.
 fn is_worth_it(keyspace: &Keyspace, space: &SpaceGauge) -> bool {
     let bytes = keyspace.disk_space();
     let live = bytes.saturating_sub(deleted_bytes(keyspace));
@@ -187,7 +191,7 @@ mod tests {
 
     const KEYS: u64 = 20_000;
 
-    /// A keyspace of 20 MB.
+    /// Returns a keyspace of 20 MB.
     fn filled(directory: &Path) -> Parts {
         let dropped = Arc::new(DroppedRanges::default());
         let parts = Parts::open(directory, 1 << 20, 2, &dropped).unwrap();

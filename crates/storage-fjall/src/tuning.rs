@@ -1,9 +1,9 @@
-//! The sizes with which fjall keeps each space: what an open gives to fjall, and what those read who
-//! write tables or count memory themselves.
+//! The sizes of each space in fjall: for the open, and for code that writes tables or counts memory
+//! itself.
 
 use quire_storage::Space;
 
-/// The memtable size of a space: what is written most gets most.
+/// Returns the memtable size of a space, in bytes. Spaces with more writes get larger memtables.
 pub(crate) const fn memtable_bytes(space: Space) -> u64 {
     match space {
         Space::Meta => 8 << 20,
@@ -12,9 +12,9 @@ pub(crate) const fn memtable_bytes(space: Space) -> u64 {
     }
 }
 
-/// The block size of a space. Index entries are small and looked up one by one. Documents are also
-/// scanned, and every block that a scan comes to costs it two searches; 32 KiB is what WiredTiger
-/// reads at a time, too.
+/// Returns the block size of a space, in bytes. Index entries are small and looked up one by one.
+/// Documents are also scanned, and a scan pays two searches for every block; 32 KiB is also the
+/// page size of WiredTiger.
 pub(crate) const fn block_bytes(space: Space) -> u32 {
     match space {
         Space::Doc => 32 << 10,
@@ -22,9 +22,9 @@ pub(crate) const fn block_bytes(space: Space) -> u32 {
     }
 }
 
-/// After how many keys of a block one is written in full. A document's key is nothing beside the
-/// document: written in full it is read where it stands, a shortened one is put together in memory
-/// of its own for each document of a scan.
+/// Returns after how many keys of a block a key is written in full. A document's key is small
+/// compared with the document: a key written in full is read in place, a shortened one must be put
+/// together in separate memory for each document of a scan.
 pub(crate) const fn restart_interval(space: Space) -> u8 {
     match space {
         Space::Doc => 1,
@@ -32,5 +32,6 @@ pub(crate) const fn restart_interval(space: Space) -> u8 {
     }
 }
 
-/// Tables are cut at this size: small enough that a dropped collection frees most of its own.
+/// The size at which tables are cut, in bytes: small enough that a dropped collection lies mostly
+/// in tables of its own, which are dropped whole.
 pub(crate) const TABLE_BYTES: u64 = 32 << 20;

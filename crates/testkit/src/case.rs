@@ -125,7 +125,7 @@ impl CaseFile {
         std::fs::write(&self.path, text)
     }
 
-    /// The name of the case's database: the file's name and the case's number.
+    /// Returns the name of the case's database: the file's name and the case's number.
     pub fn database(&self, case: &Case) -> String {
         let stem = self
             .path
@@ -142,7 +142,7 @@ impl CaseFile {
 }
 
 impl Case {
-    /// The steps in order.
+    /// Returns the steps in order.
     pub fn steps(&self) -> impl Iterator<Item = &Step> {
         self.parts
             .iter()
@@ -150,7 +150,7 @@ impl Case {
     }
 }
 
-/// Every case file below a folder, by name.
+/// Returns every case file below a folder, by name.
 pub fn load_all(root: &Path) -> std::io::Result<Vec<CaseFile>> {
     let mut paths = Vec::new();
     collect(root, &mut paths)?;

@@ -11,13 +11,13 @@ use std::time::Duration;
 
 /// Sends commands and gives the replies back.
 pub trait Client {
-    /// The reply; the error says that the connection is gone.
+    /// Returns the reply; the error says that the connection is gone.
     fn call(&mut self, command: Doc<'_>) -> Result<DocBuf, String>;
 }
 
 /// Makes clients of one server.
 pub trait Connect: Sync {
-    /// A new connection.
+    /// Returns a new connection.
     fn connect(&self) -> Box<dyn Client>;
 }
 

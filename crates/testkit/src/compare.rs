@@ -123,7 +123,7 @@ fn scrub_at(node: &Node, seen: &mut Seen, path: &mut Vec<String>) -> Node {
     }
 }
 
-/// The word for a value that the server's clock or a counter made.
+/// Returns the word for a value that the server's clock or a counter made.
 fn made_word(node: &Node, seen: &Seen) -> Option<String> {
     let word = match node {
         Node::Doc(_) => {
@@ -154,7 +154,7 @@ fn near(ms: i64) -> bool {
     (ms - now.as_millis() as i64).abs() < 86_400_000
 }
 
-/// The reply with what carries no meaning made alike.
+/// Returns the reply with what carries no meaning made alike.
 pub fn alike(reply: &Node) -> Node {
     let Node::Doc(_) = reply else { return rename_codes(reply) };
     let mut reply = rename_codes(reply);
@@ -243,7 +243,7 @@ fn plan(node: &Node) -> Node {
     }
 }
 
-/// The same tree with every `errmsg` blanked.
+/// Returns the same tree with every `errmsg` blanked.
 pub fn without_messages(node: &Node) -> Node {
     match node {
         Node::Leaf(_) => node.clone(),

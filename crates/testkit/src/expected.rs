@@ -53,7 +53,7 @@ impl Expected {
         self.reasons.is_empty()
     }
 
-    /// Every case on the list.
+    /// Returns every case on the list.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str, &str)> {
         self.reasons.iter().map(|((file, title), reason)| (&**file, &**title, &**reason))
     }

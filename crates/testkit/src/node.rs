@@ -14,14 +14,14 @@ pub enum Node {
 }
 
 impl Node {
-    /// The tree of a document.
+    /// Returns the tree of a document.
     pub fn from_doc(doc: Doc<'_>) -> Node {
         Node::Doc(
             doc.fields().map(|(name, value)| (name.to_owned(), Node::from_value(value))).collect(),
         )
     }
 
-    /// The tree of a value.
+    /// Returns the tree of a value.
     pub fn from_value(value: Value<'_>) -> Node {
         match value {
             Value::Document(doc) => Node::from_doc(doc),
@@ -30,29 +30,29 @@ impl Node {
         }
     }
 
-    /// A string leaf.
+    /// Returns a string leaf.
     pub fn text(text: &str) -> Node {
         Node::Leaf(ValueBuf::new(text))
     }
 
-    /// The document's bytes; panics for what is no document.
+    /// Returns the document's bytes; panics for what is no document.
     pub fn to_doc(&self) -> DocBuf {
         let Node::Doc(fields) = self else { panic!("not a document: {self:?}") };
         DocBuf::build(|writer| write_fields(writer, fields))
     }
 
-    /// The literal text.
+    /// Returns the literal text.
     pub fn show(&self) -> String {
         let wrapped = DocBuf::build(|writer| write_field(writer, "v", self));
         literal::print(wrapped.get("v").expect("just written"))
     }
 
-    /// The field of that name.
+    /// Returns the field of that name.
     pub fn get(&self, name: &str) -> Option<&Node> {
         self.fields()?.iter().find(|(key, _)| key == name).map(|(_, node)| node)
     }
 
-    /// The field of that name, to change it.
+    /// Returns the field of that name, to change it.
     pub fn get_mut(&mut self, name: &str) -> Option<&mut Node> {
         let Node::Doc(fields) = self else { return None };
         fields.iter_mut().find(|(key, _)| key == name).map(|(_, node)| node)
@@ -67,22 +67,22 @@ impl Node {
         }
     }
 
-    /// The fields of a document.
+    /// Returns the fields of a document.
     pub fn fields(&self) -> Option<&[(String, Node)]> {
         if let Node::Doc(fields) = self { Some(fields) } else { None }
     }
 
-    /// The text of a string leaf.
+    /// Returns the text of a string leaf.
     pub fn as_str(&self) -> Option<&str> {
         if let Node::Leaf(value) = self { value.as_value().as_str() } else { None }
     }
 
-    /// The value of a leaf.
+    /// Returns the value of a leaf.
     pub fn as_leaf(&self) -> Option<Value<'_>> {
         if let Node::Leaf(value) = self { Some(value.as_value()) } else { None }
     }
 
-    /// The node at a dotted path; -1 is an array's last element.
+    /// Returns the node at a dotted path; -1 is an array's last element.
     pub fn at(&self, path: &str) -> Option<&Node> {
         path.split('.').try_fold(self, |node, step| match node {
             Node::Array(items) => match step.parse::<i64>().ok()? {

@@ -227,7 +227,7 @@ impl<'r> Run<'r> {
     }
 }
 
-/// A session id that no other case has.
+/// Returns a session id that no other case has.
 fn session_uuid(db: &str, count: u8) -> [u8; 16] {
     use std::hash::{BuildHasher, Hasher, RandomState};
     let mut uuid = [0; 16];
@@ -240,7 +240,7 @@ fn session_uuid(db: &str, count: u8) -> [u8; 16] {
     uuid
 }
 
-/// The reply's text; a batch of several documents is written one document a line.
+/// Returns the reply's text; a batch of several documents is written one document a line.
 fn render(reply: &Node) -> Vec<String> {
     const MARK: &str = "\u{1}";
     let batch = |name: &str| match reply.get("cursor")?.get(name)? {

@@ -17,12 +17,12 @@ pub fn service(engine: Arc<dyn Engine>, name: &'static str) -> Arc<Service> {
     Service::open(engine, options).expect("a new engine opens")
 }
 
-/// A service in memory.
+/// Returns a service in memory.
 pub fn memory() -> Arc<Service> {
     service(quire_storage::memory::open_memory().expect("memory opens"), "memory")
 }
 
-/// A service on disk.
+/// Returns a service on disk.
 pub fn on_disk(directory: &Path) -> Arc<Service> {
     let opened = quire_storage_fjall::open(directory, quire_storage_fjall::FjallOptions::default());
     service(opened.expect("a new directory opens").engine, "fjall")

@@ -155,7 +155,7 @@ impl Read {
         matches!(&*self.name, "find" | "aggregate")
     }
 
-    /// The command with another field.
+    /// Returns the command with another field.
     fn with(&self, field: &str, value: Node) -> Node {
         let mut command = self.command.clone();
         command.set(field, value);
@@ -334,7 +334,7 @@ impl Again {
         self.note(read, "explain", works, &reply.show());
     }
 
-    /// The names of the indexes that give every document of the collection.
+    /// Returns the names of the indexes that give every document of the collection.
     fn usable_indexes(&mut self, read: &Read) -> Vec<String> {
         let (Some((_, collection)), Some(db)) = (
             read.command.fields().and_then(<[_]>::first),
@@ -375,7 +375,7 @@ impl Again {
     }
 }
 
-/// The `lsid` of a session that nothing else in this process uses.
+/// Returns the `lsid` of a session that nothing else in this process uses.
 pub(crate) fn session_id() -> Node {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// The server's binary: the first argument, or the one built beside the example.
+/// Returns the server's binary: the first argument, or the one built beside the example.
 pub fn program() -> Result<PathBuf, Box<dyn Error>> {
     let given = std::env::args().nth(1).map(PathBuf::from);
     let beside = std::env::current_exe()?.with_file_name("../quire");
@@ -31,12 +31,12 @@ impl Server {
         Server::spawn(Command::new(program), directory)
     }
 
-    /// The same by a command that runs the program.
+    /// Returns the same by a command that runs the program.
     pub fn spawn(command: Command, directory: &Path) -> Result<Server, Box<dyn Error>> {
         Server::spawn_with(command, directory, &[])
     }
 
-    /// The same with more options.
+    /// Returns the same with more options.
     pub fn spawn_with(
         mut command: Command,
         directory: &Path,
@@ -54,7 +54,7 @@ impl Server {
         Ok(TcpStream::connect(("127.0.0.1", self.port))?)
     }
 
-    /// The process.
+    /// Returns the process.
     pub fn id(&self) -> u32 {
         self.child.id()
     }
@@ -64,7 +64,7 @@ impl Server {
         self.status_kb("VmRSS:")
     }
 
-    /// The most memory in use since the last call of `forget_peak`.
+    /// Returns the most memory in use since the last call of `forget_peak`.
     pub fn peak_kb(&self) -> Result<i64, Box<dyn Error>> {
         self.status_kb("VmHWM:")
     }

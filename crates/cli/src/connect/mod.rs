@@ -101,14 +101,14 @@ impl Target {
         Ok(())
     }
 
-    /// Whether a server was named.
+    /// Returns true if a server was named.
     pub(crate) fn names_a_server(&self) -> bool {
         let login = self.user.is_some() || self.mechanism.is_some();
         let server = self.uri.is_some() || self.host.is_some() || self.port.is_some();
         server || login || self.tls != TlsOptions::default()
     }
 
-    /// The database that the URI names.
+    /// Returns the database that the URI names.
     pub(crate) fn database(&self) -> Result<Option<String>, Failure> {
         match &self.uri {
             Some(uri) => Ok(Uri::parse(uri).map_err(Failure::options)?.database),
@@ -224,7 +224,7 @@ pub(crate) enum Door {
 }
 
 impl Door {
-    /// A new client.
+    /// Returns a new client.
     pub(crate) fn client(&self) -> Result<Client, Failure> {
         match self {
             Door::Server { uri, tls, tool } => {
@@ -260,7 +260,7 @@ pub(crate) enum CallError {
 }
 
 impl CallError {
-    /// The end of a tool that this ends.
+    /// Returns the end of a tool that this ends.
     pub(crate) fn failure(self, doing: &str) -> Failure {
         match self {
             CallError::Gone(why) => Failure::new(FAILED, format!("{doing}: {why}")),
@@ -303,7 +303,7 @@ impl Client {
     }
 }
 
-/// A number of a reply, however it is typed.
+/// Returns a number of a reply, however it is typed.
 pub(crate) fn integer(value: Value<'_>) -> Option<i64> {
     match value {
         Value::Int32(number) => Some(number.into()),

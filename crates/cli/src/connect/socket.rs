@@ -44,7 +44,7 @@ impl Socket {
         Err(format!("cannot connect to the server: {}", tried.join("; ")))
     }
 
-    /// The handshake, and whether this is a member that takes writes.
+    /// Returns the handshake, and whether this is a member that takes writes.
     fn greet(mut self, uri: &Uri, tool: &str) -> Result<Socket, String> {
         let name = uri.app_name.as_deref().unwrap_or(tool);
         let hello = doc! {

@@ -37,7 +37,7 @@ impl<W: Write> CsvWriter<W> {
     }
 }
 
-/// A value as mongoexport writes it into a field.
+/// Returns a value as mongoexport writes it into a field.
 fn text(value: Value<'_>) -> String {
     match value {
         Value::Null | Value::Undefined => String::new(),

@@ -99,7 +99,7 @@ fn copy(
     }
 }
 
-/// The id of the cursor in a reply, and its batch.
+/// Returns the id of the cursor in a reply, and its batch.
 fn batch<'r>(reply: &'r DocBuf, name: &str) -> Result<(i64, Array<'r>), Failure> {
     let cursor = reply.get("cursor").and_then(|cursor| cursor.as_document());
     let found = cursor.and_then(|cursor| {

@@ -7,7 +7,7 @@ use lexopt::{Arg, Parser, ValueExt};
 use quire_document::{DocBuf, extjson};
 use std::path::PathBuf;
 
-/// The text of `--help`.
+/// Returns the text of `--help`.
 pub(crate) fn help() -> String {
     format!(
         "Usage: quire export --collection NAME [OPTIONS]
@@ -183,7 +183,7 @@ impl Options {
         Ok(())
     }
 
-    /// The command that finds the documents.
+    /// Returns the command that finds the documents.
     pub(crate) fn find(&self) -> DocBuf {
         DocBuf::build(|find| {
             find.append("find", self.collection.as_str());

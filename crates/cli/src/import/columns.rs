@@ -252,7 +252,8 @@ impl ColumnType {
     }
 }
 
-/// A whole number, a number with digits, or a string. Words like `nan` and `inf` stay strings.
+/// Returns a whole number, a number with digits, or a string. Words like `nan` and `inf` stay
+/// strings.
 fn auto(text: &str) -> Value<'_> {
     if let Ok(number) = text.parse::<i64>() {
         return i32::try_from(number).map_or(Value::Int64(number), Value::Int32);

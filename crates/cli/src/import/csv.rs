@@ -213,7 +213,7 @@ impl Splitter {
         self.texts = self.ends.len();
     }
 
-    /// The texts of the row that was read.
+    /// Returns the texts of the row that was read.
     fn texts(&self) -> Result<Vec<&str>, std::str::Utf8Error> {
         let mut start = 0;
         let texts = self.ends.iter().take(self.texts).map(|end| {

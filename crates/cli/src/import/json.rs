@@ -77,7 +77,7 @@ impl<R: BufRead> JsonSource<R> {
         }
     }
 
-    /// The byte `ahead` of the place.
+    /// Returns the byte `ahead` of the place.
     fn byte(&mut self, ahead: usize) -> std::io::Result<Option<u8>> {
         loop {
             if let Some(byte) = self.buffer.get(self.at + ahead) {
@@ -228,7 +228,7 @@ impl<R: BufRead> JsonSource<R> {
         }
     }
 
-    /// Whether something stands behind a document in its line that is no document.
+    /// Returns true if something stands behind a document in its line that is no document.
     fn garbage(&mut self) -> std::io::Result<bool> {
         if self.array {
             return Ok(false);

@@ -12,7 +12,7 @@ use quire_document::{DocBuf, doc, extjson};
 use std::io::BufRead;
 use std::path::PathBuf;
 
-/// The text of `--help`.
+/// Returns the text of `--help`.
 pub(crate) fn help() -> String {
     format!(
         "Usage: quire import --collection NAME [OPTIONS] [FILE]
@@ -289,7 +289,7 @@ impl Options {
         Ok(())
     }
 
-    /// The reader for this kind of input.
+    /// Returns the reader for this kind of input.
     pub(crate) fn source<'r>(
         &self,
         input: impl BufRead + 'r,

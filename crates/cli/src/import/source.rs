@@ -15,6 +15,6 @@ pub(crate) enum Item {
 
 /// Reads documents one after the other.
 pub(crate) trait Source {
-    /// The next thing; `None` at the end of the input.
+    /// Returns the next thing; `None` at the end of the input.
     fn next(&mut self) -> Option<Item>;
 }

@@ -98,7 +98,7 @@ impl Workers {
         Ok(Workers { queue, threads, shared })
     }
 
-    /// Whether no more batches are wanted.
+    /// Returns true if no more batches are wanted.
     pub(crate) fn stopped(&self) -> bool {
         self.shared.stop.load(Ordering::Acquire)
     }

@@ -20,22 +20,22 @@ pub(crate) struct Given {
 }
 
 impl Given {
-    /// The value of an option.
+    /// Returns the value of an option.
     pub(crate) fn text(&self, name: &str) -> Option<&str> {
         self.values.get(name).and_then(|values| values.last()).map(String::as_str)
     }
 
-    /// All values of an option.
+    /// Returns all values of an option.
     pub(crate) fn all(&self, name: &str) -> &[String] {
         self.values.get(name).map_or(&[], Vec::as_slice)
     }
 
-    /// Whether a flag was given.
+    /// Returns true if a flag was given.
     pub(crate) fn flag(&self, name: &str) -> bool {
         self.values.contains_key(name)
     }
 
-    /// Every option with its values, by name.
+    /// Returns every option with its values, by name.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&'static ServeOption, &[String])> {
         let rows = self.values.iter();
         rows.filter_map(|(name, values)| Some((options::by_name(name)?, values.as_slice())))

@@ -206,22 +206,22 @@ pub static OPTIONS: &[ServeOption] = &[
     row("sslCAFile", "net.ssl.CAFile", Text("FILE"), OLD_TLS, "The certificate authority."),
 ];
 
-/// The option of this name.
+/// Returns the option of this name.
 pub fn by_name(name: &str) -> Option<&'static ServeOption> {
     OPTIONS.iter().find(|option| option.name == name)
 }
 
-/// The option with this letter.
+/// Returns the option with this letter.
 pub fn by_letter(letter: char) -> Option<&'static ServeOption> {
     OPTIONS.iter().find(|option| option.short == Some(letter))
 }
 
-/// The option with this path in the configuration file.
+/// Returns the option with this path in the configuration file.
 pub fn by_path(path: &str) -> Option<&'static ServeOption> {
     OPTIONS.iter().find(|option| option.config == path && !path.is_empty())
 }
 
-/// The help of `quire serve`.
+/// Returns the help of `quire serve`.
 pub fn help(program: &str) -> String {
     let mut text = format!("Usage: {program} [OPTIONS]\n");
     section(&mut text, "Options", |status| status == Works);
@@ -249,7 +249,7 @@ fn section(text: &mut String, title: &str, wanted: fn(Status) -> bool) {
     }
 }
 
-/// The table in Markdown, for COMPATIBILITY.md.
+/// Returns the table in Markdown, for COMPATIBILITY.md.
 pub fn markdown() -> String {
     let mut text = String::from("| option | configuration file | here |\n| --- | --- | --- |\n");
     for option in OPTIONS {

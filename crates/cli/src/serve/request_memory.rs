@@ -17,7 +17,7 @@ pub(super) fn budget_bytes() -> usize {
     (memory / 2).max(BUDGET_BYTES_MIN)
 }
 
-/// The bytes of `MemTotal` in the text of /proc/meminfo.
+/// Returns the bytes of `MemTotal` in the text of /proc/meminfo.
 fn total(text: &str) -> Option<usize> {
     let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
     let kib: usize = line.trim().strip_suffix("kB")?.trim().parse().ok()?;

@@ -100,7 +100,7 @@ fn transfer_until_broken(port: u16, client: i32, session: i32, mut n: i64) -> Cu
     }
 }
 
-/// All documents of a collection.
+/// Returns all documents of a collection.
 fn all(stream: &mut TcpStream, collection: &str) -> Vec<DocBuf> {
     let mut found = Vec::new();
     let mut take = |batch: Array<'_>| {

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 const DOCUMENTS: i32 = 20_000;
 
-/// The indexes that are built: one of each way in which entries are stored.
+/// Returns the indexes that are built: one of each way in which entries are stored.
 fn create_indexes() -> DocBuf {
     doc! {
         "createIndexes": "c", "$db": "test",
@@ -43,7 +43,7 @@ fn index_names(server: &Serving) -> Vec<String> {
     batch.iter().filter_map(name).collect()
 }
 
-/// Whether a build is told of, and how many documents it has read.
+/// Returns true if a build is told of, and how many documents it has read.
 fn progress(stream: &mut TcpStream) -> Option<i64> {
     let builds = doc! { "$regex": "^Index Build" };
     let reply = exchange(stream, doc! { "currentOp": 1, "msg": &builds, "$db": "admin" });

@@ -31,7 +31,7 @@ fn fill(path: &Path) {
     serving.signal(Signal::KILL);
 }
 
-/// The documents of all collections.
+/// Returns the documents of all collections.
 fn documents(serving: &Serving) -> i32 {
     let mut sum = 0;
     for database in ["test", "recovered"] {

@@ -14,7 +14,7 @@ fn import(server: &Serving, content: &str, words: &[&str]) -> Output {
     quire(&[&["import", "--uri", &uri, "-d", "test", file.to_str().unwrap()], words].concat())
 }
 
-/// The documents of `items`, by `_id`, in relaxed JSON.
+/// Returns the documents of `items`, by `_id`, in relaxed JSON.
 fn items(server: &Serving) -> Vec<String> {
     let find = doc! { "find": "items", "sort": { "_id": 1 }, "$db": "test" };
     let reply = server.run(find);

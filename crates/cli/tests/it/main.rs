@@ -152,7 +152,7 @@ fn exchange(stream: &mut (impl Read + Write), body: DocBuf) -> DocBuf {
     try_exchange(stream, body).unwrap()
 }
 
-/// The same; `None` if the connection breaks.
+/// Returns the same; `None` if the connection breaks.
 fn try_exchange(stream: &mut (impl Read + Write), body: DocBuf) -> Option<DocBuf> {
     stream.write_all(&Request::new(1, body).to_bytes().unwrap()).ok()?;
     let mut length = [0; 4];

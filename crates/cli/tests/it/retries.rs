@@ -36,7 +36,7 @@ fn commands(writer: u8, number: i64) -> [DocBuf; 2] {
     [update, insert]
 }
 
-/// Whether the command says so, and each of its statements.
+/// Returns true if the command says so, and each of its statements.
 fn worked(reply: &DocBuf) -> bool {
     matches!(reply.get("ok"), Some(Value::Double(1.0))) && reply.get("writeErrors").is_none()
 }

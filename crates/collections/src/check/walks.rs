@@ -21,7 +21,7 @@ const ROWS_MAX: usize = 1000;
 pub(super) struct Unreadable(Vec<RangeInclusive<u64>>);
 
 impl Unreadable {
-    /// The stretches; the last may go to the end of all record ids.
+    /// Returns the stretches; the last may go to the end of all record ids.
     pub fn stretches(&self) -> &[RangeInclusive<u64>] {
         &self.0
     }

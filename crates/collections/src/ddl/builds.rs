@@ -71,12 +71,12 @@ impl IndexBuild {
         (scanned, self.documents.max(scanned))
     }
 
-    /// Whether it fills this index.
+    /// Returns true if it fills this index.
     pub fn fills(&self, index: IndexId) -> bool {
         self.ids.contains(&index)
     }
 
-    /// Whether it is part of the operation that `interrupt` stops.
+    /// Returns true if it is part of the operation that `interrupt` stops.
     pub fn is_stopped_by(&self, interrupt: &Arc<Interrupt>) -> bool {
         Arc::ptr_eq(&self.interrupt, interrupt)
     }
@@ -137,7 +137,7 @@ impl IndexBuilds {
 }
 
 impl Store {
-    /// The index builds that are running now.
+    /// Returns the index builds that are running now.
     pub fn index_builds(&self) -> Vec<Arc<IndexBuild>> {
         self.builds.running.lock().clone()
     }

@@ -37,7 +37,7 @@ pub struct BuiltIndexes {
 }
 
 impl BuiltIndexes {
-    /// The `note` of the reply, if it has one.
+    /// Returns the `note` of the reply, if it has one.
     pub fn note(&self, wanted: usize) -> Option<&'static str> {
         match self.existed {
             0 => None,

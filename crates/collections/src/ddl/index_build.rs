@@ -214,7 +214,7 @@ fn replace_predecessor(
     Ok(())
 }
 
-/// The collection as a catalog has it, with the indexes still announced.
+/// Returns the collection as a catalog has it, with the indexes still announced.
 pub(super) fn current(
     catalog: &Catalog,
     collection: &Collection,

@@ -240,8 +240,8 @@ impl Store {
 }
 
 impl Load {
-    /// The next entries. `last` is the key of the last entry, which a unique index does not take
-    /// twice.
+    /// Returns the next entries. `last` is the key of the last entry, which a unique index does not
+    /// take twice.
     fn next(index: &Index, rows: &mut SortedRows, last: &mut Bytes) -> Result<Self> {
         let mut load = Load::default();
         while load.bytes < LOAD_BYTES {

@@ -74,7 +74,7 @@ impl KeySorter {
         Ok(())
     }
 
-    /// The memory that the entries take.
+    /// Returns the memory that the entries take.
     pub fn memory_bytes(&self) -> usize {
         let segments = self.memory.segments.iter().map(Vec::capacity).sum::<usize>();
         segments + self.memory.rows.len() * size_of::<Row>()
@@ -138,7 +138,7 @@ impl Memory {
 }
 
 impl SortedRows {
-    /// The next entry.
+    /// Returns the next entry.
     pub fn next(&mut self) -> Result<Option<(Bytes, Bytes)>> {
         match self {
             SortedRows::Memory(rows) => Ok(rows.next()),

@@ -46,7 +46,7 @@ use crate::failure::from_storage;
 use crate::layout::collection_end;
 use crate::meta::put_meta;
 
-/// The next number for a collection or an index.
+/// Returns the next number for a collection or an index.
 pub(crate) fn take_id(next: &mut u32) -> Result<u32> {
     let id = *next;
     *next = id.checked_add(1).ok_or_else(|| {

@@ -35,9 +35,9 @@ pub struct ModifyIndex {
 /// What an index was before it was changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IndexBefore {
-    /// Whether it was hidden.
+    /// True if it was hidden.
     pub hidden: bool,
-    /// Whether it refused new duplicates.
+    /// True if it refused new duplicates.
     pub prepare_unique: bool,
     /// After how many seconds documents expired, if they did.
     pub expire_after_seconds: Option<i64>,

@@ -29,7 +29,7 @@ pub struct IndexSize {
     pub bytes: u64,
 }
 
-/// The sizes of a collection and its indexes.
+/// Returns the sizes of a collection and its indexes.
 pub fn collection_sizes(store: &Store, collection: &Collection) -> Result<CollectionSizes> {
     let engine = store.engine();
     let start = collection.id.to_bytes();

@@ -167,7 +167,7 @@ fn definitions(
     Ok((found, all_valid))
 }
 
-/// The document of a view's definition.
+/// Returns the document of a view's definition.
 fn stored(writer: &Writer, namespace: &Namespace) -> Result<(Arc<Collection>, Record)> {
     let system_views = Namespace::new(namespace.db(), SYSTEM_VIEWS)?;
     let collection = writer.catalog().lookup(&system_views).cloned();

@@ -286,7 +286,8 @@ impl Writer {
     }
 }
 
-/// Whether this is the `_id` index that is used, and not another one that is being built to replace it.
+/// Returns true if this is the `_id` index that is used, and not another one that is being built to
+/// replace it.
 fn is_for_reads(collection: &Collection, index: &Index) -> bool {
     index.is_id() && collection.id_index().is_some_and(|used| used.id == index.id)
 }

@@ -60,7 +60,7 @@ impl Pieces {
 }
 
 impl Buffers {
-    /// Whether the current buffer has room for a piece, or a new one that is worth it.
+    /// Returns true if the current buffer has room for a piece, or a new one that is worth it.
     fn have_room(&mut self, len: usize) -> bool {
         let size = self.cut.clamp(BUFFER_BYTES_MIN, BUFFER_BYTES_MAX);
         self.cut += len;

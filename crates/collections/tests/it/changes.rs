@@ -59,7 +59,7 @@ fn recorded() -> Arc<Store> {
     store
 }
 
-/// The committed records, but for those of changes that `line` has no text for.
+/// Returns the committed records, but for those of changes that `line` has no text for.
 fn log(store: &Store) -> Vec<String> {
     let snapshot = store.engine().snapshot().unwrap();
     let mut page = Page::default();

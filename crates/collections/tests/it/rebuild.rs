@@ -13,7 +13,7 @@ fn specs(store: &Arc<Store>) -> Vec<DocBuf> {
     collection(store, "d.t").indexes.iter().map(|index| index.to_document()).collect()
 }
 
-/// A collection with an index of each kind, and 40 documents.
+/// Returns a collection with an index of each kind, and 40 documents.
 fn filled() -> Arc<Store> {
     let store = store();
     for spec in [

@@ -34,7 +34,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     storage_stats(cx.service, catalog.lookup(&namespace).map(|found| &**found), scale, reply)
 }
 
-/// The stage `$collStats` at the beginning of an `aggregate`.
+/// Returns the stage `$collStats` at the beginning of an `aggregate`.
 pub fn stage(
     cx: &Context<'_>,
     request: &AggregateRequest,
@@ -129,7 +129,7 @@ fn latency_stats(usage: Option<&CollectionUsage>, histograms: bool, writer: &mut
     }
 }
 
-/// The sizes in units of `scale` bytes.
+/// Returns the sizes in units of `scale` bytes.
 fn storage_stats(
     service: &Service,
     collection: Option<&Collection>,

@@ -125,7 +125,7 @@ fn topology_version(arg: &Arg<'_>) -> Result<(ObjectId, i64)> {
     Ok((process, counter))
 }
 
-/// The user whose mechanisms a driver asks for: `"db.user"` or `{user, db}`.
+/// Returns the user whose mechanisms a driver asks for: `"db.user"` or `{user, db}`.
 fn sasl_user(arg: &Arg<'_>) -> Result<UserName> {
     match arg.value() {
         Value::String(name) => match name.split_once('.') {
@@ -281,7 +281,8 @@ fn write_reply(
     }
 }
 
-/// The enabled mechanisms of a user. A user that does not exist has those that new users get.
+/// Returns the enabled mechanisms of a user. A user that does not exist has those that new users
+/// get.
 fn write_mechanisms(cx: &Context<'_>, name: &UserName, reply: &mut DocWriter<'_>) -> Result<()> {
     let stored = cx.service.find_user(name)?;
     let mut names = reply.array("saslSupportedMechs");
@@ -294,7 +295,7 @@ fn write_mechanisms(cx: &Context<'_>, name: &UserName, reply: &mut DocWriter<'_>
     Ok(())
 }
 
-/// The compressors that both sides know, in the client's order.
+/// Returns the compressors that both sides know, in the client's order.
 fn write_compression(offered: quire_document::Array<'_>, reply: &mut DocWriter<'_>) {
     let names = offered.iter().filter_map(|name| name.as_str());
     let known: Vec<&str> =

@@ -62,7 +62,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     Ok(())
 }
 
-/// Whether these parameters restrict anything.
+/// Returns true if these parameters restrict anything.
 fn checks_anything(parameters: Doc<'_>) -> Result<bool> {
     const OWNER: &str = "validateDBMetadata.apiParameters";
     let (mut version, mut strict) = (None, false);

@@ -130,7 +130,7 @@ impl Context<'_> {
         Ok(())
     }
 
-    /// The reply of `command`, which lists `rows`.
+    /// Returns the reply of `command`, which lists `rows`.
     pub fn list_reply(
         &mut self,
         reply: &mut DocWriter<'_>,

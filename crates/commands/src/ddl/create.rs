@@ -29,7 +29,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, _reply: &mut DocWriter<'_>) -> R
     cx.server_unit()?.create_collection(&namespace, options, &cx.interrupt)
 }
 
-/// The fields of the command that are options of the collection, without those named.
+/// Returns the fields of the command that are options of the collection, without those named.
 fn fields_without(body: Doc<'_>, left_out: &[&str]) -> DocBuf {
     DocBuf::build(|writer| {
         let own = body.iter().skip(1).filter(|element| !is_generic(element.key_bytes()));
@@ -39,7 +39,7 @@ fn fields_without(body: Doc<'_>, left_out: &[&str]) -> DocBuf {
     })
 }
 
-/// The view that the command defines; `None` if it makes a collection.
+/// Returns the view that the command defines; `None` if it makes a collection.
 fn view(cx: &Context<'_>, namespace: &Namespace, body: Doc<'_>) -> Result<Option<ViewDefinition>> {
     let (mut on, mut stages) = (None, None);
     for arg in arguments(cx.command.name, body).filter(|arg| !arg.is_null()) {
@@ -75,7 +75,7 @@ fn view(cx: &Context<'_>, namespace: &Namespace, body: Doc<'_>) -> Result<Option
 const IGNORED: &[&str] =
     &["capped", "size", "max", "validator", "validationLevel", "validationAction"];
 
-/// The values of ignored options that are refused all the same.
+/// Returns the values of ignored options that are refused all the same.
 fn check_ignored(body: Doc<'_>) -> Result<()> {
     let known: [(&str, &[&str]); 2] = [
         ("validationLevel", &["off", "strict", "moderate"]),

@@ -60,7 +60,7 @@ fn view_row(view: &ViewDefinition) -> DocBuf {
     })
 }
 
-/// The names that MongoDB gives its files name ranges of keys here.
+/// Returns the names that MongoDB gives its files name ranges of keys here.
 fn row(collection: &Collection) -> DocBuf {
     let namespace = &collection.namespace;
     DocBuf::build(|row| {

@@ -61,7 +61,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, reply: &mut DocWriter<'_>) -> Re
     Ok(())
 }
 
-/// Every database with the bytes that its collections and indexes take.
+/// Returns every database with the bytes that its collections and indexes take.
 fn sizes(service: &Service, name_only: bool) -> Result<BTreeMap<String, u64>> {
     let mut databases = BTreeMap::new();
     if service.options.topology != Topology::Standalone {

@@ -46,7 +46,7 @@ pub fn run(cx: &mut Context<'_>, body: Doc<'_>, _reply: &mut DocWriter<'_>) -> R
     cx.change_catalog(|store, commit| store.rename_collection(&rename, &cx.interrupt, commit))
 }
 
-/// A namespace; here one that is too long is an IllegalOperation.
+/// Returns a namespace; here one that is too long is an IllegalOperation.
 fn namespace(text: &str) -> Result<Namespace> {
     Namespace::parse(text).map_err(|error| match text.split_once('.') {
         Some((db, _)) if text.len() > NAMESPACE_BYTES_MAX && Namespace::new(db, "c").is_ok() => {

@@ -157,7 +157,7 @@ fn log(service: &Service, connection: &Connection, ended: &Ended<'_>) {
     });
 }
 
-/// An entry of `system.profile`.
+/// Returns an entry of `system.profile`.
 fn profile_entry(connection: &Connection, ended: &Ended<'_>) -> DocBuf {
     DocBuf::build(|writer| {
         writer.append("op", ended.op.name()).append("ns", ended.namespace);
@@ -194,7 +194,8 @@ fn write_user(connection: &Connection, writer: &mut DocWriter<'_>) {
     writer.append("user", user.map(UserName::to_string).unwrap_or_default().as_str());
 }
 
-/// The command as [`shown_body`] shows it. A `getMore` without a comment has that of its cursor's command.
+/// Returns the command as [`shown_body`] shows it. A `getMore` without a comment has that of its
+/// cursor's command.
 fn shown_command(ended: &Ended<'_>) -> DocBuf {
     let mut shown = shown_body(ended.secrets, ended.command);
     let origin = ended.tally.originating.as_ref().filter(|_| !ended.command.contains("comment"));

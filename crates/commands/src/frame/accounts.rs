@@ -83,7 +83,7 @@ impl AccessControl {
 }
 
 impl Identity {
-    /// The privileges of all roles.
+    /// Returns the privileges of all roles.
     pub fn privileges(&self) -> &Privileges {
         &self.inherited.privileges
     }

@@ -128,17 +128,17 @@ fn is_generic_dollar(rest: &[u8]) -> bool {
 }
 
 impl<'a> Arg<'a> {
-    /// An argument by hand.
+    /// Returns an argument by hand.
     pub fn new(owner: &'static str, element: Element<'a>) -> Self {
         Arg { owner, element }
     }
 
-    /// The field's name.
+    /// Returns the field's name.
     pub fn name(&self) -> &'a str {
         self.element.key()
     }
 
-    /// The value as it is.
+    /// Returns the value as it is.
     pub fn value(&self) -> Value<'a> {
         self.element.value()
     }
@@ -148,13 +148,13 @@ impl<'a> Arg<'a> {
         matches!(self.element.kind(), Type::Null | Type::Undefined)
     }
 
-    /// The error for a field that the command does not know.
+    /// Returns the error for a field that the command does not know.
     pub fn unknown(&self) -> Error {
         let text = format!("BSON field '{}.{}' is an unknown field.", self.owner, self.name());
         Error::new(ErrorCode::IDLUnknownField, text)
     }
 
-    /// The error for a value of the wrong type.
+    /// Returns the error for a value of the wrong type.
     pub fn wrong_type(&self, expected: &str) -> Error {
         let (owner, name, found) = (self.owner, self.name(), self.value().type_name());
         let several = expected.contains(',');
@@ -167,7 +167,7 @@ impl<'a> Arg<'a> {
         ))
     }
 
-    /// The error for an array's element of the wrong type.
+    /// Returns the error for an array's element of the wrong type.
     pub fn wrong_element(&self, at: usize, found: Value<'_>, expected: &str) -> Error {
         let (owner, name, found) = (self.owner, self.name(), found.type_name());
         Error::type_mismatch(format!(
@@ -190,24 +190,24 @@ impl<'a> Arg<'a> {
         self.value().as_str().ok_or_else(|| self.wrong_type("string"))
     }
 
-    /// A boolean and nothing else.
+    /// Returns a boolean and nothing else.
     pub fn bool(&self) -> Result<bool> {
         self.value().as_bool().ok_or_else(|| self.wrong_type("bool"))
     }
 
-    /// A boolean, or a number read as "not zero".
+    /// Returns a boolean, or a number read as "not zero".
     pub fn safe_bool(&self) -> Result<bool> {
         flag(self.value()).ok_or_else(|| self.wrong_type("bool, long, int, decimal, double"))
     }
 
-    /// A whole number of any numeric type.
+    /// Returns a whole number of any numeric type.
     ///
     /// Doubles are cut towards zero and clamped, as MongoDB's safe integers are.
     pub fn integer(&self) -> Result<i64> {
         whole(self.value()).ok_or_else(|| self.wrong_type("long, int, decimal, double"))
     }
 
-    /// A whole number that is at least `least`.
+    /// Returns a whole number that is at least `least`.
     pub fn integer_from(&self, least: i64) -> Result<i64> {
         let number = self.integer()?;
         if number < least {
@@ -216,7 +216,7 @@ impl<'a> Arg<'a> {
         Ok(number)
     }
 
-    /// The error for a number below its least value.
+    /// Returns the error for a number below its least value.
     pub fn too_small(&self, least: i64, number: i64) -> Error {
         let name = self.name();
         let text = format!("BSON field '{name}' value must be >= {least}, actual value '{number}'");
@@ -224,13 +224,13 @@ impl<'a> Arg<'a> {
     }
 }
 
-/// The error for a required field that is not there.
+/// Returns the error for a required field that is not there.
 pub fn missing(owner: &str, name: &str) -> Error {
     let text = format!("BSON field '{owner}.{name}' is missing but a required field");
     Error::new(ErrorCode::IDLFailedToParse, text)
 }
 
-/// A boolean, or a number read as "not zero"; `None` for other types.
+/// Returns a boolean, or a number read as "not zero"; `None` for other types.
 pub fn flag(value: Value<'_>) -> Option<bool> {
     Some(match value {
         Value::Bool(flag) => flag,

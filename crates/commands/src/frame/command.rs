@@ -86,7 +86,7 @@ pub struct Command {
     pub aliases: &'static [&'static str],
     /// One sentence that tells what the command does.
     pub summary: &'static str,
-    /// Whether it reads or writes documents.
+    /// True if it reads or writes documents.
     pub kind: Kind,
     /// The class under which `top` and the profiler count it.
     pub class: Class,
@@ -111,7 +111,7 @@ pub struct Command {
     pub takes_write_concern: bool,
     /// Takes a `txnNumber` outside a transaction: a session remembers what its statements did.
     pub retryable: bool,
-    /// Whether it runs in a transaction.
+    /// True if it runs in a transaction.
     pub in_transaction: InTransaction,
     /// Each of its statements is logged and profiled as an operation of its own.
     pub has_statements: bool,
@@ -283,7 +283,7 @@ impl Command {
         self
     }
 
-    /// Whether a read concern other than `local` has an effect.
+    /// Returns true if a read concern other than `local` has an effect.
     pub(crate) fn takes_read_concern(&self) -> bool {
         matches!(self.read_concerns, ReadConcerns::ExceptSnapshot | ReadConcerns::All)
     }

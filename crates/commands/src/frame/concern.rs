@@ -26,7 +26,7 @@ pub enum Acknowledge {
 pub struct WriteConcern {
     /// Who must have the write; `None` for what the default says.
     pub w: Option<Acknowledge>,
-    /// Whether it must be on disk.
+    /// True if it must be on disk.
     pub j: Option<bool>,
     /// The older spelling of `j`.
     pub fsync: bool,
@@ -35,7 +35,7 @@ pub struct WriteConcern {
 }
 
 impl WriteConcern {
-    /// The write concern of a replica set without a default.
+    /// Returns the write concern of a replica set without a default.
     pub fn majority() -> Self {
         WriteConcern { w: Some(Acknowledge::Majority), j: None, fsync: false, wtimeout: 0 }
     }
@@ -87,7 +87,7 @@ impl WriteConcern {
         Some(Error::new(code, text).with_details(self.info(provenance).into_bytes()))
     }
 
-    /// The error of a concern that was not satisfied within its `wtimeout`.
+    /// Returns the error of a concern that was not satisfied within its `wtimeout`.
     pub fn timed_out(&self, provenance: &str) -> Error {
         let mut details = DocBuf::new();
         details.append("wtimeout", true);
@@ -98,7 +98,7 @@ impl WriteConcern {
         Error::new(ErrorCode::WriteConcernTimeout, text).with_details(details.into_bytes())
     }
 
-    /// The concern as replies show it.
+    /// Returns the concern as replies show it.
     pub fn to_doc(&self) -> DocBuf {
         DocBuf::build(|writer| {
             match self.w.as_ref().unwrap_or(&Acknowledge::Majority) {
@@ -201,7 +201,7 @@ pub struct ReadConcern {
 }
 
 impl ReadLevel {
-    /// The level's name.
+    /// Returns the level's name.
     pub const fn name(self) -> &'static str {
         match self {
             ReadLevel::Local => "local",
@@ -212,7 +212,7 @@ impl ReadLevel {
         }
     }
 
-    /// Whether what is read must outlive a power failure.
+    /// Returns true if what is read must outlive a power failure.
     pub const fn is_durable(self) -> bool {
         matches!(self, ReadLevel::Majority | ReadLevel::Snapshot | ReadLevel::Linearizable)
     }
@@ -240,7 +240,7 @@ impl ReadConcern {
         Ok(concern)
     }
 
-    /// A level that every command takes.
+    /// Returns a level that every command takes.
     pub fn is_plain(&self) -> bool {
         matches!(self.level, None | Some(ReadLevel::Local)) && self.at_cluster_time.is_none()
     }

@@ -45,7 +45,7 @@ impl ConcernDefaults {
         self.current.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The default write concern, if one was set.
+    /// Returns the default write concern, if one was set.
     pub fn write(&self) -> Option<WriteConcern> {
         self.current.read().unwrap_or_else(PoisonError::into_inner).write.clone()
     }

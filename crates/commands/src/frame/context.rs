@@ -61,7 +61,7 @@ pub struct Context<'c> {
 }
 
 impl Context<'_> {
-    /// The write concern of this command: its own, completed or replaced by the default.
+    /// Returns the write concern of this command: its own, completed or replaced by the default.
     pub fn write_concern(&self) -> WriteConcern {
         let default =
             || self.service.concern_defaults.write().unwrap_or_else(WriteConcern::majority);
@@ -87,7 +87,7 @@ impl Context<'_> {
         concern.unsatisfied(provenance).or_else(timed_out)
     }
 
-    /// The level at which this command reads.
+    /// Returns the level at which this command reads.
     pub fn read_level(&self) -> ReadLevel {
         let own = self.generic.read_concern.level;
         own.or_else(|| self.service.concern_defaults.read()).unwrap_or_default()
@@ -149,7 +149,7 @@ impl Context<'_> {
         self.server_unit()?.change_catalog(&self.interrupt, statement)
     }
 
-    /// The namespace that the command's first field names.
+    /// Returns the namespace that the command's first field names.
     pub fn target(&self, body: Doc<'_>) -> Result<Namespace> {
         match body.first().map(|first| first.value()) {
             Some(Value::String(collection)) => Namespace::new(self.db, collection),
@@ -185,7 +185,7 @@ impl Context<'_> {
         self.interrupt.check().map_err(reply::from_interruption)
     }
 
-    /// The documents of an argument that may come as a sequence.
+    /// Returns the documents of an argument that may come as a sequence.
     pub fn sequence(&self, name: &str) -> Option<&[Doc<'_>]> {
         self.sequences.iter().find(|sequence| sequence.name == name).map(|found| &*found.documents)
     }

@@ -253,7 +253,7 @@ fn no_such_command(name: &str) -> Error {
     Error::new(ErrorCode::CommandNotFound, format!("no such command: '{name}'"))
 }
 
-/// The database that the command runs against, from the value of `$db`.
+/// Returns the database that the command runs against, from the value of `$db`.
 fn database(named: Option<Value<'_>>, legacy_query: bool) -> Result<&str> {
     let db = match named {
         Some(Value::String(db)) => db,

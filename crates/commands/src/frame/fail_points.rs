@@ -34,7 +34,7 @@ const ERROR_LABELS: &str = "errorLabels";
 /// All fail points of a server.
 #[derive(Default)]
 pub struct FailPoints {
-    /// Whether any is on: all that a command looks at while none is.
+    /// True if any is on: all that a command looks at while none is.
     any: AtomicBool,
     points: [Mutex<FailPoint>; NAMES.len()],
 }
@@ -102,7 +102,7 @@ impl FailPoints {
         Ok(count)
     }
 
-    /// The fault that this command meets, if any. Each call is one chance to strike.
+    /// Returns the fault that this command meets, if any. Each call is one chance to strike.
     pub fn strike(&self, name: &str, cx: &Context<'_>, body: Doc<'_>) -> Option<Arc<Fault>> {
         if !self.any.load(Ordering::Acquire) {
             return None;
@@ -234,7 +234,7 @@ impl Fault {
         Ok(fault)
     }
 
-    /// Whether `failCommands` names the command, by any of its spellings.
+    /// Returns true if `failCommands` names the command, by any of its spellings.
     fn names(&self, cx: &Context<'_>) -> bool {
         let command = cx.command;
         let named = |name: &String| {
@@ -243,7 +243,7 @@ impl Fault {
         !command.outside_fail_points && (self.all_commands || self.commands.iter().any(named))
     }
 
-    /// Whether it is this client on this namespace that must fail.
+    /// Returns true if it is this client on this namespace that must fail.
     fn concerns(&self, cx: &Context<'_>, body: Doc<'_>) -> bool {
         let unlike = |wanted: &Option<String>, found: Option<&str>| {
             wanted.as_deref().is_some_and(|wanted| Some(wanted) != found)
@@ -332,7 +332,7 @@ impl Context<'_> {
     }
 }
 
-/// Whether a driver may repeat a write whose write concern failed so.
+/// Returns true if a driver may repeat a write whose write concern failed so.
 fn is_retriable(error: Doc<'_>) -> bool {
     let code = error.get("code").and_then(|code| code.as_number()?.exact_i64());
     let code = code.and_then(|code| i32::try_from(code).ok()).map(ErrorCode::location);

@@ -48,7 +48,7 @@ pub struct ApiParameters {
 }
 
 impl ApiParameters {
-    /// The parameters as a cursor keeps them.
+    /// Returns the parameters as a cursor keeps them.
     pub fn to_doc(&self) -> DocBuf {
         DocBuf::build(|writer| {
             if let Some(version) = &self.version {

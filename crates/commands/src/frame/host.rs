@@ -1,6 +1,6 @@
 //! Facts about the machine that several replies show.
 
-/// The machine's name.
+/// Returns the machine's name.
 pub fn host_name() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
@@ -12,19 +12,19 @@ pub fn proc_number(file: &str, label: &str) -> i64 {
     line.and_then(|rest| rest.split_whitespace().next()?.parse().ok()).unwrap_or(0)
 }
 
-/// The name of the operating system with its release.
+/// Returns the name of the operating system with its release.
 pub fn os_name() -> String {
     let text = read("/etc/os-release");
     let line = text.lines().find_map(|line| line.strip_prefix("PRETTY_NAME="));
     line.map_or_else(|| std::env::consts::OS.to_owned(), |name| name.trim_matches('"').to_owned())
 }
 
-/// The release of the kernel.
+/// Returns the release of the kernel.
 pub fn kernel_version() -> String {
     read("/proc/sys/kernel/osrelease").trim().to_owned()
 }
 
-/// The text of a file of the system, empty where it cannot be read.
+/// Returns the text of a file of the system, empty where it cannot be read.
 pub fn read(file: &str) -> String {
     std::fs::read_to_string(file).unwrap_or_default()
 }

@@ -37,9 +37,9 @@ pub trait LogSink: Send + Sync {
     fn write(&self, line: LogLine<'_>);
     /// Lines written since the start.
     fn lines_written(&self) -> u64;
-    /// The newest lines of `global`, oldest first, as JSON text.
+    /// Returns the newest lines of `global`, oldest first, as JSON text.
     fn recent(&self) -> Vec<String>;
-    /// The warnings of the start, oldest first, as JSON text.
+    /// Returns the warnings of the start, oldest first, as JSON text.
     fn startup_warnings(&self) -> Vec<String>;
     /// Closes the log file and opens a new one under the same name.
     fn rotate(&self) -> std::io::Result<()>;

@@ -6,7 +6,7 @@ use quire_error::{Error, Result};
 use quire_mql::context::{EvalContext, ParseContext};
 use quire_mql::filter::Filter;
 
-/// The documents that match, in order.
+/// Returns the documents that match, in order.
 pub fn filter_documents<'r>(
     cx: &Context<'_>,
     filter: Doc<'_>,

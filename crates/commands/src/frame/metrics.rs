@@ -21,7 +21,7 @@ impl Counter {
         self.0.fetch_sub(amount, Ordering::Relaxed);
     }
 
-    /// The number now.
+    /// Returns the number now.
     pub fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }

@@ -51,7 +51,7 @@ pub struct Running<'s> {
 }
 
 impl Operations {
-    /// The number of the next operation.
+    /// Returns the number of the next operation.
     pub fn next_id(&self) -> i64 {
         self.next.fetch_add(1, Ordering::Relaxed) + 1
     }

@@ -231,7 +231,7 @@ pub fn check_namespace(generic: &Generic<'_>, db: &str, body: Doc<'_>) -> Result
     Err(Error::new(ErrorCode::OperationNotSupportedInTransaction, text))
 }
 
-/// The session that the command uses; it begins with its first use.
+/// Returns the session that the command uses; it begins with its first use.
 pub fn attach(service: &Service, id: Option<SessionId>) -> Result<Option<Arc<Session>>> {
     id.map(|id| service.touch_session(id, now_ms())).transpose()
 }

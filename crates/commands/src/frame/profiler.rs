@@ -32,8 +32,8 @@ pub const SYSTEM_PROFILE: &str = "system.profile";
 
 /// The profiler's settings.
 pub struct Profiler {
-    /// Whether a database is profiled or has a filter: all that an operation looks at besides
-    /// its own time while nothing is.
+    /// True if a database is profiled or has a filter: all that an operation looks at besides its
+    /// own time while nothing is.
     engaged: AtomicBool,
     /// The share of slow operations that count, as the bits of a double.
     sample_rate: AtomicU64,
@@ -81,12 +81,12 @@ impl Default for Profiler {
 }
 
 impl Profiler {
-    /// Whether operations that are not slow may be told of.
+    /// Returns true if operations that are not slow may be told of.
     pub fn is_engaged(&self) -> bool {
         self.engaged.load(Ordering::Relaxed)
     }
 
-    /// The share of slow operations that count.
+    /// Returns the share of slow operations that count.
     pub fn sample_rate(&self) -> f64 {
         f64::from_bits(self.sample_rate.load(Ordering::Relaxed))
     }
@@ -96,7 +96,7 @@ impl Profiler {
         self.sample_rate.store(rate.to_bits(), Ordering::Relaxed);
     }
 
-    /// The settings of a database.
+    /// Returns the settings of a database.
     pub fn setting(&self, db: &str) -> Setting {
         self.read().get(db).cloned().unwrap_or_else(|| self.default_setting())
     }

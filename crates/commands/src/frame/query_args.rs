@@ -9,7 +9,7 @@ use quire_error::{Error, ErrorCode, Result};
 use quire_mql::collation::AskedCollation;
 use quire_planner::Hint;
 
-/// A document argument of which null means "not given".
+/// Returns a document argument of which null means "not given".
 pub fn owned(arg: &Arg<'_>) -> Result<DocBuf> {
     match arg.is_null() {
         true => Ok(DocBuf::new()),
@@ -17,7 +17,7 @@ pub fn owned(arg: &Arg<'_>) -> Result<DocBuf> {
     }
 }
 
-/// A boolean argument of which null means false.
+/// Returns a boolean argument of which null means false.
 pub fn flag(arg: &Arg<'_>) -> Result<bool> {
     match arg.is_null() {
         true => Ok(false),
@@ -25,7 +25,7 @@ pub fn flag(arg: &Arg<'_>) -> Result<bool> {
     }
 }
 
-/// A hint: an index by name or key, or `{$natural: 1}`.
+/// Returns a hint: an index by name or key, or `{$natural: 1}`.
 pub fn hint(arg: &Arg<'_>) -> Result<Option<Hint>> {
     match arg.value() {
         Value::String(name) => Ok(Some(Hint::Name(name.to_owned()))),
@@ -65,7 +65,7 @@ pub fn write_policy(arg: &Arg<'_>) -> Result<WritePolicy> {
     }
 }
 
-/// A collation; null and an empty document leave the collection's default.
+/// Returns a collation; null and an empty document leave the collection's default.
 pub fn collation(arg: &Arg<'_>) -> Result<AskedCollation> {
     match arg.is_null() {
         true => Ok(AskedCollation::Default),
@@ -73,7 +73,7 @@ pub fn collation(arg: &Arg<'_>) -> Result<AskedCollation> {
     }
 }
 
-/// The limit of `count`: a negative one counts as its absolute value.
+/// Returns the limit of `count`: a negative one counts as its absolute value.
 pub fn count_limit(arg: &Arg<'_>) -> Result<u64> {
     let value = arg.value();
     if !value.is_number() {
@@ -89,7 +89,7 @@ pub fn count_limit(arg: &Arg<'_>) -> Result<u64> {
     }
 }
 
-/// A comment as plans keep it.
+/// Returns a comment as plans keep it.
 pub fn comment(value: Option<Value<'_>>) -> Option<ValueBuf> {
     value.map(ValueBuf::new)
 }
@@ -107,7 +107,7 @@ pub fn batch_size(owner: &'static str, cursor: Doc<'_>) -> Result<Option<u64>> {
     Ok(batch)
 }
 
-/// A collection's UUID.
+/// Returns a collection's UUID.
 pub fn uuid(arg: &Arg<'_>) -> Result<Uuid> {
     let bytes = match arg.value() {
         Value::Binary(binary) if binary.subtype == 4 => <[u8; 16]>::try_from(binary.bytes).ok(),

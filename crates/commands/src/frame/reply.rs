@@ -55,7 +55,7 @@ pub fn from_storage(error: StorageError) -> Error {
     quire_collections::from_storage(error)
 }
 
-/// An int where it fits, else a long.
+/// Returns an int where it fits, else a long.
 pub fn number(writer: &mut DocWriter<'_>, name: &str, number: i64) {
     match i32::try_from(number) {
         Ok(small) => writer.append(name, small),

@@ -272,7 +272,7 @@ impl Service {
         }
     }
 
-    /// The id of the next message that the server sends.
+    /// Returns the id of the next message that the server sends.
     pub fn next_request_id(&self) -> i32 {
         self.next_request_id.fetch_add(1, Ordering::Relaxed)
     }
@@ -308,7 +308,7 @@ impl Service {
         }
     }
 
-    /// A time after all others.
+    /// Returns a time after all others.
     pub(crate) fn tick(&self) -> Timestamp {
         let next = ClusterTime(self.cluster_time().to_u64()).next(now_ms() as u64);
         self.advance_clock(Timestamp::from_u64(next.0));
@@ -332,7 +332,7 @@ impl Connection {
         dispatch::handle(self, request, reply)
     }
 
-    /// The next reply of an exhaust stream; ends the stream if there is none.
+    /// Returns the next reply of an exhaust stream; ends the stream if there is none.
     pub fn next_exhaust(&mut self, interrupt: Arc<Interrupt>, reply: &mut Vec<u8>) -> Outcome {
         let Some(body) = self.exhaust.take() else { return Outcome::default() };
         let request = Request {
@@ -345,22 +345,22 @@ impl Connection {
         dispatch::handle(self, &request, reply)
     }
 
-    /// The name in log lines: `conn12`.
+    /// Returns the name in log lines: `conn12`.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The name that the client gave its application.
+    /// Returns the name that the client gave its application.
     pub(crate) fn app_name(&self) -> Option<&str> {
         application_name(self.client_metadata()?)
     }
 
-    /// The client's address with its port.
+    /// Returns the client's address with its port.
     pub(crate) fn remote(&self) -> Option<String> {
         self.info.peer.map(|peer| peer.to_string())
     }
 
-    /// The client's address without its port.
+    /// Returns the client's address without its port.
     pub(crate) fn remote_host(&self) -> Option<String> {
         self.info.peer.map(|peer| peer.ip().to_string())
     }
@@ -371,7 +371,7 @@ impl Connection {
     }
 }
 
-/// The name of the application in what a client tells about itself.
+/// Returns the name of the application in what a client tells about itself.
 pub(crate) fn application_name(client: Doc<'_>) -> Option<&str> {
     client.get("application")?.as_document()?.get("name")?.as_str()
 }

@@ -72,7 +72,7 @@ impl Tally {
         append_figure(out, "nreturned", self.returned);
     }
 
-    /// The plan in a few words.
+    /// Returns the plan in a few words.
     pub fn plan_summary(&self) -> Option<String> {
         self.examined.as_ref().map(Examined::summary).filter(|summary| !summary.is_empty())
     }

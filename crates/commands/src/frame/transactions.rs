@@ -17,7 +17,7 @@ const SHORT_LOOK: Duration = Duration::from_millis(1);
 const LOCK_TIMEOUT: &str = "maxTransactionLockRequestTimeoutMillis";
 
 impl Context<'_> {
-    /// Whether the command belongs to a transaction of several statements.
+    /// Returns true if the command belongs to a transaction of several statements.
     pub fn in_transaction(&self) -> bool {
         self.generic.transaction.autocommit == Some(false)
     }
@@ -86,7 +86,7 @@ impl Context<'_> {
         })
     }
 
-    /// The fields of a row of `currentOp` that tell of the client.
+    /// Returns the fields of a row of `currentOp` that tell of the client.
     fn client_row(&self) -> DocBuf {
         DocBuf::build(|row| {
             if let Some(peer) = self.connection.remote() {
@@ -100,7 +100,7 @@ impl Context<'_> {
         })
     }
 
-    /// The transaction as the unit of work of this command.
+    /// Returns the transaction as the unit of work of this command.
     ///
     /// # Errors
     /// As [`join_transaction`](Self::join_transaction).

@@ -29,7 +29,7 @@ pub enum Class {
 }
 
 impl Class {
-    /// The name that the profiler gives it.
+    /// Returns the name that the profiler gives it.
     pub fn name(self) -> &'static str {
         match self {
             Class::Query => "query",
@@ -80,7 +80,7 @@ pub struct CollectionUsage {
 }
 
 impl CollectionUsage {
-    /// The operations of one class.
+    /// Returns the operations of one class.
     pub fn class(&self, class: Class) -> &Timed {
         &self.by_class[class as usize]
     }
@@ -117,7 +117,7 @@ impl Usage {
         }
     }
 
-    /// The use of a collection, if it has been used.
+    /// Returns the use of a collection, if it has been used.
     pub fn get(&self, id: CollectionId) -> Option<Arc<CollectionUsage>> {
         let known = self.collections.read().unwrap_or_else(PoisonError::into_inner);
         known.get(&id).cloned()
@@ -132,7 +132,7 @@ impl Usage {
         }
     }
 
-    /// The use of a collection.
+    /// Returns the use of a collection.
     fn of(&self, catalog: &Catalog, id: CollectionId) -> Arc<CollectionUsage> {
         if let Some(usage) = self.get(id) {
             return usage;

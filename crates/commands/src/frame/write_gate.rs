@@ -45,7 +45,7 @@ impl WriteGate {
         (!self.is_closed()).then_some(writing)
     }
 
-    /// Whether this operation waits here.
+    /// Returns true if this operation waits here.
     pub fn holds_back(&self, interrupt: &Arc<Interrupt>) -> bool {
         self.is_closed() && self.lock().iter().any(|other| Arc::ptr_eq(other, interrupt))
     }
@@ -87,7 +87,7 @@ impl WriteGate {
         Ok(before - 1)
     }
 
-    /// Whether it is closed.
+    /// Returns true if it is closed.
     pub fn is_closed(&self) -> bool {
         self.locks.load(Ordering::SeqCst) > 0
     }

@@ -133,7 +133,7 @@ pub fn parse(cx: &Context<'_>, body: Doc<'_>) -> Result<Parsed> {
     Ok(Parsed { request, batch_size: cursor.flatten(), explain, policy })
 }
 
-/// The collection, or the database's own namespace for `aggregate: 1`.
+/// Returns the collection, or the database's own namespace for `aggregate: 1`.
 fn namespace(cx: &Context<'_>, body: Doc<'_>) -> Result<String> {
     let first = body.first().map(|first| first.value());
     match first {

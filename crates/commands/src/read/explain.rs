@@ -143,7 +143,7 @@ fn parse_verbosity(arg: &Arg<'_>) -> Result<Verbosity> {
     }
 }
 
-/// The explanation with what surrounds it in a reply.
+/// Returns the explanation with what surrounds it in a reply.
 fn finish(cx: &Context<'_>, inner: Doc<'_>, explained: DocBuf, reply: &mut DocWriter<'_>) {
     reply.append_all(explained.as_doc());
     if !inner.is_empty() {

@@ -44,8 +44,8 @@ impl Expiry {
 }
 
 impl Service {
-    /// The session of that id, noted as used now. A full table makes room by forgetting sessions
-    /// that hold nothing.
+    /// Returns the session of that id, noted as used now. A full table makes room by forgetting
+    /// sessions that hold nothing.
     ///
     /// # Errors
     /// 261 TooManyLogicalSessions if all hold something.

@@ -50,13 +50,13 @@ impl Service {
     }
 }
 
-/// The error of a command that ends a transaction, sent without one.
+/// Returns the error of a command that ends a transaction, sent without one.
 fn outside_transaction(cx: &Context<'_>) -> Error {
     let text = format!("{} must be run within a transaction", cx.command.name);
     Error::new(ErrorCode::CommandFailed, text)
 }
 
-/// The command's first field: an array of documents, in which a null is skipped.
+/// Returns the command's first field: an array of documents, in which a null is skipped.
 fn elements<'a>(
     owner: &'static str,
     body: Doc<'a>,
@@ -69,7 +69,7 @@ fn elements<'a>(
     documents(arg)
 }
 
-/// The documents of an array; a null is skipped.
+/// Returns the documents of an array; a null is skipped.
 fn documents<'a>(arg: Arg<'a>) -> Result<impl Iterator<Item = Result<Doc<'a>>>> {
     let some = arg.array()?.iter().enumerate().filter(|(_, value)| !value.is_nullish());
     Ok(some.map(move |(at, value)| match value {

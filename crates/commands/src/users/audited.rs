@@ -9,7 +9,7 @@ use quire_document::{Doc, DocBuf, Value, doc};
 /// The arguments that an event repeats.
 const FIELDS: [&str; 4] = ["customData", "roles", "privileges", "authenticationRestrictions"];
 
-/// The event of a command about one user.
+/// Returns the event of a command about one user.
 pub fn user(command: &Command, body: Doc<'_>) -> AuditEvent {
     let param = DocBuf::build(|out| {
         out.append("user", name(body)).append("db", db(body));
@@ -21,7 +21,7 @@ pub fn user(command: &Command, body: Doc<'_>) -> AuditEvent {
     (command.name, param)
 }
 
-/// The event of a command about one role.
+/// Returns the event of a command about one role.
 pub fn role(command: &Command, body: Doc<'_>) -> AuditEvent {
     let param = DocBuf::build(|out| {
         out.append("role", name(body)).append("db", db(body));
@@ -30,7 +30,7 @@ pub fn role(command: &Command, body: Doc<'_>) -> AuditEvent {
     (command.name, param)
 }
 
-/// The event of a command about all users or roles of a database.
+/// Returns the event of a command about all users or roles of a database.
 pub fn of_database(command: &Command, body: Doc<'_>) -> AuditEvent {
     (command.name, doc! { "db": db(body) })
 }

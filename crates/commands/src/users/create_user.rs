@@ -87,7 +87,7 @@ pub fn write_credentials(credentials: &[(Mechanism, Credential)], out: &mut DocW
     }
 }
 
-/// A random UUID (RFC 9562, version 4).
+/// Returns a random UUID (RFC 9562, version 4).
 fn user_id() -> Result<[u8; 16]> {
     let mut uuid = [0; 16];
     uuid.copy_from_slice(&quire_access::scram::random(16)?);

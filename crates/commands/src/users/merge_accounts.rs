@@ -61,7 +61,7 @@ fn parse<'a>(cx: &Context<'_>, body: Doc<'a>) -> Result<Request<'a>> {
     Ok(request)
 }
 
-/// The documents of a collection, those of the database that the request names.
+/// Returns the documents of a collection, those of the database that the request names.
 fn read(cx: &Context<'_>, collection: &str, request: &Request<'_>) -> Result<Vec<DocBuf>> {
     if collection.is_empty() {
         return Ok(Vec::new());

@@ -243,7 +243,7 @@ pub fn refuse(cx: &mut Context<'_>, user: &UserName, mechanism: &str, error: Err
 
 /// A mechanism as the log and the counters know it.
 pub trait MechanismName: Copy {
-    /// The name on the wire.
+    /// Returns the name on the wire.
     fn text(self) -> &'static str;
 
     /// Returns the counters of the mechanism.

@@ -100,7 +100,7 @@ fn which(cx: &Context<'_>, body: Doc<'_>) -> Result<Which> {
     })
 }
 
-/// A user as its document stands, with the names of its mechanisms.
+/// Returns a user as its document stands, with the names of its mechanisms.
 fn brief(user: Doc<'_>, request: &Request<'_>) -> DocBuf {
     DocBuf::build(|out| {
         for element in user.iter() {
@@ -117,7 +117,7 @@ fn brief(user: Doc<'_>, request: &Request<'_>) -> DocBuf {
     })
 }
 
-/// A user with what its roles add up to.
+/// Returns a user with what its roles add up to.
 fn detailed(user: Doc<'_>, request: &Request<'_>, inherited: &Inherited) -> DocBuf {
     DocBuf::build(|out| {
         for element in user.iter() {

@@ -229,7 +229,7 @@ fn write_reply(
     Ok(())
 }
 
-/// An array argument of documents, or the document sequence of that name.
+/// Returns an array argument of documents, or the document sequence of that name.
 fn documents<'c>(
     cx: &'c Context<'_>,
     name: &'static str,
@@ -310,7 +310,7 @@ fn parse(op: Doc<'_>) -> Result<Op<'_>> {
     }
 }
 
-/// The operation's first field: the place of its collection.
+/// Returns the operation's first field: the place of its collection.
 fn place(arg: &Arg<'_>) -> Result<usize> {
     if arg.is_null() {
         return Err(missing("bulkWrite.ops", arg.name()));

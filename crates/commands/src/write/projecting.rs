@@ -39,7 +39,7 @@ impl Projecting {
         Ok(Projecting { projection, collation })
     }
 
-    /// The document as the client wants it.
+    /// Returns the document as the client wants it.
     pub fn apply(&self, cx: &Context<'_>, doc: Doc<'_>) -> Result<DocBuf> {
         let Some(projection) = &self.projection else { return Ok(doc.to_owned()) };
         let shared = cx.shared().with_collator(as_collator(self.collation.as_ref()));

@@ -15,7 +15,7 @@ pub struct FoundAgain {
     pub value: Option<DocBuf>,
 }
 
-/// The outcome of a repeated update.
+/// Returns the outcome of a repeated update.
 ///
 /// # Errors
 /// 40638 for what was a delete.
@@ -33,7 +33,7 @@ pub fn update(before: &Remembered) -> Result<UpdateOutcome> {
     Ok(outcome)
 }
 
-/// The answer of a repeated findAndModify.
+/// Returns the answer of a repeated findAndModify.
 ///
 /// # Errors
 /// 40606 to 40612 for a request that does not fit what was done.

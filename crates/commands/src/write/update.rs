@@ -168,7 +168,7 @@ pub fn run_one(
     Ok(outcome)
 }
 
-/// The variables of the command with the constants of one statement: these win.
+/// Returns the variables of the command with the constants of one statement: these win.
 fn variables(let_vars: Doc<'_>, constants: Option<Doc<'_>>) -> DocBuf {
     let Some(constants) = constants else { return let_vars.to_owned() };
     DocBuf::build(|writer| {
@@ -227,7 +227,7 @@ pub fn checked_update<'a>(arg: &Arg<'a>) -> Result<Value<'a>> {
     }
 }
 
-/// The documents of `arrayFilters`.
+/// Returns the documents of `arrayFilters`.
 pub fn array_filters<'a>(arg: &Arg<'a>) -> Result<Vec<Doc<'a>>> {
     let mut filters = Vec::new();
     for (at, value) in arg.array()?.iter().enumerate() {

@@ -55,7 +55,7 @@ impl WriteOptions {
     }
 }
 
-/// The statements of a write: an argument, or a document sequence of that name.
+/// Returns the statements of a write: an argument, or a document sequence of that name.
 pub fn statements<'c>(
     cx: &'c Context<'_>,
     name: &'static str,
@@ -89,7 +89,7 @@ pub fn statements<'c>(
     Ok(found)
 }
 
-/// The namespace of a write, which must be one that may come into being.
+/// Returns the namespace of a write, which must be one that may come into being.
 pub fn write_target(cx: &Context<'_>, body: Doc<'_>) -> Result<Namespace> {
     let namespace = cx.target(body)?;
     if cx.in_transaction() && namespace.collection().starts_with("system.") {

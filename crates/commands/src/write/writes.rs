@@ -94,8 +94,8 @@ pub fn check_single(unit: &Unit, many: bool, option: &str) -> Result<()> {
     Ok(())
 }
 
-/// Whether a statement's error fails its whole command: an interruption, a shutdown, a commit whose
-/// outcome is unknown, and in a transaction a conflict or a snapshot that is gone.
+/// Returns true if a statement's error fails its whole command: an interruption, a shutdown, a
+/// commit whose outcome is unknown, and in a transaction a conflict or a snapshot that is gone.
 pub fn fails_command(error: &Error) -> bool {
     error.code().is_a(ErrorClass::Interruption)
         || matches!(error.code(), ErrorCode::WriteConflict | ErrorCode::SnapshotTooOld)

@@ -53,7 +53,7 @@ pub(crate) fn guarded() -> (Server, Client) {
     with_users(Server::guarded())
 }
 
-/// The server with these users.
+/// Returns the server with these users.
 pub(crate) fn with_users(server: Server) -> (Server, Client) {
     let mut root = server.client(1);
     root.works(doc! { "createUser": "root", "pwd": "r", "roles": ["root"], "$db": "admin" });

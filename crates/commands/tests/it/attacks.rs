@@ -41,7 +41,7 @@ fn with_insider() -> (Server, Client, Client) {
     (server, root, insider)
 }
 
-/// A document with a field twice.
+/// Returns a document with a field twice.
 fn twice(mut first: DocBuf, name: &str, value: Value<'_>) -> DocBuf {
     first.append(name, value);
     first

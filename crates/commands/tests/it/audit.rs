@@ -26,7 +26,7 @@ impl AuditSink for Events {
 }
 
 impl Events {
-    /// The events since the last call, parsed.
+    /// Returns the events since the last call, parsed.
     fn take(&self) -> Vec<DocBuf> {
         let lines = std::mem::take(&mut *self.0.lock().unwrap());
         lines.iter().map(|line| extjson::parse_doc(line).unwrap()).collect()

@@ -5,7 +5,7 @@ use quire_collections::expire_documents;
 use quire_document::{ArrayBuf, DocBuf, Value, doc};
 use quire_storage::Interrupt;
 
-/// A collection with the `_id`s 0 to 99, inserted in another order.
+/// Returns a collection with the `_id`s 0 to 99, inserted in another order.
 fn filled(server: &Server) -> Client {
     let mut client = server.client(1);
     let spec = doc! { "key": { "_id": 1 }, "unique": true };

@@ -55,7 +55,7 @@ fn session() -> DocBuf {
     doc! { "id": Value::Binary(Binary { subtype: 4, bytes: &[7; 16] }) }
 }
 
-/// Every way to write new data.
+/// Returns every way to write new data.
 fn writes() -> Vec<DocBuf> {
     let set = doc! { "$set": { "v": 2 } };
     let op = doc! { "insert": 0, "document": { "_id": 101 } };

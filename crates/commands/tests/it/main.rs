@@ -98,7 +98,7 @@ impl Server {
         Server::open(open_memory().unwrap(), replica_set(), parameters, Arc::new(NoLog))
     }
 
-    /// A server on which clients log in.
+    /// Returns a server on which clients log in.
     fn guarded() -> Server {
         Server::guarded_logging(Arc::new(NoLog))
     }
@@ -166,7 +166,7 @@ impl Server {
 }
 
 impl Client {
-    /// A reply, and what the listener would do after it.
+    /// Returns a reply, and what the listener would do after it.
     fn exchange(&mut self, command: &DocBuf, interrupt: Arc<Interrupt>) -> (DocBuf, Outcome) {
         let mut reply = Vec::new();
         let request = Request {
@@ -184,7 +184,7 @@ impl Client {
         self.exchange(&command, Interrupt::new()).0
     }
 
-    /// The reply of a command that must work.
+    /// Returns the reply of a command that must work.
     fn works(&mut self, command: DocBuf) -> DocBuf {
         let reply = self.run(command.clone());
         assert_eq!(code(&reply), 0, "{command:?}: {reply:?}");
@@ -192,7 +192,7 @@ impl Client {
     }
 }
 
-/// The code of an error reply, 0 for one that says `ok: 1`.
+/// Returns the code of an error reply, 0 for one that says `ok: 1`.
 fn code(reply: &DocBuf) -> i32 {
     match (reply.get("ok"), reply.get("code")) {
         (Some(Value::Double(1.0)), None) => 0,
@@ -201,7 +201,7 @@ fn code(reply: &DocBuf) -> i32 {
     }
 }
 
-/// A field by its dotted path.
+/// Returns a field by its dotted path.
 fn at<'a>(reply: &'a DocBuf, path: &str) -> Option<Value<'a>> {
     let mut doc: Doc<'a> = reply.as_doc();
     let (parents, last) = path.rsplit_once('.').map_or((None, path), |(a, b)| (Some(a), b));
@@ -214,7 +214,7 @@ fn at<'a>(reply: &'a DocBuf, path: &str) -> Option<Value<'a>> {
     doc.get(last)
 }
 
-/// A whole number by its dotted path.
+/// Returns a whole number by its dotted path.
 fn number(reply: &DocBuf, path: &str) -> Option<i64> {
     match at(reply, path)? {
         Value::Int32(number) => Some(number.into()),
@@ -224,7 +224,7 @@ fn number(reply: &DocBuf, path: &str) -> Option<i64> {
     }
 }
 
-/// A string by its dotted path.
+/// Returns a string by its dotted path.
 fn text<'a>(reply: &'a DocBuf, path: &str) -> Option<&'a str> {
     at(reply, path)?.as_str()
 }

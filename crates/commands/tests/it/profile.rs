@@ -3,7 +3,7 @@
 use crate::{Client, Lines, Server, at, code, number, text};
 use quire_document::{DocBuf, Value, doc};
 
-/// The entries of `test.system.profile`, oldest first.
+/// Returns the entries of `test.system.profile`, oldest first.
 fn entries(client: &mut Client) -> Vec<DocBuf> {
     let found = client.works(doc! { "find": "system.profile", "batchSize": 10_000, "$db": "test" });
     let batch = at(&found, "cursor.firstBatch").unwrap().as_array().unwrap();

@@ -9,7 +9,7 @@ fn lsid(session: u8) -> DocBuf {
     doc! { "id": Value::Binary(Binary { subtype: 4, bytes: &bytes }) }
 }
 
-/// The command as a write of session 1 with this number.
+/// Returns the command as a write of session 1 with this number.
 fn numbered(command: DocBuf, txn_number: i64) -> DocBuf {
     let mut command = command;
     command.append("lsid", &lsid(1)).append("txnNumber", txn_number);

@@ -118,12 +118,12 @@ fn make_roles(root: &mut Client) {
     }
 }
 
-/// The mark of the documents of a collection.
+/// Returns the mark of the documents of a collection.
 fn mark((db, collection): (&str, &str)) -> String {
     format!("MARK-{db}-{collection}-")
 }
 
-/// The mark of the indexes of a collection.
+/// Returns the mark of the indexes of a collection.
 fn index_mark((db, collection): (&str, &str)) -> String {
     format!("INDEX-{db}-{collection}-")
 }
@@ -183,7 +183,7 @@ impl Dice {
         self.0.one_in(in_)
     }
 
-    /// A collection or a view; sometimes one that does not exist.
+    /// Returns a collection or a view; sometimes one that does not exist.
     fn namespace(&mut self) -> (&'static str, &'static str) {
         match self.0.below(10) {
             0 => [VIEW, FILTERED][self.0.below(2) as usize],
@@ -278,7 +278,7 @@ impl Dice {
         }
     }
 
-    /// A stage of an update, whose errors may repeat values of the document.
+    /// Returns a stage of an update, whose errors may repeat values of the document.
     fn change(&mut self) -> DocBuf {
         match self.0.below(4) {
             0 => doc! { "$set": { "x": "$code" } },
@@ -476,7 +476,7 @@ fn play(server: &Server, root: &mut Client, seed: u64) {
     COLLECTIONS.iter().zip(cursors).for_each(|(one, id)| drop(root.run(kill(*one, id))));
 }
 
-/// The reply as text, without the values that the player has named itself.
+/// Returns the reply as text, without the values that the player has named itself.
 fn shown_without(named: &[String], reply: &DocBuf) -> String {
     let mut shown = format!("{reply:?}");
     for text in named.iter().filter(|text| text.starts_with("MARK-")) {

@@ -16,7 +16,7 @@ fn local_sessions(client: &mut Client) -> usize {
     at(&list, "cursor.firstBatch").unwrap().as_array().unwrap().count()
 }
 
-/// A cursor with more to give, opened in a session.
+/// Returns a cursor with more to give, opened in a session.
 fn cursor(client: &mut Client, session: u8) -> i64 {
     client.run(doc! { "insert": "t", "documents": [{ "_id": 1 }, { "_id": 2 }], "$db": "test" });
     let find = doc! { "find": "t", "batchSize": 1, "lsid": &lsid(session), "$db": "test" };

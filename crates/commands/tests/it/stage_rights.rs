@@ -122,7 +122,7 @@ fn on_collection(collection: &str, action: &str) -> Need {
     (doc! { "db": "shop", "collection": collection }, action.to_owned())
 }
 
-/// The privileges of a stage over `source` that names `named`.
+/// Returns the privileges of a stage over `source` that names `named`.
 fn resolved(needs: &[(On, &str)], source: &str, named: &str) -> Vec<Need> {
     let one = |(on, action): &(On, &str)| match on {
         Source => on_collection(source, action),

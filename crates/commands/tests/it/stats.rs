@@ -4,7 +4,7 @@
 use crate::{Client, Server, at, code, number, text};
 use quire_document::{DocBuf, Value, doc};
 
-/// A collection `test.c` with ten documents and an index on `x`.
+/// Returns a collection `test.c` with ten documents and an index on `x`.
 fn filled(server: &Server) -> Client {
     let mut client = server.client(1);
     for id in 0..10 {

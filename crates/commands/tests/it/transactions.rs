@@ -12,7 +12,7 @@ fn lsid(session: u8) -> DocBuf {
     doc! { "id": Value::Binary(Binary { subtype: 4, bytes: &bytes }) }
 }
 
-/// The command as a statement of a session's transaction.
+/// Returns the command as a statement of a session's transaction.
 pub(crate) fn within(mut command: DocBuf, (session, txn_number): (u8, i64), start: bool) -> DocBuf {
     command.append("lsid", &lsid(session)).append("txnNumber", txn_number);
     command.append("autocommit", false);
@@ -349,7 +349,7 @@ fn insert_many(client: &mut Client) {
     client.works(doc! { "insert": "t", "documents": &documents, "$db": "test" });
 }
 
-/// A read that compares each document with each.
+/// Returns a read that compares each document with each.
 fn long() -> DocBuf {
     let joined = doc! {
         "$lookup": {
@@ -360,7 +360,7 @@ fn long() -> DocBuf {
     doc! { "aggregate": "t", "pipeline": [&joined], "cursor": {}, "$db": "test" }
 }
 
-/// The row of the statement that runs on the collection, once `currentOp` shows one.
+/// Returns the row of the statement that runs on the collection, once `currentOp` shows one.
 fn running(client: &mut Client) -> DocBuf {
     let in_progress = doc! { "currentOp": 1, "ns": "test.t", "active": true, "$db": "admin" };
     loop {

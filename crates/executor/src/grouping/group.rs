@@ -99,7 +99,7 @@ impl GroupOp {
         Ok(())
     }
 
-    /// The document of the next group.
+    /// Returns the document of the next group.
     fn next_doc(&mut self, scope: Scope<'_>) -> Result<Option<DocBuf>> {
         reset(&mut self.arena);
         let context = EvalContext::new(&self.arena, Doc::empty(), &scope.env.shared);

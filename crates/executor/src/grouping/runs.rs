@@ -49,7 +49,7 @@ impl SpilledGroups {
         self.runs.add(run, workspace)
     }
 
-    /// All of them, merged.
+    /// Returns all of them, merged.
     pub fn merge(self, env: &Env) -> Result<MergedGroups> {
         Ok(MergedGroups(self.runs.merge(workspace(env)?)?))
     }
@@ -65,7 +65,7 @@ pub(crate) struct MergedGroup {
 }
 
 impl MergedGroups {
-    /// The next group, joined from all records that have its key.
+    /// Returns the next group, joined from all records that have its key.
     pub fn next(
         &mut self,
         group: &Group,

@@ -53,12 +53,12 @@ impl GroupTable {
         self.key_bytes + self.tables.iter().map(|table| table.bytes()).sum::<usize>()
     }
 
-    /// The key of a group.
+    /// Returns the key of a group.
     pub fn key(&self, at: usize) -> Option<&ValueBuf> {
         self.keys.get(at).map(|(_, key)| key)
     }
 
-    /// The states of a group, one for each accumulator.
+    /// Returns the states of a group, one for each accumulator.
     pub fn states(&self, at: usize) -> impl Iterator<Item = &dyn State> {
         self.tables.iter().filter_map(move |table| table.state(at))
     }
@@ -148,7 +148,7 @@ impl GroupTable {
         Ok(())
     }
 
-    /// The group with that key, which is made if there is none.
+    /// Returns the group with that key, which is made if there is none.
     fn find_or_open(
         &mut self,
         group: &Group,

@@ -150,7 +150,7 @@ fn too_large() -> Error {
     Error::location(4031700, text)
 }
 
-/// Whether a stage of a branch reads more than the documents of its input.
+/// Returns true if a stage of a branch reads more than the documents of its input.
 fn reads_more(node: &Node) -> bool {
     let reads = matches!(node, Node::Stage { inner, .. } if !matches!(inner, Inner::Nothing));
     reads || node.inputs().iter().any(reads_more)

@@ -173,7 +173,7 @@ impl GraphLookupOp {
         Ok(())
     }
 
-    /// The row's document with the found ones.
+    /// Returns the row's document with the found ones.
     fn result(&self, row: &Row, search: &Search) -> Result<DocBuf> {
         let depth_path: Option<Vec<&str>> =
             self.stage.depth_field.as_ref().map(|path| path.components().collect());

@@ -416,13 +416,13 @@ fn array_of<'r>(rows: impl Iterator<Item = &'r Row>) -> ArrayBuf {
     ArrayBuf::build(fill)
 }
 
-/// The row with an array at the path of the result.
+/// Returns the row with an array at the path of the result.
 fn joined_row(stage: &Lookup, row: &Row, joined: &ArrayBuf) -> Result<Row> {
     let doc = checked(joined_doc(stage, row, Value::Array(joined.as_array())))?;
     Ok(row.becoming(doc))
 }
 
-/// The row's document with a value at the path of the result.
+/// Returns the row's document with a value at the path of the result.
 fn joined_doc(stage: &Lookup, row: &Row, joined: Value<'_>) -> DocBuf {
     let path: Vec<&str> = stage.output.components().collect();
     DocBuf::build(|writer| write_at(row.doc(), &path, Some(joined), writer))

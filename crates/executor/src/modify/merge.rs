@@ -64,7 +64,7 @@ impl Merging {
         })
     }
 
-    /// The collection that is written, as `database.collection`.
+    /// Returns the collection that is written, as `database.collection`.
     pub fn namespace(&self) -> &str {
         self.target.as_str()
     }
@@ -246,7 +246,7 @@ impl Merging {
         Ok(Some((Compiled::ForOne(Box::new(compiled)), Vec::new())))
     }
 
-    /// The document after an update; `None` if nothing changes.
+    /// Returns the document after an update; `None` if nothing changes.
     fn changed(
         &self,
         update: &Update,
@@ -265,7 +265,7 @@ impl Merging {
         Ok(outcome.changed.then(|| DocBuf::from_valid_bytes(out)))
     }
 
-    /// The variables that have values for an incoming document, and these.
+    /// Returns the variables that have values for an incoming document, and these.
     fn values<'s>(
         &self,
         variables: &'s [(Box<str>, Expression)],
@@ -333,7 +333,7 @@ fn update(update: Value<'_>, parse: &ParseContext) -> Result<Update> {
     Update::parse(UpdateSpec { update, array_filters: &[], multi: false }, parse)
 }
 
-/// The variables of a `whenMatched` pipeline: those of the request's `let`, then its own.
+/// Returns the variables of a `whenMatched` pipeline: those of the request's `let`, then its own.
 fn declared<'n>(
     request: &ParseContext,
     own: impl Iterator<Item = &'n str>,
@@ -342,7 +342,7 @@ fn declared<'n>(
     Arc::new(request.variables.iter().cloned().chain(own).collect())
 }
 
-/// The value at a dotted path through documents only.
+/// Returns the value at a dotted path through documents only.
 fn value_at<'d>(doc: Doc<'d>, path: &str) -> Option<Value<'d>> {
     match path.split_once('.') {
         None => doc.get(path),

@@ -28,7 +28,7 @@ pub use update::{UpdateOutcome, UpdateRequest, update};
 
 use quire_collections::Failure;
 
-/// Whether a failed attempt lost against another writer.
+/// Returns true if a failed attempt lost against another writer.
 fn is_conflict(failure: &Failure) -> bool {
     matches!(failure, Failure::Conflict(_))
 }

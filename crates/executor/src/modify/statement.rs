@@ -117,8 +117,8 @@ impl Search {
     }
 }
 
-/// Whether a search may find a record again that its update has changed: a scan in the order of
-/// records never does, one of an index does if the update moves the record's keys.
+/// Returns true if a search may find a record again that its update has changed: a scan in the
+/// order of records never does, one of an index does if the update moves the record's keys.
 fn may_meet_again(plan: &Plan, update: Option<&Update>) -> bool {
     let Some(update) = update else { return false };
     let mut again = false;
@@ -209,7 +209,7 @@ impl Statement {
         writer.remember(id, effect, keep);
     }
 
-    /// Whether the document passes the filter.
+    /// Returns true if the document passes the filter.
     pub fn matches(&mut self, doc: Doc<'_>) -> Result<bool> {
         reset(&mut self.arena);
         let variables = self.env.variable_values();
@@ -266,7 +266,7 @@ impl Statement {
         writer.update(collection, id, before, after, update)
     }
 
-    /// The document that an upsert inserts.
+    /// Returns the document that an upsert inserts.
     pub fn upsert_document(&mut self, new_id: quire_document::ObjectId) -> Result<DocBuf> {
         reset(&mut self.arena);
         let variables = self.env.variable_values();

@@ -52,10 +52,10 @@ pub(crate) fn upsert(
 /// Looks at a document that has the key but may not match, before the clash is the answer.
 const CLASHES_MAX: u32 = 3;
 
-/// Whether the key that was taken is what the filter asks for: then the document that has it
-/// may match, and the upsert should have been an update. (Manual: "Upsert with Unique Index".)
-/// A filter that asks for more than the key looks again a few times only, since the document
-/// that has the key may be another one for good.
+/// Returns true if the key that was taken is what the filter asks for: then the document that has
+/// it may match, and the upsert should have been an update. (Manual: "Upsert with Unique Index".) A
+/// filter that asks for more than the key looks again a few times only, since the document that has
+/// the key may be another one for good.
 fn lost_race(error: &Error, statement: &mut Statement) -> bool {
     if error.code() != ErrorCode::DuplicateKey {
         return false;
@@ -78,8 +78,8 @@ fn lost_race(error: &Error, statement: &mut Statement) -> bool {
     asked && (exactly || statement.clashes <= CLASHES_MAX)
 }
 
-/// Whether a value is the one that the error of a duplicate key names. Under a collation the error
-/// shows sort keys.
+/// Returns true if a value is the one that the error of a duplicate key names. Under a collation
+/// the error shows sort keys.
 fn is_key(wanted: Value<'_>, shown: Value<'_>, statement: &Statement) -> bool {
     equal(wanted, shown, None)
         || statement

@@ -146,7 +146,7 @@ impl Builder {
         nodes.iter().map(|node| self.node(node, needs)).collect()
     }
 
-    /// A node that reads a collection.
+    /// Returns a node that reads a collection.
     fn leaf(&mut self, node: &Node, needs: Needs) -> Result<BoxedOperator> {
         Ok(match node {
             Node::RandomPicks { collection, size, scan } => {
@@ -200,7 +200,7 @@ impl Builder {
         Ok(Box::new(Project::new(input, Arc::clone(projection), spec)))
     }
 
-    /// A stage of a pipeline; `node` is the stage with its input.
+    /// Returns a stage of a pipeline; `node` is the stage with its input.
     fn stage(
         &mut self,
         stage: &Stage,
@@ -314,7 +314,8 @@ fn with_inner(node: &Node, input: BoxedOperator, owned: bool) -> Result<BoxedOpe
     })
 }
 
-/// Whether the rows of a node have bytes of their own: made by a projection, or kept by a sort.
+/// Returns true if the rows of a node have bytes of their own: made by a projection, or kept by a
+/// sort.
 pub(crate) fn owns_rows(node: &Node) -> bool {
     match node {
         Node::Projection { spec, .. } => spec.projection.is_some(),
@@ -340,7 +341,7 @@ fn collection_scan(node: &Node) -> Option<CollectionScan> {
     Some(CollectionScan::new(collection, *backward, compile(filter.as_ref())))
 }
 
-/// The filter that a part of the request's filter is.
+/// Returns the filter that a part of the request's filter is.
 fn compile(condition: Option<&Condition>) -> Option<Filter> {
     condition.map(|condition| Filter::from_node(condition.without_implied()))
 }

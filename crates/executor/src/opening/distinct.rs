@@ -66,8 +66,8 @@ struct Recent {
 }
 
 impl Recent {
-    /// Whether this very value was met lately. Remembers it otherwise. False for those that are not kept:
-    /// long ones and rare types.
+    /// Returns true if this very value was met lately. Remembers it otherwise. False for those that
+    /// are not kept: long ones and rare types.
     fn has(&mut self, value: Value<'_>) -> bool {
         let number;
         let (kind, bytes) = match value {

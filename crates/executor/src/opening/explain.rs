@@ -157,7 +157,7 @@ fn try_all(
     Ok(trials)
 }
 
-/// A plan without stages of a pipeline.
+/// Returns a plan without stages of a pipeline.
 fn whole_plan(
     plan: &Plan,
     stats: Option<&NodeStats>,

@@ -193,7 +193,7 @@ impl Bucket<'_> {
     }
 }
 
-/// The value by which a row falls into a bucket.
+/// Returns the value by which a row falls into a bucket.
 fn key_of(row: &Row) -> Value<'_> {
     row.doc().get("key").unwrap_or(Value::Null)
 }

@@ -263,7 +263,7 @@ pub(crate) struct ChainOp {
 }
 
 impl ChainOp {
-    /// The chain above its input; several stages where it takes arrays apart.
+    /// Returns the chain above its input; several stages where it takes arrays apart.
     pub fn over(input: BoxedOperator, chain: Chain) -> BoxedOperator {
         chain.split().into_iter().fold(input, |input, chain| {
             Box::new(ChainOp {

@@ -217,7 +217,7 @@ impl DensifyOp {
     }
 }
 
-/// The value behind `value`; `None` if steps lead no further.
+/// Returns the value behind `value`; `None` if steps lead no further.
 fn after(stage: &Densify, value: &ValueBuf) -> Option<ValueBuf> {
     let next = stage.step_from(value.as_value())?;
     compare(next.as_value(), value.as_value(), None).is_gt().then_some(next)

@@ -70,7 +70,7 @@ pub(crate) struct Passed {
     pub more: bool,
 }
 
-/// The lesser of two numbers of rows.
+/// Returns the lesser of two numbers of rows.
 pub(crate) fn at_most(rows: u64, limit: usize) -> usize {
     usize::try_from(rows).map_or(limit, |rows| rows.min(limit))
 }
@@ -138,7 +138,7 @@ pub(crate) fn pass_by(
     Ok(passed)
 }
 
-/// The statistics of a stage above one input.
+/// Returns the statistics of a stage above one input.
 pub(crate) fn over(input: &BoxedOperator, stats: &NodeStats) -> NodeStats {
     NodeStats { inputs: vec![input.stats()], ..stats.clone() }
 }

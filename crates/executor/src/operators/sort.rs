@@ -140,7 +140,7 @@ impl Sorter {
         Sorter { limit: usize::try_from(limit).unwrap_or(usize::MAX), ..self }
     }
 
-    /// A sorter for `push_keyed`, part of the stage `name`.
+    /// Returns a sorter for `push_keyed`, part of the stage `name`.
     pub fn by_given_keys(name: &'static str) -> Self {
         Sorter {
             pattern: None,
@@ -262,7 +262,7 @@ impl Sorted {
         }
     }
 
-    /// The next row.
+    /// Returns the next row.
     pub fn next(&mut self) -> Result<Option<Row>> {
         match self {
             Sorted::Memory { rows, .. } => Ok(rows.next()),

@@ -121,7 +121,7 @@ impl Merge {
     }
 }
 
-/// The bytes by which a row sorts.
+/// Returns the bytes by which a row sorts.
 pub(crate) fn sort_bytes(
     pattern: &SortPattern,
     row: &Row,

@@ -164,8 +164,8 @@ impl CollectionScan {
         Ok(())
     }
 
-    /// Whether several threads should read on: the scan has proved long, and as many rows are
-    /// wanted as a stretch gives, going by those so far.
+    /// Returns true if several threads should read on: the scan has proved long, and as many rows
+    /// are wanted as a stretch gives, going by those so far.
     fn is_long(&self, run: &Run<'_>) -> bool {
         let (examined, returned) = (self.stats.docs_examined, self.stats.returned);
         let given = returned.saturating_mul(Splitter::stretch_rows(run)) / examined.max(1);
@@ -199,7 +199,7 @@ impl CollectionScan {
     }
 }
 
-/// The record id behind another.
+/// Returns the record id behind another.
 fn after(id: RecordId) -> RecordId {
     RecordId(id.0.saturating_add(1))
 }

@@ -15,7 +15,7 @@ pub(crate) struct IdLookup {
     pub id: ValueBuf,
     /// The collection is clustered: users see no index that is looked into.
     pub clustered: bool,
-    /// Whether the document was found, once it was looked for.
+    /// True if the document was found, once it was looked for.
     pub found: Option<bool>,
 }
 

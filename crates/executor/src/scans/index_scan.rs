@@ -139,7 +139,7 @@ impl IndexScanOp {
         Ok(())
     }
 
-    /// The next key, not yet judged.
+    /// Returns the next key, not yet judged.
     fn next_entry(&mut self, run: &mut Run<'_>, may_pause: bool) -> Result<Option<IndexEntry>> {
         loop {
             if self.done {
@@ -336,8 +336,8 @@ impl Operator for IndexScanOp {
     }
 }
 
-/// Whether arrays have come into the index since the plan was made. Fails if the keys stand for
-/// the documents, which they no longer do then, or if the index is gone.
+/// Returns true if arrays have come into the index since the plan was made. Fails if the keys stand
+/// for the documents, which they no longer do then, or if the index is gone.
 fn grown_multikey(collection: &Collection, scan: &IndexScan, by_keys: bool) -> Result<bool> {
     let killed = |why: String| Err(Error::new(ErrorCode::QueryPlanKilled, why));
     match collection.index_by_id(scan.index.id) {
@@ -368,7 +368,7 @@ pub(crate) fn seek_range(scan: &IndexScan, seek: &Seek) -> IndexRange {
     }
 }
 
-/// Whether a key is at or behind the target of a seek.
+/// Returns true if a key is at or behind the target of a seek.
 fn within(scan: &IndexScan, seek: &Seek, values: &[u8]) -> bool {
     let begins = values.starts_with(&seek.bytes);
     match (scan.backward, seek.exclusive) {
@@ -379,7 +379,7 @@ fn within(scan: &IndexScan, seek: &Seek, values: &[u8]) -> bool {
     }
 }
 
-/// The one range that a scan visits.
+/// Returns the one range that a scan visits.
 pub(crate) fn whole_range(scan: &IndexScan) -> IndexRange {
     if let Some(range) = &scan.range {
         let values = |doc: &Option<quire_document::DocBuf>| -> Vec<quire_document::ValueBuf> {
@@ -417,7 +417,7 @@ pub(crate) fn whole_range(scan: &IndexScan) -> IndexRange {
     IndexRange::new(&scan.index, &start, start_in, &end, end_in)
 }
 
-/// The ends of an interval in the order of the index.
+/// Returns the ends of an interval in the order of the index.
 fn ends(interval: &Interval, descending: bool) -> (Value<'_>, bool, Value<'_>, bool) {
     let low = (interval.low.as_value(), interval.low_inclusive);
     let high = (interval.high.as_value(), interval.high_inclusive);

@@ -172,7 +172,7 @@ impl Pieces<'_> {
         self.taken.fetch_max(self.count, Ordering::Relaxed);
     }
 
-    /// Whether all that may be kept has been found.
+    /// Returns true if all that may be kept has been found.
     fn is_enough(&self, piece: &Piece) -> bool {
         let rows = piece.rows.len();
         let bytes = match &piece.columns {

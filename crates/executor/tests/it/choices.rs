@@ -13,7 +13,7 @@ fn explained(store: &Arc<Store>, request: ReadRequest<'_>) -> DocBuf {
     explain(request, None, Verbosity::ExecutionStats, &mut views, params()).unwrap()
 }
 
-/// The value at a path of documents.
+/// Returns the value at a path of documents.
 fn at<'d>(doc: &'d DocBuf, path: &str) -> Option<Value<'d>> {
     let (mut steps, mut doc) = (path.split('.').peekable(), doc.as_doc());
     while let Some(step) = steps.next() {

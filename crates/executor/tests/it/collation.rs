@@ -71,7 +71,7 @@ fn text(random: &mut Generator) -> String {
     (0..random.below(5)).map(|_| *random.pick(PARTS).unwrap()).collect()
 }
 
-/// A random specification; `None` for a combination that is refused.
+/// Returns a random specification; `None` for a combination that is refused.
 fn spec(random: &mut Generator) -> Option<Arc<Collation>> {
     let mut one_of = |words: &[&'static str]| *random.pick(words).unwrap();
     let (locale, case) = (one_of(LOCALES), one_of(&["off", "upper", "lower"]));

@@ -22,7 +22,7 @@ fn documents(random: &mut Generator, count: i32) -> Vec<DocBuf> {
     (0..count).map(document).collect()
 }
 
-/// A store with the documents in `db.c`, and perhaps an index on `a`.
+/// Returns a store with the documents in `db.c`, and perhaps an index on `a`.
 fn filled(docs: &[DocBuf], indexed: bool) -> Arc<Store> {
     let store = store();
     insert_all(&store, "db.c", docs.iter().map(DocBuf::as_doc));
@@ -74,7 +74,7 @@ fn shown() -> DocBuf {
     doc! { "$project": { "score": { "$meta": "score" } } }
 }
 
-/// The documents that `score` gives a score, best first, then by `_id`.
+/// Returns the documents that `score` gives a score, best first, then by `_id`.
 fn best_first(docs: &[DocBuf], score: impl Fn(&DocBuf) -> Option<f64>) -> Vec<(i32, f64)> {
     let mut scores: Vec<(i32, f64)> =
         docs.iter().filter_map(|doc| Some((number(doc, "_id")? as i32, score(doc)?))).collect();

@@ -28,7 +28,7 @@ fn sorted(mut docs: Vec<DocBuf>) -> Vec<DocBuf> {
     docs
 }
 
-/// Every accumulator, over paths, constants and expressions.
+/// Returns every accumulator, over paths, constants and expressions.
 fn all_accumulators() -> DocBuf {
     let by = doc! { "n": 1, "_id": 1 };
     doc! {

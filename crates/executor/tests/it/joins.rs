@@ -8,7 +8,7 @@ use quire_planner::AggregateRequest;
 
 const KEYS: usize = 12;
 
-/// A value that a join may compare; `None` for a missing field.
+/// Returns a value that a join may compare; `None` for a missing field.
 fn value(random: &mut Generator, nested: bool) -> Option<ValueBuf> {
     Some(match random.below(if nested { 10 } else { 8 }) {
         0 => return None,
@@ -77,7 +77,7 @@ fn run_with(
     drain(store, &mut execution, batch)
 }
 
-/// The `_id`s that each document was joined with.
+/// Returns the `_id`s that each document was joined with.
 fn joined(docs: &[DocBuf]) -> Vec<(i32, Vec<i32>)> {
     let id = |doc: Doc<'_>| doc.get("_id").and_then(|id| id.as_number()).unwrap().to_f64() as i32;
     let of = |doc: &DocBuf| {

@@ -163,7 +163,7 @@ fn create_indexes<'d>(
     store.create_indexes(&request, &Interrupt::new(), &CommitOptions::buffered()).map(|_| ())
 }
 
-/// All documents, in batches of `batch` documents, each on a fresh view.
+/// Returns all documents, in batches of `batch` documents, each on a fresh view.
 fn drain(store: &Arc<Store>, execution: &mut Execution, batch: usize) -> Vec<DocBuf> {
     try_drain(store, execution, batch).unwrap()
 }

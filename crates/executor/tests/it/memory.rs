@@ -170,7 +170,7 @@ fn peak_of_a_pipeline() {
     println!("grown by {} KB", peak_kilobytes() - before);
 }
 
-/// The most memory that this process has had.
+/// Returns the most memory that this process has had.
 fn peak_kilobytes() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap();

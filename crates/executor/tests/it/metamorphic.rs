@@ -163,8 +163,9 @@ fn filter(random: &mut Generator) -> DocBuf {
     }
 }
 
-/// A query of documents below [`NOISE`]. Half of them have an order that no two documents share; the
-/// others ask for the sort key of each document, because two documents may be in either order.
+/// Returns a query of documents below [`NOISE`]. Half of them have an order that no two documents
+/// share; the others ask for the sort key of each document, because two documents may be in either
+/// order.
 fn request(random: &mut Generator) -> FindRequest {
     let filter = filter(random);
     let mut sort = DocBuf::new();

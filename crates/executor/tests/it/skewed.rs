@@ -61,7 +61,7 @@ impl Spread {
     }
 }
 
-/// A collection and the documents in it, of which queries take their values.
+/// Returns a collection and the documents in it, of which queries take their values.
 fn collection(random: &mut Generator) -> (Arc<Store>, Vec<[u64; 3]>, [Spread; 3]) {
     let spreads = [Spread::pick(random), Spread::pick(random), Spread::pick(random)];
     let rows: Vec<[u64; 3]> = (0..DOCUMENTS)

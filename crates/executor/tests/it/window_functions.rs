@@ -36,7 +36,7 @@ fn area(points: &[Point], at: usize) -> Option<f64> {
     Some(around(points, at).windows(2).map(trapezoid).sum())
 }
 
-/// The sum of the products of the deviations, and the number of pairs.
+/// Returns the sum of the products of the deviations, and the number of pairs.
 fn deviations(points: &[Point], at: usize) -> (f64, f64) {
     let pairs: Vec<(f64, f64)> =
         around(points, at).iter().filter_map(|point| Some((point.x?, point.y))).collect();

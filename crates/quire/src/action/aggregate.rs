@@ -7,14 +7,14 @@ use bson::Document;
 use std::marker::PhantomData;
 
 impl<T: Send + Sync> Collection<T> {
-    /// The documents that a pipeline makes of the collection's.
+    /// Returns the documents that a pipeline makes of the collection's.
     pub fn aggregate(&self, pipeline: impl IntoIterator<Item = Document>) -> Aggregate {
         Aggregate::new(self.command("aggregate"), pipeline)
     }
 }
 
 impl Database {
-    /// The documents of a pipeline that begins without a collection.
+    /// Returns the documents of a pipeline that begins without a collection.
     pub fn aggregate(&self, pipeline: impl IntoIterator<Item = Document>) -> Aggregate {
         Aggregate::new(self.command("aggregate", 1), pipeline)
     }
@@ -61,7 +61,7 @@ impl<T> Aggregate<T> {
         self
     }
 
-    /// The same with results of another type.
+    /// Returns the same with results of another type.
     pub fn with_type<U>(self) -> Aggregate<U> {
         let Aggregate { command, batch_size, .. } = self;
         Aggregate { command, batch_size, documents: PhantomData }

@@ -32,7 +32,7 @@ pub struct BulkWrite {
 impl BulkWrite {
     standard_options!(bypass_document_validation, comment, let_vars, session, write_concern);
 
-    /// Whether the first error ends it (the default), or the rest is tried.
+    /// Returns true if the first error ends it (the default), or the rest is tried.
     pub fn ordered(mut self, value: bool) -> Self {
         self.ordered = value;
         self

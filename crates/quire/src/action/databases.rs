@@ -13,7 +13,7 @@ impl Client {
         ListDatabases { command: Command::new(&self.embedded, "admin", "listDatabases", 1) }
     }
 
-    /// The names of the databases.
+    /// Returns the names of the databases.
     pub fn list_database_names(&self) -> ListDatabaseNames {
         let mut command = Command::new(&self.embedded, "admin", "listDatabases", 1);
         command.set("nameOnly", true);

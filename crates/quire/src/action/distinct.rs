@@ -7,7 +7,7 @@ use crate::reply::{Fields, needed};
 use bson::{Bson, Document};
 
 impl<T: Send + Sync> Collection<T> {
-    /// The values of a field in the documents that match, each once.
+    /// Returns the values of a field in the documents that match, each once.
     pub fn distinct(&self, field_name: impl AsRef<str>, filter: Document) -> Distinct {
         let mut command = self.command("distinct");
         command.set("key", field_name.as_ref()).set("query", filter);

@@ -10,14 +10,14 @@ use std::marker::PhantomData;
 use std::time::Duration;
 
 impl<T: Send + Sync> Collection<T> {
-    /// The documents that match.
+    /// Returns the documents that match.
     pub fn find(&self, filter: Document) -> Find<T> {
         let mut command = self.command("find");
         command.set("filter", filter);
         Find { command, batch_size: None, await_ms: None, documents: PhantomData }
     }
 
-    /// The first document that matches.
+    /// Returns the first document that matches.
     pub fn find_one(&self, filter: Document) -> FindOne<T> {
         let mut command = self.command("find");
         command.set("filter", filter).set("limit", 1).set("singleBatch", true);
@@ -67,7 +67,7 @@ impl<T> Find<T> {
         self
     }
 
-    /// Whether the cursor stays open at the end of a capped collection.
+    /// Returns true if the cursor stays open at the end of a capped collection.
     pub fn cursor_type(mut self, kind: CursorType) -> Self {
         self.command.set("tailable", kind != CursorType::NonTailable);
         self.command.set("awaitData", kind == CursorType::TailableAwait);
@@ -135,7 +135,7 @@ impl<T> FindOne<T> {
     }
 }
 
-/// A document of a reply as `T`.
+/// Returns a document of a reply as `T`.
 pub(super) fn document<T: DeserializeOwned>(value: bson::RawBsonRef<'_>) -> Result<Option<T>> {
     match value {
         bson::RawBsonRef::Document(found) => {

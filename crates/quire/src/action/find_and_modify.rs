@@ -82,7 +82,7 @@ impl<T> FindOneAndUpdate<T> {
         write_concern
     );
 
-    /// Whether to give the document as it was (the default) or as it is then.
+    /// Returns true if to give the document as it was (the default) or as it is then.
     pub fn return_document(mut self, which: ReturnDocument) -> Self {
         self.command.set("new", which == ReturnDocument::After);
         self

@@ -19,12 +19,12 @@ impl<T: Send + Sync> Collection<T> {
         CreateIndexes { command, indexes: indexes.into_iter().collect() }
     }
 
-    /// The collection's indexes.
+    /// Returns the collection's indexes.
     pub fn list_indexes(&self) -> ListIndexes {
         ListIndexes { command: self.command("listIndexes") }
     }
 
-    /// The names of the collection's indexes.
+    /// Returns the names of the collection's indexes.
     pub fn list_index_names(&self) -> ListIndexNames {
         ListIndexNames { command: self.command("listIndexes") }
     }

@@ -58,7 +58,7 @@ pub struct InsertMany {
 
 impl InsertMany {
     options! {
-        /// Whether the first error ends it (the default), or the rest is tried.
+        /// True if the first error ends it (the default), or the rest is tried.
         ordered: bool => "ordered",
     }
 

@@ -7,12 +7,12 @@ use crate::{Cursor, Database};
 use bson::Document;
 
 impl Database {
-    /// The database's collections and views.
+    /// Returns the database's collections and views.
     pub fn list_collections(&self) -> ListCollections {
         ListCollections { command: self.command("listCollections", 1) }
     }
 
-    /// The names of the database's collections and views.
+    /// Returns the names of the database's collections and views.
     pub fn list_collection_names(&self) -> ListCollectionNames {
         ListCollectionNames { command: self.command("listCollections", 1) }
     }

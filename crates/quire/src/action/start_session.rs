@@ -22,13 +22,13 @@ pub struct StartSession {
 }
 
 impl StartSession {
-    /// Whether a read must see the session's earlier operations. In process it always does.
+    /// Returns true if a read must see the session's earlier operations. In process it always does.
     pub fn causal_consistency(mut self, value: bool) -> Self {
         self.causal = Some(value);
         self
     }
 
-    /// Whether everything is read at one time: that of the first read.
+    /// Returns true if everything is read at one time: that of the first read.
     pub fn snapshot(mut self, value: bool) -> Self {
         self.snapshot = value;
         self

@@ -42,12 +42,12 @@ impl Authority {
         Authority { directory, issuer: Issuer::new(params, key) }
     }
 
-    /// The file of the authority itself.
+    /// Returns the file of the authority itself.
     pub fn file(&self) -> PathBuf {
         self.directory.path().join("ca.pem")
     }
 
-    /// The directory of the files.
+    /// Returns the directory of the files.
     pub fn directory(&self) -> &Path {
         self.directory.path()
     }
@@ -97,7 +97,7 @@ impl Authority {
     }
 }
 
-/// The key as OpenSSL 3 encrypts it: PBES2 with PBKDF2 and AES-256.
+/// Returns the key as OpenSSL 3 encrypts it: PBES2 with PBKDF2 and AES-256.
 fn encrypted(key: &KeyPair, password: &str) -> String {
     let key = key.serialize_der();
     let key = pkcs8::PrivateKeyInfo::try_from(key.as_slice()).unwrap();

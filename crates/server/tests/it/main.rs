@@ -18,7 +18,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// A server in memory on a free port.
+/// Returns a server in memory on a free port.
 fn server(options: ServerOptions) -> (Server, SocketAddr) {
     listen(service(), options)
 }
@@ -119,7 +119,7 @@ fn code(reply: &DocBuf) -> i32 {
     }
 }
 
-/// A `hello` that waits up to `wait_ms` for a change that never comes.
+/// Returns a `hello` that waits up to `wait_ms` for a change that never comes.
 fn waiting_hello(client: &mut Client, wait_ms: i64) -> DocBuf {
     let first = client.run(doc! { "hello": 1, "$db": "admin" });
     let version = first.get("topologyVersion").unwrap();

@@ -44,7 +44,7 @@ impl Secured {
         Secured { server, address, authority }
     }
 
-    /// The files of a client with this certificate.
+    /// Returns the files of a client with this certificate.
     fn client(&self, certificate_key: Option<PathBuf>) -> ClientFiles {
         let authorities = Some(self.authority.file());
         ClientFiles { authorities, certificate_key, ..ClientFiles::default() }

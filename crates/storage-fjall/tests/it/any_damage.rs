@@ -1,7 +1,8 @@
-//! Damage of any kind in any file, from seeds: a flipped bit, a page of zeros, a file cut short, a page
-//! of another place, a file that is gone. After each of them either everything is there, or the program
-//! says that something is lost, and never shows a wrong value. A repair ends, a second one finds nothing
-//! to do, and what it leaves opens without a word. `QUIRE_POWER_CUTS=10000` for the long run.
+//! Random damage in any file, from seeds: a flipped bit, a page of zeros, a truncated file, a page
+//! copied from another place, a removed file. After each damage either all documents are there, or
+//! the program reports a loss, and it never returns a wrong value. A repair ends, a second one
+//! finds nothing to do, and the repaired database opens without a warning. `QUIRE_POWER_CUTS=10000`
+//! for the long run.
 
 use std::path::{Path, PathBuf};
 
@@ -16,7 +17,7 @@ const PAGE: usize = 4096;
 /// The length of a document.
 const LENGTH: usize = 400;
 
-/// A database after a crash: documents in tables of two levels, and as many in the log.
+/// Returns a database after a crash: documents in tables of two levels, and as many in the log.
 fn pristine() -> TempDir {
     let live = TempDir::new().unwrap();
     let engine = open(live.path(), FjallOptions::default()).unwrap().engine;
@@ -39,10 +40,10 @@ fn pristine() -> TempDir {
     directory
 }
 
-/// Damages a file and says how.
+/// Damages a file. Returns a description of the damage.
 fn damage(path: &Path, rng: &mut Rng) -> String {
     let mut bytes = std::fs::read(path).unwrap();
-    // A log is allocated ahead; behind what was written there is nothing to damage.
+    // A log is allocated ahead; damage after the last written byte would have no effect.
     let used = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
     let mut below = |end: usize| usize::try_from(rng.below(end.max(1) as u64)).unwrap();
     let at = below(used);
@@ -77,7 +78,7 @@ fn damage(path: &Path, rng: &mut Rng) -> String {
     how
 }
 
-/// The documents that can be read, by key and by scan. Fails on a wrong value.
+/// Returns the documents that can be read, by key and by scan. Fails on a wrong value.
 fn readable(snapshot: &dyn Snapshot) -> Result<Vec<u64>, String> {
     let mut there = Vec::new();
     for number in 0..2 * SMALL {
@@ -93,7 +94,7 @@ fn readable(snapshot: &dyn Snapshot) -> Result<Vec<u64>, String> {
 
 const ALL: usize = 2 * SMALL as usize;
 
-/// A start on damaged files: it is refused, or nothing is missing without a word.
+/// Starts on damaged files: the start is refused, or nothing is missing without an error.
 fn start(directory: &Path) -> Result<bool, String> {
     let opened = match open(directory, FjallOptions::default()) {
         Ok(opened) => opened,
@@ -108,7 +109,7 @@ fn start(directory: &Path) -> Result<bool, String> {
     }
     let there = readable(&*snapshot)?.len();
     drop(snapshot);
-    // What a table cannot be read for fails, too, when it is flushed or compacted into another.
+    // Damage in a table that makes reads fail also makes its flush or compaction fail.
     let _ = opened.engine.close();
     match there == ALL || said {
         true => Ok(there == ALL),
@@ -116,7 +117,7 @@ fn start(directory: &Path) -> Result<bool, String> {
     }
 }
 
-/// A check names the damage, or everything is there.
+/// Checks that a check reports the damage, or everything is there.
 fn check(directory: &Path) -> Result<bool, String> {
     let before = content_of(directory);
     let clean = match examine(directory, FjallOptions::default()) {
@@ -139,11 +140,11 @@ fn check(directory: &Path) -> Result<bool, String> {
     }
 }
 
-/// A repair keeps what it can, says if something is lost, and leaves a sound database.
+/// Checks that a repair keeps what it can, reports a loss, and leaves a consistent database.
 fn mend(directory: &Path) -> Result<(), String> {
     let first = match open(directory, FjallOptions { repair: true, ..FjallOptions::default() }) {
         Ok(opened) => opened,
-        // A number of a format that this program does not know: nothing is touched.
+        // `FORMAT` has a version that this program does not know: nothing is changed.
         Err(StorageError::Unavailable(why)) if why.contains("format") => return Ok(()),
         Err(error) => return Err(format!("a repair: {error}")),
     };
@@ -179,8 +180,8 @@ fn files(directory: &Path) -> Vec<PathBuf> {
     content_of(directory).into_keys().filter(|path| path.is_file()).collect()
 }
 
-/// With these a start was refused as if the disk had failed, in a run of 10,000: a damaged table led
-/// it behind the end of a file.
+/// A regression test with the seeds, from a run of 10,000, for which a start failed as if the disk
+/// had failed: an offset in a damaged table was past the end of a file.
 const FOUND: [u64; 5] = [3281, 3760, 5747, 7117, 8244];
 
 #[test]

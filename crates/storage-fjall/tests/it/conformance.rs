@@ -1,4 +1,4 @@
-//! The contract, on disk.
+//! The conformance suite of the storage contract, on disk.
 
 use std::collections::HashMap;
 use std::path::PathBuf;

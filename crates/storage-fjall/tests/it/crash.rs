@@ -15,7 +15,7 @@ use crate::support::{document, insert, numbers};
 const WRITERS: u32 = 8;
 const DIRECTORY: &str = "QUIRE_CRASH_DIRECTORY";
 
-/// The process that is killed: says every commit that was acknowledged. Not a test by itself.
+/// The process that is killed: prints every acknowledged commit. Not a test by itself.
 #[test]
 #[ignore = "run by the crash test in a process of its own"]
 fn writer_process() {
@@ -38,7 +38,7 @@ fn writer_process() {
     });
 }
 
-/// Runs the writers until they are killed; the last acknowledged number of each.
+/// Runs the writers until they are killed. Returns the last acknowledged number of each.
 fn run_and_kill(directory: &Path, after: Duration) -> Vec<Option<u64>> {
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args(["--ignored", "--exact", "crash::writer_process", "--nocapture", "--quiet"])
@@ -67,7 +67,7 @@ fn run_and_kill(directory: &Path, after: Duration) -> Vec<Option<u64>> {
     reader.join().unwrap()
 }
 
-/// The rows of a space. A page may end before it is full.
+/// Returns the number of rows of a space. A page may end before it is full.
 fn rows(snapshot: &dyn Snapshot, space: Space) -> u64 {
     let (mut page, mut start, mut rows) = (Page::default(), Bytes::new(), 0);
     loop {

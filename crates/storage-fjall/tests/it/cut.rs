@@ -1,4 +1,4 @@
-//! Tables of documents that begin where the layer above says.
+//! Tables of documents that begin where the layer above asks.
 
 use quire_storage::{Bytes, CommitOptions, Maintenance, Mode, Space, begin};
 use quire_storage_fjall::{FjallOptions, open};
@@ -20,7 +20,7 @@ fn a_table_begins_where_it_is_cut() {
             txn.commit(CommitOptions::buffered()).unwrap();
             number += 1;
         }
-        // Not at once, and before fjall begins a table by itself.
+        // A new table begins neither at once nor only when fjall begins one by itself.
         assert!((100..128).contains(&(number - first)), "{} documents", number - first);
         engine.cut_table().unwrap();
         assert!(!engine.wants_cut());

@@ -1,5 +1,5 @@
-//! Damaged tables and missing files: a flipped bit in a table is an error and never a wrong value, a
-//! missing file is named, a repair keeps what can be read and begins damaged index entries anew.
+//! Damaged tables and missing files: a flipped bit in a table is an error and never a wrong value,
+//! a missing file is named, a repair keeps the readable rows and empties damaged index entries.
 
 use std::path::{Path, PathBuf};
 
@@ -64,8 +64,8 @@ fn damage_tables(directory: &Path, keyspace: u32, damage: impl Fn(&mut Vec<u8>))
     }
 }
 
-/// Between the first change of a repair and its end `serve` started without a word, on a keyspace that
-/// was put aside or had only part of its entries.
+/// Between the first change of a repair and its end, `serve` started without an error on a keyspace
+/// that was put aside or had only part of its entries.
 #[test]
 fn a_repair_that_was_interrupted_is_taken_up_and_nobody_else_opens_the_directory() {
     let directory = flushed();
@@ -123,7 +123,8 @@ fn index_entries_that_can_be_read_survive_a_repair() {
     }
 }
 
-/// Repairs, then reads every document by its key and by a scan; the numbers of those that are there.
+/// Repairs, then reads every document by its key and by a scan. Returns the numbers of the
+/// documents that are there.
 fn mended(directory: &Path) -> Vec<u64> {
     let opened = repair(directory);
     assert!(!opened.warnings.is_empty());
@@ -143,8 +144,8 @@ fn mended(directory: &Path) -> Vec<u64> {
     there
 }
 
-/// A flipped bit in a filter failed every read by key, and neither a check nor a repair saw it. One in
-/// a block of documents could not be mended at all.
+/// A flipped bit in a filter failed every read by key, and neither a check nor a repair found it. A
+/// flipped bit in a block of documents could not be repaired at all.
 #[test]
 fn a_flipped_bit_anywhere_in_a_table_is_named_and_costs_one_block_at_most() {
     let pristine = flushed();
@@ -157,7 +158,8 @@ fn a_flipped_bit_anywhere_in_a_table_is_named_and_costs_one_block_at_most() {
         let directory = TempDir::new().unwrap();
         image(pristine.path(), directory.path());
         let mut bytes = bytes.clone();
-        // The last tenth of the file is its index, its filter, metadata and contents.
+        // The last tenth of the file holds its index, its filter, its metadata and its table of
+        // contents.
         let at = match share {
             0..12 => bytes.len() * share / 12,
             _ => bytes.len() - 1 - bytes.len().min(2400) * (share - 12) / 12,
@@ -211,8 +213,9 @@ fn a_lost_table_loses_what_was_in_it_and_nothing_that_the_log_has() {
     assert!((SMALL + 1..2 * SMALL).all(|number| there.contains(&number)), "{there:?}");
 }
 
-/// fjall makes anew what it misses: without the list of its tables a keyspace was empty and its tables
-/// were removed, by a check, too; without its log the database was empty until the second start.
+/// fjall creates anew what is missing: without the list of its tables a keyspace was empty and its
+/// tables were removed, even by a check; without its log the database was empty until the second
+/// start.
 #[test]
 fn a_missing_file_of_a_known_set_is_named_and_nothing_is_changed() {
     let pristine = crashed_with_tables_and_log();
@@ -279,7 +282,7 @@ fn a_check_changes_nothing_and_sees_everything() {
     assert_eq!(numbers(&*engine.snapshot().unwrap(), Space::Doc, 1), all);
 }
 
-/// fjall removes what it does not know.
+/// fjall removes files that it does not know.
 #[test]
 fn what_does_not_belong_there_is_left_alone() {
     for name in ["data/keyspaces/7/mine", "data/keyspaces/2/verse", "data/keyspaces/2/tables/mine"]

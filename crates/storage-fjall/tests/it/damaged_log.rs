@@ -1,5 +1,5 @@
-//! A damaged log: a torn tail is trimmed; interior damage, and a log cut in its durable part, is refused
-//! and mended only on request.
+//! A damaged log: a torn tail is trimmed; damage in the middle, and a log truncated in its durable
+//! part, is refused and repaired only on request.
 
 use std::ops::Range;
 use std::path::PathBuf;
@@ -22,7 +22,7 @@ fn crashed(large: bool) -> Crashed {
     crashed_with(large, |number| number % 5 == 4 && number < SMALL - 1)
 }
 
-/// `is_forced`: after which records the log is forced out.
+/// `is_forced` returns true for the records after which the log is synced.
 fn crashed_with(large: bool, is_forced: impl Fn(u64) -> bool) -> Crashed {
     let live = TempDir::new().unwrap();
     let mut options = FjallOptions::default();
@@ -58,7 +58,7 @@ impl Crashed {
         self.batches.last().unwrap().clone()
     }
 
-    /// Opens, expects a warning and all but the last record, twice.
+    /// Opens twice. Expects a warning and all records except the last.
     fn opens_without_the_last(&self) {
         let expected: Vec<u64> = (0..self.batches.len() as u64 - 1).collect();
         for round in 0..2 {
@@ -73,7 +73,8 @@ impl Crashed {
         }
     }
 
-    /// Is refused without any change, then mended with all but the lost records.
+    /// Expects that the open is refused without any change, and that a repair keeps all records
+    /// except `lost`.
     fn is_refused_then_mended(&self, lost: &[u64]) {
         let before = std::fs::read(&self.log).unwrap();
         for _ in 0..2 {
@@ -111,8 +112,8 @@ fn a_log_cut_short_loses_its_last_record() {
     crashed.opens_without_the_last();
 }
 
-/// An engine whose write had failed began the next file as it closed, and the start refused the torn
-/// end of the file before.
+/// An engine whose write had failed began the next file while it closed, and the next start refused
+/// the torn end of the previous file.
 #[test]
 fn a_torn_record_before_a_file_without_records_is_lost() {
     let crashed = crashed(false);
@@ -163,8 +164,8 @@ fn a_page_of_zeros_before_intact_records_is_refused() {
     crashed.is_refused_then_mended(&hit);
 }
 
-/// A power cut loses pages of what was not forced out in any order. The server refused to start,
-/// though nothing was lost that it had acknowledged as durable.
+/// A power cut loses unsynced pages in any order. The server refused to start, though it had lost
+/// nothing that was acknowledged as durable.
 #[test]
 fn a_hole_in_the_tail_that_was_not_forced_out_is_trimmed() {
     for (first, last) in [(250, 252), (201, 201), (260, 298)] {
@@ -182,7 +183,7 @@ fn a_hole_in_the_tail_that_was_not_forced_out_is_trimmed() {
     }
 }
 
-/// One record before what was forced out is enough.
+/// One damaged record in the durable part is enough.
 #[test]
 fn a_hole_before_what_was_forced_out_is_refused() {
     for hit in [0, 100, 200] {
@@ -193,7 +194,7 @@ fn a_hole_before_what_was_forced_out_is_refused() {
     }
 }
 
-/// It lost its durable tail without a word.
+/// The log lost its durable tail without an error.
 #[test]
 fn a_log_that_is_cut_short_inside_its_durable_part_is_refused() {
     for kept in [0, 1, 150, 200] {
@@ -215,7 +216,7 @@ fn a_log_that_is_cut_short_inside_its_durable_part_is_refused() {
     }
 }
 
-/// The first of several logs is missing: what it had beyond the tables is gone.
+/// The first of several logs is missing: the records that only it had are lost.
 #[test]
 fn a_log_whose_beginning_is_missing_is_refused() {
     let crashed = crashed(false);
@@ -255,8 +256,8 @@ fn a_flipped_bit_in_a_sequence_number_is_noticed() {
     crashed.is_refused_then_mended(&[100]);
 }
 
-/// A power cut loses the end of the log, wherever that is: what remains is a prefix of history,
-/// and documents, entries, change records and counters agree.
+/// A power cut loses the end of the log, at any position: the rest is a prefix of history, and
+/// documents, entries, change records and counters agree.
 #[test]
 fn a_log_cut_anywhere_leaves_a_prefix_of_history() {
     let crashed = crashed(false);
@@ -274,7 +275,7 @@ fn a_log_cut_anywhere_leaves_a_prefix_of_history() {
             }
         }
         std::fs::write(&crashed.log, bytes).unwrap();
-        // As if nothing had been forced out.
+        // As if no record had been synced.
         let _ = std::fs::remove_file(crashed.directory.path().join("DURABLE"));
         let image_of_it = TempDir::new().unwrap();
         image(crashed.directory.path(), image_of_it.path());

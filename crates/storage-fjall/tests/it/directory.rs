@@ -54,7 +54,7 @@ fn another_databases_directory_is_refused() {
     assert_eq!(directory.path().read_dir().unwrap().count(), 1, "left alone");
 }
 
-/// A directory without `FORMAT` was once taken for one that was never finished, and made anew.
+/// A directory without `FORMAT` was treated as an unfinished creation, and created anew.
 #[test]
 fn data_without_their_format_are_refused_and_mended() {
     for damage in ["", "quire-stor"] {
@@ -117,7 +117,7 @@ fn whatever_is_left_of_a_creation_that_lost_its_power_is_made_anew() {
     }
 }
 
-/// The files below a directory.
+/// Appends the files below a directory to `files`.
 fn list(directory: &std::path::Path, files: &mut Vec<std::path::PathBuf>) {
     for entry in std::fs::read_dir(directory).unwrap() {
         let path = entry.unwrap().path();
@@ -215,7 +215,8 @@ fn a_backup_is_consistent_while_writers_go_on() {
     assert_eq!(again.counts(3).documents, 1);
 }
 
-/// Everybody on the machine could read the files, and a link in place of `LOCK` was followed.
+/// Every user of the machine could read the files, and a symbolic link in place of `LOCK` was
+/// followed.
 #[cfg(unix)]
 #[test]
 fn files_belong_to_their_owner_alone_and_links_are_not_followed() {
@@ -229,7 +230,7 @@ fn files_belong_to_their_owner_alone_and_links_are_not_followed() {
     let mode = |path: &std::path::Path| path.metadata().unwrap().permissions().mode() & 0o777;
     for top in ["db", "copy"] {
         let top = directory.path().join(top);
-        // Files further down are protected by these directories: no other user can enter them.
+        // These directories protect the files below them: no other user can enter them.
         assert_eq!((mode(&top), mode(&top.join("data"))), (0o700, 0o700), "{}", top.display());
         for entry in std::fs::read_dir(&top).unwrap() {
             let path = entry.unwrap().path();

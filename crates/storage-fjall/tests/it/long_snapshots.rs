@@ -1,4 +1,4 @@
-//! Snapshots that stay open while much more is overwritten than the engine keeps for a snapshot.
+//! Snapshots that stay open while more is overwritten than the engine keeps for a snapshot.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::support::{document, key};
 const RECORDS: u64 = 2000;
 const RECORD_BYTES: usize = 1000;
 
-/// Writes one generation of all records but the first, which is only inserted once; every tenth
+/// Writes one generation of all records except the first, which is only inserted once; every tenth
 /// record is deleted in odd generations.
 fn write(engine: &Arc<dyn Engine>, generation: u64) {
     for chunk in 0..RECORDS / 500 {
@@ -36,7 +36,7 @@ fn write(engine: &Arc<dyn Engine>, generation: u64) {
     }
 }
 
-/// What a scan finds, in both directions and in pages of some rows.
+/// Returns the result of a scan, in both directions and in pages of several sizes.
 fn rows(snapshot: &dyn Snapshot, space: Space) -> Vec<(Bytes, Bytes)> {
     let read = |request: ScanRequest<'_>| {
         let (mut rows, mut page, mut resume): (Vec<_>, _, Option<Bytes>) =
@@ -72,7 +72,7 @@ fn transaction(engine: &Arc<dyn Engine>) -> Txn {
     begin(engine, Mode::Transaction).unwrap()
 }
 
-/// A transaction lost its snapshot after 64 MB of writes of others.
+/// A transaction lost its snapshot after other transactions had written 64 MB.
 #[test]
 fn a_transaction_keeps_its_snapshot_whatever_is_overwritten() {
     let directory = TempDir::new().unwrap();
@@ -85,7 +85,7 @@ fn a_transaction_keeps_its_snapshot_whatever_is_overwritten() {
     for generation in 1..40 {
         write(&engine, generation);
         if generation % 13 == 0 {
-            // The next transactions stand on other memtables and on tables.
+            // The next transactions have other memtables, and tables.
             engine.maintenance(Maintenance::Flush).unwrap();
         }
     }
@@ -122,8 +122,8 @@ fn a_transaction_keeps_its_snapshot_whatever_is_overwritten() {
     assert_eq!((stats.snapshots_held, stats.snapshots_held_bytes), (0, 0), "{stats:?}");
 }
 
-/// Held snapshots must not keep the engine from closing, and their tables are no unknown files
-/// after a crash.
+/// A held snapshot does not prevent the engine from closing, and after a crash its tables are not
+/// reported as unknown files.
 #[test]
 fn an_engine_closes_and_opens_again_over_held_snapshots() {
     let directory = TempDir::new().unwrap();
@@ -149,7 +149,7 @@ fn an_engine_closes_and_opens_again_over_held_snapshots() {
     }
 }
 
-/// Each held snapshot kept memory of its own, without a bound for all of them.
+/// Each held snapshot kept memory of its own, and nothing bounded the sum.
 #[test]
 fn snapshots_that_would_keep_too_much_memory_are_not_held() {
     let directory = TempDir::new().unwrap();

@@ -1,4 +1,4 @@
-//! The fjall engine: conformance, crashes, damaged logs, bounded memory, space that comes back.
+//! The fjall engine: conformance, crashes, damaged logs, bounded memory, freed disk space.
 
 #![allow(clippy::unwrap_used)]
 

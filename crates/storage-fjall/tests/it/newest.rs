@@ -1,5 +1,5 @@
-//! Scans and lookups of what nothing has changed since, which read the blocks of tables directly,
-//! against a model: with versions and tombstones in several tables and in the memtable.
+//! Scans and lookups on the newest snapshot, which read the blocks of tables directly, compared
+//! with a model: with versions and tombstones in several tables and in the memtable.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ fn random_key(rng: &mut Rng) -> Vec<u8> {
     }
 }
 
-/// Writes and deletes some hundred random keys at once.
+/// Writes and deletes some hundred random keys in one commit.
 fn write(engine: &Arc<dyn Engine>, space: Space, rng: &mut Rng, model: &mut Model) {
     let mut txn = begin(engine, Mode::Write).unwrap();
     for _ in 0..1 + rng.below(400) {
@@ -81,7 +81,7 @@ fn compare(snapshot: &dyn Snapshot, space: Space, rng: &mut Rng, model: &Model) 
     assert_eq!(expected.next(), None);
 }
 
-/// Compares the values of some keys, read one by one and together, with the model.
+/// Compares the values of some keys, read singly and together, with the model.
 fn compare_keys(snapshot: &dyn Snapshot, space: Space, rng: &mut Rng, model: &Model) {
     let keys = (0..1 + rng.below(40)).map(|_| [vec![1], random_key(rng)].concat());
     compare_values(snapshot, space, &keys.collect::<Vec<_>>(), model);
@@ -137,7 +137,7 @@ fn scans_of_shortened_keys_are_those_of_a_map() {
     rounds(Space::Meta, 3);
 }
 
-/// While one thread commits, each page that another reads is a page of its snapshot.
+/// While one thread commits, each page that another thread reads is a page of its snapshot.
 #[test]
 fn scans_under_writes_see_their_snapshot() {
     let directory = TempDir::new().unwrap();
@@ -173,8 +173,8 @@ fn scans_under_writes_see_their_snapshot() {
     });
 }
 
-/// Keys that rise from flush to flush lie in tables that do not overlap: one run of many, of which a page
-/// is read from two at most.
+/// Keys that rise from flush to flush are in tables that do not overlap: one run of many tables, of
+/// which a page is read from at most two.
 #[test]
 fn scans_over_many_tables_of_one_run_are_those_of_a_map() {
     let directory = TempDir::new().unwrap();
@@ -198,7 +198,7 @@ fn scans_over_many_tables_of_one_run_are_those_of_a_map() {
     let snapshot = engine.snapshot().unwrap();
     for _ in 0..200 {
         compare(&*snapshot, Space::Doc, &mut rng, &model);
-        // Keys one after the other, some of them twice, and some that are not there.
+        // Consecutive keys, some of them twice, and some that do not exist.
         let first = rng.below(2700);
         let mut keys = Vec::new();
         for number in first..first + 1 + rng.below(40) {
@@ -213,8 +213,8 @@ fn scans_over_many_tables_of_one_run_are_those_of_a_map() {
     }
 }
 
-/// Looks up entries while others are written, flushed and deleted: those of its snapshot are there, and
-/// no others.
+/// Looks up entries while other entries are written, flushed and deleted: the look-up finds exactly
+/// the entries of its snapshot.
 #[test]
 fn lookups_under_writes_see_their_snapshot() {
     let directory = TempDir::new().unwrap();
@@ -259,7 +259,8 @@ fn lookups_under_writes_see_their_snapshot() {
     });
 }
 
-/// After a crash the memtable holds what the log had: what is written to it afterwards says nothing of that.
+/// After a crash the memtable holds the replayed log; a filter of later writes does not cover those
+/// keys.
 #[test]
 fn lookups_find_what_was_read_from_the_log() {
     let directory = TempDir::new().unwrap();

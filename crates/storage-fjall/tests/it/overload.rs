@@ -1,4 +1,4 @@
-//! A disk that is nearly full, and background work that has failed.
+//! A nearly full disk, and failed background work.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,7 +16,7 @@ fn put(engine: &Arc<dyn Engine>, number: u64) -> Result<(), StorageError> {
     txn.commit(CommitOptions::synced()).map(drop)
 }
 
-/// A full disk made a write or a flush fail, which poisoned the engine for good.
+/// A full disk made a write or a flush fail, which poisoned the engine until a restart.
 #[test]
 fn new_data_is_refused_before_the_disk_is_full_and_taken_again_when_there_is_space() {
     let directory = TempDir::new().unwrap();
@@ -39,7 +39,7 @@ fn new_data_is_refused_before_the_disk_is_full_and_taken_again_when_there_is_spa
     set(99 << 20);
     assert!(engine.stats().is_short_of_space);
     assert_eq!(put(&engine, 5000), Err(StorageError::Full));
-    // What frees space goes on.
+    // Deletes, which free space, still succeed.
     let mut txn = begin(&engine, Mode::Write).unwrap();
     txn.delete(Space::Doc, key(1, 7)).unwrap();
     txn.put(Space::Meta, key(9 << 24, 9), document(9, 10)).unwrap();
@@ -49,7 +49,7 @@ fn new_data_is_refused_before_the_disk_is_full_and_taken_again_when_there_is_spa
     assert_eq!(numbers(&*engine.snapshot().unwrap(), Space::Doc, 1).len(), 999);
     engine.health().unwrap();
 
-    // Another program has used up the reserve. A delete met the full disk and poisoned the engine.
+    // Another program has used up the reserve. A delete on the full disk poisoned the engine.
     set(15 << 20);
     let delete = || {
         let mut txn = begin(&engine, Mode::Write).unwrap();
@@ -73,7 +73,7 @@ fn new_data_is_refused_before_the_disk_is_full_and_taken_again_when_there_is_spa
     assert!(engine.snapshot().unwrap().get(Space::Doc, &key(1, 5000)).unwrap().is_some());
 }
 
-/// A background thread of fjall that had failed was told by the next write only.
+/// The failure of a background thread of fjall was reported only by the next write.
 #[test]
 fn an_idle_engine_notices_that_its_background_work_has_failed() {
     let directory = TempDir::new().unwrap();

@@ -1,5 +1,5 @@
-//! Memory and disk stay bounded: dropped ranges give their space back, an idle snapshot cannot
-//! keep more alive than its cap.
+//! Memory and disk space stay bounded: dropped ranges are freed, and an idle snapshot cannot keep
+//! more than its limit.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -53,7 +53,8 @@ fn the_space_of_a_dropped_collection_comes_back() {
     assert!((DOCUMENTS / 2..=DOCUMENTS * 2).contains(&size.keys), "{size:?}");
 }
 
-/// What is deleted or overwritten counts for its own range only, and is gone after a compaction.
+/// Deleted and overwritten rows count as dead in their own range only, and no longer after a
+/// compaction.
 #[test]
 fn what_a_compaction_would_give_back_is_estimated() {
     let directory = TempDir::new().unwrap();
@@ -101,8 +102,9 @@ fn a_drop_is_finished_after_a_restart() {
     assert_eq!(numbers(&*snapshot, Space::Doc, 2).len(), 0);
 }
 
-/// The log still holds what tables had, and fjall reads again what is newer than any table: with
-/// the tables of a dropped range gone, that was the whole range, after its record had gone too.
+/// The log still holds the rows of tables, and fjall replays what is newer than any table: after
+/// the tables of a dropped range were gone, it replayed the whole range, although its record was
+/// gone too.
 #[test]
 fn a_killed_process_leaves_nothing_of_a_dropped_range() {
     let directory = TempDir::new().unwrap();
@@ -125,14 +127,14 @@ fn a_killed_process_leaves_nothing_of_a_dropped_range() {
     assert_eq!(numbers(&*snapshot, Space::Doc, 2).len(), 0);
     drop(snapshot);
     engine.close().unwrap();
-    // The log still has the range, though nothing of it is read again for now.
+    // The log still has the range, but it is not replayed now.
     let engine = open(killed.path(), FjallOptions::default()).unwrap().engine;
     engine.maintenance(Maintenance::Reclaim).unwrap();
     let stats = engine.stats();
     assert_eq!((stats.ranges_dropped, stats.ranges_freed), (0, 1));
 }
 
-/// The tables of a second range keep the log from being read again, until it is dropped as well.
+/// The tables of a second range prevent the replay of the log, until that range is dropped as well.
 #[test]
 fn a_dropped_range_does_not_come_back_with_the_next_drop() {
     let directory = TempDir::new().unwrap();
@@ -182,8 +184,8 @@ fn a_drop_is_forgotten_with_the_log_that_has_its_range() {
     assert_eq!(engine.stats().ranges_freed, 0);
 }
 
-/// A compaction that began before a drop knows nothing of it, and the tables that it writes are
-/// newer than the drop.
+/// A compaction that began before a drop does not filter the range, and the tables that it writes
+/// are newer than the drop.
 #[test]
 fn a_range_dropped_during_a_compaction_is_not_done_before_it_is_gone() {
     let directory = TempDir::new().unwrap();
@@ -205,7 +207,7 @@ fn a_range_dropped_during_a_compaction_is_not_done_before_it_is_gone() {
     assert_eq!(numbers(&*snapshot, Space::Doc, 2).len(), 0);
 }
 
-/// How many tables of documents there are on disk.
+/// Returns the number of tables of documents on disk.
 fn files(directory: &Path) -> usize {
     std::fs::read_dir(directory.join("data/keyspaces/2/tables")).unwrap().count()
 }
@@ -268,13 +270,13 @@ fn the_history_is_bounded_and_given_up() {
         engine.maintenance(Maintenance::Tick).unwrap();
         engine.stats().memtable_bytes
     };
-    // What 8 MB of writes stood in: two memtables of documents, of 100 MB in all.
+    // The 8 MB of writes are in two memtables of documents, which together hold 100 MB.
     assert!(kept() < 80 << 20, "{} bytes stay in memory", kept());
     engine.keep_history(Duration::ZERO);
     assert!(kept() < 1 << 20, "{} bytes stay in memory", kept());
 }
 
-/// One large range of documents had the memory of all four keyspaces flushed.
+/// A large range of documents caused a flush of the memtables of all four keyspaces.
 #[test]
 fn reclaiming_a_range_flushes_its_own_keyspace_only() {
     let directory = TempDir::new().unwrap();
@@ -292,7 +294,7 @@ fn reclaiming_a_range_flushes_its_own_keyspace_only() {
     assert!(left >= 1_000_000, "{left} bytes are left in memory");
 }
 
-/// The change records are cut by whole tables, twice, and stay cut after a restart.
+/// The change records are truncated by whole tables, twice, and stay truncated after a restart.
 #[test]
 fn a_truncated_log_gives_its_tables_back() {
     let directory = TempDir::new().unwrap();

@@ -1,4 +1,4 @@
-//! What the tests here share: records, images of a directory as a crash leaves it.
+//! Helpers of the tests: records, and copies of a directory as a crash leaves it.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,14 +11,14 @@ use quire_storage::{
 use quire_storage_fjall::{FjallOptions, Opened, open};
 use tempfile::TempDir;
 
-/// The key of record `number` in collection `collection`.
+/// Returns the key of record `number` in collection `collection`.
 pub fn key(collection: u32, number: u64) -> Bytes {
     let mut key = collection.to_be_bytes().to_vec();
     key.extend_from_slice(&number.to_be_bytes());
     Bytes::from(key)
 }
 
-/// A document of this length that compression cannot shrink much.
+/// Returns a document of this length that hardly compresses.
 pub fn document(number: u64, length: usize) -> Bytes {
     let mut rng = quire_storage::rng::Rng::new(number);
     let mut bytes = Vec::with_capacity(length + 8);
@@ -46,7 +46,7 @@ pub fn insert(
     txn.commit(options).unwrap()
 }
 
-/// Inserts many in few commits.
+/// Inserts `documents` documents in few commits.
 pub fn fill(engine: &Arc<dyn Engine>, collection: u32, documents: u64, length: usize) {
     for chunk in 0..documents.div_ceil(1000) {
         let mut txn = begin(engine, Mode::Write).unwrap();
@@ -59,7 +59,7 @@ pub fn fill(engine: &Arc<dyn Engine>, collection: u32, documents: u64, length: u
     }
 }
 
-/// The numbers of a collection's records.
+/// Returns the numbers of a collection's records.
 pub fn numbers(snapshot: &dyn Snapshot, space: Space, collection: u32) -> Vec<u64> {
     let (start, end) = (collection.to_be_bytes(), (collection + 1).to_be_bytes());
     let request = ScanRequest::new(space, &start, &end).keys_only();
@@ -77,10 +77,10 @@ pub fn numbers(snapshot: &dyn Snapshot, space: Space, collection: u32) -> Vec<u6
     }
 }
 
-/// How many documents the tests of damage have in one place.
+/// The number of documents that the tests of damage write to the tables, and to the log.
 pub const SMALL: u64 = 300;
 
-/// A database with everything in tables.
+/// Returns a database whose rows are all in tables.
 pub fn flushed() -> TempDir {
     let directory = TempDir::new().unwrap();
     let engine = open(directory.path(), FjallOptions::default()).unwrap().engine;
@@ -92,7 +92,7 @@ pub fn flushed() -> TempDir {
     directory
 }
 
-/// A database after a crash, with documents in tables and in the log, and a table that a crash left.
+/// Returns a database after a crash, with documents in tables and in the log, and an unused table.
 pub fn crashed_with_tables_and_log() -> TempDir {
     let live = TempDir::new().unwrap();
     let engine = open(live.path(), FjallOptions::default()).unwrap().engine;
@@ -110,12 +110,12 @@ pub fn crashed_with_tables_and_log() -> TempDir {
     directory
 }
 
-/// Opens a directory and mends what is damaged in it.
+/// Opens a directory and repairs it.
 pub fn repair(directory: &Path) -> Opened {
     open(directory, FjallOptions { repair: true, ..FjallOptions::default() }).unwrap()
 }
 
-/// Every file below a directory with its content, and every directory.
+/// Returns every file below a directory with its content, and every directory.
 pub fn content_of(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut found = BTreeMap::new();
     for entry in std::fs::read_dir(directory).unwrap() {
@@ -130,7 +130,7 @@ pub fn content_of(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     found
 }
 
-/// Copies a directory as it is now: what a crash of the process leaves.
+/// Copies a directory as it is now, which is the state that a crash of the process leaves.
 pub fn image(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).unwrap();
     for entry in std::fs::read_dir(from).unwrap() {

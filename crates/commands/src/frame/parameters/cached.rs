@@ -43,17 +43,17 @@ impl Cached {
         self.slow_ms.load(Ordering::Relaxed)
     }
 
-    /// Whether commands must name an API version.
+    /// Returns true if commands must name an API version.
     pub fn require_api_version(&self) -> bool {
         self.require_api_version.load(Ordering::Relaxed)
     }
 
-    /// Whether stages may go on on disk where the request does not say.
+    /// Returns true if stages may go on on disk where the request does not say.
     pub fn disk_by_default(&self) -> bool {
         self.disk_by_default.load(Ordering::Relaxed)
     }
 
-    /// Whether queries without an index are refused.
+    /// Returns true if queries without an index are refused.
     pub fn no_table_scan(&self) -> bool {
         self.no_table_scan.load(Ordering::Relaxed)
     }

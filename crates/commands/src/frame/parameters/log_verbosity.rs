@@ -40,7 +40,7 @@ const COMPONENTS: &[(&str, &[&str])] = &[
     ("write", &[]),
 ];
 
-/// Every component at its default.
+/// Returns every component at its default.
 pub fn defaults() -> DocBuf {
     DocBuf::build(|levels| {
         levels.append(LEVEL, 0);
@@ -54,7 +54,7 @@ pub fn defaults() -> DocBuf {
     })
 }
 
-/// The levels after a change; all of it or nothing.
+/// Returns the levels after a change; all of it or nothing.
 ///
 /// # Errors
 /// 14 TypeMismatch for what is no document; 2 BadValue for an unknown component and for what is
@@ -109,19 +109,19 @@ fn level(value: Value<'_>, path: &str) -> Result<i32> {
         })
 }
 
-/// The levels with another one for all that inherit.
+/// Returns the levels with another one for all that inherit.
 pub fn with_default(levels: Doc<'_>, level: i64) -> DocBuf {
     let level = i32::try_from(level).unwrap_or(0);
     // A level of its own range is never refused.
     merged(levels, single(Value::Int32(level)).as_doc(), NAME).unwrap_or_else(|_| levels.to_owned())
 }
 
-/// The level of all that inherit.
+/// Returns the level of all that inherit.
 pub fn default_level(levels: Doc<'_>) -> i64 {
     levels.get(LEVEL).and_then(whole).unwrap_or(0)
 }
 
-/// The level that holds for a component.
+/// Returns the level that holds for a component.
 pub fn effective(levels: Doc<'_>, component: &str) -> i64 {
     let own = levels.get(component).and_then(|part| part.as_document()?.get(LEVEL));
     own.and_then(whole).filter(|level| *level >= 0).unwrap_or_else(|| default_level(levels))

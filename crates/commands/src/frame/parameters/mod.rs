@@ -26,13 +26,13 @@ pub struct Parameters {
     values: RwLock<Vec<ValueBuf>>,
     /// Those that every operation reads.
     pub cached: Cached,
-    /// Whether commands are all logged, and statements of writes: so are these two.
+    /// True if commands are all logged, and statements of writes: so are these two.
     every_command: AtomicBool,
     every_write: AtomicBool,
 }
 
 impl Parameters {
-    /// The defaults, changed by what `--setParameter` said.
+    /// Returns the defaults, changed by what `--setParameter` said.
     pub fn new(given: &[(String, String)]) -> Result<Self> {
         let values: Vec<ValueBuf> = PARAMETERS.iter().map(|row| row.default.value()).collect();
         let cached = Cached::default();
@@ -62,18 +62,18 @@ impl Parameters {
         Ok(parameters)
     }
 
-    /// The value of a parameter that is in the table.
+    /// Returns the value of a parameter that is in the table.
     pub fn get(&self, name: &str) -> Option<ValueBuf> {
         let at = position(name)?;
         self.values.read().unwrap_or_else(PoisonError::into_inner).get(at).cloned()
     }
 
-    /// A boolean parameter.
+    /// Returns a boolean parameter.
     pub fn flag(&self, name: &str) -> bool {
         self.read(name, |value| value.as_bool()).unwrap_or(false)
     }
 
-    /// A numeric parameter.
+    /// Returns a numeric parameter.
     pub fn number(&self, name: &str) -> i64 {
         self.read(name, whole).unwrap_or(0)
     }
@@ -100,7 +100,8 @@ impl Parameters {
         usize::try_from(self.number(BUILD_MEGABYTES)).unwrap_or(0).saturating_mul(1 << 20)
     }
 
-    /// Whether an operation is logged however short it was: a statement of a write, or a command.
+    /// Returns true if an operation is logged however short it was: a statement of a write, or a
+    /// command.
     pub fn logs_all(&self, is_statement: bool) -> bool {
         let every = if is_statement { &self.every_write } else { &self.every_command };
         every.load(Ordering::Relaxed)
@@ -157,7 +158,7 @@ impl ParameterKind {
         }
     }
 
-    /// A value of `--setParameter name=text`.
+    /// Returns a value of `--setParameter name=text`.
     fn parse(&self, text: &str) -> Option<ValueBuf> {
         Some(match self {
             Bool(_) => ValueBuf::new(
@@ -188,7 +189,7 @@ impl ParameterKind {
         })
     }
 
-    /// A value of the command `setParameter`; `was` is the one before.
+    /// Returns a value of the command `setParameter`; `was` is the one before.
     pub(crate) fn accept(&self, name: &str, was: Value<'_>, value: Value<'_>) -> Result<ValueBuf> {
         match self {
             Bool(_) => Ok(ValueBuf::new(is_true(Some(value)))),
@@ -244,7 +245,7 @@ fn levels_of(value: &ValueBuf) -> Doc<'_> {
     value.as_value().as_document().unwrap_or_else(Doc::empty)
 }
 
-/// The row of a parameter in the table.
+/// Returns the row of a parameter in the table.
 pub(crate) fn position(name: &str) -> Option<usize> {
     PARAMETERS.iter().position(|row| row.name == name)
 }

@@ -53,7 +53,7 @@ pub enum Anomaly {
 
 type Edges = Vec<BTreeSet<usize>>;
 
-/// The anomalies of a history whose last transaction has read every key.
+/// Returns the anomalies of a history whose last transaction has read every key.
 pub fn anomalies(history: &[Txn]) -> BTreeSet<Anomaly> {
     let mut found = BTreeSet::new();
     let orders = orders(history, &mut found);
@@ -94,12 +94,12 @@ pub fn anomalies(history: &[Txn]) -> BTreeSet<Anomaly> {
     found
 }
 
-/// Whether a transaction's reads count.
+/// Returns true if a transaction's reads count.
 fn counts(txn: &Txn) -> bool {
     txn.status == Status::Committed
 }
 
-/// The order of each key's versions.
+/// Returns the order of each key's versions.
 fn orders(history: &[Txn], found: &mut BTreeSet<Anomaly>) -> BTreeMap<Key, Vec<Value>> {
     let mut orders: BTreeMap<Key, Vec<Value>> = BTreeMap::new();
     for txn in history.iter().filter(|txn| counts(txn)) {
@@ -175,7 +175,7 @@ fn dependencies(
     (writes, reads, anti)
 }
 
-/// A transaction that depends on itself.
+/// Returns a transaction that depends on itself.
 fn cycle(edges: &Edges) -> Option<usize> {
     let mut incoming = vec![0; edges.len()];
     edges.iter().flatten().for_each(|to| incoming[*to] += 1);
@@ -192,7 +192,7 @@ fn cycle(edges: &Edges) -> Option<usize> {
     (0..edges.len()).find(|number| incoming[*number] > 0 && reaches(edges, *number, *number))
 }
 
-/// Whether edges lead from one transaction to another.
+/// Returns true if edges lead from one transaction to another.
 fn reaches(edges: &Edges, from: usize, to: usize) -> bool {
     let (mut seen, mut open) = (vec![false; edges.len()], vec![from]);
     while let Some(number) = open.pop() {
@@ -219,7 +219,7 @@ impl Registers {
         self.0.insert(value, (key, before));
     }
 
-    /// The list that ends with a value.
+    /// Returns the list that ends with a value.
     pub fn list(&self, value: Option<Value>) -> Vec<Value> {
         let (mut list, mut at) = (Vec::new(), value);
         while let Some(value) = at {

@@ -53,7 +53,7 @@ impl Shared {
         }
     }
 
-    /// The values that a document shows: a list, or the register's one value.
+    /// Returns the values that a document shows: a list, or the register's one value.
     fn values(&self, document: Doc<'_>) -> Vec<Value> {
         let number = |value: Bson<'_>| value.exact_i64().expect("a whole number");
         match document.get("v") {
@@ -114,7 +114,7 @@ impl Shared {
         }
     }
 
-    /// Every key by one scan.
+    /// Returns every key by one scan.
     fn read_all(&self, run: impl FnOnce(DocBuf) -> Result<DocBuf, i32>) -> Result<Vec<Seen>, i32> {
         let reply = run(self.read(&doc! { "_id": { "$gte": 0 } }))?;
         let mut seen: Vec<Vec<Value>> = vec![Vec::new(); KEYS as usize];
@@ -131,7 +131,7 @@ impl Shared {
         documents.map(|document| (key(document) as Key, self.values(document))).collect()
     }
 
-    /// A transaction of up to five statements.
+    /// Returns a transaction of up to five statements.
     fn transaction(&self, client: &mut Client, rng: &mut Rng, id: (u8, i64)) {
         let mut seen = Vec::new();
         let mut status = None;

@@ -84,7 +84,8 @@ fn holder(rows: &Rows, lock: Lock) -> Option<Row> {
     }
 }
 
-/// Whether a lock's holder is another than before; a unique value cares for the document only.
+/// Returns true if a lock's holder is another than before; a unique value cares for the document
+/// only.
 fn is_changed(before: &Rows, after: &Rows, lock: Lock) -> bool {
     let (before, after) = (holder(before, lock), holder(after, lock));
     match lock {
@@ -93,7 +94,7 @@ fn is_changed(before: &Rows, after: &Rows, lock: Lock) -> bool {
     }
 }
 
-/// The locks of a write.
+/// Returns the locks of a write.
 fn locks(view: &Rows, (id, after): (i32, Option<Row>)) -> BTreeSet<Lock> {
     let (before, after) = (view.get(&id).map(|row| row.u), after.map(|row| row.u));
     let moved = if before == after { [None, None] } else { [before, after] };
@@ -137,7 +138,7 @@ impl Model {
         if since(&self.written) { worst.max(Foreign::Perhaps) } else { worst }
     }
 
-    /// The codes that a write may answer.
+    /// Returns the codes that a write may answer.
     fn allowed(&self, session: Option<usize>, write: &Write) -> BTreeSet<i32> {
         let view = self.view(session);
         let conflict = if session.is_some() { CONFLICT } else { OUT_OF_TIME };
@@ -218,7 +219,7 @@ impl Model {
     }
 }
 
-/// A write with random values, as it changes what a session sees.
+/// Returns a write with random values, as it changes what a session sees.
 fn random_write(rng: &mut Rng, view: &Rows, n: i32, single: bool) -> Write {
     let (id, u) = (rng.below(IDS) as i32, rng.below(UNIQUE) as i32);
     let a = rng.below(GROUPS) as i32;
@@ -356,7 +357,7 @@ fn random_read(rng: &mut Rng, view: &Rows, inside: bool) -> (DocBuf, Vec<Vec<i64
     }
 }
 
-/// The numbers that a reply tells, one list a document.
+/// Returns the numbers that a reply tells, one list a document.
 fn told(reply: &DocBuf) -> Vec<Vec<i64>> {
     let numbers = |document: Doc<'_>| {
         document.iter().map(|field| field.value().exact_i64().expect("a whole number")).collect()
@@ -370,7 +371,7 @@ fn told(reply: &DocBuf) -> Vec<Vec<i64>> {
     }
 }
 
-/// The code of a statement, also that of a write error.
+/// Returns the code of a statement, also that of a write error.
 fn outcome(reply: &DocBuf) -> i32 {
     match code(reply) {
         0 => number(reply, "writeErrors.0.code").unwrap_or(0) as i32,
@@ -398,7 +399,7 @@ impl Run {
         Run { client, model: Model::default(), rng: Rng::new(seed), next: 0, seed }
     }
 
-    /// A step of one of the sessions, or of a client without a transaction.
+    /// Returns a step of one of the sessions, or of a client without a transaction.
     fn step(&mut self) {
         self.next += 1;
         let session = usize::try_from(self.rng.below(SESSIONS as u64 + 2)).unwrap();

@@ -1,9 +1,9 @@
-//! What a disk may hold after a power cut, by the calls before it.
+//! Computes what a disk can hold after a power cut, from the calls before it.
 //!
-//! The model is as unkind as POSIX allows: of what was written since the last sync of a file, any
-//! pages may be there or not, in any combination, and the length may have grown without them; of the
-//! changes of a directory since its last sync, any first part is there. Syncing a file says nothing
-//! about its name. (The method is that of ALICE, Pillai and others, OSDI 2014.)
+//! The model is the weakest that POSIX allows: of the unsynced writes of a file, any combination of
+//! pages can be on disk, and the length can have grown without them; of the unsynced changes of a
+//! directory, any prefix is on disk. Syncing a file does not sync its name. (The method is that of
+//! ALICE, Pillai and others, OSDI 2014.)
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -14,13 +14,13 @@ use super::trace::{Event, Number};
 
 const PAGE: usize = 4096;
 
-/// A change of a file that nothing has forced out yet.
+/// A change of a file that no sync has made durable yet.
 enum Change {
     Write(u64, Vec<u8>),
     Truncate(u64),
 }
 
-/// One file: pages by their place, and the length.
+/// One file: its pages by their offset, and its length.
 #[derive(Clone, Default)]
 struct Content {
     pages: BTreeMap<u64, Vec<u8>>,
@@ -33,7 +33,7 @@ struct File {
     pending: Vec<Change>,
 }
 
-/// A change of names.
+/// A change of a directory's entries.
 enum Naming {
     Create(Number),
     MakeDirectory,
@@ -45,18 +45,18 @@ enum Naming {
 struct Named {
     naming: Naming,
     path: PathBuf,
-    /// The directory that it changes, whose own name may change.
+    /// The directory that it changes, by number, because its own name can change.
     directory: Number,
-    /// Whether it is on the disk for good.
+    /// True if it is durable.
     durable: bool,
 }
 
-/// A disk under recorded calls.
+/// A disk that recorded calls change.
 #[derive(Default)]
 pub struct Disk {
     files: HashMap<Number, File>,
     names: Vec<Named>,
-    /// Paths of directories as they are now.
+    /// The current paths of directories.
     directories: HashMap<Number, PathBuf>,
 }
 
@@ -104,7 +104,8 @@ impl File {
         }
     }
 
-    /// What is left of it: each unsynced page with a chance of `kept` in 4, truncations in order.
+    /// Returns the content after a power cut: each unsynced page with a chance of `kept` in 4,
+    /// truncations in order.
     fn after_power_cut(&self, rng: &mut Rng, kept: u64) -> Content {
         let mut content = self.durable.clone();
         for change in &self.pending {
@@ -120,7 +121,7 @@ impl File {
                         if rng.below(4) < kept {
                             content.write(place, &bytes[done..end]);
                         } else if rng.below(4) < kept {
-                            // The length came through, the data did not.
+                            // The new length is on disk, the data are not.
                             content.length = content.length.max(at + end as u64);
                         }
                         done = end;
@@ -133,7 +134,7 @@ impl File {
 }
 
 impl Disk {
-    /// Follows one call.
+    /// Applies one call.
     pub fn apply(&mut self, event: &Event) {
         match event {
             Event::Create(number, path) => {
@@ -177,11 +178,11 @@ impl Disk {
         self.names.push(Named { naming, path: path.to_owned(), directory, durable: false });
     }
 
-    /// Writes what the power cut leaves below `target`. The seed says which of the unsynced changes
+    /// Writes the state after a power cut below `target`. The seed decides which unsynced changes
     /// are there.
     pub fn after_power_cut(&self, seed: u64, target: &Path) {
         let mut rng = Rng::new(seed);
-        // None, some, most or all of what is open to chance.
+        // None, some, most or all of the unsynced changes.
         let kept = rng.below(5);
         let mut cut: HashMap<Number, bool> = HashMap::new();
         let mut tree: BTreeMap<PathBuf, Option<Number>> = BTreeMap::new();

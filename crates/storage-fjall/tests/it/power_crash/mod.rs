@@ -1,13 +1,15 @@
 //! Power cuts at every call. A process works on a directory while its calls on files are recorded
-//! (`examples/recorder.rs`); then the disk that a power cut may leave after any of them is put
-//! together, with any part of what was not synced, and opened.
+//! (`examples/recorder.rs`). Then the test builds a disk as a power cut after any call can leave
+//! it, with any part of the unsynced changes, and opens it.
 //!
-//! Asserted of each: a check finds no damage, it opens, every commit that was acknowledged is there, and what is there is the
-//! state after one commit, whole. And the test can fail: without the syncs of any one kind of file it
-//! does. `QUIRE_POWER_CUTS=10000` for the long run.
+//! For each disk it asserts: a check finds no damage, the database opens, every acknowledged commit
+//! is there, and the content is the state after one commit, complete. The test can fail: without
+//! the syncs of any one kind of file it does. `QUIRE_POWER_CUTS=10000` for the long run.
 //!
-//! The same process also runs on a disk that fails: a call that writes or syncs answers EIO, or the disk
-//! is full from some call on, also in the middle of a write; or a call that reads answers EIO. It may
+//! The same process also runs on a failing disk: a call that writes or syncs returns EIO, the disk
+//! is full from some call on, also in the middle of a write, or a call that reads returns EIO. The
+//! process may stop but not hang, and what it acknowledged is there afterwards. `repair` kills
+//! repairs. Linux only.
 //! stop, and may not hang; what it acknowledged is there afterwards. `repair` kills repairs. Linux.
 
 mod disk;
@@ -30,21 +32,21 @@ use disk::Disk;
 use trace::{Event, Number};
 
 const DIRECTORY: &str = "QUIRE_POWER_DIRECTORY";
-/// The file that says which commits were acknowledged: it lies in the recorded directory so that
-/// its writes stand in the record, and belongs to no database.
+/// The file that lists the acknowledged commits. It is in the recorded directory, so that its
+/// writes are in the record, and belongs to no database.
 const SAID: &str = "said";
 const COMMITS: u64 = 240;
-/// A process that takes this long hangs.
+/// A process that takes longer counts as hanging.
 const HANGS_AFTER: Duration = Duration::from_secs(60);
-/// Documents that the commits write, each in its turn.
+/// The number of documents that the commits write in turn.
 const SLOTS: u64 = 24;
 
-/// The length of what commit `at` writes.
+/// Returns the length of the document that commit `at` writes.
 fn length(at: u64) -> usize {
     600 + usize::try_from(at % 7).unwrap() * 900
 }
 
-/// The process that is recorded. Not a test by itself.
+/// The recorded process. Not a test by itself.
 #[test]
 #[ignore = "run by the tests of power cuts in a process of its own"]
 fn recorded_process() {
@@ -121,14 +123,14 @@ fn run_process(name: &str, place: &Path, fault: &str) -> Output {
     running.wait_with_output().unwrap()
 }
 
-/// The calls of that process on a disk without faults.
+/// Returns the calls of that process on a disk without faults.
 fn record() -> Vec<Event> {
     let place = TempDir::new().unwrap();
     assert!(run(place.path(), "").status.success());
     trace::read(&std::fs::read(place.path().join("log")).unwrap())
 }
 
-/// The last commit that was acknowledged before a call.
+/// Returns the last commit that was acknowledged before a call.
 fn acknowledged(event: &Event, said: Number) -> Option<u64> {
     match event {
         Event::Write(number, _, bytes) if *number == said => {
@@ -138,7 +140,7 @@ fn acknowledged(event: &Event, said: Number) -> Option<u64> {
     }
 }
 
-/// Opens what a power cut left and says what is wrong with it.
+/// Opens the disk after a power cut. Returns an error that describes what is wrong with it.
 fn check(directory: &Path, acknowledged: u64) -> Result<(), String> {
     let data = directory.join("data");
     if is_database(&data) {
@@ -179,8 +181,8 @@ fn check(directory: &Path, acknowledged: u64) -> Result<(), String> {
     opened.engine.close().map_err(|error| error.to_string())
 }
 
-/// Cuts the power `cuts` times at places spread over the record, each with a seed of its own, and
-/// returns what was wrong. A sync of which `is_lost` says so does nothing.
+/// Cuts the power `cuts` times at calls spread over the record, each time with another seed.
+/// Returns what was wrong. A sync for which `is_lost` returns true has no effect.
 fn cut(
     events: &[Event],
     cuts: u64,
@@ -229,10 +231,10 @@ fn a_power_cut_loses_nothing_that_was_acknowledged() {
     assert!(wrong.is_empty(), "{} of {cuts}:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// A file or a directory by its path below the recorded directory.
+/// Matches a kind of file or directory by the path below the recorded directory.
 type Kind = fn(&Path) -> bool;
 
-/// The kinds of files and directories whose syncs carry the promise.
+/// The kinds of files and directories whose syncs are needed for durability.
 const KINDS: [(&str, Kind); 6] = [
     ("logs", |path| path.extension().is_some_and(|kind| kind == "jnl")),
     ("tables", |path| path.parent().is_some_and(|above| above.ends_with("tables"))),
@@ -257,7 +259,7 @@ fn a_missing_sync_is_found() {
     }
 }
 
-/// What was acknowledged, as the file `said` has it.
+/// Returns the last commit in the file `said`.
 fn last_said(place: &Path) -> u64 {
     let said = std::fs::read(place.join("root").join(SAID)).unwrap();
     said.as_chunks::<8>().0.last().map_or(0, |last| u64::from_le_bytes(*last))

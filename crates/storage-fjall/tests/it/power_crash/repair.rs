@@ -1,5 +1,5 @@
-//! A repair that is killed after any of its steps is continued by the next one, with the same result as
-//! a repair that was not killed. A repair after a finished one changes nothing.
+//! A repair that is killed after any of its steps is continued by the next one, with the same
+//! result as a repair that was not killed. A repair after a finished one changes nothing.
 
 use std::path::Path;
 
@@ -15,15 +15,15 @@ use crate::support::{SMALL, content_of, crashed_with_tables_and_log, image, numb
 #[ignore = "run by the test of killed repairs in a process of its own"]
 fn repairing_process() {
     let Ok(directory) = std::env::var(DIRECTORY) else { return };
-    // The recorder leaves the first file alone.
+    // The recorder ignores the file that is created first.
     std::fs::write(Path::new(&directory).join(SAID), "").unwrap();
     let data = Path::new(&directory).join("data");
     repair(&data).engine.close().unwrap();
     end_repair(&data).unwrap();
 }
 
-/// A database with a damaged block of documents, an index table cut in half, a lost list of tables, and a
-/// damaged record in the middle of the log.
+/// Returns a database with a damaged block of documents, a truncated index table, a lost list of
+/// tables, and a damaged record in the middle of the log.
 fn damaged() -> TempDir {
     let directory = crashed_with_tables_and_log();
     for (path, mut bytes) in content_of(&directory.path().join("data")) {
@@ -50,7 +50,7 @@ fn damaged() -> TempDir {
     directory
 }
 
-/// The documents and index entries of a database that opens without a word.
+/// Returns the documents and index entries of a database that opens without a warning.
 fn content(directory: &Path) -> [Vec<u64>; 2] {
     let opened = open(directory, FjallOptions::default()).unwrap();
     assert_eq!(opened.warnings, [""; 0]);
@@ -61,7 +61,7 @@ fn content(directory: &Path) -> [Vec<u64>; 2] {
     content
 }
 
-/// A copy of the damaged database in which the process has run with this fault.
+/// Returns a copy of the damaged database in which the process has run with this fault.
 fn repaired_by_process(damaged: &Path, fault: &str) -> TempDir {
     let place = TempDir::new().unwrap();
     image(damaged, &place.path().join("root/data"));
@@ -76,8 +76,8 @@ fn a_repair_that_is_killed_after_any_step_is_taken_up() {
     let data = whole.path().join("root/data");
     let wanted = content(&data);
     let lost = 2 * SMALL - wanted[0].len() as u64;
-    // A block, and one record of the log; or all records behind it, if none of them says that it was
-    // forced out.
+    // One block, and one record of the log; or all records after it, if no record shows that it was
+    // synced.
     assert!((1..SMALL + 150).contains(&lost), "{lost} are lost");
     let again = repair(&data);
     assert_eq!(again.warnings, [""; 0], "a second repair finds something");

@@ -1,28 +1,28 @@
-//! The record that `examples/recorder.rs` writes: what a process did to the files of a directory.
+//! Reads the record of `examples/recorder.rs`: what a process did to the files of a directory.
 
 use std::path::PathBuf;
 
-/// A file or a directory, under whatever name; 0 is the directory itself.
+/// The number of a file or a directory, under any name; 0 is the recorded directory itself.
 pub type Number = u64;
 
 /// One call.
 #[derive(Debug, Clone)]
 pub enum Event {
-    /// A new file.
+    /// The creation of a file.
     Create(Number, PathBuf),
-    /// A new directory.
+    /// The creation of a directory.
     MakeDirectory(Number, PathBuf),
-    /// Bytes from this place on.
+    /// Bytes written at an offset.
     Write(Number, u64, Vec<u8>),
-    /// The file's new length.
+    /// The new length of a file.
     Truncate(Number, u64),
-    /// fsync or fdatasync.
+    /// An fsync or fdatasync.
     Sync(Number),
-    /// From, to.
+    /// The old and the new name.
     Rename(PathBuf, PathBuf),
-    /// A file or an empty directory.
+    /// The removal of a file or an empty directory.
     Remove(PathBuf),
-    /// A further name, the second, for a file.
+    /// The name of a file and another name, which it gets in addition.
     Link(PathBuf, PathBuf),
 }
 
