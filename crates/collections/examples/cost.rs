@@ -1,5 +1,5 @@
-//! What an insert, an update, a point read and a scan cost on the memory engine:
-//! `cargo run --release -p quire-collections --example cost`.
+//! Measures an insert, an update, a point read and a scan on the memory engine: `cargo run
+//! --release -p quire-collections --example cost`.
 
 #![allow(clippy::unwrap_used)]
 
@@ -12,7 +12,7 @@ use quire_collections::{
 use quire_document::{DocBuf, Value, doc};
 use quire_storage::{CommitOptions, Direction, Interrupt};
 
-/// Few enough for the caches: what is measured is this code, not memory.
+/// Few enough documents for the CPU caches, so that the code is measured and not the memory.
 const DOCS: i32 = 20_000;
 
 fn document(id: i32) -> DocBuf {

@@ -1,6 +1,6 @@
-//! Typed changes: what a writer does to documents and to the catalog, told while the transaction is
-//! still open, so that a change log stores its record in the commit that makes the change. Nothing is
-//! computed where no listener is set.
+//! Typed changes: what a writer does to documents and to the catalog. They are reported while the
+//! transaction is still open, so that a change log stores its record in the commit that makes the
+//! change. Without a listener nothing is computed.
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
@@ -19,38 +19,38 @@ use crate::{RecordId, WritePolicy};
 /// One change that a writer has made.
 #[derive(Debug, Clone, Copy)]
 pub enum Change<'c> {
-    /// A document is new.
+    /// A document was inserted.
     Insert {
         /// The collection of the document.
         collection: &'c Collection,
-        /// The document's record.
+        /// The record id of the document.
         id: RecordId,
         /// The document as it is stored.
         doc: Doc<'c>,
     },
     /// Operators or a pipeline changed a document.
     Update(UpdatedDoc<'c>),
-    /// Another document with the same `_id` took the place of a document.
+    /// A document was replaced by another one with the same `_id`.
     Replace {
         /// The collection of the document.
         collection: &'c Collection,
-        /// The document's record.
+        /// The record id of the document.
         id: RecordId,
-        /// The document that was there.
+        /// The document before the change.
         before: Doc<'c>,
-        /// The document that is there now.
+        /// The document after the change.
         after: Doc<'c>,
     },
-    /// A document is gone.
+    /// A document was deleted.
     Delete {
         /// The collection of the document.
         collection: &'c Collection,
-        /// The record that the document had.
+        /// The record id that the document had.
         id: RecordId,
-        /// The document that was there.
+        /// The deleted document.
         before: Doc<'c>,
     },
-    /// The catalog changed. The documents of a collection that is dropped have no change of their own.
+    /// The catalog changed. The documents of a dropped collection are not reported one by one.
     Catalog(&'c CatalogChange),
 }
 
@@ -59,11 +59,11 @@ pub enum Change<'c> {
 pub struct UpdatedDoc<'c> {
     /// The collection of the document.
     pub collection: &'c Collection,
-    /// The document's record.
+    /// The record id of the document.
     pub id: RecordId,
-    /// The document that was there.
+    /// The document before the change.
     pub before: Doc<'c>,
-    /// The document that is there now.
+    /// The document after the change.
     pub after: Doc<'c>,
     update: &'c Update,
 }
@@ -71,11 +71,11 @@ pub struct UpdatedDoc<'c> {
 impl<'c> UpdatedDoc<'c> {
     /// Computes which fields the update changed.
     pub fn description(&self) -> UpdateDescription {
-        // A replacement has no description, and is told as a replacement.
+        // A replacement has no description and is reported as `Replace`.
         self.update.describe(self.before, self.after).unwrap_or_default()
     }
 
-    /// Returns the change that `update` made: a replacement is told as such.
+    /// Returns the change that `update` made; a replacement becomes `Replace`.
     pub(crate) fn change(
         collection: &'c Collection,
         id: RecordId,
@@ -89,13 +89,14 @@ impl<'c> UpdatedDoc<'c> {
     }
 }
 
-/// Takes the changes of every writer of a store.
+/// Receives the changes of every writer of a store.
 pub trait ChangeListener: Send + Sync {
-    /// Takes a change that its transaction has made and not committed yet. What it appends to `log` is
-    /// stored by the commit of that transaction, and is gone if the change is undone.
+    /// Receives a change that a transaction has made and not yet committed. The commit of that
+    /// transaction stores what the listener appends to `log`; if the change is undone, the records
+    /// are discarded.
     ///
-    /// Runs on the thread of the writer; for a change of the catalog under the lock of all such changes.
-    /// It must not write to the store itself, or wait.
+    /// Runs on the thread of the writer, and for a change of the catalog under the lock of all such
+    /// changes. It must not write to the store itself, and must not wait.
     ///
     /// # Errors
     /// An error fails the write that made the change.
@@ -113,7 +114,7 @@ impl<'t> ChangeLog<'t> {
         ChangeLog { txn, policy }
     }
 
-    /// Who made the change.
+    /// Returns the policy of the writer that made the change.
     pub fn policy(&self) -> WritePolicy {
         self.policy
     }
@@ -127,39 +128,39 @@ impl<'t> ChangeLog<'t> {
 /// One change of the catalog.
 #[derive(Debug, Clone)]
 pub enum CatalogChange {
-    /// A database has its first collection or view.
+    /// A database got its first collection or view.
     DatabaseCreated(String),
-    /// A database has lost its last collection or view.
+    /// A database lost its last collection or view.
     DatabaseDropped(String),
-    /// A collection was made.
+    /// A collection was created.
     CollectionCreated(Namespace),
-    /// A collection was removed.
+    /// A collection was dropped.
     CollectionDropped(Namespace),
-    /// A collection has another name.
+    /// A collection was renamed.
     CollectionRenamed {
-        /// The name before.
+        /// The old name.
         from: Namespace,
-        /// The name now.
+        /// The new name.
         to: Namespace,
     },
-    /// A view was made, or an existing one has another definition.
+    /// A view was created or its definition was changed.
     ViewCreated(Arc<ViewDefinition>),
-    /// A view was removed.
+    /// A view was dropped.
     ViewDropped(Arc<ViewDefinition>),
-    /// The build of an index has begun.
+    /// An index build began.
     IndexStarted(Namespace, Arc<Index>),
-    /// An index is ready for readers.
+    /// An index became ready for readers.
     IndexReady(Namespace, Arc<Index>),
-    /// The build of an index was given up.
+    /// An index build was aborted.
     IndexAborted(Namespace, Arc<Index>),
-    /// An index was removed. The indexes of a collection that is removed are not told of.
+    /// An index was dropped. The indexes of a dropped collection are not reported.
     IndexDropped(Namespace, Arc<Index>),
 }
 
-/// Told of the changes of each statement, on the thread of the statement, after its commit.
+/// Receives the changes of each statement, on the thread of the statement, after its commit.
 pub type CatalogObserver = Box<dyn Fn(&[CatalogChange]) + Send + Sync>;
 
-/// Who is told of changes. A store has one of each kind: the first.
+/// The listener and the observer of a store, at most one of each.
 #[derive(Default)]
 pub(crate) struct Observers {
     listener: OnceLock<Arc<dyn ChangeListener>>,
@@ -169,7 +170,7 @@ pub(crate) struct Observers {
 impl Observers {
     /// Sets the listener of all changes.
     pub(crate) fn listen(&self, listener: Arc<dyn ChangeListener>) {
-        // A second one has no place to go, and nothing sets one.
+        // A store has one listener; a second call has no effect.
         let _ = self.listener.set(listener);
     }
 
@@ -183,7 +184,7 @@ impl Observers {
         self.listener.get()
     }
 
-    /// Tells the observer of the catalog what a commit has changed.
+    /// Reports the changes of a commit to the observer of the catalog.
     pub(crate) fn committed(&self, before: &Catalog, after: &Catalog) {
         if let Some(observer) = self.of_catalog.get() {
             observer(&changes(before, after));
@@ -191,8 +192,8 @@ impl Observers {
     }
 }
 
-/// Returns the changes between two catalogs: new databases, then collections and views by name, then
-/// databases that are gone.
+/// Returns the changes between two catalogs: new databases, then collections and views by name,
+/// then dropped databases.
 pub(crate) fn changes(before: &Catalog, after: &Catalog) -> Vec<CatalogChange> {
     let mut found = Vec::new();
     let mut touched: Vec<&str> = Vec::new();
@@ -272,7 +273,8 @@ fn indexes(was: &Collection, is: &Collection, found: &mut Vec<CatalogChange>) {
     }
 }
 
-/// An index that is ready in the commit that makes it was begun there too.
+/// Appends the changes for a new index. An index that is ready in the commit that creates it began
+/// there too.
 fn index_made(namespace: &Namespace, index: &Arc<Index>, found: &mut Vec<CatalogChange>) {
     found.push(CatalogChange::IndexStarted(namespace.clone(), Arc::clone(index)));
     if index.state == IndexState::Ready {

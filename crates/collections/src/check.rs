@@ -1,5 +1,5 @@
-//! `quire check` and the command `validate`: every document against every index entry, both
-//! ways, and the counters.
+//! `quire check` and the command `validate`: compares every document with every index entry, in
+//! both directions, and the counters.
 
 mod conformance;
 mod entries;
@@ -27,8 +27,8 @@ use entries::Doubt;
 use tally::Tally;
 use walks::{Unreadable, walk, walk_documents};
 
-/// Checks everything; with `repair` mends what can be mended: missing and surplus index entries,
-/// type bits, counters, facts about indexes. A document that is no BSON is told, kept, and left
+/// Checks all collections. With `repair` it corrects missing and surplus index entries, type bits,
+/// counters and facts about indexes. A document that is not valid BSON is reported, kept, and left
 /// out of the indexes. Nothing else may use the store meanwhile.
 pub fn check(store: &Arc<Store>, repair: bool) -> Result<Report> {
     let mut report = Report::default();
@@ -50,21 +50,21 @@ pub fn check(store: &Arc<Store>, repair: bool) -> Result<Report> {
     Ok(report)
 }
 
-/// What a check of one collection does.
+/// Options for the check of one collection.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct CheckOptions {
-    /// What it mends.
+    /// What the check repairs.
     pub repair: Repair,
-    /// How strict it is about BSON.
+    /// How strict the check of BSON is.
     pub conformance: Conformance,
 }
 
-/// Checks one collection on one snapshot, while others read and write. Nobody may write to it
-/// during a repair.
+/// Checks one collection on one snapshot, while other clients read and write. During a repair no
+/// other client may write to it.
 ///
 /// # Errors
-/// What reading meets: 239 SnapshotTooOld if it takes longer than a snapshot may be kept, and
-/// what the interrupt says.
+/// The errors of reading: 239 SnapshotTooOld if the check takes longer than a snapshot may be kept;
+/// the error of an interrupt.
 pub fn check_collection(
     store: &Arc<Store>,
     collection: &Collection,
@@ -79,7 +79,7 @@ pub fn check_collection(
     Ok(checker.found)
 }
 
-/// Snapshots that are taken until one stands still long enough to compare the counters with it.
+/// How many snapshots are taken to find one whose counters can be compared.
 const STILL_ATTEMPTS: usize = 20;
 
 struct Checker<'s> {
@@ -91,27 +91,27 @@ struct Checker<'s> {
     found: CollectionCheck,
 }
 
-/// What the documents of a collection come to.
+/// The sums over the documents of a collection.
 #[derive(Default)]
 struct Documents {
     count: u64,
     bytes: u64,
-    /// Records that are no valid documents.
+    /// Records that are not valid documents.
     bad: HashSet<RecordId>,
     unreadable: Unreadable,
-    /// What they ask of each index.
+    /// The expected entries of each index.
     demands: Vec<Demand>,
 }
 
-/// What the documents ask of an index.
+/// The expected entries of an index, according to the documents.
 struct Demand {
     facts: FactsBuf,
     entries: Tally,
 }
 
 impl Checker<'_> {
-    /// Entries are first compared as wholes, at the price of reading all once; only an index that
-    /// differs from what the documents ask for has its entries looked up one by one.
+    /// First compares the entries of an index as a whole, at the price of reading all once. Only if
+    /// that differs from the expected entries, looks up the entries one by one.
     fn run(&mut self) -> Result<()> {
         let (snapshot, counts) = self.still_snapshot()?;
         let documents = self.read_documents(&*snapshot)?;
@@ -131,7 +131,8 @@ impl Checker<'_> {
         }
     }
 
-    /// A snapshot with the counters that belong to it; no counters if a commit came while it was taken.
+    /// Returns a snapshot with the counters that belong to it; no counters if a commit happened
+    /// meanwhile.
     fn still_snapshot(&mut self) -> Result<(Box<dyn Snapshot>, Option<Counts>)> {
         let engine = self.store.engine();
         for _ in 0..STILL_ATTEMPTS {
@@ -191,10 +192,10 @@ impl Checker<'_> {
         if doc.get("_id").is_none() {
             self.find(format!("record {id} has no _id"), Problem::Other, false);
         }
-        if let Some(departure) = self.conformance.departure(doc.as_doc()) {
+        if let Some(violation) = self.conformance.violation(doc.as_doc()) {
             let found = &mut self.found;
-            found.departures += 1;
-            found.first_departure.get_or_insert_with(|| format!("record {id}: {departure}"));
+            found.violations += 1;
+            found.first_violation.get_or_insert_with(|| format!("record {id}: {violation}"));
         }
         let collection = self.collection;
         for (index, demand) in collection.indexes.iter().zip(demands) {
@@ -222,7 +223,7 @@ impl Checker<'_> {
         Ok(())
     }
 
-    /// Returns the indexes that do not hold just what the documents ask for.
+    /// Returns the indexes whose entries differ from the expected ones.
     fn compare(&mut self, snapshot: &dyn Snapshot, demands: &[Demand]) -> Result<Vec<Doubt>> {
         let mut doubts = Vec::new();
         for (index, demand) in self.collection.indexes.iter().zip(demands) {
@@ -238,7 +239,7 @@ impl Checker<'_> {
                 continue;
             }
             self.found.entries.push((index.name.clone(), held.count()));
-            // One that is being built holds what it holds.
+            // An index that is being built is not yet complete.
             if index.state == IndexState::Ready && held != demand.entries {
                 let lost = (held.count() == 0).then_some(0);
                 doubts.push(Doubt { index: Arc::clone(index), lost });
@@ -247,7 +248,7 @@ impl Checker<'_> {
         Ok(doubts)
     }
 
-    /// Tells of data that the engine cannot read; any other error is the answer.
+    /// Reports data that the engine cannot read; returns any other error.
     fn skip_damage(&mut self, error: Error, problem: String, what: Problem) -> Result<()> {
         if error.code() != ErrorCode::DataCorruptionDetected {
             return Err(error);
@@ -256,7 +257,7 @@ impl Checker<'_> {
         Ok(())
     }
 
-    /// An index that has lost everything is one finding, not one for each entry.
+    /// Reports an index without any entries as one finding, not one for each missing entry.
     fn tell_lost(&mut self, doubts: &[Doubt]) {
         for Doubt { index, lost } in doubts {
             if let Some(missing @ 1..) = lost {
@@ -291,8 +292,7 @@ impl Checker<'_> {
         Ok(())
     }
 
-    /// Takes back what indexes say of entries that no document has any more, such as that one of
-    /// them is an array.
+    /// Removes facts about index entries that no document needs any more, such as multikey paths.
     fn narrow_facts(&mut self, demands: &[Demand]) -> Result<()> {
         let collection = self.collection;
         let wide = collection.indexes.iter().zip(demands).filter(|(index, demand)| {
@@ -339,7 +339,7 @@ impl Checker<'_> {
     }
 }
 
-/// No number is used twice.
+/// Checks that no number is used twice.
 fn check_numbers(collections: &[Arc<Collection>], report: &mut Report) {
     let mut seen = HashSet::new();
     for collection in collections {
@@ -424,7 +424,7 @@ mod tests {
         doubts.iter().map(|doubt| doubt.index.name.clone()).collect()
     }
 
-    /// Takes the last entry of an index away, or puts another value there.
+    /// Removes the last entry of an index, or replaces its value.
     fn damage(txn: &mut Txn, index: &Index, value: Option<&'static [u8]>) {
         let (start, end) = index_range(index.id);
         let mut page = Page::default();
@@ -436,7 +436,8 @@ mod tests {
         }
     }
 
-    /// Looking every entry up in a sound collection took twenty times as long as reading them all.
+    /// Looking up every entry of an intact collection took twenty times as long as reading all
+    /// entries.
     #[test]
     fn only_what_is_damaged_is_looked_up() {
         let store = store();

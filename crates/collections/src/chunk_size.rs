@@ -1,7 +1,7 @@
-//! How many rows the next chunk of a long write takes. A chunk that meets a conflict is done again
-//! from its beginning, so under constant conflicts a large chunk never ends; a small one does.
+//! The number of rows of the next chunk of a long write. After a conflict a chunk starts again from
+//! its beginning, so under constant conflicts a large chunk never ends, but a small one does.
 
-/// The rows of the next chunk: a quarter after each conflict, twice as many after each success.
+/// The size of the next chunk: a quarter after each conflict, twice as large after each success.
 #[derive(Debug, Clone, Copy)]
 pub struct ChunkSize {
     rows: usize,
@@ -14,17 +14,17 @@ impl ChunkSize {
         Self { rows: rows_max, rows_max }
     }
 
-    /// Returns the most rows that the next chunk may take, at least 1.
+    /// Returns the largest number of rows of the next chunk, at least 1.
     pub const fn rows(self) -> usize {
         self.rows
     }
 
-    /// After a conflict. A chunk of one row waits in line for the key that it lost.
+    /// Notes a conflict. A chunk of one row waits in the queue of the key that conflicted.
     pub fn lost(&mut self) {
         self.rows = (self.rows / 4).max(1);
     }
 
-    /// After a commit.
+    /// Notes a commit.
     pub fn won(&mut self) {
         self.rows = self.rows.saturating_mul(2).min(self.rows_max);
     }

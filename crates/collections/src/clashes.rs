@@ -1,6 +1,7 @@
-//! Records that met a key of another's while a unique index was being built. Nobody is refused for
-//! that: the other may go before the build ends, or the build fail for another reason. They are
-//! noted, and looked at again before the index is published (docs/format.md, "Index entries").
+//! Records whose key another record also had while a unique index was being built. The write is not
+//! refused: the other record may be deleted before the build ends, or the build may fail for
+//! another reason. The records are noted and checked again before the index is published
+//! (docs/format.md, "Index entries").
 
 use bytes::Bytes;
 use quire_catalog::{Index, IndexId, IndexState};
@@ -12,11 +13,12 @@ use crate::entry::index_range;
 use crate::failure::{Attempt, from_storage};
 use crate::layout::damaged;
 
-/// The class of no value: what begins with it stands before all entries of its index.
+/// A type class below that of all values: keys with this byte sort before all entries of their
+/// index.
 const BEFORE_ENTRIES: u8 = 0x00;
 
-/// What every commit that notes a clash writes, and the one that publishes the index: so neither
-/// overlooks the other.
+/// Returns the key that both the commit that notes a clash and the commit that publishes the index
+/// write. So the two conflict, and neither misses the other.
 fn guard_key(index: IndexId) -> Vec<u8> {
     let mut key = index.to_bytes().to_vec();
     key.push(BEFORE_ENTRIES);
@@ -29,18 +31,18 @@ fn note_key(index: IndexId, record: RecordId) -> Bytes {
     key.into()
 }
 
-/// Notes that another record has a key of this one.
+/// Notes a record whose key another record has.
 pub(crate) fn note(txn: &mut Txn, index: IndexId, record: RecordId) -> Attempt<()> {
     txn.put(Space::Idx, guard_key(index).into(), Bytes::new())?;
     Ok(txn.put_entry(Space::Idx, note_key(index, record), Bytes::new())?)
 }
 
-/// Removes the note of a record, which has all its entries now.
+/// Removes the note of a record that now has all its entries.
 pub(crate) fn settle(txn: &mut Txn, index: IndexId, record: RecordId) -> Attempt<()> {
     Ok(txn.delete_entry(Space::Idx, note_key(index, record))?)
 }
 
-/// Returns the first records that are noted.
+/// Returns the first noted records.
 pub(crate) fn noted(
     snapshot: &dyn Snapshot,
     index: IndexId,
@@ -58,12 +60,12 @@ pub(crate) fn noted(
     page.rows.iter().map(|(key, _)| record(key)).collect()
 }
 
-/// For the commit that publishes an index without notes.
+/// Prepares the commit that publishes an index without notes.
 pub(crate) fn close(txn: &mut Txn, index: IndexId) -> Result<()> {
     txn.delete(Space::Idx, guard_key(index).into()).map_err(from_storage)
 }
 
-/// Where the entries of an index stand, without the notes of its build.
+/// Returns the range of the entries of an index, without the notes of its build.
 pub(crate) fn entry_range(index: &Index) -> (Vec<u8>, Vec<u8>) {
     let (start, end) = index_range(index.id);
     match index.state {

@@ -1,4 +1,4 @@
-//! 11000 DuplicateKey, with mongod's text and details.
+//! The error 11000 DuplicateKey with mongod's text and details.
 
 use quire_catalog::{Collection, Index, debug_doc};
 use quire_document::{DocBuf, DocWriter, Value, doc};
@@ -42,8 +42,8 @@ pub fn duplicate_key_error(
     Error::new(ErrorCode::DuplicateKey, message).with_details(details.into_bytes())
 }
 
-/// MongoDB fails as it puts an `_id` that is NaN or infinite into the message about a clustered
-/// collection; these are the codes of those failures.
+/// Returns the error of a clustered collection for an `_id` that is NaN or infinite. MongoDB fails
+/// when it puts such an `_id` into the message, with these codes.
 fn clustered_duplicate(id: Value<'_>) -> Option<Error> {
     let (nan, infinite) = match id {
         Value::Double(number) => (number.is_nan(), number.is_infinite()),

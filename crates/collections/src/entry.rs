@@ -19,18 +19,18 @@ use smallvec::SmallVec;
 use crate::RecordId;
 use crate::layout::damaged;
 
-/// Encoded values up to this length are stored whole.
+/// The longest encoded values that are stored whole, in bytes.
 pub(crate) const LONG_KEY_BYTES: usize = 1024;
-/// What follows the first [`LONG_KEY_BYTES`] of a longer key.
+/// The length of the hash that follows the first [`LONG_KEY_BYTES`] of a longer key.
 const HASH_BYTES: usize = 16;
-/// Room for the key of an ObjectId or a number, which are by far the most, so that its buffer does not
-/// grow in steps.
+/// The capacity for the key of an ObjectId or a number, which most keys are, so that its buffer
+/// does not grow in steps.
 const USUAL_KEY_BYTES: usize = 32;
 const ID_BYTES: usize = 4;
 const RECORD_BYTES: usize = 8;
 
-/// The entries of one document in one index, encoded, in key order, each once. Reused from
-/// document to document.
+/// The encoded entries of one document in one index, in key order, without duplicates. Reused for
+/// the next document.
 #[derive(Debug, Default)]
 pub struct EntryKeys {
     keys: Vec<u8>,
@@ -45,23 +45,23 @@ pub struct EntryKeys {
 struct Entry {
     key: (u32, u32),
     bits: (u32, u32),
-    /// Which of the generated keys it came from.
+    /// The number of the generated key that it came from.
     source: u32,
 }
 
-/// An index key as a scan meets it, its parts told apart.
+/// A parsed index key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KeyOfEntry<'k> {
     /// The encoded values.
     pub values: &'k [u8],
-    /// True if `values` is the beginning of a longer key and a hash.
+    /// True if `values` is the prefix of a longer key and a hash.
     pub shortened: bool,
 }
 
-/// The values of an index key, given back as they were, one a field.
+/// The decoded values of an index key, one for each field.
 #[derive(Debug, Clone, Default)]
 pub struct DecodedKey {
-    /// The values in the order of the index's fields; `None` where the document has none.
+    /// The values in the order of the index's fields; `None` for a missing field.
     pub values: Vec<Option<ValueBuf>>,
 }
 
@@ -69,8 +69,9 @@ impl EntryKeys {
     /// Encodes all generated keys of a document.
     ///
     /// # Errors
-    /// 201 CannotBuildIndexKeys past [`KEYS_PER_DOCUMENT_MAX`], and past
-    /// [`KEY_BYTES_PER_DOCUMENT_MAX`]: an array beside a long value repeats that value in each key.
+    /// 201 CannotBuildIndexKeys for more than [`KEYS_PER_DOCUMENT_MAX`] keys, or for more than
+    /// [`KEY_BYTES_PER_DOCUMENT_MAX`] bytes: an array beside a long value repeats that value in
+    /// each key.
     pub fn encode(&mut self, index: &Index, generated: &GeneratedKeys<'_>) -> Result<()> {
         self.clear();
         if generated.keys().count() > KEYS_PER_DOCUMENT_MAX {
@@ -89,7 +90,7 @@ impl EntryKeys {
         Ok(())
     }
 
-    /// Encodes one key of one value.
+    /// Encodes one key with one value.
     pub fn encode_single(&mut self, index: &Index, value: Value<'_>) -> Result<()> {
         self.clear();
         self.push(index, &[Some(value)], 0).map(|_| ())
@@ -102,7 +103,7 @@ impl EntryKeys {
         self.long = false;
     }
 
-    /// Encodes one key. Returns its bytes, before it is shortened.
+    /// Encodes one key. Returns its length before it is shortened.
     fn push(&mut self, index: &Index, values: &[Option<Value<'_>>], source: u32) -> Result<usize> {
         let (key_start, bits_start) = (self.keys.len(), self.bits.len());
         self.keys.reserve(USUAL_KEY_BYTES);
@@ -124,32 +125,32 @@ impl EntryKeys {
         Ok(bytes)
     }
 
-    /// How many entries there are.
+    /// Returns the number of entries.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// True if the document is not in the index.
+    /// Returns true if the document is not in the index.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// True if some key was too long to be stored whole.
+    /// Returns true if a key was too long to be stored whole.
     pub(crate) fn has_long(&self) -> bool {
         self.long
     }
 
-    /// Which of the generated keys this entry came from.
+    /// Returns the number of the generated key that this entry came from.
     pub(crate) fn source(&self, at: usize) -> usize {
         self.entries.get(at).map_or(0, |entry| entry.source as usize)
     }
 
-    /// Index id and values of an entry: the whole key of a unique one.
+    /// Returns the index id and the values of an entry: the whole key of a unique entry.
     pub(crate) fn unique_key(&self, _: &Index, at: usize) -> &[u8] {
         self.entries.get(at).map_or(&[], |entry| slice(&self.keys, entry.key))
     }
 
-    /// Which entry has this index id and these values.
+    /// Returns the position of the entry with this index id and these values.
     pub(crate) fn find(&self, key: &[u8]) -> Option<usize> {
         self.entries.binary_search_by(|entry| slice(&self.keys, entry.key).cmp(key)).ok()
     }
@@ -165,8 +166,8 @@ impl EntryKeys {
         self.entries.get(at).map_or(&[], |entry| slice(&self.bits, entry.bits))
     }
 
-    /// Key and value under which an entry is stored, each in two parts. `record` is
-    /// [`record_bytes`] of its document.
+    /// Returns the key and the value under which an entry is stored, each in two parts. `record` is
+    /// the [`record_bytes`] of its document.
     pub(crate) fn parts<'k>(
         &'k self,
         index: &Index,
@@ -180,15 +181,15 @@ impl EntryKeys {
         }
     }
 
-    /// Key and value under which an entry is stored.
+    /// Returns the key and the value under which an entry is stored.
     pub(crate) fn stored(&self, index: &Index, at: usize, id: RecordId) -> (Bytes, Bytes) {
         let record = record_bytes(id);
         let (key, value) = self.parts(index, at, &record);
         (Bytes::from(key.concat()), Bytes::from(value.concat()))
     }
 
-    /// Walks both in key order: what is only in `old`, what is only in `new`, and what is in
-    /// both with other type bits (told as both).
+    /// Merges both in key order. Reports the entries that are only in `old`, those that are only in
+    /// `new`, and those that are in both with different type bits, as both.
     pub(crate) fn difference(
         old: &EntryKeys,
         new: &EntryKeys,
@@ -244,7 +245,7 @@ fn slice(buffer: &[u8], range: (u32, u32)) -> &[u8] {
     buffer.get(range.0 as usize..range.1 as usize).unwrap_or(&[])
 }
 
-/// Cuts the values from `start` on to their stored length. True if they were cut.
+/// Shortens the values from `start` on to their stored length. Returns true if they were shortened.
 pub(crate) fn shorten(key: &mut Vec<u8>, start: usize) -> bool {
     if key.len() - start <= LONG_KEY_BYTES {
         return false;
@@ -255,7 +256,7 @@ pub(crate) fn shorten(key: &mut Vec<u8>, start: usize) -> bool {
     true
 }
 
-/// Returns a record id as entries have it.
+/// Returns a record id in the encoding of index entries.
 pub(crate) fn record_bytes(id: RecordId) -> [u8; RECORD_BYTES] {
     id.0.to_be_bytes()
 }
@@ -268,7 +269,7 @@ pub(crate) fn record_id_of_unique(value: &[u8]) -> Result<RecordId> {
     }
 }
 
-/// Takes an entry apart: the values in its key, the record, the type bits.
+/// Splits an entry: the values in its key, the record id, the type bits.
 pub(crate) fn split_entry(
     unique: bool,
     key: &Bytes,
@@ -277,8 +278,7 @@ pub(crate) fn split_entry(
     into_parts(unique, key.clone(), value.clone())
 }
 
-/// Takes an entry apart whose key and value are not needed any more: handles to their bytes are moved
-/// and not counted again.
+/// Splits an entry by moving its key and value, which avoids two updates of reference counts.
 #[inline]
 pub(crate) fn into_parts(
     unique: bool,
@@ -304,13 +304,13 @@ pub(crate) fn into_parts(
     Ok((key, record, value))
 }
 
-/// Returns true if encoded values are the beginning of a longer key and a hash.
+/// Returns true if encoded values are the prefix of a longer key and a hash.
 pub(crate) fn is_shortened(values: &[u8]) -> bool {
     values.len() == LONG_KEY_BYTES + HASH_BYTES
 }
 
-/// The values of an entry as they were in the document; `None` if the key was too long to be
-/// stored whole.
+/// Returns the values of an entry as they were in the document; `None` if the key was too long to
+/// be stored whole.
 pub fn decode_entry(keys: &KeySpec, values: &[u8], type_bits: &[u8]) -> Result<Option<DecodedKey>> {
     if is_shortened(values) {
         return Ok(None);
@@ -319,7 +319,7 @@ pub fn decode_entry(keys: &KeySpec, values: &[u8], type_bits: &[u8]) -> Result<O
     Ok(Some(DecodedKey { values }))
 }
 
-/// Where the entries of an index begin and end.
+/// Returns the range of the entries of an index.
 pub(crate) fn index_range(id: IndexId) -> (Vec<u8>, Vec<u8>) {
     let start = id.to_bytes().to_vec();
     let end = quire_storage::prefix_end(&start);

@@ -1,4 +1,4 @@
-//! TTL indexes and clustered collections that expire: deleting documents whose time has come.
+//! TTL indexes and clustered collections that expire: deletes expired documents.
 
 use std::sync::Arc;
 
@@ -10,35 +10,35 @@ use quire_storage::{CommitOptions, Direction, Interrupt};
 
 use crate::{ChunkSize, IndexCursor, IndexEntry, IndexRange, Store, from_interruption};
 
-/// Documents in one commit.
+/// The number of documents in one commit.
 const CHUNK: usize = 500;
 
-/// What one pass over all TTL indexes did.
+/// The result of one pass over all TTL indexes.
 #[derive(Debug, Default)]
 pub struct Expired {
-    /// Documents that were deleted.
+    /// The number of deleted documents.
     pub deleted: u64,
-    /// The indexes whose pass ended with an error; what they deleted before it stays deleted.
+    /// The indexes whose pass ended with an error; documents deleted before the error stay deleted.
     pub failures: Vec<ExpireFailure>,
 }
 
 /// A TTL index whose documents could not all be deleted.
 #[derive(Debug)]
 pub struct ExpireFailure {
-    /// The collection whose documents did not expire.
+    /// The collection of the index.
     pub namespace: Namespace,
     /// The name of the index.
     pub index: String,
-    /// What ended its pass.
+    /// The error that ended its pass.
     pub error: Error,
 }
 
-/// Deletes every document that a TTL index says has expired by `now_ms`. One pass of the
-/// background job: a document is deleted between one and two passes after its time. An error ends
-/// the pass of its own index only.
+/// Deletes every document that has expired by `now_ms` according to a TTL index. One pass of the
+/// background job, so a document is deleted between one and two passes after its time. An error
+/// ends the pass of its own index only.
 ///
 /// # Errors
-/// Why `interrupt` ended the pass.
+/// The reason why `interrupt` ended the pass.
 pub fn expire_documents(
     store: &Arc<Store>,
     now_ms: i64,
@@ -105,8 +105,8 @@ fn expire_by(
     Ok(())
 }
 
-/// Deletes the documents of the first entries, as many as `size` says. Returns how many entries
-/// are dealt with and how many documents were deleted.
+/// Deletes the documents of the first entries, at most `size` rows. Returns the number of processed
+/// entries and of deleted documents.
 fn delete_expired(
     store: &Arc<Store>,
     collection: &Collection,
@@ -140,8 +140,8 @@ fn delete_expired(
     Ok(done)
 }
 
-/// Returns true if the earliest date in the field lies at or before the cutoff, in a document that
-/// is in the index.
+/// Returns true if the document is in the index and the earliest date in the field is not after the
+/// cutoff.
 fn has_expired(index: &Index, doc: Doc<'_>, cutoff_ms: i64) -> Result<bool> {
     let arena = Arena::new();
     let generated = index.keys.generate(doc, &arena)?;

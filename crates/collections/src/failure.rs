@@ -1,16 +1,16 @@
-//! Failures of the engine as MongoDB's errors, with conflicts kept apart so that a caller that can
-//! retry does.
+//! Converts failures of the engine to MongoDB's errors, and keeps conflicts apart so that callers
+//! can retry them.
 
 use quire_error::{Error, ErrorCode, Label};
 use quire_storage::{Conflict, Interruption, StorageError};
 
-/// What a write attempt ended in.
+/// The failure of a write attempt.
 #[derive(Debug)]
 pub enum Failure {
-    /// Another transaction was faster or holds the key: nothing happened, try again (outside a
-    /// client's transaction).
+    /// Another transaction committed first or holds the key. Nothing was written. Outside a
+    /// client's transaction the write is retried.
     Conflict(Box<Conflict>),
-    /// An error that another attempt would meet again.
+    /// An error that a retry would meet again.
     Error(Error),
 }
 
@@ -64,7 +64,7 @@ fn write_conflict() -> Error {
     )
 }
 
-/// MongoDB's error for a failure of the engine.
+/// Returns MongoDB's error for a failure of the engine.
 pub fn from_storage(error: StorageError) -> Error {
     match error {
         StorageError::Conflict(_) => write_conflict(),
@@ -86,7 +86,7 @@ pub fn from_storage(error: StorageError) -> Error {
             "the disk is nearly full: writes of new data are refused until space is freed",
         ),
         StorageError::Io(text) => Error::internal(format!("I/O error: {text}")),
-        // The server has stepped down: a driver asks who is primary now.
+        // This error says that the server has stepped down, so a driver looks for a new primary.
         StorageError::Unavailable(why) => Error::new(
             ErrorCode::NotWritablePrimary,
             format!("not primary: the storage engine does not serve: {why}"),
@@ -106,12 +106,12 @@ pub fn from_storage(error: StorageError) -> Error {
     }
 }
 
-/// Returns true if what failed may have happened all the same.
+/// Returns true if the failed operation may have succeeded nevertheless.
 pub fn is_in_doubt(error: &Error) -> bool {
     error.labels().contains(&Label::UnknownTransactionCommitResult)
 }
 
-/// MongoDB's error for an operation that had to stop.
+/// Returns MongoDB's error for an interrupted operation.
 pub fn from_interruption(why: Interruption) -> Error {
     match why {
         Interruption::Killed => Error::new(ErrorCode::Interrupted, "operation was interrupted"),

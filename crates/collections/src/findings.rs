@@ -1,24 +1,24 @@
-//! What checks find.
+//! The findings of checks.
 
 use crate::RecordId;
 
-/// One thing that is wrong.
+/// One problem.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
     /// The namespace, or the part of the catalog.
     pub place: String,
-    /// What is wrong there.
+    /// A description of the problem.
     pub problem: String,
-    /// The same for programs.
+    /// The kind of the problem, for programs.
     pub what: Problem,
-    /// True if the repair mended it; false without repair.
+    /// True if the repair corrected it; false without repair.
     pub mended: bool,
 }
 
-/// What is wrong, by kind.
+/// The kinds of problems.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Problem {
-    /// A record that is no valid document.
+    /// A record that is not a valid document.
     InvalidDocument(RecordId),
     /// A document lacks an entry in an index.
     MissingEntry {
@@ -27,68 +27,70 @@ pub enum Problem {
         /// The record of the document.
         record: RecordId,
     },
-    /// An index holds an entry that no document has.
+    /// An index has an entry that no document has.
     SurplusEntry {
         /// The name of the index.
         index: String,
-        /// The document that the entry points to, where that can be read.
+        /// The document that the entry points to, if that can be read.
         record: Option<RecordId>,
     },
-    /// Something else about an index.
+    /// Another problem of the index with this name.
     Index(String),
-    /// A problem that has no kind of its own.
+    /// Any other problem.
     Other,
 }
 
-/// What a check mends.
+/// What a check repairs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Repair {
-    /// Mends nothing and only reports.
+    /// Repairs nothing and only reports.
     #[default]
     Nothing,
-    /// What an index knows of its entries: multikey paths and long keys.
+    /// Repairs the facts about index entries: multikey paths and long keys.
     Facts,
-    /// That, missing and surplus entries, and the counters.
+    /// Repairs the facts, missing and surplus entries, and the counters.
     All,
 }
 
-/// What a check of one collection found.
+/// The result of the check of one collection.
 #[derive(Debug, Clone, Default)]
 pub struct CollectionCheck {
-    /// Documents that were read.
+    /// The number of documents that were read.
     pub documents: u64,
-    /// Entries of each index that were read.
+    /// The number of entries read, for each index by name.
     pub entries: Vec<(String, u64)>,
-    /// True if the counters were compared: they cannot be while others write all the time.
+    /// True if the counters were compared; that is impossible while other clients write all the
+    /// time.
     pub counted: bool,
-    /// Documents that depart from the BSON specification, and are served all the same.
-    pub departures: u64,
-    /// The first of them and how it departs.
-    pub first_departure: Option<String>,
-    /// The indexes of which a repair took back facts that no document needs any more, such as that
-    /// they are multikey.
+    /// The number of documents that violate the BSON specification in points that the server
+    /// tolerates.
+    pub violations: u64,
+    /// The first of these documents and its violation.
+    pub first_violation: Option<String>,
+    /// The indexes of which a repair removed facts that no document needs any more, such as
+    /// multikey paths.
     pub narrowed: Vec<String>,
-    /// What is wrong.
+    /// The problems.
     pub findings: Vec<Finding>,
 }
 
 impl CollectionCheck {
-    /// Returns the problems that `which` picks.
+    /// Returns the problems for which `which` returns true.
     pub fn problems(&self, which: impl Fn(&Problem) -> bool) -> impl Iterator<Item = &Problem> {
         self.findings.iter().map(|finding| &finding.what).filter(move |problem| which(problem))
     }
 
-    /// True if nothing is wrong that was not mended.
+    /// Returns true if every problem was repaired.
     pub fn is_sound_now(&self) -> bool {
         self.findings.iter().all(|finding| finding.mended)
     }
 
-    /// True if something was mended.
+    /// Returns true if a problem was repaired.
     pub fn is_mended(&self) -> bool {
         !self.narrowed.is_empty() || self.findings.iter().any(|finding| finding.mended)
     }
 
-    /// True if nothing is wrong with an index that was not mended.
+    /// Returns true if every problem of an index was repaired.
     pub fn is_sound(&self, name: &str) -> bool {
         let about = |problem: &Problem| match problem {
             Problem::MissingEntry { index, .. }
@@ -100,26 +102,26 @@ impl CollectionCheck {
     }
 }
 
-/// What a check found.
+/// The result of a check of all collections.
 #[derive(Debug, Clone, Default)]
 pub struct Report {
-    /// Collections that were read.
+    /// The number of collections that were read.
     pub collections: u64,
-    /// Documents that were read.
+    /// The number of documents that were read.
     pub documents: u64,
-    /// Index entries that were read.
+    /// The number of index entries that were read.
     pub entries: u64,
-    /// What is wrong, in the order in which it was found; empty is clean.
+    /// The problems in the order in which they were found.
     pub findings: Vec<Finding>,
 }
 
 impl Report {
-    /// True if nothing is wrong.
+    /// Returns true if no problem was found.
     pub fn is_clean(&self) -> bool {
         self.findings.is_empty()
     }
 
-    /// True if everything that was wrong has been mended.
+    /// Returns true if every problem was repaired.
     pub fn is_mended(&self) -> bool {
         self.findings.iter().all(|finding| finding.mended)
     }

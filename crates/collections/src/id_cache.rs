@@ -1,5 +1,6 @@
-//! A hint from `_id` to record id, so that a point read usually skips the `_id` index. A hint is
-//! always checked against the document itself, so it may be stale or belong to another.
+//! A cache from `_id` to record id, so that a point read usually needs no look-up in the `_id`
+//! index. A result is always checked against the document itself, so it may be stale or belong to
+//! another key.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -10,7 +11,7 @@ use crate::RecordId;
 const SLOTS: usize = 1 << 16;
 const RECORD_BITS: u32 = 48;
 
-/// Slots of 16 bits of hash and 48 bits of record id; 512 KiB, touched as it fills.
+/// Slots with 16 bits of hash and 48 bits of record id; 512 KiB, allocated as it fills.
 pub(crate) struct IdCache {
     slots: Box<[AtomicU64]>,
 }

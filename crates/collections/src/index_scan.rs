@@ -1,4 +1,4 @@
-//! Walking an index in key order, page by page. A cursor is only bytes: it can go on with any
+//! Scans an index in key order, page by page. A cursor holds only bytes, so it can continue on any
 //! later view.
 
 use bytes::Bytes;
@@ -12,7 +12,7 @@ use crate::entry::{LONG_KEY_BYTES, index_range, into_parts, is_shortened};
 use crate::failure::from_storage;
 use crate::{DecodedKey, RecordId, View, decode_entry};
 
-/// Keys `[start, end)` of one index, in the order of the index whichever way it is walked.
+/// The keys `[start, end)` of one index, in index order for both scan directions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IndexRange {
     start: Vec<u8>,
@@ -26,11 +26,11 @@ pub struct IndexEntry {
     pub record: RecordId,
     /// The encoded values: equal bytes are equal keys, and byte order is the index's order.
     pub values: Bytes,
-    /// What [`decode_entry`] needs beside them.
+    /// The type bits, which [`decode_entry`] needs in addition.
     pub type_bits: Bytes,
 }
 
-/// A walk over a range of an index. Entries that exist all the time come exactly once.
+/// A scan of a range of an index. It returns entries that exist during the whole scan exactly once.
 #[derive(Debug)]
 pub struct IndexCursor {
     unique: bool,
@@ -41,17 +41,17 @@ pub struct IndexCursor {
 }
 
 impl IndexRange {
-    /// Returns the whole index.
+    /// Returns the range of the whole index.
     pub fn whole(index: &Index) -> Self {
         let (start, end) = index_range(index.id);
         IndexRange { start, end }
     }
 
-    /// Keys between two bounds, each the key values of the first fields in the order of the index
-    /// (so under a descending field the greater value comes first). An inclusive bound takes in
-    /// all keys that begin with its values, an exclusive one leaves them all out; no values
-    /// leave the side open. Where a bound is longer than a stored key the range is wider than
-    /// asked: a reader of an index with [`Index::has_long_keys`] checks the documents.
+    /// Returns the keys between two bounds. A bound has the key values of the first fields in index
+    /// order (for a descending field the greater value comes first). An inclusive bound includes
+    /// all keys that begin with its values, an exclusive bound excludes all of them; a bound
+    /// without values is open. If a bound is longer than a stored key, the range is wider than
+    /// requested: a reader of an index with [`Index::has_long_keys`] must check the documents.
     pub fn new(
         index: &Index,
         start: &[Value<'_>],
@@ -71,13 +71,13 @@ impl IndexRange {
         range
     }
 
-    /// Returns all keys that begin with these values.
+    /// Returns the range of all keys that begin with these values.
     pub fn equal(index: &Index, values: &[Value<'_>]) -> Self {
         Self::new(index, values, true, values, true)
     }
 
-    /// A range of encoded values (as `quire_document::key` appends them, one after the other):
-    /// keys whose values are at least `start` and before `end`; an empty `end` is the end of the
+    /// Returns the range of the keys whose encoded values (as `quire_document::key` appends them,
+    /// one after the other) are at least `start` and before `end`; an empty `end` is the end of the
     /// index. Bounds longer than a stored key widen the range, as in [`IndexRange::new`].
     pub fn encoded(index: &Index, start: &[u8], end: &[u8]) -> Self {
         let mut range = Self::whole(index);
@@ -90,9 +90,9 @@ impl IndexRange {
         range
     }
 
-    /// Keys whose encoded values are at least `start` and below `end`; nothing leaves a side
-    /// open. Bounds are what `quire_document::key` writes, one value after the other; they are
-    /// cut like keys are.
+    /// Returns the range of the keys whose encoded values are at least `start` and below `end`; an
+    /// empty bound leaves a side open. Bounds are written by `quire_document::key`, one value after
+    /// the other, and are shortened as keys are.
     pub fn of_encoded(index: &Index, start: &[u8], end: &[u8]) -> Self {
         let mut range = Self::whole(index);
         let with_id = |bound: &[u8]| {
@@ -110,8 +110,8 @@ impl IndexRange {
         range
     }
 
-    /// What of this range comes after the entry of `record` with these values, walking in
-    /// `direction`.
+    /// Returns the part of this range after the entry of `record` with these values, in scan
+    /// direction `direction`.
     #[must_use]
     pub fn after(
         &self,
@@ -136,7 +136,7 @@ impl IndexRange {
         range
     }
 
-    /// True if no key can be in it.
+    /// Returns true if no key can be in the range.
     pub fn is_empty(&self) -> bool {
         self.start >= self.end
     }
@@ -146,7 +146,7 @@ impl IndexRange {
         &self.start
     }
 
-    /// Returns the first key after the range.
+    /// Returns the end of the range: the first key after it.
     pub fn end(&self) -> &[u8] {
         &self.end
     }
@@ -169,13 +169,13 @@ fn encode_bound(index: &Index, values: &[Value<'_>]) -> (Vec<u8>, bool) {
 }
 
 impl IndexCursor {
-    /// Returns a walk over `range` of `index`.
+    /// Returns a cursor over `range` of `index`.
     pub fn new(index: &Index, range: IndexRange, direction: Direction) -> Self {
         let done = range.is_empty();
         IndexCursor { unique: index.unique, direction, range, done, page: Page::default() }
     }
 
-    /// Appends the next entries to `out`, at most `rows_max`. False when there are no more.
+    /// Appends the next entries to `out`, at most `rows_max`. Returns false if there are no more.
     pub fn next_page(
         &mut self,
         view: &View<'_>,
@@ -193,7 +193,7 @@ impl IndexCursor {
         Ok(!self.done)
     }
 
-    /// Walks over the next entries, at most `rows_max`, and returns their number and the last one.
+    /// Skips the next entries, at most `rows_max`, and returns their number and the last one.
     pub fn pass_page(
         &mut self,
         view: &View<'_>,
@@ -202,7 +202,7 @@ impl IndexCursor {
         if self.done {
             return Ok((0, None));
         }
-        // The value of a unique index's entry has the record id, which the last entry tells.
+        // The value of a unique index's entry contains the record id, which the last entry needs.
         self.read(view, rows_max, !self.unique)?;
         let last = self.page.rows.last();
         let last =
@@ -212,7 +212,7 @@ impl IndexCursor {
         Ok((passed, last))
     }
 
-    /// Reads the next page and moves the range behind it.
+    /// Reads the next page and moves the range past it.
     fn read(&mut self, view: &View<'_>, rows_max: usize, keys_only: bool) -> Result<()> {
         let request = ScanRequest {
             space: Space::Idx,
@@ -233,31 +233,32 @@ impl IndexCursor {
         Ok(())
     }
 
-    /// Goes on in another range, before or behind: how a scan of many intervals skips.
+    /// Continues in another range, in either direction: this is how a scan of many intervals skips
+    /// keys.
     pub fn seek(&mut self, range: IndexRange) {
         self.done = range.is_empty();
         self.range = range;
     }
 
-    /// What is left to walk.
+    /// Returns the rest of the range.
     pub fn remaining(&self) -> &IndexRange {
         &self.range
     }
 
-    /// True once the walk has ended.
+    /// Returns true after the end of the scan.
     pub fn is_done(&self) -> bool {
         self.done
     }
 }
 
 impl IndexEntry {
-    /// The values as they stand in the document; `None` if the key was too long to be stored
+    /// Returns the values as they are in the document; `None` if the key was too long to be stored
     /// whole.
     pub fn decode(&self, keys: &KeySpec) -> Result<Option<DecodedKey>> {
         decode_entry(keys, &self.values, &self.type_bits)
     }
 
-    /// True if the entry holds only the beginning of its key.
+    /// Returns true if the entry has only the prefix of its key.
     pub fn is_shortened(&self) -> bool {
         is_shortened(&self.values)
     }

@@ -1,7 +1,7 @@
-//! Eight bytes of a key as a number: a sort compares these first, and looks at the whole keys only
-//! where they are equal.
+//! Eight bytes of a key as a number: a sort compares these first, and compares the whole keys only
+//! if they are equal.
 
-/// Returns the number of bytes with which all `keys` begin.
+/// Returns the length of the common prefix of all `keys`.
 pub fn shared_bytes<'k>(mut keys: impl Iterator<Item = &'k [u8]>) -> usize {
     let Some(first) = keys.next() else { return 0 };
     keys.fold(first.len(), |shared, key| {
@@ -10,8 +10,8 @@ pub fn shared_bytes<'k>(mut keys: impl Iterator<Item = &'k [u8]>) -> usize {
     })
 }
 
-/// Returns the eight bytes of `key` from `at` on as a number that orders as they do. A key that ends
-/// before counts as if zeros followed.
+/// Returns the eight bytes of `key` from `at` on as a number that has the same order. A shorter key
+/// is padded with zeros.
 pub fn order_digits(key: &[u8], at: usize) -> u64 {
     let mut digits = [0; 8];
     let rest = key.get(at..).unwrap_or_default();

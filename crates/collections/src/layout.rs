@@ -7,7 +7,7 @@ use quire_catalog::CollectionId;
 use quire_document::{Doc, Value};
 use quire_error::{Error, ErrorCode, Result};
 
-/// The place of a document in its collection. Rises in the order of insertion; never 0.
+/// The number of a document in its collection. It rises in the order of insertion, and is never 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RecordId(pub u64);
 
@@ -22,10 +22,10 @@ impl fmt::Display for RecordId {
     }
 }
 
-/// How a document's bytes are stored: the first byte of its value.
+/// The first byte of a stored document: its bytes follow as BSON.
 const CODEC_BSON: u8 = 1;
 
-/// Bytes of a document's key.
+/// The length of a document's key in bytes.
 pub(crate) const DOC_KEY_BYTES: usize = 12;
 
 /// Returns the key of a document.
@@ -44,22 +44,22 @@ pub(crate) fn record_id_of(key: &[u8]) -> Result<RecordId> {
     }
 }
 
-/// Where the documents of a collection end: the first key after them.
+/// Returns the end of the documents of a collection: the first key after them.
 pub(crate) fn collection_end(collection: CollectionId) -> Vec<u8> {
     quire_storage::prefix_end(&collection.to_bytes())
 }
 
-/// Returns the value under which a document is stored, in two parts.
+/// Returns the stored value of a document, in two parts.
 pub(crate) fn doc_value(doc: Doc<'_>) -> [&[u8]; 2] {
     [&[CODEC_BSON], doc.as_bytes()]
 }
 
-/// A document as the engine handed it out; cheap to clone, keeps its page alive.
+/// A document as the engine returned it. It is cheap to clone, and keeps the engine's page alive.
 #[derive(Clone)]
 pub struct StoredDoc(Bytes);
 
 impl StoredDoc {
-    /// Takes the codec byte off.
+    /// Removes the codec byte.
     pub(crate) fn decode(mut value: Bytes) -> Result<Self> {
         if value.first() != Some(&CODEC_BSON) || value.len() < 6 {
             return Err(damaged("a document's first byte"));
@@ -88,7 +88,7 @@ impl StoredDoc {
         &self.0
     }
 
-    /// Returns the bytes, with their owner.
+    /// Returns the reference-counted bytes.
     pub fn into_bytes(self) -> Bytes {
         self.0
     }

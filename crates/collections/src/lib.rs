@@ -1,9 +1,9 @@
 //! Documents and their index entries: read on a snapshot, written in one storage transaction.
 //!
-//! [`Store`] is the engine with the published catalog. [`Store::read_view`] gives a [`ReadView`],
-//! a snapshot with the catalog that matches it. Readers take the [`View`] of a `ReadView`, or of a
-//! [`Writer`], which adds its own writes. Only `write.rs` and its folder write documents and index
-//! entries. A catalog is read first and a snapshot taken under the same lock, so a view never
+//! [`Store`] is the engine with the published catalog. [`Store::read_view`] returns a [`ReadView`],
+//! a snapshot with the catalog of the same moment. Readers use the [`View`] of a `ReadView`, or of
+//! a [`Writer`], which adds its own writes. Only `write.rs` and its folder write documents and
+//! index entries. The catalog is read and the snapshot taken under the same lock, so a view never
 //! shows an index whose entries its snapshot lacks.
 
 mod changes;

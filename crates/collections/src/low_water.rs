@@ -1,7 +1,7 @@
-//! What a process knows about a collection's record ids: the next one to give out, and the
-//! low-water mark, below which no snapshot from some version on has a record. A queue popped
-//! from its head leaves tombstones behind; scans that start at the mark never see them. Beside them
-//! stands the greatest key of `_id`: a key above it is new without a look-up.
+//! The record ids of a collection in memory: the next id, and the low-water mark, below which no
+//! snapshot from some version on has a record. A queue that is popped from its head leaves
+//! tombstones; scans that start at the mark do not read them. Also the greatest key of the `_id`
+//! index: a greater key is new without a look-up.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -17,33 +17,33 @@ use crate::RecordId;
 pub(crate) struct RecordIds {
     next: AtomicU64,
     state: Mutex<State>,
-    /// A writer has left, or a table has been cut.
+    /// Signals that a writer has left or a table has begun.
     changed: Condvar,
-    /// The mark as it was last stored.
+    /// The value of the mark when it was last stored.
     stored: AtomicU64,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    /// The first id that each unfinished writer took.
+    /// The smallest id that each unfinished writer can have taken.
     unfinished: Vec<u64>,
-    /// A writer waits for the unfinished ones, to cut a table then.
+    /// True while a writer waits for the unfinished ones to begin a new table.
     cutting: bool,
-    /// The latest commit that inserted.
+    /// The version of the latest commit that inserted.
     last_insert: Version,
     mark: u64,
     /// The version from which on the mark holds.
     holds_from: Version,
-    /// No key of the `_id` index that was committed by this process is greater.
+    /// A key that is not below any key of the `_id` index that this process committed.
     greatest_id: Vec<u8>,
-    /// Nor one that was there before.
+    /// True if `greatest_id` also covers the keys from before this process.
     knows_greatest_id: bool,
 }
 
-/// The longest that a writer waits until a table can be cut. Eight writers of a hundred documents each
-/// are done in some milliseconds; a transaction that is left open is not waited for.
+/// The longest wait for unfinished writers before a new table begins. Eight writers of a hundred
+/// documents each finish in some milliseconds; a transaction that is left open is not waited for.
 const CUT_WAIT: Duration = Duration::from_millis(20);
-/// How far the mark must have moved before it is worth storing.
+/// How far the mark must move before it is stored again.
 const STORE_STEP: u64 = 4096;
 
 impl RecordIds {
@@ -57,12 +57,12 @@ impl RecordIds {
         }
     }
 
-    /// Larger than every id that was given out.
+    /// Returns an id that is larger than every id taken so far.
     pub(crate) fn bound(&self) -> RecordId {
         RecordId(self.next.load(Ordering::SeqCst))
     }
 
-    /// Registers a writer; every id that it takes is at least the answer.
+    /// Registers a writer. Every id that it takes is at least the returned number.
     pub(crate) fn enter(&self) -> u64 {
         let mut state = self.state.lock();
         let floor = self.next.load(Ordering::SeqCst);
@@ -70,10 +70,10 @@ impl RecordIds {
         floor
     }
 
-    /// Registers a writer as [`enter`](Self::enter) does. If a table of documents is about to begin in
-    /// `engine`, waits for the other writers first and has it begin where no id is under way: ids are
-    /// taken before their commit, and two tables that overlap by some documents are merged, which
-    /// writes all of their documents again.
+    /// Registers a writer as [`enter`](Self::enter) does. If `engine` is about to begin a table of
+    /// documents, first waits for the other writers and makes it begin now. Writers take ids before
+    /// their commit, so a table that begins in the middle of a commit overlaps the table before by
+    /// some documents, and a compaction then writes all documents of both again.
     pub(crate) fn enter_at_cut(&self, engine: &dyn Engine) -> u64 {
         if engine.wants_cut() {
             self.cut_table(engine);
@@ -92,18 +92,18 @@ impl RecordIds {
         let waits = &mut |state: &mut State| !state.unfinished.is_empty();
         self.changed.wait_while_for(&mut state, waits, CUT_WAIT);
         drop(state);
-        // Whatever fails here fails again when fjall does it, which poisons the engine.
+        // If this fails, fjall's own attempt fails too and poisons the engine.
         let _ = engine.cut_table();
         self.state.lock().cutting = false;
         self.changed.notify_all();
     }
 
-    /// Returns a fresh id, for a registered writer.
+    /// Returns a new id for a registered writer.
     pub(crate) fn take(&self) -> RecordId {
         RecordId(self.next.fetch_add(1, Ordering::SeqCst))
     }
 
-    /// Ends what [`enter`](Self::enter) began.
+    /// Ends the registration of a writer.
     pub(crate) fn leave(&self, floor: u64, committed: Option<Version>) {
         let mut state = self.state.lock();
         if let Some(at) = state.unfinished.iter().position(|other| *other == floor) {
@@ -117,14 +117,14 @@ impl RecordIds {
         }
     }
 
-    /// Returns a key that no key of the `_id` index exceeds, in whatever snapshot was taken before this
+    /// Returns a key that is not below any key of the `_id` index in any snapshot taken before this
     /// call; `None` if [`found_greatest_id`](Self::found_greatest_id) has not been called yet.
     pub(crate) fn greatest_id(&self) -> Option<SmallVec<[u8; 32]>> {
         let state = self.state.lock();
         state.knows_greatest_id.then(|| SmallVec::from_slice(&state.greatest_id))
     }
 
-    /// A writer of entries of `_id` calls this with the greatest before its commit.
+    /// Raises the greatest key to `key`. A writer calls this before it commits entries of `_id`.
     pub(crate) fn raise_greatest_id(&self, key: &[u8]) {
         let mut state = self.state.lock();
         if *key > state.greatest_id[..] {
@@ -133,8 +133,8 @@ impl RecordIds {
         }
     }
 
-    /// `key` is the greatest in a snapshot that was taken after this was made, or the number of the
-    /// index if there is none.
+    /// Sets the greatest key of a snapshot that was taken after this value was created. `key` is
+    /// the number of the index if the index is empty.
     pub(crate) fn found_greatest_id(&self, key: &[u8]) {
         self.raise_greatest_id(key);
         self.state.lock().knows_greatest_id = true;
@@ -146,8 +146,8 @@ impl RecordIds {
         if snapshot >= state.holds_from { state.mark } else { 0 }
     }
 
-    /// Moves the mark to `first`, the first record that a scan of this snapshot found from the mark on
-    /// (`None`: the collection is empty), if no record can have been added below it since.
+    /// Moves the mark to `first`, the first record that a scan of this snapshot found from the mark
+    /// on (`None` if it found none), unless a record can have been added below `first` since.
     pub(crate) fn saw_first(&self, snapshot: Version, first: Option<RecordId>) {
         let mut state = self.state.lock();
         if snapshot < state.last_insert {
@@ -162,13 +162,13 @@ impl RecordIds {
         }
     }
 
-    /// Scans begin at the first record id again: the stored mark was wrong.
+    /// Resets the mark, because the stored one was wrong: scans begin at the first record id again.
     pub(crate) fn forget_mark(&self) {
         self.state.lock().mark = 0;
         self.stored.store(0, Ordering::Relaxed);
     }
 
-    /// The mark, if it has moved far enough since it was stored to be stored again.
+    /// Returns the mark if it has moved far enough to be stored again.
     pub(crate) fn worth_storing(&self) -> Option<u64> {
         let mark = self.state.lock().mark;
         let stored = self.stored.load(Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! The records of `Space::Meta`: BSON documents that the catalog and its neighbours store.
+//! The records of `Space::Meta`: the BSON documents of the catalog and of settings.
 
 use bytes::Bytes;
 use quire_document::{Doc, DocBuf};
@@ -11,7 +11,7 @@ use crate::layout::damaged;
 /// Writes a record.
 ///
 /// # Errors
-/// As [`Txn::put`].
+/// Those of [`Txn::put`].
 pub(crate) fn put_meta(txn: &mut Txn, key: &[u8], record: DocBuf) -> Result<()> {
     let key = Bytes::copy_from_slice(key);
     txn.put(Space::Meta, key, record.into_bytes().into()).map_err(from_storage)
@@ -20,7 +20,7 @@ pub(crate) fn put_meta(txn: &mut Txn, key: &[u8], record: DocBuf) -> Result<()> 
 /// Reads the value of a record.
 ///
 /// # Errors
-/// `DataCorruptionDetected` if it is no document.
+/// `DataCorruptionDetected` if it is not a document.
 pub(crate) fn meta_doc(bytes: &[u8]) -> Result<Doc<'_>> {
     let limits = quire_document::limits::Limits::WIRE;
     quire_document::validate(bytes, &limits).map_err(|_| damaged("a catalog record"))

@@ -1,5 +1,5 @@
-//! Facts about an index's entries (multikey paths, long keys): stored by the commit that makes
-//! them true, shown to readers before it.
+//! Facts about an index's entries (multikey paths, long keys). The commit that makes a fact true
+//! stores it; readers see the fact before that commit.
 
 use std::sync::Arc;
 
@@ -10,15 +10,15 @@ use quire_storage::{Snapshot, Space, Txn};
 use crate::failure::Attempt;
 use crate::meta::meta_doc;
 
-/// Facts that a transaction has written and that its commit makes true.
+/// Facts that a transaction has written. Its commit makes them true.
 #[derive(Debug, Clone)]
 pub(crate) struct GrownFacts {
     pub(crate) multikey: Arc<Multikey>,
     pub(crate) facts: FactsBuf,
 }
 
-/// Sees to it that the facts are stored, at the latest by this transaction's commit. Answers
-/// what the commit will have stored, if it stores anything.
+/// Makes sure that the facts are stored, at the latest by this transaction's commit. Returns the
+/// facts that the commit stores, if it stores any.
 pub(crate) fn grow(txn: &mut Txn, index: &Index, facts: &Facts<'_>) -> Attempt<Option<GrownFacts>> {
     let multikey = &index.multikey;
     if multikey.stored_covers(facts) {
@@ -32,7 +32,7 @@ pub(crate) fn grow(txn: &mut Txn, index: &Index, facts: &Facts<'_>) -> Attempt<O
     let mut all = before.clone();
     all.paths.resize(facts.paths.len(), 0);
     all.merge(facts);
-    // Else written by this transaction before, or by a commit whose end has not been noted yet.
+    // Else this transaction wrote them before, or a commit that is not yet noted in memory.
     let grows = all != before;
     if grows {
         let record = all.encode().into_bytes().into();
@@ -43,7 +43,7 @@ pub(crate) fn grow(txn: &mut Txn, index: &Index, facts: &Facts<'_>) -> Attempt<O
 }
 
 impl GrownFacts {
-    /// After the commit.
+    /// Notes the facts in memory, after the commit.
     pub(crate) fn committed(&self) {
         self.multikey.mark_stored(&self.facts);
     }

@@ -1,6 +1,6 @@
-//! Which collection and index numbers are taken. The catalog's record of the next number can be lost
-//! with a damaged log while what has the numbers is still there, and a number that is used twice
-//! makes one of the two disappear. So each open looks for the greatest number in everything.
+//! Finds the used collection and index numbers. A damaged log can lose the catalog's record of the
+//! next number while data with such numbers still exist, and a number that is used twice makes one
+//! of two collections disappear. So each open searches for the greatest number everywhere.
 
 use std::sync::Arc;
 
@@ -39,7 +39,7 @@ pub(crate) fn next(engine: &Arc<dyn Engine>, catalog: &Catalog) -> Result<u32> {
     Ok(greatest.saturating_add(1))
 }
 
-/// Writes the next number back.
+/// Stores the next number.
 pub(crate) fn store(engine: &Arc<dyn Engine>, next_id: u32) -> Result<()> {
     let mut txn = begin(engine, Mode::Write).map_err(from_storage)?;
     let record = FormatRecord { format: CATALOG_FORMAT, next_id };

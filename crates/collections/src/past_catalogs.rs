@@ -1,5 +1,5 @@
 //! The catalogs that the last statements have replaced. A view of the past (`Store::read_view_at`)
-//! needs the one of its time: which collections and indexes there were, and under which names.
+//! needs the catalog of its time: the collections and indexes that existed, and their names.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -7,20 +7,20 @@ use std::sync::Arc;
 use quire_catalog::Catalog;
 use quire_storage::Version;
 
-/// Most catalogs that are kept: each has a table of all names.
+/// The largest number of kept catalogs: each has a table of all names.
 const CATALOGS_MAX: usize = 64;
 
 /// Replaced catalogs, oldest first.
 #[derive(Default)]
 pub(crate) struct PastCatalogs {
-    /// Each with the version of the commit that replaced it.
+    /// Each catalog with the version of the commit that replaced it.
     replaced: VecDeque<(Version, Arc<Catalog>)>,
-    /// What was true before this version is not known any more.
+    /// The catalogs before this version are no longer known.
     known_since: Version,
 }
 
 impl PastCatalogs {
-    /// Keeps the catalog that a commit has replaced.
+    /// Keeps the catalog that the commit `by` has replaced.
     pub fn keep(&mut self, catalog: Arc<Catalog>, by: Version) {
         self.replaced.push_back((by, catalog));
         if self.replaced.len() > CATALOGS_MAX

@@ -1,13 +1,14 @@
-//! What a document must be before it is stored.
+//! Prepares and checks a document before it is stored.
 
 use quire_document::{Doc, DocWriter, Element, Timestamp, Type, Value, limits};
 use quire_error::{Error, ErrorCode, Result};
 
 use crate::Store;
 
-/// A document as an insert stores it: `_id` first, made up if it is missing, checked (53
-/// InvalidIdField, 52 DollarPrefixedFieldName, 10334 BSONObjectTooLarge, 15 Overflow), empty timestamps
-/// filled in. Copied into `buffer` only if something changes.
+/// Returns a document in the form in which an insert stores it: `_id` first, generated if it is
+/// missing, and empty timestamps filled in. Errors: 53 InvalidIdField, 52 DollarPrefixedFieldName,
+/// 10334 BSONObjectTooLarge, 15 Overflow. The document is copied into `buffer` only if something
+/// changes.
 pub fn prepare_insert<'d>(store: &Store, doc: Doc<'d>, buffer: &'d mut Vec<u8>) -> Result<Doc<'d>> {
     if doc.len() > limits::USER_DOCUMENT_BYTES_MAX {
         return Err(Error::new(
@@ -54,15 +55,15 @@ pub fn prepare_insert<'d>(store: &Store, doc: Doc<'d>, buffer: &'d mut Vec<u8>) 
     Ok(doc)
 }
 
-/// Returns true if the value is one that an insert replaces by the time. Most values are no
-/// timestamps and are not read.
+/// Returns true if the value is a timestamp that an insert replaces by the current time. Most
+/// values are not timestamps and are not read.
 fn is_empty_timestamp(element: &Element<'_>) -> bool {
     const EMPTY: Timestamp = Timestamp { seconds: 0, increment: 0 };
     element.kind() == Type::Timestamp
         && matches!(element.value(), Value::Timestamp(stamp) if stamp == EMPTY)
 }
 
-/// Refuses what cannot be an `_id`.
+/// Refuses a value that cannot be an `_id`.
 fn check_id(id: Value<'_>) -> Result<()> {
     match id {
         Value::Array(_) | Value::Regex(_) | Value::Undefined => Err(Error::new(

@@ -1,5 +1,5 @@
-//! Indexes with `prepareUnique`: their entries are those of an ordinary index, so that duplicates of
-//! before can stay, and a write that would add another one is refused.
+//! Indexes with `prepareUnique`. Their entries are those of an ordinary index, so that existing
+//! duplicates can stay; a write that would add a duplicate is refused.
 
 use std::sync::Arc;
 
@@ -15,15 +15,15 @@ use crate::entry::split_entry;
 use crate::failure::from_storage;
 use crate::{IndexCursor, IndexRange, RecordId, Store, View, from_interruption};
 
-/// Entries that the search for duplicates reads at once.
+/// The number of entries that the search for duplicates reads at once.
 const PAGE_ROWS: usize = 1000;
-/// The bytes of record ids and `_id`s after which no more duplicates are listed, so that the
-/// error is a document.
+/// The bytes of record ids and `_id`s after which no more duplicates are listed, so that the error
+/// fits into a document.
 const VIOLATION_BYTES_MAX: usize = 8 << 20;
 
 /// Returns true if a record other than `id` has the key `claim` (index id and values). Two
-/// transactions that add the same key conflict, because both write `claim`: no entry stands under
-/// it, since those of an ordinary index end with a record id.
+/// transactions that add the same key conflict, because both write `claim` itself; no entry has
+/// that key, because entries of an ordinary index end with a record id.
 pub(crate) fn is_taken(
     txn: &mut Txn,
     claim: &[u8],
@@ -32,7 +32,7 @@ pub(crate) fn is_taken(
     txn.delete(Space::Idx, Bytes::copy_from_slice(claim))?;
     let end = prefix_end(claim);
     let mut page = Page::default();
-    // Two rows tell, because one of them may be the record's own entry.
+    // Two rows are enough, because one of them may be the record's own entry.
     let request = ScanRequest::new(Space::Idx, claim, &end).keys_only().rows_max(2);
     txn.scan(&request, &mut page)?;
     let own = id.0.to_be_bytes();
@@ -77,9 +77,9 @@ impl Violations {
 }
 
 impl Store {
-    /// Looks for keys that several documents have in an index with `prepareUnique`. Each page is
-    /// read from a snapshot of its own: no write adds a duplicate meanwhile, and a group is read
-    /// again as a whole before it counts.
+    /// Returns the keys that several documents have in an index with `prepareUnique`. Each page is
+    /// read from a snapshot of its own: no write can add a duplicate meanwhile, and a group of
+    /// duplicates is read again as a whole before it counts.
     pub(crate) fn violations(
         self: &Arc<Self>,
         collection: &Collection,
@@ -110,7 +110,7 @@ impl Store {
     }
 }
 
-/// Returns the `_id`s of the documents that have a key now, at most [`PAGE_ROWS`] of them.
+/// Returns the `_id`s of the documents that have a key now, at most [`PAGE_ROWS`].
 fn ids_of_key(
     view: &View<'_>,
     collection: &Collection,

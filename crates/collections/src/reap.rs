@@ -1,4 +1,4 @@
-//! Deletes the records of retryable writes that cannot be repeated any more.
+//! Deletes the records of retryable writes that can no longer be repeated.
 
 use std::sync::Arc;
 
@@ -13,10 +13,11 @@ use crate::failure::{from_interruption, from_storage};
 use crate::layout::damaged;
 use crate::retry::{SESSION, SessionKey, parse_header, parse_suffix};
 
-/// Returns true if a session is in use. The arguments are its UUID, and its user's digest if it has a user.
+/// Returns true if a session is in use. The arguments are its UUID, and its user's digest if it has
+/// a user.
 pub type IsAlive<'f> = dyn Fn(&[u8; 16], Option<&[u8; 32]>) -> bool + 'f;
 
-/// The session that a walk over the records has come to.
+/// The session whose records the scan is reading.
 struct Current {
     prefix: Vec<u8>,
     number: i64,
@@ -24,9 +25,9 @@ struct Current {
 }
 
 impl Store {
-    /// Deletes the records of sessions that have not written since `before_ms` and are not alive,
-    /// and rows that a newer transaction number has replaced. Returns the number of deleted
-    /// keys. Records that are written meanwhile stay.
+    /// Deletes the records of sessions that have not written since `before_ms` and are not in use,
+    /// and rows that a newer transaction number has replaced. Returns the number of deleted keys.
+    /// Records that are written meanwhile stay.
     pub fn reap_retry_records(
         self: &Arc<Self>,
         before_ms: i64,
@@ -42,7 +43,7 @@ impl Store {
                 .map_err(from_storage)?;
             deleted += delete_doomed(&mut txn, &page, &mut current, before_ms, is_alive)?;
             match txn.commit(CommitOptions::buffered().ended_by(interrupt)) {
-                // One of them is used after all: the whole page waits for the next pass.
+                // One of the sessions is used again: the whole page waits for the next pass.
                 Ok(_) | Err(StorageError::Conflict(_)) => {}
                 Err(error) => return Err(from_storage(error)),
             }
@@ -78,7 +79,7 @@ fn delete_doomed(
                 Some(current) if current.prefix == prefix => {
                     current.doomed || number != current.number
                 }
-                // Its first row is gone, so no look-up finds it.
+                // The session's first row is gone, so no look-up finds this row.
                 _ => true,
             }
         };

@@ -1,5 +1,5 @@
-//! What a session remembers of its retryable writes: written by the commits that do them, read
-//! back when a statement is repeated (docs/format.md, "Retryable writes").
+//! The results of a session's retryable writes. The commits of the writes store them, and they are
+//! read when a statement is repeated (docs/format.md, "Retryable writes").
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,18 +16,18 @@ use crate::meta::meta_doc;
 
 /// The first byte of every key.
 pub(crate) const SESSION: u8 = b's';
-/// Leftover rows that the first commit of a number deletes at most.
+/// The largest number of old rows that the first commit of a number deletes.
 const STALE_ROWS_MAX: u32 = 1000;
-/// Bytes before the statements of a session's first row: number and time.
+/// The length of the header of a session's first row: number and time.
 const HEADER_BYTES: usize = 16;
-/// Bytes that the key of a later row has more than that of the first.
+/// How many bytes longer the key of a later row is than that of the first.
 const ROW_SUFFIX_BYTES: usize = 12;
 
-/// A session as its records name it.
+/// The key of a session's records.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionKey(Vec<u8>);
 
-/// What a statement did.
+/// The effect of a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
     /// Inserted a document.
@@ -36,16 +36,16 @@ pub enum Effect {
     Update,
     /// Deleted a document.
     Delete,
-    /// Committed a transaction: the statement is its `commitTransaction`.
+    /// Committed a transaction: the statement is the `commitTransaction`.
     Commit,
 }
 
-/// The document that is kept with a statement.
+/// The document that is stored with a statement.
 #[derive(Debug, Clone, Copy)]
 pub enum Keep<'d> {
-    /// No document is kept.
+    /// No document.
     Nothing,
-    /// The `_id` of the document that was inserted.
+    /// The `_id` of the inserted document.
     Id(Value<'d>),
     /// The document before the change.
     Before(Doc<'d>),
@@ -53,57 +53,57 @@ pub enum Keep<'d> {
     After(Doc<'d>),
 }
 
-/// Which document was kept.
+/// Which document is stored with a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Image {
-    /// `{_id}` of the inserted one.
+    /// `{_id}` of the inserted document.
     Id,
-    /// As it was before the change.
+    /// The document before the change.
     Before,
-    /// As it was after the change.
+    /// The document after the change.
     After,
 }
 
-/// What is remembered of a statement.
+/// The stored result of a statement.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Remembered {
-    /// What it did.
+    /// Its effect.
     pub effect: Effect,
-    /// The document that was kept.
+    /// The document that is stored with it.
     pub image: Option<(Image, DocBuf)>,
 }
 
-/// The writes of a session under its newest transaction number.
+/// The results of a session's writes under its newest transaction number.
 #[derive(Debug)]
 pub struct RetryLog {
     key: SessionKey,
     /// The newest number; `None` before the first.
     number: Option<i64>,
-    /// The time that goes into the next record.
+    /// The time of the next record, in milliseconds.
     now_ms: i64,
-    /// In which row each statement stands that did something.
+    /// The row of each statement that had an effect.
     executed: HashMap<i32, u32>,
-    /// Rows written under this number.
+    /// The number of rows written under this number.
     rows: u32,
-    /// Rows of earlier numbers that the next commit deletes.
+    /// Rows of earlier numbers, which the next commit deletes.
     stale: Vec<Bytes>,
-    /// The newest number is that of a committed transaction.
+    /// True if the newest number is that of a committed transaction.
     transaction: bool,
 }
 
-/// The record that goes with a commit.
+/// The row that a commit writes.
 #[derive(Debug)]
 pub(crate) struct RetryRow {
     pub key: Bytes,
     pub value: Vec<u8>,
-    /// The statements in it.
+    /// The statements in the row.
     pub statements: Vec<i32>,
-    /// Keys to delete.
+    /// The keys that the commit deletes.
     pub stale: Vec<Bytes>,
 }
 
 impl SessionKey {
-    /// The key of a session: its UUID, and its user's digest if it has a user.
+    /// Returns the key of a session: its UUID, and its user's digest if it has a user.
     pub fn new(id: &[u8; 16], user: Option<&[u8; 32]>) -> Self {
         let mut key = Vec::with_capacity(50);
         key.push(SESSION);
@@ -113,7 +113,7 @@ impl SessionKey {
         SessionKey(key)
     }
 
-    /// The session at the beginning of a stored key, with how many bytes it takes.
+    /// Parses the session at the beginning of a stored key. Returns it with its length in bytes.
     pub(crate) fn parse(key: &[u8]) -> Option<([u8; 16], Option<[u8; 32]>, usize)> {
         let id = key.get(1..17)?.try_into().ok()?;
         match key.get(17)? {
@@ -140,7 +140,7 @@ pub(crate) fn parse_suffix(suffix: &[u8]) -> Option<(i64, u32)> {
     Some((i64::from_be_bytes(number.try_into().ok()?), u32::from_be_bytes(row.try_into().ok()?)))
 }
 
-/// Number and time of a session's first row, and its statements.
+/// Returns the number and the time of a session's first row, and the bytes of its statements.
 pub(crate) fn parse_header(value: &[u8]) -> Result<(i64, i64, &[u8])> {
     let parsed = value.split_at_checked(HEADER_BYTES).and_then(|(header, rest)| {
         let (number, time) = header.split_at(8);
@@ -151,7 +151,7 @@ pub(crate) fn parse_header(value: &[u8]) -> Result<(i64, i64, &[u8])> {
 }
 
 impl RetryLog {
-    /// Reads what a session has written before.
+    /// Reads the stored results of a session.
     pub fn load(snapshot: &dyn Snapshot, key: SessionKey) -> Result<Self> {
         let mut log = RetryLog {
             key,
@@ -198,7 +198,7 @@ impl RetryLog {
         self.number
     }
 
-    /// Goes on with a number that is not older than the newest.
+    /// Begins a number that is not older than the newest, or continues the newest.
     pub fn begin(&mut self, number: i64, now_ms: i64) {
         self.now_ms = now_ms;
         if self.number == Some(number) {
@@ -219,18 +219,18 @@ impl RetryLog {
         self.transaction
     }
 
-    /// The record of a transaction's commit was committed.
+    /// Notes that the commit of a transaction, with its record, was successful.
     pub fn committed_transaction(&mut self, statements: &[i32]) {
         self.transaction |= !statements.is_empty();
         self.committed(statements);
     }
 
-    /// Returns true if the statement has done what it says already.
+    /// Returns true if the statement had an effect before.
     pub fn is_executed(&self, statement: i32) -> bool {
         self.executed.contains_key(&statement)
     }
 
-    /// What the statement did, if it did something.
+    /// Returns the stored result of the statement, if it had an effect.
     pub fn find(&self, snapshot: &dyn Snapshot, statement: i32) -> Result<Option<Remembered>> {
         let (Some(row), Some(number)) = (self.executed.get(&statement), self.number) else {
             return Ok(None);
@@ -251,17 +251,17 @@ impl RetryLog {
         Ok(found)
     }
 
-    /// How many statements are remembered in memory.
+    /// Returns the number of statements in memory.
     pub fn len(&self) -> usize {
         self.executed.len()
     }
 
-    /// Returns true if no statement is remembered.
+    /// Returns true if no statement is in memory.
     pub fn is_empty(&self) -> bool {
         self.executed.is_empty()
     }
 
-    /// Returns an empty record for the next commit.
+    /// Returns an empty row for the next commit.
     pub(crate) fn next_row(&self) -> Option<RetryRow> {
         let number = self.number?;
         let mut value = Vec::with_capacity(HEADER_BYTES + 32);
@@ -273,7 +273,7 @@ impl RetryLog {
         Some(RetryRow { key, value, statements: Vec::new(), stale: self.stale.clone() })
     }
 
-    /// The record with these statements was committed.
+    /// Notes that the row with these statements was committed.
     pub fn committed(&mut self, statements: &[i32]) {
         if statements.is_empty() {
             return;
@@ -285,7 +285,7 @@ impl RetryLog {
 }
 
 impl RetryRow {
-    /// Adds what a statement did.
+    /// Adds the result of a statement.
     pub fn add(&mut self, statement: i32, effect: Effect, keep: Keep<'_>) {
         self.statements.push(statement);
         self.value.extend_from_slice(&statement.to_be_bytes());
@@ -311,20 +311,20 @@ impl RetryRow {
 }
 
 impl Writer {
-    /// The session of this log will remember what the commit does.
+    /// Makes the commit store the results of its statements for the session of `log`.
     pub fn set_retry_log(&mut self, log: &RetryLog) {
         self.retry = log.next_row();
     }
 
-    /// Says what a statement has done, for its session to remember; nothing without a session.
+    /// Stores the result of a statement for its session; does nothing without a session.
     pub fn remember(&mut self, statement: i32, effect: Effect, keep: Keep<'_>) {
         if let Some(row) = &mut self.retry {
             row.add(statement, effect, keep);
         }
     }
 
-    /// Puts what the session remembers into the transaction; answers the statements in it. Give
-    /// them to [`RetryLog::committed`] after the commit.
+    /// Adds the session's row to the transaction, and returns the statements in it. Pass them to
+    /// [`RetryLog::committed`] after the commit.
     pub fn seal_retry(&mut self) -> Attempt<Vec<i32>> {
         let Some(row) = self.retry.take().filter(|row| !row.statements.is_empty()) else {
             return Ok(Vec::new());
@@ -337,7 +337,7 @@ impl Writer {
     }
 }
 
-/// Calls `each` for every statement of a record.
+/// Calls `each` for every statement of a row.
 fn for_each_statement(
     mut bytes: &[u8],
     mut each: impl FnMut(i32, (Effect, Option<(Image, Doc<'_>)>)),
@@ -376,7 +376,7 @@ fn for_each_statement(
     Ok(())
 }
 
-/// Returns a log on the newest snapshot of a store.
+/// Reads the log of a session from the newest snapshot of a store.
 pub fn load_retry_log(store: &Arc<crate::Store>, key: SessionKey) -> Result<RetryLog> {
     let snapshot = store.engine().snapshot().map_err(from_storage)?;
     RetryLog::load(&*snapshot, key)

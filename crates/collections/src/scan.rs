@@ -1,5 +1,5 @@
-//! Walking a collection in the order of record ids, page by page. A cursor is only bytes: it can
-//! go on with any later view.
+//! Scans a collection in the order of record ids, page by page. A cursor holds only bytes, so it
+//! can continue on any later view.
 
 use quire_catalog::Collection;
 use quire_error::Result;
@@ -9,32 +9,33 @@ use crate::failure::from_storage;
 use crate::layout::{collection_end, doc_key, record_id_of};
 use crate::{RecordId, StoredDoc, View};
 
-/// Bytes of keys that a page has which is only walked over.
+/// The bytes of keys in a page that is only skipped.
 const PASS_BYTES: usize = 1 << 20;
 
-/// A document and its place.
+/// A document and its record id.
 #[derive(Debug, Clone)]
 pub struct Record {
-    /// The record id, which gives its place in the collection.
+    /// The record id, which orders the documents of a collection.
     pub id: RecordId,
     /// The document as it is stored.
     pub doc: StoredDoc,
 }
 
-/// A walk over a collection. Answers each record that exists all the time exactly once.
+/// A scan of a collection. It returns records that exist during the whole scan exactly once.
 #[derive(Debug)]
 pub struct CollectionCursor {
     direction: Direction,
     start: Vec<u8>,
     end: Vec<u8>,
-    /// The forward walk begins where the collection does, so it may use the low-water mark.
+    /// True if a forward scan begins at the start of the collection, so that it may use the
+    /// low-water mark.
     from_head: bool,
     done: bool,
     page: Page,
 }
 
 impl CollectionCursor {
-    /// Returns all of a collection.
+    /// Returns a cursor over the whole collection.
     pub fn new(collection: &Collection, direction: Direction) -> Self {
         CollectionCursor {
             direction,
@@ -46,7 +47,7 @@ impl CollectionCursor {
         }
     }
 
-    /// Records in `[from, to]`, whichever way the cursor walks.
+    /// Returns a cursor over the records in `[from, to]`, in either direction.
     pub fn between(
         collection: &Collection,
         direction: Direction,
@@ -66,8 +67,8 @@ impl CollectionCursor {
         cursor
     }
 
-    /// Appends the next records to `out`: at most `rows_max`, ending with the one that reaches
-    /// `bytes_max`. False when there are no more.
+    /// Appends the next records to `out`: at most `rows_max`, and none after the bytes reach
+    /// `bytes_max`. Returns false if there are no more.
     pub fn next_page(
         &mut self,
         view: &View<'_>,
@@ -87,7 +88,7 @@ impl CollectionCursor {
         Ok(!self.done)
     }
 
-    /// Walks over the next records, at most `rows_max`, without their documents; returns their
+    /// Skips the next records, at most `rows_max`, without reading their documents. Returns their
     /// number and the id of the last one.
     pub fn pass_page(
         &mut self,
@@ -105,7 +106,7 @@ impl CollectionCursor {
         Ok((passed, last))
     }
 
-    /// Reads the next page and moves on behind it.
+    /// Reads the next page and moves the range past it.
     fn read(
         &mut self,
         view: &View<'_>,
@@ -142,7 +143,7 @@ impl CollectionCursor {
         Ok(())
     }
 
-    /// True once the walk has ended.
+    /// Returns true after the end of the scan.
     pub fn is_done(&self) -> bool {
         self.done
     }

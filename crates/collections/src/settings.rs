@@ -1,4 +1,4 @@
-//! Settings of the server that outlive it: small documents by name (docs/format.md, "Catalog").
+//! Persistent settings of the server: small documents by name (docs/format.md, "Catalog").
 
 use std::sync::Arc;
 
@@ -14,14 +14,14 @@ use crate::meta::{meta_doc, put_meta};
 const SETTING: u8 = b'p';
 
 impl Store {
-    /// Returns a setting, if it was ever put.
+    /// Returns a setting, if it was ever stored.
     pub fn setting(self: &Arc<Self>, name: &str) -> Result<Option<DocBuf>> {
         let snapshot = self.engine().snapshot().map_err(from_storage)?;
         let value = snapshot.get(Space::Meta, &key(name)).map_err(from_storage)?;
         value.map(|bytes| Ok(meta_doc(&bytes)?.to_owned())).transpose()
     }
 
-    /// Puts a setting.
+    /// Stores a setting.
     pub fn put_setting(
         self: &Arc<Self>,
         name: &str,

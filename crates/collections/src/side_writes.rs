@@ -1,7 +1,7 @@
 //! What writers change in an index while its build reads the documents and loads their entries. A
-//! writer does not touch the entries then, because the build would overwrite what it does; it notes
-//! the key and the record, and the build looks at both again once writers maintain the index
-//! themselves. Nothing of it is stored: a crash ends the build.
+//! writer does not change the entries then, because the build would overwrite its change. It notes
+//! the key and the record, and after writers maintain the index themselves the build processes the
+//! notes. The notes are not durable: a crash ends the build.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use quire_error::Result;
 use crate::RecordId;
 use crate::spill::{SpillReader, SpillWriter};
 
-/// Bytes of notes in memory; those beyond it are on disk.
+/// The bytes of notes in memory. More notes go to disk.
 const MEMORY_BYTES: usize = 8 << 20;
 const HEAD_BYTES: usize = 12;
 
@@ -24,31 +24,31 @@ pub(crate) struct SideWrites {
 
 #[derive(Default)]
 struct Pending {
-    /// Of each note the length of its key, the record and the key.
+    /// For each note the length of its key, the record and the key.
     bytes: Vec<u8>,
     file: Option<SpillWriter>,
-    /// Why notes are lost, which ends the build.
+    /// The error that lost notes. It ends the build.
     failed: Option<quire_error::Error>,
 }
 
-/// Notes on their way to the build, the oldest first.
+/// The notes for the build, oldest first.
 #[derive(Default)]
 pub(crate) struct Notes {
     file: Option<SpillReader>,
-    /// Pieces that are still in memory.
+    /// The notes that are still in memory.
     last: Vec<u8>,
     piece: Vec<u8>,
     at: usize,
 }
 
 impl SideWrites {
-    /// No notes; `directory` is where those go that memory does not hold.
+    /// Returns an empty set. Notes that do not fit into memory go to `directory`.
     pub fn new(directory: &Arc<Path>) -> Self {
         SideWrites { directory: Arc::clone(directory), notes: Mutex::default() }
     }
 
-    /// Notes that a writer adds or removes the entry with this key (without the record, where entries
-    /// end in it) for a record. Called before the commit that does so.
+    /// Notes that a writer adds or removes the entry with this key for a record. The key does not
+    /// contain the record id. Must be called before the writer's commit.
     pub fn note(&self, record: RecordId, key: &[u8]) {
         let mut notes = self.notes.lock();
         let len = u32::try_from(key.len()).unwrap_or(u32::MAX);
@@ -62,10 +62,10 @@ impl SideWrites {
         }
     }
 
-    /// Takes all notes out.
+    /// Takes all notes.
     ///
     /// # Errors
-    /// What writing them to disk answered: some are lost.
+    /// The error of writing notes to disk: some notes are lost.
     pub fn take(&self) -> Result<Notes> {
         let Pending { bytes, file, failed } = std::mem::take(&mut *self.notes.lock());
         if let Some(error) = failed {
@@ -87,7 +87,7 @@ impl Pending {
 }
 
 impl Notes {
-    /// Returns the next record and key.
+    /// Returns the next note: record and key.
     pub fn next(&mut self) -> Result<Option<(RecordId, Vec<u8>)>> {
         if self.at >= self.piece.len() && !self.next_piece()? {
             return Ok(None);

@@ -1,9 +1,9 @@
-//! Records that were sorted in memory and written to disk in runs, merged with a bounded number of
-//! files: for the stages of a pipeline, and for index builds.
+//! Merges records that were sorted in memory and written to disk in runs, with a bounded number of
+//! files: for the stages of a pipeline and for index builds.
 //!
-//! Every run has a level, 0 when it is written first. As many runs of one level as may be merged at
-//! once become one run of the next level (balanced merging: Knuth, TAOCP 3, 5.4.1), so a record is
-//! written once for each level, and few files are open however much is sorted.
+//! Every run has a level; a new run has level 0. When a level has as many runs as can be merged at
+//! once, they are merged into one run of the next level (balanced merging: Knuth, TAOCP 3, 5.4.1).
+//! So a record is written once for each level, and few files are open however much is sorted.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -15,45 +15,46 @@ use quire_mql::context::InterruptCheck;
 
 use crate::spill::{READ_BUFFER_BYTES, SpillReader, SpillWriter};
 
-/// The most runs that are merged at once.
+/// The largest number of runs that are merged at once.
 const FAN_IN_MAX: usize = 64;
 
-/// Records merged between two looks at the interrupt.
+/// The number of records between two checks of the interrupt.
 const INTERRUPT_RECORDS: usize = 1024;
 
-/// What a sort may use to go on on disk.
+/// The resources of a sort on disk.
 #[derive(Clone, Copy)]
 pub struct Workspace<'e> {
-    /// Where files are made.
+    /// The directory of the files.
     pub directory: &'e Path,
-    /// Bytes that the sort may hold in memory.
+    /// The memory that the sort may use, in bytes.
     pub bytes_max: usize,
-    /// What tells that the operation has to end.
+    /// Returns an error if the operation must end.
     pub interrupt: &'e dyn InterruptCheck,
 }
 
-/// A run that is being written. Its records come in the order of their keys.
+/// A run that is being written, in ascending order of keys.
 pub struct RunWriter {
     file: SpillWriter,
-    /// The bytes of the largest record.
+    /// The size of the largest record, in bytes.
     largest: usize,
 }
 
-/// The runs of one sort, the earliest first, the highest levels first.
+/// The runs of one sort: the earliest first, which have the highest levels.
 #[derive(Default)]
 pub struct SortedRuns {
     runs: Vec<RunOnDisk>,
-    /// The bytes of the largest record.
+    /// The size of the largest record, in bytes.
     largest: usize,
 }
 
-/// A run that was written.
+/// A complete run.
 struct RunOnDisk {
     file: SpillReader,
     level: u32,
 }
 
-/// The records of several runs by their keys; those of one key come in the order of their runs.
+/// The merged records of several runs in key order; records with equal keys are in the order of
+/// their runs.
 pub struct MergedRuns {
     files: Vec<SpillReader>,
     heads: BinaryHeap<Head>,
@@ -67,19 +68,19 @@ struct Head {
 
 /// A record of a run.
 pub struct SortedRecord {
-    /// What records are sorted by, as bytes.
+    /// The sort key.
     pub key: Vec<u8>,
-    /// What belongs to the key.
+    /// The data of the record.
     pub payload: Vec<u8>,
 }
 
 impl RunWriter {
-    /// Begins a run in a new file.
+    /// Creates a run in a new file.
     pub fn create(workspace: Workspace<'_>) -> Result<Self> {
         Ok(RunWriter { file: SpillWriter::create(workspace.directory)?, largest: 0 })
     }
 
-    /// Appends a record, whose key is not less than that of the record before.
+    /// Appends a record. Its key must not be less than that of the record before.
     pub fn write(&mut self, key: &[u8], payload: &[u8]) -> Result<()> {
         self.largest = self.largest.max(key.len() + payload.len());
         self.file.write(&[key, payload])
@@ -87,12 +88,12 @@ impl RunWriter {
 }
 
 impl SortedRuns {
-    /// True before the first run.
+    /// Returns true before the first run.
     pub fn is_empty(&self) -> bool {
         self.runs.is_empty()
     }
 
-    /// Takes the next run, and merges the runs of a level once it is full.
+    /// Adds the next run, and merges the runs of a level when it is full.
     pub fn add(&mut self, run: RunWriter, workspace: Workspace<'_>) -> Result<()> {
         self.push(run, 0)?;
         while let Some(level) = self.full_level(self.fan_in(workspace)) {
@@ -108,7 +109,7 @@ impl SortedRuns {
         Ok(())
     }
 
-    /// The number of runs whose buffers and next records fit into the memory of the sort.
+    /// Returns the number of runs whose buffers and next records fit into the memory of the sort.
     fn fan_in(&self, workspace: Workspace<'_>) -> usize {
         let each = READ_BUFFER_BYTES + self.largest;
         (workspace.bytes_max / each).clamp(2, FAN_IN_MAX)
@@ -121,7 +122,7 @@ impl SortedRuns {
         (count >= fan_in).then_some(level)
     }
 
-    /// Makes one run of those from `first` on.
+    /// Merges the runs from `first` on into one.
     fn merge_from(&mut self, first: usize, level: u32, workspace: Workspace<'_>) -> Result<()> {
         let files = self.runs.drain(first..).map(|run| run.file).collect();
         let (mut merged, mut run) = (MergedRuns::new(files)?, RunWriter::create(workspace)?);
@@ -136,7 +137,7 @@ impl SortedRuns {
         self.push(run, level)
     }
 
-    /// Gives all records back.
+    /// Returns all records, merged.
     pub fn merge(mut self, workspace: Workspace<'_>) -> Result<MergedRuns> {
         let fan_in = self.fan_in(workspace);
         while self.runs.len() > fan_in {
@@ -160,7 +161,7 @@ impl MergedRuns {
         Ok(MergedRuns { files, heads })
     }
 
-    /// True if there are no more records.
+    /// Returns true if there are no more records.
     pub fn is_empty(&self) -> bool {
         self.heads.is_empty()
     }
@@ -190,7 +191,7 @@ fn read_record(file: &mut SpillReader) -> Result<Option<SortedRecord>> {
     Ok(Some(SortedRecord { key, payload }))
 }
 
-/// The head that comes first is the greatest: a heap gives out its greatest.
+/// Reversed, because the heap returns its greatest element.
 impl Ord for Head {
     fn cmp(&self, other: &Self) -> Ordering {
         other.record.key.cmp(&self.record.key).then(other.run.cmp(&self.run))
@@ -222,8 +223,8 @@ mod tests {
         body(Workspace { directory: &directory, bytes_max, interrupt: &interrupt })
     }
 
-    /// Adds run after run, each of three records with one of seven keys. The payload tells when a
-    /// record was written.
+    /// Adds runs of three records each, with seven different keys. The payload is the number of the
+    /// record.
     fn add_runs(
         runs: &mut SortedRuns,
         count: u32,
@@ -264,7 +265,8 @@ mod tests {
         let (open, expected) = open_files_and_records(300, usize::MAX);
         assert_eq!((open, expected.len()), (4 + 300 % 64, 900));
         assert!(expected.is_sorted(), "by key and then by the time of writing");
-        // Room for two runs: as a binary counter, one for each bit that is set.
+        // With memory for two runs the levels work like a binary counter: one run for each bit that
+        // is set.
         for count in [1, 2, 3, 127, 300] {
             let (open, records) = open_files_and_records(count, 1);
             assert_eq!(open, count.count_ones() as usize);

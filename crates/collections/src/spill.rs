@@ -1,5 +1,5 @@
-//! Files of what a stage or an index build could not hold in memory, gone when dropped: records
-//! that are written once and read once, and pages that are read and written in any order.
+//! Temporary files of stages and index builds that exceed their memory. Dropping a value removes
+//! its file. Records are written once and read in order; pages are written and read in any order.
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufReader, BufWriter, ErrorKind, Read, Seek, SeekFrom, Write};
@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use quire_error::{Error, ErrorCode, Result};
 
-/// What a file that is read keeps in memory.
+/// The buffer of a file that is being read, in bytes.
 pub const READ_BUFFER_BYTES: usize = 64 * 1024;
 
 static NEXT: AtomicU64 = AtomicU64::new(0);
@@ -32,14 +32,14 @@ fn failed(error: &std::io::Error) -> Error {
     }
 }
 
-/// Returns a new file in a directory, which the first one makes. It has no name once it is open.
+/// Creates a file in a directory; the first file creates the directory. The file has no name.
 fn unnamed(directory: &Path) -> Result<File> {
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     let path = directory.join(format!("quire-spill-{}-{number}", std::process::id()));
     let create = || {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create_new(true);
-        // They hold documents: no other user may read them.
+        // The files hold documents: no other user may read them.
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         options.open(&path)
@@ -56,13 +56,13 @@ fn unnamed(directory: &Path) -> Result<File> {
 }
 
 impl SpillWriter {
-    /// Returns a new file in a directory.
+    /// Creates a file in a directory.
     pub fn create(directory: &Path) -> Result<Self> {
         let file = unnamed(directory)?;
         Ok(SpillWriter { file: BufWriter::with_capacity(256 * 1024, file) })
     }
 
-    /// Appends a record of several parts.
+    /// Appends a record, given in several parts.
     pub fn write(&mut self, parts: &[&[u8]]) -> Result<()> {
         for part in parts {
             let len =
@@ -82,7 +82,7 @@ impl SpillWriter {
 }
 
 impl SpillReader {
-    /// Goes back to the beginning of the file.
+    /// Continues at the beginning of the file.
     pub fn restart(&mut self) -> Result<()> {
         self.file.seek(SeekFrom::Start(0)).map(|_| ()).map_err(|error| failed(&error))
     }
@@ -93,7 +93,7 @@ impl SpillReader {
         Ok(self.read_into(&mut part)?.then_some(part))
     }
 
-    /// Replaces the content of `part` by the next part; false at the end of the file.
+    /// Replaces the content of `part` by the next part. Returns false at the end of the file.
     pub fn read_into(&mut self, part: &mut Vec<u8>) -> Result<bool> {
         let mut len = [0; 4];
         match self.file.read_exact(&mut len) {
@@ -117,12 +117,12 @@ pub struct SpillPages {
 }
 
 impl SpillPages {
-    /// Returns a new file in a directory.
+    /// Creates a file in a directory.
     pub fn create(directory: &Path, page_bytes: usize) -> Result<Self> {
         Ok(SpillPages { file: unnamed(directory)?, page_bytes: page_bytes as u64, pages: 0 })
     }
 
-    /// Writes a page, a new one if none is given; answers its number.
+    /// Writes a page, or appends a new page if `page` is `None`. Returns its number.
     pub fn write(&mut self, page: Option<u64>, bytes: &[u8]) -> Result<u64> {
         let page = page.unwrap_or(self.pages);
         self.seek(page)?;

@@ -1,4 +1,4 @@
-//! The engine with the published catalog and what a process remembers about each collection.
+//! The store: the engine, the published catalog, and caches for each collection.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -30,19 +30,20 @@ use crate::meta::meta_doc;
 use crate::past_catalogs::PastCatalogs;
 use crate::{CollectionCursor, ReadView, numbers};
 
-/// What a store needs from outside.
+/// The external resources of a store.
 #[derive(Clone)]
 pub struct StoreOptions {
-    /// The time of day, for object ids.
+    /// The wall clock, for object ids.
     pub clock: Arc<dyn Clock>,
-    /// Seeds object ids and UUIDs; draw it from the system, or fix it in a simulation.
+    /// The seed of object ids and UUIDs: random in a server, fixed in a simulation.
     pub random_seed: u64,
-    /// Where index builds write what their memory does not hold.
+    /// The directory for index builds that exceed their memory.
     pub temporary: Arc<Path>,
 }
 
 impl Default for StoreOptions {
-    /// The system's clock and place for temporary files, and a seed from the addresses and the time of this process.
+    /// Returns the system's clock and directory for temporary files, and a seed from the addresses
+    /// and the time of this process.
     fn default() -> Self {
         use std::hash::{BuildHasher, Hasher};
         let mut hasher = std::collections::hash_map::RandomState::new().build_hasher();
@@ -52,10 +53,10 @@ impl Default for StoreOptions {
     }
 }
 
-/// The published catalog and those before it.
+/// The published catalog and earlier ones.
 pub(crate) struct Catalogs {
-    /// Written at the moment when the commit of the next catalog becomes visible: a snapshot that
-    /// is taken under the read lock fits the catalog.
+    /// Replaced at the moment when the commit of the next catalog becomes visible: a snapshot that
+    /// is taken under the read lock matches the catalog.
     pub published: RwLock<Arc<Catalog>>,
     /// The earlier catalogs, for views of the past; written under the lock of `published`.
     pub past: Mutex<PastCatalogs>,
@@ -65,9 +66,9 @@ pub(crate) struct Catalogs {
 pub struct Store {
     engine: Arc<dyn Engine>,
     pub(crate) catalogs: Arc<Catalogs>,
-    /// Told of changes.
+    /// The listener and the observer of changes.
     pub(crate) observers: Observers,
-    /// One DDL statement at a time; holds the next number to give out.
+    /// Held by the running DDL statement; contains the next collection or index number.
     pub(crate) ddl: Mutex<u32>,
     record_ids: RwLock<HashMap<CollectionId, Arc<RecordIds>, foldhash::fast::RandomState>>,
     id_cache: IdCache,
@@ -75,15 +76,16 @@ pub struct Store {
     clock: Arc<dyn Clock>,
     process: [u8; 5],
     next_object: AtomicU32,
-    /// The last time put into a document for an empty timestamp.
+    /// The last timestamp that was put into a document for an empty one.
     last_stamp: AtomicU64,
     random: Mutex<Rng>,
 }
 
 impl Store {
-    /// Opens what the engine holds: reads the catalog, sees to it that no number is given out that
-    /// anything in the engine bears (a damaged log can lose what was given out), drops indexes whose build a crash cut
-    /// short, and temporary collections. A newer format is refused (MustUpgrade).
+    /// Opens the data of an engine: reads the catalog, and makes sure that no number is used again
+    /// that any data in the engine have (a damaged log can lose the record of the next number).
+    /// Drops temporary collections and indexes whose build a crash interrupted. Refuses a newer
+    /// format (MustUpgrade).
     pub fn open(engine: Arc<dyn Engine>, options: StoreOptions) -> Result<Arc<Self>> {
         let mut random = Rng::new(options.random_seed);
         let seed = random.next_u64().to_be_bytes();
@@ -115,14 +117,14 @@ impl Store {
         Ok(store)
     }
 
-    /// From now on tells `observer` of every change of the catalog. A store has one observer: the
-    /// first.
+    /// Reports every later change of the catalog to `observer`. A store has one observer; later
+    /// calls have no effect.
     pub fn observe_catalog(&self, observer: CatalogObserver) {
         self.observers.observe_catalog(observer);
     }
 
-    /// From now on tells `listener` of every change that a writer makes. A store has one listener: the
-    /// first.
+    /// Reports every later change of a writer to `listener`. A store has one listener; later calls
+    /// have no effect.
     pub fn listen(&self, listener: Arc<dyn ChangeListener>) {
         self.observers.listen(listener);
     }
@@ -132,7 +134,7 @@ impl Store {
         &self.engine
     }
 
-    /// Returns the time of day.
+    /// Returns the wall clock.
     pub fn clock(&self) -> &Arc<dyn Clock> {
         &self.clock
     }
@@ -142,18 +144,18 @@ impl Store {
         Arc::clone(&self.catalogs.published.read())
     }
 
-    /// Returns a snapshot with the catalog that fits it.
+    /// Returns a snapshot with the catalog of the same moment.
     pub fn read_view(self: &Arc<Self>) -> Result<ReadView> {
         let published = self.catalogs.published.read();
         let snapshot = self.engine.snapshot().map_err(from_storage)?;
         Ok(ReadView::new(Arc::clone(self), Arc::clone(&published), snapshot))
     }
 
-    /// Returns the state at a cluster time with the catalog that fits it. Every later commit gets a
-    /// later time.
+    /// Returns the state at a cluster time, with the catalog of that time. Every later commit gets
+    /// a later time.
     ///
     /// # Errors
-    /// 239 SnapshotTooOld if the state at that time is not kept any more.
+    /// 239 SnapshotTooOld if the state at that time is no longer kept.
     pub fn read_view_at(self: &Arc<Self>, time: ClusterTime) -> Result<ReadView> {
         let (snapshot, catalog) = self.snapshot_at(time)?;
         Ok(ReadView::new(Arc::clone(self), catalog, snapshot))
@@ -170,14 +172,14 @@ impl Store {
         Ok((snapshot, catalog))
     }
 
-    /// Returns a transaction with the catalog that fits it.
+    /// Begins a transaction, with the catalog of its snapshot.
     pub(crate) fn begin(&self, mode: Mode) -> Result<(Txn, Arc<Catalog>)> {
         let published = self.catalogs.published.read();
         let txn = begin(&self.engine, mode).map_err(from_storage)?;
         Ok((txn, Arc::clone(&published)))
     }
 
-    /// Returns a fresh object id.
+    /// Returns a new object id.
     pub fn new_object_id(&self) -> ObjectId {
         let seconds = (self.clock.now_ms() / 1000) as u32;
         let counter = self.next_object.fetch_add(1, Ordering::Relaxed) & 0xff_ffff;
@@ -189,7 +191,7 @@ impl Store {
         self.engine.counts(collection.id.0)
     }
 
-    /// Returns a time for an empty timestamp in a document, never the same twice.
+    /// Returns a unique timestamp for an empty one in a document.
     pub(crate) fn new_stamp(&self) -> Timestamp {
         let next = self.engine.cluster_time().next(self.clock.now_ms()).0;
         let step = |last: u64| Some(next.max(last + 1));
@@ -216,7 +218,8 @@ impl Store {
         self.record_ids.read().get(&id).cloned()
     }
 
-    /// The record ids of a collection; the first call in a process looks for the highest.
+    /// Returns the record ids of a collection; the first call in a process searches for the
+    /// highest.
     pub(crate) fn record_ids(&self, id: CollectionId) -> Result<Arc<RecordIds>> {
         if let Some(known) = self.record_ids_if_known(id) {
             return Ok(known);
@@ -246,7 +249,7 @@ impl Store {
         Ok(ids)
     }
 
-    /// Looks for the greatest key of the `_id` index to which `ids` belong.
+    /// Searches for the greatest key of the `_id` index to which `ids` belong.
     pub(crate) fn find_greatest_id(&self, ids: &RecordIds, index: IndexId) -> Result<()> {
         let (start, end) = index_range(index);
         let snapshot = self.engine.snapshot().map_err(from_storage)?;
@@ -272,12 +275,12 @@ impl Store {
         }
     }
 
-    /// Returns a walk over all documents of a collection.
+    /// Returns a cursor over all documents of a collection.
     pub fn scan(&self, collection: &Collection) -> CollectionCursor {
         CollectionCursor::new(collection, quire_storage::Direction::Forward)
     }
 
-    /// Publishes a catalog that was read from what the engine holds.
+    /// Publishes a catalog that was read from the engine.
     pub(crate) fn publish_loaded(&self, catalog: Catalog) {
         *self.catalogs.published.write() = Arc::new(catalog);
     }

@@ -15,21 +15,21 @@ use crate::layout::{doc_key, record_id_of};
 use crate::write::Delta;
 use crate::{Record, RecordId, Store, StoredDoc};
 
-/// A snapshot with the catalog that fits it. Cheap to open; holding it while others write keeps
-/// old data alive, so long operations drop it now and then and go on with a new one.
+/// A snapshot with the catalog of the same moment. It is cheap to open. While it is open the engine
+/// keeps old versions of all data, so long operations replace it by a new one from time to time.
 pub struct ReadView {
     store: Arc<Store>,
     catalog: Arc<Catalog>,
     snapshot: Box<dyn Snapshot>,
 }
 
-/// Something to read from: a [`ReadView`], or a [`Writer`](crate::Writer) with its own writes.
+/// A readable state: a [`ReadView`], or a [`Writer`](crate::Writer) with its own writes.
 #[derive(Clone, Copy)]
 pub struct View<'v> {
     store: &'v Store,
     catalog: &'v Arc<Catalog>,
     snapshot: &'v dyn Snapshot,
-    /// What a writer's own writes add to the counters; empty in a [`ReadView`].
+    /// What a writer's own writes add to the counters; empty for a [`ReadView`].
     pending: &'v [Delta],
 }
 
@@ -42,7 +42,7 @@ impl ReadView {
         ReadView { store, catalog, snapshot }
     }
 
-    /// What readers take.
+    /// Returns the view for readers.
     pub fn view(&self) -> View<'_> {
         let snapshot = &*self.snapshot;
         View { store: &self.store, catalog: &self.catalog, snapshot, pending: &[] }
@@ -53,7 +53,7 @@ impl ReadView {
         &self.catalog
     }
 
-    /// Returns the store that it came from.
+    /// Returns the store of the snapshot.
     pub fn store(&self) -> &Arc<Store> {
         &self.store
     }
@@ -99,8 +99,8 @@ impl<'v> View<'v> {
         self.catalog.lookup(namespace)
     }
 
-    /// The size of a collection: the counters of the last commit and what the view's own
-    /// uncommitted writes add to them. Exact for the newest view, an estimate for an older one.
+    /// Returns the size of a collection: the counters of the last commit plus the view's own
+    /// uncommitted writes. Exact for the newest view, an estimate for an older one.
     pub fn counts(&self, collection: &Collection) -> Counts {
         let mut counts = self.store.counts(collection);
         for delta in self.pending.iter().filter(|delta| delta.collection == collection.id.0) {
@@ -117,7 +117,7 @@ impl<'v> View<'v> {
         value.map(StoredDoc::decode).transpose()
     }
 
-    /// Documents by record id, appended to `out` in the order of `ids`.
+    /// Appends the documents with these record ids to `out`, in the order of `ids`.
     pub fn get_many(
         &self,
         collection: &Collection,
@@ -156,11 +156,11 @@ impl<'v> View<'v> {
         Ok(self.get(collection, record_id)?.map(|doc| Record { id: record_id, doc }))
     }
 
-    /// The document that has the same key in a unique index as `doc` would have, if `doc` is in the
-    /// index with one key.
+    /// Returns the document that has the same key in a unique index as `doc` would have; `None` if
+    /// `doc` has no key in the index or more than one.
     ///
     /// # Errors
-    /// What the index says about keys that it cannot have; what the engine answers.
+    /// The errors of key generation and of the engine.
     pub fn get_by_key_of(
         &self,
         collection: &Collection,
@@ -179,8 +179,8 @@ impl<'v> View<'v> {
         Ok(self.get(collection, id)?.map(|doc| Record { id, doc }))
     }
 
-    /// Larger than the record ids of all documents of a collection, also of those that come later
-    /// than the view.
+    /// Returns an id that is larger than the record ids of all documents of a collection, also of
+    /// those that are newer than the view.
     pub fn record_id_bound(&self, collection: &Collection) -> Result<RecordId> {
         Ok(self.store.record_ids(collection.id)?.bound())
     }
@@ -188,11 +188,11 @@ impl<'v> View<'v> {
     /// Returns the range of the record ids of all documents in the view.
     pub fn record_ids(&self, collection: &Collection) -> Result<Range<u64>> {
         let bound = self.record_id_bound(collection)?.0;
-        // The first id that is given out is 1.
+        // The first record id is 1.
         Ok(self.low_water(collection).0.clamp(1, bound.max(1))..bound)
     }
 
-    /// Returns the smallest record id that a forward scan has to look at.
+    /// Returns the smallest record id that a forward scan must read.
     pub(crate) fn low_water(&self, collection: &Collection) -> RecordId {
         match self.store.record_ids_if_known(collection.id) {
             Some(ids) => RecordId(ids.low_water(self.snapshot.version())),
@@ -200,8 +200,8 @@ impl<'v> View<'v> {
         }
     }
 
-    /// Tells the low-water mark where a scan that began at it met its first record. A record that this
-    /// view alone has inserted or deleted tells nothing: it may never be committed.
+    /// Passes the first record of a scan that began at the low-water mark to that mark. A record
+    /// that only this view has inserted or deleted is ignored, because it may never be committed.
     pub(crate) fn saw_first(&self, collection: &Collection, first: Option<&[u8]>) -> Result<()> {
         if self.pending.iter().any(|delta| delta.collection == collection.id.0) {
             return Ok(());

@@ -1,5 +1,5 @@
-//! The one place that writes documents and, through `entries`, index entries. `attempts` runs a
-//! write again after a conflict.
+//! The only code that writes documents and, through `entries`, index entries. `attempts` retries a
+//! write after a conflict.
 
 mod attempts;
 mod creating;
@@ -35,18 +35,18 @@ use crate::{RecordId, Store, View};
 use entries::Scratch;
 use pieces::Pieces;
 
-/// What a writer is for.
+/// The kind of a writer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WriterMode {
-    /// One statement, or one chunk of it: conflicts show at the commit.
+    /// One statement or one chunk of it: conflicts are detected at the commit.
     Statement,
-    /// A client's transaction: conflicts show at [`Writer::push`].
+    /// A client's transaction: conflicts are detected at [`Writer::push`].
     Transaction,
-    /// A client's transaction on the state at a time of the recent past.
+    /// A client's transaction on the state of a time in the recent past.
     TransactionAt(ClusterTime),
 }
 
-/// Where a commit stands in history.
+/// The version and the time of a commit.
 pub type CommitOutcome = Committed;
 
 /// Writes of documents in one storage transaction. Dropping it undoes them.
@@ -62,13 +62,13 @@ pub struct Writer {
     known: Option<CollectionId>,
     scratch: Scratch,
     pieces: Pieces,
-    /// The collections that this writer has made; its commit publishes them.
+    /// The collections that this writer has created; its commit publishes them.
     created: Vec<Arc<Collection>>,
-    /// What a session will remember of this commit.
+    /// The row that this commit stores for its session.
     pub(crate) retry: Option<RetryRow>,
 }
 
-/// A place to go back to.
+/// A state to which a writer can roll back.
 pub struct WriterSavepoint {
     txn: Savepoint,
     catalog: Arc<Catalog>,
@@ -77,7 +77,7 @@ pub struct WriterSavepoint {
     grown: usize,
 }
 
-/// How uncommitted writes change the counters of a collection.
+/// The change of a collection's counters by uncommitted writes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Delta {
     pub collection: u32,
@@ -92,17 +92,18 @@ struct Taken {
     floor: u64,
     inserted: bool,
     deleted: bool,
-    /// The `_id` index, once an entry of it was written.
+    /// The `_id` index, after an entry of it was written.
     id_index: Option<IndexId>,
-    /// A key that no key of that index exceeds but this writer's; `None` as long as it is not known.
+    /// A key that is not below any key of that index except this writer's own; `None` while it is
+    /// unknown.
     greatest_id: Option<SmallVec<[u8; 32]>>,
 }
 
 impl Store {
-    /// Begins to write on everything committed so far, or up to the time that the mode names.
+    /// Begins to write on the latest committed state, or on the state of the time in `mode`.
     ///
     /// # Errors
-    /// 239 SnapshotTooOld if the state at that time is not kept any more.
+    /// 239 SnapshotTooOld if the state at that time is no longer kept.
     pub fn writer(self: &Arc<Self>, mode: WriterMode) -> Result<Writer> {
         let (txn, catalog) = match mode {
             WriterMode::Statement => self.begin(Mode::Write)?,
@@ -130,27 +131,27 @@ impl Store {
 }
 
 impl Writer {
-    /// Reads on the writer's snapshot with its own writes.
+    /// Returns a view of the writer's snapshot with its own writes.
     pub fn view(&self) -> View<'_> {
         View::new(&self.store, &self.catalog, &self.txn, &self.counts)
     }
 
-    /// Returns the catalog that fits the writer's snapshot.
+    /// Returns the catalog of the writer's snapshot.
     pub fn catalog(&self) -> &Arc<Catalog> {
         &self.catalog
     }
 
-    /// Returns the store that is written.
+    /// Returns the store that the writer writes to.
     pub fn store(&self) -> &Arc<Store> {
         &self.store
     }
 
-    /// Writes from here on for `policy`; a new writer is the server's own.
+    /// Sets the policy of the writes that follow; the default is `Internal`.
     pub fn set_policy(&mut self, policy: WritePolicy) {
         self.policy = policy;
     }
 
-    /// Bytes waiting to be committed.
+    /// Returns the bytes that wait for the commit.
     pub fn buffered_bytes(&self) -> usize {
         self.txn.buffered_bytes()
     }
@@ -161,7 +162,7 @@ impl Writer {
     }
 
     /// Inserts a document, which must have passed `prepare_insert`. On an error nothing of it
-    /// remains. 11000 DuplicateKey, 171 CannotIndexParallelArrays.
+    /// remains. Errors: 11000 DuplicateKey, 171 CannotIndexParallelArrays.
     pub fn insert(&mut self, collection: &Collection, doc: Doc<'_>) -> Attempt<RecordId> {
         self.guard(collection)?;
         let id = self.take_record_id(collection)?;
@@ -177,7 +178,7 @@ impl Writer {
         Ok(id)
     }
 
-    /// Puts what `update` made of a document in its place. `old` is what stands there now.
+    /// Replaces a document by the result of `update`. `old` is the current document.
     pub fn update(
         &mut self,
         collection: &Collection,
@@ -189,7 +190,7 @@ impl Writer {
         self.put(collection, id, (old, new), Some(update))
     }
 
-    /// Puts another document with the same `_id` in the place of one. `old` is what stands there now.
+    /// Replaces a document by another one with the same `_id`. `old` is the current document.
     pub fn replace(
         &mut self,
         collection: &Collection,
@@ -223,7 +224,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Deletes a document. `old` is what stands there now.
+    /// Deletes a document. `old` is the current document.
     pub fn delete(&mut self, collection: &Collection, id: RecordId, old: Doc<'_>) -> Attempt<()> {
         self.guard(collection)?;
         let before = self.mark();
@@ -238,7 +239,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Returns a place to go back to.
+    /// Returns a savepoint at the current state.
     pub fn savepoint(&self) -> WriterSavepoint {
         WriterSavepoint {
             txn: self.txn.savepoint(),
@@ -259,20 +260,21 @@ impl Writer {
         self.grown.truncate(to.grown);
     }
 
-    /// The commit makes use of a turn that was waited for.
+    /// Lets the commit use a place in the queue of a key that was waited for.
     pub fn set_turn(&mut self, turn: Option<&KeyTurn>) {
         if let Some(turn) = turn {
             self.txn.set_turn(turn);
         }
     }
 
-    /// In a client's transaction: takes locks on everything written since the last push, and
-    /// fails at once if another transaction was first.
+    /// In a client's transaction: takes locks on everything written since the last push. Fails at
+    /// once if another transaction was first.
     pub fn push(&mut self) -> Attempt<()> {
         self.txn.push().map_err(Failure::from)
     }
 
-    /// Commits the writes and returns where the commit stands in history. On a conflict nothing was written.
+    /// Commits the writes and returns the version and the time of the commit. On a conflict nothing
+    /// was written.
     pub fn commit(mut self, options: CommitOptions) -> Attempt<CommitOutcome> {
         for delta in std::mem::take(&mut self.counts) {
             if delta.documents != 0 || delta.bytes != 0 {
@@ -303,7 +305,7 @@ impl Writer {
         Ok(committed)
     }
 
-    /// Tells the store's listener of a change, if it has one.
+    /// Reports a change to the store's listener, if there is one.
     fn tell<'c>(&mut self, change: impl FnOnce() -> Change<'c>) -> Attempt<()> {
         if let Some(listener) = self.store.observers.listener() {
             listener.on_change(&change(), &mut ChangeLog::new(&mut self.txn, self.policy))?;
@@ -327,7 +329,7 @@ impl Writer {
         &mut self.txn
     }
 
-    /// Writes from here on under a catalog that this writer's commit publishes.
+    /// Sets the catalog for the following writes; this writer's commit publishes it.
     pub(crate) fn set_catalog(&mut self, after: Arc<Catalog>) -> Attempt<()> {
         let before = std::mem::replace(&mut self.catalog, after);
         self.known = None;
@@ -338,7 +340,7 @@ impl Writer {
         changes.iter().try_for_each(|change| self.tell(|| Change::Catalog(change)))
     }
 
-    /// The commit fails if the collection changes meanwhile.
+    /// Makes the commit fail if the collection changes meanwhile.
     pub(crate) fn guard(&mut self, collection: &Collection) -> Attempt<()> {
         if collection.frozen {
             return Err(Error::new(
@@ -355,15 +357,15 @@ impl Writer {
         Ok(())
     }
 
-    /// Returns the collection under a name, as this writer sees it.
+    /// Returns the collection with a name, as this writer sees it.
     pub fn collection(&mut self, namespace: &Namespace) -> Option<Arc<Collection>> {
         let found = self.catalog.lookup(namespace).cloned();
         self.known = found.as_ref().map(|found| found.id);
         found
     }
 
-    /// Nothing else would notice a write to a collection that was dropped before the writer began,
-    /// and its documents would stay for good.
+    /// Refuses a write to a collection that was dropped before the writer began. No conflict would
+    /// detect it, and the documents would never be removed.
     fn check_known(&self, collection: &Collection) -> Result<()> {
         let namespace = &collection.namespace;
         if self.catalog.lookup(namespace).is_some_and(|known| known.id == collection.id) {
@@ -383,9 +385,9 @@ impl Writer {
         Ok(taken.ids.take())
     }
 
-    /// Returns true if an entry that this writer is about to write in the `_id` index is above all
-    /// others there, but its own. The second entry has the greatest one looked for, if that has not
-    /// been done before: for a single document a look-up of its own key costs less.
+    /// Returns true if a new entry of the `_id` index is above all others except those of this
+    /// writer. The second entry of a writer makes it search for the greatest key, if that was not
+    /// done before: for a single document a look-up of its own key costs less.
     fn is_greatest_id(
         &mut self,
         collection: &Collection,
@@ -396,14 +398,14 @@ impl Writer {
         if let Some(greatest) = &taken.greatest_id {
             return Ok(key > &greatest[..]);
         }
-        // The greatest key of an index that this one has replaced says nothing.
+        // The greatest key of the index that this one has replaced is not valid here.
         let known = |ids: &RecordIds| {
             ids.greatest_id().filter(|greatest| greatest.starts_with(&index.to_bytes()))
         };
         taken.greatest_id = known(&taken.ids);
         if taken.greatest_id.is_none() && taken.id_index.is_some() {
             let ids = Arc::clone(&taken.ids);
-            // Where the end of the index is damaged, each key is still looked up.
+            // If the end of the index is damaged, each key is looked up.
             let _ = self.store.find_greatest_id(&ids, index);
             self.taken(collection)?.greatest_id = known(&ids);
         }
@@ -457,7 +459,7 @@ impl Taken {
     fn finish(mut self, ended: &Result<Committed, StorageError>) {
         match ended {
             Ok(committed) => self.end(Some(committed.version).filter(|_| self.inserted)),
-            // The writer counts as unfinished for good: what it inserted may be visible.
+            // The writer stays registered as unfinished: its inserts may be visible.
             Err(StorageError::OutcomeUnknown(_)) => self.floor = 0,
             Err(_) => self.end(None),
         }

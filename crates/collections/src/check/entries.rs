@@ -1,5 +1,5 @@
-//! Looking up, one by one, the entries of indexes that do not hold what the documents ask for, and
-//! mending them.
+//! Looks up the entries of indexes one by one, where an index differs from the expected entries,
+//! and repairs them.
 
 use std::sync::Arc;
 
@@ -18,27 +18,27 @@ use crate::findings::{Problem, Repair};
 use crate::layout::doc_key;
 use crate::{RecordId, StoredDoc};
 
-/// Writes of a repair in one commit.
+/// The number of writes of a repair in one commit.
 const REPAIR_CHUNK: usize = 1000;
 
-/// An index whose entries have to be looked up.
+/// An index whose entries must be looked up.
 pub(super) struct Doubt {
     pub index: Arc<Index>,
-    /// If it has no entry at all, how many the documents ask for.
+    /// The number of expected entries, if the index has none at all.
     pub lost: Option<u64>,
 }
 
-/// Index entries to take away and, after that (a unique key may change its owner), to write.
+/// Index entries to delete, and then to write: a unique key may change its owner.
 #[derive(Default)]
 pub(super) struct Mends {
     deletes: Vec<Bytes>,
     puts: Vec<(Bytes, Bytes)>,
-    /// Entries whose place is free, so that they need not wait for the deletes.
+    /// Entries to write whose keys are free, so that they need not wait for the deletes.
     vacant: Vec<(Bytes, Bytes)>,
 }
 
 impl Checker<'_> {
-    /// Finds what is wrong with the entries of these indexes, both ways.
+    /// Finds missing and surplus entries of these indexes.
     pub(super) fn look_up(
         &mut self,
         snapshot: &dyn Snapshot,
@@ -70,7 +70,7 @@ impl Checker<'_> {
         Ok(mends)
     }
 
-    /// Every key of the document is in the index.
+    /// Checks that every key of the document is in the index.
     fn look_up_document(
         &mut self,
         snapshot: &dyn Snapshot,
@@ -80,7 +80,7 @@ impl Checker<'_> {
         mends: &mut Mends,
     ) -> Result<()> {
         let index = &doubt.index;
-        // That there are no keys has been told before.
+        // A document whose keys cannot be generated was reported before.
         let arena = Arena::new();
         let Ok(generated) = index.keys.generate(doc.as_doc(), &arena) else { return Ok(()) };
         let mut keys = EntryKeys::default();
@@ -111,7 +111,7 @@ impl Checker<'_> {
         Ok(())
     }
 
-    /// Every entry belongs to a document that has it.
+    /// Checks that every entry belongs to a document that has its key.
     fn check_index(
         &mut self,
         snapshot: &dyn Snapshot,
@@ -139,7 +139,7 @@ impl Checker<'_> {
         })
     }
 
-    /// Why an index should not hold this key of a record, if it should not.
+    /// Returns why an index should not contain this key of a record; `None` if it should.
     fn surplus(
         &self,
         snapshot: &dyn Snapshot,
@@ -165,7 +165,7 @@ impl Checker<'_> {
         Ok((!has).then(problem))
     }
 
-    /// Mends, if that is asked for.
+    /// Writes the repairs, if a repair was requested.
     pub(super) fn write(&mut self, mends: Mends) -> Result<()> {
         if self.repair != Repair::All {
             return Ok(());

@@ -1,5 +1,5 @@
-//! The stored low-water mark of a collection's record ids. Scans begin at it, so one that is too great
-//! hides documents.
+//! The stored low-water mark of a collection's record ids. Scans begin at it, so a mark that is too
+//! high hides documents.
 
 use bytes::Bytes;
 use quire_catalog::low_water_key;
@@ -11,8 +11,8 @@ use crate::layout::{collection_end, doc_key, record_id_of};
 use crate::{RecordId, from_storage};
 
 impl Checker<'_> {
-    /// Compares the mark with the first document. A repair forgets a wrong mark: scans then begin at the
-    /// first record id.
+    /// Compares the mark with the first document. A repair resets a wrong mark, so that scans begin
+    /// at the first record id.
     pub(super) fn check_low_water(&mut self) -> Result<()> {
         let id = self.collection.id;
         let snapshot = self.store.engine().snapshot().map_err(from_storage)?;
@@ -24,7 +24,7 @@ impl Checker<'_> {
         let request = ScanRequest::new(Space::Doc, &start, &end).keys_only().rows_max(1);
         let mut page = Page::default();
         match snapshot.scan(&request, &mut page) {
-            // The walk over the documents has told of it.
+            // The scan of the documents has reported it.
             Err(StorageError::Corruption { .. }) => return Ok(()),
             read => read.map_err(from_storage)?,
         }

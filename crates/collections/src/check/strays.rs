@@ -1,6 +1,6 @@
-//! What the engine holds under numbers that the catalog does not know: documents of a collection
-//! whose record is lost, index entries, counters. A repair makes a collection of the documents;
-//! entries and counters are made from documents and go.
+//! Data under numbers that the catalog does not contain: documents of a collection whose record is
+//! lost, index entries, counters. A repair creates a collection from the documents. It deletes the
+//! entries and counters, because they can be built again from documents.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -18,8 +18,8 @@ use crate::findings::{Finding, Problem, Repair, Report};
 use crate::layout::DOC_KEY_BYTES;
 use crate::{CheckOptions, Store};
 
-/// Looks for documents, entries and counters outside what the catalog knows, but for what the
-/// engine is still dropping.
+/// Finds documents, entries and counters under numbers that are not in the catalog. Ranges that the
+/// engine is still dropping are ignored.
 pub(super) fn check(
     store: &Arc<Store>,
     collections: &[Arc<Collection>],
@@ -54,7 +54,7 @@ pub(super) fn check(
     Ok(())
 }
 
-/// The numbers that begin keys of a space, and that neither the catalog knows nor the engine drops.
+/// Returns the numbers of keys in a space that are neither in the catalog nor being dropped.
 fn strays(
     snapshot: &dyn Snapshot,
     space: Space,
@@ -66,7 +66,7 @@ fn strays(
         let request = ScanRequest::new(space, &from, &[]).keys_only().rows_max(1);
         let number = match snapshot.scan(&request, &mut page) {
             Ok(()) => page.rows.first().map(|(key, _)| number_of(key)).transpose()?,
-            // What cannot be read there has been told with what has the number.
+            // Unreadable data were reported with the collection or index that has the number.
             Err(StorageError::Corruption { .. }) => {
                 let later = |number: &u32| number.to_be_bytes()[..] >= from[..];
                 known.iter().copied().filter(later).min()
@@ -93,7 +93,7 @@ fn number_of(key: &[u8]) -> Result<u32> {
     Ok(u32::from_be_bytes(*prefix))
 }
 
-/// A number that nothing in the catalog has.
+/// A number that is not in the catalog.
 struct Stray<'s> {
     store: &'s Arc<Store>,
     number: u32,
@@ -101,8 +101,8 @@ struct Stray<'s> {
 }
 
 impl Stray<'_> {
-    /// Documents become a collection again, under a name that tells their number: nothing else of
-    /// it is known. Only what cannot be a document at all stays where it is.
+    /// Puts documents into a new collection, named after their number, because nothing else is
+    /// known of it. Records that cannot be documents stay where they are.
     fn documents(self, repair: bool) -> Result<()> {
         if !self.are_records()? {
             return self.find(Space::Doc.name(), "keys that are no documents", false);
@@ -135,7 +135,7 @@ impl Stray<'_> {
         }
     }
 
-    /// Entries of an index that nothing knows can be made again from documents.
+    /// Deletes the entries of an unknown index: they can be built again from documents.
     fn entries(self, repair: bool) -> Result<()> {
         if repair {
             let (start, end) = self.range();

@@ -1,5 +1,5 @@
-//! Index entries as a whole: how many, and the sum of their hashes, whatever their order. Two sums
-//! of 128 bits that agree stand for the same entries.
+//! A summary of index entries: their number and the sum of their hashes, independent of their
+//! order. If two sums of 128 bits are equal, the entries are equal.
 
 use bytes::Bytes;
 use xxhash_rust::xxh3::xxh3_128;
@@ -11,7 +11,7 @@ use crate::entry::{EntryKeys, split_entry};
 pub(super) struct Tally {
     entries: u64,
     hashes: u128,
-    /// What is no entry; no document asks for any.
+    /// Malformed rows. No document has such an entry.
     malformed: u64,
 }
 
@@ -31,7 +31,7 @@ impl Tally {
         }
     }
 
-    /// How many there are.
+    /// Returns the number of entries.
     pub fn count(&self) -> u64 {
         self.entries + self.malformed
     }

@@ -1,5 +1,5 @@
-//! Walking what a check reads: a range page by page, and the documents of a collection, also over
-//! blocks of the engine that are damaged.
+//! The scans of a check: a range page by page, and the documents of a collection, also across
+//! damaged blocks of the engine.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -13,15 +13,15 @@ use crate::RecordId;
 use crate::failure::{from_interruption, from_storage};
 use crate::layout::{collection_end, doc_key, record_id_of};
 
-/// Documents in a page.
+/// The number of documents in a page.
 const ROWS_MAX: usize = 1000;
 
-/// Record ids whose documents cannot be read, in their order.
+/// Ranges of record ids whose documents cannot be read, in ascending order.
 #[derive(Debug, Default)]
 pub(super) struct Unreadable(Vec<RangeInclusive<u64>>);
 
 impl Unreadable {
-    /// Returns the stretches; the last may go to the end of all record ids.
+    /// Returns the ranges. The last one may extend to the end of all record ids.
     pub fn stretches(&self) -> &[RangeInclusive<u64>] {
         &self.0
     }
@@ -35,7 +35,7 @@ impl Unreadable {
     }
 }
 
-/// Calls `each` for every document that can be read; answers where there are others.
+/// Calls `each` for every readable document. Returns the ranges that cannot be read.
 pub(super) fn walk_documents(
     snapshot: &dyn Snapshot,
     collection: &Collection,
@@ -57,7 +57,7 @@ pub(super) fn walk_documents(
                 }
                 from = page.resume.as_ref().and_then(|_| last.checked_add(1));
             }
-            // What stands before the damage can be read in smaller pages.
+            // Rows before the damage can be read in smaller pages.
             Err(StorageError::Corruption { .. }) if rows > 1 => rows = (rows / 8).max(1),
             Err(StorageError::Corruption { .. }) => {
                 from = first_readable(snapshot, collection.id, first)?;
@@ -69,8 +69,8 @@ pub(super) fn walk_documents(
     Ok(unreadable)
 }
 
-/// The first record id after `damaged` from which on something can be read, and just before which
-/// nothing can. Steps grow, so it may come after what stands between two damaged places.
+/// Returns a record id after `damaged` at which reading succeeds and just before which it fails.
+/// The search steps grow, so it can miss a readable row between two damaged blocks.
 fn first_readable(
     snapshot: &dyn Snapshot,
     collection: CollectionId,

@@ -1,4 +1,4 @@
-//! The index builds that are running, and how far they are.
+//! The running index builds and their progress.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -12,30 +12,30 @@ use quire_storage::Interrupt;
 use crate::side_writes::SideWrites;
 use crate::{RecordId, Store};
 
-/// Memory for the entries of a build where nothing else is said: MongoDB's default of
+/// The default memory for the entries of a build, in bytes: MongoDB's default of
 /// `maxIndexBuildMemoryUsageMegabytes`.
 const MEMORY_BYTES: usize = 200 << 20;
 
 /// A running index build.
 #[derive(Debug)]
 pub struct IndexBuild {
-    /// Tells it from others, in errors and listings.
+    /// The identity of the build, in errors and listings.
     pub uuid: Uuid,
     pub(super) ids: Vec<IndexId>,
     pub(super) interrupt: Arc<Interrupt>,
-    /// Documents there were when it began.
+    /// The number of documents when it began.
     documents: u64,
     scanned: AtomicU64,
 }
 
-/// How many builds there have been in this process.
+/// The number of index builds in this process.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct IndexBuildCounts {
-    /// They have begun.
+    /// Builds that have begun.
     pub begun: u64,
-    /// They have read all documents and come to keys that two of them had.
+    /// Builds that have read all documents and begun to check duplicate keys.
     pub scanned: u64,
-    /// Their indexes were published.
+    /// Builds whose indexes were published.
     pub committed: u64,
 }
 
@@ -43,7 +43,7 @@ pub struct IndexBuildCounts {
 pub(crate) struct IndexBuilds {
     directory: Arc<Path>,
     memory_bytes: AtomicUsize,
-    /// What writers change in indexes whose entries are being loaded.
+    /// The notes of writers about indexes whose entries are being loaded.
     side: RwLock<HashMap<IndexId, Arc<SideWrites>>>,
     running: Mutex<Vec<Arc<IndexBuild>>>,
     begun: AtomicU64,
@@ -51,21 +51,21 @@ pub(crate) struct IndexBuilds {
     committed: AtomicU64,
 }
 
-/// Takes a build off the list when it ends, however it ends.
+/// Removes a build from the list when it is dropped.
 pub(super) struct RunningBuild<'s> {
     builds: &'s IndexBuilds,
     pub build: Arc<IndexBuild>,
     _side: OpenSide<'s>,
 }
 
-/// Ends the notes of writers about the indexes of a build when the build ends.
+/// Ends the notes about the indexes of a build when it is dropped.
 pub(super) struct OpenSide<'s> {
     builds: &'s IndexBuilds,
     ids: Vec<IndexId>,
 }
 
 impl IndexBuild {
-    /// Documents that it has read, and how many there are to read: never fewer.
+    /// Returns how many documents it has read, and how many there are: never fewer.
     pub fn progress(&self) -> (u64, u64) {
         let scanned = self.scanned.load(Ordering::Relaxed);
         (scanned, self.documents.max(scanned))
@@ -76,7 +76,7 @@ impl IndexBuild {
         self.ids.contains(&index)
     }
 
-    /// Returns true if it is part of the operation that `interrupt` stops.
+    /// Returns true if the build belongs to the operation that `interrupt` stops.
     pub fn is_stopped_by(&self, interrupt: &Arc<Interrupt>) -> bool {
         Arc::ptr_eq(&self.interrupt, interrupt)
     }
@@ -87,7 +87,7 @@ impl IndexBuild {
 }
 
 impl IndexBuilds {
-    /// No builds. What their memory does not hold goes to `directory`.
+    /// Returns an empty list. Builds write to `directory` what does not fit into their memory.
     pub fn new(directory: &Arc<Path>) -> Self {
         IndexBuilds {
             directory: Arc::clone(directory),
@@ -100,33 +100,33 @@ impl IndexBuilds {
         }
     }
 
-    /// Notes that a writer changes an entry of an index whose entries are being loaded. A build that
-    /// has ended needs no notes.
+    /// Notes that a writer changes an entry of an index whose entries are being loaded. After the
+    /// end of the build it does nothing.
     pub fn note(&self, index: IndexId, record: RecordId, key: &[u8]) {
         if let Some(side) = self.side.read().get(&index) {
             side.note(record, key);
         }
     }
 
-    /// Begins to take notes about indexes, before anybody else can know of them.
+    /// Begins to take notes about indexes, before another thread can see them.
     pub(super) fn open(&self, ids: &[IndexId]) -> OpenSide<'_> {
         let mut side = self.side.write();
         side.extend(ids.iter().map(|id| (*id, Arc::new(SideWrites::new(&self.directory)))));
         OpenSide { builds: self, ids: ids.to_vec() }
     }
 
-    /// Ends taking notes about indexes. Returns those that there are.
+    /// Ends the notes about indexes, and returns them.
     pub(super) fn close(&self, ids: &[IndexId]) -> Vec<(IndexId, Arc<SideWrites>)> {
         let mut side = self.side.write();
         ids.iter().filter_map(|id| side.remove_entry(id)).collect()
     }
 
-    /// Where a build writes what its memory does not hold.
+    /// Returns the directory for what does not fit into the memory of a build.
     pub(super) fn directory(&self) -> &Path {
         &self.directory
     }
 
-    /// Memory for the entries of one build.
+    /// Returns the memory for the entries of one build, in bytes.
     pub(super) fn memory_bytes(&self) -> usize {
         self.memory_bytes.load(Ordering::Relaxed)
     }
@@ -142,7 +142,7 @@ impl Store {
         self.builds.running.lock().clone()
     }
 
-    /// How many there have been.
+    /// Returns the number of builds so far.
     pub fn index_build_counts(&self) -> IndexBuildCounts {
         IndexBuildCounts {
             begun: self.builds.begun.load(Ordering::Relaxed),
@@ -151,7 +151,7 @@ impl Store {
         }
     }
 
-    /// Bounds the memory for the entries of each index build from now on.
+    /// Sets the memory for the entries of each later index build, in bytes.
     pub fn set_build_memory(&self, bytes: usize) {
         self.builds.memory_bytes.store(bytes, Ordering::Relaxed);
     }
@@ -176,7 +176,7 @@ impl Store {
 }
 
 impl RunningBuild<'_> {
-    /// The indexes are published.
+    /// Counts the build as committed.
     pub fn committed(self) {
         self.builds.committed.fetch_add(1, Ordering::Relaxed);
     }

@@ -1,4 +1,4 @@
-//! `create`, and the creation that a first write implies.
+//! `create`, and the implicit creation by a first write.
 
 use std::sync::Arc;
 
@@ -9,12 +9,12 @@ use quire_storage::{CommitOptions, Interrupt};
 use super::{put_collection, take_id};
 use crate::{Store, Writer};
 
-/// The database of the collections that a repair makes of documents without a catalog record.
+/// The database of the collections that a repair creates from documents without a catalog record.
 const RECOVERED: &str = "recovered";
 
 impl Store {
-    /// Creates a collection. One that exists with the same options is left as it is; with other
-    /// options: 48 NamespaceExists.
+    /// Creates a collection. An existing one with the same options is left as it is; with other
+    /// options the error is 48 NamespaceExists.
     pub fn create_collection(
         self: &Arc<Self>,
         namespace: &Namespace,
@@ -42,12 +42,13 @@ impl Store {
         })
     }
 
-    /// The collection, made without options if it does not exist: what a write to it implies.
+    /// Returns the collection; creates it without options if it does not exist, as a write to it
+    /// implies.
     pub fn ensure_collection(self: &Arc<Self>, namespace: &Namespace) -> Result<Arc<Collection>> {
         self.ensure_collection_for(namespace, None)
     }
 
-    /// As [`ensure_collection`](Self::ensure_collection), with waits that `interrupt` ends.
+    /// Does the work of [`ensure_collection`](Self::ensure_collection); `interrupt` ends its waits.
     pub fn ensure_collection_for(
         self: &Arc<Self>,
         namespace: &Namespace,
@@ -58,8 +59,8 @@ impl Store {
         }
         self.catalog().refuse_view(namespace)?;
         namespace.check_creatable()?;
-        // The write that follows carries the durability that its client wants, and comes later
-        // in the log than this.
+        // The write that follows has the durability of the client's write concern, and its log
+        // record comes after this one.
         let options = CommitOptions { interrupt: interrupt.cloned(), ..CommitOptions::buffered() };
         self.change_catalog(&options, |writer, catalog, next_id| {
             if let Some(existing) = catalog.lookup(namespace) {
@@ -72,8 +73,8 @@ impl Store {
         })
     }
 
-    /// Makes a collection of documents whose catalog record is lost, under the number in their keys
-    /// and the name `recovered.collection_N`. It has an empty index on `_id` of its own.
+    /// Creates a collection for documents whose catalog record is lost, with the number in their
+    /// keys and the name `recovered.collection_N`. Its `_id` index is new and empty.
     pub(crate) fn recover_collection(
         self: &Arc<Self>,
         id: CollectionId,
@@ -92,7 +93,7 @@ impl Store {
                 put_collection(writer, &collection)?;
                 Ok((Some(catalog.with(Arc::clone(&collection))), collection))
             })?;
-        // What the process knew of the number was of nothing.
+        // What the process knew of the number was from before the collection existed.
         self.forget_record_ids(id);
         Ok(recovered)
     }

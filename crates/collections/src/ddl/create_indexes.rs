@@ -1,4 +1,4 @@
-//! `createIndexes`: what is new is announced write-only, filled, checked and published.
+//! `createIndexes`: new indexes are announced as write-only, filled, checked and published.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,10 +14,10 @@ use super::builds::OpenSide;
 use super::{next_epoch, put_collection, take_id};
 use crate::{Store, from_interruption};
 
-/// What to create where.
+/// The arguments of `createIndexes`.
 #[derive(Debug, Clone)]
 pub struct CreateIndexes {
-    /// The collection; made if it does not exist.
+    /// The collection; created if it does not exist.
     pub namespace: Namespace,
     /// The specifications of the indexes, at least one.
     pub specs: Vec<IndexSpec>,
@@ -26,13 +26,13 @@ pub struct CreateIndexes {
 /// What `createIndexes` replies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BuiltIndexes {
-    /// `numIndexesBefore`; of a collection made on the way 1.
+    /// `numIndexesBefore`; 1 if the command created the collection.
     pub before: usize,
-    /// `numIndexesAfter`: the indexes that the collection has now.
+    /// `numIndexesAfter`: the current number of indexes.
     pub after: usize,
-    /// `createdCollectionAutomatically`: the collection did not exist.
+    /// `createdCollectionAutomatically`: true if the collection did not exist.
     pub created_collection: bool,
-    /// How many of the wanted indexes existed already.
+    /// The number of requested indexes that existed already.
     pub existed: usize,
 }
 
@@ -47,19 +47,20 @@ impl BuiltIndexes {
     }
 }
 
-/// What announcing indexes came to.
+/// The result of announcing indexes.
 enum Announced<'s> {
-    /// Everything exists, or was made together with its collection.
+    /// All of them exist, or were created together with their collection.
     Done(BuiltIndexes),
-    /// These are to be filled.
+    /// These must be filled.
     Build { collection: Arc<Collection>, side: OpenSide<'s>, reply: BuiltIndexes },
-    /// Another command builds one of them.
+    /// Another command is building one of them.
     Busy,
 }
 
 impl Store {
-    /// Creates indexes: all of them or, on an error, none. 67, 85, 86, 68, 11000 over what is
-    /// there, 171; 276 IndexBuildAborted if the collection or index is dropped meanwhile.
+    /// Creates all of the indexes or, on an error, none. Errors: 67, 85, 86, 68; 11000 for
+    /// duplicate keys of existing documents; 171; 276 IndexBuildAborted if the collection or an
+    /// index is dropped meanwhile.
     pub fn create_indexes(
         self: &Arc<Self>,
         request: &CreateIndexes,
@@ -127,7 +128,7 @@ impl Store {
             if new.is_empty() && !created {
                 return Ok((None, Announced::Done(reply)));
             }
-            // No document can be in a collection that this commit makes.
+            // A collection that this commit creates has no documents.
             let state = if created { IndexState::Ready } else { IndexState::WriteOnly };
             let mut changed = next_epoch(&collection);
             let mut ids = Vec::with_capacity(new.len());
@@ -149,9 +150,9 @@ impl Store {
     }
 }
 
-/// The specifications that do not exist yet; the conflicts of mongod for those that clash with
-/// an index or with one another, and 67 for more than a collection may have. Comparing is work of
-/// the square of their number, which the limit bounds.
+/// Returns the specifications that do not exist yet. Errors: mongod's conflicts for a specification
+/// that contradicts an index or another specification, and 67 for more indexes than a collection
+/// may have. The comparison takes quadratic time, which the limit bounds.
 pub(crate) fn new_specs<'s>(
     collection: &Collection,
     specs: &'s [IndexSpec],

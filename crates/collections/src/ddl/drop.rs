@@ -1,4 +1,4 @@
-//! `drop` and `dropDatabase`: one commit; the space comes back later.
+//! `drop` and `dropDatabase`: one commit each. The space is freed later.
 
 use std::sync::Arc;
 
@@ -10,8 +10,8 @@ use super::drop_data;
 use crate::Store;
 
 impl Store {
-    /// Drops a collection and answers what it was; `None` if there was none. All views of a
-    /// database go with its `system.views`.
+    /// Drops a collection and returns it; `None` if there was none. Dropping `system.views` drops
+    /// all views of the database.
     pub fn drop_collection(
         self: &Arc<Self>,
         namespace: &Namespace,
@@ -28,7 +28,7 @@ impl Store {
         Ok(dropped)
     }
 
-    /// Drops all collections of a database and answers how many there were.
+    /// Drops all collections of a database and returns their number.
     pub fn drop_database(self: &Arc<Self>, db: &str, options: &CommitOptions) -> Result<usize> {
         if db == "local" {
             return Err(Error::new(

@@ -1,4 +1,4 @@
-//! `dropIndexes`: by name, by key pattern, several by name, or all but `_id`.
+//! `dropIndexes`: by name, by key pattern, several by name, or all except `_id`.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::Store;
 /// Which indexes to drop.
 #[derive(Debug, Clone)]
 pub enum DropIndexes {
-    /// `"*"`: all but `_id`.
+    /// `"*"`: all except `_id`.
     All,
     /// One by name.
     Name(String),
@@ -28,7 +28,7 @@ pub enum DropIndexes {
 pub struct DroppedIndexes {
     /// `nIndexesWas`: the indexes that the collection had.
     pub before: usize,
-    /// The names of those that are gone.
+    /// The names of the dropped indexes.
     pub names: Vec<String>,
 }
 
@@ -86,7 +86,7 @@ fn select(indexes: &[Arc<Index>], which: &DropIndexes) -> Result<Vec<Arc<Index>>
             let mut all: Vec<Arc<Index>> = Vec::new();
             for name in names {
                 let index = by_name(name)?;
-                // Gone already, by an earlier mention.
+                // Already removed: the name was given twice.
                 if all.iter().any(|other| other.id == index.id) {
                     return Err(not_found(format!("index not found with name [{name}]")));
                 }

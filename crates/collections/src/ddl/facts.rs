@@ -1,4 +1,4 @@
-//! Facts about the entries of indexes that no document needs any more, taken back by a repair.
+//! Removes facts about index entries that no document needs any more, for a repair.
 
 use std::sync::Arc;
 
@@ -11,9 +11,9 @@ use crate::Store;
 use crate::meta::put_meta;
 
 impl Store {
-    /// Replaces what is known about the entries of indexes. An open view keeps the catalog of its
-    /// time, which knows as much as before; a write that is under way clashes and is tried again.
-    /// Nothing happens if the collection is gone.
+    /// Replaces the facts about the entries of indexes. An open view keeps the catalog of its time
+    /// and so the earlier facts; a running write conflicts and is retried. Does nothing if the
+    /// collection is gone.
     pub(crate) fn narrow_facts(
         self: &Arc<Self>,
         namespace: &Namespace,

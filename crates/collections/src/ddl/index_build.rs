@@ -1,5 +1,5 @@
-//! Filling announced indexes. First the entries of all documents are loaded (`index_load.rs`). Keys
-//! that two records had meanwhile are looked at once more; then the indexes are published.
+//! Fills announced indexes. First the entries of all documents are loaded (`index_load.rs`). Keys
+//! that two records had meanwhile are checked again; then the indexes are published.
 
 use std::sync::Arc;
 
@@ -14,12 +14,12 @@ use crate::entry::EntryKeys;
 use crate::layout::doc_key;
 use crate::{Attempt, ChunkSize, Failure, Store, Writer, WriterMode, is_in_doubt};
 
-/// Documents, or notes about them, in one step of a build.
+/// The number of documents, or of notes about them, in one step of a build.
 pub(super) const CHUNK_ROWS: usize = 1000;
 
 impl Store {
-    /// Fills announced indexes and publishes them; removes them if that fails. They stay when the outcome
-    /// of the publishing commit is unknown: the next start removes what is unfinished.
+    /// Fills announced indexes and publishes them; removes them if that fails. They stay when the
+    /// outcome of the publishing commit is unknown: the next start removes unfinished indexes.
     pub(super) fn run_build(
         self: &Arc<Self>,
         collection: &Collection,
@@ -69,7 +69,7 @@ impl Store {
         }
     }
 
-    /// Runs `step` with a number of rows until it says that nothing is left.
+    /// Calls `step` with a number of rows until it reports that nothing is left.
     pub(super) fn in_chunks(
         &self,
         interrupt: &Arc<Interrupt>,
@@ -79,7 +79,7 @@ impl Store {
         loop {
             let is_more = self.attempts(interrupt, |turn| {
                 let tried = step(size.rows(), turn);
-                // Another writer changed a record of the chunk, or noted a clash as it did.
+                // Another writer changed a record of the chunk, or noted a clash meanwhile.
                 if matches!(tried, Err(Failure::Conflict(_))) {
                     size.lost();
                 }
@@ -92,8 +92,9 @@ impl Store {
         }
     }
 
-    /// Gives records that met a key of another's their entries, now that the build has come to
-    /// all. False if there are none; 11000 DuplicateKey if the other still has the key.
+    /// Writes the entries of records that had another record's key, after the build has read all
+    /// documents. Returns false if there are none; 11000 DuplicateKey if the other record still has
+    /// the key.
     fn settle_chunk(
         self: &Arc<Self>,
         collection: &Collection,
@@ -112,7 +113,7 @@ impl Store {
             let Some(index) = current.index_by_id(*id).filter(|_| !noted.is_empty()) else {
                 continue;
             };
-            // As strict as it will be.
+            // With the checks of a ready index.
             let index = Arc::new(index.in_state(IndexState::Ready));
             for record in noted {
                 writer.txn_mut().guard(Space::Doc, &doc_key(current.id, record));
@@ -127,8 +128,8 @@ impl Store {
         Ok(any)
     }
 
-    /// Makes the indexes ready; a successor takes the place of the index with its name. Returns
-    /// false if a record has met a key of another's since the last look.
+    /// Makes the indexes ready; a successor replaces the index with its name. Returns false if a
+    /// clash was noted since the last check.
     fn publish_indexes(
         self: &Arc<Self>,
         namespace: &Namespace,
@@ -160,7 +161,7 @@ impl Store {
         })
     }
 
-    /// Removes indexes by number, as far as they are there.
+    /// Removes the indexes with these numbers that exist.
     pub(crate) fn remove_indexes(
         self: &Arc<Self>,
         namespace: &Namespace,
@@ -183,8 +184,8 @@ impl Store {
     }
 }
 
-/// Puts an index that has been built into the place of another one with its name, if there is one.
-/// It takes over the options that were changed meanwhile.
+/// Replaces the index with the same name, if there is one, by an index that has been built. It
+/// takes over the options that were changed meanwhile.
 fn replace_predecessor(
     writer: &mut Writer,
     collection: &mut Collection,
@@ -214,7 +215,7 @@ fn replace_predecessor(
     Ok(())
 }
 
-/// Returns the collection as a catalog has it, with the indexes still announced.
+/// Returns the collection as a catalog has it, if the indexes are still announced.
 pub(super) fn current(
     catalog: &Catalog,
     collection: &Collection,

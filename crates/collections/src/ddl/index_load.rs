@@ -1,6 +1,6 @@
 //! The first half of an index build. The keys of all documents are generated, sorted and written in
-//! key order, while writers only note what they change (`side_writes.rs`). Then the index is handed
-//! over: writers maintain it, and what they noted is looked at again.
+//! key order, while writers only note what they change (`side_writes.rs`). Then writers begin to
+//! maintain the index, and the noted records are processed.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -22,12 +22,12 @@ use crate::side_writes::{Notes, SideWrites};
 use crate::sorted_runs::Workspace;
 use crate::{CollectionCursor, Record, RecordId, Store, WriterMode, from_interruption};
 
-/// Bytes of documents that are read from one view.
+/// The bytes of documents that are read from one view.
 const PAGE_BYTES: usize = 4 << 20;
-/// Bytes of entries in one commit.
+/// The bytes of entries in one commit.
 const LOAD_BYTES: usize = 1 << 20;
 
-/// The entries that the documents have in an index that is being built.
+/// The entries of the documents in an index that is being built.
 pub(super) struct Gathered {
     index: Arc<Index>,
     sorter: KeySorter,
@@ -38,7 +38,7 @@ pub(super) struct Gathered {
 #[derive(Default)]
 struct Load {
     entries: Vec<(Bytes, Bytes)>,
-    /// Records with a key that the record before them has too.
+    /// Records whose key is that of the record before them.
     clashes: Vec<RecordId>,
     bytes: usize,
 }
@@ -76,7 +76,7 @@ impl Store {
     /// Generates the keys of all documents in the indexes of a build.
     ///
     /// # Errors
-    /// 171 and the others of key generation; 276 IndexBuildAborted.
+    /// 171 and the other errors of key generation; 276 IndexBuildAborted.
     pub(super) fn gather_keys(
         self: &Arc<Self>,
         collection: &Collection,
@@ -104,7 +104,7 @@ impl Store {
         Ok(gathered)
     }
 
-    /// Writes entries to disk, the largest index first, until the build keeps to its memory.
+    /// Writes entries to disk, the largest index first, until the build is within its memory limit.
     fn keep_within_memory(&self, build: &IndexBuild, gathered: &mut [Gathered]) -> Result<()> {
         let used = |gathered: &[Gathered]| {
             gathered.iter().map(|index| index.sorter.memory_bytes()).sum::<usize>()
@@ -117,7 +117,7 @@ impl Store {
         Ok(())
     }
 
-    /// Calls `step` with what a build may use to go on on disk.
+    /// Calls `step` with the workspace in which a build continues on disk.
     fn on_disk<T>(
         &self,
         build: &IndexBuild,
@@ -131,7 +131,7 @@ impl Store {
         })
     }
 
-    /// Writes the entries in key order. Returns the facts about them.
+    /// Writes the entries in key order. Returns the facts about these entries.
     pub(super) fn load_keys(
         self: &Arc<Self>,
         collection: &Collection,
@@ -173,8 +173,8 @@ impl Store {
         write.map(|_| ())
     }
 
-    /// From its commit on writers maintain the indexes of the build. Who began before it cannot commit
-    /// any more, so every note is there. Returns the notes.
+    /// Makes writers maintain the indexes of the build from this commit on. A writer that began
+    /// before it can no longer commit, so no note is missing. Returns the notes.
     pub(super) fn hand_over(
         self: &Arc<Self>,
         collection: &Collection,
@@ -197,7 +197,7 @@ impl Store {
         Ok(self.builds.close(&build.ids))
     }
 
-    /// Looks at what writers noted: each record gets the entries that it has by now.
+    /// Processes the notes of writers: each record gets its current entries.
     pub(super) fn settle_notes(
         self: &Arc<Self>,
         collection: &Collection,
@@ -240,8 +240,8 @@ impl Store {
 }
 
 impl Load {
-    /// Returns the next entries. `last` is the key of the last entry, which a unique index does not
-    /// take twice.
+    /// Returns the next entries. `last` is the key of the last entry; a unique index does not take
+    /// the same key twice.
     fn next(index: &Index, rows: &mut SortedRows, last: &mut Bytes) -> Result<Self> {
         let mut load = Load::default();
         while load.bytes < LOAD_BYTES {
@@ -260,7 +260,7 @@ impl Load {
     }
 }
 
-/// Reads notes until there are `count` of them, or no more.
+/// Reads up to `count` notes.
 fn fill(
     open: &mut VecDeque<(RecordId, Vec<u8>)>,
     notes: &mut Notes,

@@ -1,5 +1,5 @@
-//! Sorts the entries of an index that is being built, as bytes: in memory while they fit, else in
-//! runs on disk that are merged.
+//! Sorts the entries of an index that is being built, as bytes: in memory if they fit, else in runs
+//! on disk that are merged.
 
 use bytes::Bytes;
 use quire_error::{Error, Result};
@@ -7,13 +7,13 @@ use quire_error::{Error, Result};
 use crate::key_order::{order_digits, shared_bytes};
 use crate::sorted_runs::{MergedRuns, RunWriter, SortedRuns, Workspace};
 
-/// The size of a piece of memory that entries lie in. A longer entry has a piece of its own.
+/// The size of a memory segment for entries, in bytes. A longer entry has a segment of its own.
 const SEGMENT_BYTES: usize = 1 << 20;
 
 /// An entry in memory.
 #[derive(Debug, Clone, Copy)]
 struct Row {
-    /// The bytes of the key after those that all keys share: most comparisons end here.
+    /// The first bytes of the key after those that all keys share: most comparisons need no more.
     prefix: u64,
     segment: u32,
     start: u32,
@@ -35,12 +35,12 @@ struct Memory {
     rows: Vec<Row>,
 }
 
-/// The entries of one index by key. Those of one key come by value if their values rose as they were
-/// added, as record ids do.
+/// The entries of one index in key order. Entries with equal keys are in value order if their
+/// values were added in ascending order, as record ids are.
 pub(super) enum SortedRows {
-    /// All of them fit into memory.
+    /// All entries are in memory.
     Memory(MemoryRows),
-    /// From runs on disk.
+    /// The entries are merged from runs on disk.
     Runs(MergedRuns),
 }
 
@@ -51,7 +51,7 @@ pub(super) struct MemoryRows {
 }
 
 impl KeySorter {
-    /// Adds an entry; key and value are given in two parts.
+    /// Adds an entry. The key and the value are given in two parts each.
     pub fn add(&mut self, key: [&[u8]; 2], value: [&[u8]; 2]) -> Result<()> {
         let lengths = [key, value].map(|[one, other]| one.len() + other.len());
         let needed = lengths[0] + lengths[1];
@@ -80,7 +80,7 @@ impl KeySorter {
         segments + self.memory.rows.len() * size_of::<Row>()
     }
 
-    /// Sorts what is in memory and writes it to disk.
+    /// Sorts the entries in memory and writes them to disk.
     pub fn spill(&mut self, workspace: Workspace<'_>) -> Result<()> {
         let rows = std::mem::take(&mut self.memory).sorted();
         let mut run = RunWriter::create(workspace)?;
@@ -90,7 +90,7 @@ impl KeySorter {
         self.runs.add(run, workspace)
     }
 
-    /// Sorts what is left and gives all entries back.
+    /// Sorts the remaining entries and returns all of them.
     pub fn finish(mut self, workspace: Workspace<'_>) -> Result<SortedRows> {
         if self.runs.is_empty() {
             return Ok(SortedRows::Memory(self.memory.sorted()));
@@ -164,8 +164,8 @@ mod tests {
     use super::*;
 
     fn entries() -> Vec<(Vec<u8>, Vec<u8>)> {
-        // Keys with a common beginning, keys of which one begins with the other, one that is longer
-        // than a segment, and equal keys with different values.
+        // Keys with a common prefix, keys that are prefixes of others, one that is longer than a
+        // segment, and equal keys with different values.
         let mut entries: Vec<_> = (0..5000u32)
             .map(|n| {
                 let mixed = n.wrapping_mul(2_654_435_761);

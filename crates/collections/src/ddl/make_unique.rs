@@ -1,5 +1,6 @@
-//! `collMod` on an index with `prepareUnique`: it becomes unique. Entries of a unique index are stored
-//! in another way, so a successor is built while reads and writes go on, and replaces the index.
+//! Converts an index with `prepareUnique` to a unique one, for `collMod`. A unique index stores its
+//! entries in another format, so a successor is built while reads and writes continue, and replaces
+//! the index.
 
 use std::sync::Arc;
 
@@ -11,23 +12,23 @@ use super::IndexChoice;
 use super::modify_index::find;
 use crate::Store;
 
-/// The index to convert, and whether only to look for duplicates.
+/// Which index to convert, and how.
 #[derive(Debug, Clone)]
 pub struct MakeUnique {
     /// The index to convert, by name or by key pattern.
     pub index: IndexChoice,
-    /// Report duplicates, and convert nothing.
+    /// True to only report duplicates.
     pub dry_run: bool,
 }
 
 impl Store {
-    /// Converts an index with `prepareUnique` to a unique one. Returns false if nothing changed: it
-    /// is unique already, or the run is dry.
+    /// Converts an index with `prepareUnique` to a unique one. Returns false if nothing changed:
+    /// the index is unique already, or `dry_run` is set.
     ///
     /// # Errors
     /// 72 InvalidOptions without `prepareUnique`, 359 CannotConvertIndexToUnique with the
-    /// duplicates, 117 ConflictingOperationInProgress if another command converts the index,
-    /// what [`modify_index`](Self::modify_index) answers about the index's name, and 276
+    /// duplicates, 117 ConflictingOperationInProgress if another command converts the index, the
+    /// errors of [`modify_index`](Self::modify_index) about the index's name, and 276
     /// IndexBuildAborted if the index is dropped meanwhile.
     pub fn make_unique(
         self: &Arc<Self>,
@@ -56,7 +57,7 @@ impl Store {
             })?;
             match self.run_build(&announced, side, interrupt, options) {
                 Ok(()) => return Ok(true),
-                // `prepareUnique` was taken away meanwhile: what the index is now decides.
+                // `prepareUnique` was removed meanwhile: the current options of the index decide.
                 Err(error) if error.code() == ErrorCode::DuplicateKey => {}
                 Err(error) => return Err(error),
             }

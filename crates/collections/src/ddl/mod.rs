@@ -1,5 +1,5 @@
-//! Statements that change the catalog. Each is one commit (an index build several), published
-//! with it.
+//! Statements that change the catalog. Each is one commit (an index build is several), which
+//! publishes the new catalog.
 
 mod builds;
 mod create;
@@ -55,19 +55,19 @@ pub(crate) fn take_id(next: &mut u32) -> Result<u32> {
     Ok(id)
 }
 
-/// Writes a collection's record under the next epoch.
+/// Writes a collection's record with the next epoch.
 fn put_collection(writer: &mut Writer, collection: &Collection) -> Result<()> {
     put_meta(writer.txn_mut(), &collection_key(collection.id), encode_collection(collection))
 }
 
-/// A copy to be changed: the epoch is the next one.
+/// Returns a copy with the next epoch, to be changed.
 fn next_epoch(collection: &Collection) -> Collection {
     let mut next = collection.clone();
     next.epoch += 1;
     next
 }
 
-/// Everything that a collection has in the engine, gone with this commit.
+/// Deletes all data of a collection in the engine with this commit.
 fn drop_data(writer: &mut Writer, collection: &Collection) -> Result<()> {
     let id = collection.id;
     delete_meta(writer, &collection_key(id))?;

@@ -1,4 +1,5 @@
-//! `collMod` on an index: hiding it, and the time after which its documents expire.
+//! `collMod` on an index: its visibility, `prepareUnique`, and the time after which documents
+//! expire.
 
 use std::sync::Arc;
 
@@ -10,7 +11,7 @@ use quire_storage::CommitOptions;
 use super::{next_epoch, put_collection};
 use crate::Store;
 
-/// How an index is named.
+/// Names an index.
 #[derive(Debug, Clone)]
 pub enum IndexChoice {
     /// By its name.
@@ -19,35 +20,35 @@ pub enum IndexChoice {
     Key(DocBuf),
 }
 
-/// What to change about an index.
+/// The changes of an index; `None` leaves an option as it is.
 #[derive(Debug, Clone)]
 pub struct ModifyIndex {
     /// The index to change, by name or by key pattern.
     pub index: IndexChoice,
-    /// Hide it, or show it again.
+    /// Hides the index, or shows it again.
     pub hidden: Option<bool>,
-    /// Refuse new duplicates, or accept them again.
+    /// Refuses new duplicates, or accepts them again.
     pub prepare_unique: Option<bool>,
     /// The seconds after which documents expire.
     pub expire_after_seconds: Option<i64>,
 }
 
-/// What an index was before it was changed.
+/// The options of an index before a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IndexBefore {
     /// True if it was hidden.
     pub hidden: bool,
     /// True if it refused new duplicates.
     pub prepare_unique: bool,
-    /// After how many seconds documents expired, if they did.
+    /// The seconds after which documents expired, if they did.
     pub expire_after_seconds: Option<i64>,
-    /// That number came from an earlier change, not from the index's creation.
+    /// True if that number came from an earlier change and not from the creation of the index.
     pub expire_changed: bool,
 }
 
 impl Store {
-    /// Changes an index. 26, 27 IndexNotFound, 181 for a key pattern that several have, 2 for
-    /// hiding `_id`, 72 for an index that cannot be a TTL index.
+    /// Changes an index. Errors: 26; 27 IndexNotFound; 181 for a key pattern that several indexes
+    /// have; 2 for hiding `_id`; 72 for an index that cannot be a TTL index.
     pub fn modify_index(
         self: &Arc<Self>,
         namespace: &Namespace,
@@ -91,10 +92,11 @@ impl Store {
         })
     }
 
-    /// Changes the time after which documents of a clustered collection expire; `None` ends it.
+    /// Changes the time after which documents of a clustered collection expire; `None` ends the
+    /// expiry.
     ///
     /// # Errors
-    /// `NamespaceNotFound`, and 72 InvalidOptions for another collection.
+    /// 26 NamespaceNotFound; 72 InvalidOptions for a collection that is not clustered.
     pub fn modify_expiry(
         self: &Arc<Self>,
         namespace: &Namespace,
@@ -142,7 +144,7 @@ pub(super) fn find<'c>(collection: &'c Collection, choice: &IndexChoice) -> Resu
     }
 }
 
-/// The clustered index is none of the collection's own; only to hide it has an error of its own.
+/// Refuses to change the clustered index, which is not a stored index; hiding it has its own error.
 fn refuse_clustered(collection: &Collection, index: &Index, change: &ModifyIndex) -> Result<()> {
     if !index.is_clustered() {
         return Ok(());

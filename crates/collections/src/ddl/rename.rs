@@ -1,5 +1,5 @@
-//! `renameCollection`: within a database one commit; across databases a copy, then one commit
-//! that puts it in place.
+//! `renameCollection`: within a database one commit; across databases a copy, then one commit that
+//! puts it in place.
 
 use std::sync::Arc;
 
@@ -10,28 +10,28 @@ use quire_storage::{CommitOptions, Direction, Interrupt};
 use super::{drop_data, next_epoch, put_collection};
 use crate::{CollectionCursor, Store, is_in_doubt};
 
-/// What to rename.
+/// The arguments of `renameCollection`.
 #[derive(Debug, Clone)]
 pub struct Rename {
-    /// The name of the collection now.
+    /// The current name.
     pub from: Namespace,
-    /// Its new name.
+    /// The new name.
     pub to: Namespace,
-    /// Drop what stands under the new name first.
+    /// True to drop an existing collection with the new name.
     pub drop_target: bool,
     /// The collection must have this UUID (`collectionUUID`).
     pub from_uuid: Option<Uuid>,
-    /// What stands under the new name must have this UUID (`dropTarget` as a UUID).
+    /// An existing collection with the new name must have this UUID (`dropTarget` as a UUID).
     pub target_uuid: Option<Uuid>,
 }
 
-/// Documents in one commit of a copy.
+/// The number of documents in one commit of a copy.
 const COPY_CHUNK: usize = 1000;
 const COPY_BYTES: usize = 4 << 20;
 
 impl Store {
-    /// Renames a collection. 26 NamespaceNotFound, 48 NamespaceExists, 20 IllegalOperation if
-    /// both names are the same.
+    /// Renames a collection. Errors: 26 NamespaceNotFound, 48 NamespaceExists, 20 IllegalOperation
+    /// if both names are the same.
     pub fn rename_collection(
         self: &Arc<Self>,
         rename: &Rename,
@@ -73,8 +73,8 @@ impl Store {
         Ok(())
     }
 
-    /// Copies documents and indexes into a temporary collection of the other database, then
-    /// puts it in place and drops the source. Writes to the source are refused meanwhile.
+    /// Copies documents and indexes into a temporary collection of the other database, then puts it
+    /// in place and drops the source. Writes to the source are refused meanwhile.
     fn rename_across(
         self: &Arc<Self>,
         rename: &Rename,
@@ -130,8 +130,8 @@ impl Store {
         ended
     }
 
-    /// Refuses or admits writes to a collection; those under way when it freezes fail and are
-    /// tried again, which then meets the refusal.
+    /// Refuses or admits writes to a collection. Writes that are running when the collection is
+    /// frozen conflict and are retried, and then are refused.
     fn freeze(
         self: &Arc<Self>,
         namespace: &Namespace,
@@ -177,7 +177,7 @@ impl Store {
     }
 }
 
-/// Names that a rename neither takes from nor gives (20 IllegalOperation).
+/// Refuses names that cannot be renamed from or to (20 IllegalOperation).
 fn check_renamable(namespace: &Namespace) -> Result<()> {
     let oplog = namespace.db() == "local"
         && namespace.collection().strip_prefix("oplog.").is_some_and(|rest| !rest.is_empty());
@@ -209,7 +209,7 @@ fn check_uuids(rename: &Rename, catalog: &Catalog) -> Result<()> {
     Ok(())
 }
 
-/// Fails for a collection that is being renamed or has an index that is being built.
+/// Fails for a collection that is being renamed or has an index build.
 fn check_at_rest(collection: &Collection) -> Result<()> {
     let namespace = &collection.namespace;
     if collection.frozen {

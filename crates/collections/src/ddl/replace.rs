@@ -1,5 +1,5 @@
-//! A collection that takes the place of another in one commit, once it is filled: what `$out` and a
-//! rename to another database do.
+//! Replaces a collection by another one in one commit, after that one is filled: used by `$out` and
+//! by a rename to another database.
 
 use std::sync::Arc;
 
@@ -12,11 +12,11 @@ use super::{drop_data, next_epoch, put_collection, take_id};
 use crate::Store;
 
 impl Store {
-    /// Creates an empty temporary collection with the options and the ready indexes of `model`; with
-    /// neither if there is no model. A restart drops it.
+    /// Creates an empty temporary collection with the options and the ready indexes of `model`, or
+    /// without both if there is no model. A restart drops it.
     ///
     /// # Errors
-    /// What creating a collection answers.
+    /// The errors of creating a collection.
     pub fn create_copy(
         self: &Arc<Self>,
         model: Option<&Collection>,
@@ -39,13 +39,14 @@ impl Store {
         })
     }
 
-    /// Puts a copy made by [`create_copy`](Self::create_copy) under the name `to`, in place of what
-    /// stands there. That has to have the options and indexes of `model`, but may be another
-    /// collection, which another copy of the model became. Readers see the one or the other.
+    /// Gives a copy made by [`create_copy`](Self::create_copy) the name `to`, and drops the
+    /// collection that has that name now. That collection must have the options and indexes of
+    /// `model`, but need not be the same collection, because another copy of the model may have
+    /// replaced it. A reader sees either the old or the new collection.
     ///
     /// # Errors
-    /// 26 NamespaceNotFound if the copy was dropped meanwhile, 125 CommandFailed if options or indexes
-    /// under the name are not those of the model, 166 if the name is a view's by now.
+    /// 26 NamespaceNotFound if the copy was dropped meanwhile, 125 CommandFailed if the options or
+    /// indexes of the collection `to` are not those of the model, 166 if `to` is now a view.
     pub fn put_in_place(
         self: &Arc<Self>,
         copy: &Collection,
@@ -82,7 +83,7 @@ impl Store {
     }
 }
 
-/// Fails if the options or the indexes under a name are others than before.
+/// Fails if the options or the indexes of the collection with this name have changed.
 fn check_unchanged(
     namespace: &Namespace,
     before: Option<&Collection>,

@@ -1,4 +1,4 @@
-//! What `collStats` and `dbStats` count, and what `compact` would give back.
+//! The sizes that `collStats` and `dbStats` report, and the space that `compact` would free.
 
 use quire_catalog::Collection;
 use quire_error::Result;
@@ -12,11 +12,11 @@ use crate::layout::collection_end;
 /// The sizes of a collection.
 #[derive(Debug, Clone, Default)]
 pub struct CollectionSizes {
-    /// Documents and the sum of their lengths, exact.
+    /// The number of documents and the sum of their lengths, exact.
     pub counts: Counts,
-    /// Bytes that the documents take as stored, an estimate.
+    /// An estimate of the bytes that the documents take on disk.
     pub storage_bytes: u64,
-    /// Each index, in the catalog's order.
+    /// The sizes of the indexes, in the catalog's order.
     pub indexes: Vec<IndexSize>,
 }
 
@@ -25,7 +25,7 @@ pub struct CollectionSizes {
 pub struct IndexSize {
     /// The name of the index.
     pub name: String,
-    /// Bytes as stored, an estimate.
+    /// An estimate of the bytes that it takes on disk.
     pub bytes: u64,
 }
 
@@ -49,8 +49,8 @@ pub fn collection_sizes(store: &Store, collection: &Collection) -> Result<Collec
     })
 }
 
-/// Estimates the bytes on disk that a compaction would give back of a collection and its indexes.
-/// What has not been flushed does not count.
+/// Estimates the bytes on disk that a compaction of a collection and its indexes would free. Data
+/// that have not been flushed do not count.
 pub fn reclaimable_bytes(store: &Store, collection: &Collection) -> Result<u64> {
     let engine = store.engine();
     let documents = store.counts(collection).documents;
@@ -59,7 +59,7 @@ pub fn reclaimable_bytes(store: &Store, collection: &Collection) -> Result<u64> 
     let mut bytes = of_documents.map_err(from_storage)?;
     for index in &collection.indexes {
         let (start, end) = index_range(index.id);
-        // Each document has one entry in the `_id` index, and any number in another one.
+        // Each document has one entry in the `_id` index; in another index it can have any number.
         let live = index.is_id().then_some(documents);
         let of_index = engine.reclaimable_bytes(Space::Idx, &start, &end, live);
         bytes += of_index.map_err(from_storage)?;

@@ -1,5 +1,5 @@
-//! How a statement changes the catalog: one commit that writes the records and publishes the catalog
-//! that they describe.
+//! The commit of a statement that changes the catalog: it writes the records and publishes the
+//! catalog that they describe.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,12 +19,13 @@ use crate::meta::put_meta;
 use crate::{Store, Writer, WriterMode};
 
 impl Store {
-    /// Runs one DDL statement: `change` writes records with the writer and answers the next catalog, or
-    /// `None` to leave everything as it is. The commit publishes the catalog. Called again if the
-    /// commit lost against another; where a transaction holds a key, once it has ended.
+    /// Runs one DDL statement. `change` writes records with the writer and returns the next
+    /// catalog, or `None` to leave everything as it is. The commit publishes the catalog. After a
+    /// conflict `change` is called again; if a transaction holds the key, after the end of that
+    /// transaction.
     ///
     /// # Errors
-    /// What `change` and the commit answer.
+    /// The errors of `change` and of the commit.
     pub(crate) fn change_catalog<T>(
         self: &Arc<Self>,
         options: &CommitOptions,
@@ -33,7 +34,8 @@ impl Store {
         let interrupt = options.interrupt.clone().unwrap_or_else(Interrupt::new);
         self.attempts(&interrupt, |turn| {
             self.engine().admit(options.interrupt.as_deref())?;
-            // Other statements, also that of a transaction which holds a key, go on between attempts.
+            // Other statements can run between two attempts, also a statement of a transaction that
+            // holds a key.
             let mut next_id = self.begin_ddl(options.interrupt.as_deref())?;
             let mut writer = self.writer(WriterMode::Statement)?;
             writer.set_turn(turn);
@@ -43,7 +45,7 @@ impl Store {
                 Ok((Some(after), answer)) => (Arc::new(after), answer),
                 unchanged => {
                     drop(next_id);
-                    // The answer, also an error, rests on what others have changed.
+                    // The result, also an error, depends on commits of other statements.
                     self.make_durable(writer.view().snapshot().version(), options)?;
                     return unchanged.map(|(_, answer)| answer).map_err(Failure::from);
                 }
@@ -64,8 +66,8 @@ impl Store {
         })
     }
 
-    /// Takes the lock of statements that change the catalog, the next number with it. Whoever has it
-    /// may be in a commit that waits for the disk, so the wait ends with the operation.
+    /// Takes the lock of statements that change the catalog, which holds the next number. Its owner
+    /// may be in a commit that waits for the disk, so the operation's interrupt ends the wait.
     fn begin_ddl(
         &self,
         interrupt: Option<&Interrupt>,
@@ -79,9 +81,9 @@ impl Store {
         }
     }
 
-    /// What publishes a catalog at the moment when its commit becomes visible. The lock of the
-    /// published catalog, which every statement takes to begin, is not held while the commit waits
-    /// for its group and for an fsync.
+    /// Returns the action that publishes a catalog at the moment when its commit becomes visible.
+    /// So the lock of the published catalog, which every statement takes at its beginning, is not
+    /// held while the commit waits for its group and for an fsync.
     fn publication(&self, next: Arc<Catalog>) -> OnPublish {
         let catalogs = Arc::clone(&self.catalogs);
         OnPublish(Box::new(move |committed, make_visible| {
@@ -92,8 +94,8 @@ impl Store {
         }))
     }
 
-    /// Commits a transaction that made collections, and publishes them with it. `Conflict` if a
-    /// collection of one of the names exists by now.
+    /// Commits a transaction that created collections, and publishes them. `Conflict` if a
+    /// collection with one of the names exists now.
     pub(crate) fn commit_created(
         &self,
         mut txn: Txn,
@@ -101,10 +103,10 @@ impl Store {
         options: &CommitOptions,
     ) -> Result<Committed, StorageError> {
         self.engine().admit(options.interrupt.as_deref())?;
-        // Every change of the catalog happens under this lock, so the published one stays.
+        // The catalog changes only under this lock, so the published one stays the same.
         let next_id = self.begin_ddl(options.interrupt.as_deref())?;
         let record = FormatRecord { format: CATALOG_FORMAT, next_id: *next_id };
-        // It changes under the lock only, so it needs no tracking.
+        // The record changes only under the lock, so its conflicts need no tracking.
         let key = Bytes::copy_from_slice(&format_key());
         txn.put_entry(Space::Meta, key, record.encode().into_bytes().into())?;
         let published = self.catalog();
@@ -142,7 +144,7 @@ mod tests {
     use super::*;
     use crate::StoreOptions;
 
-    /// Statements queued behind one that took minutes, past their own `maxTimeMS`.
+    /// Statements waited behind one that took minutes, longer than their own `maxTimeMS`.
     #[test]
     fn a_statement_that_waits_for_another_looks_at_its_deadline() {
         let engine = quire_storage::open_memory().unwrap();

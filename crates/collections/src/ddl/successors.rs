@@ -1,5 +1,5 @@
-//! Indexes that are built to replace others of the same name: each stands behind the one that it
-//! replaces, and the commit that publishes it puts it into that one's place (`index_build.rs`).
+//! Indexes that are built to replace others of the same name. A successor follows the index that it
+//! replaces in the list, and the commit that publishes it removes that one (`index_build.rs`).
 
 use std::sync::Arc;
 
@@ -17,19 +17,19 @@ use crate::Store;
 pub struct RebuiltIndexes {
     /// `nIndexesWas`: the indexes that the collection had.
     pub before: usize,
-    /// `indexes`: the specifications of those that it has now.
+    /// `indexes`: the specifications of the current indexes.
     pub specs: Vec<DocBuf>,
 }
 
 impl Store {
-    /// Builds all indexes of a collection again, while others read and write; the old ones are used
-    /// until the new ones replace them in one commit. What the old ones knew about arrays and long
-    /// keys that no document has any more is forgotten with them.
+    /// Builds all indexes of a collection again, while other clients read and write. The old
+    /// indexes are used until the new ones replace them in one commit. Facts of the old ones about
+    /// arrays and long keys are dropped if no document needs them any more.
     ///
     /// # Errors
-    /// 26 NamespaceNotFound, 117 ConflictingOperationInProgress while an index is being built, 11000
-    /// DuplicateKey if documents have the same key in a unique index, and 276 IndexBuildAborted if an
-    /// index is dropped meanwhile. On an error the old indexes stay.
+    /// 26 NamespaceNotFound, 117 ConflictingOperationInProgress while an index is being built,
+    /// 11000 DuplicateKey if documents have the same key in a unique index, and 276
+    /// IndexBuildAborted if an index is dropped meanwhile. On an error the old indexes stay.
     pub fn rebuild_indexes(
         self: &Arc<Self>,
         namespace: &Namespace,
@@ -47,12 +47,12 @@ impl Store {
         Ok(RebuiltIndexes { before, specs })
     }
 
-    /// Announces indexes with the specifications that `specs` makes of the collection, each with the
-    /// name of one that it has.
+    /// Announces indexes with the specifications that `specs` computes from the collection. Each
+    /// has the name of an existing index.
     ///
     /// # Errors
-    /// 26 NamespaceNotFound, 117 ConflictingOperationInProgress if one of the indexes is not ready or
-    /// has a successor already, and what `specs` answers.
+    /// 26 NamespaceNotFound, 117 ConflictingOperationInProgress if one of the indexes is not ready
+    /// or has a successor already, and the errors of `specs`.
     pub(super) fn announce_successors(
         self: &Arc<Self>,
         namespace: &Namespace,

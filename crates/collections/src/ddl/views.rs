@@ -1,5 +1,5 @@
 //! Views: each change is one commit that writes a document of `system.views` and publishes the
-//! catalog with it.
+//! catalog with the change.
 
 use std::sync::Arc;
 
@@ -12,11 +12,11 @@ use quire_storage::{CommitOptions, Direction};
 
 use crate::{CollectionCursor, ReadView, Record, Store, Writer};
 
-/// Definitions that are read at once.
+/// The number of definitions that are read at once.
 const PAGE_DOCS: usize = 256;
 const PAGE_BYTES: usize = 4 << 20;
 
-/// How a view changes; what is `None` stays.
+/// The changes of a view; `None` leaves a part as it is.
 #[derive(Debug, Clone, Default)]
 pub struct ModifyView {
     /// The collection or view that the pipeline reads.
@@ -41,10 +41,10 @@ impl ModifyView {
 }
 
 impl Store {
-    /// Defines a view. The first one of a database makes `system.views`.
+    /// Defines a view. The first view of a database creates `system.views`.
     ///
     /// # Errors
-    /// 48 NamespaceExists; what [`Catalog::check_view`] answers.
+    /// 48 NamespaceExists; those of [`Catalog::check_view`].
     pub fn create_view(
         self: &Arc<Self>,
         view: &Arc<ViewDefinition>,
@@ -67,7 +67,7 @@ impl Store {
     /// Changes a view.
     ///
     /// # Errors
-    /// 26 NamespaceNotFound; what [`Catalog::check_view`] answers.
+    /// 26 NamespaceNotFound; those of [`Catalog::check_view`].
     pub fn modify_view(
         self: &Arc<Self>,
         namespace: &Namespace,
@@ -87,10 +87,10 @@ impl Store {
         })
     }
 
-    /// Drops a view; false if there is none of that name.
+    /// Drops a view. Returns false if there is no view with this name.
     ///
     /// # Errors
-    /// What the engine answers.
+    /// The errors of the engine.
     pub fn drop_view(
         self: &Arc<Self>,
         namespace: &Namespace,
@@ -106,7 +106,8 @@ impl Store {
         })
     }
 
-    /// The collection of the definitions, made if it does not exist, and the catalog with it.
+    /// Returns the collection of the definitions, created if it does not exist, and the catalog
+    /// with it.
     fn system_views(
         &self,
         writer: &mut Writer,
@@ -124,7 +125,7 @@ impl Store {
         Ok((next, created))
     }
 
-    /// Puts the definitions of all databases into the catalog that was read at the open.
+    /// Adds the view definitions of all databases to the catalog that was read at the open.
     pub(crate) fn load_views(self: &Arc<Self>) -> Result<()> {
         let view = self.read_view()?;
         let mut catalog = Catalog::clone(view.catalog());
@@ -144,7 +145,8 @@ impl Store {
     }
 }
 
-/// Reads the definitions in a `system.views`. Returns those that can be read, and whether all can.
+/// Reads the definitions in a `system.views`. Returns the readable ones, and true if all are
+/// readable.
 fn definitions(
     view: &ReadView,
     system_views: &Arc<Collection>,

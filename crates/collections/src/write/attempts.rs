@@ -1,6 +1,6 @@
-//! How a write is run: again after a conflict where it commits by itself, at once refused where it
-//! belongs to a client's transaction. [`Store::attempts`] is the one loop that retries: writes of
-//! documents and statements that change the catalog run in it.
+//! How a write runs: it is retried after a conflict if it commits by itself, and fails at once in a
+//! client's transaction. [`Store::attempts`] is the only loop that retries, for writes of documents
+//! and for statements that change the catalog.
 
 use std::sync::Arc;
 
@@ -13,11 +13,11 @@ use crate::retry::RetryLog;
 use crate::{Store, from_interruption, from_storage};
 
 impl Store {
-    /// Runs `attempt` for the server itself and commits what it wrote. After a conflict it waits in
-    /// line for the key that it lost, holds nothing while it waits, and tries again.
+    /// Runs `attempt` for the server itself and commits its writes. After a conflict it waits in
+    /// the queue of the key that conflicted, holds nothing while it waits, and tries again.
     ///
     /// # Errors
-    /// What `attempt` and the commit answer, but for conflicts; what the interrupt says.
+    /// The errors of `attempt` and of the commit, except conflicts; the error of an interrupt.
     pub fn write<T>(
         self: &Arc<Self>,
         options: &CommitOptions,
@@ -32,11 +32,11 @@ impl Store {
     }
 
     /// Runs one statement's write for `policy` as [`write`](Self::write) does. The commit also
-    /// stores what the session of `log` remembers of the statement. Returns no commit if `attempt`
+    /// stores the result of the statement for the session of `log`. Returns no commit if `attempt`
     /// wrote nothing.
     ///
     /// # Errors
-    /// As [`write`](Self::write).
+    /// Those of [`write`](Self::write).
     pub fn write_statement<T>(
         self: &Arc<Self>,
         (options, policy): (&CommitOptions, WritePolicy),
@@ -64,7 +64,7 @@ impl Store {
         })
     }
 
-    /// Calls `attempt` with a new writer until it ends in anything but a conflict.
+    /// Calls `attempt` with a new writer until the result is not a conflict.
     fn attempts_to_write<T>(
         self: &Arc<Self>,
         interrupt: &Arc<Interrupt>,
@@ -77,11 +77,11 @@ impl Store {
         })
     }
 
-    /// Calls `attempt` until it ends in anything but a conflict. The attempt gets the place in line
-    /// that was waited for, and gives it to its writer.
+    /// Calls `attempt` until the result is not a conflict. The attempt gets the place in the queue
+    /// that was waited for, and passes it to its writer.
     ///
     /// # Errors
-    /// What `attempt` answers, but for conflicts; what the interrupt says.
+    /// The errors of `attempt`, except conflicts; the error of an interrupt.
     pub(crate) fn attempts<T>(
         &self,
         interrupt: &Arc<Interrupt>,
@@ -97,11 +97,11 @@ impl Store {
         }
     }
 
-    /// After a failed attempt: returns once another attempt can succeed, with the place in line
-    /// that the attempt makes use of. `turn` is the place that the failed attempt had.
+    /// Waits after a failed attempt until another attempt can succeed. Returns the place in the
+    /// queue for that attempt. `turn` is the place that the failed attempt had.
     ///
     /// # Errors
-    /// The failure itself, if it is no conflict; what the interrupt says.
+    /// The failure itself, if it is not a conflict; the error of an interrupt.
     fn before_retry(
         &self,
         failure: Failure,
@@ -109,10 +109,11 @@ impl Store {
         interrupt: &Arc<Interrupt>,
     ) -> Result<Option<KeyTurn>> {
         let conflict = match failure {
-            // The engine took the snapshot back under memory pressure: a statement takes another.
+            // The engine closed the snapshot under memory pressure: the statement takes a new one.
             Failure::Error(error) if error.code() == ErrorCode::SnapshotTooOld => None,
             Failure::Error(error) => return Err(error),
-            // The catalog has changed. A writer that sees the change does not clash with it again.
+            // The catalog has changed. A writer that sees the change does not conflict with it
+            // again.
             Failure::Conflict(conflict) => {
                 Some(conflict).filter(|conflict| conflict.space != Space::Meta || conflict.held)
             }
@@ -125,11 +126,11 @@ impl Store {
 }
 
 impl Writer {
-    /// Runs one statement's write in a client's transaction: takes the locks of what it wrote, and
-    /// undoes it if it fails. The first updater of a key wins, so a conflict is the answer at once.
+    /// Runs one statement's write in a client's transaction: locks the keys that it wrote, and
+    /// undoes it if it fails. The first updater of a key wins, so a conflict is returned at once.
     ///
     /// # Errors
-    /// What `attempt` answers; a conflict is 112 WriteConflict.
+    /// The errors of `attempt`; a conflict becomes 112 WriteConflict.
     pub fn statement<T>(
         &mut self,
         mut attempt: impl FnMut(&mut Writer) -> Attempt<T>,

@@ -1,5 +1,5 @@
-//! Collections and indexes that a client's transaction makes: in the transaction's own catalog at
-//! once, published by its commit.
+//! Collections and indexes that a client's transaction creates: they are in the transaction's own
+//! catalog at once, and its commit publishes them.
 
 use std::sync::Arc;
 
@@ -15,11 +15,11 @@ use crate::ddl::{BuiltIndexes, CreateIndexes, new_specs, take_id};
 use crate::meta::put_meta;
 
 impl Writer {
-    /// Makes a collection, visible to this writer at once and to others with its commit. The commit
-    /// is a conflict if another one has made a collection of the name.
+    /// Creates a collection, visible to this writer at once and to others after its commit. The
+    /// commit conflicts if another transaction has created a collection with this name.
     ///
     /// # Errors
-    /// 48 NamespaceExists, 166 CommandNotSupportedOnView; what a name or an option is refused with.
+    /// 48 NamespaceExists, 166 CommandNotSupportedOnView; the errors of an invalid name or option.
     pub fn create_collection(
         &mut self,
         namespace: &Namespace,
@@ -39,11 +39,12 @@ impl Writer {
         Ok(collection)
     }
 
-    /// Makes indexes on a collection that this writer has made and not written to, and the
+    /// Creates indexes on a collection that this writer has created and not written to. Creates the
     /// collection if it does not exist.
     ///
     /// # Errors
-    /// 263 OperationNotSupportedInTransaction for another collection; what `createIndexes` refuses.
+    /// 263 OperationNotSupportedInTransaction for another collection; the errors of
+    /// `createIndexes`.
     pub fn create_indexes(
         &mut self,
         request: &CreateIndexes,

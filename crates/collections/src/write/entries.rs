@@ -19,7 +19,7 @@ use crate::layout::doc_key;
 use crate::multikey::grow;
 use crate::prepared;
 
-/// Buffers that a writer uses again for each document.
+/// Buffers that a writer reuses for each document.
 #[derive(Default)]
 pub(super) struct Scratch {
     old: EntryKeys,
@@ -70,7 +70,7 @@ impl Writer {
             .try_for_each(|at| self.add_entry(collection, index, keys, at, &generated, id))
     }
 
-    /// Takes away and adds what an update changes in every index.
+    /// Deletes and adds the entries that an update changes, in every index.
     pub(super) fn update_entries(
         &mut self,
         collection: &Collection,
@@ -86,7 +86,7 @@ impl Writer {
         ended
     }
 
-    /// Takes away the entries of a document in every index.
+    /// Deletes the entries of a document in every index.
     pub(super) fn delete_entries(
         &mut self,
         collection: &Collection,
@@ -104,8 +104,8 @@ impl Writer {
         ended
     }
 
-    /// Gives a record the entries that it has by now, of those that writers have noted while the
-    /// index was being loaded. All notes are of this record; their keys are without it.
+    /// Writes the current entries of a record whose keys writers noted while the index was being
+    /// loaded. All notes are of this record; their keys do not contain it.
     pub(crate) fn settle_record(
         &mut self,
         collection: &Collection,
@@ -131,7 +131,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Removes the entry with a key that the record had once, if there is one.
+    /// Removes the entry with a key that the record had before, if it exists.
     fn remove_noted(&mut self, index: &Index, key: &[u8], id: RecordId) -> Attempt<()> {
         if !index.unique {
             let key = self.pieces.join([key, &record_bytes(id)]);
@@ -173,7 +173,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Stores facts about entries that are in the index by this writer's commit.
+    /// Stores facts about the entries that this writer's commit adds.
     pub(crate) fn add_facts(&mut self, index: &Index, facts: &FactsBuf) -> Attempt<()> {
         let arrays = facts.arrays.iter().map(String::as_str).collect();
         let facts = Facts { paths: &facts.paths, long_keys: facts.long_keys, arrays: &arrays };
@@ -200,7 +200,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Key and value of an entry.
+    /// Returns the key and the value of an entry.
     fn cut(&mut self, keys: &EntryKeys, index: &Index, at: usize, id: RecordId) -> (Bytes, Bytes) {
         let record = record_bytes(id);
         let (key, value) = keys.parts(index, at, &record);
@@ -242,7 +242,7 @@ impl Writer {
             Ok(()) => Ok(()),
             Err(StorageError::Duplicate(_)) => {
                 let (key, value) = keys.stored(index, at, id);
-                // Only a build meets its own entries: a write has put them there already.
+                // Only a build can find its own entry here, after a write has added it.
                 let other = self.txn.get(Space::Idx, &key)?;
                 if other.map(|value| record_id_of_unique(&value)).transpose()? == Some(id) {
                     return Ok(self.txn.put(Space::Idx, key, value)?);
@@ -274,10 +274,11 @@ impl Writer {
             return Ok(self.txn.delete_entry(Space::Idx, key)?);
         }
         if index.state == IndexState::WriteOnly {
-            // The build may not have come to a note about it, and another document may have the key.
+            // The build may not have processed a note about it yet, and another document may have
+            // the key.
             let found = self.txn.get(Space::Idx, &key)?;
             if found.map(|value| record_id_of_unique(&value)).transpose()? != Some(id) {
-                // If the build comes here before this commit, it must not leave the entry behind.
+                // If the build processes it before this commit, it must not leave the entry behind.
                 self.txn.guard(Space::Idx, &key);
                 return Ok(());
             }
@@ -286,8 +287,7 @@ impl Writer {
     }
 }
 
-/// Returns true if this is the `_id` index that is used, and not another one that is being built to
-/// replace it.
+/// Returns true if this is the `_id` index in use, and not one that is being built to replace it.
 fn is_for_reads(collection: &Collection, index: &Index) -> bool {
     index.is_id() && collection.id_index().is_some_and(|used| used.id == index.id)
 }

@@ -1,23 +1,22 @@
-//! Keys and values of a batch, cut out of shared buffers. With an allocation for each of them a
-//! document costs seven, here and later in the engine's memtable. Keys that were written one after the
-//! other lie side by side, which is where the memtable's searches compare them.
+//! Keys and values of a batch as slices of shared buffers. With an allocation for each of them a
+//! document would cost seven, here and later in the engine's memtable. Keys that were written one
+//! after the other are adjacent in memory, where the memtable's searches compare them.
 
 use bytes::{Bytes, BytesMut};
 
-/// The smallest and the largest buffer. The unused end of the last one stays allocated as long as
-/// something in it is in use. For each buffer that does not fit into freed memory glibc makes a system
-/// call, in which no other thread can get memory.
+/// The sizes of the smallest and the largest buffer. The unused end of the last buffer stays
+/// allocated while any slice of it is in use. For a buffer that does not fit into freed memory
+/// glibc makes a system call, during which no other thread can allocate.
 const BUFFER_BYTES_MIN: usize = 64;
 const BUFFER_BYTES_MAX: usize = 32 << 10;
-/// Pieces up to this size lie in one buffer with others of that kind: keys and values of index
-/// entries.
+/// Slices up to this size share buffers with each other: the keys and values of index entries.
 const SMALL_BYTES_MAX: usize = 256;
-/// A buffer that begins with a piece has room for at least this number of its size.
+/// A buffer that begins with a slice has room for at least this number of slices of its size.
 const PIECES_MIN: usize = 4;
 
-/// Cuts pieces out of buffers that grow with what has been cut.
+/// Allocates slices from buffers that grow with the number of allocated bytes.
 pub(super) struct Pieces {
-    /// False where values stay in memory for good: a piece that lives keeps its whole buffer.
+    /// False if values stay in memory for long: a slice in use keeps its whole buffer.
     shares: bool,
     small: Buffers,
     large: Buffers,
@@ -26,7 +25,7 @@ pub(super) struct Pieces {
 #[derive(Default)]
 struct Buffers {
     current: BytesMut,
-    /// Bytes cut so far.
+    /// The bytes allocated so far.
     cut: usize,
 }
 
@@ -35,7 +34,7 @@ impl Pieces {
         Pieces { shares, small: Buffers::default(), large: Buffers::default() }
     }
 
-    /// Returns the parts, one after the other.
+    /// Returns the concatenation of the parts.
     pub fn join(&mut self, parts: [&[u8]; 2]) -> Bytes {
         let len = parts.iter().map(|part| part.len()).sum();
         if len == 0 {
@@ -60,7 +59,8 @@ impl Pieces {
 }
 
 impl Buffers {
-    /// Returns true if the current buffer has room for a piece, or a new one that is worth it.
+    /// Returns true if the current buffer has room for a slice, after a new one was begun if that
+    /// pays.
     fn have_room(&mut self, len: usize) -> bool {
         let size = self.cut.clamp(BUFFER_BYTES_MIN, BUFFER_BYTES_MAX);
         self.cut += len;

@@ -45,8 +45,8 @@ fn ids_are_made_moved_and_checked() {
     assert_clean(&store);
 }
 
-/// An `_id` above all others is written without a look-up of its own, which must not miss any that is
-/// there: of the same batch, of batches before, of one that commits meanwhile, or of one that is
+/// An `_id` above all others is written without a look-up of its own. It must not miss an existing
+/// one: of the same batch, of earlier batches, of one that commits meanwhile, or of one that is
 /// undone.
 #[test]
 fn only_an_id_above_all_others_needs_no_look_up() {
@@ -65,7 +65,7 @@ fn only_an_id_above_all_others_needs_no_look_up() {
     second.commit(CommitOptions::buffered()).unwrap();
     first.commit(CommitOptions::buffered()).unwrap();
 
-    // The base of the third is older than what it clashes with.
+    // The snapshot of the third is older than the commit that it conflicts with.
     assert_eq!(put(&mut third, &[40]), []);
     assert!(third.commit(CommitOptions::buffered()).is_err());
 
@@ -182,7 +182,7 @@ fn long_keys_are_shortened_and_still_unique() {
 
 #[test]
 fn the_keys_of_one_document_are_bounded() {
-    // A long string beside an array stands in the key of each element: 600 MB for one document.
+    // A long string beside an array is part of the key of each element: 600 MB for one document.
     let store = store();
     index(&store, "d.t", &doc! { "key": { "s": 1, "a": 1 }, "name": "sa" }).unwrap();
     let (long, elements) = ("x".repeat(1_000_000), |count: i32| {

@@ -1,5 +1,5 @@
-//! Index builds while others write: on the way to the last document, and after writers have begun to
-//! maintain the index themselves.
+//! Index builds while other clients write: before the last document is read, and after writers have
+//! begun to maintain the index themselves.
 
 use super::*;
 use crate::model::Dice;
@@ -11,12 +11,12 @@ use quire_storage::{
 use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-/// Where a build waits.
+/// The point at which a build waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Wait {
-    /// All documents are read and their entries written; writers note what they change.
+    /// All documents are read and their entries are written; writers note what they change.
     Loaded,
-    /// Writers maintain the index, and their notes have not been looked at.
+    /// Writers maintain the index, and their notes have not been processed.
     HandedOver,
 }
 
@@ -27,9 +27,10 @@ struct Pause(Arc<Mutex<Plan>>);
 struct Plan {
     wait: Option<Wait>,
     started: bool,
-    /// Holds the record of the collection, which the build changes to hand the index over.
+    /// A transaction that holds the record of the collection, which the build changes to hand the
+    /// index over.
     holder: Option<Txn>,
-    /// What the build says and waits for.
+    /// The channels by which the build reports that it waits, and is released.
     gate: Option<(Sender<()>, Receiver<()>)>,
 }
 
@@ -44,7 +45,7 @@ impl Pause {
         Pause(plan)
     }
 
-    /// Builds a unique index on `u`, and does something else while the build waits.
+    /// Builds a unique index on `u`, and runs a function while the build waits.
     fn build(
         &self,
         store: &Arc<Store>,
@@ -111,7 +112,7 @@ fn names(store: &Arc<Store>) -> Vec<String> {
     collection(store, "d.t").indexes.iter().map(|index| index.name.clone()).collect()
 }
 
-/// Writes that met a key of another's failed with E11000, also if no index came of the build.
+/// Writes with another record's key failed with E11000, even if the index build failed later.
 #[test]
 fn a_unique_build_refuses_nobody() {
     for wait in [Wait::Loaded, Wait::HandedOver] {
@@ -121,7 +122,7 @@ fn a_unique_build_refuses_nobody() {
             insert(&store, "d.t", &doc! { "_id": id, "u": id }).unwrap();
         }
         let all_at_once = || {
-            // Of two new documents, of an old and a new one, by an update, with keys in an array.
+            // Two new documents, an old and a new one, an update, keys in an array.
             for (id, u) in [(30, 30), (31, 30), (32, 31), (33, 32)] {
                 insert(&store, "d.t", &doc! { "_id": id, "u": u }).unwrap();
             }
@@ -137,7 +138,7 @@ fn a_unique_build_refuses_nobody() {
             insert(&store, "d.t", &doc! { "_id": 40, "u": 33 }).unwrap();
             insert(&store, "d.t", &doc! { "_id": 41, "u": 33 }).unwrap();
             assert_clean(&store);
-            // Those that had the key first go, or those that came after them.
+            // First the documents that had the key first are deleted, then those that came later.
             delete(&store, "d.t", 30).unwrap();
             delete(&store, "d.t", 33).unwrap();
             delete(&store, "d.t", 7).unwrap();
@@ -154,8 +155,9 @@ fn a_unique_build_refuses_nobody() {
     }
 }
 
-/// `prepareUnique` holds from the commit that publishes the index on, as in mongod. What was written
-/// before stays, equal keys included; nothing that was begun before is committed after it unseen.
+/// `prepareUnique` applies from the commit that publishes the index, as in mongod. Documents
+/// written before stay, also with equal keys; a write that began before and commits later is
+/// checked.
 #[test]
 fn prepare_unique_holds_once_the_index_is_built() {
     for wait in [Wait::Loaded, Wait::HandedOver] {
@@ -189,8 +191,8 @@ fn prepare_unique_holds_once_the_index_is_built() {
     }
 }
 
-/// Writers that add the same keys while the index is built and published: of the documents that came
-/// after the reply no two have the same key.
+/// Several writers add the same keys while the index is built and published: no two documents
+/// written after the reply have the same key.
 #[test]
 fn no_duplicate_slips_in_while_an_index_with_prepare_unique_is_published() {
     let store = store();
@@ -231,8 +233,8 @@ fn no_duplicate_slips_in_while_an_index_with_prepare_unique_is_published() {
     assert_clean(&store);
 }
 
-/// What the build has loaded is not what the documents say when it ends: changed, taken from one by
-/// another, gone, with another type of the same value, there and back again.
+/// The loaded entries differ from the documents at the end of the build: a value changed, moved
+/// from one document to another, was removed, got another type, or changed and changed back.
 #[test]
 fn what_changed_since_the_build_read_it_is_looked_at_again() {
     for wait in [Wait::Loaded, Wait::HandedOver] {
@@ -246,10 +248,10 @@ fn what_changed_since_the_build_read_it_is_looked_at_again() {
         };
         let built = pause.build(&store, wait, || {
             delete(&store, "d.t", 3).unwrap();
-            // 4 takes the key of 5, and 5 that of 3, which is gone.
+            // 4 takes the key of 5, and 5 that of 3, which is deleted.
             change(5, 3.0);
             change(4, 5.0);
-            // The value stays, its type does not.
+            // The value stays the same, its type changes.
             change(6, 6.0);
             change(7, 77.0);
             change(7, 7.0);
@@ -270,8 +272,8 @@ fn what_changed_since_the_build_read_it_is_looked_at_again() {
     }
 }
 
-/// What a transaction has not committed when the index is handed over is not in the index, and its
-/// commit fails as after any change of the catalog.
+/// Writes that a transaction has not committed when the index is handed over are not in the index,
+/// and its commit fails as after any change of the catalog.
 #[test]
 fn a_transaction_that_began_before_the_index_is_handed_over_conflicts() {
     let store = store();
@@ -292,7 +294,7 @@ fn a_transaction_that_began_before_the_index_is_handed_over_conflicts() {
     assert_clean(&store);
 }
 
-/// The index is not published over the head of a transaction that has met another's key.
+/// The index is not published while an open transaction has met another record's key.
 #[test]
 fn a_unique_build_waits_for_a_transaction_that_met_anothers_key() {
     for commits in [true, false] {
@@ -308,7 +310,7 @@ fn a_unique_build_waits_for_a_transaction_that_met_anothers_key() {
             let engine = Arc::clone(store.engine());
             let conflicts = engine.stats().conflicts;
             std::thread::spawn(move || {
-                // The build goes on, and comes to the transaction's key.
+                // The build continues, and meets the transaction's key.
                 while engine.stats().conflicts == conflicts {
                     std::thread::yield_now();
                 }
@@ -324,7 +326,8 @@ fn a_unique_build_waits_for_a_transaction_that_met_anothers_key() {
     }
 }
 
-/// A crash in a build leaves entries, and notes of keys that two have, which go with the index.
+/// A crash during a build leaves entries, and notes of duplicate keys, which are removed with the
+/// index.
 #[test]
 fn a_unique_build_that_a_crash_ends_leaves_nothing() {
     for (wait, rows) in [(Wait::Loaded, 2), (Wait::HandedOver, 2 + 3)] {
@@ -345,7 +348,7 @@ fn a_unique_build_that_a_crash_ends_leaves_nothing() {
         let crash = || {
             insert(&store, "d.t", &doc! { "_id": 1, "u": 1 }).unwrap();
             insert(&store, "d.t", &doc! { "_id": 2, "u": 1 }).unwrap();
-            // Those of the documents; then an entry, a note and the key that all notes write.
+            // The documents' entries, then one entry, one note and the key that all notes write.
             assert_eq!(entries(store.engine()), rows, "{wait:?}");
             disk.crash(Crash::Process);
         };
@@ -359,8 +362,8 @@ fn a_unique_build_that_a_crash_ends_leaves_nothing() {
     }
 }
 
-/// Builds of several indexes at once whose entries do not fit into the memory of a build: they are
-/// those of a build in memory.
+/// Several indexes are built at once and their entries do not fit into the memory of a build: the
+/// entries are the same as those of a build in memory.
 #[test]
 fn entries_beyond_the_memory_of_a_build_are_sorted_on_disk() {
     let store = store();
@@ -388,7 +391,8 @@ fn entries_beyond_the_memory_of_a_build_are_sorted_on_disk() {
     assert_clean(&store);
 }
 
-/// More notes than a build takes in one commit, for records that others change meanwhile.
+/// More notes than a build processes in one commit, for records that other clients change
+/// meanwhile.
 #[test]
 fn many_changes_while_the_entries_are_loaded_are_settled_beside_writers() {
     let store = store();

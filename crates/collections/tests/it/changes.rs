@@ -1,5 +1,5 @@
-//! What the listener of a store is told, and that its records are stored by the commits that make the
-//! changes.
+//! The changes that the listener of a store gets. The commits that make the changes store its
+//! records.
 
 use super::*;
 use quire_catalog::{CollectionOptions, ViewDefinition};
@@ -59,12 +59,12 @@ fn recorded() -> Arc<Store> {
     store
 }
 
-/// Returns the committed records, but for those of changes that `line` has no text for.
+/// Returns the committed records, except those of changes for which `line` has no text.
 fn log(store: &Store) -> Vec<String> {
     let snapshot = store.engine().snapshot().unwrap();
     let mut page = Page::default();
     snapshot.scan(&ScanRequest::new(Space::Log, &[], &[0xff; 32]), &mut page).unwrap();
-    // The engine puts the cluster time before each record.
+    // The engine stores the cluster time before each record.
     let lines =
         page.rows.iter().map(|(_, value)| String::from_utf8_lossy(&value[8..]).into_owned());
     lines.filter(|line| line != "other").collect()
@@ -139,7 +139,7 @@ fn a_write_that_runs_again_after_a_conflict_is_recorded_once() {
                         let new = doc! { "_id": 1, "n": n + 1 };
                         writer.replace(&c, found.id, found.doc.as_doc(), new.as_doc())?;
                         runs.fetch_add(1, Ordering::Relaxed);
-                        // Both have read the same document before one of them commits.
+                        // Both writers have read the same document before one of them commits.
                         if std::mem::take(&mut is_first) {
                             both.wait();
                         }

@@ -1,5 +1,5 @@
-//! Random statements on the simulated disk: whatever a crash leaves is a state that there was, no
-//! older than what was acknowledged as durable, and every index fits its documents.
+//! Random statements on the simulated disk: the state after a crash is one that existed, it is not
+//! older than the durable acknowledgements, and every index matches its documents.
 
 use super::*;
 use crate::model::{Dice, random_doc};
@@ -55,7 +55,7 @@ impl Run {
                 let spec = IndexSpec::parse(spec[dice.roll(2) as usize].as_doc(), false).unwrap();
                 let request = CreateIndexes { namespace: ns(name), specs: vec![spec] };
                 state.entry(name.into()).or_default();
-                // The collection comes first, whatever becomes of the index.
+                // The collection is created first, even if the index fails.
                 self.history.push(state.clone());
                 let _ = self.store.create_indexes(&request, &interrupt, &options);
                 if self.store.catalog().lookup(&ns(name)).is_none() {
@@ -84,7 +84,7 @@ impl Run {
         }
         self.history.push(state);
         if synced {
-            // Whatever failed wrote nothing, and what came before it may still be in memory.
+            // A failed statement wrote nothing, and earlier ones may still be only in memory.
             self.store.engine().barrier(self.store.engine().version()).unwrap();
             self.durable = self.history.len() - 1;
         }
@@ -156,7 +156,7 @@ fn crashes_leave_a_state_that_there_was() {
     (1..=30).for_each(life);
 }
 
-/// The copy stood in the other database for ever.
+/// The copy stayed in the other database forever.
 #[test]
 fn a_crash_in_a_rename_to_another_database_leaves_no_copy() {
     let mut disk = SimulatedDisk::new(Faults::none(1));
@@ -165,7 +165,7 @@ fn a_crash_in_a_rename_to_another_database_leaves_no_copy() {
     for id in 0..20 {
         insert(&store, "d.t", &doc! { "_id": id }).unwrap();
     }
-    // The rename waits for whoever makes the index multikey, with its copy made.
+    // After the copy is made, the rename waits for the transaction that makes the index multikey.
     let mut transaction = store.writer(WriterMode::Transaction).unwrap();
     let array = doc! { "_id": 50, "a": [1, 2] };
     transaction.insert(&collection(&store, "d.t"), array.as_doc()).unwrap();
@@ -196,7 +196,7 @@ fn a_crash_in_a_rename_to_another_database_leaves_no_copy() {
     assert!(renaming.join().unwrap().is_err(), "its disk is gone");
 }
 
-/// One read in a dozen fails, also in the middle of a statement.
+/// One read in twelve fails, also in the middle of a statement.
 #[test]
 fn a_statement_whose_read_fails_leaves_no_trace() {
     let (mut failed, mut done) = (0, 0);

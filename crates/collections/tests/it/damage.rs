@@ -1,4 +1,4 @@
-//! `check` finds what is wrong and mends what can be mended.
+//! `check` finds problems and repairs those that can be repaired.
 
 use std::sync::Mutex;
 
@@ -105,7 +105,8 @@ fn counters_and_strays() {
     );
 }
 
-/// Scans begin at the stored mark. One that was too great hid documents, and a check said nothing.
+/// Scans begin at the stored mark. A mark that was too high hid documents, and a check did not
+/// report it.
 #[test]
 fn a_low_water_mark_that_hides_documents_is_found() {
     for value in [&10_u64.to_be_bytes()[..], &[1, 2, 3]] {
@@ -113,7 +114,7 @@ fn a_low_water_mark_that_hides_documents_is_found() {
             let key = Bytes::copy_from_slice(&quire_catalog::low_water_key(c.id));
             txn.put(Space::Meta, key, Bytes::copy_from_slice(value)).unwrap();
         });
-        // What a new process sees.
+        // The state that a new process sees.
         let reopened = open(Arc::clone(store.engine()));
         let inserted = insert(&reopened, "d.t", &doc! { "_id": 100, "u": 100 });
         match value.len() {
@@ -127,8 +128,8 @@ fn a_low_water_mark_that_hides_documents_is_found() {
 }
 
 /// A damaged log can lose the commit that created a collection, and with it the record of the next
-/// number. The repair dropped the documents, and the next collection got their number: its documents
-/// went with the drop at the next start.
+/// number. The repair dropped the documents, and the next collection got their number: its
+/// documents were dropped at the next start.
 #[test]
 fn documents_without_a_catalog_record_become_a_collection_and_keep_their_number() {
     let store = store();
@@ -143,7 +144,7 @@ fn documents_without_a_catalog_record_become_a_collection_and_keep_their_number(
         .unwrap();
     txn.add_counts(lost.id.0, 100, 1);
     txn.commit(CommitOptions::synced()).unwrap();
-    // What a new process would see.
+    // The state that a new process would see.
     let reopened = open(Arc::clone(store.engine()));
     assert!(reopened.catalog().lookup(&ns("d.t")).is_none());
     let fresh = collection(&reopened, "d.fresh");
@@ -176,8 +177,8 @@ fn a_drop_that_waits_for_a_reader_leaves_no_strays() {
     assert_eq!(store.engine().dropped_ranges().len(), 0);
 }
 
-/// Nothing but the writer's own look at the catalog finds that out: the drop came first, so there
-/// is no conflict.
+/// Only the writer's own check of the catalog detects this: the drop came first, so there is no
+/// conflict.
 #[test]
 fn nobody_writes_to_a_collection_after_its_drop() {
     let store = damaged(|_, _| ());
@@ -194,7 +195,7 @@ fn nobody_writes_to_a_collection_after_its_drop() {
     assert_clean(&store);
 }
 
-/// The error said that it had been dropped.
+/// The error message said that the collection had been dropped.
 #[test]
 fn nobody_writes_to_a_collection_under_its_old_name() {
     let store = damaged(|_, _| ());
@@ -233,10 +234,10 @@ fn a_document_that_is_none_is_told_and_kept() {
     assert_eq!(report.documents, 20);
 }
 
-/// Keys in damaged blocks: from the first to the last of each.
+/// The keys of damaged blocks: the first and the last of each.
 type Blocks = Arc<Mutex<Vec<(Space, Bytes, Bytes)>>>;
 
-/// Memory with damaged blocks.
+/// An engine in memory with damaged blocks.
 struct Damaged(MemoryBackend, Blocks);
 
 struct DamagedSnapshot(MemorySnapshot, Blocks);
@@ -288,7 +289,7 @@ impl Backend for Damaged {
     }
 }
 
-/// A check ended at the first block of documents that could not be read.
+/// A check ended at the first unreadable block of documents.
 #[test]
 fn a_check_goes_on_behind_damaged_blocks() {
     let blocks = Blocks::default();
@@ -327,7 +328,7 @@ fn a_check_goes_on_behind_damaged_blocks() {
     assert_eq!(repaired.findings.iter().filter(|found| found.mended).count(), 1);
     expected.pop();
     assert_eq!(problems(check(&store, false).unwrap()), expected);
-    // Nothing of what cannot be read was taken for gone.
+    // Nothing unreadable was treated as deleted.
     blocks.lock().unwrap().clear();
     assert_clean(&store);
     let of_index = damaged.indexes[1].id.to_bytes();
@@ -338,7 +339,7 @@ fn a_check_goes_on_behind_damaged_blocks() {
     assert_eq!(found[0].problem, "a cannot be read");
 }
 
-/// One TTL index with a document that cannot be read ended the pass over all the others.
+/// One TTL index with an unreadable document ended the pass over all other indexes.
 #[test]
 fn a_ttl_index_that_fails_does_not_end_the_pass_for_the_others() {
     let store = store();

@@ -115,8 +115,8 @@ fn renames_within_and_across_databases() {
     assert_clean(&store);
 }
 
-/// The copy that a rename makes in the other database goes with that database. Writes went on into
-/// what was dropped, and the source was given up for the rest.
+/// The copy that a rename makes in the other database is dropped with that database. Writes
+/// continued into the dropped copy, and then the source was dropped.
 #[test]
 fn a_rename_into_a_database_that_is_dropped_meanwhile_loses_nothing() {
     const DOCUMENTS: i32 = 3000;
@@ -154,8 +154,8 @@ fn a_rename_into_a_database_that_is_dropped_meanwhile_loses_nothing() {
     assert_clean(&store);
 }
 
-/// A transaction that makes an index multikey holds the index's record. A drop tried again and
-/// again without a pause, was deaf to its time limit, and kept every other statement out.
+/// A transaction that makes an index multikey holds the index's record. A drop retried without a
+/// pause, ignored its time limit, and locked out every other statement.
 #[test]
 fn a_drop_waits_for_a_transaction_as_long_as_it_may() {
     let store = store();

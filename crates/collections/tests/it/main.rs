@@ -44,7 +44,7 @@ fn insert(store: &Arc<Store>, name: &str, doc: &DocBuf) -> Result<()> {
     let doc = quire_collections::prepare_insert(store, doc.as_doc(), &mut buffer)?;
     store
         .write(&CommitOptions::buffered(), &Interrupt::new(), |writer| {
-            // As the writer's snapshot has it: an index may have come since the last look.
+            // The writer's snapshot may have a newer index than `made`.
             let collection = writer.catalog().lookup(&ns(name)).unwrap_or(&made).clone();
             writer.insert(&collection, doc).map(|_| ())
         })

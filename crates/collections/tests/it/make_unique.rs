@@ -50,11 +50,11 @@ fn old_duplicates_stay_and_new_ones_are_refused() {
     }
     let array = insert(&store, "d.t", &doc! { "_id": 9, "a": [1, 6] });
     assert_eq!(code(array), ErrorCode::DuplicateKey);
-    // The key stays, so the document may change otherwise.
+    // The key stays the same, so the rest of the document may change.
     update(&store, "d.t", 1, doc! { "_id": 1, "a": 5, "b": 1 }.as_doc()).unwrap();
     let moved = update(&store, "d.t", 3, doc! { "_id": 3, "a": 5 }.as_doc());
     assert_eq!(code(moved), ErrorCode::DuplicateKey);
-    // A key that went may come again.
+    // A removed key may be added again.
     delete(&store, "d.t", 3).unwrap();
     insert(&store, "d.t", &doc! { "_id": 4, "a": 6 }).unwrap();
     prepare(&store, false);
@@ -120,7 +120,7 @@ fn a_conversion_while_others_write_misses_nothing() {
                 for round in 0..300 {
                     let id = thread * 1000 + (round * 7) % 1000;
                     let a = 10_000 + (round + thread * 50) % 400;
-                    // Some of them meet each other's keys.
+                    // Some of the updates meet each other's keys.
                     match update(store, "d.t", id, doc! { "_id": id, "a": a }.as_doc()) {
                         Ok(()) => {}
                         Err(error) => assert_eq!(error.code(), ErrorCode::DuplicateKey),
@@ -135,8 +135,7 @@ fn a_conversion_while_others_write_misses_nothing() {
     assert_clean(&store);
 }
 
-/// `prepareUnique` and the successor of a conversion that a crash ends: the first is kept, the
-/// second is not.
+/// A crash during a conversion: `prepareUnique` is kept, the successor is not.
 #[test]
 fn a_crash_keeps_the_prepared_index() {
     let mut disk = SimulatedDisk::new(Faults::none(1));

@@ -1,4 +1,4 @@
-//! Random writes and index builds against a map of what should be there.
+//! Random writes and index builds compared with a map of the expected documents.
 
 use super::*;
 use std::collections::BTreeMap;

@@ -1,5 +1,5 @@
-//! Statements that change the catalog while the engine is behind: they wait, and nobody waits for
-//! them. Inserts while a table of documents is about to begin.
+//! Statements that change the catalog while the engine is behind: they wait, and other statements
+//! do not wait for them. Inserts while a table of documents is about to begin.
 
 use std::sync::{Condvar, Mutex};
 use std::time::Duration;
@@ -10,7 +10,7 @@ use quire_storage::backend::Backend;
 use quire_storage::memory::{MemoryBackend, MemorySnapshot};
 use quire_storage::{Caps, Committer, CommitterOptions, Interruption, Op, Size, Space, Version};
 
-/// What a [`Behind`] does.
+/// The switches and counters of a [`Behind`].
 #[derive(Default)]
 struct Gate {
     state: Mutex<State>,
@@ -19,17 +19,17 @@ struct Gate {
 
 #[derive(Default)]
 struct State {
-    /// New commits have to wait.
+    /// New commits must wait.
     pressure: bool,
-    /// Batches wait inside the backend, as for a slow fsync.
+    /// Batches wait inside the backend, as during a slow fsync.
     blocked: bool,
-    /// Batches that wait there.
+    /// The number of batches that wait there.
     waiting: usize,
-    /// Batches that were applied.
+    /// The number of batches that were applied.
     applied: usize,
     /// A table of documents is about to begin.
     wants_cut: bool,
-    /// Batches that were applied before each table began.
+    /// The number of batches that were applied before each table began.
     cuts: Vec<usize>,
 }
 
@@ -47,7 +47,7 @@ impl Gate {
     }
 }
 
-/// Memory that is behind with its work when the gate says so.
+/// A backend in memory that is behind with its work while the gate says so.
 struct Behind {
     memory: MemoryBackend,
     gate: Arc<Gate>,
@@ -110,7 +110,7 @@ fn create(store: &Arc<Store>, name: &str, interrupt: &Arc<Interrupt>) -> Result<
     store.create_collection(&ns(name), CollectionOptions::default(), &options).map(drop)
 }
 
-/// Returns the version that a new reader sees, from a thread of its own.
+/// Returns the version that a new reader sees, read on a separate thread.
 fn read(store: &Arc<Store>) -> Option<Version> {
     let store = Arc::clone(store);
     let (done, answer) = std::sync::mpsc::channel();
@@ -121,8 +121,8 @@ fn read(store: &Arc<Store>) -> Option<Version> {
     answer.recv_timeout(Duration::from_secs(2)).ok()
 }
 
-/// A statement that changed the catalog waited for pressure, for its group and for the group's
-/// fsync with the lock of the published catalog in its hand, which every reader takes.
+/// A statement that changed the catalog waited for backpressure, for its group and for the group's
+/// fsync while it held the lock of the published catalog, which every reader takes.
 #[test]
 fn nobody_waits_for_a_catalog_change_that_waits() {
     let (store, gate) = behind();
@@ -149,7 +149,7 @@ fn nobody_waits_for_a_catalog_change_that_waits() {
     }
 }
 
-/// The wait under pressure could not be interrupted.
+/// The wait under backpressure could not be interrupted.
 #[test]
 fn a_catalog_change_that_waits_can_be_interrupted() {
     let (store, gate) = behind();
@@ -174,8 +174,8 @@ fn insert(writer: &mut quire_collections::Writer, name: &str, id: i32) {
     writer.insert(&collection, quire_document::doc! { "_id": id }.as_doc()).unwrap();
 }
 
-/// Documents of a writer that was not done when a table began lay among those of the table before, and
-/// both were merged, which wrote each document once more.
+/// Documents of a writer that was not finished when a table began overlapped the table before. Both
+/// tables were merged, which wrote each document once more.
 #[test]
 fn a_table_begins_when_no_record_id_is_under_way() {
     let (store, gate) = behind();
@@ -193,7 +193,7 @@ fn a_table_begins_when_no_record_id_is_under_way() {
         });
         std::thread::sleep(Duration::from_millis(2));
         first.commit(CommitOptions::buffered()).unwrap();
-        // On a machine that was busy for longer, the second writer has stopped waiting.
+        // If the machine was busy for longer, the second writer has stopped waiting.
         let in_time = since.elapsed() < Duration::from_millis(15);
         gate.wait(|state| !state.wants_cut);
         let cuts = gate.state.lock().unwrap().cuts.clone();

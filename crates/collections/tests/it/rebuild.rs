@@ -58,8 +58,8 @@ fn every_index_is_built_again_under_the_same_specification() {
     assert_clean(&store);
 }
 
-/// A writer knows the greatest `_id` of the index and does not look for greater ones. That of the
-/// index before is less than every key of the new one.
+/// A writer knows the greatest `_id` of the index and does not search for greater ones. The
+/// greatest key of the replaced index is below every key of the new one.
 #[test]
 fn duplicates_of_id_are_refused_by_a_new_index() {
     let store = filled();
@@ -93,7 +93,7 @@ fn duplicates_of_id_are_refused_by_a_new_index() {
     assert_clean(&empty);
 }
 
-/// An index is multikey for ever, even without an array; one that is built again is not.
+/// An index stays multikey even without an array; an index that is built again does not.
 #[test]
 fn what_no_document_has_any_more_is_forgotten() {
     let store = filled();
@@ -124,7 +124,7 @@ fn indexes_are_built_again_while_others_write() {
                     if done.load(Ordering::SeqCst) && round > 300 {
                         break;
                     }
-                    // The same `_id`s come and go.
+                    // The same `_id`s are inserted and deleted repeatedly.
                     let id = 10_000 * (thread + 1) + round % 50;
                     let doc = doc! { "_id": id, "a": [round, id], "p": (-id), "u": (-id) };
                     insert(store, "d.t", &doc).unwrap();

@@ -1,4 +1,4 @@
-//! Many threads write, build and drop indexes, drop and rename collections; readers look on.
+//! Several threads write, build and drop indexes, drop and rename collections, while others read.
 
 use super::*;
 use crate::model::{Dice, random_doc};
@@ -10,7 +10,7 @@ use quire_error::Error;
 use quire_storage::Direction;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// What a client may get while others do all that.
+/// Returns true for an error that a client may get meanwhile.
 fn tolerable(error: &Error) -> bool {
     matches!(error.code().number(), 11000 | 171 | 26 | 27 | 48 | 67 | 85 | 86 | 117 | 276)
 }
@@ -89,7 +89,7 @@ fn change_schema(store: &Arc<Store>, dice: &mut Dice, name: &str) -> Result<()> 
     }
 }
 
-/// On one view every ready index has just the documents of the collection.
+/// Checks on one view that every ready index has exactly the documents of the collection.
 fn look(store: &Arc<Store>, name: &str) {
     let view = store.read_view().unwrap();
     let Some(collection) = view.catalog().lookup(&ns(name)) else { return };
@@ -143,7 +143,7 @@ fn everything_at_once_leaves_a_clean_store() {
     assert_clean(&store);
 }
 
-/// Puts, changes or deletes one of thirty documents, whose keys are often another's.
+/// Inserts, changes or deletes one of thirty documents, whose keys are often another document's.
 fn clash(store: &Arc<Store>, dice: &mut Dice) -> Result<()> {
     let id = dice.roll(30) as i32;
     let (u, delete) = (dice.roll(500) as i32, dice.roll(4) == 0);
@@ -159,8 +159,8 @@ fn clash(store: &Arc<Store>, dice: &mut Dice) -> Result<()> {
     store.write(&CommitOptions::buffered(), &Interrupt::new(), write).map(|_| ())
 }
 
-/// Where a build came to a document between a delete's look at its entry and the delete's commit,
-/// the entry stayed.
+/// An entry stayed behind if a build processed a document between a delete's look-up of its entry
+/// and the delete's commit.
 #[test]
 fn unique_builds_among_clashes_hold_what_they_should() {
     let store = store();
@@ -178,7 +178,7 @@ fn unique_builds_among_clashes_hold_what_they_should() {
                 }
             });
         }
-        // Whoever panics here would leave the others running.
+        // A panic here would leave the other threads running.
         let (mut built, mut failed) = (0, 0);
         while (built < 40 || failed < 40) && problems.is_empty() {
             let spec = doc! { "key": { "u": 1 }, "name": "u", "unique": true };

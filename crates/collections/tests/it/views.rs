@@ -1,4 +1,4 @@
-//! Definitions of views: stored with the commit that publishes them.
+//! The definitions of views: stored with the commit that publishes them.
 
 use super::*;
 use quire_catalog::ViewDefinition;
@@ -57,7 +57,7 @@ fn a_name_is_a_collections_or_a_views() {
     assert_clean(&store);
 }
 
-/// Each of two views that would stand on the other is allowed alone.
+/// Two views that would read each other: each is allowed alone.
 #[test]
 fn views_defined_at_the_same_time_make_no_cycle() {
     for _ in 0..20 {

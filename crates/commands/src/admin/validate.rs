@@ -148,7 +148,7 @@ fn write(
     if let Some(found) = found {
         let invalid = found.problems(|problem| matches!(problem, Problem::InvalidDocument(_)));
         reply.append("nInvalidDocuments", invalid.count() as i32);
-        crate::frame::reply::number(reply, "nNonCompliantDocuments", found.departures as i64);
+        crate::frame::reply::number(reply, "nNonCompliantDocuments", found.violations as i64);
         crate::frame::reply::number(reply, "nrecords", found.documents as i64);
     }
     reply.append("nIndexes", collection.ready_indexes().count() as i32);
@@ -179,7 +179,7 @@ fn write(
         for index in found.iter().flat_map(|found| &found.narrowed) {
             warnings.push(&*format!("Unset multikey metadata for index '{index}'"));
         }
-        if let Some(first) = found.and_then(|found| found.first_departure.as_ref()) {
+        if let Some(first) = found.and_then(|found| found.first_violation.as_ref()) {
             let text = format!(
                 "Detected one or more documents in this collection not conformant to BSON specifications, the first is {first}"
             );
