@@ -1,4 +1,4 @@
-//! Which indexes can serve a filter, and how: one candidate for each way.
+//! Finds which indexes can serve a filter, and how: one candidate plan for each way.
 
 use crate::choose::{Statistics, cheapest};
 use crate::plan::{IndexScan, Node};
@@ -9,12 +9,12 @@ use quire_mql::filter::{Node as Condition, PathNode, Test};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// An index that may be used, with the array paths it is known to have.
+/// An index that may be used, with the array paths that it is known to have.
 #[derive(Debug, Clone)]
 pub(crate) struct Candidate {
     pub collection: Arc<Collection>,
     pub index: Arc<Index>,
-    /// What its keys hold.
+    /// The content of its keys.
     pub keys: Arc<KeySpec>,
     pub multikey: MultikeyPaths,
 }
@@ -25,8 +25,8 @@ impl Candidate {
         Candidate { collection, index: Arc::clone(index), keys, multikey: index.multikey_paths() }
     }
 
-    /// Returns the ways to see the index that may answer predicates on these paths: itself, or its
-    /// views.
+    /// Returns the forms of the index that may serve predicates on these paths: the index itself,
+    /// or for a wildcard index one view for each path.
     fn views(self, paths: &BTreeSet<String>) -> Vec<Candidate> {
         let Some(views) = self.keys.views(paths, &self.index.multikey) else { return vec![self] };
         let with = |PathView { keys, multikey }| Candidate { keys, multikey, ..self.clone() };
@@ -45,8 +45,8 @@ impl Candidate {
         !self.keys.is_seen_in_views()
     }
 
-    /// Returns true if the index holds every document that the filter matches. `collation` is how
-    /// the filter compares strings; the condition of a partial index has the index's collation.
+    /// Returns true if the index holds every document that the filter matches. The filter compares
+    /// strings by `collation`, the condition of a partial index by the index's collation.
     pub fn holds_all(&self, filter: &Condition, collation: Option<&Collation>) -> bool {
         self.keys.partial().is_none_or(|partial| {
             self.keys.collation() == collation
@@ -59,39 +59,39 @@ impl Candidate {
 pub(crate) struct Access<'a> {
     pub indexes: Vec<Candidate>,
     pub stats: &'a dyn Statistics,
-    /// How the request compares strings.
+    /// The collation of the request.
     pub collation: Option<&'a Collation>,
 }
 
 /// A predicate on one path that an index field can serve.
 #[derive(Clone)]
 struct Usable<'p> {
-    /// The conjunct it belongs to.
+    /// The number of the conjunct that it belongs to.
     conjunct: usize,
     path: String,
     test: &'p Test,
-    /// The test must not hold.
+    /// True if the test is negated.
     negated: bool,
-    /// The `$elemMatch` nodes around it: their paths and identities, outermost first.
+    /// The `$elemMatch` nodes around it, outermost first: their paths and identities.
     around: Vec<(usize, usize)>,
 }
 
-/// How far a conjunct is served by a scan.
+/// How exactly a scan serves a conjunct.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Served {
     Not,
     By(Tightness),
 }
 
-/// A way to answer a conjunction: the node, and which conjuncts it answers exactly.
+/// One way to answer a conjunction: the node, and which conjuncts it answers exactly.
 struct Way {
     node: Node,
     exact: Vec<bool>,
-    /// The place of the index among the candidates, by which branches of `$or` are sorted.
+    /// The position of the index among the candidates, by which the branches of `$or` are sorted.
     rank: usize,
 }
 
-/// Replaces each index that is seen in views by its views of the paths that a filter tests.
+/// Replaces each wildcard index by its views of the paths that a filter tests.
 pub(crate) fn views(indexes: Vec<Candidate>, filter: &Condition) -> Vec<Candidate> {
     if !indexes.iter().any(|candidate| candidate.keys.is_seen_in_views()) {
         return indexes;
@@ -102,8 +102,8 @@ pub(crate) fn views(indexes: Vec<Candidate>, filter: &Condition) -> Vec<Candidat
 }
 
 impl Access<'_> {
-    /// Returns every way to answer the filter with indexes. Keys where that is enough, documents
-    /// where a rest of the filter needs them.
+    /// Returns every way to answer the filter with indexes. A node returns keys if they are enough,
+    /// and documents if the rest of the filter needs them.
     pub fn nodes(&self, root: &Condition) -> Vec<Node> {
         if let Condition::Or(branches) = root {
             return self.any_of(branches, &[]).map(|way| way.node).into_iter().collect();
@@ -117,7 +117,7 @@ impl Access<'_> {
         nodes
     }
 
-    /// The ways to answer `conjuncts`, with the help of `outer` ones that hold as well. A way
+    /// Returns the ways to answer `conjuncts`. The `outer` conjuncts hold too and may help. A way
     /// serves at least one of `conjuncts`.
     fn conjunction(&self, conjuncts: &[Condition], outer: &[Condition]) -> Vec<Way> {
         let all: Vec<&Condition> = conjuncts.iter().chain(outer).collect();
@@ -194,7 +194,8 @@ impl Access<'_> {
         Way { node: with_rest(Node::IndexScan(Box::new(scan)), checked), exact, rank }
     }
 
-    /// Returns the way to answer a disjunction: every branch needs one. `exact` speaks of `outer`.
+    /// Returns the way to answer a disjunction; every branch needs a way. `exact` refers to
+    /// `outer`.
     fn any_of(&self, branches: &[Condition], outer: &[Condition]) -> Option<Way> {
         let mut ways: Vec<(Way, Option<&Condition>)> = Vec::with_capacity(branches.len());
         let mut exact = vec![true; outer.len()];
@@ -219,7 +220,7 @@ impl Access<'_> {
         Some(Way { node, exact, rank })
     }
 
-    /// The bounds of a test on a field of an index; `None` if the index cannot serve it.
+    /// Returns the bounds of a test on a field of an index; `None` if the index cannot serve it.
     fn usable_bounds(
         &self,
         usable: &Usable<'_>,
@@ -241,8 +242,8 @@ impl Access<'_> {
         Some((intervals, if by_document { Tightness::InexactFetch } else { tightness }))
     }
 
-    /// Which predicates bound which field: one answer, or one for each predicate that may lead
-    /// where two of them may not be intersected.
+    /// Returns which predicates bound which field. If two predicates must not be intersected, there
+    /// is one result for each predicate that may come first.
     fn assignments(&self, candidate: &Candidate, usable: &[Usable<'_>]) -> Vec<Vec<Vec<usize>>> {
         let fields = candidate.keys.fields();
         let on_field = |field: usize| -> Vec<usize> {
@@ -251,7 +252,7 @@ impl Access<'_> {
                 .filter(|at| self.usable_bounds(&usable[*at], candidate, field).is_some())
                 .collect()
         };
-        // Before the value that a path leads to stands the path, which no predicate tests.
+        // Before the value a wildcard key has the path, which no predicate tests.
         let first = usize::from(candidate.keys.path_field() == Some(0));
         let leading = on_field(first);
         let mut out: Vec<Vec<Vec<usize>>> = Vec::new();
@@ -284,7 +285,7 @@ impl Access<'_> {
     }
 }
 
-/// True for a scan of one key of a unique index: nothing can be better.
+/// Returns true for a scan of one key of a unique index: no other plan can be better.
 fn is_unique_point(node: &Node) -> bool {
     match node {
         Node::Fetch { input, .. } => is_unique_point(input),
@@ -295,7 +296,8 @@ fn is_unique_point(node: &Node) -> bool {
     }
 }
 
-/// The way of a conjunction through one of its `$or`s; the other conjuncts are checked after it.
+/// Returns the way of a conjunction through one of its `$or`s; the other conjuncts are tested after
+/// it.
 fn or_conjunct(way: Way, at: usize, all: &[&Condition], own: usize) -> Way {
     let mut exact = Vec::with_capacity(all.len());
     let mut others = way.exact.into_iter();
@@ -322,7 +324,7 @@ fn is_leaf(branch: &Condition) -> bool {
     }
 }
 
-/// Branches that are one leaf each and scan one index become one scan.
+/// Merges the branches that are single leaves and scan the same index into one scan.
 fn merge_leaves(ways: Vec<(Way, Option<&Condition>)>) -> Vec<Node> {
     let mut out: Vec<Node> = Vec::with_capacity(ways.len());
     let mut groups: Vec<MergedLeaves> = Vec::new();
@@ -335,7 +337,7 @@ fn merge_leaves(ways: Vec<(Way, Option<&Condition>)>) -> Vec<Node> {
             },
             _ => None,
         };
-        // Scans that other conjuncts bound as well stay apart.
+        // Scans that other conjuncts bound too stay separate.
         let scan = scan.filter(|(scan, _)| {
             scan.bounds.iter().skip(1).all(Intervals::is_all) && !scan.keys.is_seen_in_views()
         });
@@ -361,9 +363,9 @@ fn merge_leaves(ways: Vec<(Way, Option<&Condition>)>) -> Vec<Node> {
     out
 }
 
-/// Leaves of one `$or` that scan one index.
+/// The leaves of an `$or` that scan the same index.
 struct MergedLeaves {
-    /// Where their scan stands among the branches.
+    /// The position of their scan among the branches.
     place: usize,
     /// The scan of the first leaf.
     scan: IndexScan,
@@ -414,7 +416,7 @@ fn collect_usable<'p>(conjuncts: &[&'p Condition]) -> Vec<Usable<'p>> {
     out
 }
 
-/// Adds the paths of all tests in a filter.
+/// Adds the paths of all tests in a filter to `out`.
 fn tested_paths(condition: &Condition, prefix: &str, out: &mut BTreeSet<String>) {
     match condition {
         Condition::And(children) | Condition::Or(children) => {
@@ -472,8 +474,8 @@ fn collect_from<'p>(
     out.push(Usable { conjunct, path, test: &node.test, negated, around: around.to_vec() });
 }
 
-/// Returns true if the bounds of both may be used in one scan: they must speak of the same element
-/// of every array that their paths share.
+/// Returns true if both bounds may be used in one scan: they must refer to the same element of
+/// every array on a path that they share.
 fn together(a: &Usable<'_>, b: &Usable<'_>, candidate: &Candidate) -> bool {
     let shared = a.path.split('.').zip(b.path.split('.')).take_while(|(x, y)| x == y).count();
     let arrays = |path: &str| {

@@ -1,15 +1,16 @@
-//! What a view hides from its readers stays hidden: a condition that can fail shows the value that it
-//! failed on, so it must not see a document that the view leaves out. Such conditions stay behind
-//! the stages before them, those of the view and those of the reader; all others move as they do over a collection. (The
-//! same idea: "Rules and Privileges" in PostgreSQL's manual, leak-proof functions.)
+//! Protects what a view hides. A condition that can fail shows the value on which it failed, so it
+//! must not read a document that the view leaves out. Such conditions stay after the stages before
+//! them, those of the view and those of the reader; all other conditions move as they do over a
+//! collection. (The same idea: leak-proof functions, "Rules and Privileges" in PostgreSQL's
+//! manual.)
 
 use crate::pushing::conjunction;
 use quire_mql::filter::Node as Condition;
 use quire_mql::stage::{Match, Stage};
 use std::sync::Arc;
 
-/// Takes the conditions that can fail out of the filters that stand behind a stage that hides
-/// documents. `stages` are those of a view and of what reads it.
+/// Separates the conditions that can fail from the filters that follow a stage that hides
+/// documents. `stages` are those of a view and of the pipeline that reads it.
 pub(crate) fn hold_back(stages: Vec<Stage>) -> Vec<Stage> {
     let (mut out, mut is_behind) = (Vec::with_capacity(stages.len()), false);
     for stage in stages {
@@ -23,7 +24,7 @@ pub(crate) fn hold_back(stages: Vec<Stage>) -> Vec<Stage> {
     out
 }
 
-/// The filter as one that may move and one that may not, as far as it has such conditions.
+/// Splits a filter with such conditions into a part that may move and a part that may not.
 fn divided(filter: Arc<Match>) -> Vec<Stage> {
     if !filter.filter().root().can_fail() {
         return vec![Stage::Match(filter)];
@@ -35,7 +36,7 @@ fn divided(filter: Arc<Match>) -> Vec<Stage> {
     free.into_iter().chain([held]).collect()
 }
 
-/// True if a document that comes in may be missing from what comes out.
+/// Returns true if the stage can drop documents of its input.
 fn hides_documents(stage: &Stage) -> bool {
     !matches!(
         stage,

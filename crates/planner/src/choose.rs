@@ -1,21 +1,21 @@
-//! Choosing among candidates by how many keys each would read, with the same choice for the same
-//! data: ties go to the plan without a fetch, then without a sort, then to the first.
+//! Chooses among candidates by the number of keys that each would read. The same data give the same
+//! choice: among equal plans the one without a fetch is best, then the one without a sort, then the
+//! first.
 
 use crate::plan::{IndexScan, Node};
 use quire_catalog::{Collection, ResolvedView};
 use quire_error::Result;
 use std::sync::Arc;
 
-/// What is known about the data. The executor measures it on the read view; tests and what-if
-/// analyses use a fixed table.
+/// Facts about the data. The executor measures them on the read view; tests use a fixed table.
 pub trait Statistics {
     /// Returns the collection of a namespace, `database.collection`; `None` if there is none.
     ///
     /// # Errors
-    /// InvalidNamespace for what is no namespace.
+    /// InvalidNamespace if it is not a valid namespace.
     fn collection(&self, namespace: &str) -> Result<Option<Arc<Collection>>>;
 
-    /// Returns what a view stands for; `None` if no view has the name.
+    /// Returns the collection and the stages of a view; `None` if no view has the name.
     ///
     /// # Errors
     /// 165 ViewDepthLimitExceeded, 182 InvalidViewDefinition.
@@ -24,7 +24,7 @@ pub trait Statistics {
         Ok(None)
     }
 
-    /// Fails if the request has to stop. Planning checks it where the work may be long.
+    /// Fails if the request must stop. Long planning steps call it.
     ///
     /// # Errors
     /// The interrupt's error.
@@ -35,34 +35,34 @@ pub trait Statistics {
     /// Returns the number of documents in a collection.
     fn documents(&self, collection: &Collection) -> u64;
 
-    /// How many keys the scan would visit, counted up to `limit` (an index dive).
+    /// Returns how many keys the scan would visit, counted up to `limit` (an index dive).
     fn keys(&self, scan: &IndexScan, limit: u64) -> u64;
 
     /// Returns true if drawing `size` random documents costs less than reading all documents.
     fn draws(&self, collection: &Collection, size: u64) -> bool;
 }
 
-/// First depth of a dive; deeper ones follow while no candidate is within it.
+/// The first depth of a dive. While no candidate ends within the depth, it grows.
 const DIVE_FIRST: u64 = 128;
 /// Last depth of a dive.
 const DIVE_LAST: u64 = 1 << 14;
 
-/// How many results a plan is judged by when nothing limits it.
+/// The number of results by which a plan without a limit is judged.
 const RESULTS_JUDGED: u64 = 101;
 
-/// Returns the place of the cheapest node; `None` if there are none.
+/// Returns the position of the cheapest node; `None` if there are none.
 pub(crate) fn cheapest(nodes: &[&Node], stats: &dyn Statistics) -> Option<usize> {
     rank(nodes, stats, 0).order.first().copied()
 }
 
-/// Candidates in the order of their cost.
+/// The candidates in the order of their cost.
 #[derive(Default)]
 pub(crate) struct Ranking {
-    /// The places of the nodes, the best first.
+    /// The positions of the nodes, the best first.
     pub order: Vec<usize>,
     /// How many keys each node would visit, counted up to `depth`; empty for a single node.
     pub keys: Vec<u64>,
-    /// Where counting ended.
+    /// The number up to which keys were counted.
     pub depth: u64,
 }
 
@@ -92,7 +92,7 @@ pub(crate) fn rank(nodes: &[&Node], stats: &dyn Statistics, limit: u64) -> Ranki
             let whole = is_whole(node);
             let keys = if whole { documents(node, stats).max(*keys) } else { *keys };
             match node.blocks() {
-                // A sort reads everything and then steps through what it gives.
+                // A sort reads all of its input and then returns rows one by one.
                 true => keys + results.min(needed),
                 false if results <= needed => keys,
                 false => keys * needed / results,
@@ -106,7 +106,7 @@ pub(crate) fn rank(nodes: &[&Node], stats: &dyn Statistics, limit: u64) -> Ranki
     Ranking { order, keys, depth }
 }
 
-/// Keys that the node's scans visit, counted up to `depth` in sum.
+/// Returns how many keys the node's scans visit, counted up to `depth` in total.
 fn visited(node: &Node, stats: &dyn Statistics, depth: u64) -> u64 {
     let mut sum = 0;
     let mut any = false;
@@ -119,7 +119,7 @@ fn visited(node: &Node, stats: &dyn Statistics, depth: u64) -> u64 {
     if any { sum } else { documents(node, stats) }
 }
 
-/// Documents in the collection that the node reads.
+/// Returns the number of documents in the collection that the node reads.
 fn documents(node: &Node, stats: &dyn Statistics) -> u64 {
     node.collection().map_or(0, |collection| stats.documents(collection))
 }

@@ -1,4 +1,4 @@
-//! From a `count` to its plan.
+//! Plans a `count`.
 
 use crate::choose::Statistics;
 use crate::find::{FindQuery, plan_find};
@@ -12,7 +12,7 @@ use std::sync::Arc;
 /// Plans a `count`.
 ///
 /// # Errors
-/// What `mql` says about the filter; `BadValue` for a hint that names no index.
+/// The errors of `mql` about the filter; `BadValue` for a hint that names no index.
 pub(crate) fn plan_count(
     request: &CountRequest,
     context: &ParseContext,
@@ -38,7 +38,7 @@ pub(crate) fn plan_count(
     Ok(plan)
 }
 
-/// Leaves out a fetch of documents that are only counted.
+/// Removes a fetch of documents that are only counted.
 pub(crate) fn keys_suffice(node: Node) -> Node {
     match node {
         Node::Fetch { filter: None, input } => match *input {

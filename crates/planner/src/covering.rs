@@ -1,18 +1,18 @@
-//! What a projection needs, and whether an index key has all of it.
+//! Which fields a projection needs, and whether an index key has all of them.
 
 use crate::plan::{IndexScan, Node, ProjectionKind, Reshape};
 use quire_document::{Doc, Value};
 use quire_mql::projection::flag;
 use std::sync::Arc;
 
-/// What planning needs to know of a projection.
+/// The facts about a projection that planning needs.
 #[derive(Debug, Clone)]
 pub(crate) struct ProjectionFacts {
-    /// Whole top-level fields only.
+    /// True if it names whole top-level fields only.
     pub simple: bool,
-    /// The paths that it keeps, if it keeps nothing else.
+    /// The paths that it keeps, if it is an inclusion.
     pub required: Option<Vec<String>>,
-    /// The top-level fields that it leaves out, if it is an exclusion.
+    /// The top-level fields that it removes, if it is an exclusion.
     excluded: Vec<String>,
 }
 
@@ -71,13 +71,13 @@ impl ProjectionFacts {
         }
     }
 
-    /// True if the keys of the scan have everything that the projection keeps.
+    /// Returns true if the keys of the scan have everything that the projection keeps.
     pub fn covered_by(&self, scan: &IndexScan) -> bool {
         let Some(required) = &self.required else { return false };
         required.iter().all(|path| scan.field(path).is_some_and(|field| scan.gives_value(field)))
     }
 
-    /// True if the projection does not touch the field that a sort path begins with.
+    /// Returns true if the projection does not change the first field of a sort path.
     pub fn retains(&self, sort_path: &str) -> bool {
         match &self.required {
             Some(required) => required.iter().any(|path| path == top(sort_path)),
@@ -85,7 +85,8 @@ impl ProjectionFacts {
         }
     }
 
-    /// Puts the projection above a node; below a sort where that is the same and it `sinks`.
+    /// Puts the projection above a node; below a sort if the result is the same and the projection
+    /// `sinks`.
     pub fn apply(&self, node: Node, spec: &Arc<Reshape>, sinks: bool) -> Node {
         let covered = node.only_index().is_some_and(|scan| self.covered_by(scan));
         let inclusion = self.excluded.iter().all(|path| path == "_id") && self.simple;
@@ -147,7 +148,7 @@ fn nested_flags(path: &str, doc: Doc<'_>, facts: &mut ProjectionFacts) -> bool {
     plain
 }
 
-/// `$slice` and `$elemMatch` alone do not make a projection an inclusion.
+/// Returns true for `$slice` and `$elemMatch`: alone they do not make a projection an inclusion.
 fn is_find_operator(value: Value<'_>) -> bool {
     matches!(value, Value::Document(doc)
         if doc.first().is_some_and(|first| first.key() == "$slice"))

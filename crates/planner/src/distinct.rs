@@ -1,4 +1,4 @@
-//! From a `distinct` to its plan, and what a `$group` reads that wants one document of each group.
+//! Plans a `distinct`, and a `$group` that reads one document of each group.
 
 use crate::access::Candidate;
 use crate::choose::Statistics;
@@ -17,10 +17,11 @@ use quire_mql::stage::{Group, GroupKey};
 use quire_mql::{Filter, ParseContext};
 use std::sync::Arc;
 
-/// Plans a `distinct`: the first key of each value where an index has them, else a `find`.
+/// Plans a `distinct`: reads the first key of each value if an index allows it, else plans a
+/// `find`.
 ///
 /// # Errors
-/// What `mql` says about the filter; `BadValue` for a hint that names no index.
+/// The errors of `mql` about the filter; `BadValue` for a hint that names no index.
 pub(crate) fn plan_distinct(
     request: &DistinctRequest,
     context: &ParseContext,
@@ -73,8 +74,9 @@ fn whole_index(
         .min_by_key(|scan| scan.bounds.len())
 }
 
-/// Keys of arrays are elements, not values, and long keys are not whole. Under another collation
-/// values that the query tells apart may have one key.
+/// Returns true if the keys have the values of the field. Keys of arrays are elements and not
+/// values, and long keys are not complete. Under another collation two values that the query
+/// distinguishes can have the same key.
 fn usable(scan: &IndexScan, field: usize, collation: Option<&Collation>) -> bool {
     let in_order = scan.bounds.get(field).is_some_and(|intervals| {
         scan.keys.collation().is_some() && scan.keys.gives_order(field, intervals, collation)
@@ -92,7 +94,7 @@ fn distinct_scan(scan: IndexScan, field: usize, key: &str) -> Node {
     };
     let scan = Node::DistinctScan { scan: Box::new(scan), field, missing_too: false };
     let input = Box::new(if gives_value { scan } else { scan.fetched() });
-    // The values are taken from the keys as they come.
+    // The values are taken from the keys directly.
     let spec = Reshape {
         shown: DocBuf::new(),
         projection: None,
@@ -103,8 +105,9 @@ fn distinct_scan(scan: IndexScan, field: usize, key: &str) -> Node {
     Node::Projection { kind, spec: Arc::new(spec), input }
 }
 
-/// Returns what gives the first document of each group, in place of the plan of `query` that gives
-/// all of them. `None` if the `$group` reads more than that, or if no index has it.
+/// Returns a plan that reads the first document of each group, to replace the plan of `query`,
+/// which reads all documents. `None` if the `$group` reads more than that, or if no index allows
+/// it.
 ///
 /// # Errors
 /// `BadValue` for a hint that names no index.
@@ -147,13 +150,14 @@ pub(crate) fn below_group(
     }))
 }
 
-/// A document without the fields of an index is of a group, too.
+/// Returns true if the index has every document. A document without the fields of an index belongs
+/// to a group too.
 fn has_every_document(candidate: &Candidate) -> bool {
     let index = &candidate.index;
     !index.is_clustered() && !index.keys.is_sparse() && index.partial_filter().is_none()
 }
 
-/// The one scan of an index that a plan reads, if it tests nothing and sorts nothing.
+/// Returns the only index scan of a plan, if the plan has no test and no sort.
 fn planned_scan(node: &Node) -> Option<&IndexScan> {
     match node {
         Node::Projection { input, .. } | Node::Fetch { filter: None, input } => planned_scan(input),
@@ -162,18 +166,18 @@ fn planned_scan(node: &Node) -> Option<&IndexScan> {
     }
 }
 
-/// What a `$group` wants that reads one document of each group.
+/// A `$group` that reads one document of each group.
 struct FirstOfEach {
     /// The path that it groups by.
     key: String,
-    /// Which document is the first matters.
+    /// True if it matters which document is the first.
     ordered: bool,
     sort: Vec<SortPart>,
 }
 
 impl FirstOfEach {
-    /// Returns `None` for a `$group` that reads more, and for one whose first documents no sort
-    /// tells.
+    /// Returns `None` for a `$group` that reads more than one document of each group, and for one
+    /// whose first documents are not determined by a sort.
     fn of(group: &Group, query: &FindQuery<'_>) -> Option<Self> {
         let GroupKey::Expression(key) = group.key() else { return None };
         let ExpressionNode::Path(path) = key.node() else { return None };
@@ -190,8 +194,8 @@ impl FirstOfEach {
         })
     }
 
-    /// Returns the scan walked in the direction that gives the first documents first, if its keys
-    /// have the values of the groups as they are and the documents of each group follow each other.
+    /// Returns the scan in the direction that returns the first documents first, if its keys have
+    /// the values of the groups unchanged and the documents of each group are adjacent.
     fn ordered(
         &self,
         (mut scan, field): (IndexScan, usize),

@@ -1,5 +1,4 @@
-//! Printing plans as MongoDB's `explain` does: the stages, and beside them what happened when
-//! they ran.
+//! Prints plans as MongoDB's `explain` does: the stages and their statistics after they ran.
 
 pub use crate::node_stats::{JoinStats, JoinStrategy, MemoryUse, NodeStats};
 use crate::plan::{IndexScan, Node, Plan, ProjectionKind};
@@ -11,10 +10,10 @@ use quire_mql::filter::Node as Condition;
 use quire_mql::stage::{Stage, StageBody, Transform, find_stage};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// Bytes that a sort may hold in memory, as explain shows it.
+/// The memory limit of a sort that explain shows, in bytes.
 pub const SORT_BYTES_MAX: u64 = 100 * 1024 * 1024;
 
-/// Returns a plan as MongoDB shows it after it ran: a skip has counted down.
+/// Returns a plan in the form that MongoDB shows after it ran: a skip shows the rest of its count.
 pub fn after_running(node: &Node, stats: &NodeStats) -> Node {
     let mut node = node.clone();
     count_down(&mut node, stats);
@@ -31,7 +30,7 @@ fn count_down(node: &mut Node, stats: &NodeStats) {
     }
 }
 
-/// Returns the fields of `queryPlanner`.
+/// Appends the fields of `queryPlanner`.
 pub fn query_planner(plan: &Plan, out: &mut DocWriter<'_>) {
     out.append("namespace", plan.namespace.as_str());
     if !matches!(plan.root, Node::RecordStoreFastCount { .. }) {
@@ -71,12 +70,12 @@ pub fn query_planner(plan: &Plan, out: &mut DocWriter<'_>) {
     }
 }
 
-/// A plan that ran for a while, beside the others that were considered.
+/// A candidate plan that ran for a while.
 #[derive(Debug)]
 pub struct Trial {
-    /// The plan that was tried.
+    /// The candidate plan.
     pub node: Node,
-    /// What it did.
+    /// Its statistics.
     pub stats: NodeStats,
 }
 
@@ -87,13 +86,13 @@ impl Trial {
         number("executionTimeMillisEstimate", stats.millis, out);
         number("totalKeysExamined", stats.total_keys(), out);
         number("totalDocsExamined", stats.total_docs(), out);
-        // As in MongoDB: one, and the share of the steps that gave a row.
+        // As in MongoDB: 1 plus the share of the steps that returned a row.
         out.append("score", 1.0 + stats.returned as f64 / stats.works().max(1) as f64);
         stage(node, Some(stats), &mut out.document("executionStages"));
     }
 }
 
-/// Returns the number of rows that a plan says it returned.
+/// Returns the number of returned rows that explain shows for a plan.
 fn shown_rows(node: &Node, stats: &NodeStats) -> u64 {
     match node {
         Node::Count { .. } => 0,
@@ -101,8 +100,8 @@ fn shown_rows(node: &Node, stats: &NodeStats) -> u64 {
     }
 }
 
-/// Returns the fields of `executionStats` for a plan that ran. `trials` are those of all plans, if
-/// they are to be shown.
+/// Appends the fields of `executionStats` for a plan that ran. `trials` are those of all
+/// candidates, if they are to be shown.
 pub fn execution_stats(
     plan: &Plan,
     stats: &NodeStats,
@@ -136,8 +135,8 @@ pub fn execution_stats(
     }
 }
 
-/// A lookup by `_id` and nothing else, or an update of what it finds. A delete is no such plan where it
-/// is explained, as in MongoDB.
+/// A lookup by `_id` alone, or an update of the document that it finds. An explained delete is not
+/// such a plan, as in MongoDB.
 struct Express<'n> {
     collection: &'n Collection,
     updates: bool,
@@ -177,13 +176,13 @@ impl<'n> Express<'n> {
     }
 }
 
-/// One stage with what it reads from, and what it did if it ran.
+/// Prints a stage with its inputs, and its statistics if it ran.
 fn stage(node: &Node, stats: Option<&NodeStats>, out: &mut DocWriter<'_>) {
     print(node, stats, None, out);
 }
 
-/// As [`stage`]. `numbered` is the number of stages with a lower `planNodeId` than all of these; each
-/// stage has a higher one than its inputs.
+/// Prints as [`stage`] does. `numbered` is the number of stages whose `planNodeId` is lower than
+/// those of all stages here; each stage has a higher number than its inputs.
 fn print(node: &Node, stats: Option<&NodeStats>, numbered: Option<usize>, out: &mut DocWriter<'_>) {
     if let Node::SortKeys { input, .. } = node {
         return print(input, stats, numbered, out);
@@ -229,8 +228,8 @@ fn print(node: &Node, stats: Option<&NodeStats>, numbered: Option<usize>, out: &
     }
 }
 
-/// What explain shows as the input of a `GROUP`: not the `SUBPLAN`, and not the projection that only
-/// leaves out fields, unless keys of an index are all that it reads.
+/// Returns what explain shows as the input of a `GROUP`: it hides the `SUBPLAN`, and a projection
+/// that only removes fields, unless the plan reads only keys of an index.
 fn grouped<'n>(input: &'n Node, stats: Option<&'n NodeStats>) -> (&'n Node, Option<&'n NodeStats>) {
     let inner = stats.and_then(|stats| stats.inputs.first());
     match input {
@@ -271,7 +270,7 @@ fn common_stats(node: &Node, stats: &NodeStats, out: &mut DocWriter<'_>) {
     out.append("isEOF", i32::from(stats.is_eof));
 }
 
-/// What is particular to a kind of stage.
+/// Prints the fields that are specific to a kind of stage.
 fn facts(node: &Node, stats: Option<&NodeStats>, out: &mut DocWriter<'_>) {
     match node {
         Node::CollScan { .. } | Node::ClusteredScan { .. } => {
@@ -342,7 +341,7 @@ fn facts(node: &Node, stats: Option<&NodeStats>, out: &mut DocWriter<'_>) {
     }
 }
 
-/// The direction of a scan of a collection, and the `_id`s between which it reads.
+/// Prints the direction of a collection scan, and the range of `_id`s that it reads.
 fn collection_facts(node: &Node, out: &mut DocWriter<'_>) {
     match node {
         Node::CollScan { backward, .. } => {
@@ -377,7 +376,7 @@ fn first_value(key: Doc<'_>) -> Option<Value<'_>> {
     key.fields().next().map(|(_, value)| value)
 }
 
-/// What is particular to a stage that reads an index.
+/// Prints the fields that are specific to a stage that reads an index.
 fn index_stage_facts(node: &Node, stats: Option<&NodeStats>, out: &mut DocWriter<'_>) {
     match node {
         Node::IdHack { .. } => {
@@ -482,7 +481,7 @@ fn index_bounds(scan: &IndexScan) -> DocBuf {
     })
 }
 
-/// Returns the fields of the scanned keys with their places.
+/// Returns the fields of the scanned keys with their positions.
 fn shown_fields(scan: &IndexScan) -> impl Iterator<Item = (usize, &KeyField)> {
     scan.keys.fields().iter().enumerate().filter(|(at, _)| scan.keys.is_shown(*at))
 }
@@ -510,7 +509,7 @@ fn shown_bounds(scan: &IndexScan, at: usize, intervals: &Intervals) -> ArrayBuf 
     unquoted.iter().map(String::as_str).collect()
 }
 
-/// A bound's value as explain shows it: the bytes of a sort key in hexadecimal digits.
+/// Returns a bound's value as explain shows it: the bytes of a sort key in hexadecimal digits.
 fn shown_key(value: Value<'_>) -> ValueBuf {
     match value {
         Value::String(text) if !text.is_empty() => {
@@ -528,7 +527,8 @@ fn count_bounds(scan: &IndexScan) -> DocBuf {
         DocBuf::build(|out| {
             for ((at, field), intervals) in bounded_fields(scan) {
                 let Some(interval) = intervals.0.first() else { continue };
-                // Behind an exclusive value come all keys that begin with it, or none of them.
+                // After an exclusive value either all keys that begin with it follow, or none of
+                // them.
                 let low = (first == *inclusive) != scan.is_reversed(at);
                 let (value, belongs) = if low {
                     (interval.low.as_value(), interval.low_inclusive)
@@ -553,7 +553,7 @@ fn count_bounds(scan: &IndexScan) -> DocBuf {
     })
 }
 
-/// Directions print as integers, however they were written.
+/// Returns the pattern with directions as integers, however they were written.
 fn integral(pattern: &DocBuf) -> DocBuf {
     DocBuf::build(|out| {
         for (path, value) in pattern.as_doc().fields() {
@@ -570,7 +570,7 @@ fn direction(backward: bool) -> &'static str {
     if backward { "backward" } else { "forward" }
 }
 
-/// Returns a counter as MongoDB writes it: an int while it fits.
+/// Appends a counter as MongoDB writes it: an int if it fits.
 fn number(name: &str, value: u64, out: &mut DocWriter<'_>) {
     match i32::try_from(value) {
         Ok(value) => out.append(name, value),
@@ -586,7 +586,7 @@ fn shape_hash(plan: &Plan) -> u64 {
     plan_shape(plan.filter.as_deref(), sort, projection, collation).hash(&mut hasher);
     let is_unset =
         |stage: &&Stage| matches!(stage, Stage::Transform(Transform::Projection("$unset", _)));
-    // Explain calls an `$unset` a `$project`, which it is not to the shape.
+    // Explain prints an `$unset` as a `$project`, but the shape must not contain it.
     let names = plan.stages().into_iter().filter(|stage| !is_unset(stage)).map(StageBody::name);
     let reshapes = |name: &&str| find_stage(name).is_some_and(|row| row.facts.reshapes);
     names.filter(reshapes).collect::<Vec<_>>().hash(&mut hasher);

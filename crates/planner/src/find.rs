@@ -1,4 +1,4 @@
-//! From a `find` to its plan.
+//! Plans a `find`.
 
 use crate::access::{Access, Candidate, views};
 use crate::choose::{Statistics, rank};
@@ -19,17 +19,16 @@ use quire_mql::sort::{Direction, SortPattern, natural};
 use quire_mql::{Filter, ParseContext};
 use std::sync::Arc;
 
-/// A `find` whose parts are compiled: what is asked of one collection. Pipelines and writes begin
-/// with one, too.
+/// A compiled `find`: a query of one collection. Pipelines and writes begin with one, too.
 #[derive(Debug)]
 pub struct FindQuery<'r> {
-    /// The limits, the hint and the other options; filter, sort and projection as they were
+    /// The limits, the hint and the other options; the filter, sort and projection as they were
     /// written, for explain.
     pub request: &'r FindRequest,
-    /// The filter, with what its expressions imply; `None` for a lookup by `_id` that is planned
-    /// without it ([`id_to_look_up`]).
+    /// The filter, with the conditions that its expressions imply; `None` for a lookup by `_id`
+    /// that is planned without it ([`id_to_look_up`]).
     pub filter: Option<Arc<Condition>>,
-    /// The `_id` that such a lookup looks for.
+    /// The `_id` of such a lookup.
     pub(crate) by_id: Option<Value<'r>>,
     /// The sort; `None` without one, and for `$natural`.
     pub sort: Option<Arc<SortPattern>>,
@@ -37,7 +36,7 @@ pub struct FindQuery<'r> {
     pub(crate) natural: Option<Direction>,
     /// The projection, if there is one.
     pub projection: Option<Arc<Reshape>>,
-    /// The collection, if it was looked up and exists.
+    /// The collection, if it exists and was looked up.
     pub collection: Option<Arc<Collection>>,
 }
 
@@ -45,7 +44,7 @@ impl<'r> FindQuery<'r> {
     /// Compiles a request.
     ///
     /// # Errors
-    /// What `mql` says about the filter, the sort and the projection.
+    /// The errors of `mql` about the filter, the sort and the projection.
     pub fn compile(
         request: &'r FindRequest,
         context: &ParseContext,
@@ -63,12 +62,13 @@ impl<'r> FindQuery<'r> {
         Ok(query)
     }
 
-    /// Returns a query by a filter that is compiled already, which neither sorts nor projects.
+    /// Returns a query by a compiled filter, without a sort and a projection.
     pub fn of_filter(request: &'r FindRequest, filter: Option<&Filter>) -> Self {
         FindQuery::of_condition(request, filter.map(|filter| filter.root().clone()))
     }
 
-    /// Returns a query by a condition that a filter gave away, which neither sorts nor projects.
+    /// Returns a query by a condition that was taken from a filter, without a sort and a
+    /// projection.
     pub fn of_condition(request: &'r FindRequest, condition: Option<Condition>) -> Self {
         let filter = condition.map(planned);
         FindQuery {
@@ -85,7 +85,7 @@ impl<'r> FindQuery<'r> {
     /// Compiles the sort of the request.
     ///
     /// # Errors
-    /// What `mql` says about the sort.
+    /// The errors of `mql` about the sort.
     pub fn compile_sort(&mut self, context: &ParseContext) -> Result<()> {
         let sort = self.request.sort.as_doc();
         self.natural = natural(sort)?;
@@ -103,14 +103,15 @@ impl<'r> FindQuery<'r> {
         }
     }
 
-    /// Returns the shape, which is that of its plans.
+    /// Returns the shape of the query's plans.
     pub(crate) fn shape(&self, collation: Option<&Collation>) -> u64 {
         let (sort, projection) = (self.written_sort().as_doc(), self.request.projection.as_doc());
         plan_shape(self.filter.as_deref(), sort, projection, collation)
     }
 }
 
-/// Returns a filter's condition as a plan has it: with what its expressions imply.
+/// Returns a filter's condition in the form that plans have: with the conditions that its
+/// expressions imply.
 pub fn planned(condition: Condition) -> Arc<Condition> {
     Arc::new(match condition.is_always_true() {
         true => Condition::And(Vec::new()),
@@ -139,8 +140,8 @@ fn projection(request: &FindRequest, context: &ParseContext) -> Result<Option<Re
 /// Plans a query.
 ///
 /// # Errors
-/// `BadValue` for a hint that names no index and for `$meta: "sortKey"` without a sort, 51173 to
-/// 51176 for `min` and `max` that do not fit.
+/// `BadValue` for a hint that names no index and for `$meta: "sortKey"` without a sort; 51173 to
+/// 51176 for `min` and `max` that do not match the index or each other.
 pub fn plan_find(query: &FindQuery<'_>, stats: &dyn Statistics) -> Result<Plan> {
     let request = query.request;
     let found = match &query.collection {
@@ -206,12 +207,13 @@ pub fn plan_find(query: &FindQuery<'_>, stats: &dyn Statistics) -> Result<Plan> 
     Ok(Plan { index_filter, ..plan(root, nodes, false) })
 }
 
-/// Returns true if `size` random documents are better drawn than chosen from what the plan gives.
+/// Returns true if drawing `size` random documents is cheaper than choosing them from the plan's
+/// rows.
 fn draws(root: &Node, stats: &dyn Statistics, size: u64) -> bool {
     reads_all(root) && root.collection().is_some_and(|found| stats.draws(found, size))
 }
 
-/// Returns true if a plan gives every document of the collection.
+/// Returns true if a plan returns every document of the collection.
 fn reads_all(root: &Node) -> bool {
     match root {
         Node::CollScan { filter, .. } => filter.is_none(),
@@ -221,7 +223,7 @@ fn reads_all(root: &Node) -> bool {
     }
 }
 
-/// Returns every complete plan worth considering; at least one.
+/// Returns all complete plans that are worth considering, at least one.
 fn candidates(
     request: &FindRequest,
     filter: &Condition,
@@ -284,7 +286,7 @@ fn candidates(
     Ok(nodes)
 }
 
-/// Scans of whole indexes that give the sort.
+/// Returns scans of whole indexes that return the rows in the order of the sort.
 fn whole_scans(
     indexes: &[Candidate],
     filter: &Condition,
@@ -315,7 +317,7 @@ fn with_filter(node: Node, filter: &Condition) -> Node {
     Node::Fetch { filter: Some(filter.clone()), input: Box::new(node) }
 }
 
-/// Returns true if a request asks for nothing that an index scan would have to do.
+/// Returns true if a request has no option that needs an index scan.
 fn wants_plain_documents(request: &FindRequest) -> bool {
     request.hint.is_none()
         && request.skip == 0
@@ -325,8 +327,8 @@ fn wants_plain_documents(request: &FindRequest) -> bool {
         && (request.sort.as_doc().is_empty() || !request.sort.as_doc().contains("$natural"))
 }
 
-/// The `_id` that a request looks up, if it is such a lookup as it is written: its filter never
-/// fails to parse, and planning needs no tree of it.
+/// Returns the `_id` of a request that is visibly a lookup by `_id`: such a filter never fails to
+/// parse, and planning does not need its tree.
 pub fn id_to_look_up<'r>(
     request: &'r FindRequest,
     collection: Option<&Collection>,
@@ -343,14 +345,14 @@ fn ids_compare_alike(collection: &Collection, collation: Option<&Arc<Collation>>
     collection.options.collation() == collation
 }
 
-/// Returns the value of a filter that is an equality on `_id` and nothing else.
+/// Returns the value of a filter that is only an equality on `_id`.
 fn id_equality(filter: Doc<'_>) -> Option<Value<'_>> {
     let mut fields = filter.fields();
     let (Some(("_id", value)), None) = (fields.next(), fields.next()) else { return None };
     id_of_condition(value)
 }
 
-/// The one `_id` that a filter asks for by this condition on `_id`: a value, or `$eq`.
+/// Returns the single `_id` of a condition on `_id` that is a value or an `$eq`; else `None`.
 pub fn id_of_condition(condition: Value<'_>) -> Option<Value<'_>> {
     let value = match condition {
         Value::Document(doc) if is_operator_document(doc) => {
@@ -365,30 +367,31 @@ pub fn id_of_condition(condition: Value<'_>) -> Option<Value<'_>> {
     is_point(value).then_some(value)
 }
 
-/// The same of a filter that only comes to that, such as `{_id: {$in: [1]}}`.
+/// Does the same for a compiled filter that is equivalent to an equality, such as `{_id: {$in:
+/// [1]}}`.
 fn compiled_id_equality(filter: &Condition) -> Option<Value<'_>> {
     let Condition::Path(node) = filter else { return None };
     let Test::Compare(Comparison::Eq, operand) = &node.test else { return None };
     (node.path.as_str() == "_id" && is_point(operand.value())).then(|| operand.value())
 }
 
-/// Returns true if an `_id` that is equal to this is this one value.
+/// Returns true if only this one value is equal to it as an `_id`.
 fn is_point(value: Value<'_>) -> bool {
     !matches!(value, Value::Array(_) | Value::Regex(_) | Value::Null | Value::Undefined)
 }
 
-/// What is done with the documents that the filter leaves: sort, skip, projection, limit.
+/// The operations on the documents that pass the filter: sort, skip, projection, limit.
 struct Finish<'r> {
     query: &'r FindQuery<'r>,
     request: &'r FindRequest,
-    /// How the request compares strings.
+    /// The collation of the request.
     collation: Option<&'r Collation>,
-    /// The sort, if it is one that indexes may give.
+    /// The sort, if indexes can provide it.
     sort: Option<Vec<SortPart>>,
-    /// `{$natural: ...}`: backward or not.
+    /// The direction of `{$natural: ...}`: true for backward.
     natural: Option<bool>,
     projection: Option<(ProjectionFacts, Arc<Reshape>)>,
-    /// The projection reads what a row is sorted by.
+    /// True if the projection reads the sort key of a row.
     reads_sort_key: bool,
 }
 
@@ -428,8 +431,8 @@ impl<'r> Finish<'r> {
         }
     }
 
-    /// Puts the projection above a node. It stands below a sort where that is the same, in a find,
-    /// or in a pipeline that reads no more and keeps all that is sorted.
+    /// Puts the projection above a node. It goes below a sort if the result is the same: in a find,
+    /// or in a pipeline that reads no other fields and keeps all fields of the sort.
     fn projected(&self, node: Node, facts: &ProjectionFacts, spec: &Arc<Reshape>) -> Node {
         let narrows = spec.narrows && self.request.limit == 0;
         match facts.apply(node, spec, !self.request.of_pipeline || narrows) {
@@ -441,7 +444,8 @@ impl<'r> Finish<'r> {
         }
     }
 
-    /// Notes what rows are sorted by, if that is read and no sort below has done it.
+    /// Adds a node that notes the sort keys of rows, if they are read and no sort below has noted
+    /// them.
     fn with_sort_keys(&self, node: Node) -> Node {
         match &self.query.sort {
             Some(pattern) if self.reads_sort_key && !node.blocks() => {
@@ -518,7 +522,7 @@ impl<'r> Finish<'r> {
     }
 }
 
-/// Returns the fields that a projection fills with what a document is sorted by.
+/// Returns the fields that a projection fills with the sort key of a document.
 fn sort_keys(request: &FindRequest) -> Vec<String> {
     let is_sort_key = |value: Value<'_>| {
         let kind = value.as_document().and_then(|doc| doc.get("$meta"));
@@ -534,8 +538,8 @@ fn has_long_keys(node: &Node) -> bool {
     long
 }
 
-/// Returns the error of a hinted wildcard index that cannot answer. `unserved` says that it holds
-/// no path of the filter.
+/// Returns the error of a hinted wildcard index that cannot be used. `unserved` means that it
+/// contains no path of the filter.
 fn no_plan(namespace: &str, unserved: bool) -> Error {
     let why = match unserved {
         true => "No query solutions",
@@ -549,7 +553,7 @@ fn no_plan(namespace: &str, unserved: bool) -> Error {
     )
 }
 
-/// Returns a scan of a collection in its natural order, or against it.
+/// Returns a scan of a collection in natural order, or in reverse natural order.
 fn natural_scan(collection: &Arc<Collection>, filter: Option<Condition>, backward: bool) -> Node {
     match collection.clustered_index() {
         Some(index) => {
@@ -561,8 +565,8 @@ fn natural_scan(collection: &Arc<Collection>, filter: Option<Condition>, backwar
     }
 }
 
-/// Replaces the scans of the clustered index, which have no keys of their own to give. As in MongoDB
-/// one that is the whole plan tests the whole `filter`.
+/// Replaces the scans of the clustered index, which has no stored keys. As in MongoDB, such a scan
+/// tests the whole `filter` if it is the whole plan.
 fn converted(node: Node, filter: Option<&Condition>) -> Node {
     match node {
         Node::IndexScan(scan) if scan.index.is_clustered() => clustered(*scan, None, filter),

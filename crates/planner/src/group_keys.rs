@@ -1,12 +1,12 @@
-//! Rewriting `$group`: a filter on what documents are grouped by stands before the stage, where an
-//! index can serve it and fewer documents are grouped.
+//! Rewrites `$group`: moves a filter on the group key to before the stage, where an index can serve
+//! it and fewer documents are grouped.
 
 use crate::pushing::{of_equals, push_parts};
 use quire_mql::expression::{Expression, ExpressionNode};
 use quire_mql::stage::{Group, GroupKey, Match, Stage};
 use std::sync::Arc;
 
-/// Moves the parts of a filter that have one answer for each group, and depend on its key alone, to
+/// Moves the parts of a filter that have one result for each group and depend only on its key to
 /// before the stage.
 pub(crate) fn push_match(group: Arc<Group>, filter: Arc<Match>) -> (Vec<Stage>, bool) {
     let copied = Arc::clone(&group);
@@ -15,7 +15,7 @@ pub(crate) fn push_match(group: Arc<Group>, filter: Arc<Match>) -> (Vec<Stage>, 
     })
 }
 
-/// Returns the field of the grouped documents that a path behind the `$group` has the value of.
+/// Returns the field of the grouped documents whose value a path after the `$group` has.
 fn field_before<'g>(key: &'g GroupKey, path: &str) -> Option<&'g str> {
     match (key, path.strip_prefix("_id")?) {
         (GroupKey::Expression(expression), "") => field(expression),
@@ -27,8 +27,8 @@ fn field_before<'g>(key: &'g GroupKey, path: &str) -> Option<&'g str> {
     }
 }
 
-/// Returns the field that an expression names. A path of several components is none: a filter looks
-/// into arrays on its way otherwise than an expression does.
+/// Returns the field that an expression names. A path of several components does not count, because
+/// a filter descends into arrays on its way differently from an expression.
 fn field(expression: &Expression) -> Option<&str> {
     match expression.node() {
         ExpressionNode::Path(path) if path.components().len() == 1 => Some(path.first()),

@@ -1,5 +1,5 @@
-//! Which indexes a request may use: those that an index filter allows it, the one that it names, or
-//! all that hold what it looks for.
+//! Which indexes a request may use: those of its index filter, the one that its hint names, or all
+//! that hold the documents that it searches for.
 
 use crate::access::Candidate;
 use crate::request::Hint;
@@ -9,17 +9,17 @@ use quire_mql::collation::Collation;
 use quire_mql::filter::Node as Condition;
 use std::sync::Arc;
 
-/// What a hint leaves to choose from.
+/// The indexes that a hint allows.
 pub(crate) enum Choice {
     /// Any of these.
     Any(Vec<Candidate>),
-    /// This one, whatever it takes.
+    /// This one, whatever it costs.
     Only(Candidate),
-    /// No index; backward or not.
+    /// No index. `backward` is the scan direction.
     Natural { backward: bool },
 }
 
-/// What restricts the choice of an index. An index filter overrules the hint.
+/// The restrictions on the choice of an index. An index filter overrules the hint.
 #[derive(Clone, Copy)]
 pub(crate) struct Restriction<'r> {
     hint: Option<&'r Hint>,
@@ -27,7 +27,7 @@ pub(crate) struct Restriction<'r> {
 }
 
 impl<'r> Restriction<'r> {
-    /// The restriction of a request with that hint, for whose shape that index filter is set.
+    /// Returns the restriction by a hint and by the index filter of the request's shape.
     pub fn new(hint: Option<&'r Hint>, filter: Option<&'r IndexFilter>) -> Self {
         Restriction { hint: hint.filter(|_| filter.is_none()), filter }
     }
@@ -38,7 +38,7 @@ impl<'r> Restriction<'r> {
     }
 }
 
-/// Returns the indexes that may answer a filter.
+/// Returns the indexes that may serve a filter.
 pub(crate) fn choice(
     collection: &Arc<Collection>,
     restriction: Restriction<'_>,

@@ -1,4 +1,4 @@
-//! Plans of the pipelines inside of stages: those over other collections, and the branches of a
+//! Plans the pipelines inside of stages: those over other collections, and the branches of a
 //! `$facet`.
 
 use crate::choose::Statistics;
@@ -29,20 +29,20 @@ impl ForeignKey {
     }
 }
 
-/// What planning the pipelines inside of a stage needs to know of the pipeline around it.
+/// The facts about the outer pipeline that planning an inner pipeline needs.
 #[derive(Clone, Copy)]
 pub(crate) struct Around<'a> {
     pub context: &'a ParseContext,
     pub stats: &'a dyn Statistics,
-    /// How the whole request compares strings.
+    /// The collation of the whole request.
     pub collation: &'a AskedCollation,
 }
 
-/// Plans what is inside of a stage that the stages of `behind` follow.
+/// Plans the pipelines inside of a stage. The stages of `behind` follow that stage.
 ///
 /// # Errors
-/// 232 MaxSubPipelineDepthExceeded for more than 20 pipelines inside of each other, those of views
-/// included; the interrupt's error, because a few views can stand for very many plans.
+/// 232 MaxSubPipelineDepthExceeded for more than 20 nested pipelines, those of views included; the
+/// interrupt's error, because a few views can expand to very many plans.
 pub(crate) fn plan_inner(stage: &Stage, behind: &[Stage], around: Around<'_>) -> Result<Inner> {
     around.stats.check_interrupt()?;
     Ok(match stage {
@@ -68,7 +68,7 @@ pub(crate) fn plan_inner(stage: &Stage, behind: &[Stage], around: Around<'_>) ->
     })
 }
 
-/// What a stage reads beside its input.
+/// The collection that a stage reads beside its input.
 struct ForeignSource {
     source: Source,
     /// The stages of a view.
@@ -77,7 +77,7 @@ struct ForeignSource {
     context: ParseContext,
 }
 
-/// Returns what a stage's collection stands for.
+/// Returns the collection and the view stages of a stage's `from`.
 fn foreign_source(from: &From, inside: Inside, around: Around<'_>) -> Result<ForeignSource> {
     let context = around.context.below(inside, &from.namespace)?;
     let resolved = resolve(&from.namespace, around.collation, &context, around.stats)?;
@@ -122,22 +122,23 @@ fn plan_lookup(lookup: &Lookup, behind: &[Stage], around: Around<'_>) -> Result<
     Ok(Foreign { variables, ..foreign })
 }
 
-/// Returns how many stages of the pipeline come before what varies from document to document.
+/// Returns how many stages of the pipeline come before the first stage whose result differs between
+/// documents of the input.
 fn shared_stages(lookup: &Lookup) -> Result<usize> {
     let uncorrelated = lookup.uncorrelated();
     match (&lookup.fields, lookup.pipeline.first()) {
         (None, _) => Ok(uncorrelated),
-        // The fields are those of the documents that are written down.
+        // The fields are those of the documents in the `$documents` stage.
         (Some(_), Some(Stage::OneDocument(_))) if uncorrelated >= OneDocument::STAGES => {
             Ok(OneDocument::STAGES)
         }
         (Some(_), Some(Stage::OneDocument(_))) => {
             Err(Error::not_built("$lookup by fields of $documents that read its variables"))
         }
-        // The equality of fields stands before it.
+        // The equality of fields comes before it.
         (Some(_), Some(Stage::Served(stage))) => Err(first_only(stage.name)),
-        // Behind an equality of fields the pipeline runs for each document, but a filter gives the
-        // same before it.
+        // After an equality of fields the pipeline runs for each document, but a filter gives the
+        // same result before it.
         (Some(_), _) => {
             let first = lookup.pipeline.iter().take(uncorrelated);
             Ok(first.take_while(|stage| is_plain_filter(stage)).count())
@@ -145,13 +146,13 @@ fn shared_stages(lookup: &Lookup) -> Result<usize> {
     }
 }
 
-/// True for a filter that fails for no document, so that it may see more of them.
+/// Returns true for a filter that can fail on no document, so that it may read more documents.
 fn is_plain_filter(stage: &Stage) -> bool {
     matches!(stage, Stage::Match(filter) if !filter.is_held() && !filter.filter().root().can_fail())
 }
 
-/// True if what comes out of a stage are documents of the collection, each at most once and in the
-/// same order.
+/// Returns true if the stage returns documents of the collection, each at most once and in the same
+/// order.
 fn keeps_record(stage: &Stage) -> bool {
     matches!(stage, Stage::Match(_) | Stage::Transform(_) | Stage::Redact(_))
 }
@@ -164,8 +165,8 @@ fn plan_graph(graph: &GraphLookup, around: Around<'_>) -> Result<Foreign> {
 }
 
 impl Foreign {
-    /// Returns true if what it finds are documents of the collection, each once: no stage between the
-    /// collection and the join makes others of them.
+    /// Returns true if the foreign documents are documents of the collection, each at most once: no
+    /// stage between the collection and the join creates other documents.
     pub fn keeps_records(&self) -> bool {
         self.stages.iter().all(keeps_record)
     }
@@ -192,15 +193,15 @@ impl Foreign {
         Ok(foreign)
     }
 
-    /// Plans the same for the documents with one of these keys.
+    /// Plans the search for the documents with one of these keys.
     ///
     /// # Errors
-    /// What planning the pipeline answers.
+    /// The errors of planning the pipeline.
     pub fn with_keys(&self, keys: Vec<ValueBuf>, stats: &dyn Statistics) -> Result<Plan> {
         plan_stages(&self.source, self.stages_with_keys(keys), &self.context, stats)
     }
 
-    /// Returns the stages with a filter by these keys behind them.
+    /// Returns the stages with a filter by these keys added.
     fn stages_with_keys(&self, keys: Vec<ValueBuf>) -> Vec<Stage> {
         let mut stages = self.stages.clone();
         if let Some(key) = &self.key {
@@ -216,7 +217,7 @@ impl Foreign {
         &self.source.namespace
     }
 
-    /// Returns the name of the index that a plan by keys uses. Plans the query alone: planning the
+    /// Returns the name of the index that a plan by keys uses. Plans only the query: planning the
     /// stages above it a second time would double the work at each level of nested joins.
     fn find_index(&self, stats: &dyn Statistics) -> Result<Option<String>> {
         let Some(key) = &self.key else { return Ok(None) };
@@ -245,7 +246,7 @@ mod tests {
     use quire_error::ErrorCode;
     use std::cell::Cell;
 
-    /// Views `db.v0`, `db.v1` and so on, each of which joins its collection with the next one.
+    /// Views `db.v0`, `db.v1` and so on; each joins its collection with the next view.
     struct Nested {
         joins: usize,
         depth: usize,
@@ -293,7 +294,7 @@ mod tests {
         }
     }
 
-    /// Plans a join with `db.v0`; returns how often a view was looked up.
+    /// Plans a join with `db.v0`. Returns how many times a view was looked up.
     fn planned(joins: usize, depth: usize) -> Result<usize> {
         let stats = Nested { joins, depth, looked_up: Cell::new(0), looked_up_max: 10_000 };
         let lookup = doc! { "$lookup": {

@@ -1,25 +1,25 @@
-//! The intersection of two indexes: the records to which both lead, found by their keys alone before a
-//! document is read. MongoDB considers it and all but never chooses it. Here it is chosen where the
-//! documents that it saves cost more than the keys of the second index; else explain shows it among
-//! the rejected plans.
+//! The intersection of two indexes: the records that both scans find, computed from keys alone
+//! before a document is read. MongoDB considers such plans but practically never chooses one. Here
+//! one is chosen if the documents that it saves cost more than the keys of the second index; else
+//! explain shows it among the rejected plans.
 
 use crate::choose::{Ranking, Statistics};
 use crate::plan::{IndexScan, Node, Plan};
 use quire_catalog::key::Intervals;
 use quire_mql::filter::Node as Condition;
 
-/// Documents to which the better index must lead before an intersection is thought of.
+/// The smallest number of documents of the better index for which an intersection is considered.
 const DOCUMENTS_MIN: u64 = 64;
-/// How many keys can be read in the time that one document takes to be read and tested, where all of
-/// them are in memory (docs/adr/0016-intersections.md).
+/// How many keys can be read in the time of reading and testing one document, all in memory
+/// (docs/adr/0016-intersections.md).
 const KEYS_A_DOCUMENT: u64 = 4;
-/// How many times cheaper the intersection must look. The estimate takes the two conditions for
-/// independent. If one implies the other, a plan that was chosen for this costs a fifth more than the
-/// better index alone.
+/// How many times cheaper the intersection must be. The estimate assumes that the two conditions
+/// are independent. If one implies the other, an intersection chosen by this margin costs a fifth
+/// more than the better index alone.
 const MARGIN: u64 = 2;
 
-/// Returns the plan of `filter` by the best two of `nodes`, if it is worth more than the best of them.
-/// Its rows have no order.
+/// Returns the intersection of the best two of `nodes` for `filter`, if it is better than the best
+/// of them. Its rows have no order.
 pub(crate) fn worthwhile(
     nodes: &[Node],
     ranking: &Ranking,
@@ -49,8 +49,8 @@ fn of(first: &IndexScan, second: &IndexScan, filter: Condition) -> Node {
     Node::Fetch { filter: Some(filter), input: Box::new(both) }
 }
 
-/// Returns the scan of an index below a node, if its rows come in the order of their record ids and
-/// each document is tested after it.
+/// Returns the index scan below a node, if its rows are in the order of their record ids and each
+/// document is tested after it.
 fn by_record_id(node: &Node) -> Option<&IndexScan> {
     match node {
         Node::Fetch { filter: Some(_), input } => match &**input {

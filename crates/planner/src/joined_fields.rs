@@ -1,6 +1,6 @@
-//! Which fields of foreign documents a join and the stages behind it read: the foreign side keeps
-//! these alone, so that a hash join holds more documents in the same memory and an index may answer
-//! without them.
+//! Which fields of foreign documents a join and the stages after it read. The foreign side keeps
+//! only these, so that a hash join fits more documents into the same memory and an index may be
+//! enough.
 
 use crate::needed::{narrowing, needed_paths};
 use quire_error::Result;
@@ -8,9 +8,9 @@ use quire_mql::ParseContext;
 use quire_mql::stage::{Lookup, Modified, Stage, StageBody, Transform};
 use std::collections::BTreeSet;
 
-/// Returns the stage that keeps of foreign documents what is read of them: by the join through `key`,
-/// by the stages of `tail` inside of the join, and by the stages of `behind` that follow it. `None` if
-/// that may be anything.
+/// Returns the stage that keeps only the fields of foreign documents that are read: by the join
+/// through `key`, by the stages of `tail` inside of the join, and by the stages of `behind` after
+/// it. `None` if any field may be read.
 pub(crate) fn keeping_fields(
     lookup: &Lookup,
     key: Option<&str>,
@@ -66,8 +66,8 @@ fn read_by(stages: &[Stage], fields: BTreeSet<String>) -> Option<BTreeSet<String
     Some(read)
 }
 
-/// The field at the top: what is kept of it is whole, because a projection of `a.b` leaves out the
-/// elements of arrays that are no documents.
+/// Returns the top-level field. It is kept whole, because a projection of `a.b` removes the
+/// elements of arrays that are not documents.
 fn first_component(path: &str) -> String {
     path.split('.').next().unwrap_or_default().to_owned()
 }

@@ -1,5 +1,5 @@
-//! Rewriting pipelines around stages that read other collections: what follows such a stage is done
-//! before it, or while it reads.
+//! Rewrites pipelines around stages that read other collections: a following stage moves before the
+//! stage or into it.
 
 use crate::pushing::{conjunction, push_match};
 use quire_document::path::Path;
@@ -7,8 +7,8 @@ use quire_mql::filter::{Node as Condition, PathNode};
 use quire_mql::stage::{Limit, Lookup, Match, Stage, UnionWith};
 use std::sync::Arc;
 
-/// Returns a stage that reads another collection and the one behind it, joined or exchanged where
-/// that is the same, and whether anything changed.
+/// Joins or exchanges a stage that reads another collection and the following stage, if the result
+/// is the same. Returns the stages, and true if anything changed.
 pub(crate) fn combine(first: Stage, second: Stage) -> (Vec<Stage>, bool) {
     match (first, second) {
         (Stage::UnionWith(union), second) => behind_union(union, second),
@@ -32,7 +32,7 @@ pub(crate) fn combine(first: Stage, second: Stage) -> (Vec<Stage>, bool) {
     }
 }
 
-/// True if a stage gives one document for each of its input, in the same order.
+/// Returns true if a stage returns one document for each document of its input, in the same order.
 fn is_one_to_one(stage: &Stage) -> bool {
     match stage {
         Stage::Lookup(lookup) => lookup.unwind.is_none(),
@@ -41,9 +41,9 @@ fn is_one_to_one(stage: &Stage) -> bool {
     }
 }
 
-/// Moves a stage that stands behind a `$unionWith` into it. A filter moves to both sides. A limit is
-/// copied to both sides and stays where it is, because the first n documents of the union are among
-/// the first n of each side.
+/// Moves a stage that follows a `$unionWith` into it. A filter moves to both sides. A limit is
+/// copied to both sides and also stays where it is, because the first n documents of the union are
+/// among the first n of each side.
 fn behind_union(union: Arc<UnionWith>, second: Stage) -> (Vec<Stage>, bool) {
     let with = |stage: Stage| {
         let others = union.others.iter().cloned().map(|mut other| {
@@ -69,10 +69,10 @@ fn behind_union(union: Arc<UnionWith>, second: Stage) -> (Vec<Stage>, bool) {
     }
 }
 
-/// Moves conditions on the joined documents into a `$lookup` that unwinds them; returns it with the
-/// other conditions. `None` if there are no such conditions.
+/// Moves conditions on the joined documents into a `$lookup` that unwinds them. Returns the stage
+/// and the other conditions; `None` if there are no such conditions.
 fn of_joined(lookup: &Lookup, filter: &Match) -> Option<(Stage, Vec<Condition>)> {
-    // A document that is kept without a match, and a position, depend on all that was joined.
+    // A document that is kept without a match, and an array index, depend on all joined documents.
     let unwind = lookup.unwind.as_ref()?;
     if unwind.preserves() || unwind.index_path().is_some() {
         return None;
@@ -93,7 +93,7 @@ fn of_joined(lookup: &Lookup, filter: &Match) -> Option<(Stage, Vec<Condition>)>
     Some((Stage::Lookup(Arc::new(lookup)), rest))
 }
 
-/// Returns a condition on paths that all begin with `prefix` as a condition on what is there.
+/// Returns a condition whose paths all begin with `prefix` as a condition on the value at `prefix`.
 fn below(condition: &Condition, prefix: &str) -> Option<Condition> {
     let all = |conditions: &[Condition]| -> Option<Vec<Condition>> {
         conditions.iter().map(|condition| below(condition, prefix)).collect()

@@ -1,4 +1,4 @@
-//! Makes a plan of a request and metadata. Does no I/O: a caller answers questions about the data
+//! Makes a plan from a request and metadata. Does no I/O: a caller answers questions about the data
 //! through [`Statistics`].
 //!
 //! Read in this order: `request.rs` (the requests), `access.rs` (the indexes that can serve a filter;

@@ -1,4 +1,4 @@
-//! `min` and `max`: a range between two whole keys of a hinted index.
+//! `min` and `max`: a range between two complete keys of a hinted index.
 
 use crate::hint::hinted;
 use crate::plan::{IndexScan, KeyRange};
@@ -11,7 +11,7 @@ use quire_mql::collation::Collation;
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-/// Returns the scan that `min` and `max` ask for.
+/// Returns the scan for `min` and `max`.
 pub(crate) fn scan(
     request: &FindRequest,
     collection: &Arc<Collection>,
@@ -58,7 +58,7 @@ pub(crate) fn scan(
     Ok(scan)
 }
 
-/// Returns true if a collation can change where a key stands.
+/// Returns true if a collation can change the position of a key.
 fn has_strings(key: Doc<'_>) -> bool {
     key.fields().any(|(_, value)| Intervals::point(value).hold_strings())
 }
@@ -79,7 +79,7 @@ fn key_order(index: &Index, a: Doc<'_>, b: Doc<'_>) -> Ordering {
     Ordering::Equal
 }
 
-/// Returns the error of a plan that cannot be made.
+/// Returns the error of a request without a valid plan.
 fn planner_error(location: i32, namespace: &str, why: &str) -> Error {
     Error::location(
         location,

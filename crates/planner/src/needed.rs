@@ -1,4 +1,4 @@
-//! Which paths of their input stages read, and the projection that keeps these.
+//! The paths that stages read of their input, and the projection that keeps these.
 
 use crate::plan::Reshape;
 use crate::pushing::has_parent;
@@ -10,9 +10,9 @@ use quire_mql::stage::{Modified, Stage, StageBody};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// Returns the paths that stages read of their input; `None` if they may need anything. A path ends
-/// before a component that is a number: a filter and a sort take it as a position in an array, which
-/// a projection does not.
+/// Returns the paths that stages read of their input; `None` if they may read anything. A path ends
+/// before a component that is a number: a filter and a sort treat it as an array index, a
+/// projection does not.
 pub(crate) fn needed_paths<'s>(
     stages: impl IntoIterator<Item = &'s Stage>,
 ) -> Option<BTreeSet<String>> {
@@ -33,7 +33,8 @@ pub(crate) fn needed_paths<'s>(
     None
 }
 
-/// Returns the path up to its first component that may be a position; the first of all is a field.
+/// Returns the path up to its first component that may be an array index; the first component of
+/// all is a field.
 fn before_number(path: String) -> String {
     let is_number = |component: &str| component.bytes().all(|byte| byte.is_ascii_digit());
     let mut dots = path.match_indices('.').map(|(at, _)| at).peekable();
@@ -46,8 +47,8 @@ fn before_number(path: String) -> String {
     path
 }
 
-/// Returns the projection that keeps these paths and nothing else. It is run only where stages copy
-/// documents (`run`); anywhere else it tells which fields are read.
+/// Returns the projection that keeps only these paths. It is executed (`run`) only if stages copy
+/// documents; elsewhere it shows which fields are read.
 pub(crate) fn narrowing(
     paths: &BTreeSet<String>,
     run: bool,

@@ -1,60 +1,62 @@
-//! What the stages of a plan did when they ran.
+//! The statistics of the stages of a plan.
 
-/// What one stage did, and its inputs in the order of [`Node::inputs`](crate::Node::inputs).
+/// The statistics of one stage. The inputs are in the order of
+/// [`Node::inputs`](crate::Node::inputs).
 #[derive(Debug, Clone, Default)]
 pub struct NodeStats {
-    /// Rows it gave.
+    /// Returned rows.
     pub returned: u64,
-    /// It has nothing more to give.
+    /// True if it has no more rows.
     pub is_eof: bool,
-    /// Index keys looked at.
+    /// Index keys read.
     pub keys_examined: u64,
-    /// Documents looked at.
+    /// Documents read.
     pub docs_examined: u64,
-    /// Times an index was positioned.
+    /// How many times an index was positioned.
     pub seeks: u64,
-    /// Record ids that were looked up among those already given.
+    /// Record ids that were looked up among those already returned.
     pub dups_tested: u64,
-    /// Record ids that had been given already.
+    /// Record ids that had been returned already.
     pub dups_dropped: u64,
-    /// Bytes that went through a sort.
+    /// Bytes that were sorted.
     pub bytes_sorted: u64,
-    /// Times a sort wrote what it held to disk.
+    /// How many times a sort wrote its rows to disk.
     pub spills: u64,
-    /// Rows that a count or a skip left out.
+    /// Rows that a count or a skip dropped.
     pub skipped: u64,
     /// Rows that were counted and not returned.
     pub counted: u64,
-    /// A write found nothing and would insert a document.
+    /// True if a write found nothing and would insert a document.
     pub upserted: bool,
-    /// What it failed with: code and message.
+    /// The error with which it failed: code and message.
     pub failure: Option<(i32, String)>,
-    /// Time spent in it and below, in milliseconds.
+    /// The time spent in it and in its inputs, in milliseconds.
     pub millis: u64,
-    /// What a join found in its other collection.
+    /// The statistics of a join about its other collection.
     pub joined: Option<Box<JoinStats>>,
-    /// What it held in memory at most, for stages that tell.
+    /// The largest memory of a stage that reports it.
     pub memory: Option<Box<MemoryUse>>,
-    /// Bytes of documents and of groups that it holds in memory between two batches, roughly.
+    /// An estimate of the bytes of documents and groups that it holds in memory between two
+    /// batches.
     pub held_bytes: u64,
-    /// Of what it reads from.
+    /// The statistics of its inputs.
     pub inputs: Vec<NodeStats>,
 }
 
 /// How a join finds foreign documents.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum JoinStrategy {
-    /// It reads through them for documents of the input.
+    /// By a scan of the foreign documents for each batch of the input.
     #[default]
     NestedLoop,
-    /// It has them in memory, found by the hash of a key.
+    /// By a hash table of the foreign documents in memory.
     Hash,
     /// By an index.
     Index,
 }
 
 impl JoinStrategy {
-    /// Returns MongoDB's name of it.
+    /// Returns MongoDB's name of the strategy.
     pub fn name(self) -> &'static str {
         match self {
             JoinStrategy::NestedLoop => "NestedLoopJoin",
@@ -64,22 +66,22 @@ impl JoinStrategy {
     }
 }
 
-/// What a join did with its other collection.
+/// The statistics of a join about its other collection.
 #[derive(Debug, Clone, Default)]
 pub struct JoinStats {
-    /// How it found documents.
+    /// The strategy that was used.
     pub strategy: JoinStrategy,
-    /// Documents looked at.
+    /// Documents read.
     pub docs_examined: u64,
-    /// Index keys looked at.
+    /// Index keys read.
     pub keys_examined: u64,
-    /// Times that a whole collection was read.
+    /// How many times a whole collection was read.
     pub collection_scans: u64,
     /// The names of the indexes that were read.
     pub indexes_used: Vec<String>,
 }
 
-/// What a stage with several functions held in memory at most.
+/// The largest memory of a stage with several functions.
 #[derive(Debug, Clone, Default)]
 pub struct MemoryUse {
     /// The largest number of bytes of each function, by its output field.
@@ -98,23 +100,23 @@ impl MemoryUse {
 }
 
 impl NodeStats {
-    /// Index keys looked at, here and below.
+    /// Returns the index keys read by it and its inputs.
     pub fn total_keys(&self) -> u64 {
         self.keys_examined + self.inputs.iter().map(NodeStats::total_keys).sum::<u64>()
     }
 
-    /// Documents looked at, here and below.
+    /// Returns the documents read by it and its inputs.
     pub fn total_docs(&self) -> u64 {
         self.docs_examined + self.inputs.iter().map(NodeStats::total_docs).sum::<u64>()
     }
 
-    /// Returns the statistics of a node above this one that passes its rows on as they are.
+    /// Returns the statistics of a node above this one that passes its rows on unchanged.
     pub(crate) fn passed_on(&self) -> NodeStats {
         let inputs = vec![self.clone()];
         NodeStats { returned: self.returned, is_eof: self.is_eof, inputs, ..NodeStats::default() }
     }
 
-    /// Rough number of steps it took, as MongoDB's `works`.
+    /// Returns an estimate of the number of steps, as MongoDB's `works`.
     pub(crate) fn works(&self) -> u64 {
         self.returned.max(self.keys_examined).max(self.docs_examined) + u64::from(self.is_eof)
     }

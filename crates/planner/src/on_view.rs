@@ -1,6 +1,6 @@
-//! A request on a view as the pipeline that answers it: the stages of the view, then those that the
-//! request is. The planner sees one pipeline on a collection, so that filters of the request move
-//! into the view's stages and below them. (MongoDB manual, "Views".)
+//! Converts a request on a view to a pipeline: the stages of the view, then stages for the request.
+//! The planner sees one pipeline on a collection, so that filters of the request move into the
+//! view's stages and below them. (MongoDB manual, "Views".)
 
 use crate::request::{
     AggregateRequest, CountRequest, DistinctRequest, FindRequest, Hint, ReadRequest,
@@ -11,14 +11,14 @@ use quire_error::{Error, ErrorCode, Result};
 use quire_mql::collation::AskedCollation;
 use quire_mql::stage::ViewStages;
 
-/// The field that has the number in the only document of a `count` on a view.
+/// The field with the number in the only document of a `count` on a view.
 pub const COUNT_FIELD: &str = "count";
 
 /// Returns the pipeline that answers a request on a view.
 ///
 /// # Errors
-/// 167 OptionNotSupportedOnView for a collation that is not the view's; 168
-/// InvalidPipelineOperator for an option that no pipeline has; 166 for a write.
+/// 167 OptionNotSupportedOnView for a collation that is not the view's; 168 InvalidPipelineOperator
+/// for an option that a pipeline does not have; 166 for a write.
 pub fn on_view(request: &ReadRequest<'_>, view: &ResolvedView) -> Result<AggregateRequest> {
     let (_, asked) = request.target();
     if let AskedCollation::Own(own) = asked
@@ -58,7 +58,7 @@ fn of_find(find: &FindRequest) -> Result<AggregateRequest> {
     if let Some(text) = refused_projection(find.projection.as_doc()) {
         return Err(Error::new(ErrorCode::InvalidPipelineOperator, text));
     }
-    // The order of the collection below the view is the one that `$natural` means.
+    // `$natural` refers to the order of the collection below the view.
     let natural = find.sort.get("$natural").and_then(|order| order.to_f64());
     let sort = if natural.is_some() { Doc::empty() } else { find.sort.as_doc() };
     let stages = [
@@ -78,7 +78,8 @@ fn of_find(find: &FindRequest) -> Result<AggregateRequest> {
     })
 }
 
-/// Why no `$project` can be this projection of a find; `None` for what the stage's parser judges.
+/// Returns why this projection of a find cannot be a `$project`; `None` if the stage's parser
+/// decides.
 fn refused_projection(projection: Doc<'_>) -> Option<&'static str> {
     let of_find = |value: Value<'_>| {
         let first = value.as_document().and_then(|value| value.first());
@@ -115,7 +116,7 @@ fn of_distinct(distinct: &DistinctRequest) -> AggregateRequest {
     }
 }
 
-/// Returns the stage with this operand; none for an empty one.
+/// Returns the stage with this operand; `None` for an empty operand.
 fn document(stage: &str, operand: Doc<'_>) -> Option<DocBuf> {
     let build = || {
         DocBuf::build(|writer| {
@@ -125,7 +126,7 @@ fn document(stage: &str, operand: Doc<'_>) -> Option<DocBuf> {
     (!operand.is_empty()).then(build)
 }
 
-/// Returns the stage with this number of documents; none for 0.
+/// Returns the stage with this number of documents; `None` for 0.
 fn number(stage: &str, count: u64) -> Option<DocBuf> {
     let count = i64::try_from(count).unwrap_or(i64::MAX);
     let build = || {

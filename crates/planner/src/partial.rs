@@ -1,11 +1,11 @@
-//! Whether a filter only matches documents that a partial index holds.
+//! Decides whether a filter matches only documents that a partial index holds.
 
 use quire_catalog::key::{Field, Tightness, bounds, wants_null};
 use quire_document::Collator;
 use quire_mql::filter::{Comparison, Node, PathNode, Test};
 
-/// True if everything that `filter` matches is matched by `partial`. May say no too often. Both
-/// compare strings by `collator`.
+/// Returns true if `partial` matches everything that `filter` matches. May return false although it
+/// does. Both compare strings by `collator`.
 pub(crate) fn implies(filter: &Node, partial: &Node, collator: Option<&dyn Collator>) -> bool {
     let implies = |filter: &Node, partial: &Node| implies(filter, partial, collator);
     if let Node::And(parts) = partial {
@@ -26,7 +26,7 @@ pub(crate) fn implies(filter: &Node, partial: &Node, collator: Option<&dyn Colla
     }
 }
 
-/// One condition against one test.
+/// Returns true if a filter implies one test.
 fn implied(filter: &Node, wanted: &PathNode, collator: Option<&dyn Collator>) -> bool {
     let given = match filter {
         Node::Path(given) => given,
@@ -52,7 +52,8 @@ fn implied(filter: &Node, wanted: &PathNode, collator: Option<&dyn Collator>) ->
     }
 }
 
-/// `{a: {$ne: null}}` implies `{a: {$exists: true}}`.
+/// Returns true for a negation that implies the test: `{a: {$ne: null}}` implies `{a: {$exists:
+/// true}}`.
 fn negation_implies(child: &Node, wanted: &PathNode) -> bool {
     let Node::Path(given) = child else { return false };
     given.path == wanted.path
@@ -61,7 +62,7 @@ fn negation_implies(child: &Node, wanted: &PathNode) -> bool {
         && wants_null(&given.test)
 }
 
-/// Tests of the values that an index holds one by one.
+/// Returns true for a test of the single values that an index holds.
 fn is_of_values(test: &Test) -> bool {
     matches!(
         test,

@@ -1,5 +1,6 @@
-//! Pipelines: what can be moved is moved to the front, the front becomes a query of the collection,
-//! and the other stages stand above it. (MongoDB manual, "Aggregation Pipeline Optimization".)
+//! Plans pipelines: filters and limits move to the front, the first stages become a query of the
+//! collection, and the other stages are put above it. (MongoDB manual, "Aggregation Pipeline
+//! Optimization".)
 
 use crate::barrier::hold_back;
 use crate::choose::Statistics;
@@ -31,7 +32,7 @@ use std::sync::Arc;
 /// Plans a pipeline.
 ///
 /// # Errors
-/// What `mql` says about the stages; `BadValue` for a hint that names no index.
+/// The errors of `mql` about the stages; `BadValue` for a hint that names no index.
 pub(crate) fn plan_pipeline(
     request: &AggregateRequest,
     context: &ParseContext,
@@ -53,10 +54,10 @@ pub(crate) fn plan_pipeline(
     plan_stages(&source, stages, context, stats)
 }
 
-/// Plans stages that are parsed.
+/// Plans parsed stages.
 ///
 /// # Errors
-/// As [`plan_pipeline`].
+/// Those of [`plan_pipeline`].
 pub(crate) fn plan_stages(
     source: &Source,
     stages: Vec<Stage>,
@@ -68,20 +69,20 @@ pub(crate) fn plan_stages(
     Ok(plan)
 }
 
-/// What a pipeline reads first, planned.
+/// The planned beginning of a pipeline.
 pub(crate) struct Head {
-    /// The plan of the query or of the other leaf.
+    /// The plan of the query, or of another leaf.
     pub plan: Plan,
-    /// The stages that stand above it.
+    /// The stages above it.
     rest: VecDeque<Stage>,
-    /// How they compare strings.
+    /// The collation of these stages.
     collation: AskedCollation,
 }
 
-/// Plans what the first stages of a pipeline are as a query, and nothing above it.
+/// Plans the first stages of a pipeline as a query, and no stage above it.
 ///
 /// # Errors
-/// As [`plan_pipeline`].
+/// Those of [`plan_pipeline`].
 pub(crate) fn plan_head(
     source: &Source,
     stages: Vec<Stage>,
@@ -101,11 +102,11 @@ pub(crate) fn plan_head(
             rest.pop_front();
             Some(leaf)
         }
-        // No collection has so long a name.
+        // No collection has such a long name.
         _ if source.namespace.len() > NAMESPACE_BYTES_MAX => Some(Node::Eof),
         _ => None,
     };
-    // Behind the stages of a view.
+    // After the stages of a view.
     if let Some(Stage::Served(stage)) = rest.iter().find(|stage| matches!(stage, Stage::Served(_)))
     {
         return Err(first_only(stage.name));
@@ -140,18 +141,18 @@ pub(crate) fn plan_head(
     Ok(Head { plan, rest, collation })
 }
 
-/// The first stages of a pipeline, as a query of the collection.
+/// The first stages of a pipeline as a query of the collection.
 struct Query {
     find: FindRequest,
     filter: Option<Arc<Match>>,
     sort: Option<Arc<SortPattern>>,
     projection: Option<Arc<Reshape>>,
-    /// The other stages read no field at all.
+    /// True if the other stages read no field at all.
     counts_only: bool,
 }
 
 impl Query {
-    /// Takes the stages that a query of the collection can answer off the front of `stages`.
+    /// Removes the stages that a query of the collection can answer from the front of `stages`.
     fn take(source: &Source, stages: &mut VecDeque<Stage>, context: &ParseContext) -> Result<Self> {
         let find = FindRequest {
             namespace: source.namespace.clone(),
@@ -197,8 +198,8 @@ impl Query {
         }
     }
 
-    /// Takes an including `$project`, or finds out which fields the stages read, so that an index
-    /// alone may answer.
+    /// Takes an including `$project`, or determines which fields the stages read, so that an index
+    /// alone may be enough.
     fn take_projection(
         &mut self,
         stages: &mut VecDeque<Stage>,
@@ -236,7 +237,7 @@ impl Query {
         Ok(())
     }
 
-    /// True if the stages that were taken give every document as it is.
+    /// Returns true if the stages that were taken return every document unchanged.
     fn reads_everything(&self) -> bool {
         let FindRequest { skip: 0, limit: 0, .. } = self.find else { return false };
         let projects = self.projection.as_ref().is_some_and(|projection| !projection.narrows);
@@ -244,7 +245,7 @@ impl Query {
         all && self.sort.is_none() && !projects
     }
 
-    /// The query with its filter, which it is given apart because it is not copied.
+    /// Returns the query. The filter is passed separately so that it is not copied.
     fn find_query(&self, filter: Option<Arc<Match>>) -> FindQuery<'_> {
         let condition = match filter {
             Some(filter) => Arc::unwrap_or_clone(filter).into_filter().into_node(),
@@ -258,7 +259,7 @@ impl Query {
     }
 }
 
-/// Fails with 15 Overflow for a `$project` that nests too deeply once it is written out, as mongod
+/// Fails with 15 Overflow for a `$project` that nests too deeply in the long form in which mongod
 /// writes it.
 fn check_depth(shown: Doc<'_>) -> Result<()> {
     if shown.nests_within(DEPTH_MAX) {
@@ -270,8 +271,8 @@ fn check_depth(shown: Doc<'_>) -> Result<()> {
     Err(Error::new(ErrorCode::Overflow, text))
 }
 
-/// Returns true if a stage before the first `$group` writes a document's fields anew or holds
-/// documents in memory. Then it pays to keep only the fields that are read.
+/// Returns true if a stage before the first `$group` copies a document's fields or holds documents
+/// in memory. Then it pays to keep only the fields that are read.
 fn copies(stages: &VecDeque<Stage>) -> bool {
     let mut before = stages.iter().take_while(|stage| !matches!(stage, Stage::Group(_)));
     before.any(|stage| match stage {
@@ -285,7 +286,7 @@ fn copies(stages: &VecDeque<Stage>) -> bool {
     })
 }
 
-/// Leaves out the fetch of documents of which nothing is read.
+/// Removes the fetch of documents of which nothing is read.
 fn without_fetch(node: Node) -> Node {
     match node {
         Node::Fetch { filter: None, input } => *input,
@@ -301,8 +302,8 @@ fn without_fetch(node: Node) -> Node {
     }
 }
 
-/// Leaves it to those who read rows to take the fields that they need: in place of a projection that
-/// only leaves out others, where nothing holds or copies rows.
+/// Removes a projection that only drops unused fields, if no stage holds or copies rows: the
+/// readers of the rows then pick the fields that they need.
 fn without_copies(node: Node) -> Node {
     match node {
         Node::Projection { kind, spec, input } if spec.narrows && spec.projection.is_some() => {
@@ -313,7 +314,7 @@ fn without_copies(node: Node) -> Node {
     }
 }
 
-/// Puts stages above a node, the first of them lowest.
+/// Puts stages above a node, the first stage lowest.
 pub(crate) fn above(node: Node, stages: VecDeque<Stage>, around: Around<'_>) -> Result<Node> {
     let stages = match around.context.as_written {
         true => stages.into(),
@@ -327,8 +328,8 @@ pub(crate) fn above(node: Node, stages: VecDeque<Stage>, around: Around<'_>) -> 
     Ok(stages.into_iter().zip(inners).fold(node, over))
 }
 
-/// Gives each `$sort` the `$limit` that follows it, also behind a `$skip`. The sort then gives no
-/// more rows than the limit lets through, so that the limit itself is left out.
+/// Moves the `$limit` that follows a `$sort`, also after a `$skip`, into the sort. The sort then
+/// returns no more rows than the limit allows, so the limit itself is removed.
 fn limit_sorts(mut stages: VecDeque<Stage>) -> Vec<Stage> {
     let mut out: Vec<Stage> = Vec::with_capacity(stages.len());
     while let Some(stage) = stages.pop_front() {
@@ -352,7 +353,7 @@ fn limit_sorts(mut stages: VecDeque<Stage>) -> Vec<Stage> {
     out
 }
 
-/// Returns true if a stage up to the first `$group`, which lets none through, reads this metadata.
+/// Returns true if a stage up to the first `$group` reads this metadata; a `$group` drops metadata.
 fn reads_metadata(stages: &VecDeque<Stage>, kind: &str) -> bool {
     for stage in stages {
         if stage.needs().reads.metadata.contains(kind) {

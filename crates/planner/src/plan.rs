@@ -1,4 +1,4 @@
-//! The plan: a tree of stages under MongoDB's names, and what is known about the request.
+//! The plan: a tree of stages with MongoDB's names, and facts about the request.
 
 mod groups;
 mod inner;
@@ -18,29 +18,29 @@ use quire_mql::stage::{Served, Stage, StageBody};
 use std::fmt;
 use std::sync::Arc;
 
-/// How a request will be answered.
+/// The plan of a request.
 #[derive(Clone)]
 pub struct Plan {
     /// The full name of the collection, `database.collection`.
     pub namespace: String,
-    /// The filter, with what its expressions imply; `None` for a lookup by `_id` that was planned
-    /// without it.
+    /// The filter, with the conditions that its expressions imply; `None` for a lookup by `_id`
+    /// that was planned without it.
     pub filter: Option<Arc<Condition>>,
-    /// The node that gives the results.
+    /// The root node, which returns the results.
     pub root: Node,
-    /// What was considered and not chosen.
+    /// The candidates that were not chosen.
     pub rejected: Vec<Node>,
     /// True if the collection does not exist.
     pub missing: bool,
-    /// The sort as written.
+    /// The sort as it was written.
     pub sort: DocBuf,
-    /// The projection as written.
+    /// The projection as it was written.
     pub projection: DocBuf,
-    /// The plan is that of a pipeline.
+    /// True for the plan of a pipeline.
     pub of_pipeline: bool,
-    /// How the request compares strings; `None` compares bytes.
+    /// The collation of the request; `None` compares bytes.
     pub collation: Option<Arc<Collation>>,
-    /// The indexes that the planner was told to choose from.
+    /// The index filter that restricts the choice of indexes.
     pub index_filter: Option<Arc<IndexFilter>>,
 }
 
@@ -54,8 +54,8 @@ impl fmt::Debug for Plan {
 }
 
 impl Plan {
-    /// Returns the plan of a pipeline over documents that come from outside; its root is still to
-    /// be set.
+    /// Returns the plan of a pipeline over documents from outside of the collections. Its root must
+    /// still be set.
     pub(crate) fn of_feed(namespace: &str) -> Self {
         Plan {
             namespace: namespace.to_owned(),
@@ -71,7 +71,8 @@ impl Plan {
         }
     }
 
-    /// Returns the part of the tree below all stages of a pipeline: what a `find` could be.
+    /// Returns the part of the tree below all stages of a pipeline: the part that a `find` could
+    /// have.
     pub fn cursor(&self) -> &Node {
         let mut node = &self.root;
         while let Node::Stage { input, .. } = node {
@@ -80,7 +81,7 @@ impl Plan {
         node
     }
 
-    /// Returns the stages above the cursor part, the first of the pipeline first.
+    /// Returns the stages above [`Plan::cursor`], in the order of the pipeline.
     pub fn stages(&self) -> Vec<&Stage> {
         let mut stages = Vec::new();
         let mut node = &self.root;
@@ -92,7 +93,7 @@ impl Plan {
         stages
     }
 
-    /// Returns the plans inside of each of [`Plan::stages`].
+    /// Returns the inner plans of each of [`Plan::stages`].
     pub fn inner_plans(&self) -> Vec<&Inner> {
         let mut plans = Vec::new();
         let mut node = &self.root;
@@ -112,75 +113,75 @@ pub struct IndexScan {
     pub collection: Arc<Collection>,
     /// The index that is scanned.
     pub index: Arc<Index>,
-    /// What the scanned keys hold.
+    /// The content of the scanned keys.
     pub keys: Arc<KeySpec>,
     /// The array paths that the plan relies on.
     pub multikey: MultikeyPaths,
-    /// What to visit, for each field of the index.
+    /// The intervals to visit, for each field of the index.
     pub bounds: Vec<Intervals>,
-    /// `min` and `max`, in place of `bounds`.
+    /// The range of `min` and `max`, which replaces `bounds`.
     pub range: Option<KeyRange>,
-    /// Walk the index from its end.
+    /// True to scan the index from its end.
     pub backward: bool,
     /// A test of the key's values.
     pub filter: Option<Condition>,
 }
 
-/// The part of an index between two whole keys, in the index's own order.
+/// A part of an index between two complete keys, in the index's own order.
 #[derive(Debug, Clone)]
 pub struct KeyRange {
-    /// The first key that belongs to it: one value a field.
+    /// The first key of the range: one value for each field.
     pub start: Option<DocBuf>,
-    /// The first key that does not belong to it any more.
+    /// The first key after the range.
     pub end: Option<DocBuf>,
 }
 
-/// A stage and what it reads from.
+/// A stage and its inputs.
 #[derive(Debug, Clone)]
 pub enum Node {
     /// A stage of a pipeline.
     Stage {
-        /// What it does.
+        /// The stage.
         stage: Stage,
-        /// Gives the documents that go in.
+        /// The documents that go in.
         input: Box<Node>,
-        /// The plans of the pipelines inside of it.
+        /// The plans of the pipelines inside of the stage.
         inner: Inner,
     },
-    /// Documents that come from outside of the collections. The caller that opens the plan gives them.
+    /// Documents from outside of the collections. The caller that opens the plan provides them.
     Feed {
-        /// Names what gives them, such as the stage `$currentOp`.
+        /// The name of their source, such as the stage `$currentOp`.
         name: &'static str,
     },
     /// One empty document, for a `$documents`.
     OneDocument,
-    /// What the server tells of itself at the beginning of a pipeline inside of a stage.
+    /// Documents about the server, at the beginning of a pipeline inside of a stage.
     Served(Arc<Served>),
-    /// Nothing: the collection does not exist or nothing can match.
+    /// No rows: the collection does not exist or nothing can match.
     Eof,
-    /// All documents in their natural order.
+    /// All documents in natural order.
     CollScan {
         /// The collection that it reads.
         collection: Arc<Collection>,
-        /// Keeps what matches.
+        /// The documents to keep.
         filter: Option<Condition>,
-        /// Reads the newest document first.
+        /// True to read the newest document first.
         backward: bool,
     },
-    /// Documents of a clustered collection in the order of `_id`, which is their natural order.
+    /// The documents of a clustered collection in the order of `_id`, which is their natural order.
     ClusteredScan {
-        /// What to visit of the clustered index.
+        /// The part of the clustered index to visit.
         scan: Box<IndexScan>,
-        /// Keeps what matches.
+        /// The documents to keep.
         filter: Option<Condition>,
     },
-    /// Documents at random, for a `$sample` (`MULTI_ITERATOR` in MongoDB).
+    /// Random documents, for a `$sample` (`MULTI_ITERATOR` in MongoDB).
     RandomPicks {
         /// The collection that it reads.
         collection: Arc<Collection>,
         /// The number of documents.
         size: u64,
-        /// Gives all documents. Used if too many draws meet none.
+        /// A scan of all documents, used if too many draws find none.
         scan: Box<Node>,
     },
     /// One document by its `_id`.
@@ -192,151 +193,152 @@ pub enum Node {
     },
     /// Keys of an index.
     IndexScan(Box<IndexScan>),
-    /// Keys of one range of an index, only counted.
+    /// The number of keys in one range of an index.
     CountScan(Box<IndexScan>),
     /// The first key for each value of the index's leading fields up to `field`.
     DistinctScan {
-        /// What to visit.
+        /// The scan whose keys are skipped.
         scan: Box<IndexScan>,
         /// The field whose values are wanted.
         field: usize,
-        /// A key for the documents without the field, too. They stand among those where it is null.
+        /// True to also return a key for the documents without the field, which are among those
+        /// where it is null.
         missing_too: bool,
     },
-    /// The documents of keys.
+    /// The documents of index keys.
     Fetch {
-        /// Keeps what matches.
+        /// The documents to keep.
         filter: Option<Condition>,
-        /// Gives the keys.
+        /// The keys.
         input: Box<Node>,
     },
-    /// Each record that some input gives, once.
+    /// The records of all inputs, each once.
     Or {
         /// The nodes whose rows are united.
         inputs: Vec<Node>,
     },
-    /// Records that all inputs give. Never chosen, only shown among the rejected plans.
+    /// The records that all inputs return. Only shown among the rejected plans.
     AndSorted {
         /// Scans of one point each.
         inputs: Vec<Node>,
     },
-    /// Inputs that are sorted, merged; each record once.
+    /// The merged rows of sorted inputs, each record once.
     SortMerge {
         /// The order of the rows.
         pattern: Arc<SortPattern>,
         /// The nodes whose rows are united.
         inputs: Vec<Node>,
     },
-    /// Reads all rows of its input, then gives them in order.
+    /// Reads all rows of its input, then returns them in order.
     Sort {
         /// The order of the rows.
         pattern: Arc<SortPattern>,
         /// The number of rows to keep; 0 for all.
         limit: u64,
-        /// Its input are whole documents and nothing else.
+        /// True if its input is whole documents without other data of a row.
         simple: bool,
-        /// What to sort.
+        /// The rows to sort.
         input: Box<Node>,
     },
-    /// The rows of its input without the first `count`.
+    /// The rows of its input except the first `count`.
     Skip {
-        /// The number of rows to leave out.
+        /// The number of rows to drop.
         count: u64,
-        /// Gives the rows.
+        /// The input rows.
         input: Box<Node>,
     },
-    /// At most `count` rows of its input, then the end.
+    /// The first `count` rows of its input.
     Limit {
         /// The largest number of rows.
         count: u64,
-        /// Gives the rows.
+        /// The input rows.
         input: Box<Node>,
     },
-    /// Documents with only some fields, or others.
+    /// Documents with a subset of their fields, or with computed ones.
     Projection {
-        /// How much work it is.
+        /// The cost class of the projection.
         kind: ProjectionKind,
         /// The projection of each row.
         spec: Arc<Reshape>,
         /// The documents to project.
         input: Box<Node>,
     },
-    /// Notes on each row the values that it is sorted by, for `$meta: "sortKey"` above an order
-    /// that an index gives. Explain does not show it.
+    /// Notes the sort key of each row, for `$meta: "sortKey"` above an order that comes from an
+    /// index. Explain does not show it.
     SortKeys {
         /// The order of the rows.
         pattern: Arc<SortPattern>,
-        /// Gives rows in that order.
+        /// Rows in that order.
         input: Box<Node>,
     },
-    /// Index keys in place of documents.
+    /// Index keys instead of documents.
     ReturnKey {
-        /// Fields that a projection adds with `{$meta: "sortKey"}`.
+        /// The fields that a projection adds with `{$meta: "sortKey"}`.
         sort_keys: Vec<String>,
-        /// The node that gives the rows.
+        /// The input rows.
         input: Box<Node>,
     },
-    /// A rooted `$or` whose branches were planned one by one.
+    /// A rooted `$or` whose branches were planned separately.
     Subplan {
-        /// The node that gives the rows.
+        /// The input rows.
         input: Box<Node>,
     },
     /// The number of rows of its input.
     Count {
-        /// Rows to leave out first.
+        /// The number of rows to drop first.
         skip: u64,
         /// The largest number to count; 0 for all.
         limit: u64,
         /// The rows to count.
         input: Box<Node>,
     },
-    /// The number of documents, from the collection's counters.
+    /// The number of documents according to the collection's counters.
     RecordStoreFastCount {
         /// The collection that it counts.
         collection: Arc<Collection>,
-        /// Documents to leave out first.
+        /// The number of documents to drop first.
         skip: u64,
         /// The largest number to count; 0 for all.
         limit: u64,
     },
-    /// What a write would do with what it finds; only in explain.
+    /// The write of the documents that its query finds; only in explain.
     Write {
-        /// What it would do.
+        /// The kind of the write.
         kind: WriteKind,
         /// The plan of its query.
         input: Box<Node>,
     },
 }
 
-/// A projection of a plan, compiled.
+/// A compiled projection of a plan.
 #[derive(Clone, Debug)]
 pub struct Reshape {
     /// The projection as explain shows it.
     pub shown: DocBuf,
-    /// What is run. `None`: nothing, because whatever reads the rows takes from them what it
-    /// needs. The projection then only says which fields are read.
+    /// The projection to execute. `None` if none is executed, because the readers of the rows pick
+    /// the fields that they need; the node then only says which fields are read.
     pub projection: Option<Arc<Projection>>,
-    /// Adds `$recordId` to each document.
+    /// True to add `$recordId` to each document.
     pub show_record_id: bool,
-    /// A document without a sort has an empty sort key, as in a find.
+    /// True if a document without a sort has an empty sort key, as in a find.
     pub empty_sort_key: bool,
-    /// It only leaves out fields that nothing above reads.
+    /// True if it only removes fields that no stage above reads.
     pub narrows: bool,
 }
 
-/// How much work a projection is.
+/// The cost class of a projection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProjectionKind {
-    /// Whole top-level fields, kept or left out.
+    /// Keeps or removes whole top-level fields.
     Simple,
-    /// Whole top-level fields, all of them in the index key.
+    /// Keeps whole top-level fields that are all in the index key.
     Covered,
     /// Any other projection.
     Default,
 }
 
 impl Node {
-    /// What it reads from.
+    /// Returns its inputs.
     pub fn inputs(&self) -> &[Node] {
         match self {
             Node::Eof
@@ -368,7 +370,7 @@ impl Node {
         }
     }
 
-    /// Returns the collection whose records it gives; `None` if it reads none.
+    /// Returns the collection whose records it returns; `None` if it reads none.
     pub fn collection(&self) -> Option<&Arc<Collection>> {
         match self {
             Node::CollScan { collection, .. }
@@ -383,7 +385,7 @@ impl Node {
         }
     }
 
-    /// Returns true for a scan of all documents of a collection in their natural order.
+    /// Returns true for a scan of all documents of a collection in natural order.
     pub fn scans_collection(&self) -> bool {
         match self {
             Node::CollScan { .. } => true,
@@ -392,7 +394,7 @@ impl Node {
         }
     }
 
-    /// Returns the one stage that it reads from.
+    /// Returns its only input.
     pub(crate) fn input_mut(&mut self) -> Option<&mut Node> {
         match self {
             Node::Stage { input, .. }
@@ -410,7 +412,7 @@ impl Node {
         }
     }
 
-    /// MongoDB's name of the stage.
+    /// Returns MongoDB's name of the stage.
     pub fn name(&self) -> &'static str {
         match self {
             Node::Stage { stage, .. } => stage.name(),
@@ -448,8 +450,8 @@ impl Node {
         }
     }
 
-    /// True if no operator runs for the node itself: a projection that only says which fields are
-    /// read, and the sort keys, which count nothing.
+    /// Returns true if no operator runs for the node itself: a projection that only says which
+    /// fields are read, and the sort keys, which have no statistics.
     pub fn is_idle(&self) -> bool {
         match self {
             Node::Projection { spec, .. } => spec.projection.is_none(),
@@ -458,7 +460,7 @@ impl Node {
         }
     }
 
-    /// True if it gives whole documents, not only index keys.
+    /// Returns true if it returns whole documents and not only index keys.
     pub fn gives_documents(&self) -> bool {
         match self {
             Node::IndexScan(_) | Node::CountScan(_) | Node::DistinctScan { .. } => false,
@@ -475,7 +477,7 @@ impl Node {
         }
     }
 
-    /// True if it gives nothing before it has seen everything.
+    /// Returns true if it returns nothing before it has read its whole input.
     pub fn blocks(&self) -> bool {
         matches!(self, Node::Sort { .. }) || self.inputs().iter().any(Node::blocks)
     }
@@ -491,7 +493,7 @@ impl Node {
         }
     }
 
-    /// The index whose keys it gives, if all of them come from one and no document was fetched.
+    /// Returns the index scan that all its rows come from, if there is only one index and no fetch.
     pub fn only_index(&self) -> Option<&IndexScan> {
         if self.gives_documents() || self.fetches() {
             return None;
@@ -500,7 +502,7 @@ impl Node {
         self.for_each_scan(&mut |scan| match first {
             None => first = Some(scan),
             Some(other) => {
-                // Another scan of an index with sort keys may have strings where this has none.
+                // Another scan of an index with sort keys can have strings where this one has none.
                 same &= Arc::ptr_eq(&other.keys, &scan.keys) && scan.keys.collation().is_none();
             }
         });
@@ -517,7 +519,7 @@ impl Node {
         ) || self.inputs().iter().any(Node::fetches)
     }
 
-    /// Documents in place of keys.
+    /// Returns a node that fetches the documents of the keys.
     #[must_use]
     pub fn fetched(self) -> Node {
         if self.gives_documents() {
@@ -547,12 +549,12 @@ impl IndexScan {
         }
     }
 
-    /// True if it visits all keys of the index.
+    /// Returns true if it visits all keys of the index.
     pub fn is_whole(&self) -> bool {
         self.range.is_none() && self.bounds.iter().all(Intervals::is_all)
     }
 
-    /// True if a field of its key is walked from larger to smaller values.
+    /// Returns true if a field of its key is visited from larger to smaller values.
     pub fn is_reversed(&self, field: usize) -> bool {
         self.keys.is_descending(field) != self.backward
     }
@@ -562,7 +564,7 @@ impl IndexScan {
         self.keys.field(path)
     }
 
-    /// Returns true if the scanned keys give back the value of `field` as it is in the document.
+    /// Returns true if the scanned keys contain the value of `field` as it is in the document.
     pub fn gives_value(&self, field: usize) -> bool {
         let all = Intervals::all();
         let intervals = match &self.range {
@@ -575,7 +577,7 @@ impl IndexScan {
             && self.keys.gives_value(field, intervals)
     }
 
-    /// Returns false if its keys hold paths and it visits keys of several of them.
+    /// Returns false if its keys contain paths and it visits keys of several paths.
     fn has_one_path(&self) -> bool {
         let path = self.keys.path_field().and_then(|at| self.bounds.get(at));
         path.is_none_or(Intervals::is_point)
@@ -586,7 +588,7 @@ impl IndexScan {
         self.multikey.any() || !self.has_one_path()
     }
 
-    /// True if one range of keys is all that it visits: points, then one interval, then
+    /// Returns true if it visits one contiguous range of keys: points, then one interval, then
     /// everything.
     pub fn is_one_range(&self) -> bool {
         let mut bounds = self.bounds.iter().skip_while(|intervals| intervals.is_point());

@@ -1,4 +1,4 @@
-//! From a request of any kind to its plan: one tree for all that it reads.
+//! Plans a request of any kind: one tree for everything that it reads.
 
 use crate::choose::Statistics;
 use crate::count::plan_count;
@@ -16,8 +16,8 @@ use quire_mql::{Filter, ParseContext};
 /// the compiled objects.
 ///
 /// # Errors
-/// What `mql` says about them; `BadValue` for a hint that names no index, 51173 to 51176 for `min`
-/// and `max` that do not fit.
+/// The errors of `mql` about them; `BadValue` for a hint that names no index; 51173 to 51176 for
+/// `min` and `max` that do not match the index or each other.
 pub fn plan(
     request: &ReadRequest<'_>,
     context: &ParseContext,
@@ -35,11 +35,11 @@ pub fn plan(
     })
 }
 
-/// Returns the shape of a request on `collection`, by which its index filter is found. Requests that
-/// differ by their values alone have the same.
+/// Returns the shape of a request on `collection`, by which its index filter is found. Requests
+/// that differ only in their values have the same shape.
 ///
 /// # Errors
-/// What `mql` says about the filter, the sort and the projection.
+/// The errors of `mql` about the filter, the sort and the projection.
 pub fn shape_of_request(
     request: &FindRequest,
     context: &ParseContext,
@@ -53,7 +53,7 @@ pub fn shape_of_request(
     Ok(query.shape(collation.map(|collation| &**collation)))
 }
 
-/// Puts what a write would do above the plan of its query.
+/// Puts a write above the plan of its query.
 fn written(mut plan: Plan, kind: WriteKind) -> Plan {
     for node in std::iter::once(&mut plan.root).chain(&mut plan.rejected) {
         let input = Box::new(std::mem::replace(node, Node::Eof));
@@ -73,10 +73,10 @@ mod tests {
     use quire_document::{DocBuf, doc};
     use std::sync::Arc;
 
-    /// A collection of 100,000 orders, of which nothing but these figures exists.
+    /// Statistics of a collection of 100,000 orders that does not exist.
     struct Table {
         collection: Arc<Collection>,
-        /// The keys that a scan of each index visits.
+        /// The number of keys that a scan of each index visits.
         keys: &'static [(&'static str, u64)],
     }
 

@@ -1,4 +1,4 @@
-//! Moving parts of a filter before a stage: which paths the stage leaves as they are, and how a
+//! Moves parts of a filter before a stage: which paths the stage leaves unchanged, and how a
 //! condition reads before it.
 
 use quire_document::Value;
@@ -15,14 +15,14 @@ pub(crate) fn conjunction(conditions: Vec<Condition>) -> Stage {
     Stage::Match(Arc::new(Match::all_of(conditions)))
 }
 
-/// Moves the parts of a filter that a stage does not touch to before it.
+/// Moves the parts of a filter that a stage does not change to before the stage.
 pub(crate) fn push_match(first: Stage, filter: Arc<Match>) -> (Vec<Stage>, bool) {
     let modified = first.modified();
     let renames = renames(&first);
     push_parts(first, filter, |part| moved(part, &modified, &renames))
 }
 
-/// Moves the parts of a filter for which `moved` returns how they read before the stage.
+/// Moves the parts of a filter for which `moved` returns their form before the stage.
 pub(crate) fn push_parts(
     first: Stage,
     filter: Arc<Match>,
@@ -45,7 +45,7 @@ pub(crate) fn push_parts(
     (stages, true)
 }
 
-/// Returns the condition as it reads before the stage; `None` if it cannot stand there.
+/// Returns the condition in its form before the stage; `None` if it cannot move there.
 fn moved(
     part: &Condition,
     modified: &Modified,
@@ -58,11 +58,12 @@ fn moved(
     renamed(part, renames)
 }
 
-/// Returns the condition as it reads before a stage that puts documents with equal values together;
-/// `None` if it need not have the same answer for all of them. `before` returns the path that a
-/// tested path is before the stage, if it is one of those values.
+/// Returns the condition in its form before a stage that groups documents with equal values; `None`
+/// if it can differ within a group. `before` returns the path that a tested path has before the
+/// stage, if the path has a grouped value.
 ///
-/// Comparisons with a value have the same answer. Tests of types do not: `1` and `1.0` are equal.
+/// Comparisons with a value have the same result for the whole group. Tests of types do not: `1`
+/// and `1.0` are equal.
 pub(crate) fn of_equals(
     condition: &Condition,
     before: &dyn Fn(&str) -> Option<String>,
@@ -90,8 +91,8 @@ fn compares(test: &Test) -> bool {
     }
 }
 
-/// True if no comparison with the value tells null, undefined and missing apart, which stand
-/// together.
+/// Returns true if a comparison with the value cannot distinguish null, undefined and missing,
+/// which are in the same group.
 fn divides(value: Value<'_>) -> bool {
     !matches!(value, Value::Null | Value::Undefined | Value::MinKey | Value::MaxKey)
 }
@@ -110,20 +111,20 @@ fn renamed(part: &Condition, renames: &HashMap<String, String>) -> Option<Condit
     }
 }
 
-/// True if the set has a path that this one is below.
+/// Returns true if the set contains a parent of this path.
 pub(crate) fn has_parent(paths: &BTreeSet<String>, path: &str) -> bool {
     path.match_indices('.').any(|(end, _)| paths.contains(&path[..end]))
 }
 
-/// True if the set has a path that is below this one.
+/// Returns true if the set contains a path below this one.
 fn has_child(paths: &BTreeSet<String>, path: &str) -> bool {
     let below = format!("{path}.");
     let mut behind = paths.range::<str, _>((Bound::Included(below.as_str()), Bound::Unbounded));
     behind.next().is_some_and(|next| next.starts_with(&below))
 }
 
-/// True if a stage leaves the value at `path` as it is: neither the path nor one above or below it
-/// is among those that it modifies.
+/// Returns true if a stage leaves the value at `path` unchanged: neither the path nor one above or
+/// below it is among those that it modifies.
 pub(crate) fn is_untouched(path: &str, modified: &Modified) -> bool {
     match modified {
         Modified::Nothing => true,
@@ -135,7 +136,7 @@ pub(crate) fn is_untouched(path: &str, modified: &Modified) -> bool {
     }
 }
 
-/// New names for fields that a stage only copies: `{$project: {x: "$a"}}`.
+/// Returns the new names of fields that a stage only copies: `{$project: {x: "$a"}}`.
 fn renames(stage: &Stage) -> HashMap<String, String> {
     let computed = match stage {
         Stage::Transform(Transform::Projection("$project", projection)) => {

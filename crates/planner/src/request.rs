@@ -1,6 +1,6 @@
-//! What a client asked for, typed: the commands parse and check every field, the planner and the
-//! executor read these. Filters, projections and the like stay BSON; they are compiled once,
-//! when the request is planned.
+//! Typed requests. The commands parse and check every field; the planner and the executor read
+//! these. Filters, projections and the like are still BSON; they are compiled once, when the
+//! request is planned.
 
 use std::sync::Arc;
 
@@ -9,12 +9,12 @@ use quire_document::{Doc, DocBuf, ValueBuf};
 use quire_mql::collation::{AskedCollation, Collation};
 use quire_mql::stage::ViewStages;
 
-/// Which index, or which direction of the collection, a request insists on.
+/// The index, or the scan direction of the collection, that a request demands.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Hint {
-    /// The index of that name.
+    /// The index with this name.
     Name(String),
-    /// The index with that key pattern.
+    /// The index with this key pattern.
     Pattern(DocBuf),
     /// `{$natural: 1}` (true) or `{$natural: -1}` (false).
     Natural(bool),
@@ -33,34 +33,34 @@ pub struct FindRequest {
     pub sort: DocBuf,
     /// The index to use.
     pub hint: Option<Hint>,
-    /// Documents to leave out first.
+    /// The number of documents to skip.
     pub skip: u64,
-    /// Most documents to return; 0 for all.
+    /// The largest number of documents to return; 0 for all.
     pub limit: u64,
     /// Inclusive lower bound on an index; empty for none.
     pub min: DocBuf,
     /// Exclusive upper bound on an index; empty for none.
     pub max: DocBuf,
-    /// Return index keys instead of documents.
+    /// True to return index keys instead of documents.
     pub return_key: bool,
-    /// Add `$recordId` to each document.
+    /// True to add `$recordId` to each document.
     pub show_record_id: bool,
-    /// The variables of `let`, their expressions not yet evaluated.
+    /// The variables of `let`, with unevaluated expressions.
     pub let_vars: DocBuf,
-    /// `allowDiskUse`, if the client said so (the default is true).
+    /// `allowDiskUse`, if the client set it (the default is true).
     pub allow_disk_use: Option<bool>,
-    /// How strings compare.
+    /// The collation.
     pub collation: AskedCollation,
     /// The client's comment.
     pub comment: Option<ValueBuf>,
-    /// It is the head of a pipeline: the projection stays above the sort.
+    /// True if it is the first part of a pipeline: the projection stays above the sort.
     pub of_pipeline: bool,
-    /// The number of documents that are wanted, at random.
+    /// The number of random documents to return.
     pub sample: Option<u64>,
 }
 
 impl FindRequest {
-    /// Returns the search that another command begins with.
+    /// Returns the search with which another command begins.
     pub fn search(
         namespace: &str,
         filter: &DocBuf,
@@ -92,18 +92,18 @@ pub struct AggregateRequest {
     pub namespace: String,
     /// The stages, one document each.
     pub pipeline: Vec<DocBuf>,
-    /// What gives the documents that the first stage reads, if no collection does: the name of the
-    /// stage that stood before it, such as `$currentOp`.
+    /// The source of the documents if they do not come from a collection: the name of a stage that
+    /// came before, such as `$currentOp`.
     pub fed_by: Option<&'static str>,
-    /// The view that the client named, whose stages the pipeline begins with.
+    /// The view that the client named. The pipeline begins with its stages.
     pub view: Option<ViewStages>,
     /// The index to use.
     pub hint: Option<Hint>,
-    /// The variables of `let`, their expressions not yet evaluated.
+    /// The variables of `let`, with unevaluated expressions.
     pub let_vars: DocBuf,
-    /// `allowDiskUse`, if the client said so (the default is true).
+    /// `allowDiskUse`, if the client set it (the default is true).
     pub allow_disk_use: Option<bool>,
-    /// How strings compare.
+    /// The collation.
     pub collation: AskedCollation,
     /// The client's comment.
     pub comment: Option<ValueBuf>,
@@ -118,11 +118,12 @@ pub struct CountRequest {
     pub filter: DocBuf,
     /// The index to use.
     pub hint: Option<Hint>,
-    /// Documents to leave out first.
+    /// The number of documents to skip.
     pub skip: u64,
-    /// Most documents to count; 0 for all (a negative limit counts as its absolute value).
+    /// The largest number of documents to count; 0 for all (a negative limit counts as its absolute
+    /// value).
     pub limit: u64,
-    /// How strings compare.
+    /// The collation.
     pub collation: AskedCollation,
     /// The client's comment.
     pub comment: Option<ValueBuf>,
@@ -133,22 +134,22 @@ pub struct CountRequest {
 pub struct DistinctRequest {
     /// The full name of the collection, `database.collection`.
     pub namespace: String,
-    /// The path whose values are wanted.
+    /// The path whose values are returned.
     pub key: String,
     /// The filter; empty matches everything.
     pub filter: DocBuf,
     /// The index to use.
     pub hint: Option<Hint>,
-    /// How strings compare.
+    /// The collation.
     pub collation: AskedCollation,
     /// The client's comment.
     pub comment: Option<ValueBuf>,
 }
 
-/// A request that reads, or what a write reads before it writes.
+/// A request that reads, or the reading part of a write.
 #[derive(Debug, Clone, Copy)]
 pub enum ReadRequest<'r> {
-    /// A `find` or what is planned as one.
+    /// A `find`, or a request that is planned as one.
     Find(&'r FindRequest),
     /// An `aggregate`, with all its stages.
     Aggregate(&'r AggregateRequest),
@@ -156,7 +157,7 @@ pub enum ReadRequest<'r> {
     Count(&'r CountRequest),
     /// A `distinct` over one path.
     Distinct(&'r DistinctRequest),
-    /// The query of an update, a delete or a findAndModify, and what it would do. Nothing is
+    /// The query of an update, a delete or a findAndModify, with the kind of the write. Nothing is
     /// written.
     Write(&'r FindRequest, WriteKind),
 }
@@ -186,7 +187,7 @@ impl<'r> From<&'r DistinctRequest> for ReadRequest<'r> {
 }
 
 impl ReadRequest<'_> {
-    /// Returns the collection that the request names first and the collation that it asks for.
+    /// Returns the first collection that the request names, and its collation.
     pub fn target(&self) -> (&str, &AskedCollation) {
         match self {
             ReadRequest::Find(request) | ReadRequest::Write(request, _) => {
@@ -198,7 +199,7 @@ impl ReadRequest<'_> {
         }
     }
 
-    /// Returns the variables of `let`, their expressions not yet evaluated.
+    /// Returns the variables of `let`, with unevaluated expressions.
     pub fn let_vars(&self) -> Doc<'_> {
         match self {
             ReadRequest::Find(request) | ReadRequest::Write(request, _) => {
@@ -209,7 +210,7 @@ impl ReadRequest<'_> {
         }
     }
 
-    /// Returns whether blocking stages may use the disk; `None` where the client did not say.
+    /// Returns whether blocking stages may use the disk; `None` if the client did not set it.
     pub fn allow_disk_use(&self) -> Option<bool> {
         match self {
             ReadRequest::Find(request) | ReadRequest::Write(request, _) => request.allow_disk_use,
@@ -218,46 +219,46 @@ impl ReadRequest<'_> {
         }
     }
 
-    /// True if `$$NOW` and `$$CLUSTER_TIME` have values. As in mongod, not in `count` and
-    /// `distinct`.
+    /// Returns true if `$$NOW` and `$$CLUSTER_TIME` have values: not in `count` and `distinct`, as
+    /// in mongod.
     pub fn has_clock(&self) -> bool {
         !matches!(self, ReadRequest::Count(_) | ReadRequest::Distinct(_))
     }
 }
 
-/// How much `explain` tells.
+/// The verbosity of `explain`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verbosity {
     /// Prints the plans and runs none.
     QueryPlanner,
-    /// The winning plan, run.
+    /// Also runs the winning plan.
     ExecutionStats,
-    /// All candidates, run for a while.
+    /// Also runs all candidates for a while.
     AllPlansExecution,
 }
 
-/// What an explained write would do with each document that its query finds.
+/// What an explained write would do with the documents that its query finds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WriteKind {
     /// An `update` statement, which returns no document.
     Update {
-        /// All documents, not only the first.
+        /// True for all documents, false for the first.
         multi: bool,
-        /// Insert when nothing matches.
+        /// True to insert if nothing matches.
         upsert: bool,
     },
     /// A `delete` statement, which returns no document.
     Delete {
-        /// All documents, not only the first.
+        /// True for all documents, false for the first.
         multi: bool,
     },
     /// `findAndModify`, which changes one document and returns it.
     FindAndModify {
-        /// Delete the document.
+        /// True to delete the document.
         remove: bool,
-        /// Insert when nothing matches.
+        /// True to insert if nothing matches.
         upsert: bool,
-        /// Return the document as it is after the change.
+        /// True to return the document after the change.
         new: bool,
     },
 }
@@ -268,7 +269,7 @@ impl WriteKind {
         matches!(self, WriteKind::Delete { .. } | WriteKind::FindAndModify { remove: true, .. })
     }
 
-    /// Returns true if it takes all documents, not only the first.
+    /// Returns true if it takes all documents, false for the first.
     pub fn takes_all(self) -> bool {
         matches!(self, WriteKind::Update { multi: true, .. } | WriteKind::Delete { multi: true })
     }

@@ -1,4 +1,4 @@
-//! What a namespace stands for that a pipeline reads: the one place where views are looked up.
+//! Resolves a namespace that a pipeline reads: the only place where views are looked up.
 
 use crate::choose::Statistics;
 use quire_document::Value;
@@ -12,18 +12,18 @@ use std::sync::Arc;
 pub(crate) struct Resolved {
     /// The collection, `database.collection`.
     pub namespace: String,
-    /// The stages of the views on the way, the innermost view's first; empty for a collection.
+    /// The stages of the views in between, the innermost view's first; empty for a collection.
     pub stages: Vec<Stage>,
 }
 
-/// Returns what `namespace` stands for. Every namespace that a stage names goes through here before
-/// it is planned: those of `$lookup`, `$unionWith` and `$graphLookup`. A view is answered as its
-/// collection with the view's stages, so that planning moves filters and limits into them. They see
-/// no variables of the pipeline around.
+/// Resolves `namespace`. Every namespace that a stage names is resolved here before it is planned:
+/// those of `$lookup`, `$unionWith` and `$graphLookup`. A view becomes its collection with the
+/// view's stages, so that planning moves filters and limits into them. The view's stages see no
+/// variables of the outer pipeline.
 ///
 /// # Errors
-/// 167 OptionNotSupportedOnView for a view with another collation than the request's, and what
-/// resolving the view and parsing its stages answer.
+/// 167 OptionNotSupportedOnView for a view whose collation is not the request's; the errors of
+/// resolving the view and parsing its stages.
 pub(crate) fn resolve(
     namespace: &str,
     collation: &AskedCollation,

@@ -1,5 +1,5 @@
-//! Rewriting pipelines: filters and limits move forward, neighbours are joined. Filters are taken
-//! apart and put together as conditions, never as BSON.
+//! Rewrites pipelines: filters and limits move forward, adjacent stages are joined. Filters are
+//! split and combined as conditions, never as BSON.
 
 use crate::pushing::{conjunction, push_match};
 use crate::{group_keys, joins, windows};
@@ -7,10 +7,11 @@ use quire_mql::ParseContext;
 use quire_mql::stage::{Limit, Match, Skip, Stage};
 use std::sync::Arc;
 
-/// The most steps that rewriting takes.
+/// The largest number of rewriting steps.
 const ROUNDS_MAX: usize = 10_000;
 
-/// Moves filters and limits forward, joins neighbours, unless pipelines run as they are written.
+/// Moves filters and limits forward and joins adjacent stages, unless the pipeline must run as
+/// written.
 pub(crate) fn optimise(stages: Vec<Stage>, context: &ParseContext) -> Vec<Stage> {
     if context.as_written {
         return stages;
@@ -30,7 +31,8 @@ pub(crate) fn optimise(stages: Vec<Stage>, context: &ParseContext) -> Vec<Stage>
     stages
 }
 
-/// The two neighbours, joined or exchanged where that is the same; whether anything changed.
+/// Joins or exchanges two adjacent stages, if the result is the same. Returns the stages, and true
+/// if anything changed.
 fn combine(first: Stage, second: Stage) -> (Vec<Stage>, bool) {
     match (first, second) {
         (first, Stage::Match(filter)) if filter.is_held() => {
@@ -65,7 +67,8 @@ fn combine(first: Stage, second: Stage) -> (Vec<Stage>, bool) {
     }
 }
 
-/// Joins each run of filters at once: pair by pair a long run would be simplified again for each.
+/// Joins each sequence of filters at once: joining pair by pair would simplify a long filter again
+/// for each.
 fn join_matches(stages: Vec<Stage>) -> Vec<Stage> {
     let mut out = Vec::with_capacity(stages.len());
     let mut run: Vec<Arc<Match>> = Vec::new();
@@ -82,7 +85,7 @@ fn join_matches(stages: Vec<Stage>) -> Vec<Stage> {
     out
 }
 
-/// Returns the one filter that a run of them is; none for none.
+/// Returns the conjunction of a sequence of filters; `None` if it is empty.
 fn joined_run(run: &mut Vec<Arc<Match>>) -> Option<Stage> {
     let mut run = std::mem::take(run);
     match run.len() {
@@ -91,7 +94,7 @@ fn joined_run(run: &mut Vec<Arc<Match>>) -> Option<Stage> {
     }
 }
 
-/// Returns the filter that is all of these.
+/// Returns the conjunction of the filters.
 fn all_of(filters: &[Arc<Match>]) -> Stage {
     conjunction(filters.iter().map(|filter| filter.filter().root().clone()).collect())
 }

@@ -1,5 +1,5 @@
-//! The shape of a request: its operators and paths without its values. A plan's shape is that of
-//! the normalised filter; a query's keeps what was written in its order.
+//! The shape of a request: its operators and paths without its values. A plan's shape comes from
+//! the normalised filter; a query's shape keeps the order in which it was written.
 
 use crate::request::{AggregateRequest, FindRequest};
 use quire_document::{Doc, Value};
@@ -8,8 +8,8 @@ use quire_mql::collation::{AskedCollation, Collation};
 use quire_mql::filter::{Features, Filter, Node, Test};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// The shape of a plan: what the requests share that one index filter is for, whatever their values
-/// are and whichever command they come from.
+/// Returns the shape of a plan. One index filter applies to all requests of a shape, whatever their
+/// values are and whichever command they come from.
 pub(crate) fn plan_shape(
     filter: Option<&Node>,
     sort: Doc<'_>,
@@ -67,7 +67,7 @@ pub fn aggregate_shape(request: &AggregateRequest, context: &ParseContext) -> St
     })
 }
 
-/// A collation belongs to the shape with all its fields.
+/// Hashes all fields of a collation.
 fn hash_collation(asked: &AskedCollation, state: &mut impl Hasher) {
     match asked {
         AskedCollation::Default => 0.hash(state),
@@ -87,7 +87,7 @@ fn hex(fill: impl Fn(&mut DefaultHasher)) -> String {
         .collect()
 }
 
-/// Returns a filter in its own order, conjunctions flattened.
+/// Hashes a filter in its own order, with conjunctions flattened.
 fn hash_written(filter: Doc<'_>, context: &ParseContext, state: &mut impl Hasher) {
     fn flatten<'n>(node: &'n Node, out: &mut Vec<&'n Node>) {
         match node {
@@ -115,7 +115,7 @@ fn hash_written(filter: Doc<'_>, context: &ParseContext, state: &mut impl Hasher
     }
 }
 
-/// Returns a stage's specification: names, paths and flags; other values by their type.
+/// Hashes a stage's specification: names, paths and flags; other values by their type.
 fn hash_spec(value: Value<'_>, state: &mut impl Hasher) {
     match value {
         Value::Document(doc) => {
@@ -136,7 +136,7 @@ fn hash_spec(value: Value<'_>, state: &mut impl Hasher) {
     }
 }
 
-/// Feeds a hasher so that filters of one shape agree.
+/// Hashes a condition, so that filters of one shape have the same hash.
 fn hash(node: &Node, state: &mut impl Hasher) {
     std::mem::discriminant(node).hash(state);
     match node {

@@ -1,4 +1,5 @@
-//! Which orders an index scan gives by itself, and how scans of points are split so that they do.
+//! Which orders an index scan provides, and how scans of points are split so that they provide an
+//! order.
 
 use crate::plan::{IndexScan, Node};
 use quire_catalog::key::Intervals;
@@ -6,17 +7,17 @@ use quire_mql::collation::Collation;
 use quire_mql::sort::{Direction, SortBy, SortPattern};
 use std::sync::Arc;
 
-/// Most scans that one scan is split into.
+/// The largest number of scans that one scan is split into.
 const SCANS_MAX: usize = 200;
 
-/// One part of a sort: a path and whether it falls.
+/// One part of a sort: a path, and whether it is descending.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SortPart {
     pub path: String,
     pub descending: bool,
 }
 
-/// The parts of a sort pattern; `None` if one of them is no plain direction (`$meta`).
+/// Returns the parts of a sort pattern; `None` if one of them is not a direction (`$meta`).
 pub(crate) fn parts(sort: &SortPattern) -> Option<Vec<SortPart>> {
     let part = |part: &quire_mql::sort::SortPart| match &part.by {
         SortBy::Field(path) => {
@@ -28,7 +29,8 @@ pub(crate) fn parts(sort: &SortPattern) -> Option<Vec<SortPart>> {
     sort.parts().iter().map(part).collect()
 }
 
-/// Returns true if the scan gives the order, walked backwards (`Some(true)`) or forwards.
+/// Returns the scan direction that provides the order, `Some(true)` for backward; `None` if neither
+/// does.
 pub(crate) fn direction(
     scan: &IndexScan,
     sort: &[SortPart],
@@ -68,7 +70,7 @@ pub(crate) fn direction(
     wanted.peek().is_none().then(|| backward.unwrap_or(scan.backward))
 }
 
-/// Returns the node in that order without a blocking sort, if it can be had.
+/// Returns the node in that order without a blocking sort, if that is possible.
 pub(crate) fn ordered(
     node: &Node,
     sort: &[SortPart],
@@ -114,8 +116,8 @@ pub(crate) fn ordered(
     }
 }
 
-/// The scan as a merge takes it, which compares values: with documents, where its keys hold sort
-/// keys in place of strings.
+/// Returns the scan as the input of a merge, which compares values: with documents if its keys
+/// contain sort keys instead of strings.
 fn mergeable(scan: IndexScan, sort: &[SortPart]) -> Node {
     let gives = |part: &SortPart| scan.field(&part.path).is_none_or(|at| scan.gives_value(at));
     let by_keys = scan.keys.collation().is_none() || sort.iter().all(gives);
@@ -124,7 +126,7 @@ fn mergeable(scan: IndexScan, sort: &[SortPart]) -> Node {
 }
 
 /// Splits a scan whose leading fields are points into one scan for each combination of them, so
-/// that each gives the order of the fields that follow.
+/// that each provides the order of the following fields.
 fn explode(
     scan: &IndexScan,
     sort: &[SortPart],
@@ -167,7 +169,7 @@ fn explode(
     Some(scans)
 }
 
-/// A scan that walks a field downwards visits its points from the largest.
+/// Reverses the order of the scans within `prefix` for a field that is scanned in descending order.
 fn reverse_within(scans: &mut Vec<IndexScan>, prefix: &[Intervals]) {
     let lengths: Vec<usize> = prefix.iter().map(|list| list.0.len()).collect();
     let mut order: Vec<usize> = Vec::with_capacity(scans.len());

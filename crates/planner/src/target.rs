@@ -1,5 +1,5 @@
-//! The collection that a `$merge` writes: which of its indexes tells what an incoming document
-//! matches.
+//! The collection that a `$merge` writes to: the index that identifies the document that an
+//! incoming document matches.
 
 use crate::choose::Statistics;
 use crate::request::{AggregateRequest, collation_of};
@@ -9,8 +9,8 @@ use quire_mql::collation::Collation;
 use quire_mql::stage::{Merge, Stage};
 use std::sync::Arc;
 
-/// Returns the unique index on exactly the fields that tell what an incoming document of a `$merge`
-/// matches; `None` if there is none. `collation` is that of the pipeline.
+/// Returns the unique index on exactly the fields by which a `$merge` matches documents; `None` if
+/// there is none. `collation` is that of the pipeline.
 fn merge_index<'c>(
     merge: &Merge,
     collection: &'c Collection,
@@ -30,8 +30,8 @@ fn merge_index<'c>(
     })
 }
 
-/// Returns the index that a running `$merge` reads. A collection that was made by it has the simple
-/// collation, and its index on `_id` serves a pipeline of any collation.
+/// Returns the index that a running `$merge` reads. A collection that the `$merge` created has the
+/// simple collation, and its index on `_id` serves a pipeline of any collation.
 pub fn running_merge_index<'c>(
     merge: &Merge,
     collection: &'c Collection,
@@ -51,7 +51,7 @@ pub fn no_merge_index() -> Error {
     Error::location(51183, text)
 }
 
-/// Fails with 51183 if the pipeline ends with a `$merge` whose fields need not be unique in its
+/// Fails with 51183 if the pipeline ends with a `$merge` whose fields are not unique in its
 /// collection.
 pub(crate) fn check_target(
     stage: Option<&Stage>,

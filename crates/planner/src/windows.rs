@@ -1,11 +1,11 @@
-//! Rewriting `$setWindowFields`: a filter that keeps or drops whole partitions stands before the
+//! Rewrites `$setWindowFields`: a filter that keeps or drops whole partitions moves to before the
 //! stage and its sort, where an index can serve it.
 
 use crate::pushing::{is_untouched, of_equals, push_parts};
 use quire_mql::stage::{Match, Stage, StageBody, WindowFields};
 use std::sync::Arc;
 
-/// Moves the parts of a filter that have one answer for each partition to before the stage.
+/// Moves the parts of a filter that have one result for each partition to before the stage.
 pub(crate) fn push_match(fields: Arc<WindowFields>, filter: Arc<Match>) -> (Vec<Stage>, bool) {
     let partition = fields.partition_path();
     let partition = partition.filter(|path| is_untouched(path, &fields.modified()));

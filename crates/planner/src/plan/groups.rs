@@ -1,12 +1,13 @@
-//! The `$group`s that explain shows in the plan of the query. MongoDB 8 runs them there, as `GROUP`
-//! above the scan, and shows only the stages behind them as a pipeline.
+//! The `$group` stages that explain shows in the plan of the query. MongoDB 8 runs them there, as
+//! `GROUP` above the scan, and shows only the stages after them as a pipeline.
 
 use super::{Node, Plan};
 use quire_mql::stage::Stage;
 
 impl Plan {
-    /// Returns the number of `$group`s directly above [`Plan::cursor`] that belong to the plan of the
-    /// query. A `$group` of the first document of each group is a scan, not a `GROUP`.
+    /// Returns the number of `$group` stages directly above [`Plan::cursor`] that belong to the
+    /// plan of the query. A `$group` that takes the first document of each group is a scan, not a
+    /// `GROUP`.
     pub fn groups(&self) -> usize {
         let cursor = self.cursor();
         let reads = !matches!(
@@ -38,7 +39,7 @@ impl Plan {
 }
 
 impl Node {
-    /// Returns true if it reads the first key of each group and nothing else.
+    /// Returns true if it only reads the first key of each group.
     pub fn reads_distinct_keys(&self) -> bool {
         match self {
             Node::DistinctScan { .. } => true,

@@ -1,4 +1,4 @@
-//! The parts of a plan that stand inside of one stage: the plans of other pipelines.
+//! The plans of the pipelines inside of a stage.
 
 use std::sync::Arc;
 
@@ -14,9 +14,9 @@ use crate::request::Hint;
 /// The plans inside of a stage.
 #[derive(Clone, Debug)]
 pub enum Inner {
-    /// The stage works on its input alone.
+    /// No plan: the stage reads only its input.
     Nothing,
-    /// The other documents of each `$unionWith` in a row.
+    /// The plans of each `$unionWith` in a sequence.
     Union(Arc<[Plan]>),
     /// The branches of a `$facet`; their leaves are [`Node::Feed`]s.
     Branches(Arc<[Node]>),
@@ -30,44 +30,44 @@ pub struct Foreign {
     /// Reads all foreign documents, up to the first stage whose result differs between documents of
     /// the input.
     pub whole: Plan,
-    /// By which field foreign documents are found, if by one.
+    /// The field by which foreign documents are found, if there is one.
     pub key: Option<ForeignKey>,
     /// The name of the index that finds documents by a few keys; `None` if there is none.
     pub index: Option<String>,
-    /// What is done with the documents that belong to one document of the input, above a
-    /// [`Node::Feed`]; `None` if they are taken as they are.
+    /// The stages for the foreign documents of one input document, above a [`Node::Feed`]; `None`
+    /// if there are none.
     pub tail: Option<Node>,
-    /// The number of variables around the stage and of its own. Those of the stage have no values
-    /// in `whole`, which does not read them.
+    /// The number of variables around the stage and of its own. The stage's variables have no
+    /// values in `whole`, which does not read them.
     pub variables: usize,
-    /// The stages that `whole` stands for.
+    /// The stages that `whole` plans.
     pub(crate) stages: Vec<Stage>,
-    /// What these stages read.
+    /// The source that these stages read.
     pub(crate) source: Source,
     pub(crate) context: ParseContext,
 }
 
-/// By which field foreign documents are found.
+/// The field by which foreign documents are found.
 #[derive(Debug)]
 pub enum ForeignKey {
-    /// As a filter compares: elements of arrays too, null and missing alike.
+    /// Compared as a filter does: also with elements of arrays, and null like missing.
     Field(Path),
-    /// As an expression compares: one value, which may be missing. More documents than these may be
-    /// found, because a filter behind them decides.
+    /// Compared as an expression does: one value, which may be missing. The search may find more
+    /// documents, because a filter after it decides.
     Value(Expression, FieldPath),
 }
 
-/// What a pipeline reads and how.
+/// The source of a pipeline.
 #[derive(Clone, Debug)]
 pub(crate) struct Source {
     /// `database.collection`, or `database.$cmd.aggregate` for a pipeline without a collection.
     pub namespace: String,
     /// The index to use.
     pub hint: Option<Hint>,
-    /// How strings compare.
+    /// The collation.
     pub collation: AskedCollation,
-    /// What gives the documents if no collection does.
+    /// The source of the documents if they do not come from a collection.
     pub fed_by: Option<&'static str>,
-    /// The stages begin with those of a view.
+    /// True if the first stages are those of a view.
     pub of_view: bool,
 }
